@@ -1,0 +1,57 @@
+"""Fixtures that every test may ask for: the modes, the dtypes, the switches."""
+
+import os
+
+# Before TensorFlow is imported: its start-up log is not about us.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import pytest
+import tensorflow as tf
+
+from tests.support import modes
+
+
+def pytest_configure() -> None:
+    for gpu in tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.set_memory_growth(gpu, True)
+    # TF32 has 10 bits of fraction; a tolerance in float32 ulps would be meaningless.
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if tf.config.list_physical_devices("GPU"):
+        return
+    if os.environ.get("TFSAFE_REQUIRE_GPU") == "1":
+        missing = pytest.mark.usefixtures("_gpu_required")
+    else:
+        missing = pytest.mark.skip(reason="no GPU is visible to TensorFlow")
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(missing)
+
+
+@pytest.fixture
+def _gpu_required() -> None:
+    pytest.fail("TFSAFE_REQUIRE_GPU=1 is set, but no GPU is visible to TensorFlow.")
+
+
+@pytest.fixture(params=modes.MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    """How the function under test is run: eager, graph or xla."""
+    return request.param
+
+
+@pytest.fixture(params=["float16", "bfloat16", "float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> tf.DType:
+    return tf.as_dtype(request.param)
+
+
+@pytest.fixture
+def grappler_off():
+    """Switches off the graph rewrites that repair some textbook formulas."""
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    yield
+    tf.config.optimizer.set_experimental_options({
+        "disable_meta_optimizer": before.get("disable_meta_optimizer", False)
+    })

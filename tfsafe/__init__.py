@@ -1,0 +1,46 @@
+"""Numerical failures of TensorFlow and Keras training: found, explained, ended.
+
+Nothing heavy is imported here. `tfsafe.losses`, `tfsafe.ops` and the rest load
+TensorFlow when they are first used; `tfsafe.__version__` and `tfsafe.NumericsError`
+never do.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tfsafe._version import __version__
+from tfsafe.errors import Finding, NumericsError
+
+if TYPE_CHECKING:
+    from tfsafe import callbacks, debugging, layers, losses, ops, optimizers
+    from tfsafe._coverage import coverage
+    from tfsafe.debugging import checked
+
+__all__ = [
+    "Finding",
+    "NumericsError",
+    "__version__",
+    "callbacks",
+    "checked",
+    "coverage",
+    "debugging",
+    "layers",
+    "losses",
+    "ops",
+    "optimizers",
+]
+
+_PACKAGES = {"callbacks", "debugging", "layers", "losses", "ops", "optimizers"}
+_HOMES = {"checked": "tfsafe.debugging", "coverage": "tfsafe._coverage"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"tfsafe.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tfsafe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

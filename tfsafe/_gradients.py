@@ -1,0 +1,36 @@
+"""Helpers for the vector-Jacobian products of `tf.custom_gradient` functions."""
+
+import tensorflow as tf
+
+
+def chain(upstream: tf.Tensor, slope: tf.Tensor) -> tf.Tensor:
+    """Returns `upstream * slope`, and 0 where `upstream` is 0, whatever the slope.
+
+    This is the rule "zero upstream, zero gradient". It holds for the gradient of
+    this product as well, because the gradient of `multiply_no_nan` is written with
+    `multiply_no_nan`.
+
+    Args:
+      upstream: Incoming gradient.
+      slope: Derivative, which may be NaN or infinite where `upstream` is 0.
+    """
+    return tf.math.multiply_no_nan(slope, upstream)
+
+
+def unbroadcast(cotangent: tf.Tensor, primal: tf.Tensor) -> tf.Tensor:
+    """Sums a cotangent over the axes along which `primal` was broadcast.
+
+    Args:
+      cotangent: Gradient with the shape of the broadcast result.
+      primal: The argument before broadcasting.
+
+    Returns:
+      Gradient with the shape of `primal`.
+    """
+    if primal.shape.is_fully_defined() and primal.shape == cotangent.shape:
+        return cotangent
+    target = tf.shape(primal)
+    # Only the reduction axes for `primal` are wanted, which do not depend on what
+    # the other operand was, as long as it broadcasts to the cotangent's shape.
+    axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=target, s1=tf.shape(cotangent))
+    return tf.reshape(tf.reduce_sum(cotangent, axes), target)

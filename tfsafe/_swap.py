@@ -1,0 +1,41 @@
+"""The import-swap: a tfsafe package answers to every name of its Keras namesake."""
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tfsafe import _compat
+
+
+def fall_back_to_keras(
+    package: str, own: Iterable[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Builds the `__getattr__` and `__dir__` of a package such as `tfsafe.losses`.
+
+    Names in `own` are tfsafe's; every other public name of the Keras module is Keras'
+    own object. `__all__` of the package stays the list of tfsafe's names, so `dir()`
+    and `__all__` together tell the two apart.
+
+    Args:
+      package: `__name__` of the package; its last part names the Keras module.
+      own: The public names that tfsafe defines.
+
+    Returns:
+      The two module functions.
+    """
+    _compat.require_tensorflow_backend()
+    module = importlib.import_module(f"keras.{package.rpartition('.')[2]}")
+    theirs = {name for name in dir(module) if not name.startswith("_")}
+
+    def __getattr__(name: str) -> Any:
+        if name in theirs:
+            return getattr(module, name)
+        raise AttributeError(
+            f"module {package!r} has no attribute {name!r}, and neither has "
+            f"{module.__name__!r}."
+        )
+
+    def __dir__() -> list[str]:
+        return sorted(theirs | set(own))
+
+    return __getattr__, __dir__
