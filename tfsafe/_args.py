@@ -1,9 +1,13 @@
 """Argument checks: refuse early, name the argument, say what to do."""
 
+import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from tfsafe._limits import LIMITS
 
 FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
@@ -24,11 +28,7 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
     Raises:
       TypeError: If `x` is not dense or does not have one of these dtypes.
     """
-    if isinstance(x, tf.SparseTensor | tf.RaggedTensor | tf.IndexedSlices):
-        raise TypeError(
-            f"`{name}` must be a dense tensor. Received: {type(x).__name__}. Convert "
-            "it first, for example with `tf.sparse.to_dense(x)` or `x.to_tensor()`."
-        )
+    _refuse_sparse(x, name)
     tensor = tf.convert_to_tensor(x, None if hasattr(x, "dtype") else dtype)
     if tensor.dtype not in FLOATS:
         raise TypeError(
@@ -37,6 +37,15 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
             f"Convert it first, for example `tf.cast({name}, tf.float32)`."
         )
     return tensor
+
+
+def _refuse_sparse(x: Any, name: str) -> None:
+    if isinstance(x, tf.SparseTensor | tf.RaggedTensor | tf.IndexedSlices):
+        raise TypeError(
+            f"`{name}` must be a dense tensor. Received: {type(x).__name__}. Convert "
+            f"it first, for example with `tf.sparse.to_dense({name})` or "
+            f"`{name}.to_tensor()`."
+        )
 
 
 def float_tensors(**named: Any) -> list[tf.Tensor]:
@@ -63,6 +72,92 @@ def float_tensors(**named: Any) -> list[tf.Tensor]:
             "them with `tf.cast`."
         )
     return list(tensors.values())
+
+
+def check_broadcast(**named: tf.Tensor) -> None:
+    """Checks that two tensors broadcast, as far as their static shapes tell.
+
+    Raises:
+      ValueError: If they do not.
+    """
+    (x_name, x), (y_name, y) = named.items()
+    if _broadcast(x.shape, y.shape) is None:
+        raise ValueError(
+            f"`{x_name}` and `{y_name}` must have shapes that broadcast. Received: "
+            f"{x_name} of shape {x.shape}, {y_name} of shape {y.shape}. Add an axis of "
+            f"size 1 where they differ, for example `{y_name}[:, tf.newaxis]`."
+        )
+
+
+def _broadcast(x: tf.TensorShape, y: tf.TensorShape) -> tf.TensorShape | None:
+    try:
+        return tf.broadcast_static_shape(x, y)
+    except ValueError:
+        return None
+
+
+def weights(mask: Any, x: tf.Tensor, name: str = "mask") -> tf.Tensor:
+    """Converts a mask or weights for the elements of `x` to a tensor of its dtype.
+
+    Args:
+      mask: None, booleans, integers, or floats of the dtype of `x`. Python numbers
+        adapt.
+      x: The tensor whose elements are weighted.
+      name: The argument's name, for the error.
+
+    Returns:
+      `Tensor` with the dtype of `x`, of a shape that broadcasts to its shape.
+
+    Raises:
+      TypeError: If `mask` is not dense, not numeric, or of another floating dtype.
+      ValueError: If the static shapes tell that it does not broadcast to `x`.
+    """
+    if mask is None:
+        return tf.ones([], x.dtype)
+    _refuse_sparse(mask, name)
+    tensor = tf.convert_to_tensor(mask, dtype_hint=x.dtype)
+    if tensor.dtype.is_bool or tensor.dtype.is_integer:
+        tensor = tf.cast(tensor, x.dtype)
+    if tensor.dtype != x.dtype:
+        raise TypeError(
+            f"`{name}` must be boolean, of an integer dtype, or of the dtype of the "
+            f"tensor that it weights, {x.dtype.name}. Received: "
+            f"dtype={tensor.dtype.name}, shape={tensor.shape}. Convert it first, for "
+            f"example `tf.cast({name}, tf.{x.dtype.name})`."
+        )
+    joint = _broadcast(tensor.shape, x.shape)
+    if joint is None or not joint.is_compatible_with(x.shape):
+        raise ValueError(
+            f"`{name}` must have a shape that broadcasts to the shape of the tensor "
+            f"that it weights, {x.shape}. Received: {name} of shape {tensor.shape}. "
+            f"A mask over the leading axes needs new axes behind them, for example "
+            f"`{name}[..., tf.newaxis]`."
+        )
+    return tensor
+
+
+def number(value: Any, name: str, dtype: tf.DType) -> float:
+    """Returns `value` as a Python float.
+
+    Args:
+      value: Python or NumPy number; infinity and NaN are allowed.
+      name: The argument's name, for the error.
+      dtype: Floating dtype in which it will be used.
+
+    Raises:
+      TypeError: If it is not a number.
+      ValueError: If it is finite, and too large for `dtype`.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}.")
+    result = float(value)
+    largest = LIMITS[dtype.name].max
+    if math.isfinite(result) and abs(result) > largest:
+        raise ValueError(
+            f"`{name}` must fit the dtype of the result, {dtype.name}, whose largest "
+            f"number is {largest:.6g}. Received: {name}={value!r}."
+        )
+    return result
 
 
 def axes(

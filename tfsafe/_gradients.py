@@ -1,5 +1,7 @@
 """Helpers for the vector-Jacobian products of `tf.custom_gradient` functions."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 
@@ -15,6 +17,27 @@ def chain(upstream: tf.Tensor, slope: tf.Tensor) -> tf.Tensor:
       slope: Derivative, which may be NaN or infinite where `upstream` is 0.
     """
     return tf.math.multiply_no_nan(slope, upstream)
+
+
+def silence(
+    slope: tf.Tensor, upstream: tf.Tensor, axis: Sequence[int] | None
+) -> tf.Tensor:
+    """Replaces what is not finite in `slope` by 0 where nothing comes in.
+
+    For gradients that couple the elements of a row: such a row gets zero gradients if
+    all its incoming gradients are 0, whatever stands in it.
+
+    Args:
+      slope: Derivatives, which may be NaN or infinite.
+      upstream: Incoming gradient, of the shape of `slope`.
+      axis: Axes that make a row; all of them where None.
+
+    Returns:
+      `slope`, with 0 at those places.
+    """
+    is_silent = tf.reduce_all(tf.equal(upstream, 0), axis, keepdims=True)
+    unused = tf.logical_and(is_silent, tf.logical_not(tf.math.is_finite(slope)))
+    return tf.where(unused, tf.zeros_like(slope), slope)
 
 
 def unbroadcast(cotangent: tf.Tensor, primal: tf.Tensor) -> tf.Tensor:

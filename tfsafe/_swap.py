@@ -1,10 +1,15 @@
 """The import-swap: a tfsafe package answers to every name of its Keras namesake."""
 
+import difflib
 import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tfsafe import _compat
+
+# At import, so that a package refuses another backend before it imports Keras: a
+# package's `__init__` imports this module first.
+_compat.require_tensorflow_backend()
 
 
 def fall_back_to_keras(
@@ -23,19 +28,21 @@ def fall_back_to_keras(
     Returns:
       The two module functions.
     """
-    _compat.require_tensorflow_backend()
     module = importlib.import_module(f"keras.{package.rpartition('.')[2]}")
     theirs = {name for name in dir(module) if not name.startswith("_")}
+    known = sorted(theirs.union(own))
 
     def __getattr__(name: str) -> Any:
         if name in theirs:
             return getattr(module, name)
+        similar = difflib.get_close_matches(name, known)
+        hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}, and neither has "
-            f"{module.__name__!r}."
+            f"{module.__name__!r}.{hint}"
         )
 
     def __dir__() -> list[str]:
-        return sorted(theirs | set(own))
+        return list(known)
 
     return __getattr__, __dir__

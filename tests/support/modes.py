@@ -61,3 +61,54 @@ def second_gradient(
         return outer.gradient(slope, x, unconnected_gradients="zero")
 
     return compile_for(mode, run)(x)
+
+
+def second_gradients(
+    function: Callable[..., tf.Tensor], args: Sequence[tf.Tensor], mode: str
+) -> list[list[tf.Tensor]]:
+    """Returns the gradients of each summed gradient of `function`, in `mode`.
+
+    For an elementwise function, entry `[i][j]` is the derivative in `args[i]` and
+    `args[j]`, for each element.
+    """
+
+    def run(*args: tf.Tensor) -> list[list[tf.Tensor]]:
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(args)
+            with tf.GradientTape() as inner:
+                inner.watch(args)
+                value = function(*args)
+            slopes = inner.gradient(value, list(args))
+        return [
+            outer.gradient(slope, list(args), unconnected_gradients="zero")
+            for slope in slopes
+        ]
+
+    return compile_for(mode, run)(*args)
+
+
+def silent_gradients(
+    function: Callable[..., tf.Tensor], args: Sequence[tf.Tensor], mode: str
+) -> list[tf.Tensor]:
+    """Returns what must be 0: all gradients where the incoming gradient is 0.
+
+    Args:
+      function: Returns one tensor.
+      args: Floating tensors, at singular points above all.
+      mode: One of `MODES`.
+
+    Returns:
+      The first gradients, and the gradients of their sum.
+    """
+
+    def run(*args: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as outer:
+            outer.watch(args)
+            with tf.GradientTape() as inner:
+                inner.watch(args)
+                value = function(*args)
+            slopes = inner.gradient(value, list(args), tf.zeros_like(value))
+        seconds = outer.gradient(slopes, list(args), unconnected_gradients="zero")
+        return [*slopes, *seconds]
+
+    return compile_for(mode, run)(*args)

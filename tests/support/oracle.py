@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import tensorflow as tf
 
-from tfsafe._limits import LIMITS
+from tfsafe._limits import LIMITS, Limits
 
 DIGITS = 60
 
@@ -31,31 +31,67 @@ def exact(function: Callable[..., Any], *args: Any) -> np.ndarray:
     return result
 
 
-def ulp_error(got: Any, truth: Any) -> float:
+def exact_rows(function: Callable[..., Any], *args: Any) -> np.ndarray:
+    """Evaluates `function` on each row (the last axis) at 60 digits.
+
+    Args:
+      function: Of lists of mpmath numbers, one for each argument; returns a number or
+        a list.
+      *args: Tensors of one shape, already rounded to the dtype under test.
+
+    Returns:
+      Object array of mpmath numbers, with one number or one list for each row.
+    """
+    arrays = [np.asarray(tf.cast(a, tf.float64)) for a in args]
+    lead = arrays[0].shape[:-1]
+    rows = []
+    with mpmath.workdps(DIGITS):
+        for index in np.ndindex(*lead):
+            lists = [[mpmath.mpf(float(v)) for v in a[index]] for a in arrays]
+            rows.append(function(*lists))
+    result = np.array(rows, object)
+    return result.reshape(*lead, *result.shape[1:])
+
+
+def in_float64(function: Callable[..., tf.Tensor], *args: Any) -> np.ndarray:
+    """Runs `function` again on the same numbers in float64, for large reductions."""
+    return np.asarray(function(*(tf.cast(a, tf.float64) for a in args)))
+
+
+def ulp_error(got: Any, truth: Any, scale: Any = 0.0) -> float:
     """Returns the largest distance of `got` from `truth`, in units in the last place.
 
     The unit is that of the truth in the dtype of `got`, at least that of the
-    smallest normal number: TensorFlow flushes subnormal numbers to 0. A truth beyond
-    the largest finite number must be answered with infinity. Where one is NaN or
-    infinite and the other is not the same, the distance is infinite.
+    smallest normal number. A truth below that number may be answered with 0, because
+    TensorFlow flushes subnormal numbers. A truth beyond the largest finite number must
+    be answered with infinity. Where one is NaN or infinite and the other is not the
+    same, the distance is infinite.
 
     Args:
       got: Tensor of any shape.
       truth: Array of mpmath numbers or floats, of the same shape.
+      scale: Where given, an array of numbers that broadcasts with `truth`: the unit is
+        at least that of the number there. For sums whose terms are larger than the
+        result.
     """
     limits = LIMITS[tf.as_dtype(got.dtype).name]
     values = np.asarray(tf.cast(got, tf.float64))
     truths = np.asarray(truth, object)
     assert values.shape == truths.shape, f"{values.shape} against {truths.shape}"
+    scales = np.broadcast_to(np.asarray(scale, object), truths.shape)
     worst = 0.0
     with mpmath.workdps(DIGITS):
-        for value, true in zip(values.flat, truths.flat, strict=True):
-            true = mpmath.mpf(true)
-            worst = max(worst, _distance(float(value), true, limits))
+        for value, true, least in zip(
+            values.flat, truths.flat, scales.flat, strict=True
+        ):
+            least = max(mpmath.mpf(least), mpmath.mpf(limits.tiny))
+            worst = max(worst, _distance(float(value), mpmath.mpf(true), least, limits))
     return worst
 
 
-def _distance(value: float, true: mpmath.mpf, limits: Any) -> float:
+def _distance(
+    value: float, true: mpmath.mpf, least: mpmath.mpf, limits: Limits
+) -> float:
     if mpmath.isnan(true) or np.isnan(value):
         return 0.0 if mpmath.isnan(true) and np.isnan(value) else np.inf
     # Half an ulp above the largest number is where rounding gives infinity.
@@ -63,7 +99,9 @@ def _distance(value: float, true: mpmath.mpf, limits: Any) -> float:
         return 0.0 if value == mpmath.sign(true) * mpmath.inf else np.inf
     if np.isinf(value):
         return np.inf
-    magnitude = max(abs(true), mpmath.mpf(limits.tiny))
+    if value == 0 and abs(true) < limits.tiny:
+        return 0.0
+    magnitude = max(abs(true), least)
     ulp = mpmath.mpf(2) ** mpmath.floor(mpmath.log(magnitude, 2)) * limits.eps
     return float(abs(mpmath.mpf(value) - true) / ulp)
 

@@ -1,0 +1,68 @@
+# Every target makes the virtual environment it needs, from nothing but Python.
+PYTHON ?= python3
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+ifeq ($(VERSION),)
+$(error $(PYTHON) does not run. Name a Python of 3.10 or later: make PYTHON=python3.12 ...)
+endif
+VENV := .venv-$(VERSION)
+OLDEST := .venv-oldest-$(VERSION)
+PACKAGE := .venv-package-$(VERSION)
+# Two workers suit a laptop as well as a small CI machine; TensorFlow has threads of
+# its own.
+WORKERS ?= 2
+PYTEST = -m pytest -n $(WORKERS) --dist worksteal
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+
+.PHONY: demo test test-slow test-oldest lint package clean
+
+demo: $(VENV)/examples
+	$(VENV)/bin/python -m tfsafe demo
+
+test: $(VENV)/dev
+	$(VENV)/bin/python $(PYTEST) -m "not slow" \
+	  --cov=tfsafe --cov-branch --cov-report=term --cov-fail-under=95
+
+test-slow: $(VENV)/dev
+	$(VENV)/bin/python $(PYTEST) -m slow
+
+# The oldest TensorFlow and Keras that setup.cfg admits; Python 3.10 to 3.12.
+test-oldest: $(OLDEST)/dev
+	$(OLDEST)/bin/python $(PYTEST) -m "not slow"
+
+lint: $(VENV)/dev
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy tfsafe
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python -m pytest -q tests/test_architecture.py tests/test_public_names.py
+
+# Builds the wheel by way of the source archive, installs it where the checkout
+# cannot be seen, and runs the demo from it.
+package: $(VENV)/dev
+	rm -rf dist $(PACKAGE)
+	$(VENV)/bin/python -m build
+	$(PYTHON) -m venv $(PACKAGE)
+	$(PACKAGE)/bin/pip install --quiet "$$(ls dist/*.whl)[examples]"
+	cd $(PACKAGE) && bin/python -m tfsafe demo --epochs 1
+
+clean:
+	rm -rf .venv-* build dist *.egg-info htmlcov .coverage*
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --upgrade pip
+
+$(VENV)/examples: $(VENV)/bin/python setup.cfg setup.py
+	$(VENV)/bin/python -m pip install --quiet --editable ".[examples]"
+	touch $@
+
+$(VENV)/dev: $(VENV)/bin/python setup.cfg setup.py
+	$(VENV)/bin/python -m pip install --quiet --editable ".[examples,test,dev]"
+	touch $@ $(VENV)/examples
+
+$(OLDEST)/dev: setup.cfg setup.py tests/oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
+	$(OLDEST)/bin/python -m pip install --quiet --constraint tests/oldest.txt \
+	  --editable ".[examples,test]"
+	touch $@

@@ -1,0 +1,89 @@
+"""Run as a script by `test_replicas.py`: TensorFlow splits the CPU at start-up only.
+
+Prints a JSON object with what two replicas have after a step that is bad on one.
+"""
+
+import itertools
+import json
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsafe.optimizers import SafeOptimizer
+
+
+def main() -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    cases = itertools.product(("replace", "skip"), ("plain", "loss_scale", "eager"))
+    results = {f"{policy}/{kind}": run(strategy, policy, kind) for policy, kind in cases}
+    results["fit"] = fit(strategy)
+    json.dump(results, sys.stdout)
+
+
+def run(strategy: tf.distribute.Strategy, policy: str, kind: str) -> dict:
+    """Takes three steps; in the second, only replica 1 has a NaN."""
+    with strategy.scope():
+        kernel = keras.Variable(np.ones(3, "float32"), name="kernel")
+        table = keras.Variable(np.ones((4, 2), "float32"), name="table")
+        unused = keras.Variable(1.0, name="unused")
+        guard = SafeOptimizer(keras.optimizers.SGD(0.1, momentum=0.5), policy)
+        optimizer = guard
+        if kind == "loss_scale":
+            optimizer = keras.optimizers.LossScaleOptimizer(guard, initial_scale=1.0)
+        optimizer.build([kernel, table, unused])
+
+    def step(is_second: tf.Tensor) -> None:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        is_bad = tf.logical_and(is_second, tf.equal(replica, 1))
+        first = tf.where(is_bad, float("nan"), 1.0)
+        rows = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([2]), tf.constant([4, 2]))
+        gradient = tf.stack([first, 1.0, 1.0])
+        optimizer.apply([gradient, rows, None], [kernel, table, unused])
+
+    def run_step(is_second: tf.Tensor) -> None:
+        strategy.run(step, args=(is_second,))
+
+    if kind != "eager":
+        run_step = tf.function(run_step, autograph=False)
+    for is_second in (False, True, False):
+        run_step(tf.constant(is_second))
+    return {
+        "kernel": replicas_of(strategy, kernel),
+        "table": replicas_of(strategy, table),
+        "iterations": int(guard.iterations.numpy()),
+        "steps": guard.steps,
+        "nonfinite_steps": guard.nonfinite_steps,
+        "last_nonfinite_step": guard.last_nonfinite_step,
+        "last_nonfinite_variables": guard.last_nonfinite_variables,
+    }
+
+
+def fit(strategy: tf.distribute.Strategy) -> dict:
+    """Trains with `model.fit`; rows 12 to 15 go to replica 1 in the second step."""
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        optimizer = SafeOptimizer(keras.optimizers.Adam(), "skip")
+        model.compile(optimizer, "mse")
+    x = np.ones((24, 2), "float32")
+    x[13] = np.nan
+    model.fit(x, np.ones((24, 1), "float32"), batch_size=8, shuffle=False, verbose=0)
+    return {
+        "iterations": int(optimizer.iterations.numpy()),
+        "nonfinite_steps": optimizer.nonfinite_steps,
+        "is_finite": all(bool(np.isfinite(w).all()) for w in model.get_weights()),
+    }
+
+
+def replicas_of(strategy: tf.distribute.Strategy, variable: keras.Variable) -> list:
+    values = strategy.experimental_local_results(variable.value)
+    return [value.numpy().tolist() for value in values]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Each Keras optimizer, each policy, each mode: parity, survival, contrast."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from tests.optimizers import harness
+from tests.support import modes
+from tfsafe.optimizers import SafeOptimizer
+
+# XLA compiles for up to a second: every class is compiled by `make test-slow`.
+FAST_UNDER_XLA = {"Adam", "SGD-momentum", "Adam-accumulation"}
+CASES = [
+    pytest.param(
+        variant,
+        mode,
+        marks=[pytest.mark.slow]
+        if mode == "xla" and variant not in FAST_UNDER_XLA
+        else [],
+        id=f"{variant}-{mode}",
+    )
+    for variant in harness.VARIANTS
+    for mode in modes.MODES
+]
+CLEAN = harness.clean_gradients(6)
+BAD_VALUES = [np.nan, np.inf, -np.inf, 1e20]
+# The first step, one in the middle, and one that stands where the others do not.
+BAD_STEPS = [0, 3]
+
+
+@functools.cache
+def training(variant: str, mode: str, policy: str | None) -> harness.Training:
+    optimizer = harness.make(variant)
+    if policy is not None:
+        optimizer = SafeOptimizer(optimizer, policy)
+    return harness.Training(optimizer, mode)
+
+
+def with_bad_step(index: int, value: float) -> list[harness.Gradients]:
+    bad = harness.spoiled(CLEAN[index], value)
+    return [*CLEAN[:index], bad, *CLEAN[index + 1 :]]
+
+
+@pytest.mark.parametrize(("variant", "mode"), CASES)
+def test_clean_steps_are_those_of_the_inner_optimizer_bit_for_bit(variant, mode):
+    plain = training(variant, mode, None).run(CLEAN)
+    assert harness.all_finite(plain)
+    for policy in ("replace", "skip"):
+        guarded = training(variant, mode, policy)
+        assert harness.same_bits(guarded.run(CLEAN), plain), policy
+        assert guarded.optimizer.nonfinite_steps == 0
+
+
+@pytest.mark.parametrize(("variant", "mode"), CASES)
+def test_skipping_is_never_having_seen_the_batch(variant, mode):
+    for index in BAD_STEPS:
+        unseen = CLEAN[:index] + CLEAN[index + 1 :]
+        expected = training(variant, mode, None).run(unseen)
+        guarded = training(variant, mode, "skip")
+        for value in BAD_VALUES:
+            state = guarded.run(with_bad_step(index, value))
+            assert harness.same_bits(state, expected), (index, value)
+            assert guarded.optimizer.last_nonfinite_step == index + 1
+
+
+@pytest.mark.parametrize(("variant", "mode"), CASES)
+def test_replacing_is_a_step_with_zero_in_the_bad_elements(variant, mode):
+    for index in BAD_STEPS:
+        expected = training(variant, mode, None).run(with_bad_step(index, 0.0))
+        guarded = training(variant, mode, "replace")
+        for value in BAD_VALUES:
+            state = guarded.run(with_bad_step(index, value))
+            assert harness.same_bits(state, expected), (index, value)
+            assert guarded.optimizer.nonfinite_steps == 1
+
+
+@pytest.mark.parametrize("variant", harness.VARIANTS)
+def test_plain_keras_keeps_one_nan_for_ever(variant):
+    plain = training(variant, "graph", None)
+    assert not harness.all_finite(plain.run(with_bad_step(1, np.nan)))
+
+
+@pytest.mark.parametrize("variant", ["Adam", "AdamW", "Nadam", "Adam-amsgrad"])
+def test_plain_keras_dies_of_a_finite_gradient_that_overflows_when_squared(variant):
+    weights = training(variant, "graph", None).run(with_bad_step(1, 1e20))[:2]
+    assert not harness.all_finite(weights)
+
+
+@pytest.mark.parametrize("policy", ["replace", "skip"])
+@pytest.mark.parametrize("variant", ["Adam", "SGD-momentum"])
+def test_a_burst_of_bad_steps_is_survived(variant, policy):
+    burst = [harness.spoiled(CLEAN[0], np.nan)] * 200
+    guarded = training(variant, "graph", policy)
+    assert harness.all_finite(guarded.run([*CLEAN[:2], *burst, *CLEAN[2:]]))
+    assert guarded.optimizer.nonfinite_steps == 200
+    assert not guarded.optimizer.was_nonfinite
+
+
+def test_the_table_holds_every_optimizer_of_keras():
+    assert {"SGD", "Adam", "AdamW", "Lion", "Adafactor"} <= set(harness.CLASSES)

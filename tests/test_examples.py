@@ -1,0 +1,84 @@
+"""Every example runs as a user would run it, with few steps."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def run(*command: str, cwd: pathlib.Path) -> str:
+    result = subprocess.run(
+        [sys.executable, *command], cwd=cwd, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_example_has_a_test():
+    examples = {path.name for path in (ROOT / "examples").glob("*.py")}
+    assert examples == {"rescue_lstm.py"}
+
+
+@pytest.fixture(scope="module")
+def rescue(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rescue")
+    output = run("-m", "tfsafe", "demo", "--epochs", "1", cwd=folder)
+    return folder, output
+
+
+def test_the_demo_shows_the_failure_and_three_rescues(rescue):
+    _, output = rescue
+    rows = re.findall(r"^(\w.*?) +0 +([\d.]+) +(\d+) of 45 +(\w+)", output, re.M)
+    assert [row[0] for row in rows] == [
+        "plain Keras", "SafeOptimizer", "ops.divide", "both",
+    ]  # fmt: skip
+    assert [row[3] for row in rows] == ["NaN", "finite", "finite", "finite"]
+    bad = [int(row[2]) for row in rows]
+    # The four images without ink in a window, at most one bad step each; after the
+    # first of them every step of the plain run is bad.
+    assert bad[0] > bad[1] >= 1
+    assert bad[1] <= 4
+    assert bad[2:] == [0, 0]
+    plain, *saved = [float(row[1]) for row in rows]
+    assert plain < 0.15
+    assert min(saved) > 0.5
+
+
+def test_the_demo_names_the_line_the_cause_and_the_image(rescue):
+    _, output = rescue
+    example = (ROOT / "examples" / "rescue_lstm.py").read_text().splitlines()
+    line = 1 + example.index("        return (x - mean) / std")
+    assert f"rescue_lstm.py:{line}" in output
+    assert "return (x - mean) / std" in output
+    assert "in the denominator" in output
+    assert "tfsafe.ops.divide(" in output
+    image = int(re.search(r"is image (\d+) of the data set", output)[1])
+    assert image in {1264, 1394, 1585, 1626, 1631, 1648}
+
+
+def test_the_demo_draws_its_picture(rescue):
+    folder, _ = rescue
+    assert (folder / "rescue_lstm.png").stat().st_size > 20_000
+
+
+def test_the_command_line_shows_its_version_and_help(tmp_path):
+    import tfsafe
+
+    assert run("-m", "tfsafe", "--version", cwd=tmp_path).strip() == tfsafe.__version__
+    assert "demo" in run("-m", "tfsafe", "--help", cwd=tmp_path)
+    assert "--epochs" in run("-m", "tfsafe", "demo", "--help", cwd=tmp_path)
+
+
+def test_an_unknown_command_is_refused(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "tfsafe", "fly"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 2
+    assert "invalid choice: 'fly'" in result.stderr

@@ -1,0 +1,52 @@
+"""The mean that Keras shows as `loss`, over the batches whose loss is finite."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+class FiniteMean:
+    """Stands in for the `update_state` of one `keras.metrics.Mean`.
+
+    While it is active, a value that is not finite gets weight 0. The switch is a
+    variable, so that it reaches a training step that is traced already.
+    """
+
+    def __init__(self, update_state: Any):
+        self._update_state = update_state
+        self.active = tf.Variable(False, trainable=False)
+
+    def __call__(self, values: Any, sample_weight: Any = None) -> Any:
+        """Updates the mean, with the arguments of `keras.metrics.Mean`."""
+        values = tf.convert_to_tensor(values)
+        weight = tf.cast(1 if sample_weight is None else sample_weight, values.dtype)
+        left_out = tf.logical_and(self.active, ~tf.math.is_finite(values))
+        # Both: 0 * NaN would still be NaN in the mean's weighted sum.
+        return self._update_state(
+            tf.where(left_out, tf.zeros_like(values), values),
+            tf.where(left_out, tf.zeros_like(weight), weight),
+        )
+
+
+def of_losses(model: keras.Model) -> list[FiniteMean]:
+    """Puts a `FiniteMean` before each running loss of a compiled model, once.
+
+    Args:
+      model: Compiled. A training step that was traced before the first call is built
+        again, because it holds the plain mean.
+
+    Returns:
+      The stand-ins, old and new, inactive unless they were active before.
+    """
+    trackers = [
+        metric
+        for metric in model.metrics
+        if type(metric) is keras.metrics.Mean and metric.name.endswith("loss")
+    ]
+    plain = [t for t in trackers if not isinstance(t.update_state, FiniteMean)]
+    for tracker in plain:
+        tracker.update_state = FiniteMean(tracker.update_state)
+    if plain and model.train_function is not None:
+        model.make_train_function(force=True)
+    return [tracker.update_state for tracker in trackers]

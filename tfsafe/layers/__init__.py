@@ -1,0 +1,18 @@
+"""Layers that stay right where Keras gives NaN, and every other name of `keras.layers`.
+
+`__all__` lists what tfsafe adds or makes safe; any other public name is Keras' own
+object.
+"""
+
+from typing import TYPE_CHECKING
+
+from tfsafe import _swap
+from tfsafe.layers._activation import LogSigmoid
+from tfsafe.layers._pooling import SafeMeanPooling
+
+if TYPE_CHECKING:
+    from keras.layers import *  # noqa: F403 (the names that `__getattr__` answers to)
+
+__all__ = ["LogSigmoid", "SafeMeanPooling"]
+
+__getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)

@@ -1,0 +1,234 @@
+"""Logarithm of the softmax and of a sum of exponentials.
+
+With m the largest element of a row, k how often it occurs and
+
+    others = (k - 1) + sum of exp(x_i - m) over the elements below m,
+
+the row's sum of exponentials is `exp(m) * (1 + others)`. Nothing in it overflows, and
+`log1p(others)` keeps the digits that `log(1 + others)` loses when one element
+dominates the row.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe._gradients import chain, silence
+from tfsafe.ops import _precision
+
+_Axis = Sequence[int] | None
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
+
+
+def log_softmax(
+    x: Any, *, axis: int | Sequence[int] | None = -1, name: str = "log_softmax"
+) -> tf.Tensor:
+    """Computes the logarithm of the softmax, `x - logsumexp(x)`.
+
+    An entry may be `-inf`: the class is impossible, as under a mask. A row in which
+    every class is impossible has value `-inf` and gradient 0, where
+    `tf.nn.log_softmax` has NaN. The entry of a dominating class keeps its digits,
+    in the value (-2e-9 for a lead of 20 in float32, not 0) and in the gradient.
+
+    Args:
+      x: Floating `Tensor` of at least one axis, the logits.
+      axis: Axis along which the probabilities sum to 1, or several, or None for all.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the shape and dtype of `x`, at most 0.
+
+    Raises:
+      TypeError: If `x` does not have a floating dtype, or if `axis` is not an
+        integer.
+      ValueError: If `axis` is out of range or names an axis twice.
+
+    Numerics:
+      error     <= 4 ulp, and 1 more for each unit of the distance to the largest
+                logit, because that distance is rounded
+      one -inf  value -inf there, gradient that of a class of probability 0
+      all -inf  value -inf, gradient 0 (a choice)
+      +inf      value NaN, gradient NaN, in the whole row
+      NaN       value NaN, gradient NaN, in the whole row
+      A row of zero incoming gradients gets zero gradients, whatever stands in it.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.constant([[0.0, -20.0], [-float("inf"), 0.0]])
+      >>> print(tfsafe.ops.log_softmax(x).numpy())
+      [[-2.0611537e-09 -2.0000000e+01]
+       [          -inf  0.0000000e+00]]
+
+    References:
+      Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax
+      functions", IMA Journal of Numerical Analysis 41(4), 2021.
+    """
+    with tf.name_scope(name):
+        x = _args.float_tensor(x, "x")
+        along = _args.axes(axis, x.shape)
+        return _precision.in_float32(lambda x: _log_softmax(x, along), x)
+
+
+def logsumexp(
+    x: Any,
+    *,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str = "logsumexp",
+) -> tf.Tensor:
+    """Computes `log(sum(exp(x)))` without overflow.
+
+    Entries may be `-inf`. A sum of nothing but `-inf` has gradient 0, where
+    `tf.reduce_logsumexp` has NaN.
+
+    Args:
+      x: Floating `Tensor`.
+      axis: Axis or axes to sum over; all of them where None.
+      keepdims: Whether the reduced axes stay, with size 1.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the dtype of `x` and its shape without the reduced axes.
+
+    Raises:
+      TypeError: If `x` does not have a floating dtype, or if `axis` is not an
+        integer.
+      ValueError: If `axis` is out of range or names an axis twice.
+
+    Numerics:
+      error     value <= 3 ulp of the largest entry or of the result, gradient as that
+                of `log_softmax`
+      all -inf  value -inf, gradient 0 (a choice)
+      no entry  value -inf
+      +inf      value inf, gradient shared by the infinite entries (the limit)
+      NaN       value NaN, gradient NaN
+      A zero incoming gradient gives zero gradients, whatever stands in the row.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> print(tfsafe.ops.logsumexp(tf.constant([1000.0, 1000.0])).numpy())
+      1000.6931
+
+    References:
+      Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax
+      functions", IMA Journal of Numerical Analysis 41(4), 2021.
+    """
+    with tf.name_scope(name):
+        x = _args.float_tensor(x, "x")
+        along = _args.axes(axis, x.shape)
+        value = _precision.in_float32(lambda x: _logsumexp(x, along), x)
+        return value if keepdims else _precision.drop(value, along)
+
+
+class _Row(NamedTuple):
+    """What the functions share; all but the exponentials have size 1 along `axis`."""
+
+    largest: tf.Tensor
+    is_largest: tf.Tensor
+    ties: tf.Tensor
+    exponentials: tf.Tensor
+    others: tf.Tensor
+
+
+def _row(x: tf.Tensor, axis: _Axis) -> _Row:
+    # `reduce_max` may pass over a NaN, which then reaches `others` by its exponential.
+    largest = tf.reduce_max(x, axis, keepdims=True)
+    is_largest = tf.equal(x, largest)
+    ties = tf.reduce_sum(tf.cast(is_largest, x.dtype), axis, keepdims=True)
+    # Without the `where`, inf - inf is NaN.
+    exponentials = tf.exp(tf.where(is_largest, tf.zeros_like(x), x - largest))
+    others = (ties - 1) + _sum_below(exponentials, is_largest, axis)
+    return _Row(largest, is_largest, ties, exponentials, others)
+
+
+def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    kept = tf.where(is_largest, tf.zeros_like(x), x)
+    return tf.reduce_sum(kept, axis, keepdims=True)
+
+
+def _mean_at_largest(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
+    kept = tf.where(row.is_largest, x, tf.zeros_like(x))
+    return tf.math.divide_no_nan(tf.reduce_sum(kept, axis, keepdims=True), row.ties)
+
+
+def _log_softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    @tf.custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        row = _row(x, axis)
+        log_total = tf.math.log1p(row.others)
+        shifted = tf.where(row.is_largest, tf.zeros_like(x), x - row.largest)
+        nan, minus_inf = (tf.constant(float(v), x.dtype) for v in ("nan", "-inf"))
+        all_infinite = tf.where(row.largest > 0, nan, minus_inf) + log_total
+        value = tf.where(tf.math.is_inf(row.largest), all_infinite, shifted - log_total)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            return _log_softmax_vjp(x, row, axis, upstream)
+
+        return value, vjp
+
+    return function(x)
+
+
+def _log_softmax_vjp(
+    x: tf.Tensor, row: _Row, axis: _Axis, upstream: tf.Tensor
+) -> tf.Tensor:
+    """Returns `u - p * sum(u)` without the `1 - p` of a class that dominates its row.
+
+    The mean of `u - p * sum(u)` over the k largest elements is equal to
+
+        (sum(u) * (sum of p below them) - (sum of u below them)) / k
+
+    which has no difference of nearly equal numbers. It takes the mean's place.
+    """
+    probs = silence(_softmax(x, axis), upstream, axis)
+    nan, zero, one = (tf.constant(v, x.dtype) for v in (float("nan"), 0.0, 1.0))
+    infinite = tf.where(row.largest > 0, nan, zero)
+    upstream = chain(upstream, tf.where(tf.math.is_inf(row.largest), infinite, one))
+    total = tf.reduce_sum(upstream, axis, keepdims=True)
+    plain = upstream - probs * total
+    mean = tf.math.divide_no_nan(
+        total * _sum_below(probs, row.is_largest, axis)
+        - _sum_below(upstream, row.is_largest, axis),
+        row.ties,
+    )
+    at_largest = (plain - _mean_at_largest(plain, row, axis)) + mean
+    return tf.where(row.is_largest, at_largest, plain)
+
+
+def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    @tf.custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        row = _row(x, axis)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            return chain(upstream, _softmax(x, axis))
+
+        return row.largest + tf.math.log1p(row.others), vjp
+
+    return function(x)
+
+
+def _softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Computes the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
+
+    @tf.custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        row = _row(x, axis)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            # p * (u - sum(p * u)) is the same for u and u - constant. The constant
+            # that makes u vanish at the largest element avoids 1 - p there.
+            probs = silence(_softmax(x, axis), upstream, axis)
+            centred = upstream - _mean_at_largest(upstream, row, axis)
+            mean = tf.reduce_sum(probs * centred, axis, keepdims=True)
+            return probs * (centred - mean)
+
+        all_minus_inf = tf.logical_and(tf.math.is_inf(row.largest), row.largest < 0)
+        exists = tf.cast(tf.logical_not(all_minus_inf), x.dtype)
+        return exists * row.exponentials / (1 + row.others), vjp
+
+    return function(x)

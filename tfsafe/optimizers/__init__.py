@@ -1,0 +1,8 @@
+"""Optimizers that one bad gradient cannot ruin, and Keras' own under the same name."""
+
+from tfsafe._swap import fall_back_to_keras
+from tfsafe.optimizers._safe_optimizer import SafeOptimizer
+
+__all__ = ["SafeOptimizer"]
+
+__getattr__, __dir__ = fall_back_to_keras(__name__, __all__)

@@ -1,0 +1,168 @@
+"""How often, when and where the gradients were bad: state that is saved."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.errors import NumericsError
+from tfsafe.optimizers._delegation import DelegatingOptimizer
+
+
+class CountingOptimizer(DelegatingOptimizer):
+    """A wrapper that counts bad steps, on the device and within the compiled step.
+
+    Subclasses set `inner_optimizer` and `max_consecutive`, and call `_count`.
+    """
+
+    def __init__(self, name: str | None):
+        # The learning rate is the inner optimizer's; this one is never read.
+        super().__init__(learning_rate=0.0, name=name)
+        self._paths: tuple[str, ...] = ()
+        self._flags: Any = None
+        self._steps = self._add_counter("steps")
+        self._nonfinite = self._add_counter("nonfinite_steps")
+        self._consecutive = self._add_counter("consecutive_nonfinite_steps")
+        self._last = self._add_counter("last_nonfinite_step")
+
+    @property
+    def counters(self) -> dict[str, keras.Variable]:
+        """The integer variables that count the steps, for use in compiled code."""
+        return {
+            "steps": self._steps,
+            "nonfinite_steps": self._nonfinite,
+            "consecutive_nonfinite_steps": self._consecutive,
+            "last_nonfinite_step": self._last,
+        }
+
+    @property
+    def steps(self) -> int:
+        """How many steps were asked for, good or bad."""
+        return _read(self._steps)
+
+    @property
+    def nonfinite_steps(self) -> int:
+        """How many of them were bad."""
+        return _read(self._nonfinite)
+
+    @property
+    def consecutive_nonfinite_steps(self) -> int:
+        """How many bad steps there were since the last good one."""
+        return _read(self._consecutive)
+
+    @property
+    def last_nonfinite_step(self) -> int:
+        """Number of the last bad step, as `steps` counts from 1; 0 for none."""
+        return _read(self._last)
+
+    @property
+    def was_nonfinite(self) -> bool:
+        """Whether the last step was bad."""
+        return self.consecutive_nonfinite_steps > 0
+
+    @property
+    def last_nonfinite_variables(self) -> tuple[str, ...]:
+        """Paths of the variables whose gradient was bad in the last bad step."""
+        if self._flags is None:
+            return ()
+        flags = self._flags.numpy()
+        return tuple(path for path, bad in zip(self._paths, flags, strict=True) if bad)
+
+    def raise_if_stuck(self) -> None:
+        """Ends a training whose last `max_consecutive` steps were all bad.
+
+        For the host, between two compiled steps.
+
+        Raises:
+          NumericsError: If they were. Names the variables.
+        """
+        if self.max_consecutive is None:
+            return
+        count = self.consecutive_nonfinite_steps
+        if count >= self.max_consecutive:
+            raise NumericsError(self._describe(count))
+
+    def _add_flags(self, variables: Sequence[Any]) -> None:
+        """Creates one flag for each variable, in their order."""
+        self._paths = tuple(getattr(v, "path", v.name) for v in variables)
+        self._flags = self._add_counter("last_nonfinite_variables", (len(variables),))
+
+    def _count(self, is_bad: tf.Tensor, flags: tf.Tensor) -> None:
+        one_if_bad = tf.cast(is_bad, tf.int64)
+        self._steps.assign_add(1)
+        self._nonfinite.assign_add(one_if_bad)
+        self._consecutive.assign((self._consecutive + 1) * one_if_bad)
+        self._last.assign(tf.where(is_bad, self._steps, self._last))
+        self._flags.assign(tf.where(is_bad, tf.cast(flags, tf.int64), self._flags))
+
+    def _add_counter(self, name: str, shape: tuple[int, ...] = ()) -> keras.Variable:
+        # int64, as Keras' own `iterations`: int32 variables do not live on a GPU.
+        return self.add_variable(
+            shape, "zeros", "int64", aggregation="only_first_replica", name=name
+        )
+
+    def _describe(self, count: int) -> str:
+        paths = self.last_nonfinite_variables
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        return (
+            f"The last {count} steps in a row had gradients that are NaN, infinite or "
+            f"above the limit, step {self.last_nonfinite_step} those of "
+            f"{len(paths)} of {len(self._paths)} variables: {', '.join(paths[:3])}"
+            f"{more}. Run the step under `@tfsafe.checked` to see which operation "
+            "makes the first bad value, and mend that or the data; where values grow "
+            "from step to step, lower the learning rate. The bound is "
+            f"max_consecutive={self.max_consecutive}."
+        )
+
+    def _own_variables(self) -> dict[str, Any]:
+        if self._flags is None:
+            return dict(self.counters)
+        return {**self.counters, "last_nonfinite_variables": self._flags}
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """The counters, then the variables of the inner optimizer."""
+        return [*self._own_variables().values(), *self.inner_optimizer.variables]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets the values of `variables`, or those of the inner optimizer alone.
+
+        Args:
+          weights: One array per variable.
+
+        Raises:
+          ValueError: If their number fits neither.
+        """
+        own = list(self._own_variables().values())
+        inner = self.inner_optimizer
+        sizes = (len(inner.variables), len(own) + len(inner.variables))
+        if len(weights) not in sizes:
+            raise ValueError(
+                f"`weights` must hold {sizes[1]} arrays, one for each of `variables`, "
+                f"or {sizes[0]} for the inner optimizer alone. Received: "
+                f"{len(weights)}. Call `build(trainable_variables)` first if the "
+                "optimizer was not used yet."
+            )
+        split = len(weights) - len(inner.variables)
+        for variable, weight in zip(own, weights[:split], strict=False):
+            variable.assign(weight)
+        inner.set_weights(weights[split:])
+
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the counters; Keras saves the inner optimizer by itself."""
+        for name, variable in self._own_variables().items():
+            store[name] = variable.numpy()
+
+    def load_own_variables(self, store: Any) -> None:
+        """Restores the counters, or the inner optimizer from a file without wrapper."""
+        names = set(store.keys())
+        own = {n: v for n, v in self._own_variables().items() if n in names}
+        for name, variable in own.items():
+            variable.assign(store[name])
+        if names and not own:
+            self.inner_optimizer.load_own_variables(store)
+
+
+def _read(counter: keras.Variable) -> int:
+    return int(counter.numpy())

@@ -1,0 +1,73 @@
+"""Checks of what `SafeOptimizer` is made with: refuse early, say what to do."""
+
+import numbers
+from typing import Any
+
+import keras
+
+from tfsafe.optimizers._delegation import DelegatingOptimizer
+
+
+def inner_optimizer(identifier: Any) -> Any:
+    """Returns the Keras optimizer that an instance, a name or a config stands for.
+
+    Raises:
+      ValueError: If it stands for none, or for one that cannot be wrapped.
+    """
+    try:
+        optimizer = keras.optimizers.get(identifier)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`inner_optimizer` must be a Keras optimizer: an instance such as "
+            "`keras.optimizers.Adam()`, a name such as 'adam', or a config. "
+            f"Received: inner_optimizer={identifier!r}."
+        ) from error
+    if isinstance(optimizer, DelegatingOptimizer):
+        raise ValueError(
+            "`inner_optimizer` is a SafeOptimizer already. Received: "
+            f"inner_optimizer={optimizer.name!r}. Use it as it is, or wrap its "
+            "`inner_optimizer`."
+        )
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise ValueError(
+            "`inner_optimizer` must not be a LossScaleOptimizer: it has to see the "
+            "gradients first. Wrap the other way round, `LossScaleOptimizer("
+            "SafeOptimizer(optimizer))`, which `compile` does by itself under the "
+            "policy mixed_float16."
+        )
+    return optimizer
+
+
+def limit(value: Any) -> float | None:
+    """Returns the limit as a float, or None for the default.
+
+    Raises:
+      ValueError: If it is not a positive number.
+    """
+    if value is None:
+        return None
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    # `not >` rather than `<=`, so that NaN is refused.
+    if not is_number or not value > 0:
+        raise ValueError(
+            "`limit` must be a positive number, `math.inf` for NaN and infinity alone, "
+            f"or None for the default of the dtype. Received: limit={value!r}."
+        )
+    return float(value)
+
+
+def max_consecutive(value: Any) -> int | None:
+    """Returns the bound as an int, or None for none.
+
+    Raises:
+      ValueError: If it is not a positive integer.
+    """
+    if value is None:
+        return None
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or value < 1:
+        raise ValueError(
+            "`max_consecutive` must be a positive integer, 1 to stop at the first bad "
+            f"step, or None to go on for ever. Received: max_consecutive={value!r}."
+        )
+    return int(value)
