@@ -4,12 +4,14 @@ The only file that may touch a private name. Each use says which versions were
 tried; `tests/test_compat.py` fails loudly when one of them goes.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -111,3 +113,89 @@ def strategy_needs_merge_call() -> bool:
     import tensorflow as tf
 
     return not tf.__internal__.distribute.strategy_supports_no_merge_call()
+
+
+def function_graph(graph: Any, name: str) -> Any:
+    """Returns the graph of a function that an operation of `graph` calls, or None.
+
+    `Graph._get_function`, tried with TensorFlow 2.16.1 and 2.21.0. The public
+    `as_graph_def().library` has the function too, but not the stack traces of its
+    operations, which is what a finding needs.
+    """
+    function = graph._get_function(name)
+    return None if function is None else function.graph
+
+
+@contextlib.contextmanager
+def eager_callback(callback: Callable[..., None]) -> Iterator[None]:
+    """Calls `callback` after every operation that this thread executes.
+
+    `tensorflow.python.framework.op_callbacks`, on which TensorFlow's own
+    `enable_check_numerics` is built. Tried: TensorFlow 2.16.1 and 2.21.0.
+
+    Args:
+      callback: Takes `op_type, inputs, attrs, outputs, op_name, graph`. `graph` is
+        None for an operation that was executed, as opposed to traced.
+
+    Yields:
+      Nothing.
+    """
+    from tensorflow.python.framework import op_callbacks
+
+    op_callbacks.add_op_callback(callback)
+    try:
+        yield
+    finally:
+        op_callbacks.remove_op_callback(callback)
+
+
+def called_graph(frame: types.FrameType) -> Any:
+    """Returns the graph of the function whose eager call is on the stack, or None.
+
+    The frame of `AtomicFunction.call_flat`. Tried: TensorFlow 2.16.1 and 2.21.0.
+
+    Args:
+      frame: Where to start; its callers are searched.
+    """
+    inner: types.FrameType | None = frame
+    while inner is not None:
+        code = inner.f_code
+        if code.co_name == "call_flat" and code.co_filename.endswith(
+            "atomic_function.py"
+        ):
+            return inner.f_locals["self"].graph
+        inner = inner.f_back
+    return None
+
+
+def differentiated(frame: types.FrameType) -> tuple[str, Sequence[Any], Sequence[Any]] | None:
+    """Returns the forward operation that an eager tape differentiates just now.
+
+    The frame of `backprop._gradient_function`. Tried: TensorFlow 2.16.1 and 2.21.0.
+
+    Args:
+      frame: Where to start; its callers are searched.
+
+    Returns:
+      Its type, its inputs and its outputs, as far as the tape kept them; None if no
+      tape is at work.
+    """
+    inner: types.FrameType | None = frame
+    while inner is not None:
+        code = inner.f_code
+        if code.co_name == GRADIENT_FRAMES["eager/backprop.py"] and (
+            code.co_filename.endswith("eager/backprop.py")
+        ):
+            held = inner.f_locals
+            return held["op_name"], held["inputs"] or (), held["outputs"] or ()
+        inner = inner.f_back
+    return None
+
+
+# The functions that call a gradient function, by the end of their file's path: the
+# tape's, and that of the bodies of loops, branches and nested functions. Tried:
+# TensorFlow 2.16.1 and 2.21.0.
+GRADIENT_FRAMES = {
+    "eager/backprop.py": "_gradient_function",
+    "ops/gradients_util.py": "_GradientsHelper",
+}

@@ -1,22 +1,64 @@
 """Helpers for the vector-Jacobian products of `tf.custom_gradient` functions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 
-def chain(upstream: tf.Tensor, slope: tf.Tensor) -> tf.Tensor:
+_Pair = tuple[tf.Tensor, tf.Tensor]
+
+
+@tf.custom_gradient
+def chain(
+    upstream: tf.Tensor, slope: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
     """Returns `upstream * slope`, and 0 where `upstream` is 0, whatever the slope.
 
-    This is the rule "zero upstream, zero gradient". It holds for the gradient of
-    this product as well, because the gradient of `multiply_no_nan` is written with
-    `multiply_no_nan`.
+    This is the rule "zero upstream, zero gradient". The gradient of this product keeps
+    the rule as well.
 
     Args:
       upstream: Incoming gradient.
       slope: Derivative, which may be NaN or infinite where `upstream` is 0.
+
+    Returns:
+      Outgoing gradient, of the broadcast shape.
     """
-    return tf.math.multiply_no_nan(slope, upstream)
+
+    def vjp(outer: tf.Tensor) -> _Pair:
+        return (
+            unbroadcast(chain(outer, slope), upstream),
+            unbroadcast(product(outer, upstream), slope),
+        )
+
+    return tf.math.multiply_no_nan(slope, upstream), vjp
+
+
+@tf.custom_gradient
+def product(
+    x: tf.Tensor, y: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
+    """Returns `x * y`, and 0 where one of them is 0, whatever the other.
+
+    This is `chain` where either factor carries an incoming gradient, as happens in the
+    gradient of a gradient.
+
+    Args:
+      x: First factor.
+      y: Second factor.
+
+    Returns:
+      Product, of the broadcast shape.
+    """
+
+    def vjp(upstream: tf.Tensor) -> _Pair:
+        return (
+            unbroadcast(product(upstream, y), x),
+            unbroadcast(product(upstream, x), y),
+        )
+
+    value = tf.math.multiply_no_nan(x, y)
+    return tf.where(tf.equal(x, 0), tf.zeros_like(value), value), vjp
 
 
 def silence(

@@ -1,8 +1,11 @@
 """What a check reports: findings, and the error that carries them."""
 
 import dataclasses
+import textwrap
 from collections.abc import Sequence
 from typing import Any
+
+_INDENT = " " * 9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,25 +31,35 @@ class Site:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One operation that made non-finite values from finite ones.
+    """The first place where non-finite values were made or came in.
 
-    All fields are plain data, so that `dataclasses.asdict` gives JSON.
+    All fields are plain data, so that `dataclasses.asdict` gives JSON. `str(finding)`
+    explains it in a few lines: what, where, why, and what to write instead.
 
     Attributes:
       kind: `"NaN"`, `"+Inf"`, `"-Inf"`, or several joined by ` and `.
-      op_type: TensorFlow's type of the operation, such as `"RealDiv"`.
+      op_type: TensorFlow's type of the operation, such as `"RealDiv"`. Empty where no
+        operation made the values: `subject` then says what holds them.
       op_name: Name of the operation in its graph; empty in eager mode.
-      dtype: Name of the dtype of the bad output.
-      count: How many elements of the output are bad.
-      size: How many elements the output has.
+      dtype: Name of the dtype of the bad tensor.
+      count: How many of its elements are bad.
+      size: How many elements it has.
       index: Index of the first bad element.
       site: The user's line, or None where only library code is on the stack.
       is_gradient: Whether the operation belongs to the backward pass. `site` is
         then the line of the forward operation that it differentiates.
       cause: What is wrong with the operation's inputs, in words.
-      cure: What to write instead, in words.
+      cure: What `paste`, or the change it stands for, does; in words.
       row: Index along the first axis of the failing batch, where the first axis of
-        the output is the batch.
+        the tensor is the batch.
+      shape: Shape of the bad tensor.
+      forward_op: Type of the forward operation, where `is_gradient`.
+      scope: Where Keras built the operation: the path of its layers.
+      iteration: Iterations of the loops around the operation, outermost first,
+        counted from 0.
+      paste: The line to write instead, where there is one.
+      subject: What holds the values if no operation made them: ``"argument `x`"``,
+        ``"variable `w`"``, ``"output"``.
     """
 
     kind: str
@@ -61,6 +74,73 @@ class Finding:
     cause: str = ""
     cure: str = ""
     row: int | None = None
+    shape: tuple[int, ...] = ()
+    forward_op: str = ""
+    scope: str = ""
+    iteration: tuple[int, ...] = ()
+    paste: str = ""
+    subject: str = ""
+
+    def __str__(self) -> str:
+        lines = [self._what(), *self._where()]
+        if self.cause:
+            lines += _wrapped("  why:   ", self.cause)
+        lines += self._cure()
+        return "\n".join(lines)
+
+    def _what(self) -> str:
+        if self.subject:
+            head = f"{self.kind} in {self.subject}"
+        elif self.is_gradient and self.forward_op:
+            head = f"{self.kind} in the gradient of `{self.forward_op}`, from "
+            head += f"`{self.op_type}`"
+        else:
+            where = " in the backward pass" if self.is_gradient else ""
+            head = f"{self.kind} from `{self.op_type}`{where}"
+        if not self.shape:
+            return f"{head}: the only value (scalar, {self.dtype})."
+        place = f"({', '.join(map(str, self.index))})"
+        row = "" if self.row is None else f", in row {self.row} of the batch"
+        shape = f"({', '.join(map(str, self.shape))})"
+        return (
+            f"{head}: {self.count} of {self.size} values (shape {shape}, "
+            f"{self.dtype}), the first at {place}{row}."
+        )
+
+    def _where(self) -> list[str]:
+        notes = [f"scope {self.scope}"] if self.scope else []
+        if self.iteration:
+            notes.append(f"loop iteration {', '.join(map(str, self.iteration))}")
+        if self.is_gradient and self.forward_op:
+            notes.insert(0, "the forward operation")
+        note = f" ({'; '.join(notes)})" if notes else ""
+        if self.site is None:
+            if self.subject:
+                return []
+            return [f"  where: no line of yours; operation `{self.op_name}`{note}"]
+        where = f"{self.site.path}:{self.site.line} in {self.site.function}"
+        lines = [f"  where: {where}{note}"]
+        if self.site.source:
+            lines.append(f"{_INDENT}    {self.site.source}")
+        return lines
+
+    def _cure(self) -> list[str]:
+        if not self.cure:
+            return []
+        if not self.paste:
+            return _wrapped("  cure:  ", self.cure)
+        return [f"  cure:  {self.paste}", *_wrapped(_INDENT, self.cure)]
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width=88,
+        initial_indent=head,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 class NumericsError(ArithmeticError):

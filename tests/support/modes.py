@@ -98,17 +98,23 @@ def silent_gradients(
       mode: One of `MODES`.
 
     Returns:
-      The first gradients, and the gradients of their sum.
+      The gradients for a zero incoming gradient; the gradients of these; and the
+      gradients, for a zero incoming gradient, of the gradients for ones.
     """
 
     def run(*args: tf.Tensor) -> list[tf.Tensor]:
-        with tf.GradientTape() as outer:
+        with tf.GradientTape(persistent=True) as outer:
             outer.watch(args)
-            with tf.GradientTape() as inner:
+            with tf.GradientTape(persistent=True) as inner:
                 inner.watch(args)
                 value = function(*args)
-            slopes = inner.gradient(value, list(args), tf.zeros_like(value))
-        seconds = outer.gradient(slopes, list(args), unconnected_gradients="zero")
-        return [*slopes, *seconds]
+            firsts = inner.gradient(value, list(args), tf.zeros_like(value))
+            slopes = inner.gradient(value, list(args))
+        zeros = [tf.zeros_like(slope) for slope in slopes]
+        return [
+            *firsts,
+            *outer.gradient(firsts, list(args), unconnected_gradients="zero"),
+            *outer.gradient(slopes, list(args), zeros, unconnected_gradients="zero"),
+        ]
 
     return compile_for(mode, run)(*args)

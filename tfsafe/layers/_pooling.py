@@ -127,11 +127,11 @@ class SafeMeanPooling(keras.layers.Layer):
 
 def _align(mask: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
     """Gives a mask of the leading axes the rank of the inputs."""
-    missing = shape.rank - (mask.shape.rank or 0)
-    fits = all(
-        a in (b, 1, None) or b is None for a, b in zip(mask.shape, shape, strict=False)
-    )
-    if mask.shape.rank is None or missing < 0 or not fits:
+    missing = -1 if mask.shape.rank is None else shape.rank - mask.shape.rank
+    if missing < 0 or any(
+        given not in (size, 1, None) and size is not None
+        for given, size in zip(mask.shape, shape, strict=False)
+    ):
         raise ValueError(
             "`mask` must have the leading axes of `inputs`, or all of them, each of "
             f"its size or 1. Received: mask.shape={mask.shape}, inputs.shape={shape}."

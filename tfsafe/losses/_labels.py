@@ -144,11 +144,11 @@ def refuse_unknown_classes(
         wrong &= ~tf.math.is_nan(labels)
     if weights is not None:
         wrong &= tf.not_equal(weights, 0)
-    where = tf.where(wrong).numpy().tolist()
-    if where:
+    if wrong.numpy().any():
+        index = [int(where[0]) for where in wrong.numpy().nonzero()]
         raise ValueError(
             f"`y_true` must hold class indices from 0 to {int(classes) - 1}. Received: "
-            f"{labels[tuple(where[0])].numpy()} at index {where[0]}. Give labels to be "
+            f"{labels.numpy()[tuple(index)]} at index {index}. Give labels to be "
             "ignored a `sample_weight` of 0, or name them with `ignore_class`."
         )
 

@@ -38,8 +38,7 @@ def with_logits(
     if axis is None:
         distance = tf.abs(tf.sigmoid(logits) - probs)
     else:
-        expected = tf.reduce_max(tf.nn.softmax(logits, axis), axis)
-        distance = tf.abs(expected - tf.reduce_max(probs, axis))
+        distance = tf.reduce_max(tf.abs(tf.nn.softmax(logits, axis) - probs), axis)
     # NaN is no disagreement: it is in the logits as well.
     disagree = distance > _TOLERANCE
     return tf.where(disagree, value, loss(logits, True))

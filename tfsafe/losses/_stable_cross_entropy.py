@@ -1,5 +1,6 @@
 """One cross entropy for indices, rows and binary targets."""
 
+import warnings
 from typing import Any
 
 import keras
@@ -60,13 +61,16 @@ class StableCrossEntropy(keras.losses.Loss):
       ValueError: If an option is out of its range, shapes do not fit, `labels="auto"`
         cannot tell, or (in eager mode) a class index is out of range.
 
+    Warns:
+      UserWarning: If `from_logits=True` and `y_pred` comes from a softmax or sigmoid.
+
     Numerics:
       logit -inf          label 0: counts 0, gradient 0; label > 0: value inf
       rows of any sum     gradient p * sum(y_true) - y_true
       row of zero labels  value 0, gradient 0
       NaN ignored         weight 0, mask or `ignore_class`: value 0, gradient 0
       NaN elsewhere       value NaN
-      unknown class       eager ValueError; traced: value NaN, gradient 0 at its position
+      unknown class       ValueError in eager mode; traced: value NaN, gradient 0
       nothing counted     a mean is 0
       probability 0       label 0: counts 0; label > 0: value inf, its infinite slope
                           taken as 0
@@ -74,12 +78,11 @@ class StableCrossEntropy(keras.losses.Loss):
       Half precision is computed and summed in float32 and rounded once, at the end.
       Probabilities are not clipped. Those that come straight from Keras' softmax or
       sigmoid carry their logits, and no digit is lost, in half precision either. An
-      operation after the activation, such as a `Reshape`, drops the logits. Then the
-      relative error of the loss is that of the probability: for a binary target of 1
-      and a logit of `-z` it passes 1 % at z = 17 in float16, 87 in bfloat16 and
-      float32; for a target of 0 and a logit of `z`, where `1 - p` cancels, at z = 7.5,
-      3.5 and 17. Beyond, the loss is inf and its gradient 0: end the model in logits
-      and pass `from_logits=True`.
+      operation after the activation, such as a `Reshape`, drops the logits, and the
+      loss has the digits of the probability. For a binary target of 0 it is then within
+      1 % up to a logit of 5.5 in float16, 3 in bfloat16 and 14.5 in float32, where
+      `1 - p` cancels; for a target of 1 down to -11, -87 and -87. Soon after, the loss
+      is inf and its gradient 0: end the model in logits, and pass `from_logits=True`.
 
     Examples:
       >>> import tensorflow as tf
@@ -138,7 +141,7 @@ class StableCrossEntropy(keras.losses.Loss):
     def _reduced(
         self, y_true: Any, y_pred: Any, sample_weight: Any, mask: Any, reduction: Any
     ) -> tf.Tensor:
-        logits = None if self.from_logits else _compat.keras_logits(y_pred)
+        logits = _compat.keras_logits(y_pred)
         x = _args.float_tensor(y_pred, "y_pred", tf.float32)
         x = tf.cast(x, tf.float64 if self.dtype == "float64" else tf.float32)
         axis = _crossentropy.class_axis(self.axis, x.shape)
@@ -173,6 +176,12 @@ class StableCrossEntropy(keras.losses.Loss):
             return _FORMULAS[kind](labels, x, from_logits=from_logits, **options)
 
         if self.from_logits:
+            if logits is not None:
+                warnings.warn(
+                    "`from_logits=True`, but `y_pred` is the output of a softmax or "
+                    "sigmoid. Set `from_logits=False`, or drop the activation.",
+                    stacklevel=2,
+                )
             return loss(x, True)
         return _recovery.with_logits(loss, x, logits, options.get("axis"))
 
@@ -216,12 +225,13 @@ def _compute_dtype(dtype: Any) -> str:
     """Returns the name of the floating dtype that a dtype or a policy stands for."""
     if dtype is None:
         return keras.config.floatx()
+    policy = dtype
     try:
-        if not isinstance(dtype, str | keras.DTypePolicy):
-            dtype = tf.as_dtype(dtype).name
-        if isinstance(dtype, str):
-            dtype = keras.DTypePolicy(dtype)
-        name = dtype.compute_dtype
+        if not isinstance(policy, str | keras.DTypePolicy):
+            policy = tf.as_dtype(policy).name
+        if isinstance(policy, str):
+            policy = keras.DTypePolicy(policy)
+        name = policy.compute_dtype
     except (TypeError, ValueError):
         name = None
     if name not in LIMITS:

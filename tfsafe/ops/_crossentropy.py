@@ -82,7 +82,7 @@ def categorical_crossentropy(
                 total = tf.reduce_sum(labels, axis, keepdims=True)
                 classes = tf.cast(tf.shape(labels)[axis], labels.dtype)
                 labels = (1 - smoothing) * labels + smoothing * total / classes
-            return _minus_sum(_weigh(_log_probs(x, from_logits, axis), labels), axis)
+            return tf.reduce_sum(_weigh(_surprise(x, from_logits, axis), labels), axis)
 
         return _precision.in_float32(loss, y_true, y_pred)
 
@@ -156,23 +156,24 @@ def sparse_categorical_crossentropy(
         indices = tf.cast(indices, tf.int64)
         return _precision.in_float32(
             lambda x: _sparse(
-                indices, _log_probs(x, from_logits, axis), axis, smoothing
+                indices, _surprise(x, from_logits, axis), axis, smoothing
             ),
             y_pred,
         )
 
 
 def _sparse(
-    indices: tf.Tensor, log_probs: tf.Tensor, axis: int, smoothing: float
+    indices: tf.Tensor, surprise: tf.Tensor, axis: int, smoothing: float
 ) -> tf.Tensor:
-    classes = tf.shape(log_probs, tf.int64)[axis]
-    layout = [-1 if each == axis else 1 for each in range(log_probs.shape.rank)]
+    classes = tf.shape(surprise, tf.int64)[axis]
+    layout = [-1 if each == axis else 1 for each in range(surprise.shape.rank)]
     hit = tf.equal(tf.reshape(tf.range(classes), layout), tf.expand_dims(indices, axis))
-    # A selection, not a product with one-hot labels: 0 * -inf does not arise.
-    loss = _minus_sum(tf.where(hit, log_probs, tf.zeros_like(log_probs)), axis)
+    # A selection, not a product with one-hot labels: 0 * inf does not arise.
+    loss = tf.reduce_sum(tf.where(hit, surprise, tf.zeros_like(surprise)), axis)
     if smoothing:
         share = smoothing / tf.cast(classes, loss.dtype)
-        loss = tf.math.multiply_no_nan(loss, 1 - smoothing) + share * _minus_sum(log_probs, axis)
+        loss = tf.math.multiply_no_nan(loss, 1 - smoothing)
+        loss += share * tf.reduce_sum(surprise, axis)
     inside = (indices >= 0) & (indices < classes)
     return tf.where(inside, loss, tf.constant(float("nan"), loss.dtype))
 
@@ -238,7 +239,7 @@ def binary_crossentropy(
                 target = (1 - smoothing) * target + smoothing / 2
             yes = log_sigmoid(x) if from_logits else log(x)
             no = log_sigmoid(-x) if from_logits else _log_complement(x)
-            return 0.0 - (_weigh(yes, target) + _weigh(no, 1.0 - target))
+            return _weigh(-yes, target) + _weigh(-no, 1.0 - target)
 
         return _precision.in_float32(loss, y_true, y_pred)
 
@@ -294,31 +295,26 @@ def _require_shape(y_true: tf.Tensor, expected: tf.TensorShape, what: str) -> No
         )
 
 
-def _minus_sum(x: tf.Tensor, axis: int) -> tf.Tensor:
-    return 0.0 - tf.reduce_sum(x, axis)
-
-
-def _log_probs(x: tf.Tensor, from_logits: bool, axis: int) -> tf.Tensor:
+def _surprise(x: tf.Tensor, from_logits: bool, axis: int) -> tf.Tensor:
+    """Returns `-log(p)` for each class."""
     if from_logits:
-        return log_softmax(x, axis=axis)
-    return log(x) - log(tf.reduce_sum(x, axis, keepdims=True))
+        return -log_softmax(x, axis=axis)
+    return log(tf.reduce_sum(x, axis, keepdims=True)) - log(x)
 
 
 @tf.custom_gradient
 def _weigh(
-    log_probs: tf.Tensor, labels: tf.Tensor
+    surprise: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    """Returns `log_probs * labels`, and 0 where a label is 0."""
+    """Returns `surprise * labels`, and 0 where a label is 0."""
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # The slope in a label is infinite where its class is impossible. There it is
         # taken as 0: a teacher's softmax would multiply it by a 0 of its own.
-        finite = tf.where(
-            tf.math.is_inf(log_probs), tf.zeros_like(log_probs), log_probs
-        )
+        finite = tf.where(tf.math.is_inf(surprise), tf.zeros_like(surprise), surprise)
         return chain(upstream, labels), chain(upstream, finite)
 
-    return tf.math.multiply_no_nan(log_probs, labels), vjp
+    return tf.math.multiply_no_nan(surprise, labels), vjp
 
 
 @tf.custom_gradient

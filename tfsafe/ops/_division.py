@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, unbroadcast
+from tfsafe._gradients import product, unbroadcast
 from tfsafe.ops import _precision
 
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -38,11 +38,13 @@ def divide(x: Any, y: Any, *, at_zero: float = 0.0, name: str = "divide") -> tf.
       error           value <= 1 ulp, slopes <= 3 ulp
       y = 0           value at_zero, slopes 0 (a choice: there is no quotient)
       x = 0, y = 0    value at_zero, slopes 0
+      x = inf, y = 0  value at_zero, slopes 0
       x = NaN, y = 0  value NaN, slopes 0
       y = inf         value 0, slopes 0
       y = NaN         value NaN, slopes NaN
       A zero incoming gradient gives zero gradients, at every x and y.
-      The slope in y is -(x / y) / y, so that y^2 cannot overflow or underflow.
+      No intermediate result overflows or underflows where the slopes do not: y^2 is
+      never formed.
 
     Examples:
       >>> import tensorflow as tf
@@ -65,7 +67,7 @@ def _divide(x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
     def quotient(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             in_x = ratio(upstream, y)
-            in_y = -chain(in_x, _divide(x, y))
+            in_y = -_product_over(upstream, _divide(x, y), y)
             return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
         return _quotient(x, y, at_zero), vjp
@@ -80,10 +82,20 @@ def ratio(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         in_x = ratio(upstream, y)
-        in_y = -chain(in_x, ratio(x, y))
+        in_y = -_product_over(upstream, ratio(x, y), y)
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
     return tf.where(tf.equal(x, 0), tf.zeros_like(x), _quotient(x, y, 0.0)), vjp
+
+
+def _product_over(a: tf.Tensor, b: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Returns `a * b / y` in an order that stays in range; 0 where one of them is 0."""
+    # A small denominator makes large: divide the smaller factor. A large one makes
+    # small: divide the larger.
+    a_first = tf.equal(tf.abs(a) < tf.abs(b), tf.abs(y) < 1)
+    first, second = tf.where(a_first, a, b), tf.where(a_first, b, a)
+    result = product(ratio(first, y), second)
+    return tf.where(tf.equal(y, 0), tf.zeros_like(result), result)
 
 
 def _quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float) -> tf.Tensor:

@@ -148,8 +148,9 @@ def xlogy(x: Any, y: Any, *, name: str = "xlogy") -> tf.Tensor:
       x > 0, y = 0    value -inf, slopes 0 (a bounded choice: they are infinite)
       x = 0, y < 0    value 0, slopes NaN and 0
       x > 0, y < 0    value NaN, slopes NaN
+      x = 0, y = inf  value 0, slopes inf and 0
       x = 0, y = NaN  value NaN, slopes NaN
-      x = NaN         value NaN, slopes log(y) and NaN
+      x = NaN, y > 0  value NaN, slopes log(y) and NaN
       A zero incoming gradient gives zero gradients, at every x and y.
 
     Examples:

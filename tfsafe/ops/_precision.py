@@ -1,14 +1,25 @@
 """What keeps intermediate results in range: float32 inside, scaling by powers of 2."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
 _HALF = (tf.float16, tf.bfloat16)
-# The bits of the exponent: all others 0 makes a float the power of 2 below it.
-_EXPONENT_BITS = {
-    tf.float32: (tf.int32, 0x7F80_0000),
-    tf.float64: (tf.int64, 0x7FF0_0000_0000_0000),
+
+
+class _Layout(NamedTuple):
+    """Bit patterns of a floating format, as numbers of the integer type beside it."""
+
+    integer: tf.DType
+    exponent: int
+    one: int
+    step: int
+
+
+_LAYOUTS = {
+    tf.float32: _Layout(tf.int32, 0xFF << 23, 0x7F << 23, 1 << 23),
+    tf.float64: _Layout(tf.int64, 0x7FF << 52, 0x3FF << 52, 1 << 52),
 }
 
 
@@ -24,23 +35,33 @@ def in_float32(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tenso
     return tf.cast(function(*(tf.cast(arg, tf.float32) for arg in args)), dtype)
 
 
-def scale_of(x: tf.Tensor, axis: Sequence[int] | None) -> tf.Tensor:
-    """Returns the power of 2 just below the largest magnitude along `axis`.
+def scaled(
+    x: tf.Tensor, axis: Sequence[int] | None
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Divides `x` by a power of 2, so that the largest magnitude is near 1.
 
-    Dividing by it is exact and leaves the largest element between 1 and 2. It is 1
-    where the largest magnitude is 0, infinite or NaN, and where there is no element.
+    Nothing is rounded. Neither the power nor its inverse is subnormal, which leaves
+    the largest magnitude along `axis` between 1 and 4. Where that magnitude is 0,
+    infinite or NaN, and where there is no element, the power is 1.
 
     Args:
       x: Tensor of float32 or float64.
-      axis: Axes that are reduced to size 1; all of them where None.
+      axis: Axes that share a power; all of them where None.
+
+    Returns:
+      `x / power`, `power` and `1 / power`; the powers have size 1 along `axis`.
     """
     largest = tf.reduce_max(tf.abs(x), axis, keepdims=True)
-    integer, mask = _EXPONENT_BITS[x.dtype]
-    bits = tf.bitwise.bitwise_and(
-        tf.bitcast(largest, integer), tf.constant(mask, integer)
-    )
     usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
-    return tf.where(usable, tf.bitcast(bits, x.dtype), tf.ones_like(largest))
+    layout = _LAYOUTS[x.dtype]
+    one = tf.constant(layout.one, layout.integer)
+    # A float with all other bits 0 is the power of 2 below it. A product with the
+    # inverse, not a quotient: XLA would merge it with a division that follows.
+    bits = tf.bitwise.bitwise_and(tf.bitcast(largest, one.dtype), layout.exponent)
+    bits = tf.where(usable, tf.minimum(bits, 2 * one - layout.step), one)
+    power = tf.bitcast(bits, x.dtype)
+    inverse = tf.bitcast(2 * one - bits, x.dtype)
+    return x * inverse, power, inverse
 
 
 def drop(value: tf.Tensor, axis: Sequence[int] | None) -> tf.Tensor:

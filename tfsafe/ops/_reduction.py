@@ -44,9 +44,9 @@ def norm(
     Numerics:
       error     <= 3 ulp; second order <= 8 ulp of the row's largest
       all 0     value 0, gradient 0 (the subgradient of least norm)
-      no entry  value 0
-      inf       value inf, gradient NaN
+      inf       value inf, gradient NaN there and 0 elsewhere
       NaN       value NaN, gradient NaN
+      no entry  value 0
       A zero incoming gradient gives zero gradients, whatever stands in the row.
       The gradient is right even where the norm itself overflows.
 
@@ -80,8 +80,8 @@ def _norm(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             return chain(upstream, _direction(x, axis))
 
-        scale = _precision.scale_of(x, axis)
-        return scale * _length(x / scale, axis), vjp
+        scaled, power, _ = _precision.scaled(x, axis)
+        return power * _length(scaled, axis), vjp
 
     return function(x)
 
@@ -96,7 +96,7 @@ def _direction(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
             along = tf.reduce_sum(unit * upstream, axis, keepdims=True)
             return ratio(upstream - unit * along, _norm(x, axis))
 
-        scaled = x / _precision.scale_of(x, axis)
+        scaled, _, _ = _precision.scaled(x, axis)
         return ratio(scaled, _length(scaled, axis)), vjp
 
     return function(x)
@@ -141,14 +141,15 @@ def masked_mean(
         names an axis twice, or if `empty_value` does not fit the dtype.
 
     Numerics:
-      error             <= 3 ulp of the largest element that counts
-      weight 0          the element is ignored; slope 0 in x, and in the weight
-                        (x - mean) / total where x is finite, else 0
-      all weights 0     value empty_value, gradients 0 (a choice)
-      no element        value empty_value
-      weight < 0        value NaN, gradients NaN
-      NaN that counts   value NaN
-      inf that counts   value inf
+      error            <= 3 ulp of the largest element that counts
+      weight 0         ignored; slope 0 in x; slope in the weight
+                       (x - mean) / total where x is finite, else 0
+      all weights 0    value empty_value, gradients 0 (a choice)
+      weight < 0       value NaN, gradients NaN
+      weight NaN       value NaN, gradients NaN
+      NaN that counts  value NaN, slopes in x weight / total, in the weights NaN
+      inf that counts  value inf, slopes in x weight / total
+      no element       value empty_value
       A zero incoming gradient gives zero gradients, whatever stands in the row.
       Sums are scaled, so that they cannot overflow where the mean does not.
 
@@ -177,30 +178,31 @@ def _weighted_mean(
     @tf.custom_gradient
     def function(x: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, Any]:
         is_ignored = tf.equal(weights, 0)
-        scaled_weights, weight_scale, total = _scaled(weights, axis)
-        kept = tf.where(is_ignored, tf.zeros_like(x), x)
-        scale = _precision.scale_of(kept, axis)
-        weighted = tf.reduce_sum(scaled_weights * (kept / scale), axis, keepdims=True)
+        shares, inverse, total = _scaled_weights(weights, axis)
+        kept, power, _ = _precision.scaled(
+            tf.where(is_ignored, tf.zeros_like(x), x), axis
+        )
+        weighted = tf.reduce_sum(shares * kept, axis, keepdims=True)
         is_empty = tf.equal(total, 0)
-        mean = scale * (weighted / tf.where(is_empty, tf.ones_like(total), total))
+        mean = power * (weighted / tf.where(is_empty, tf.ones_like(total), total))
 
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             mean = _weighted_mean(x, weights, axis, empty_value)
             unseen = tf.logical_and(is_ignored, ~tf.math.is_finite(x))
-            slope = ratio(tf.where(unseen, mean, x) - mean, total)
-            return (
-                chain(upstream, ratio(scaled_weights, total)),
-                chain(upstream, slope / weight_scale),
-            )
+            slope = ratio(tf.where(unseen, mean, x) - mean, total) * inverse
+            return chain(upstream, ratio(shares, total)), chain(upstream, slope)
 
         return tf.where(is_empty, tf.constant(empty_value, x.dtype), mean), vjp
 
     return function(x, weights)
 
 
-def _scaled(weights: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    # A mean does not change when all its weights are scaled: no gradient is missing.
-    scale = tf.stop_gradient(_precision.scale_of(weights, axis))
+def _scaled_weights(
+    weights: tf.Tensor, axis: _Axis
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    # A mean does not change when all its weights are scaled, so that the power may be
+    # taken for a constant: no gradient is missing.
+    _, _, inverse = _precision.scaled(tf.stop_gradient(weights), axis)
     nan = tf.constant(float("nan"), weights.dtype)
-    scaled = tf.where(weights < 0, nan, weights / scale)
-    return scaled, scale, tf.reduce_sum(scaled, axis, keepdims=True)
+    shares = tf.where(weights < 0, nan, weights * inverse)
+    return shares, inverse, tf.reduce_sum(shares, axis, keepdims=True)

@@ -101,10 +101,11 @@ def logsumexp(
     Numerics:
       error     value <= 3 ulp of the largest entry or of the result, gradient as that
                 of `log_softmax`
+      one -inf  as if it were not there, gradient 0
       all -inf  value -inf, gradient 0 (a choice)
-      no entry  value -inf
-      +inf      value inf, gradient shared by the infinite entries (the limit)
+      +inf      value inf, gradient shared by the infinite entries
       NaN       value NaN, gradient NaN
+      no entry  value -inf
       A zero incoming gradient gives zero gradients, whatever stands in the row.
 
     Examples:
@@ -132,6 +133,7 @@ class _Row(NamedTuple):
     ties: tf.Tensor
     exponentials: tf.Tensor
     others: tf.Tensor
+    exists: tf.Tensor
 
 
 def _row(x: tf.Tensor, axis: _Axis) -> _Row:
@@ -142,7 +144,9 @@ def _row(x: tf.Tensor, axis: _Axis) -> _Row:
     # Without the `where`, inf - inf is NaN.
     exponentials = tf.exp(tf.where(is_largest, tf.zeros_like(x), x - largest))
     others = (ties - 1) + _sum_below(exponentials, is_largest, axis)
-    return _Row(largest, is_largest, ties, exponentials, others)
+    # 0 where every entry is -inf.
+    exists = tf.cast(tf.not_equal(largest, -float("inf")), x.dtype)
+    return _Row(largest, is_largest, ties, exponentials, others, exists)
 
 
 def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
@@ -184,10 +188,13 @@ def _log_softmax_vjp(
 
     which has no difference of nearly equal numbers. It takes the mean's place.
     """
-    probs = silence(_softmax(x, axis), upstream, axis)
-    nan, zero, one = (tf.constant(v, x.dtype) for v in (float("nan"), 0.0, 1.0))
-    infinite = tf.where(row.largest > 0, nan, zero)
-    upstream = chain(upstream, tf.where(tf.math.is_inf(row.largest), infinite, one))
+    nan = tf.constant(float("nan"), x.dtype)
+    is_nan = tf.logical_or(
+        tf.math.is_nan(row.others), tf.equal(row.largest, float("inf"))
+    )
+    # A row of NaN gets a stand-in here and NaN at the end, so that it does not spread
+    # to the gradient of this gradient.
+    probs = _softmax(tf.where(is_nan, tf.zeros_like(x), x), axis)
     total = tf.reduce_sum(upstream, axis, keepdims=True)
     plain = upstream - probs * total
     mean = tf.math.divide_no_nan(
@@ -196,7 +203,9 @@ def _log_softmax_vjp(
         row.ties,
     )
     at_largest = (plain - _mean_at_largest(plain, row, axis)) + mean
-    return tf.where(row.is_largest, at_largest, plain)
+    slopes = row.exists * tf.where(row.is_largest, at_largest, plain)
+    is_live = tf.reduce_any(tf.not_equal(upstream, 0), axis, keepdims=True)
+    return tf.where(tf.logical_and(is_nan, is_live), nan, slopes)
 
 
 def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
@@ -227,8 +236,6 @@ def _softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
             mean = tf.reduce_sum(probs * centred, axis, keepdims=True)
             return probs * (centred - mean)
 
-        all_minus_inf = tf.logical_and(tf.math.is_inf(row.largest), row.largest < 0)
-        exists = tf.cast(tf.logical_not(all_minus_inf), x.dtype)
-        return exists * row.exponentials / (1 + row.others), vjp
+        return row.exists * row.exponentials / (1 + row.others), vjp
 
     return function(x)

@@ -105,14 +105,14 @@ class CountingOptimizer(DelegatingOptimizer):
     def _describe(self, count: int) -> str:
         paths = self.last_nonfinite_variables
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        steps = "step" if count == 1 else f"{count} steps in a row"
         return (
-            f"The last {count} steps in a row had gradients that are NaN, infinite or "
-            f"above the limit, step {self.last_nonfinite_step} those of "
-            f"{len(paths)} of {len(self._paths)} variables: {', '.join(paths[:3])}"
-            f"{more}. Run the step under `@tfsafe.checked` to see which operation "
-            "makes the first bad value, and mend that or the data; where values grow "
-            "from step to step, lower the learning rate. The bound is "
-            f"max_consecutive={self.max_consecutive}."
+            f"The last {steps} had gradients that are NaN, infinite or above the limit: "
+            f"step {self.last_nonfinite_step}, in {len(paths)} of {len(self._paths)} "
+            f"variables ({', '.join(paths[:3])}{more}). Put `@tfsafe.checked` on the "
+            "training step to see which operation makes the first bad value, and mend "
+            "it or the data; where gradients grow from step to step, lower the "
+            f"learning rate or clip them. (max_consecutive={self.max_consecutive})"
         )
 
     def _own_variables(self) -> dict[str, Any]:
@@ -165,4 +165,9 @@ class CountingOptimizer(DelegatingOptimizer):
 
 
 def _read(counter: keras.Variable) -> int:
+    if not tf.executing_eagerly():
+        raise RuntimeError(
+            "The counts are Python numbers and cannot be read within a tf.function. "
+            "Use the variables in `counters` there, or read the counts after the call."
+        )
     return int(counter.numpy())

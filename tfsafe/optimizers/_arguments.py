@@ -14,14 +14,17 @@ def inner_optimizer(identifier: Any) -> Any:
     Raises:
       ValueError: If it stands for none, or for one that cannot be wrapped.
     """
+    optimizer, cause = None, None
     try:
         optimizer = keras.optimizers.get(identifier)
     except (TypeError, ValueError) as error:
+        cause = error
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise ValueError(
             "`inner_optimizer` must be a Keras optimizer: an instance such as "
             "`keras.optimizers.Adam()`, a name such as 'adam', or a config. "
             f"Received: inner_optimizer={identifier!r}."
-        ) from error
+        ) from cause
     if isinstance(optimizer, DelegatingOptimizer):
         raise ValueError(
             "`inner_optimizer` is a SafeOptimizer already. Received: "

@@ -7,23 +7,22 @@ import tensorflow as tf
 
 from tfsafe import _compat
 
-
-class Delegated:
-    """An attribute that lives on `inner_optimizer`, for reading and for writing."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, optimizer: Any, owner: type | None = None) -> Any:
-        if optimizer is None:
-            return self
-        return getattr(optimizer.inner_optimizer, self._name)
-
-    def __set__(self, optimizer: Any, value: Any) -> None:
-        # Keras' constructor writes its defaults before there is an inner optimizer,
-        # whose own values must not be lost to them.
-        if "inner_optimizer" in vars(optimizer):
-            setattr(optimizer.inner_optimizer, self._name, value)
+DELEGATED = (
+    "learning_rate",
+    "iterations",
+    "weight_decay",
+    "clipnorm",
+    "clipvalue",
+    "global_clipnorm",
+    "use_ema",
+    "ema_momentum",
+    "ema_overwrite_frequency",
+    "gradient_accumulation_steps",
+    "loss_scale_factor",
+    # Of Keras' `MultiOptimizer`; an AttributeError on any other, as it should be.
+    "optimizers",
+    *_compat.OPTIMIZER_INTERNALS,
+)
 
 
 class DelegatingOptimizer(keras.optimizers.Optimizer):
@@ -34,20 +33,6 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
 
     built: bool
     inner_optimizer: Any
-
-    learning_rate = Delegated()
-    iterations = Delegated()
-    weight_decay = Delegated()
-    clipnorm = Delegated()
-    clipvalue = Delegated()
-    global_clipnorm = Delegated()
-    use_ema = Delegated()
-    ema_momentum = Delegated()
-    ema_overwrite_frequency = Delegated()
-    gradient_accumulation_steps = Delegated()
-    loss_scale_factor = Delegated()
-    # Of Keras' `MultiOptimizer`; an AttributeError on any other, as it should be.
-    optimizers = Delegated()
 
     def apply_gradients(self, grads_and_vars: Any) -> Any:
         """Applies pairs of gradient and variable.
@@ -76,7 +61,18 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
 
-for _name in _compat.OPTIMIZER_INTERNALS:
-    _attribute = Delegated()
-    _attribute.__set_name__(DelegatingOptimizer, _name)
-    setattr(DelegatingOptimizer, _name, _attribute)
+def _delegated(name: str) -> property:
+    def read(optimizer: DelegatingOptimizer) -> Any:
+        return getattr(optimizer.inner_optimizer, name)
+
+    def write(optimizer: DelegatingOptimizer, value: Any) -> None:
+        # Keras' constructor writes its defaults before there is an inner optimizer,
+        # whose own values must not be lost to them.
+        if "inner_optimizer" in vars(optimizer):
+            setattr(optimizer.inner_optimizer, name, value)
+
+    return property(read, write, doc=f"The inner optimizer's `{name}`.")
+
+
+for _name in DELEGATED:
+    setattr(DelegatingOptimizer, _name, _delegated(_name))

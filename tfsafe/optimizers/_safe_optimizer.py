@@ -116,7 +116,7 @@ class SafeOptimizer(CountingOptimizer):
       >>> optimizer = SafeOptimizer(keras.optimizers.SGD(0.5))
       >>> optimizer.apply([tf.constant([1.0, float("nan"), 1e20])], [weights])
       >>> print(weights.numpy())
-      [0.5 1. 1.]
+      [0.5 1.  1. ]
       >>> optimizer.nonfinite_steps, optimizer.steps
       (1, 1)
 
@@ -170,11 +170,16 @@ class SafeOptimizer(CountingOptimizer):
           trainable_variables: The variables; None for those of `build`.
 
         Raises:
-          ValueError: If there are more or fewer gradients than variables, or all of
-            them are None.
+          ValueError: If there are more or fewer gradients than variables, all of them
+            are None, or a strategy is in scope and this is not within its `run`.
           NumericsError: In eager execution, if this is the `max_consecutive`-th bad
             step in a row.
         """
+        if tf.distribute.in_cross_replica_context():
+            raise ValueError(
+                "`apply` takes the step of one replica. Call it in a function that "
+                "`strategy.run` runs, not directly under `strategy.scope()`."
+            )
         grads = list(grads)
         has_gradient = any(gradient is not None for gradient in grads)
         has_variables = trainable_variables is not None or self.inner_optimizer.built
@@ -217,8 +222,8 @@ class SafeOptimizer(CountingOptimizer):
             if ok is not None:
                 flags[position] = tf.cast(~tf.reduce_all(ok), tf.float32)
         total = tf.stack(flags)
-        replica = tf.distribute.get_replica_context()
-        if replica is not None and replica.num_replicas_in_sync > 1:
+        if tf.distribute.has_strategy():
+            replica = tf.distribute.get_replica_context()
             total = replica.all_reduce(tf.distribute.ReduceOp.SUM, total)
         return total > 0
 
@@ -238,10 +243,10 @@ class SafeOptimizer(CountingOptimizer):
                 lambda: strategy.extended.call_for_each_replica(step, args=(grads,)),
             )
 
-        replica = tf.distribute.get_replica_context()
-        if replica is not None and _compat.strategy_needs_merge_call():
+        if _compat.strategy_needs_merge_call():
             # A branch within a replica must not leave it, as the step has to: so the
             # branch is outside, and the replicas are within.
+            replica = tf.distribute.get_replica_context()
             replica.merge_call(step_on_all, args=(is_bad, grads))
         else:
             tf.cond(is_bad, lambda: None, lambda: step(grads))

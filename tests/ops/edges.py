@@ -1,0 +1,23 @@
+"""The rows of a `Numerics` block, which are the rows of the edge tests."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+NAN = float("nan")
+INF = float("inf")
+
+
+def documented(op: Callable[..., Any]) -> list[str]:
+    """Returns the left column of the `Numerics` block of `op`, without the errors."""
+    block = op.__doc__.split("Numerics:\n")[1].split("\n\n")[0]
+    rows = re.findall(r"^ {6}(\S.*?)  +\S", block, re.MULTILINE)
+    return [row for row in rows if row != "error"]
+
+
+def same(got: Any, wanted: Any, digits: float = 2e-3) -> bool:
+    """Compares with NaN equal to NaN, relative to `digits`, which no 0 can pass."""
+    got = np.asarray(got, np.float64)
+    return np.allclose(got, wanted, rtol=digits, atol=0, equal_nan=True)

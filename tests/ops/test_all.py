@@ -1,0 +1,240 @@
+"""What holds for all functions of `tfsafe.ops` that act on one or two tensors."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.ops.edges import documented, same
+from tests.support import modes
+from tfsafe import ops
+
+# A function of one tensor of shape [3, 4] for each op, whose rows are independent.
+ROWS = {
+    "divide": lambda x: ops.divide(x[:, :1], x),
+    "log": ops.log,
+    "log_sigmoid": ops.log_sigmoid,
+    "log_softmax": ops.log_softmax,
+    "logsumexp": lambda x: ops.logsumexp(x, axis=-1),
+    "masked_mean": lambda x: ops.masked_mean(x, x > 1, axis=-1),
+    "norm": lambda x: ops.norm(x, axis=-1),
+    "sqrt": ops.sqrt,
+    "xlogy": lambda x: ops.xlogy(x[:, :1], x),
+}
+# Each op on the whole tensor, of whatever rank.
+WHOLE = ROWS | {
+    "divide": lambda x: ops.divide(x, x + 1),
+    "logsumexp": ops.logsumexp,
+    "masked_mean": lambda x: ops.masked_mean(x, x > 1),
+    "norm": ops.norm,
+    "xlogy": lambda x: ops.xlogy(x, x + 1),
+}
+
+every_op = pytest.mark.parametrize("name", list(ROWS))
+
+
+def _example(dtype=tf.float32):
+    # With a 0 in it, the singular point of most ops.
+    return tf.constant([[0, 1, 2, 3], [4, 0, 5, 6], [7, 8, 9, 0]], dtype)
+
+
+def _gradient(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = function(x)
+    return tape.gradient(value, x)
+
+
+def test_every_op_of_the_tables_is_public():
+    assert set(ROWS) == set(WHOLE) <= set(ops.__all__)
+
+
+@every_op
+def test_it_keeps_the_dtype_and_the_shape(name, mode, dtype):
+    x = _example(dtype)
+    value, (slope,) = modes.value_and_gradients(ROWS[name], [x], mode)
+    assert value.dtype == slope.dtype == dtype
+    assert slope.shape == x.shape
+    assert np.all(np.isfinite(np.asarray(slope, np.float64)))
+
+
+@every_op
+@pytest.mark.parametrize("shape", [[3, 4], [4], [2, 3, 4]])
+def test_it_takes_a_tensor_of_unknown_rank(name, shape):
+    function = WHOLE[name]
+    x = tf.reshape(tf.range(1, 1 + tf.reduce_prod(shape)), shape)
+    x = tf.cast(x, tf.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.float32)], autograph=False)
+    def unknown(x):
+        return function(x), _gradient(function, x)
+
+    value, slope = unknown(x)
+    assert same(value, function(x), 1e-5)
+    assert same(slope, _gradient(function, x), 1e-5)
+
+
+@every_op
+def test_it_takes_a_batch_of_unknown_size(name):
+    function = ROWS[name]
+    x = _example()
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32)])
+    def unknown(x):
+        return function(x), _gradient(function, x)
+
+    value, slope = unknown(x)
+    assert same(value, function(x), 1e-5)
+    assert same(slope, _gradient(function, x), 1e-5)
+
+
+@every_op
+def test_an_empty_batch_has_an_empty_result_and_gradient(name, mode):
+    x = tf.zeros([0, 4])
+    value, (slope,) = modes.value_and_gradients(ROWS[name], [x], mode)
+    assert tf.size(value) == 0
+    assert slope.shape == [0, 4]
+
+
+@every_op
+def test_vectorized_map_gives_the_values_and_gradients_of_the_batch(name):
+    x = _example()
+
+    def row(row):
+        return ROWS[name](row[tf.newaxis])[0]
+
+    def slope(row_of_x):
+        return _gradient(row, row_of_x)
+
+    assert same(tf.vectorized_map(row, x), ROWS[name](x), 1e-6)
+    assert same(tf.vectorized_map(slope, x), _gradient(ROWS[name], x), 1e-6)
+
+
+@every_op
+def test_the_jacobian_of_the_jacobian_agrees_with_the_gradients(name):
+    x = _example()[:2]
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            value = ROWS[name](x)
+        jacobian = inner.jacobian(value, x)
+        summed = tf.reduce_sum(jacobian, list(range(value.shape.rank)))
+    hessian = outer.jacobian(summed, x, unconnected_gradients="zero")
+    assert same(summed, _gradient(ROWS[name], x), 1e-6)
+    second = tf.reduce_sum(hessian, [0, 1])
+    # Rows of a Hessian sum to 0 in places: compare with the size of its entries.
+    slack = 1e-6 * float(tf.reduce_max(tf.abs(hessian)))
+    truth = modes.second_gradient(ROWS[name], x, "eager")
+    assert np.allclose(second, truth, rtol=1e-5, atol=slack)
+
+
+@every_op
+def test_it_can_be_differentiated_forwards(name):
+    x = _example() + 1
+    tangent = tf.ones_like(x)
+    with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
+        value = ROWS[name](x)
+    forward = accumulator.jvp(value)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = ROWS[name](x)
+    backward = tf.reduce_sum(tape.jacobian(value, x), [-2, -1])
+    assert np.allclose(forward, backward, rtol=1e-5, atol=1e-6)
+
+
+@every_op
+def test_its_operations_stand_in_a_name_scope(name):
+    function = tf.function(WHOLE[name], autograph=False)
+    graph = function.get_concrete_function(_example()).graph
+    assert any(op.name.startswith(f"{name}/") for op in graph.get_operations())
+
+
+@every_op
+def test_its_name_scope_can_be_chosen(name):
+    op = getattr(ops, name)
+    args = [_example(), _example()] if name in {"divide", "xlogy"} else [_example()]
+    function = tf.function(lambda: op(*args, name="mine"), autograph=False)
+    graph = function.get_concrete_function().graph
+    assert any(op.name.startswith("mine/") for op in graph.get_operations())
+
+
+@every_op
+def test_its_docstring_has_every_section(name):
+    op = getattr(ops, name)
+    for section in ("Args", "Returns", "Raises", "Numerics", "Examples"):
+        assert f"    {section}:\n" in op.__doc__, section
+    assert documented(op)
+
+
+@every_op
+def test_integers_are_refused_with_the_cure(name):
+    op = getattr(ops, name)
+    x = tf.constant([1, 2])
+    args = [x, x] if name in {"divide", "xlogy"} else [x]
+    with pytest.raises(TypeError, match=r"`x` must have a floating .*dtype=int32"):
+        op(*args)
+
+
+@pytest.mark.parametrize("name", ["log_softmax", "logsumexp", "masked_mean", "norm"])
+@pytest.mark.parametrize(
+    ("axis", "error", "message"),
+    [
+        (2, ValueError, r"`axis` is out of range. Received: axis=2 .*\(3, 4\)"),
+        ((0, -2), ValueError, r"`axis` names an axis twice. Received: axis=\(0, -2\)"),
+        (0.5, TypeError, r"`axis` must be an integer.* Received: axis=0.5"),
+    ],
+)
+def test_a_bad_axis_is_refused(name, axis, error, message):
+    with pytest.raises(error, match=message):
+        getattr(ops, name)(_example(), axis=axis)
+
+
+@pytest.mark.parametrize("op", [ops.divide, ops.xlogy])
+class TestTwoArguments:
+    def test_different_dtypes_are_refused(self, op):
+        message = r"`x` and `y` must have the same dtype. Received: x: float32, y: flo"
+        with pytest.raises(TypeError, match=message):
+            op(tf.constant(1.0), tf.constant(1.0, tf.float16))
+
+    def test_shapes_that_do_not_broadcast_are_refused(self, op):
+        message = r"`x` and `y` must have shapes that broadcast. Received: x of shape"
+        with pytest.raises(ValueError, match=message):
+            op(tf.zeros([2, 3]), tf.zeros([2]))
+
+    def test_python_numbers_take_the_dtype_of_the_other_argument(self, op, dtype):
+        x = tf.constant([1.0, 2.0], dtype)
+        assert op(x, 2).dtype == op(2.0, x).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("at_zero", "error", "message"),
+    [
+        ("0", TypeError, r"`at_zero` must be a number. Received: at_zero='0'"),
+        (True, TypeError, r"`at_zero` must be a number. Received: at_zero=True"),
+        (1e5, ValueError, r"`at_zero` must fit the dtype .* float16, .* 65504"),
+    ],
+)
+def test_a_bad_value_at_zero_is_refused(at_zero, error, message):
+    x = tf.constant(1.0, tf.float16)
+    with pytest.raises(error, match=message):
+        ops.divide(x, x, at_zero=at_zero)
+
+
+def test_a_bad_empty_value_is_refused():
+    with pytest.raises(TypeError, match="`empty_value` must be a number. Received: em"):
+        ops.masked_mean(tf.zeros([2]), empty_value=None)
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (tf.ones([3, 4], tf.float16), TypeError, r"`mask` must be boolean.*=float16"),
+        (tf.constant("yes"), TypeError, r"`mask` must be boolean.*dtype=string"),
+        (tf.ones([3]), ValueError, r"`mask` must .*broadcasts to .*\(3, 4\)"),
+        (tf.ones([2, 3, 4]), ValueError, r"`mask` must .*Received: mask of shape"),
+        (tf.RaggedTensor.from_row_lengths([1.0], [1]), TypeError, r"`mask` .*dense"),
+    ],
+)
+def test_a_bad_mask_is_refused(mask, error, message):
+    with pytest.raises(error, match=message):
+        ops.masked_mean(tf.zeros([3, 4]), mask)

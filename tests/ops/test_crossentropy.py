@@ -1,0 +1,443 @@
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import modes, oracle
+from tfsafe import ops
+from tfsafe._limits import LIMITS
+
+INF, NAN = float("inf"), float("nan")
+dense = ops.categorical_crossentropy
+sparse = ops.sparse_categorical_crossentropy
+binary = ops.binary_crossentropy
+
+# Rows of logits with a hard case each, and the label of each row. No label leads by
+# more than float16 can resolve in the gradient.
+LOGITS = [[0.5, -1.0, 2.0], [30.0, 0.0, -30.0], [4.0, 4.0, 4.0], [-7.0, 3.0, 2.5]]
+INDICES = [2, 1, 0, 1]
+SOFT = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]]
+
+# In ulps of the result. XLA:CPU's float64 log1p is up to 127 ulp off.
+BUDGET = {("float64", "xla"): 130}
+
+
+def truth_of_row(labels, logits):
+    """-sum(y * log_softmax(z)) at 60 digits."""
+    with mpmath.workdps(oracle.DIGITS):
+        z = [mpmath.mpf(float(v)) for v in logits]
+        lse = mpmath.log(mpmath.fsum(map(mpmath.exp, z)))
+        return mpmath.fsum(
+            mpmath.mpf(float(y)) * (lse - v) for y, v in zip(labels, z, strict=True)
+        )
+
+
+def slope_of_row(labels, logits):
+    """p * sum(y) - y at 60 digits."""
+    with mpmath.workdps(oracle.DIGITS):
+        z = [mpmath.mpf(float(v)) for v in logits]
+        total = mpmath.fsum(map(mpmath.exp, z))
+        y = [mpmath.mpf(float(v)) for v in labels]
+        return [
+            mpmath.exp(v) / total * mpmath.fsum(y) - each
+            for v, each in zip(z, y, strict=True)
+        ]
+
+
+def rows(function, labels, logits):
+    arrays = [np.asarray(tf.cast(x, tf.float64)) for x in (labels, logits)]
+    return [function(y, z) for y, z in zip(*arrays, strict=True)]
+
+
+def nan_equal(got, expected):
+    np.testing.assert_allclose(np.asarray(got, "float64"), expected, rtol=1e-6)
+
+
+def test_rows_agree_with_mpmath(mode, dtype):
+    labels, logits = tf.constant(SOFT, dtype), tf.constant(LOGITS, dtype)
+    value, (slope,) = modes.value_and_gradients(
+        lambda z: dense(labels, z, from_logits=True), [logits], mode
+    )
+    budget = BUDGET.get((dtype.name, mode), 4)
+    assert oracle.ulp_error(value, rows(truth_of_row, labels, logits)) <= budget
+    truth = np.array(rows(slope_of_row, labels, logits), object).astype(float)
+    # p * sum(y) - y is a difference: absolute, in eps of the largest label.
+    atol = 6 * LIMITS[dtype.name].eps
+    np.testing.assert_allclose(tf.cast(slope, tf.float64), truth, rtol=0, atol=atol)
+    assert np.abs(truth[0]).min() > 0.05
+
+
+def test_indices_agree_with_mpmath(mode, dtype):
+    logits = tf.constant(LOGITS, dtype)
+    labels = np.eye(3)[INDICES]
+    value = modes.compile_for(mode, lambda z: sparse(INDICES, z, from_logits=True))(
+        logits
+    )
+    budget = BUDGET.get((dtype.name, mode), 4)
+    assert oracle.ulp_error(value, rows(truth_of_row, labels, logits)) <= budget
+    assert value.dtype == dtype
+
+
+def test_a_confident_and_right_row_keeps_its_digits(mode, dtype):
+    logits = tf.constant([[12.0, 0.0, 1.0]], dtype)
+    value, (slope,) = modes.value_and_gradients(
+        lambda z: sparse([0], z, from_logits=True), [logits], mode
+    )
+    budget = BUDGET.get((dtype.name, mode), 4)
+    assert oracle.ulp_error(value, rows(truth_of_row, [[1, 0, 0]], logits)) <= budget
+    # Without the care of `log_softmax` the slope of the label is exactly 0 in float16.
+    truth = rows(slope_of_row, [[1, 0, 0]], logits)
+    assert oracle.ulp_error(slope, truth) <= 16 + budget
+
+
+def test_binary_targets_from_logits_agree_with_mpmath(mode, dtype):
+    z = oracle.grid(dtype, 1e-3, 80.0, 12)
+    z = tf.concat([-z, z, [tf.zeros([], dtype)]], 0)
+    for target in (0.0, 1.0):
+        labels = tf.fill(z.shape, tf.constant(target, dtype))
+        value, (slope,) = modes.value_and_gradients(
+            lambda z, y=labels: binary(y, z, from_logits=True), [z], mode
+        )
+        sign = 1 - 2 * target
+        truth = oracle.exact(lambda v, s=sign: mpmath.log1p(mpmath.exp(s * v)), z)
+        true_slope = oracle.exact(lambda v, s=sign: s / (1 + mpmath.exp(-s * v)), z)
+        budget = BUDGET.get((dtype.name, mode), 4)
+        assert oracle.ulp_error(value, truth) <= budget
+        assert oracle.ulp_error(slope, true_slope) <= budget
+
+
+def test_binary_targets_from_probabilities_agree_with_mpmath(mode, dtype):
+    p = tf.concat(
+        [oracle.grid(dtype, 1e-4, 0.5, 8), 1 - oracle.grid(dtype, 0.01, 0.4, 8)], 0
+    )
+    labels = tf.fill(p.shape, tf.constant(0.25, dtype))
+    value, (slope,) = modes.value_and_gradients(lambda p: binary(labels, p), [p], mode)
+    truth = oracle.exact(lambda p: -(mpmath.log(p) + 3 * mpmath.log1p(-p)) / 4, p)
+    true_slope = oracle.exact(lambda p: (p - 0.25) / (p * (1 - p)), p)
+    budget = BUDGET.get((dtype.name, mode), 4)
+    assert oracle.ulp_error(value, truth) <= budget
+    # The slope crosses 0 at p = 1/4: its error is that of its two terms.
+    exact_p = np.asarray(tf.cast(p, tf.float64))
+    error = np.abs(np.asarray(tf.cast(slope, tf.float64)) - true_slope.astype(float))
+    eps = LIMITS[dtype.name].eps
+    assert (error / (0.25 / exact_p + 0.75 / (1 - exact_p))).max() <= 2 * eps
+
+
+@pytest.mark.parametrize(
+    ("labels", "logits", "value", "slope"),
+    [
+        pytest.param([0, 1, 0], [-INF, 0, 1], 1.3132617, [0, -0.7310586, 0.7310586],
+                     id="O180-minus-inf-beside-the-label"),
+        pytest.param([1, 0, 0], [-INF, 0, 0], INF, [-1, 0.5, 0.5],
+                     id="minus-inf-at-the-label"),
+        pytest.param([0, 0, 0], [0, 1, 2], 0, [0, 0, 0], id="L65-no-label"),
+        pytest.param([0, 0, 0], [NAN, 1, -INF], 0, [0, 0, 0], id="no-label-and-nan"),
+        pytest.param([0.5, 0, 0], [0, 1, -INF], 0.6566308, [-0.3655293, 0.3655293, 0],
+                     id="L65b-half-a-label"),
+        pytest.param([0, 1, 0], [-INF] * 3, INF, [0, 0, 0], id="nothing-possible"),
+        pytest.param([0, 1, 0], [NAN, 0, 0], NAN, [NAN] * 3, id="nan-logit"),
+        pytest.param([NAN, 0, 0], [0, 0, 0], NAN, [NAN] * 3, id="nan-label"),
+        pytest.param([0, 1, 0], [INF, 0, 0], NAN, [NAN] * 3, id="plus-inf"),
+    ],
+)  # fmt: skip
+def test_rows_at_the_edges(labels, logits, value, slope, mode):
+    got, (gradient,) = modes.value_and_gradients(
+        lambda z: dense(tf.constant([labels], z.dtype), z, from_logits=True),
+        [tf.constant([logits], tf.float32)],
+        mode,
+    )
+    nan_equal(got, [value])
+    nan_equal(gradient, [slope])
+
+
+@pytest.mark.parametrize(
+    ("label", "probs", "value", "slope"),
+    [
+        pytest.param(1, [0.0, 1.0, 0.0], 0, [1, 0, 1], id="certain-and-right"),
+        pytest.param(0, [0.0, 1.0, 0.0], INF, [1, 1, 1], id="certain-and-wrong"),
+        pytest.param(1, [1.0, 2.0, 1.0], 0.6931472, [0.25, -0.25, 0.25],
+                     id="probabilities-are-normalised"),
+        pytest.param(0, [0.0, 0.0, 0.0], NAN, [0, 0, 0], id="no-distribution"),
+        pytest.param(1, [NAN, 1.0, 0.0], NAN, [NAN] * 3, id="nan"),
+        pytest.param(3, [0.2, 0.3, 0.5], NAN, [0, 0, 0], id="L69-unknown-class"),
+        pytest.param(-1, [0.2, 0.3, 0.5], NAN, [0, 0, 0], id="negative-class"),
+    ],
+)  # fmt: skip
+def test_indices_from_probabilities_at_the_edges(label, probs, value, slope, mode):
+    got, (gradient,) = modes.value_and_gradients(
+        lambda p: sparse([label], p), [tf.constant([probs])], mode
+    )
+    nan_equal(got, [value])
+    nan_equal(gradient, [slope])
+
+
+@pytest.mark.parametrize(
+    ("target", "logit", "value", "slope"),
+    [
+        pytest.param(0, -INF, 0, 0, id="L62-impossible-and-right"),
+        pytest.param(1, -INF, INF, -1, id="impossible-and-wrong"),
+        pytest.param(1, INF, 0, 0, id="certain-and-right"),
+        pytest.param(0, INF, INF, 1, id="certain-and-wrong"),
+        pytest.param(1, -1e30, 1e30, -1, id="large"),
+        pytest.param(1, NAN, NAN, NAN, id="nan"),
+        pytest.param(NAN, 1, NAN, NAN, id="nan-target"),
+    ],
+)
+def test_binary_logits_at_the_edges(target, logit, value, slope, mode):
+    got, (gradient,) = modes.value_and_gradients(
+        lambda z: binary([float(target)], z, from_logits=True),
+        [tf.constant([logit], tf.float32)],
+        mode,
+    )
+    nan_equal(got, [value])
+    nan_equal(gradient, [slope])
+
+
+@pytest.mark.parametrize(
+    ("target", "prob", "value", "slope"),
+    [
+        pytest.param(0, 0, 0, 1, id="impossible-and-right"),
+        pytest.param(1, 0, INF, 0, id="impossible-and-wrong"),
+        pytest.param(1, 1, 0, -1, id="certain-and-right"),
+        pytest.param(0, 1, INF, 0, id="certain-and-wrong"),
+        pytest.param(1, 1e-30, 69.0775528, -1e30, id="no-clip"),
+        pytest.param(0, NAN, NAN, NAN, id="nan"),
+    ],
+)
+def test_binary_probabilities_at_the_edges(target, prob, value, slope, mode):
+    got, (gradient,) = modes.value_and_gradients(
+        lambda p: binary([float(target)], p), [tf.constant([prob], tf.float32)], mode
+    )
+    nan_equal(got, [value])
+    nan_equal(gradient, [slope])
+
+
+@pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
+@pytest.mark.parametrize("loss", [dense, binary], ids=["rows", "binary"])
+def test_zero_upstream_gives_zero_gradients(loss, from_logits, mode):
+    x = tf.constant([[NAN, 0.0, 1.0], [INF, -INF, 0.5], [0.0, 0.0, 0.0]])
+    y = tf.constant([[0.0, 1.0, NAN], [NAN, NAN, NAN], [1.0, 0.0, 0.0]])
+    _, gradients = modes.value_and_gradients(
+        lambda y, x: loss(y, x, from_logits=from_logits),
+        [y, x],
+        mode,
+        upstream=np.zeros([3] if loss is dense else [3, 3]),
+    )
+    for gradient in gradients:
+        nan_equal(gradient, np.zeros([3, 3]))
+
+
+@pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
+def test_zero_upstream_gives_zero_gradients_for_indices(from_logits, mode):
+    x = tf.constant([[NAN, 0.0, 1.0], [INF, -INF, 0.5], [0.0, 0.0, 0.0]])
+    _, (gradient,) = modes.value_and_gradients(
+        lambda x: sparse([0, 1, 7], x, from_logits=from_logits, label_smoothing=0.1),
+        [x],
+        mode,
+        upstream=np.zeros(3),
+    )
+    nan_equal(gradient, np.zeros([3, 3]))
+
+
+def test_the_slope_in_a_label_is_the_surprise_and_0_where_that_is_infinite(mode):
+    logits = tf.constant([[-INF, 0.0, 1.0]])
+    _, (slope,) = modes.value_and_gradients(
+        lambda y: dense(y, logits, from_logits=True), [tf.constant([[0.0, 1, 0]])], mode
+    )
+    nan_equal(slope, [[0, 1.3132617, 0.3132617]])
+
+
+@pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
+def test_the_second_gradient_of_rows_is_the_variance(from_logits, mode):
+    # Along z = t * d the second derivative is sum(y) * Var_p(d).
+    d, labels = tf.constant([1.0, -2.0, 0.5]), tf.constant([0.5, 0.5, 1.0])
+
+    def loss(t):
+        z = t * d
+        return dense(labels, z if from_logits else tf.exp(z), from_logits=from_logits)
+
+    t = 0.7
+    p = np.exp(t * np.array(d)) / np.exp(t * np.array(d)).sum()
+    truth = 2 * (p @ np.array(d) ** 2 - (p @ np.array(d)) ** 2)
+    got = modes.second_gradient(loss, tf.constant(t), mode)
+    np.testing.assert_allclose(got, truth, rtol=1e-5)
+
+
+def test_the_second_gradient_of_indices_is_that_of_rows(mode):
+    d = tf.constant([1.0, -2.0, 0.5])
+    got, expected = (
+        modes.second_gradient(function, tf.constant(0.7), mode)
+        for function in (
+            lambda t: sparse(1, t * d, from_logits=True),
+            lambda t: dense([0.0, 1.0, 0.0], t * d, from_logits=True),
+        )
+    )
+    assert got > 0.5
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_the_second_gradient_of_binary_targets_agrees_with_mpmath(mode):
+    z = tf.constant([-20.0, -1.0, 0.0, 3.0, 20.0])
+    got = modes.second_gradient(
+        lambda z: binary(tf.ones_like(z), z, from_logits=True), z, mode
+    )
+    truth = oracle.exact(lambda v: 1 / (2 + mpmath.exp(v) + mpmath.exp(-v)), z)
+    assert oracle.ulp_error(got, truth) <= 8
+
+    p = tf.constant([0.0, 1e-3, 0.5, 0.75, 1.0])
+    got = modes.second_gradient(lambda p: binary(tf.zeros_like(p), p), p, mode)
+    truth = oracle.exact(lambda p: 1 / (1 - p) ** 2 if p < 1 else mpmath.mpf(0), p)
+    assert oracle.ulp_error(got, truth) <= 4
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
+def test_classes_may_lie_along_any_axis(axis, from_logits, mode):
+    x = tf.random.stateless_uniform([3, 4, 5], [1, 2], 0.1, 1.0)
+    classes = x.shape[axis]
+    shape = [size for i, size in enumerate(x.shape) if i != axis % 3]
+    labels = tf.reshape(tf.range(np.prod(shape)) % classes, shape)
+    expected = modes.compile_for(
+        mode,
+        lambda x: dense(
+            tf.one_hot(labels, classes), x, from_logits=from_logits, label_smoothing=0.2
+        ),
+    )(tf.experimental.numpy.moveaxis(x, axis, -1))
+    for function in (
+        lambda x: sparse(
+            labels, x, from_logits=from_logits, axis=axis, label_smoothing=0.2
+        ),
+        lambda x: dense(
+            tf.one_hot(labels, classes, axis=axis),
+            x,
+            from_logits=from_logits,
+            axis=axis,
+            label_smoothing=0.2,
+        ),
+    ):
+        got = modes.compile_for(mode, function)(x)
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_smoothing_spreads_what_the_row_has():
+    x = tf.constant([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    labels = tf.constant([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    spread = tf.constant([[0.1, 0.8, 0.1], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(
+        dense(labels, x, from_logits=True, label_smoothing=0.3),
+        dense(spread, x, from_logits=True),
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(
+        binary(labels, x, from_logits=True, label_smoothing=0.3),
+        binary(0.7 * labels + 0.15, x, from_logits=True),
+        rtol=1e-6,
+    )
+
+
+def test_smoothing_onto_an_impossible_class_costs_inf_with_a_finite_gradient(mode):
+    for smoothing, slope in (
+        (0.5, [-1 / 6, -0.4, 0.56439]),
+        (1.0, [-1 / 3, -0.06, 0.4]),
+    ):
+        value, (gradient,) = modes.value_and_gradients(
+            lambda z, s=smoothing: sparse([1], z, from_logits=True, label_smoothing=s),
+            [tf.constant([[-INF, 0.0, 1.0]])],
+            mode,
+        )
+        nan_equal(value, [INF])
+        np.testing.assert_allclose(gradient, [slope], atol=0.01)
+
+
+def test_a_jacobian_by_vectorized_map_is_the_gradient(mode):
+    z = tf.constant([[-INF, 0.0, 1.0], [3.0, -2.0, 0.0]])
+
+    def jacobian(z):
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            value = dense([[0.0, 1, 0], [1, 0, 0]], z, from_logits=True)
+            value += sparse([1, 0], z, from_logits=True)
+            value = value[:, tf.newaxis]
+        return tape.batch_jacobian(value, z)
+
+    got = modes.compile_for(mode, jacobian)(z)
+    _, (slope,) = modes.value_and_gradients(
+        lambda z: sparse([1, 0], z, from_logits=True), [z], mode
+    )
+    np.testing.assert_allclose(got[:, 0], 2 * slope, rtol=1e-6)
+
+
+def test_empty_batches_and_unknown_shapes_pass(mode):
+    function = modes.compile_for(mode, lambda z: sparse([], z, from_logits=True))
+    with pytest.raises(TypeError, match="integer dtype"):
+        function(tf.zeros([0, 3]))
+    labels = tf.zeros([0], tf.int32)
+    function = modes.compile_for(mode, lambda z: sparse(labels, z, from_logits=True))
+    assert function(tf.zeros([0, 3])).shape == (0,)
+
+    traced = tf.function(
+        dense,
+        input_signature=[tf.TensorSpec([None, None]), tf.TensorSpec([None, None])],
+        autograph=False,
+        jit_compile=mode == "xla",
+    )
+    x = tf.constant([[0.5, 0.5]])
+    np.testing.assert_allclose(traced(x, x), [np.log(2)], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("grappler_off")
+def test_tensorflow_fails_where_the_ops_do_not():
+    labels, logits = tf.constant([[0.0, 1, 0]]), tf.constant([[-INF, 0.0, 1.0]])
+    assert np.isnan(tf.nn.softmax_cross_entropy_with_logits(labels, logits))
+    assert np.isfinite(dense(labels, logits, from_logits=True))
+
+    none = tf.zeros([1, 3])
+    _, (slope,) = modes.value_and_gradients(
+        lambda z: tf.nn.softmax_cross_entropy_with_logits(none, z), [logits], "eager"
+    )
+    assert np.abs(slope).max() > 0.7
+
+    logit = tf.constant([-INF])
+    assert np.isnan(tf.nn.sigmoid_cross_entropy_with_logits(tf.zeros([1]), logit))
+    assert binary(tf.zeros([1]), logit, from_logits=True) == 0
+
+
+X = tf.zeros([2, 3])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: dense(X, tf.zeros([2, 4])), ValueError,
+         r"shape of `y_true` must be that of `y_pred`, which is \(2, 4\). Received: "
+         r"y_true.shape=\(2, 3\)"),
+        (lambda: binary(X, tf.zeros([2, 4])), ValueError,
+         r"shape of `y_true` must be that of `y_pred`"),
+        (lambda: sparse([1, 1, 1], X), ValueError,
+         r"without the class axis, which is \(2,\). Received: y_true.shape=\(3,\)"),
+        (lambda: sparse([1.0, 0.0], X), TypeError,
+         r"`y_true` must have an integer dtype.*Received: dtype=float32.*tf.cast"),
+        (lambda: dense(tf.zeros([2, 3], tf.int32), X), TypeError,
+         "`y_true` must have a floating dtype"),
+        (lambda: dense(tf.zeros([2, 3], tf.float16), X), TypeError,
+         "`y_true` and `y_pred` must have the same dtype"),
+        (lambda: dense(X, X, axis=2), ValueError, "`axis` is out of range.*axis=2"),
+        (lambda: dense(X, X, axis=1.0), TypeError,
+         r"`axis` must be an integer, the axis of the classes. Received: axis=1.0"),
+        (lambda: dense(X, X, axis=True), TypeError, "`axis` must be an integer"),
+        (lambda: sparse(0, 1.0), ValueError,
+         r"`y_pred` must have a known number of axes, at least one. Received: "
+         r"y_pred.shape=\(\).*tf.ensure_shape"),
+        (lambda: sparse([0], tf.zeros([1, 0])), ValueError,
+         r"at least one class along axis -1. Received: shape=\(1, 0\)"),
+        (lambda: dense(X, X, label_smoothing=1.5), ValueError,
+         "`label_smoothing` must be .* from 0 to 1. Received: label_smoothing=1.5"),
+        (lambda: binary(X, X, label_smoothing=-0.1), ValueError,
+         "`label_smoothing` must be a number from 0 to 1"),
+        (lambda: binary(X, X, label_smoothing="some"), ValueError,
+         "Received: label_smoothing='some'"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_refused_with_the_cure(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,290 @@
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ops.edges import INF, NAN, documented, same
+from tests.support import modes, oracle
+from tfsafe import ops
+from tfsafe._limits import LIMITS
+
+
+def _norm(x):
+    return ops.norm(x, axis=-1)
+
+
+def _normal(dtype, seed, shape=(10, 5)):
+    return tf.cast(np.random.default_rng(seed).normal(size=shape), dtype)
+
+
+def _wide(dtype):
+    """Rows whose squares leave the range of the dtype, downwards and upwards."""
+    limits = LIMITS[dtype.name]
+    sizes = oracle.grid(dtype, 2.0**10 * limits.tiny, limits.max / 2.0**5, 10)
+    return _normal(dtype, 0) * sizes[:, tf.newaxis]
+
+
+def _euclidean(row):
+    return mpmath.sqrt(mpmath.fdot(row, row))
+
+
+def test_norm_agrees_with_mpmath(mode, dtype):
+    x = _wide(dtype)
+    budget = oracle.budget("norm", dtype, mode)
+    got, (slope,) = modes.value_and_gradients(_norm, [x], mode)
+    assert got.dtype == slope.dtype == dtype
+    assert oracle.ulp_error(got, oracle.exact_rows(_euclidean, x)) <= budget
+    truth = oracle.exact_rows(lambda row: [v / _euclidean(row) for v in row], x)
+    assert oracle.ulp_error(slope, truth) <= budget
+
+
+def test_the_second_gradient_of_norm_agrees_with_mpmath(mode, dtype):
+    x, upstream = _normal(dtype, 1), _normal(dtype, 2)
+
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = _norm(x)
+        return tape.gradient(value, x)
+
+    def truth(row, upstream):
+        length, along = _euclidean(row), mpmath.fdot(row, upstream)
+        return [
+            (u - v * along / length**2) / length
+            for u, v in zip(upstream, row, strict=True)
+        ]
+
+    _, (second,) = modes.value_and_gradients(slope, [x], mode, upstream)
+    exact = oracle.exact_rows(truth, x, upstream)
+    scale = np.array([[max(map(abs, row))] for row in exact], object)
+    budget = oracle.budget("norm, second order", dtype, mode)
+    assert oracle.ulp_error(second, exact, scale) <= budget
+
+
+NORM_EDGES = {
+    "all 0": ([0.0, 0.0], 0.0, [0.0, 0.0]),
+    "inf": ([INF, 1.0], INF, [NAN, 0.0]),
+    "NaN": ([NAN, INF], NAN, [NAN, NAN]),
+}
+
+
+def test_the_edges_of_norm_are_those_of_its_docstring(mode, dtype):
+    assert [*NORM_EDGES, "no entry"] == documented(ops.norm)
+    x, values, slopes = (
+        tf.constant(column, dtype) for column in zip(*NORM_EDGES.values(), strict=True)
+    )
+    got, (gradient,) = modes.value_and_gradients(_norm, [x], mode)
+    assert same(got, values)
+    assert same(gradient, slopes)
+    for silent in modes.silent_gradients(_norm, [x], mode):
+        assert same(silent, 0.0)
+
+
+def test_the_second_gradient_of_norm_is_0_at_0(mode, dtype):
+    x = tf.constant([[0.0, 0.0], [3.0, 4.0]], dtype)
+    assert same(modes.second_gradient(_norm, x, mode)[0], 0.0)
+
+
+def test_the_gradient_of_a_norm_that_overflows_is_still_a_unit_vector(mode, dtype):
+    x = tf.fill([1, 2], tf.constant(LIMITS[dtype.name].max * 0.9, dtype))
+    got, (slope,) = modes.value_and_gradients(_norm, [x], mode)
+    assert same(got, INF)
+    assert same(slope, 0.70710678, 4e-3)
+
+
+@pytest.mark.parametrize("axis", [0, -1, (0, 2), (), None])
+def test_norm_over_every_axis_agrees_with_float64(axis, mode):
+    x = _normal(tf.float32, 3, (4, 3, 5))
+    got, (slope,) = modes.value_and_gradients(
+        lambda x: ops.norm(x, axis=axis), [x], mode
+    )
+    wide = np.asarray(x, np.float64)
+    length = np.sqrt(np.sum(wide**2, axis, keepdims=True))
+    squeezed = length if axis == () else np.squeeze(length, axis)
+    assert oracle.ulp_error(got, squeezed) <= 4
+    assert oracle.ulp_error(slope, wide / length) <= 4
+
+
+def test_the_norm_of_a_scalar_is_its_magnitude_and_of_nothing_0(mode):
+    assert same(modes.compile_for(mode, ops.norm)(tf.constant(-3.0)), 3.0)
+    got, (slope,) = modes.value_and_gradients(_norm, [tf.zeros([2, 0])], mode)
+    assert same(got, [0.0, 0.0])
+    assert slope.shape == [2, 0]
+
+
+def _mean(x, weights):
+    return ops.masked_mean(x, weights, axis=-1)
+
+
+def _weighted(row, weights):
+    return mpmath.fdot(row, weights) / mpmath.fsum(weights)
+
+
+def test_masked_mean_agrees_with_mpmath_for_weights(mode, dtype):
+    x, weights = _normal(dtype, 4), tf.nn.relu(_normal(dtype, 5) + 1)
+    budget = oracle.budget("masked_mean", dtype, mode)
+    got, (in_x, in_weights) = modes.value_and_gradients(_mean, [x, weights], mode)
+    assert got.dtype == in_x.dtype == in_weights.dtype == dtype
+    # Sums of both signs: the unit is that of their largest term.
+    largest = np.abs(np.asarray(x, float)).max(-1)
+    total = np.asarray(weights, float).sum(-1)
+    truth = oracle.exact_rows(_weighted, x, weights)
+    assert oracle.ulp_error(got, truth, largest) <= budget
+    truth = oracle.exact_rows(lambda _, w: [a / mpmath.fsum(w) for a in w], x, weights)
+    assert oracle.ulp_error(in_x, truth) <= budget
+
+    def slopes(row, weights):
+        mean, total = _weighted(row, weights), mpmath.fsum(weights)
+        return [(v - mean) / total for v in row]
+
+    truth = oracle.exact_rows(slopes, x, weights)
+    scale = (largest / total)[:, np.newaxis]
+    assert oracle.ulp_error(in_weights, truth, scale) <= budget
+
+
+def test_the_second_gradients_of_masked_mean_agree_with_differences(mode):
+    x, weights = _normal(tf.float64, 6), tf.nn.relu(_normal(tf.float64, 7)) + 0.1
+
+    def slopes(x, weights):
+        with tf.GradientTape() as tape:
+            tape.watch([x, weights])
+            value = _mean(x, weights)
+        in_x, in_weights = tape.gradient(value, [x, weights])
+        return tf.reduce_sum(tf.sin(3 * in_x) + tf.sin(5 * in_weights))
+
+    theory, numeric = tf.test.compute_gradient(
+        modes.compile_for(mode, slopes), [x[:2, :3], weights[:2, :3]], delta=1e-5
+    )
+    assert np.allclose(theory[0], numeric[0], rtol=1e-6, atol=1e-8)
+    assert np.allclose(theory[1], numeric[1], rtol=1e-6, atol=1e-8)
+    assert np.abs(theory[0]).max() > 0.1
+
+
+MEAN_EDGES = {
+    # x, weights, value, slope in x, slope in the weights
+    "weight 0": (
+        [1.0, 3.0, NAN, 8.0],
+        [1.0, 1.0, 0.0, 0.0],
+        2.0,
+        [0.5, 0.5, 0.0, 0.0],
+        [-0.5, 0.5, 0.0, 3.0],
+    ),
+    "all weights 0": ([1.0, NAN, INF, 2.0], [0.0] * 4, 7.0, [0.0] * 4, [0.0] * 4),
+    "weight < 0": ([1.0] * 4, [1.0, 1.0, 1.0, -1.0], NAN, [NAN] * 4, [NAN] * 4),
+    "weight NaN": ([1.0] * 4, [1.0, 1.0, 1.0, NAN], NAN, [NAN] * 4, [NAN] * 4),
+    "NaN that counts": ([NAN, 1.0, 1.0, 1.0], [1.0] * 4, NAN, [0.25] * 4, [NAN] * 4),
+    "inf that counts": (
+        [INF, 1.0, 1.0, 1.0],
+        [1.0] * 4,
+        INF,
+        [0.25] * 4,
+        [NAN, -INF, -INF, -INF],
+    ),
+}
+
+
+def test_the_edges_of_masked_mean_are_those_of_its_docstring(mode, dtype):
+    assert [*MEAN_EDGES, "no element"] == documented(ops.masked_mean)
+
+    def mean(x, weights):
+        return ops.masked_mean(x, weights, axis=-1, empty_value=7.0)
+
+    x, weights, values, *slopes = (
+        tf.constant(column, dtype) for column in zip(*MEAN_EDGES.values(), strict=True)
+    )
+    got, gradients = modes.value_and_gradients(mean, [x, weights], mode)
+    assert same(got, values)
+    assert same(gradients, slopes)
+    for silent in modes.silent_gradients(mean, [x, weights], mode):
+        assert same(silent, 0.0)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        tf.constant([[True, False, True]]),
+        tf.constant([[1, 0, 1]]),
+        tf.constant([2.0, 0.0, 2.0]),
+        np.array([[True, False, True]]),
+        [1.0, 0.0, 1.0],
+        [True, False, True],
+    ],
+)
+def test_a_mask_may_be_boolean_integer_or_a_weight_and_broadcasts(mask, mode):
+    x = tf.constant([[1.0, NAN, 3.0], [5.0, INF, 7.0]])
+    got, (slope,) = modes.value_and_gradients(lambda x: _mean(x, mask), [x], mode)
+    assert same(got, [2.0, 6.0])
+    assert same(slope, [[0.5, 0.0, 0.5]] * 2)
+
+
+def test_a_mask_over_time_broadcasts_over_features(mode):
+    x = tf.constant([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [NAN, NAN]]])
+    mask = tf.constant([[True, True], [True, False]])
+    mean = modes.compile_for(
+        mode, lambda x: ops.masked_mean(x, mask[..., tf.newaxis], axis=1, keepdims=True)
+    )
+    assert same(mean(x), [[[2.0, 3.0]], [[5.0, 6.0]]])
+
+
+@pytest.mark.parametrize("axis", [0, -1, (0, 2), (), None])
+def test_masked_mean_over_every_axis_agrees_with_float64(axis, mode):
+    x = _normal(tf.float32, 8, (4, 3, 5))
+    weights = tf.square(_normal(tf.float32, 9, (4, 3, 1)))
+    got = modes.compile_for(
+        mode, lambda x, w: ops.masked_mean(x, w, axis=axis, keepdims=True)
+    )(x, weights)
+    wide = np.asarray(x, np.float64)
+    spread = np.broadcast_to(np.asarray(weights, np.float64), x.shape)
+    total = np.sum(spread, axis, keepdims=True)
+    truth = np.sum(wide * spread, axis, keepdims=True) / total
+    assert oracle.ulp_error(got, truth, scale=3.0) <= 4
+
+
+@pytest.mark.parametrize("shape", [[0], [2, 0], [0, 2]])
+def test_the_mean_of_no_element_is_the_empty_value(shape, mode, dtype):
+    got, (slope,) = modes.value_and_gradients(
+        lambda x: ops.masked_mean(x, axis=0 if shape[0] == 0 else 1, empty_value=-1),
+        [tf.zeros(shape, dtype)],
+        mode,
+    )
+    assert same(got, -1.0)
+    assert slope.shape == shape
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_neither_large_values_nor_large_or_small_weights_leave_the_range(size, mode):
+    x = tf.constant([[3e38, 1e38], [3e-37, 1e-37]])
+    weights = tf.fill([2, 2], size)
+    got, (in_x, _) = modes.value_and_gradients(_mean, [x, weights], mode)
+    assert same(got, [2e38, 2e-37])
+    assert same(in_x, 0.5)
+
+
+rows = st.lists(
+    st.floats(-(2.0**60), 2.0**60, width=32, allow_subnormal=False),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)
+@given(row=rows, exponent=st.integers(-30, 60))
+def test_norm_lies_between_its_bounds_and_scales_exactly(row, exponent):
+    x = tf.constant(row)
+    length = ops.norm(x)
+    assert length >= tf.reduce_max(tf.abs(x))
+    assert length <= tf.reduce_sum(tf.abs(x)) * (1 + 1e-6)
+    if tf.reduce_all((x == 0) | (tf.abs(x) > 2.0**-90)):
+        assert ops.norm(x * 2.0**exponent) == length * 2.0**exponent
+
+
+@settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)
+@given(row=rows, data=st.data())
+def test_a_mean_lies_between_the_smallest_and_the_largest_kept(row, data):
+    mask = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
+    mean = float(ops.masked_mean(tf.constant(row), mask))
+    kept = [v for v, m in zip(row, mask, strict=True) if m] or [0.0]
+    slack = 1e-6 * max(map(abs, kept))
+    assert min(kept) - slack <= mean <= max(kept) + slack

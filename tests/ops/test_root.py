@@ -1,0 +1,58 @@
+import mpmath
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ops.edges import INF, NAN, documented, same
+from tests.support import modes, oracle
+from tfsafe import ops
+from tfsafe._limits import LIMITS
+
+
+def test_sqrt_agrees_with_mpmath_up_to_second_order(mode, dtype):
+    limits = LIMITS[dtype.name]
+    x = oracle.grid(dtype, 4 * limits.tiny, limits.max / 4, 40)
+    budget = oracle.budget("sqrt", dtype, mode)
+    got, (slope,) = modes.value_and_gradients(ops.sqrt, [x], mode)
+    second = modes.second_gradient(ops.sqrt, x, mode)
+    assert got.dtype == slope.dtype == dtype
+    for result, truth in [
+        (got, mpmath.sqrt),
+        (slope, lambda x: 0.5 / mpmath.sqrt(x)),
+        (second, lambda x: -0.25 / (x * mpmath.sqrt(x))),
+    ]:
+        assert oracle.ulp_error(result, oracle.exact(truth, x)) <= budget
+
+
+EDGES = {
+    "x = 0": (0.0, 0.0, 0.0),
+    "x = inf": (INF, INF, 0.0),
+    "x < 0": (-2.0, NAN, NAN),
+    "x = NaN": (NAN, NAN, NAN),
+}
+
+
+def test_the_edges_of_sqrt_are_those_of_its_docstring(mode, dtype):
+    assert list(EDGES) == documented(ops.sqrt)
+    x, values, slopes = (
+        tf.constant(column, dtype) for column in zip(*EDGES.values(), strict=True)
+    )
+    got, (gradient,) = modes.value_and_gradients(ops.sqrt, [x], mode)
+    assert same(got, values)
+    assert same(gradient, slopes)
+    for silent in modes.silent_gradients(ops.sqrt, [x], mode):
+        assert same(silent, 0.0)
+
+
+def test_the_second_derivative_of_sqrt_is_0_at_0(mode):
+    x = tf.constant([0.0, 1.0])
+    assert same(modes.second_gradient(ops.sqrt, x, mode), [0.0, -0.25])
+
+
+@settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)
+@given(x=st.floats(2.0**-60, 2.0**60, width=32, allow_subnormal=False))
+def test_the_root_of_a_square_is_the_number_itself(x):
+    x = tf.constant(x)
+    assert abs(ops.sqrt(x * x) - x) <= 1.2e-7 * x
+    assert pytest.approx(float(ops.sqrt(x)) ** 2, rel=3e-7) == float(x)

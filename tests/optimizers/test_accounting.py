@@ -1,0 +1,117 @@
+"""What the wrapper counts, and when it gives up."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import modes
+from tfsafe import NumericsError
+from tfsafe.optimizers import SafeOptimizer
+
+GOOD, BAD = (1.0, 1.0), (1.0, float("nan"))
+
+
+class Steps:
+    """Two variables and a step in one mode."""
+
+    def __init__(self, mode: str, policy: str = "skip", **arguments):
+        self.variables = [keras.Variable([1.0], name=n) for n in ("first", "second")]
+        self.optimizer = SafeOptimizer("adam", policy, **arguments)
+        self.optimizer.build(self.variables)
+        self._step = modes.compile_for(
+            mode, lambda *g: self.optimizer.apply(list(g), self.variables)
+        )
+
+    def take(self, *steps) -> SafeOptimizer:
+        for first, second in steps:
+            self._step(tf.constant([first]), tf.constant([second]))
+        return self.optimizer
+
+
+def test_nothing_is_counted_before_the_first_step():
+    optimizer = SafeOptimizer("adam")
+    assert optimizer.steps == optimizer.nonfinite_steps == 0
+    assert optimizer.last_nonfinite_step == 0
+    assert optimizer.last_nonfinite_variables == ()
+    assert not optimizer.was_nonfinite
+
+
+@pytest.mark.parametrize("policy", ["replace", "skip"])
+def test_bad_steps_are_counted_on_the_device(mode, policy):
+    steps = Steps(mode, policy)
+    optimizer = steps.take(GOOD, BAD, BAD)
+    assert optimizer.was_nonfinite
+    assert optimizer.consecutive_nonfinite_steps == 2
+    optimizer = steps.take(GOOD, GOOD)
+    assert not optimizer.was_nonfinite
+    counts = {name: int(value.numpy()) for name, value in optimizer.counters.items()}
+    assert counts == {
+        "steps": 5,
+        "nonfinite_steps": 2,
+        "consecutive_nonfinite_steps": 0,
+        "last_nonfinite_step": 3,
+    }
+    assert counts == {name: getattr(optimizer, name) for name in counts}
+    assert all(type(getattr(optimizer, name)) is int for name in counts)
+
+
+def test_the_variables_of_the_last_bad_step_are_named(mode):
+    steps = Steps(mode)
+    assert steps.take(BAD, GOOD).last_nonfinite_variables == ("second",)
+    both = (float("inf"), 1e20)
+    assert steps.take(both, GOOD).last_nonfinite_variables == ("first", "second")
+
+
+def test_counters_can_be_used_in_compiled_code():
+    steps = Steps("eager")
+    total = steps.optimizer.counters["nonfinite_steps"]
+    count = tf.function(lambda: total + 1, autograph=False, jit_compile=True)
+    steps.take(BAD)
+    assert int(count()) == 2
+
+
+def test_the_counts_are_refused_while_a_function_is_traced():
+    optimizer = SafeOptimizer("adam")
+    with pytest.raises(RuntimeError, match=r"within a tf\.function.*`counters`"):
+        tf.function(lambda: optimizer.nonfinite_steps, autograph=False)()
+
+
+def test_in_eager_execution_the_last_bad_step_allowed_raises():
+    steps = Steps("eager", max_consecutive=3)
+    steps.take(BAD, BAD, GOOD, BAD, BAD)
+    with pytest.raises(NumericsError, match="The last 3 steps in a row"):
+        steps.take(BAD)
+
+
+@pytest.mark.parametrize("compiled", ["graph", "xla"])
+def test_a_compiled_step_leaves_it_to_the_host(compiled):
+    steps = Steps(compiled, max_consecutive=2)
+    optimizer = steps.take(BAD)
+    optimizer.raise_if_stuck()
+    steps.take(BAD)
+    with pytest.raises(NumericsError, match="The last 2 steps in a row"):
+        optimizer.raise_if_stuck()
+    steps.take(GOOD)
+    optimizer.raise_if_stuck()
+
+
+def test_without_a_bound_it_never_gives_up():
+    optimizer = Steps("eager").take(*[BAD] * 50)
+    optimizer.raise_if_stuck()
+    assert optimizer.consecutive_nonfinite_steps == 50
+
+
+def test_the_error_says_how_often_where_and_what_to_do():
+    variables = [keras.Variable([1.0], name=f"w{i}") for i in range(6)]
+    optimizer = SafeOptimizer("sgd", max_consecutive=1)
+    bad = tf.constant([np.nan])
+    with pytest.raises(NumericsError) as caught:
+        optimizer.apply([tf.constant([1.0]), *[bad] * 5], variables)
+    assert str(caught.value) == (
+        "The last step had gradients that are NaN, infinite or above the limit: step "
+        "1, in 5 of 6 variables (w1, w2, w3 and 2 more). Put `@tfsafe.checked` on the "
+        "training step to see which operation makes the first bad value, and mend it "
+        "or the data; where gradients grow from step to step, lower the learning rate "
+        "or clip them. (max_consecutive=1)"
+    )

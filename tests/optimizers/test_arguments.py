@@ -1,0 +1,63 @@
+"""Bad arguments are refused with what to do."""
+
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from tfsafe.optimizers import SafeOptimizer
+
+
+@pytest.mark.parametrize(
+    "inner", [None, 3, object(), "adm", keras.optimizers.Adam, {"class_name": "adm"}]
+)
+def test_what_is_no_optimizer_is_refused(inner):
+    with pytest.raises(ValueError, match="must be a Keras optimizer: an instance such"):
+        SafeOptimizer(inner)
+
+
+@pytest.mark.parametrize(
+    "inner", ["adam", keras.optimizers.Adam(), {"class_name": "Adam", "config": {}}]
+)
+def test_an_optimizer_is_taken_as_keras_takes_it(inner):
+    assert isinstance(SafeOptimizer(inner).inner_optimizer, keras.optimizers.Adam)
+
+
+def test_wrapping_twice_is_refused():
+    inner = SafeOptimizer("adam", name="guard")
+    with pytest.raises(ValueError, match="SafeOptimizer already.*'guard'.*as it is"):
+        SafeOptimizer(inner)
+
+
+def test_wrapping_a_loss_scale_optimizer_is_refused_with_the_right_order():
+    inner = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam())
+    with pytest.raises(ValueError, match=r"`LossScaleOptimizer\(SafeOptimizer\("):
+        SafeOptimizer(inner)
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(ValueError, match="`policy` must be one of 'replace', 'skip'"):
+        SafeOptimizer("adam", "ignore")
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan"), "1e15", True, [1.0]])
+def test_a_limit_that_is_no_positive_number_is_refused(limit):
+    with pytest.raises(ValueError, match="`limit` must be a positive number"):
+        SafeOptimizer("adam", limit=limit)
+
+
+@pytest.mark.parametrize("limit", [1, 1e3, np.float32(1e3), math.inf])
+def test_a_limit_is_kept_as_a_python_number(limit):
+    assert type(SafeOptimizer("adam", limit=limit).limit) is float
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "3"])
+def test_a_bound_that_is_no_positive_integer_is_refused(count):
+    with pytest.raises(ValueError, match="`max_consecutive` must be a positive int"):
+        SafeOptimizer("adam", max_consecutive=count)
+
+
+def test_the_other_arguments_are_by_keyword():
+    with pytest.raises(TypeError, match="positional"):
+        SafeOptimizer("adam", "skip", 1e3)

@@ -1,0 +1,82 @@
+"""Two replicas, one bad gradient: one decision."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import pytest
+import tensorflow as tf
+
+from tests.optimizers import replicas
+from tfsafe.optimizers import SafeOptimizer
+
+KINDS = ["plain", "loss_scale", "eager"]
+
+
+@pytest.fixture(scope="module")
+def results() -> dict:
+    process = subprocess.run(
+        [sys.executable, "-m", replicas.__name__], capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    return json.loads(process.stdout)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("policy", ["replace", "skip"])
+def test_every_replica_counts_the_step_that_is_bad_on_one(results, policy, kind):
+    result = results[f"{policy}/{kind}"]
+    assert result["steps"] == 3
+    assert result["nonfinite_steps"] == 1
+    assert result["last_nonfinite_step"] == 2
+    assert result["last_nonfinite_variables"] == ["kernel"]
+    assert result["iterations"] == {"replace": 3, "skip": 2}[policy]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_that_is_bad_on_one_replica_is_skipped_on_both(results, kind):
+    result = results[f"skip/{kind}"]
+    # Two steps of SGD(0.1, momentum=0.5) with the gradients of both replicas: -0.1 g
+    # and -0.15 g, where g = 2, or 1 where Keras leaves the replicas unreduced.
+    gradient = results["reduced_gradient"]
+    moved = pytest.approx(1 - 0.25 * gradient, abs=1e-6)
+    assert result["kernel"] == [[moved] * 3] * 2
+    assert [table[2] for table in result["table"]] == [[moved] * 2] * 2
+    assert [table[:2] for table in result["table"]] == [[[1, 1], [1, 1]]] * 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_replaced_element_leaves_the_other_replicas_part(results, kind):
+    if results["reduced_gradient"] != 2:
+        pytest.skip("This Keras sums no gradients: its replicas drift apart anyway.")
+    kernels = results[f"replace/{kind}"]["kernel"]
+    assert kernels[0] == kernels[1]
+    # Gradients 2, 1, 2 and 2, 2, 2: momenta 2, 2, 3 and 2, 3, 3.5.
+    assert kernels[0] == pytest.approx([1 - 0.7, 1 - 0.85, 1 - 0.85], abs=1e-6)
+
+
+def test_fit_under_a_strategy_skips_on_both_replicas(results):
+    expected = {"iterations": 2, "nonfinite_steps": 1, "is_finite": True}
+    assert results["fit"] == expected
+
+
+@pytest.mark.parametrize("policy", ["replace", "skip"])
+def test_a_strategy_of_one_device_works_too(policy):
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    with strategy.scope():
+        variable = keras.Variable([1.0, 1.0])
+        optimizer = SafeOptimizer(keras.optimizers.SGD(0.5), policy)
+        optimizer.build([variable])
+    for second in (0.0, float("nan")):
+        gradient = tf.constant([1.0, second])
+        strategy.run(lambda g: optimizer.apply([g], [variable]), args=(gradient,))
+    assert variable.numpy().tolist() == {"replace": [0, 1], "skip": [0.5, 1]}[policy]
+    assert optimizer.nonfinite_steps == 1
+
+
+def test_a_step_outside_of_the_replicas_is_refused():
+    optimizer = SafeOptimizer("sgd")
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        with pytest.raises(ValueError, match=r"Call it in a .* `strategy\.run` runs"):
+            optimizer.apply([tf.constant(1.0)], [keras.Variable(1.0)])

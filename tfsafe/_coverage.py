@@ -1,0 +1,60 @@
+"""The table of what tfsafe makes safe, and of what it leaves to Keras."""
+
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable
+
+# In the order of the table. `ops` has no Keras namesake: Keras' own work on symbolic
+# inputs too, and are not meant to be swapped.
+_NAMESAKES = ("losses", "layers", "optimizers", "callbacks")
+_OTHERS = ("ops",)
+_WIDTH = 88
+
+
+def coverage(print_fn: Callable[[str], object] = print) -> None:
+    """Prints which public names tfsafe makes safe or adds, and what each is for.
+
+    `safe` marks a name of Keras that is tfsafe's class here, `new` one that Keras does
+    not have. Every other name of such a package is Keras' own object, and is counted.
+
+    Args:
+      print_fn: Called with each line, of at most 88 characters.
+
+    Examples:
+      >>> import tfsafe
+      >>> lines = []
+      >>> tfsafe.coverage(print_fn=lines.append)
+      >>> print(lines[1].split()[:2])
+      ['new', 'StableCrossEntropy']
+    """
+    for package in (*_NAMESAKES, *_OTHERS):
+        for line in _table(package):
+            print_fn(line)
+
+
+def _table(package: str) -> list[str]:
+    module = importlib.import_module(f"tfsafe.{package}")
+    own = sorted(module.__all__)
+    safe: set[str] = set()
+    title = f"tfsafe.{package}: {len(own)} new"
+    if package in _NAMESAKES:
+        theirs = set(dir(importlib.import_module(f"keras.{package}")))
+        safe = theirs.intersection(own)
+        passed_on = theirs.intersection(dir(module)).difference(own)
+        public = [name for name in passed_on if not name.startswith("_")]
+        title = (
+            f"tfsafe.{package}: {len(own) - len(safe)} new, {len(safe)} made safe, "
+            f"{len(public)} are Keras' own"
+        )
+    column = max(map(len, own)) + 2
+    rows = []
+    for name in own:
+        mark = "safe" if name in safe else "new"
+        rows += textwrap.wrap(
+            (inspect.getdoc(getattr(module, name)) or "").partition("\n")[0],
+            _WIDTH,
+            initial_indent=f"  {mark:<6}{name:<{column}}",
+            subsequent_indent=" " * (8 + column),
+        )
+    return [title, *rows, ""]

@@ -1,0 +1,123 @@
+"""`tfsafe.checked`: any function or model, under the numeric checks."""
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.debugging._compiled import CompiledCheck
+from tfsafe.debugging._eager import EagerCheck
+from tfsafe.debugging._model import check_model
+
+_MISSING = object()
+
+
+def checked(target: Any = _MISSING, *, strict: bool = False) -> Any:
+    """Makes a function or a model raise `NumericsError` when its results go bad.
+
+    A call whose outputs and written variables are finite is let through as it is. If
+    one of them holds NaN or Inf, the error says which operation made the first bad
+    value, on which line, why, and what to write instead. The variables, among them
+    weights, optimizer and seeds, are put back to their values before the call.
+
+    A `tf.function` is run as it was compiled, with one sum over its results added;
+    only a call that failed is run again, operation by operation. A Python function
+    runs eagerly as before, and each operation is looked at as it runs.
+
+    A value that is not finite but never reaches a result is no error: the `-inf` of a
+    mask, or the branch that a `tf.where` does not take.
+
+    Args:
+      target: What to check. A Python function, a `tf.function` (with `jit_compile` or
+        without), a bound method or another callable; or a Keras model, whose `fit`,
+        `evaluate`, `predict` and their `_on_batch` siblings are checked from then on,
+        whether it is compiled before or after. Without it, a decorator is returned.
+      strict: Whether to report the first non-finite output of any operation, even if
+        it reaches no result. A `tf.function` is then run operation by operation on
+        every call, which takes many times as long.
+
+    Returns:
+      A callable with the arguments and results of `target`; for a model the model
+      itself. Called while another `tf.function` is traced, it is `target` unchanged:
+      the outermost function is the one to check.
+
+    Raises:
+      TypeError: If `target` is a class or cannot be called.
+      ValueError: If a model builds its own training function or runs on replicas.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> @tfsafe.checked
+      ... @tf.function
+      ... def standardise(x):
+      ...     return (x - tf.reduce_mean(x)) / tf.math.reduce_std(x)
+      >>> print(standardise(tf.constant([1.0, 3.0])).numpy())
+      [-1.  1.]
+      >>> try:
+      ...     standardise(tf.constant([2.0, 2.0]))
+      ... except tfsafe.NumericsError as error:
+      ...     print(error.findings[0].op_type, error.findings[0].cause)
+      RealDiv 1 zero in the denominator.
+    """
+    if target is _MISSING:
+        return functools.partial(checked, strict=strict)
+    if isinstance(target, type):
+        raise TypeError(
+            "`target` must be a function or a model, not a class. Received: "
+            f"target={target.__name__}. Check an instance, or put `@tfsafe.checked` "
+            "on a method of the class."
+        )
+    if isinstance(target, keras.Model):
+        return check_model(target, strict)
+    if not callable(target):
+        raise TypeError(
+            "`target` must be a function, a `tf.function`, a method or a Keras model. "
+            f"Received: target={target!r} of type {type(target).__name__}."
+        )
+    return CheckedFunction(target, strict)
+
+
+class CheckedFunction:
+    """A function under the numeric checks; answers to the function's attributes."""
+
+    def __init__(self, function: Callable[..., Any], strict: bool):
+        self._function = function
+        self._strict = strict
+        self._eager = EagerCheck(function, strict=strict)
+        self._compiled = (
+            CompiledCheck(function, strict=strict) if _is_traced(function) else None
+        )
+        self._bound: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not tf.executing_eagerly():
+            return self._function(*args, **kwargs)
+        if self._compiled is None or tf.config.functions_run_eagerly():
+            return self._eager(*args, **kwargs)
+        return self._compiled(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Binds a checked method to its object."""
+        if instance is None:
+            return self
+        if instance not in self._bound:
+            bind = getattr(self._function, "__get__", None)
+            if bind is None:
+                return self
+            self._bound[instance] = CheckedFunction(bind(instance, owner), self._strict)
+        return self._bound[instance]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+
+def _is_traced(function: Any) -> bool:
+    experimental = tf.types.experimental
+    return isinstance(
+        function, experimental.GenericFunction | experimental.ConcreteFunction
+    )

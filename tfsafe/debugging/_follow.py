@@ -1,0 +1,51 @@
+"""Running a traced function again with a trail of its bad values."""
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe.debugging._trail import Step, Trail
+from tfsafe.graph import Executed, Replay, family, locate
+
+
+def follow(
+    graph: tf.Graph,
+    inputs: Sequence[Any],
+    trail: Trail,
+    *,
+    others: Iterable[tf.Graph] = (),
+    xla: bool = False,
+) -> tuple[list[Any], set[str]]:
+    """Runs a graph operation by operation and follows the bad values in it.
+
+    Args:
+      graph: Graph of a traced function.
+      inputs: One value for each of its inputs.
+      trail: Is told of every operation.
+      others: Graphs in which a forward operation may stand besides.
+      xla: Whether to use XLA's kernels for what XLA compiles.
+
+    Returns:
+      The outputs, and the types of the operations met that draw random numbers from
+      a state that cannot be rewound.
+    """
+    graphs = [each for root in (graph, *others) for each in family(root)]
+
+    def observe(executed: Executed) -> None:
+        op = executed.op
+        trail.observe(
+            Step(
+                op.type,
+                op.name,
+                executed.inputs,
+                executed.outputs,
+                functools.partial(locate, op, graphs),
+                lambda: [tensor.op.type for tensor in op.inputs],
+                executed.loops,
+            )
+        )
+
+    replay = Replay(observe, xla)
+    return replay.run(graph, inputs), replay.random

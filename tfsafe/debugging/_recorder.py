@@ -1,0 +1,190 @@
+"""Watching a Python function that runs eagerly: every operation, as it runs."""
+
+import functools
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.debugging import _values
+from tfsafe.debugging._follow import follow
+from tfsafe.debugging._state import Held, Slot
+from tfsafe.debugging._trail import Step, Trail
+from tfsafe.graph import (
+    Frame,
+    Place,
+    UnreadableError,
+    is_user_file,
+    site_of,
+    split_frames,
+    written_inputs,
+)
+
+_NOBODY: Frame = ("", 0, "")
+
+
+class Recorder:
+    """Follows bad values through the operations of one eager call.
+
+    Args:
+      trail: Is told of every operation.
+
+    Attributes:
+      before: The variables that the call has read, with their values before it.
+      written: The handles of the variables that it may have changed.
+    """
+
+    def __init__(self, trail: Trail):
+        self.before: dict[int, Held] = {}
+        self.written: dict[int, tf.Tensor] = {}
+        self._trail = trail
+        self._graphs: list[tf.Graph] = []
+        # Who made a tensor, and who read it: for the forward line of a gradient.
+        self._makers: dict[int, tuple[str, Frame]] = {}
+        self._readers: dict[tuple[str, int, int], Frame] = {}
+        self._is_busy = False
+
+    def __call__(
+        self,
+        op_type: str | bytes,
+        inputs: Sequence[tf.Tensor],
+        attrs: Any,
+        outputs: Sequence[tf.Tensor],
+        op_name: str | None = None,
+        graph: tf.Graph | None = None,
+    ) -> None:
+        """Takes note of one operation."""
+        del attrs, op_name
+        # The looking itself runs operations too.
+        if graph is not None or self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            self._note(tf.compat.as_str(op_type), inputs, outputs, sys._getframe(1))
+        finally:
+            self._is_busy = False
+
+    def _note(
+        self,
+        kind: str,
+        inputs: Sequence[tf.Tensor],
+        outputs: Sequence[tf.Tensor],
+        frame: types.FrameType,
+    ) -> None:
+        self._follow_state(kind, inputs, outputs)
+        step = Step(
+            kind,
+            "",
+            inputs,
+            outputs,
+            functools.partial(self._place, frame),
+            lambda: [self._makers.get(id(each), ("",))[0] for each in inputs],
+        )
+        if hasattr(tf.raw_ops, kind):
+            self._trail.observe(step)
+        else:
+            self._observe_function(step, frame)
+        line = _user_line(frame)
+        for each in outputs:
+            self._makers[id(each)] = kind, line
+        for index, each in enumerate(inputs):
+            self._readers[kind, index, id(each)] = line
+
+    def _follow_state(
+        self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
+    ) -> None:
+        for handle in inputs:
+            if handle.dtype != tf.resource:
+                continue
+            if kind != "ReadVariableOp":
+                self.written[id(handle)] = handle
+            elif id(handle) not in self.before and id(handle) not in self.written:
+                slot = Slot(handle, outputs[0].dtype, "")
+                self.before[id(handle)] = slot, outputs[0]
+
+    def _observe_function(self, step: Step, frame: types.FrameType) -> None:
+        """Looks into a traced function that was called."""
+        called = _compat.called_graph(frame)
+        if called is not None:
+            self._graphs.append(called)
+            is_bad = not all(map(_values.is_clean, step.outputs))
+            # One that changed what it read cannot be run again as it was.
+            if is_bad and not written_inputs(called) and self._descend(called, step):
+                return
+        self._trail.observe(step)
+
+    def _descend(self, called: tf.Graph, step: Step) -> bool:
+        """Runs a function again, from the inside; returns whether that told why."""
+        for xla in (False, True):
+            try:
+                results, _ = follow(
+                    called, step.inputs, self._trail, others=self._graphs, xla=xla
+                )
+            except UnreadableError:
+                return False
+            if any(map(self._trail.origins, results)):
+                for each, result in zip(step.outputs, results, strict=False):
+                    if origins := self._trail.origins(result):
+                        self._trail.mark(each, origins)
+                return True
+        return False
+
+    def _place(self, frame: types.FrameType) -> Place:
+        outer, inner = split_frames(_stack(frame))
+        scope = _layers(frame)
+        if not inner:
+            return Place(site_of(outer), scope=scope)
+        own = site_of(inner)
+        forward = _compat.differentiated(frame)
+        if own is not None or forward is None:
+            return Place(own or site_of(outer), True, scope=scope)
+        kind, inputs, outputs = forward
+        line = self._forward_line(kind, inputs, outputs)
+        return Place(site_of([line]) or site_of(outer), True, kind, scope)
+
+    def _forward_line(
+        self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Frame:
+        for each in outputs:
+            made_by, line = self._makers.get(id(each), ("", _NOBODY))
+            if made_by == kind:
+                return line
+        found = (
+            self._readers.get((kind, index, id(each)))
+            for index, each in enumerate(inputs)
+        )
+        return next(filter(None, found), _NOBODY)
+
+
+def _stack(frame: types.FrameType | None) -> list[Frame]:
+    frames: list[Frame] = []
+    while frame is not None:
+        code = frame.f_code
+        frames.append((code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return frames[::-1]
+
+
+def _user_line(frame: types.FrameType | None) -> Frame:
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if is_user_file(path):
+            return path, frame.f_lineno, frame.f_code.co_name
+        frame = frame.f_back
+    return _NOBODY
+
+
+def _layers(frame: types.FrameType | None) -> str:
+    """Returns the path of the Keras layers whose calls are on the stack."""
+    names: list[str] = []
+    while frame is not None:
+        if frame.f_code.co_name == "__call__":
+            layer = frame.f_locals.get("self")
+            if isinstance(layer, keras.layers.Layer) and layer.name not in names:
+                names.append(layer.name)
+        frame = frame.f_back
+    return "/".join(reversed(names))

@@ -1,0 +1,102 @@
+"""The variables that a call may change: read them before, put them back after."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+
+class Slot(NamedTuple):
+    """A variable, by its handle: the object itself may be gone.
+
+    Attributes:
+      handle: Resource tensor.
+      dtype: Dtype of the value.
+      name: Name for messages; empty where it is not known.
+    """
+
+    handle: tf.Tensor
+    dtype: tf.DType
+    name: str
+
+    @property
+    def label(self) -> str:
+        """What to call it in a message."""
+        return f"variable `{self.name}`" if self.name else "a variable"
+
+    def read(self) -> tf.Tensor:
+        """Returns the value. TensorFlow copies it only once the variable changes."""
+        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self.dtype)
+
+    def write(self, value: tf.Tensor) -> None:
+        """Sets the value."""
+        tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
+
+
+# Names of variables by `id` of the handle, and how to get them.
+Names = dict[int, str]
+NamesOf = Callable[[], Names]
+# A variable with its value before the call.
+Held = tuple[Slot, tf.Tensor]
+
+
+def put_back(held: Iterable[Held]) -> None:
+    """Sets variables to the values that they had."""
+    for slot, value in held:
+        slot.write(value)
+
+
+def slot_of(variable: tf.Variable, names: Names) -> Slot:
+    """Returns the slot of a variable.
+
+    Args:
+      variable: A TensorFlow variable.
+      names: Better names than the variable's own, by `id` of the handle.
+    """
+    own = variable.name.partition(":")[0]
+    return Slot(variable.handle, variable.dtype, names.get(id(variable.handle), own))
+
+
+def variables_in(thing: Any) -> Iterator[tf.Variable]:
+    """Yields the TensorFlow variables of a variable, a module or a container."""
+    if isinstance(thing, tf.Variable):
+        yield thing
+    elif isinstance(thing, keras.Variable):
+        yield thing.value
+    elif isinstance(thing, dict):
+        yield from variables_in(list(thing.values()))
+    elif isinstance(thing, list | tuple):
+        for each in thing:
+            yield from variables_in(each)
+    elif isinstance(thing, _OWNERS):
+        yield from variables_in(list(thing.variables))
+        yield from variables_in(getattr(thing, "optimizer", None))
+
+
+_OWNERS = (
+    tf.Module,
+    keras.Layer,
+    keras.Optimizer,
+    keras.Metric,
+    keras.random.SeedGenerator,
+)
+
+
+def reachable(function: Any, arguments: Iterable[Any]) -> list[tf.Variable]:
+    """Returns the variables that a Python function can reach by name.
+
+    Those of its arguments, of the object that it is a method of, of its closure and
+    of the globals that it mentions.
+    """
+    things = list(arguments)
+    if inspect.ismethod(function):
+        things.append(function.__self__)
+        things += list(getattr(function.__self__, "__dict__", {}).values())
+        function = function.__func__
+    if inspect.isfunction(function):
+        around = inspect.getclosurevars(function)
+        things += [*around.nonlocals.values(), *around.globals.values()]
+    found = {id(each.handle): each for thing in things for each in variables_in(thing)}
+    return list(found.values())

@@ -1,0 +1,95 @@
+"""Looking at tensors and arrays: which elements are not finite, and of what kind."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+def is_float(value: Any) -> bool:
+    """Returns whether `value` is a dense floating tensor, complex ones included."""
+    return isinstance(value, tf.Tensor) and (
+        value.dtype.is_floating or value.dtype.is_complex
+    )
+
+
+def is_number(value: Any) -> bool:
+    """Returns whether `value` is a dense tensor that NumPy can hold."""
+    return isinstance(value, tf.Tensor) and value.dtype not in {
+        tf.resource,
+        tf.variant,
+    }
+
+
+def is_finite(tensor: tf.Tensor) -> bool:
+    """Returns whether every element is finite."""
+    if "GPU" in tensor.device or "TPU" in tensor.device:
+        # One number crosses to the host, not the tensor.
+        real = tf.math.abs(tensor) if tensor.dtype.is_complex else tensor
+        return bool(tf.reduce_all(tf.math.is_finite(real)))
+    return bool(np.isfinite(np.asarray(tensor)).all())
+
+
+def is_clean(value: Any) -> bool:
+    """Returns whether `value` holds no NaN and no Inf, whatever it is."""
+    if is_float(value):
+        return is_finite(value)
+    if isinstance(value, np.ndarray | np.generic | float):
+        array = np.asarray(value)
+        return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+    return True
+
+
+def numbers(value: Any) -> np.ndarray:
+    """Returns a tensor as a NumPy array, floats as float64."""
+    array = np.asarray(value)
+    if array.dtype.kind in "iubcO" or array.dtype == np.float64:
+        return array
+    return array.astype(np.float64)
+
+
+def kind(array: np.ndarray) -> str:
+    """Names the kinds of non-finite values that an array holds.
+
+    Returns:
+      `"NaN"`, `"+Inf"`, `"-Inf"`, several joined by ` and `, or an empty string.
+    """
+    real = np.concatenate([np.ravel(array.real), np.ravel(array.imag)])
+    found = {
+        "NaN": np.isnan(real).any(),
+        "+Inf": np.isposinf(real).any(),
+        "-Inf": np.isneginf(real).any(),
+    }
+    return " and ".join(name for name, there in found.items() if there)
+
+
+def first(mask: np.ndarray) -> tuple[int, ...]:
+    """Returns the index of the first true element."""
+    return tuple(int(each) for each in np.argwhere(mask)[0])
+
+
+def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
+    """Yields the leaves of nested dicts, lists and tuples, each with its path.
+
+    Args:
+      structure: What to walk through.
+      label: Path of `structure` itself.
+
+    Yields:
+      Path and leaf. The dense parts of a sparse or ragged tensor share its path.
+    """
+    if isinstance(structure, dict):
+        for key, value in structure.items():
+            yield from leaves(value, f"{label}[{key!r}]")
+    elif isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        for name in structure._fields:
+            yield from leaves(getattr(structure, name), f"{label}.{name}")
+    elif isinstance(structure, list | tuple):
+        for index, value in enumerate(structure):
+            yield from leaves(value, f"{label}[{index}]")
+    elif isinstance(structure, tf.Variable) or not tf.is_tensor(structure):
+        yield label, structure
+    else:
+        for part in tf.nest.flatten(structure, expand_composites=True):
+            yield label, part

@@ -1,0 +1,182 @@
+"""What a traced function is made of: its bodies, their order, the state it writes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _compat
+
+# Operations on a variable that leave it as it is.
+READERS = frozenset({
+    "Identity",
+    "ReadVariableOp",
+    "ResourceGather",
+    "ResourceGatherNd",
+    "VarIsInitializedOp",
+    "VariableShape",
+})
+
+# Where the arguments of the called functions begin among the operation's inputs.
+_CALLS = {
+    "Case": 1,
+    "If": 1,
+    "PartitionedCall": 0,
+    "StatefulPartitionedCall": 0,
+    "StatelessCase": 1,
+    "StatelessIf": 1,
+    "StatelessWhile": 0,
+    "While": 0,
+}
+
+
+class UnreadableError(Exception):
+    """A traced function holds something that cannot be run operation by operation."""
+
+
+def is_call(op: tf.Operation) -> bool:
+    """Returns whether the operation runs functions of its own graph."""
+    return op.type in _CALLS
+
+
+def is_compiled(op: tf.Operation) -> bool:
+    """Returns whether the operation calls a function that XLA compiles."""
+    name = "_XlaMustCompile"
+    return name in op.node_def.attr and bool(op.get_attr(name))
+
+
+def body(op: tf.Operation, attribute: str) -> tf.Graph:
+    """Returns the graph of the function that an attribute of `op` names.
+
+    Raises:
+      UnreadableError: If the function is not known in Python.
+    """
+    return _named(op, op.get_attr(attribute).name)
+
+
+def branches(op: tf.Operation) -> list[tf.Graph]:
+    """Returns the graphs of a `Case` operation."""
+    return [_named(op, function.name) for function in op.get_attr("branches")]
+
+
+def _named(op: tf.Operation, name: str) -> tf.Graph:
+    graph = _compat.function_graph(op.graph, name)
+    if graph is None:
+        raise UnreadableError(f"the function `{name}` is not known in Python")
+    return graph
+
+
+def _bodies(op: tf.Operation) -> Iterator[tf.Graph]:
+    for name, value in op.node_def.attr.items():
+        if value.HasField("func"):
+            yield body(op, name)
+    if op.type in {"Case", "StatelessCase"}:
+        yield from branches(op)
+
+
+def family(graph: tf.Graph) -> list[tf.Graph]:
+    """Returns a graph and, after it, those of all functions that it calls."""
+    found = [graph]
+    for op in graph.get_operations():
+        if is_call(op):
+            for inner in _bodies(op):
+                found += family(inner)
+    return found
+
+
+def in_order(graph: tf.Graph) -> list[tf.Operation]:
+    """Returns the operations in an order in which they can be run.
+
+    That is the order of creation, save that TensorFlow adds inputs to a loop after
+    it was made: the accumulators that its gradient asks for.
+    """
+    done: set[str] = set()
+    order: list[tf.Operation] = []
+    for op in graph.get_operations():
+        # A stack in place of recursion: a graph can be deeper than Python's limit.
+        stack = [op]
+        while stack:
+            top = stack[-1]
+            needed = [tensor.op for tensor in top.inputs] + list(top.control_inputs)
+            missing = [each for each in needed if each.name not in done]
+            if top.name in done or not missing:
+                stack.pop()
+                if top.name not in done:
+                    done.add(top.name)
+                    order.append(top)
+            else:
+                stack.extend(reversed(missing))
+    return order
+
+
+def written_inputs(graph: tf.Graph) -> dict[int, tf.DType]:
+    """Finds the variables that a function may write.
+
+    Args:
+      graph: Graph of a traced function.
+
+    Returns:
+      The dtype of each such variable, by the position of its handle among
+      `graph.inputs`. Resources that are no variables, such as tables, are left out.
+    """
+    written, dtypes = _resources(graph)
+    return {index: dtypes[index] for index in sorted(written) if index in dtypes}
+
+
+def _resources(graph: tf.Graph) -> tuple[set[int], dict[int, tf.DType]]:
+    position = {
+        tensor.name: index
+        for index, tensor in enumerate(graph.inputs)
+        if tensor.dtype == tf.resource
+    }
+    written: set[int] = set()
+    dtypes: dict[int, tf.DType] = {}
+    for op in graph.get_operations() if position else []:
+        for place, tensor in enumerate(op.inputs):
+            index = position.get(tensor.name)
+            if index is None:
+                continue
+            if op.type == "Identity":
+                position[op.outputs[0].name] = index
+            elif is_call(op):
+                for inner in _bodies(op):
+                    inner_written, inner_dtypes = _resources(inner)
+                    argument = place - _CALLS[op.type]
+                    if argument in inner_dtypes:
+                        dtypes[index] = inner_dtypes[argument]
+                    if argument in inner_written:
+                        written.add(index)
+            else:
+                _note(op, index, dtypes)
+                if op.type not in READERS:
+                    written.add(index)
+    return written, dtypes
+
+
+def _note(op: tf.Operation, index: int, dtypes: dict[int, tf.DType]) -> None:
+    attributes = op.node_def.attr
+    if "Variable" in op.type or op.type.startswith("Resource"):
+        for name in ("dtype", "T"):
+            if name in attributes:
+                dtypes[index] = op.get_attr(name)
+    elif op.type.startswith(("Rng", "Stateful")):
+        # The state of a `tf.random.Generator`.
+        dtypes[index] = tf.int64
+
+
+def attributes(op: tf.Operation) -> dict[str, Any]:
+    """Returns the attributes of `op` that its `tf.raw_ops` function takes.
+
+    Those that follow from the inputs are left out.
+    """
+    definition = op.op_def
+    inferred = {
+        name
+        for argument in definition.input_arg
+        for name in (argument.number_attr, argument.type_attr, argument.type_list_attr)
+    }
+    return {
+        attribute.name: op.get_attr(attribute.name)
+        for attribute in definition.attr
+        if attribute.name not in inferred
+    }

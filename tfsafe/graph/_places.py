@@ -1,0 +1,235 @@
+"""Where an operation comes from: the user's line, the forward operation, the scope."""
+
+import functools
+import importlib.util
+import linecache
+import os
+import re
+import sysconfig
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.errors import Site
+
+# One frame of a stack: file, line, function.
+Frame = tuple[str, int, str]
+
+
+class Place(NamedTuple):
+    """Where an operation comes from.
+
+    Attributes:
+      site: The user's line, or None.
+      is_gradient: Whether the operation belongs to a backward pass.
+      forward_op: Type of the forward operation that it differentiates, if known.
+      scope: Name scope in which the operation stands.
+    """
+
+    site: Site | None
+    is_gradient: bool = False
+    forward_op: str = ""
+    scope: str = ""
+
+
+def _package(name: str) -> str:
+    spec = importlib.util.find_spec(name)
+    return os.path.dirname(spec.origin) + os.sep if spec and spec.origin else "\0"
+
+
+_LIBRARIES = tuple(
+    _package(name) for name in ("tensorflow", "keras", "numpy", "tfsafe")
+)
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
+_GENERATED = ("__autograph_generated_file", "<frozen ", "<__array_function__")
+
+
+@functools.cache
+def is_user_file(path: str) -> bool:
+    """Returns whether a file is the user's, as opposed to a library's.
+
+    TensorFlow, Keras, NumPy, tfsafe and the standard library are libraries. Other
+    installed packages count as the user's: they may well be.
+    """
+    if path.startswith(_LIBRARIES) or any(mark in path for mark in _GENERATED):
+        return False
+    return not path.startswith(_STANDARD) or any(mark in path for mark in _INSTALLED)
+
+
+def site_of(frames: Iterable[Frame]) -> Site | None:
+    """Returns the innermost line of the user's, or None.
+
+    Args:
+      frames: A stack, outermost frame first.
+    """
+    inner = None
+    for frame in frames:
+        if is_user_file(frame[0]):
+            inner = frame
+    if inner is None:
+        return None
+    path, line, function = inner
+    return Site(path, line, function, linecache.getline(path, line).strip())
+
+
+def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Frame]]:
+    """Splits a stack at the innermost call of a gradient function.
+
+    Returns:
+      The frames up to that call, and those of the gradient function. The second part
+      is empty for an operation of a forward pass.
+    """
+    for index in range(len(frames) - 1, -1, -1):
+        path, _, function = frames[index]
+        for end, name in _compat.GRADIENT_FRAMES.items():
+            if function == name and path.replace(os.sep, "/").endswith(end):
+                return frames[: index + 1], frames[index + 1 :]
+    return frames, ()
+
+
+def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
+    """Finds where an operation of a traced function comes from.
+
+    For an operation of the backward pass this is the line of the forward operation,
+    or the line of the user's own gradient function.
+
+    Args:
+      op: The operation.
+      graphs: The graphs in which its forward operation may stand.
+
+    Returns:
+      The place, as far as the stack traces in the graph tell it.
+    """
+    outer, inner = split_frames(_frames(op))
+    if not inner:
+        return Place(site_of(outer), scope=_scope(op.name))
+    own = site_of(inner)
+    if own is not None:
+        return Place(own, True, scope=_scope(op.name))
+    forward = _forward_op(op, _gradient_of(inner), graphs)
+    if forward is None:
+        return Place(site_of(outer), True, _gradient_of(inner), _scope(op.name))
+    place = locate(forward, graphs)
+    return Place(place.site or site_of(outer), True, forward.type, place.scope)
+
+
+def _frames(op: tf.Operation) -> list[Frame]:
+    return [(each.filename, each.lineno, each.name) for each in op.traceback or ()]
+
+
+def _scope(name: str) -> str:
+    # Gradients stand in a scope of their own, around that of the forward pass.
+    name = name.removeprefix("gradient_tape/").rpartition("gradients/")[2]
+    return name.rpartition("/")[0]
+
+
+def _gradient_of(frames: Sequence[Frame]) -> str:
+    """Returns the type of operation that a gradient function is registered for.
+
+    TensorFlow names them after it: `_RealDivGrad`, `_SelectGradV2`.
+    """
+    for path, _, function in frames:
+        if path.endswith("_grad.py") and "Grad" in function:
+            return function.strip("_").replace("Grad", "")
+    return ""
+
+
+def _forward_op(
+    op: tf.Operation, kind: str, graphs: Sequence[tf.Graph]
+) -> tf.Operation | None:
+    before, found, tail = op.name.rpartition("gradients/")
+    del before
+    if found and "_grad/" in tail:
+        # Inside bodies: `gradients/<name of the forward operation>_grad/...`.
+        return _by_name(tail.rpartition("_grad/")[0], kind, op.graph, graphs)
+    return _by_tensors(op, kind)
+
+
+def _by_name(
+    name: str, kind: str, graph: tf.Graph, graphs: Sequence[tf.Graph]
+) -> tf.Operation | None:
+    candidates = [
+        op
+        for each in graphs
+        if each is not graph
+        for op in each.get_operations()
+        if op.name == name and _is_kind(op, kind)
+    ]
+    home = _stem(graph)
+    return max(candidates, key=lambda op: _shared(home, _stem(op.graph)), default=None)
+
+
+def _shared(one: str, other: str) -> int:
+    """Returns the length of the common beginning of two names."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _stem(graph: tf.Graph) -> str:
+    # `__backward_step_12` belongs to `__forward_step_34`, `body_5_grad_9` to `body_5`.
+    return re.sub(r"^__(inference_*|forward_|backward_)+", "", str(graph.name))
+
+
+def _is_kind(op: tf.Operation, kind: str) -> bool:
+    # The gradient of `Add` serves `AddV2` too.
+    return not kind or op.type == kind or op.type.startswith(kind)
+
+
+def _by_tensors(op: tf.Operation, kind: str) -> tf.Operation | None:
+    """Returns the forward operation that shares most tensors with `op`.
+
+    A gradient function reads inputs and outputs of the operation that it
+    differentiates, directly or in the few steps that it takes.
+    """
+    direct, near = _forward_tensors(op)
+    touched = {tensor.name: tensor for tensor in [*direct, *near]}
+    weight = dict.fromkeys((tensor.name for tensor in near), 1)
+    weight.update(dict.fromkeys((tensor.name for tensor in direct), 2))
+    candidates = {tensor.op.name: tensor.op for tensor in touched.values()}
+    for tensor in touched.values():
+        candidates.update({each.name: each for each in tensor.consumers()})
+
+    def shared(candidate: tf.Operation) -> int:
+        names = {each.name for each in [*candidate.inputs, *candidate.outputs]}
+        return sum(weight[name] for name in names & set(weight))
+
+    fitting = [
+        each
+        for each in candidates.values()
+        if not split_frames(_frames(each))[1] and _is_kind(each, kind)
+    ]
+    return max(fitting, key=shared, default=None)
+
+
+def _forward_tensors(op: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """Returns the forward tensors that `op` reads, and those its neighbours read.
+
+    Neighbours are the operations made by the same call of a gradient function.
+    """
+    key = _gradient_call(op)
+    group, queue = {op.name: op}, [op]
+    while queue:
+        each = queue.pop()
+        around = [tensor.op for tensor in each.inputs]
+        around += [user for tensor in each.outputs for user in tensor.consumers()]
+        for other in around:
+            if other.name not in group and _gradient_call(other) == key:
+                group[other.name] = other
+                queue.append(other)
+
+    def forward(ops: Iterable[tf.Operation]) -> list[tf.Tensor]:
+        return [
+            tensor
+            for each in ops
+            for tensor in each.inputs
+            if not split_frames(_frames(tensor.op))[1]
+        ]
+
+    return forward([op]), forward(group.values())
+
+
+def _gradient_call(op: tf.Operation) -> tuple[str, str]:
+    return _gradient_of(split_frames(_frames(op))[1]), _scope(op.name)

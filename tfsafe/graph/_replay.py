@@ -1,0 +1,290 @@
+"""Running a traced function again, one operation at a time, on real tensors.
+
+Loops are run iteration by iteration and nested functions from the inside, so that
+whoever watches sees every value and its operation, in the order of the program. Only
+public TensorFlow is used: the graph says what to run, `tf.raw_ops` runs it.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe.graph import _functions
+from tfsafe.graph._functions import UnreadableError
+
+# Done once already, and not to be done again: messages, files, assertions.
+_NOT_AGAIN = frozenset({"Assert", "NoOp", "Print", "PrintV2", "AssertNextDataset"})
+_PASS = frozenset({
+    "CheckNumerics",
+    "CheckNumericsV2",
+    "Identity",
+    "IdentityN",
+    "PreventGradient",
+    "StopGradient",
+})
+_KERNEL_RANDOM = frozenset({
+    "Multinomial",
+    "ParameterizedTruncatedNormal",
+    "RandomGamma",
+    "RandomPoissonV2",
+    "RandomShuffle",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
+    "TruncatedNormal",
+})
+_Kernel = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class Executed(NamedTuple):
+    """One operation that was run.
+
+    Attributes:
+      op: The operation in its graph.
+      inputs: The values that went in.
+      outputs: The values that came out.
+      loops: Iterations of the loops around it, outermost first, counted from 0.
+    """
+
+    op: tf.Operation
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    loops: tuple[int, ...]
+
+
+class _Step(NamedTuple):
+    op: tf.Operation
+    kernel: _Kernel | None
+    inputs: list[int]
+    outputs: list[int]
+    last_uses: list[int]
+
+
+class _Program(NamedTuple):
+    steps: list[_Step]
+    size: int
+    inputs: list[int]
+    outputs: list[int]
+
+
+class Replay:
+    """Runs graphs and tells an observer of each operation.
+
+    Args:
+      observe: Called after each operation that computes something.
+      xla: Whether what was compiled by XLA is run with XLA's kernels, each operation
+        compiled alone.
+
+    Attributes:
+      random: Types of the operations met whose kernels draw from a state of their
+        own, which no replay can rewind.
+    """
+
+    def __init__(self, observe: Callable[[Executed], None], xla: bool = False):
+        self.random: set[str] = set()
+        self._observe = observe
+        self._xla = xla
+        self._programs: dict[tuple[int, bool], _Program] = {}
+
+    def run(
+        self,
+        graph: tf.Graph,
+        inputs: Sequence[Any],
+        *,
+        compiled: bool = False,
+        loops: tuple[int, ...] = (),
+    ) -> list[Any]:
+        """Runs one graph.
+
+        Args:
+          graph: Graph of a traced function.
+          inputs: One value for each of `graph.inputs`, captured ones included.
+          compiled: Whether XLA compiles this graph.
+          loops: Iterations of the loops around it.
+
+        Returns:
+          One value for each of `graph.outputs`.
+
+        Raises:
+          UnreadableError: If the graph holds something that cannot be run on its own.
+        """
+        program = self._program(graph, compiled)
+        slots: list[Any] = [None] * program.size
+        for slot, value in zip(program.inputs, inputs, strict=True):
+            slots[slot] = value
+        for op, kernel, places, results, last_uses in program.steps:
+            arguments = [slots[place] for place in places]
+            try:
+                values = (
+                    self._call(op, arguments, compiled, loops)
+                    if kernel is None
+                    else kernel(arguments)
+                )
+            except tf.errors.OpError as error:
+                raise UnreadableError(f"`{op.type}` failed: {error.message}") from error
+            # A function that was differentiated has its intermediates as further
+            # outputs, after its own.
+            for slot, value in zip(results, values, strict=False):
+                slots[slot] = value
+            if kernel is not None and op.type not in _PASS:
+                self._observe(Executed(op, arguments, values, loops))
+            for slot in last_uses:
+                slots[slot] = None
+        return [slots[slot] for slot in program.outputs]
+
+    def _program(self, graph: tf.Graph, compiled: bool) -> _Program:
+        key = id(graph), compiled and self._xla
+        if key not in self._programs:
+            self._programs[key] = self._read(graph, compiled and self._xla)
+        return self._programs[key]
+
+    def _read(self, graph: tf.Graph, compiled: bool) -> _Program:
+        slots: dict[str, int] = {}
+        for tensor in graph.inputs:
+            slots[tensor.name] = len(slots)
+        inputs = list(slots.values())
+        steps = []
+        for op in _functions.in_order(graph):
+            if op.type == "Placeholder" or op.type in _NOT_AGAIN:
+                continue
+            self.random |= _KERNEL_RANDOM & {op.type}
+            for tensor in op.outputs:
+                slots[tensor.name] = len(slots)
+            kernel = None if _functions.is_call(op) else _kernel(op, compiled)
+            used = [slots[tensor.name] for tensor in op.inputs]
+            made = [slots[tensor.name] for tensor in op.outputs]
+            steps.append(_Step(op, kernel, used, made, []))
+        outputs = [slots[tensor.name] for tensor in graph.outputs]
+        kept = set(outputs)
+        for step in reversed(steps):
+            done = (set(step.inputs) | set(step.outputs)) - kept
+            step.last_uses.extend(done)
+            kept |= done
+        return _Program(steps, len(slots), inputs, outputs)
+
+    def _call(
+        self,
+        op: tf.Operation,
+        inputs: Sequence[Any],
+        compiled: bool,
+        loops: tuple[int, ...],
+    ) -> Sequence[Any]:
+        compiled = compiled or _functions.is_compiled(op)
+        if op.type in {"While", "StatelessWhile"}:
+            return self._loop(op, inputs, compiled, loops)
+        if op.type in {"If", "StatelessIf"}:
+            taken = "then_branch" if np.any(inputs[0]) else "else_branch"
+            graph = _functions.body(op, taken)
+        elif op.type in {"Case", "StatelessCase"}:
+            graphs = _functions.branches(op)
+            index = int(inputs[0])
+            graph = graphs[index if 0 <= index < len(graphs) else -1]
+        else:
+            graph = _functions.body(op, "f")
+            return self.run(graph, inputs, compiled=compiled, loops=loops)
+        return self.run(graph, inputs[1:], compiled=compiled, loops=loops)
+
+    def _loop(
+        self,
+        op: tf.Operation,
+        values: Sequence[Any],
+        compiled: bool,
+        loops: tuple[int, ...],
+    ) -> Sequence[Any]:
+        condition, body = _functions.body(op, "cond"), _functions.body(op, "body")
+        count = 0
+        while True:
+            inside = (*loops, count)
+            more = self.run(condition, values, compiled=compiled, loops=inside)
+            if not np.any(more[0]):
+                return values
+            values = self.run(body, values, compiled=compiled, loops=inside)
+            count += 1
+
+
+def _kernel(op: tf.Operation, compiled: bool) -> _Kernel:
+    """Returns the function that runs `op` on a list of its inputs."""
+    if op.type in _PASS:
+        return lambda inputs: inputs
+    if op.type == "Const":
+        constant = [tf.constant(tf.make_ndarray(op.get_attr("value")))]
+        return lambda _: constant
+    if op.type == "FakeParam":
+        # Stands for a value of the branch that was not taken.
+        shape = [size or 0 for size in tf.TensorShape(op.get_attr("shape"))]
+        filler = [tf.zeros(shape, op.get_attr("dtype"))]
+        return lambda _: filler
+    kernel = _raw_kernel(op)
+    if compiled and _is_arithmetic(op):
+        return tf.function(kernel, autograph=False, jit_compile=True)
+    if op.device:
+        return _placed(kernel, op.device)
+    return kernel
+
+
+def _is_arithmetic(op: tf.Operation) -> bool:
+    tensors = [*op.inputs, *op.outputs]
+    plain = all(
+        tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool
+        for tensor in tensors
+    )
+    return plain and any(tensor.dtype.is_floating for tensor in op.outputs)
+
+
+def _placed(kernel: _Kernel, device: str) -> _Kernel:
+    def run(inputs: Sequence[Any]) -> Sequence[Any]:
+        with tf.device(device):
+            return kernel(inputs)
+
+    return run
+
+
+def _raw_kernel(op: tf.Operation) -> _Kernel:
+    function = getattr(tf.raw_ops, op.type, None)
+    if function is None or "Iterator" in op.type or "Collective" in op.type:
+        raise UnreadableError(f"`{op.type}` cannot be run a second time on its own")
+    fixed = _functions.attributes(op)
+    if any(hasattr(value, "attr") for value in fixed.values()):
+        raise UnreadableError(f"`{op.type}` runs a function of its own")
+    names = [name for name in inspect.signature(function).parameters if name != "name"]
+    arguments = op.op_def.input_arg
+    # `tf.raw_ops` renames a few arguments and keeps their order.
+    fixed = _renamed(fixed, names[len(arguments) :])
+    counts: list[int | None] = []
+    for argument in arguments:
+        if argument.number_attr:
+            counts.append(op.get_attr(argument.number_attr))
+        elif argument.type_list_attr:
+            counts.append(len(op.get_attr(argument.type_list_attr)))
+        else:
+            counts.append(None)
+
+    def run(inputs: Sequence[Any]) -> Sequence[Any]:
+        values = iter(inputs)
+        given = {
+            name: next(values)
+            if count is None
+            else [next(values) for _ in range(count)]
+            for name, count in zip(names, counts, strict=False)
+        }
+        return _flat(function(**given, **fixed))
+
+    return run
+
+
+def _renamed(fixed: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    unknown = [name for name in fixed if name not in names]
+    free = [name for name in names if name not in fixed]
+    new = dict(zip(unknown, free, strict=True))
+    return {new.get(name, name): value for name, value in fixed.items()}
+
+
+def _flat(result: Any) -> Sequence[Any]:
+    if isinstance(result, tf.Tensor):
+        return [result]
+    if result is None or isinstance(result, tf.Operation):
+        return []
+    return [each for part in result for each in _flat(part)]
