@@ -1,4 +1,6 @@
-"""The private names of TensorFlow and Keras still mean what `_compat` takes them for."""
+"""The private names of TensorFlow and Keras still mean what `_compat` thinks."""
+
+import sys
 
 import keras
 import pytest
@@ -33,6 +35,14 @@ def test_keras_optimizers_still_tell_where_a_variable_stands():
         _compat.variable_positions(optimizer, [keras.Variable([1.0])])
 
 
+def test_keras_models_still_tell_the_layers_at_any_depth():
+    outer = keras.layers.Bidirectional(keras.layers.LSTM(1))
+    model = keras.Sequential([keras.Input((2, 3)), keras.Sequential([outer])])
+    found = _compat.all_layers(model)
+    for layer in (model, outer, outer.forward_layer, outer.backward_layer):
+        assert any(layer is each for each in found)
+
+
 def test_tensorflow_still_tells_whether_a_step_must_leave_its_replica():
     assert not _compat.strategy_needs_merge_call()
     with tf.distribute.OneDeviceStrategy("CPU:0").scope():
@@ -53,3 +63,44 @@ def test_keras_layers_still_attach_their_mask():
     masked = keras.layers.Masking()(tf.constant([[[0.0], [1.0]]]))
     assert _compat.keras_mask(masked).numpy().tolist() == [[False, True]]
     assert _compat.keras_mask(tf.constant(1.0)) is None
+
+
+def test_a_machine_without_keras_is_told_to_install_it(monkeypatch):
+    monkeypatch.setattr(_compat.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"needs Keras 3. Install it with `pip inst"):
+        _compat.require_tensorflow_backend()
+
+
+def test_keras_2_is_refused_with_the_way_out(monkeypatch):
+    monkeypatch.setattr(keras, "__version__", "2.15.0")
+    with pytest.raises(
+        ImportError, match=r"Received: keras 2.15.0. .*USE_LEGACY_KERAS"
+    ):
+        _compat.require_tensorflow_backend()
+
+
+def test_another_backend_that_runs_already_is_refused(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "torch")
+    with pytest.raises(ImportError, match=r"Received: backend 'torch'. Set KERAS_BACK"):
+        _compat.require_tensorflow_backend()
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "expected"),
+    [
+        ("jax", '{"backend": "torch"}', "jax"),
+        ("", '{"backend": "torch"}', "torch"),
+        ("", '{"floatx": "float32"}', "tensorflow"),
+        ("", "not JSON", "tensorflow"),
+        ("", None, "tensorflow"),
+    ],
+)
+def test_the_backend_is_read_without_keras(
+    variable, file, expected, monkeypatch, tmp_path
+):
+    if file is not None:
+        (tmp_path / "keras.json").write_text(file)
+    monkeypatch.setenv("KERAS_BACKEND", variable)
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "keras")
+    assert _compat._keras_backend() == expected

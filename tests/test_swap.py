@@ -2,12 +2,14 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
 import keras
 import pytest
 
+import tfsafe
 import tfsafe.layers as tl
 from tfsafe import callbacks, layers, losses, optimizers
 
@@ -97,6 +99,7 @@ loss = StableCrossEntropy(from_logits=True, labels="sparse")
 other = MeanSquaredError()
 layer = L.Dense(3)
 own = L.SafeMeanPooling(axis=(1, 2))
+typo = StableCrossEntropy(lables="sparse")
 """
 
 
@@ -104,11 +107,15 @@ own = L.SafeMeanPooling(axis=(1, 2))
 def test_type_checkers_find_the_names(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "user.py").write_text(MYPY)
+    command = ["-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
     result = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "c"),
-         "--follow-imports=silent", str(tmp_path / "user.py")],
+        [sys.executable, *command, "user.py"],
         capture_output=True,
         text=True,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(pathlib.Path(tfsafe.__file__).parents[1])},
         check=False,
-    )  # fmt: skip
-    assert "user.py" not in result.stdout, result.stdout
+    )
+    errors = [line for line in result.stdout.splitlines() if " error: " in line]
+    assert len(errors) == 1, result.stdout
+    assert 'Unexpected keyword argument "lables"' in errors[0]

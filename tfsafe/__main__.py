@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import os
 import pathlib
 import runpy
 import sys
@@ -50,6 +51,8 @@ def demo(arguments: list[str]) -> None:
             f"The demo needs {' and '.join(missing)}. Install with "
             "`pip install 'tfsafe[examples]'`."
         )
+    # Before TensorFlow loads: its start-up log would bury the first act.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     script = _examples() / "rescue_lstm.py"
     sys.argv = [str(script), *arguments]
     runpy.run_path(str(script), run_name="__main__")

@@ -181,14 +181,14 @@ def axes(
     rank = shape.rank
     if axis is None:
         return None if rank is None else list(range(rank))
-    given = list(axis) if isinstance(axis, list | tuple) else [axis]
-    for each in given:
+    entries: list[Any] = list(axis) if isinstance(axis, list | tuple) else [axis]
+    for each in entries:
         if isinstance(each, bool) or not hasattr(each, "__index__"):
             raise TypeError(
                 f"`{name}` must be an integer, a sequence of integers or None. "
                 f"Received: {name}={axis!r}."
             )
-    given = [int(each) for each in given]
+    given = [int(each) for each in entries]
     if rank is None:
         return given
     for each in given:

@@ -43,8 +43,9 @@ def require_tensorflow_backend() -> None:
 
 def _keras_backend() -> str:
     """Returns the backend Keras runs on, or would run on if it were imported now."""
-    if "keras" in sys.modules:
-        return sys.modules["keras"].config.backend()
+    config = getattr(sys.modules.get("keras"), "config", None)  # not in Keras 2
+    if config is not None:
+        return config.backend()
     if os.environ.get("KERAS_BACKEND"):
         return os.environ["KERAS_BACKEND"]
     home = pathlib.Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
@@ -103,6 +104,15 @@ def variable_positions(optimizer: Any, variables: Sequence[Any]) -> list[int]:
     """
     optimizer._check_variables_are_known(variables)
     return [optimizer._get_variable_index(variable) for variable in variables]
+
+
+def all_layers(model: Any) -> list[Any]:
+    """Returns a model and the layers within it, at any depth.
+
+    `_flatten_layers`, tried with Keras 3.3.3 and 3.15.1. The public `layers` leaves
+    out those within a layer, such as the two of a `Bidirectional`.
+    """
+    return model._flatten_layers()
 
 
 def strategy_needs_merge_call() -> bool:
@@ -183,8 +193,8 @@ def differentiated(frame: types.FrameType) -> tuple[str, Sequence[Any], Sequence
     inner: types.FrameType | None = frame
     while inner is not None:
         code = inner.f_code
-        if code.co_name == GRADIENT_FRAMES["eager/backprop.py"] and (
-            code.co_filename.endswith("eager/backprop.py")
+        if code.co_name == "_gradient_function" and code.co_filename.endswith(
+            "backprop.py"
         ):
             held = inner.f_locals
             return held["op_name"], held["inputs"] or (), held["outputs"] or ()
@@ -192,10 +202,28 @@ def differentiated(frame: types.FrameType) -> tuple[str, Sequence[Any], Sequence
     return None
 
 
-# The functions that call a gradient function, by the end of their file's path: the
-# tape's, and that of the bodies of loops, branches and nested functions. Tried:
-# TensorFlow 2.16.1 and 2.21.0.
+def before_autograph(frame: types.FrameType) -> tuple[str, int, str]:
+    """Returns file, line and function of a frame, as they were before AutoGraph.
+
+    AutoGraph runs a rewritten copy of a function, which holds a map of its lines:
+    `ag_source_map`, found in the frame that calls it. Tried: TensorFlow 2.16.1 and
+    2.21.0. In traced functions TensorFlow applies the map itself.
+    """
+    code = frame.f_code
+    place = code.co_filename, frame.f_lineno, code.co_name
+    if "__autograph_generated_file" not in code.co_filename or frame.f_back is None:
+        return place
+    copy = frame.f_back.f_locals.get("converted_f")
+    for copied, origin in getattr(copy, "ag_source_map", {}).items():
+        if (copied.filename, copied.lineno) == place[:2]:
+            return origin.loc.filename, origin.loc.lineno, origin.function_name
+    return place
+
+
+# The functions under which all gradient functions are called, by the name of their
+# file: the tape's, and that of the bodies of loops, branches and nested functions.
+# Tried: TensorFlow 2.16.1 and 2.21.0.
 GRADIENT_FRAMES = {
-    "eager/backprop.py": "_gradient_function",
-    "ops/gradients_util.py": "_GradientsHelper",
+    "imperative_grad.py": "imperative_grad",
+    "gradients_util.py": "_GradientsHelper",
 }

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-
 _Pair = tuple[tf.Tensor, tf.Tensor]
 
 
@@ -59,6 +58,16 @@ def product(
 
     value = tf.math.multiply_no_nan(x, y)
     return tf.where(tf.equal(x, 0), tf.zeros_like(value), value), vjp
+
+
+def nan_where(condition: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Returns NaN where `condition` holds, and 0 elsewhere.
+
+    The NaN comes out of a root, not out of a constant: a check that looks at every
+    operation must not find a NaN where the condition never holds.
+    """
+    one, zero = tf.ones([], dtype), tf.zeros([], dtype)
+    return tf.sqrt(tf.where(condition, -one, zero))
 
 
 def silence(

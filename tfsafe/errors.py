@@ -84,7 +84,7 @@ class Finding:
     def __str__(self) -> str:
         lines = [self._what(), *self._where()]
         if self.cause:
-            lines += _wrapped("  why:   ", self.cause)
+            lines += wrapped("  why:   ", self.cause)
         lines += self._cure()
         return "\n".join(lines)
 
@@ -99,12 +99,10 @@ class Finding:
             head = f"{self.kind} from `{self.op_type}`{where}"
         if not self.shape:
             return f"{head}: the only value (scalar, {self.dtype})."
-        place = f"({', '.join(map(str, self.index))})"
         row = "" if self.row is None else f", in row {self.row} of the batch"
-        shape = f"({', '.join(map(str, self.shape))})"
         return (
-            f"{head}: {self.count} of {self.size} values (shape {shape}, "
-            f"{self.dtype}), the first at {place}{row}."
+            f"{head}: {self.count} of {self.size} values (shape {self.shape}, "
+            f"{self.dtype}), the first at {self.index}{row}."
         )
 
     def _where(self) -> list[str]:
@@ -128,11 +126,12 @@ class Finding:
         if not self.cure:
             return []
         if not self.paste:
-            return _wrapped("  cure:  ", self.cure)
-        return [f"  cure:  {self.paste}", *_wrapped(_INDENT, self.cure)]
+            return wrapped("  cure:  ", self.cure)
+        return [f"  cure:  {self.paste}", *wrapped(_INDENT, self.cure)]
 
 
-def _wrapped(head: str, text: str) -> list[str]:
+def wrapped(head: str, text: str) -> list[str]:
+    """Breaks a line of an explanation at 88 columns, under its heading."""
     return textwrap.wrap(
         text,
         width=88,

@@ -19,5 +19,5 @@ def documented(op: Callable[..., Any]) -> list[str]:
 
 def same(got: Any, wanted: Any, digits: float = 2e-3) -> bool:
     """Compares with NaN equal to NaN, relative to `digits`, which no 0 can pass."""
-    got = np.asarray(got, np.float64)
+    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
     return np.allclose(got, wanted, rtol=digits, atol=0, equal_nan=True)

@@ -165,16 +165,16 @@ def test_logsumexp_of_no_entry_is_minus_infinity(mode, dtype):
     assert slope.shape == [2, 0]
 
 
-@pytest.mark.parametrize("position", [0, 1, 2])
-@pytest.mark.parametrize("other", [-INF, INF, 0.0])
-def test_a_nan_comes_out_wherever_it_stands(position, other, mode):
+def test_a_nan_comes_out_wherever_it_stands(mode):
     # Some kernels of `reduce_max` pass over a NaN.
-    row = [other] * 3
-    row[position] = NAN
-    x = tf.constant([row])
-    got, (slope,) = modes.value_and_gradients(ops.log_softmax, [x], mode, [UPSTREAM])
+    rows = np.repeat([[-INF] * 3, [INF] * 3, [0.0] * 3], 3, axis=0)
+    rows[np.arange(9), np.tile(np.arange(3), 3)] = NAN
+    x, upstream = tf.constant(rows), tf.constant([UPSTREAM] * 9)
+    got, (slope,) = modes.value_and_gradients(ops.log_softmax, [x], mode, upstream)
     assert same([got, slope], NAN)
-    got, (slope,) = modes.value_and_gradients(ops.logsumexp, [x], mode)
+    got, (slope,) = modes.value_and_gradients(
+        lambda x: ops.logsumexp(x, axis=-1), [x], mode
+    )
     assert same(got, NAN)
     assert same(slope, NAN)
 

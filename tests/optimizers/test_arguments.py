@@ -26,7 +26,7 @@ def test_an_optimizer_is_taken_as_keras_takes_it(inner):
 
 def test_wrapping_twice_is_refused():
     inner = SafeOptimizer("adam", name="guard")
-    with pytest.raises(ValueError, match="SafeOptimizer already.*'guard'.*as it is"):
+    with pytest.raises(ValueError, match=r"SafeOptimizer already.*'guard'.*as it is"):
         SafeOptimizer(inner)
 
 

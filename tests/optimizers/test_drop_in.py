@@ -165,10 +165,10 @@ def test_variables_excluded_from_weight_decay_stay_excluded():
     assert [v.numpy().tolist() for v in variables] == [[1.0], [0.75]]
 
 
-def test_a_fixed_loss_scale_is_applied_and_removed_once(policy):
+def test_a_fixed_loss_scale_is_applied_and_removed_once():
     expected = fitted(keras.optimizers.Adam(0.1))
     inner = keras.optimizers.Adam(0.1, loss_scale_factor=1024.0)
-    assert harness.same_bits(fitted(SafeOptimizer(inner, policy)), expected)
+    assert harness.same_bits(fitted(SafeOptimizer(inner)), expected)
 
 
 # -- The import swap -------------------------------------------------------------------

@@ -118,7 +118,7 @@ def test_a_custom_loop_survives(policy, mode):
 def test_fit_in_eager_execution_ends_in_the_error():
     optimizer = SafeOptimizer(adam(), max_consecutive=2)
     model = harness.small_model(optimizer, run_eagerly=True)
-    with pytest.raises(NumericsError, match="The last 2 steps in a row.*dense"):
+    with pytest.raises(NumericsError, match=r"The last 2 steps in a row.*dense"):
         harness.fit(model, *harness.small_data(bad_batches=[2, 3]))
     assert harness.all_finite(model.get_weights())
 

@@ -1,6 +1,7 @@
 """Saved, loaded and gone on with: bit for bit the training without a break."""
 
 import math
+import pickle
 
 import keras
 import numpy as np
@@ -57,6 +58,21 @@ def test_a_keras_file_goes_on_where_the_training_stopped(tmp_path, policy):
     assert harness.same_bits(state(loaded), state(model))
     assert loaded.optimizer.nonfinite_steps == 1
     assert harness.same_bits(go_on(loaded), go_on(model))
+
+
+def test_a_keras_file_with_a_loss_scale_optimizer_around_it_goes_on(tmp_path):
+    scaled = keras.optimizers.LossScaleOptimizer(guarded(), initial_scale=4.0)
+    model = trained(scaled)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert harness.same_bits(state(loaded), state(model))
+    assert harness.same_bits(go_on(loaded), go_on(model))
+
+
+def test_a_model_is_pickled_with_its_optimizer():
+    model = trained(guarded())
+    copy = pickle.loads(pickle.dumps(model))
+    assert harness.same_bits(state(copy), state(model))
 
 
 def test_a_weights_file_goes_on_where_the_training_stopped(tmp_path, policy):

@@ -1,11 +1,13 @@
 """The callback that shows in `fit` what a `SafeOptimizer` did."""
 
+import collections
+import os
 import warnings
 from typing import Any
 
 import keras
 
-from tfsafe.callbacks import _finite_mean
+from tfsafe.callbacks import _commit, _finite, _finite_mean, _guard, _summaries
 from tfsafe.optimizers import SafeOptimizer
 
 _DONE = {
@@ -29,7 +31,29 @@ class NumericsMonitor(keras.callbacks.Callback):
     lists besides for each of several outputs stays a plain mean, and so do all
     validation losses: nothing has dealt with a NaN there.
 
+    A bad step is undone as a whole. The optimizer guards the weights, but the forward
+    pass has written by then to the moving statistics of `BatchNormalization`, to the
+    metrics, to the seed generators of `Dropout` and to the states of `stateful`
+    recurrent layers; one NaN stays in them. With `commit_whole`, this state is put
+    back within the compiled step:
+
+    - where the step is left out (policy `"skip"`, or a `LossScaleOptimizer` that skips
+      it), all of it. Training goes on bit for bit as if the batch had not been there;
+    - where its gradients are mended (policy `"replace"`), the elements that became NaN
+      or infinite, and every metric as a whole that has such elements.
+
+    A model that is run eagerly and was not built before its first step keeps what that
+    one step did to its layers.
+
+    Args:
+      commit_whole: Whether a bad step is undone as a whole.
+      log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
+        once per epoch, `nonfinite_steps`, and for the ten variables that were hit
+        most often `nonfinite_share/<path>`. None writes nothing.
+
     Raises:
+      TypeError: If `commit_whole` is no boolean, or `log_dir` no path.
+      ImportError: If `log_dir` is given and TensorBoard is not installed.
       ValueError: At the start of training, if the model's optimizer is not a
         `SafeOptimizer`.
 
@@ -45,81 +69,117 @@ class NumericsMonitor(keras.callbacks.Callback):
       >>> history = model.fit(x, y, verbose=0, callbacks=[monitor])
       >>> history.history["nonfinite_steps"]
       [0]
+      >>> monitor.nonfinite_shares
+      {}
     """
 
-    _guard: SafeOptimizer
+    _optimizer: SafeOptimizer
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        commit_whole: bool = True,
+        log_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
         super().__init__()
-        self._means: list[_finite_mean.FiniteMean] = []
+        if not isinstance(commit_whole, bool):
+            raise TypeError(
+                "`commit_whole` must be True, to undo a bad step as a whole, or False. "
+                f"Received: commit_whole={commit_whole!r}."
+            )
+        self.commit_whole = commit_whole
+        self.log_dir = None if log_dir is None else _summaries.directory(log_dir)
+        self._switches: list[Any] = []
+        self._summaries: _summaries.Summaries | None = None
         self._before = 0
-        self._warned = False
+        self._hits: collections.Counter[str] = collections.Counter()
+        self._looks = 0
+
+    @property
+    def nonfinite_shares(self) -> dict[str, float]:
+        """For each variable that was hit, the share of the bad steps that hit it.
+
+        Most hit first, of this training or the last. With `steps_per_execution=n`,
+        the last bad step of each `n` stands for the others.
+        """
+        return {path: hits / self._looks for path, hits in self._hits.most_common()}
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Finds the optimizer, and leaves bad batches out of the shown loss."""
-        self._guard = _safe_optimizer(self.model.optimizer)
-        self._means = _finite_mean.of_losses(self.model)
-        self._before = self._guard.nonfinite_steps
-        self._warned = False
-        self._leave_bad_batches_out(True)
+        self._optimizer = _safe_optimizer(self.model.optimizer)
+        means = _finite_mean.of_losses(self.model)
+        self._switches = [mean.active for mean in means]
+        if self.commit_whole:
+            self._switches.append(_commit.of_training(self.model).active)
+        if self.log_dir is not None:
+            self._summaries = _summaries.Summaries(self.log_dir)
+        self._before = self._optimizer.nonfinite_steps
+        self._hits.clear()
+        self._looks = 0
+        self._switch(True)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Gives the loss back as it was."""
-        self._leave_bad_batches_out(False)
-        self._means = []
+        """Gives the training back as it was."""
+        self._switch(False)
+        self._switches = []
+        if self._summaries is not None:
+            self._summaries.close()
+            self._summaries = None
 
     def on_test_begin(self, logs: Any = None) -> None:
         """Counts every batch of a validation."""
-        self._leave_bad_batches_out(False)
+        self._switch(False)
 
     def on_test_end(self, logs: Any = None) -> None:
         """Returns to the training."""
-        self._leave_bad_batches_out(True)
+        self._switch(True)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""
-        total = self._guard.nonfinite_steps
-        if logs is not None:
-            logs["nonfinite_steps"] = total
-        self._guard.raise_if_stuck()
         # By the total, not by the last step: with `steps_per_execution` above 1 there
         # were others since the last call.
-        if total > self._before and not self._warned:
-            self._warned = True
-            warnings.warn(_first_warning(self._guard), RuntimeWarning, stacklevel=2)
+        total = self._optimizer.nonfinite_steps
+        if logs is not None:
+            logs["nonfinite_steps"] = total
+        is_bad = total > self._before
+        self._before = total
+        if is_bad:
+            self._looks += 1
+            self._hits.update(self._optimizer.last_nonfinite_variables)
+        self._optimizer.raise_if_stuck()
+        if is_bad and self._looks == 1:
+            warnings.warn(_first_warning(self._optimizer), RuntimeWarning, stacklevel=2)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Reports the count to the history."""
+        """Reports the count to the history, and to TensorBoard."""
+        total = self._optimizer.nonfinite_steps
         if logs is not None:
-            logs["nonfinite_steps"] = self._guard.nonfinite_steps
+            logs["nonfinite_steps"] = total
+        if self._summaries is not None:
+            self._summaries.write(epoch, total, self.nonfinite_shares)
 
-    def _leave_bad_batches_out(self, active: bool) -> None:
-        for mean in self._means:
-            mean.active.assign(active)
+    def _switch(self, active: bool) -> None:
+        for switch in self._switches:
+            switch.assign(active)
 
 
-def _first_warning(guard: SafeOptimizer) -> str:
+def _first_warning(optimizer: SafeOptimizer) -> str:
     """Says once what happened, what was done, and how to see where it began."""
-    paths = guard.last_nonfinite_variables
-    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    paths = _finite.listed(optimizer.last_nonfinite_variables)
     return (
-        f"Step {guard.last_nonfinite_step}: the gradients of {', '.join(paths[:3])}{more} "
-        f"are NaN, infinite or above the limit. {_DONE[guard.policy]} Further bad steps "
-        "are counted as `nonfinite_steps` in the logs, without a warning. To see which "
-        "line makes the first bad value, train once with `tfsafe.checked(model)`."
+        f"Step {optimizer.last_nonfinite_step}: the gradients of {paths} are NaN, "
+        f"infinite or above the limit. {_DONE[optimizer.policy]} Further bad steps are "
+        f"counted as `nonfinite_steps` in the logs, without a warning. {_finite.CURE}"
     )
 
 
 def _safe_optimizer(optimizer: Any) -> SafeOptimizer:
-    """Finds the `SafeOptimizer`, under the wrappers that Keras puts around it."""
-    found = optimizer
-    while not isinstance(found, SafeOptimizer):
-        found = getattr(found, "inner_optimizer", None)
-        if found is None:
-            name = type(optimizer).__name__
-            raise ValueError(
-                "NumericsMonitor reports the bad steps of a SafeOptimizer. Received a "
-                f"model with optimizer {name}. Compile it with "
-                f"`tfsafe.optimizers.SafeOptimizer(keras.optimizers.{name}(...))`."
-            )
+    found = _guard.find(optimizer)
+    if found is None:
+        name = type(optimizer).__name__
+        raise ValueError(
+            "NumericsMonitor reports the bad steps of a SafeOptimizer. Received a "
+            f"model with optimizer {name}. Compile it with "
+            f"`tfsafe.optimizers.SafeOptimizer(keras.optimizers.{name}(...))`."
+        )
     return found

@@ -106,13 +106,14 @@ class CheckedFunction:
         if instance is None:
             return self
         if instance not in self._bound:
-            bind = getattr(self._function, "__get__", None)
-            if bind is None:
-                return self
-            self._bound[instance] = CheckedFunction(bind(instance, owner), self._strict)
+            method = self._function.__get__(instance, owner)
+            self._bound[instance] = CheckedFunction(method, self._strict)
         return self._bound[instance]
 
     def __getattr__(self, name: str) -> Any:
+        # What is looked up before `__init__` ran, by `copy` for one, is not there.
+        if name == "_function":
+            raise AttributeError(name)
         return getattr(self._function, name)
 
 

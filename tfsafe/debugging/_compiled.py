@@ -43,6 +43,8 @@ class CompiledCheck:
         self._labels = labels
         self._slots: list[Slot] = []
         self._watched: Any = None
+        self._is_xla = False
+        self._serves_many = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function.
@@ -55,10 +57,8 @@ class CompiledCheck:
         """
         if self._watched is None:
             # Traced out here, where it may create its variables.
-            concrete = self._concrete(args, kwargs)
-            self._watched = tf.function(
-                self._watch, autograph=False, jit_compile=_is_xla(concrete) or None
-            )
+            self._is_xla = _is_xla(self._concrete(args, kwargs))
+            self._watched = self._watching()
         if self._strict:
             self._look_ahead(args, kwargs)
         result, total, before = self._watched(*args, **kwargs)
@@ -78,9 +78,24 @@ class CompiledCheck:
             return self._function
         return self._function.get_concrete_function(*args, **kwargs)
 
+    def _watching(self) -> Any:
+        return tf.function(
+            self._watch,
+            # Shapes that the function does not see are not to be seen from here.
+            input_signature=getattr(self._function, "input_signature", None),
+            autograph=False,
+            jit_compile=self._is_xla or None,
+            reduce_retracing=self._serves_many,
+        )
+
     def _watch(self, *args: Any, **kwargs: Any) -> Any:
+        concrete = self._concrete(args, kwargs)
+        if not self._serves_many and _serves_many_shapes(concrete):
+            # From the next call on, one trace of ours does so too.
+            self._serves_many = True
+            self._watched = self._watching()
         names = self._names()
-        slots = written_slots(self._concrete(args, kwargs), names)
+        slots = written_slots(concrete, names)
         for leaf in tf.nest.flatten((args, kwargs)):
             if isinstance(leaf, tf.Variable):
                 slots.append(_state.slot_of(leaf, names))
@@ -148,7 +163,14 @@ class CompiledCheck:
 
 
 def _is_xla(concrete: Any) -> bool:
-    return bool(concrete.function_def.attr["_XlaMustCompile"].b)
+    # Looked up by hand: reading a missing key of this map would insert it.
+    attributes = concrete.function_def.attr
+    return "_XlaMustCompile" in attributes and attributes["_XlaMustCompile"].b
+
+
+def _serves_many_shapes(concrete: Any) -> bool:
+    own = len(concrete.inputs) - len(concrete.captured_inputs)
+    return any(not each.shape.is_fully_defined() for each in concrete.inputs[:own])
 
 
 def _total(structure: Any) -> tf.Tensor:

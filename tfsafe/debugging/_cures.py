@@ -26,6 +26,13 @@ _SLOPE = "has the same values, and slope 0 where the true slope is infinite."
 
 CURES = [
     Cure(
+        "StatefulPartitionedCall",
+        "",
+        "",
+        "",
+        "put @tfsafe.checked on that tf.function; it then names the operation inside.",
+    ),
+    Cure(
         "RealDiv",
         "",
         "",
@@ -242,7 +249,8 @@ def _filled(cure: Cure, source: str) -> str:
 
 def _arguments(op_type: str, source: str) -> list[list[ast.expr]]:
     try:
-        tree = ast.parse(source.rstrip(":") if source.startswith("if") else source)
+        # The head of a block, `if a / b > c:`, needs something under it.
+        tree = ast.parse(f"{source} pass" if source.endswith(":") else source)
     except SyntaxError:
         return []
     found: list[list[ast.expr]] = []

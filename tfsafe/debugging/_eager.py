@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.debugging import _findings, _results, _state
+from tfsafe.debugging import _findings, _results, _state, _values
 from tfsafe.debugging._recorder import Recorder
 from tfsafe.debugging._trail import Trail
 from tfsafe.errors import NumericsError
@@ -52,13 +52,17 @@ class EagerCheck:
         """
         before = self._read([*args, *kwargs.values()])
         arguments = list(self._labels(self._function, args, kwargs))
-        trail = Trail(_namer(arguments, [slot for slot, _ in before.values()]))
+        trail = Trail(_namer(arguments, list(before.values())))
         recorder = Recorder(trail)
         with _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
-        before = {**recorder.before, **before}
-        written = [before[key] for key in recorder.written if key in before]
         bad = _results.bad_outputs(result, trail)
+        if not bad and not trail.all:
+            return result
+        names = self._names()
+        for key, (slot, value) in recorder.before.items():
+            before.setdefault(key, (slot._replace(name=names.get(key, "")), value))
+        written = [before[key] for key in recorder.written if key in before]
         bad += _results.bad_variables([slot for slot, _ in written], trail)
         if self._strict and trail.all:
             bad = [_results.Bad("", None, origins=frozenset(trail.all[:1]))]
@@ -98,19 +102,23 @@ class EagerCheck:
 
 
 def _namer(
-    arguments: Sequence[tuple[str, Any]], slots: Sequence[_state.Slot]
+    arguments: Sequence[tuple[str, Any]], held: Sequence[_state.Held]
 ) -> Callable[[Any], str]:
     """Builds the function that names values from outside."""
-    names = {id(slot.handle): slot.label for slot in slots}
-    names.update({id(value): f"argument `{name}`" for name, value in arguments})
+    named = [(f"argument `{path}`", each, each) for path, each in arguments]
+    named += [(slot.label, slot.handle, value) for slot, value in held]
+    labels = {id(key): label for label, key, _ in named}
 
     def name(value: Any) -> str:
-        if id(value) in names:
-            return names[id(value)]
-        # A NumPy array becomes a tensor inside the function.
-        for label, each in arguments:
-            if isinstance(each, np.ndarray) and np.array_equal(each, value, True):
-                return f"argument `{label}`"
+        if id(value) in labels:
+            return labels[id(value)]
+        # A NumPy array becomes a tensor inside the function, and a variable is read
+        # inside an operation: they are known by what they hold.
+        for label, _, each in named:
+            if isinstance(each, np.ndarray | tf.Tensor) and _values.is_same(
+                each, value
+            ):
+                return label
         return ""
 
     return name

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfsafe.debugging import _cures, _rules, _values
 from tfsafe.debugging._trail import Origin, Step
-from tfsafe.errors import Finding, NumericsError
+from tfsafe.errors import Finding, NumericsError, wrapped
 
 _AT_MOST = 5
 
@@ -33,7 +33,7 @@ def describe(origin: Origin, batch: int | None) -> Finding:
     is_row = batch is not None and bool(index) and value.shape[0] == batch
     facts: dict[str, Any] = {
         "kind": _values.kind(value[bad]),
-        "dtype": origin.value.dtype.name,
+        "dtype": np.asarray(origin.value).dtype.name,
         "count": int(bad.sum()),
         "size": value.size,
         "index": index,
@@ -128,12 +128,12 @@ def error(
       The error, to be raised.
     """
     findings = findings[:_AT_MOST]
-    shown = ", ".join(reached[:_AT_MOST])
-    if len(reached) > _AT_MOST:
-        shown += f" and {len(reached) - _AT_MOST} more"
     lines = [str(findings[0])]
     if reached:
-        lines.append(f"  reach: {shown}")
+        shown = ", ".join(reached[:_AT_MOST])
+        if len(reached) > _AT_MOST:
+            shown += f" and {len(reached) - _AT_MOST} more"
+        lines += wrapped("  reach: ", shown)
     if len(findings) > 1:
         others = len(findings) - 1
         lines.append(

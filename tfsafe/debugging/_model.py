@@ -1,5 +1,6 @@
 """Checking a Keras model: the steps of `fit`, `evaluate` and `predict`."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -89,42 +90,53 @@ class _Steps:
             model.predict_function = predict
         return model.predict_function
 
-    def _check(self, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _check(self, step: Callable[[Any], Any]) -> Callable[..., Any]:
         model = self._model
 
         @tf.autograph.experimental.do_not_convert
         def one_step(data: Any) -> Any:
             return model.distribute_strategy.run(step, args=(data,))
 
-        labels = _batch_labels
         if model.run_eagerly:
-            check: Any = EagerCheck(
+            eager = EagerCheck(
                 one_step,
                 strict=self._strict,
                 variables=self._variables,
                 names=self._names,
-                labels=labels,
+                labels=_batch_labels,
             )
-        else:
-            compiled = tf.function(
-                one_step, reduce_retracing=True, jit_compile=model.jit_compile
-            )
-            check = CompiledCheck(
-                compiled, strict=self._strict, names=self._names, labels=labels
-            )
-        return lambda data: check(_without_optionals(data))
+            return lambda data, *_: eager(_without_optionals(data))
 
-    def _over_batches(self, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        make = functools.partial(
+            _CompiledStep,
+            one_step,
+            jit_compile=model.jit_compile,
+            strict=self._strict,
+            names=self._names,
+        )
+        known: dict[str, _CompiledStep] = {}
+
+        def run(data: Any, spec: Any = None) -> Any:
+            key = repr(spec)
+            if key not in known:
+                known[key] = make(spec)
+            return known[key](_without_optionals(data))
+
+        return run
+
+    def _over_batches(self, step: Callable[..., Any]) -> Callable[[Any], Any]:
         # Several steps a call, as `steps_per_execution` asks, but each one checked:
         # so that the batch which fails is known.
         def run(iterator: Iterator[Any]) -> Any:
-            logs = step(next(iterator))
+            # What Keras' own step sees of the shapes: the size of the batch is open.
+            spec = getattr(iterator, "element_spec", None)
+            logs = step(next(iterator), spec)
             for _ in range(self._model.steps_per_execution - 1):
                 try:
                     batch = next(iterator)
                 except StopIteration:
                     break
-                logs = step(batch)
+                logs = step(batch, spec)
             return logs
 
         return run
@@ -144,10 +156,76 @@ class _Steps:
         }
 
 
+class _CompiledStep:
+    """One step as a checked `tf.function`.
+
+    Args:
+      step: Takes a batch.
+      spec: What is known of the batch's parts, or None.
+      jit_compile: Whether XLA compiles the step.
+      strict: As in `checked`.
+      names: Names the variables.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[Any], Any],
+        spec: Any,
+        *,
+        jit_compile: bool,
+        strict: bool,
+        names: _state.NamesOf,
+    ):
+        self._spec = spec
+        if spec is None:
+            function = tf.function(step, reduce_retracing=True, jit_compile=jit_compile)
+            labels = _batch_labels
+        else:
+            # The parts alone: a signature has no room for a part that is None.
+            signature = [self._parts(spec)]
+
+            @tf.autograph.experimental.do_not_convert
+            def of_parts(parts: Sequence[Any]) -> Any:
+                return step(self._batch(parts))
+
+            function = tf.function(
+                of_parts, input_signature=signature, jit_compile=jit_compile
+            )
+            labels = self._labels
+        self._check = CompiledCheck(function, strict=strict, names=names, labels=labels)
+
+    def __call__(self, data: Any) -> Any:
+        return self._check(data if self._spec is None else self._parts(data))
+
+    @staticmethod
+    def _parts(data: Any) -> list[Any]:
+        flat = tf.nest.flatten(_without_optionals(data))
+        return [part for part in flat if part is not None]
+
+    def _batch(self, parts: Sequence[Any]) -> Any:
+        given = iter(parts)
+        empty = _without_optionals(self._spec)
+        return tf.nest.map_structure(
+            lambda each: None if each is None else next(given), empty
+        )
+
+    def _labels(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> _results.Labelled:
+        del function
+        return _batch_labels(lambda data: data, [self._batch(args[0])], kwargs)
+
+
+_OPTIONALS = (tf.experimental.Optional, tf.OptionalSpec)
+
+
 def _without_optionals(data: Any) -> Any:
     """Turns the empty optionals, which Keras feeds for a missing part, into None."""
     return tf.nest.map_structure(
-        lambda each: None if isinstance(each, tf.experimental.Optional) else each, data
+        lambda each: None if isinstance(each, _OPTIONALS) else each, data
     )
 
 

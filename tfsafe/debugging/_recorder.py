@@ -88,7 +88,7 @@ class Recorder:
             self._trail.observe(step)
         else:
             self._observe_function(step, frame)
-        line = _user_line(frame)
+        line = self._line(frame)
         for each in outputs:
             self._makers[id(each)] = kind, line
         for index, each in enumerate(inputs):
@@ -115,7 +115,7 @@ class Recorder:
             # One that changed what it read cannot be run again as it was.
             if is_bad and not written_inputs(called) and self._descend(called, step):
                 return
-        self._trail.observe(step)
+        self._trail.observe(step._replace(type="StatefulPartitionedCall"))
 
     def _descend(self, called: tf.Graph, step: Step) -> bool:
         """Runs a function again, from the inside; returns whether that told why."""
@@ -142,9 +142,22 @@ class Recorder:
         forward = _compat.differentiated(frame)
         if own is not None or forward is None:
             return Place(own or site_of(outer), True, scope=scope)
-        kind, inputs, outputs = forward
-        line = self._forward_line(kind, inputs, outputs)
-        return Place(site_of([line]) or site_of(outer), True, kind, scope)
+        line = self._forward_line(*forward)
+        return Place(site_of([line]) or site_of(outer), True, forward[0], scope)
+
+    def _line(self, frame: types.FrameType | None) -> Frame:
+        """Returns the user's line; for a library's gradient, the forward one."""
+        while frame is not None:
+            path, line, name = _compat.before_autograph(frame)
+            if is_user_file(path):
+                return path, line, name
+            if name == "_gradient_function":
+                forward = _compat.differentiated(frame)
+                found = self._forward_line(*forward) if forward else _NOBODY
+                if found is not _NOBODY:
+                    return found
+            frame = frame.f_back
+        return _NOBODY
 
     def _forward_line(
         self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]
@@ -163,19 +176,9 @@ class Recorder:
 def _stack(frame: types.FrameType | None) -> list[Frame]:
     frames: list[Frame] = []
     while frame is not None:
-        code = frame.f_code
-        frames.append((code.co_filename, frame.f_lineno, code.co_name))
+        frames.append(_compat.before_autograph(frame))
         frame = frame.f_back
     return frames[::-1]
-
-
-def _user_line(frame: types.FrameType | None) -> Frame:
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if is_user_file(path):
-            return path, frame.f_lineno, frame.f_code.co_name
-        frame = frame.f_back
-    return _NOBODY
 
 
 def _layers(frame: types.FrameType | None) -> str:

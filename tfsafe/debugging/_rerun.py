@@ -120,7 +120,8 @@ class Rerun:
         Returns:
           `bad` with its origins, and the reason why some may be missing.
         """
-        best, random = bad, set()
+        best: Sequence[Bad] = bad
+        random: set[str] = set()
         for xla in (False, True) if self._uses_xla() else (False,):
             _state.put_back(held)
             trail, outputs, random = self.follow(held, xla=xla)

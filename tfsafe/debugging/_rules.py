@@ -58,8 +58,7 @@ def cause_of(op_type: str, evidence: Evidence) -> str:
 def _where(mask: np.ndarray) -> str:
     if mask.ndim == 0:
         return ""
-    place = ", ".join(map(str, _values.first(mask)))
-    return f" ({'the first ' if mask.sum() > 1 else ''}at ({place}))"
+    return f" ({'the first ' if mask.sum() > 1 else ''}at {_values.first(mask)})"
 
 
 def _count(mask: np.ndarray, one: str, many: str) -> str:
@@ -112,9 +111,10 @@ def _exponential(name: str) -> Test:
             return ""
         limit = np.log(LIMITS[evidence.dtype].max)
         x = evidence.inputs[0]
+        largest = np.asarray(x == x.max())
         return (
             f"{name} overflows {evidence.dtype} above {limit:.2f}; the largest input "
-            f"is {x.max():.4g}{_where(x == x.max())}"
+            f"is {x.max():.4g}{_where(largest)}"
         )
 
     return test
@@ -183,7 +183,7 @@ def _empty(what: str) -> Test:
 
 def _all_masked(evidence: Evidence) -> str:
     x = evidence.inputs[0]
-    masked = np.isneginf(x).all(axis=-1)
+    masked = np.asarray(np.isneginf(x).all(axis=-1))
     if masked.any():
         one = "row of only -inf"
         return _count(masked, one, "rows of only -inf") + _where(masked)
@@ -222,7 +222,13 @@ def _statistics(evidence: Evidence) -> str:
     return "; ".join(told)
 
 
+def _unseen(evidence: Evidence) -> str:
+    del evidence
+    return "the tf.function called here changes variables, so it cannot be run again"
+
+
 RULES = [
+    Rule("StatefulPartitionedCall", _unseen),
     Rule("RealDiv", _named(1, "{} in the denominator", _ZERO)),
     Rule("Div", _named(1, "{} in the denominator", _ZERO)),
     Rule("Xdivy", _named(1, "{} in the denominator", _ZERO)),
@@ -235,7 +241,7 @@ RULES = [
         _named(
             0,
             "log1p of {}",
-            (lambda x: x == -1, "-1", "times -1"),
+            (lambda x: x == -1, "number equal to -1", "numbers equal to -1"),
             (lambda x: x < -1, "number below -1", "numbers below -1"),
         ),
     ),

@@ -65,6 +65,8 @@ def variables_in(thing: Any) -> Iterator[tf.Variable]:
         yield thing
     elif isinstance(thing, keras.Variable):
         yield thing.value
+    elif isinstance(thing, tf.random.Generator):
+        yield thing.state
     elif isinstance(thing, dict):
         yield from variables_in(list(thing.values()))
     elif isinstance(thing, list | tuple):

@@ -41,6 +41,15 @@ def is_clean(value: Any) -> bool:
     return True
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Returns whether two tensors or arrays hold the same numbers, NaN included."""
+    if not is_float(other) or tuple(one.shape) != tuple(other.shape):
+        return False
+    if isinstance(one, tf.Tensor) and one.dtype != other.dtype:
+        return False
+    return np.array_equal(numbers(one), numbers(other), equal_nan=True)
+
+
 def numbers(value: Any) -> np.ndarray:
     """Returns a tensor as a NumPy array, floats as float64."""
     array = np.asarray(value)

@@ -84,9 +84,8 @@ def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Fra
     """
     for index in range(len(frames) - 1, -1, -1):
         path, _, function = frames[index]
-        for end, name in _compat.GRADIENT_FRAMES.items():
-            if function == name and path.replace(os.sep, "/").endswith(end):
-                return frames[: index + 1], frames[index + 1 :]
+        if _compat.GRADIENT_FRAMES.get(os.path.basename(path)) == function:
+            return frames[: index + 1], frames[index + 1 :]
     return frames, ()
 
 

@@ -123,8 +123,8 @@ class Replay:
                     if kernel is None
                     else kernel(arguments)
                 )
-            except tf.errors.OpError as error:
-                raise UnreadableError(f"`{op.type}` failed: {error.message}") from error
+            except (tf.errors.OpError, TypeError, ValueError) as error:
+                raise UnreadableError(f"`{op.type}` failed: {error}") from error
             # A function that was differentiated has its intermediates as further
             # outputs, after its own.
             for slot, value in zip(results, values, strict=False):

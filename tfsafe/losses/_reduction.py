@@ -137,4 +137,4 @@ def _replica_share(mean: tf.Tensor) -> tf.Tensor:
     the number of replicas for that depends on the version of Keras.
     """
     value = tf.reshape(mean, [1])
-    return _Mean(dtype=mean.dtype.name)(value, value)
+    return _Mean(name="mean", dtype=mean.dtype.name)(value, value)

@@ -26,8 +26,8 @@ class StableCrossEntropy(keras.losses.Loss):
       label_smoothing: Number from 0 to 1. Rows and indices: the share of the label that
         is spread evenly over the classes. Binary targets: the share that is moved
         to 1/2.
-      axis: The axis of the classes, in any place. Binary: the axis whose
-        mean is one sample's loss, as in `keras.losses.BinaryCrossentropy`.
+      axis: The axis of the classes, in any place. Binary: the axis whose mean is one
+        sample's loss, as in `keras.losses.BinaryCrossentropy`.
       reduction: `"sum_over_batch_size"`, `"mean"` (the same), `"sum"`,
         `"mean_with_sample_weight"`, `"none"` or None, as in Keras.
       name: Name of the loss.
@@ -118,9 +118,10 @@ class StableCrossEntropy(keras.losses.Loss):
         self.label_smoothing = _crossentropy.smoothing_share(label_smoothing)
         self.axis = _integer(axis, "axis", "the axis of the classes")
         self.labels = _args.one_of(labels, _labels.KINDS, "labels")
-        self.ignore_class = ignore_class
+        self.ignore_class = None
         if ignore_class is not None:
-            _integer(ignore_class, "ignore_class", "a label, or None")
+            what = "a label, or None"
+            self.ignore_class = _integer(ignore_class, "ignore_class", what)
             self._refuse_rows(labels)
 
     def __call__(

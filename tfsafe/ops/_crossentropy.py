@@ -74,7 +74,7 @@ def categorical_crossentropy(
     with tf.name_scope(name):
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
         axis = class_axis(axis, y_pred.shape)
-        _require_shape(y_true, y_pred.shape, "that of `y_pred`")
+        y_true = _in_shape(y_true, y_pred)
         smoothing = smoothing_share(label_smoothing)
 
         def loss(labels: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -150,8 +150,7 @@ def sparse_categorical_crossentropy(
                 "it first, for example `tf.cast(y_true, tf.int32)`."
             )
         axis = class_axis(axis, y_pred.shape)
-        expected = y_pred.shape[:axis].concatenate(y_pred.shape[axis + 1 :])
-        _require_shape(indices, expected, "that of `y_pred` without the class axis")
+        indices = _in_shape(indices, y_pred, without=axis)
         smoothing = smoothing_share(label_smoothing)
         indices = tf.cast(indices, tf.int64)
         return _precision.in_float32(
@@ -231,7 +230,7 @@ def binary_crossentropy(
     """
     with tf.name_scope(name):
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
-        _require_shape(y_true, y_pred.shape, "that of `y_pred`")
+        y_true = _in_shape(y_true, y_pred)
         smoothing = smoothing_share(label_smoothing)
 
         def loss(target: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -287,12 +286,24 @@ def smoothing_share(value: Any) -> float:
     return float(value)
 
 
-def _require_shape(y_true: tf.Tensor, expected: tf.TensorShape, what: str) -> None:
+def _in_shape(
+    y_true: tf.Tensor, y_pred: tf.Tensor, without: int | None = None
+) -> tf.Tensor:
+    """Returns `y_true` in the shape of `y_pred`, or in that without one axis."""
+    expected, sizes, what = y_pred.shape, tf.shape(y_pred), "that of `y_pred`"
+    if without is not None:
+        what += " without the class axis"
+        expected = expected[:without].concatenate(expected[without + 1 :])
+        sizes = tf.concat([sizes[:without], sizes[without + 1 :]], 0)
     if not y_true.shape.is_compatible_with(expected):
         raise ValueError(
             f"The shape of `y_true` must be {what}, which is {expected}. Received: "
             f"y_true.shape={y_true.shape}."
         )
+    if y_true.shape.is_fully_defined() and expected.is_fully_defined():
+        return y_true
+    # What only the run will tell must end in an error, not in a broadcast.
+    return tf.reshape(y_true, sizes)
 
 
 def _surprise(x: tf.Tensor, from_logits: bool, axis: int) -> tf.Tensor:

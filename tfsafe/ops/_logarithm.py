@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, unbroadcast
+from tfsafe._gradients import chain, nan_where, unbroadcast
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _divide, ratio
 
@@ -54,14 +54,10 @@ def log(x: Any, *, name: str = "log") -> tf.Tensor:
 @tf.custom_gradient
 def _log(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return ratio(chain(upstream, _nan_where(x < 0, x.dtype)), x)
+        # `1 / x` is finite outside the domain, the slope of the logarithm is not.
+        return ratio(chain(upstream, 1 + nan_where(x < 0, x.dtype)), x)
 
     return tf.math.log(x), vjp
-
-
-def _nan_where(outside: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    # A factor for slopes whose formula is finite outside the function's domain.
-    return tf.where(outside, tf.constant(float("nan"), dtype), tf.constant(1.0, dtype))
 
 
 def log_sigmoid(x: Any, *, name: str = "log_sigmoid") -> tf.Tensor:
@@ -175,7 +171,7 @@ def _xlogy(
         slope = tf.where(at_zero, tf.zeros_like(y), _log(_one_where(at_zero, y)))
         outside = tf.logical_and(y < 0, tf.not_equal(x, 0))
         in_x = chain(upstream, slope)
-        in_y = chain(chain(upstream, _nan_where(outside, y.dtype)), _divide(x, y))
+        in_y = chain(upstream, _divide(x, y) + nan_where(outside, y.dtype))
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
     # `log(1)` stands in where x is 0, unless y is NaN.

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, silence
+from tfsafe._gradients import chain, nan_where, silence
 from tfsafe.ops import _precision
 from tfsafe.ops._division import ratio
 
@@ -203,6 +203,5 @@ def _scaled_weights(
     # A mean does not change when all its weights are scaled, so that the power may be
     # taken for a constant: no gradient is missing.
     _, _, inverse = _precision.scaled(tf.stop_gradient(weights), axis)
-    nan = tf.constant(float("nan"), weights.dtype)
-    shares = tf.where(weights < 0, nan, weights * inverse)
+    shares = weights * inverse + nan_where(weights < 0, weights.dtype)
     return shares, inverse, tf.reduce_sum(shares, axis, keepdims=True)

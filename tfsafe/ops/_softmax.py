@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, silence
+from tfsafe._gradients import chain, nan_where, silence
 from tfsafe.ops import _precision
 
 _Axis = Sequence[int] | None
@@ -112,7 +112,7 @@ def logsumexp(
       >>> import tensorflow as tf
       >>> import tfsafe
       >>> print(tfsafe.ops.logsumexp(tf.constant([1000.0, 1000.0])).numpy())
-      1000.6931
+      1000.693
 
     References:
       Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax
@@ -133,7 +133,8 @@ class _Row(NamedTuple):
     ties: tf.Tensor
     exponentials: tf.Tensor
     others: tf.Tensor
-    exists: tf.Tensor
+    has_inf: tf.Tensor
+    is_empty: tf.Tensor
 
 
 def _row(x: tf.Tensor, axis: _Axis) -> _Row:
@@ -144,9 +145,10 @@ def _row(x: tf.Tensor, axis: _Axis) -> _Row:
     # Without the `where`, inf - inf is NaN.
     exponentials = tf.exp(tf.where(is_largest, tf.zeros_like(x), x - largest))
     others = (ties - 1) + _sum_below(exponentials, is_largest, axis)
-    # 0 where every entry is -inf.
-    exists = tf.cast(tf.not_equal(largest, -float("inf")), x.dtype)
-    return _Row(largest, is_largest, ties, exponentials, others, exists)
+    is_inf = tf.math.is_inf(largest)
+    has_inf = tf.logical_and(is_inf, largest > 0)
+    is_empty = tf.logical_and(is_inf, largest < 0)
+    return _Row(largest, is_largest, ties, exponentials, others, has_inf, is_empty)
 
 
 def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
@@ -163,11 +165,10 @@ def _log_softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis)
-        log_total = tf.math.log1p(row.others)
-        shifted = tf.where(row.is_largest, tf.zeros_like(x), x - row.largest)
-        nan, minus_inf = (tf.constant(float(v), x.dtype) for v in ("nan", "-inf"))
-        all_infinite = tf.where(row.largest > 0, nan, minus_inf) + log_total
-        value = tf.where(tf.math.is_inf(row.largest), all_infinite, shifted - log_total)
+        # A row of nothing but -inf stays as it is; a +inf makes all of its row NaN.
+        largest = tf.where(row.is_empty, tf.zeros_like(row.largest), row.largest)
+        nan = nan_where(row.has_inf, x.dtype)
+        value = (x - largest) - (tf.math.log1p(row.others) + nan)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             return _log_softmax_vjp(x, row, axis, upstream)
@@ -188,13 +189,10 @@ def _log_softmax_vjp(
 
     which has no difference of nearly equal numbers. It takes the mean's place.
     """
-    nan = tf.constant(float("nan"), x.dtype)
-    is_nan = tf.logical_or(
-        tf.math.is_nan(row.others), tf.equal(row.largest, float("inf"))
-    )
+    is_nan = tf.logical_or(tf.math.is_nan(row.others), row.has_inf)
     # A row of NaN gets a stand-in here and NaN at the end, so that it does not spread
     # to the gradient of this gradient.
-    probs = _softmax(tf.where(is_nan, tf.zeros_like(x), x), axis)
+    probs = tf.where(is_nan, tf.zeros_like(x), _softmax(x, row, axis))
     total = tf.reduce_sum(upstream, axis, keepdims=True)
     plain = upstream - probs * total
     mean = tf.math.divide_no_nan(
@@ -203,9 +201,10 @@ def _log_softmax_vjp(
         row.ties,
     )
     at_largest = (plain - _mean_at_largest(plain, row, axis)) + mean
-    slopes = row.exists * tf.where(row.is_largest, at_largest, plain)
+    slopes = tf.where(row.is_largest, at_largest, plain)
     is_live = tf.reduce_any(tf.not_equal(upstream, 0), axis, keepdims=True)
-    return tf.where(tf.logical_and(is_nan, is_live), nan, slopes)
+    nan = nan_where(tf.logical_and(is_nan, is_live), x.dtype)
+    return tf.where(row.is_empty, tf.zeros_like(slopes), slopes) + nan
 
 
 def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
@@ -214,28 +213,28 @@ def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
         row = _row(x, axis)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, _softmax(x, axis))
+            return chain(upstream, _softmax(x, row, axis))
 
         return row.largest + tf.math.log1p(row.others), vjp
 
     return function(x)
 
 
-def _softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
     """Computes the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
 
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis)
-
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             # p * (u - sum(p * u)) is the same for u and u - constant. The constant
             # that makes u vanish at the largest element avoids 1 - p there.
-            probs = silence(_softmax(x, axis), upstream, axis)
+            probs = silence(_softmax(x, row, axis), upstream, axis)
             centred = upstream - _mean_at_largest(upstream, row, axis)
             mean = tf.reduce_sum(probs * centred, axis, keepdims=True)
             return probs * (centred - mean)
 
-        return row.exists * row.exponentials / (1 + row.others), vjp
+        # A product and not a choice, so that NaN stays NaN.
+        exists = 1 - tf.cast(row.is_empty, x.dtype)
+        return exists * row.exponentials / (1 + row.others), vjp
 
     return function(x)

@@ -97,7 +97,7 @@ class CountingOptimizer(DelegatingOptimizer):
         self._flags.assign(tf.where(is_bad, tf.cast(flags, tf.int64), self._flags))
 
     def _add_counter(self, name: str, shape: tuple[int, ...] = ()) -> keras.Variable:
-        # int64, as Keras' own `iterations`: int32 variables do not live on a GPU.
+        # int64, as Keras' own `iterations`: TensorFlow keeps int32 off the GPU.
         return self.add_variable(
             shape, "zeros", "int64", aggregation="only_first_replica", name=name
         )
@@ -105,14 +105,15 @@ class CountingOptimizer(DelegatingOptimizer):
     def _describe(self, count: int) -> str:
         paths = self.last_nonfinite_variables
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        where = f"{len(paths)} of {len(self._paths)} variables"
         steps = "step" if count == 1 else f"{count} steps in a row"
         return (
-            f"The last {steps} had gradients that are NaN, infinite or above the limit: "
-            f"step {self.last_nonfinite_step}, in {len(paths)} of {len(self._paths)} "
-            f"variables ({', '.join(paths[:3])}{more}). Put `@tfsafe.checked` on the "
-            "training step to see which operation makes the first bad value, and mend "
-            "it or the data; where gradients grow from step to step, lower the "
-            f"learning rate or clip them. (max_consecutive={self.max_consecutive})"
+            f"The last {steps} had gradients that are NaN, infinite or above the "
+            f"limit: step {self.last_nonfinite_step}, in {where} "
+            f"({', '.join(paths[:3])}{more}). Put `@tfsafe.checked` on the training "
+            "step to see which operation makes the first bad value, and mend it or the "
+            "data; where gradients grow from step to step, lower the learning rate or "
+            f"clip them. (max_consecutive={self.max_consecutive})"
         )
 
     def _own_variables(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def is_within(
     if gradient is None:
         return None
     if limit is None:
-        limit = DEFAULT_LIMITS[tf.as_dtype(variable.dtype).name]
+        limit = DEFAULT_LIMITS[tf.as_dtype(variable.dtype).real_dtype.name]
     magnitude = tf.abs(_values(gradient))
     largest = LIMITS[magnitude.dtype.name].max
     if is_overwritten(variable):

@@ -17,40 +17,38 @@ POLICIES = ("replace", "skip")
 class SafeOptimizer(CountingOptimizer):
     """Wraps a Keras optimizer so that a bad gradient costs one step, not the model.
 
-    A Keras optimizer writes one NaN into its weights and slots, and they stay NaN. A
-    finite gradient of 1e20 does the same two steps later, because Adam squares it:
-    that is how LSTMs on long sequences die, and why a test for NaN, a
-    `LossScaleOptimizer` and `global_clipnorm` do not save them.
+    Without it, one NaN in a gradient makes the weight and its slots NaN for ever. So
+    does one finite 1e20, two steps later, because Adam squares it: that is how LSTMs
+    on long sequences die, and why a test for NaN, a `LossScaleOptimizer` and
+    `global_clipnorm` do not save them.
 
-    Before anything else happens to a gradient `g`, the inner optimizer's clipping
-    included, each of its elements must pass `abs(g) <= limit`. NaN, infinity and
-    whatever would overflow in the optimizer fail. A step with an element that fails
-    is bad, *non-finite* for short, and `policy` says what becomes of it:
+    Here each element of a gradient `g` must pass `abs(g) <= limit` before anything
+    else is done to it, the inner optimizer's clipping included. NaN, infinity and
+    whatever would overflow in the optimizer fail. A step in which an element fails is
+    bad (*non-finite* in the names below), and `policy` decides about it:
 
-    - `"replace"`: the elements that failed become 0 and the step is taken. The good
-      part of the gradient counts, so this is the choice where it is mostly good:
-      independent heads, embeddings, a few bad weights. `iterations`, schedule,
-      momentum and weight decay go on.
+    - `"replace"`: elements that fail become 0, and the step is taken. `iterations`,
+      schedule, momentum and weight decay go on. Choose it where only a part of the
+      gradient is bad: independent heads, embeddings, single weights.
     - `"skip"`: nothing changes, neither weights nor slots, `iterations`, schedule,
-      moving averages, accumulated gradients. Training goes on bit for bit as if
-      the batch had not been there. A micro-batch of a gradient accumulation that is
-      bad is left out, and another takes its place. This is the choice where bad
-      steps are whole (after an LSTM one bad time step spoils the whole kernel) or
-      come in long runs.
+      moving averages or accumulated gradients: training goes on bit for bit as if the
+      batch had not been there. Choose it where a bad step is bad as a whole (after an
+      LSTM, one bad time step spoils the whole kernel) or where bad steps come in long
+      runs. In gradient accumulation, another micro-batch takes the place.
 
-    Both bias Adam. Where a fraction `p` of all steps is bad as a whole, weights move
-    `sqrt(1 - p)` times as far as on clean data with `"replace"`, and `1 - p` times
-    with `"skip"`, which is exactly the good steps. The former is more only because
-    zeros shrink Adam's second moment: each good step is `1 / sqrt(1 - p)` times as
-    long, 3.2 times at `p = 0.9`, and the first ones after a long run of bad steps
-    overshoot. Meanwhile stale momentum and weight decay keep moving the weights.
+    Both slow Adam down. If a fraction `p` of the steps is bad as a whole and the
+    gradient is otherwise constant, weights move `1 - p` times as far with `"skip"`:
+    exactly the good steps. With `"replace"` it is `sqrt(1 - p)` times: zeros shrink the
+    second moment too, so that each good step is `1 / sqrt(1 - p)` times as long, 3.2
+    times at `p = 0.9`. In a long run of bad steps `"replace"` also goes on with stale
+    momentum and weight decay, and overshoots after it.
 
-    What it cannot repair: the moving statistics of `BatchNormalization`, the states
-    of a `stateful` recurrent layer and the metrics of a bad batch, which are NaN
-    before the optimizer is asked; weights that are NaN already; a forward pass that
-    overflows on every batch. It makes no unstable model stable. Then the bad steps do
-    not end, which `max_consecutive` is for. A gradient within the limit that is large
-    all the same can still stall Adam for thousands of steps: clip as well,
+    What it cannot repair, because it happens before the optimizer is asked: moving
+    statistics of `BatchNormalization`, states of a `stateful` recurrent layer and
+    running metrics that took in a NaN; weights that are NaN already; a forward pass
+    that overflows on every batch. Then the bad steps do not end: see
+    `max_consecutive`. Nor does it shrink a gradient within the limit, and a single 1e4
+    among ones stalls Adam for thousands of steps. Clip as well:
     `SafeOptimizer(keras.optimizers.Adam(global_clipnorm=1.0))`.
 
     Keras takes this optimizer wherever it takes the inner one, and `learning_rate`,
@@ -70,43 +68,48 @@ class SafeOptimizer(CountingOptimizer):
           float64             1e150
           float16             65504, the largest: NaN and infinity alone are bad.
 
-        Derivation: the optimizer squares `g`, and a clipping norm sums the squares
-        of `N` elements, so `limit` must stay below `sqrt(max / N)`. 1e15 does for
-        `N` up to 3.4e8 in float32, 1e150 up to 1.8e8 in float64. Ordinary gradients
-        are ten orders of magnitude below. In float16 that bound would be under 256
-        and refuse ordinary gradients: keep float16 variables out of optimizers (the
-        policy mixed_float16 does). Where `loss_scale_factor` is set, the limit holds
-        for the unscaled gradient.
+        Derivation: the optimizer squares `g`, and a clipping norm sums the squares of
+        `N` elements, so that `limit` must stay below `sqrt(max / N)`. In float32,
+        1e15 does up to `N` = 3.4e8; in float64, 1e150 up to 1.8e8. Gradients of a
+        model that learns are many orders of magnitude smaller. In float16 the bound
+        would be under 256 and refuse ordinary gradients: keep float16 variables out
+        of optimizers, as the policy mixed_float16 does. With `loss_scale_factor`, the
+        limit holds for the unscaled gradient.
       max_consecutive: This many bad steps in a row raise `NumericsError`; None never
         does. In eager execution `apply` raises it. A compiled step cannot: call
-        `raise_if_stuck` after it, which `tfsafe.callbacks.NumericsMonitor` does in
-        `fit`.
+        `raise_if_stuck` after it, as `tfsafe.callbacks.NumericsMonitor` does in `fit`.
       name: Name of the wrapper.
 
     Attributes:
       inner_optimizer: The wrapped optimizer.
-      counters: Dictionary of the five counting variables, for use in compiled code.
+      steps: How many steps were asked for, good and bad. This and the following are
+        Python values; reading one waits for the device.
+      nonfinite_steps: How many of them were bad.
+      consecutive_nonfinite_steps: How many bad ones there were since the last good
+        one. If it keeps growing, the model is beyond what an optimizer can mend.
+      was_nonfinite: Whether the last step was bad.
+      last_nonfinite_step: Number of the last bad step, from 1; 0 for none.
+      last_nonfinite_variables: Paths of the variables whose gradient was bad in it.
+      counters: The counting variables by name, for use in compiled code.
 
     Raises:
-      TypeError: If `inner_optimizer` is no Keras optimizer.
-      ValueError: If another argument is out of range, or the inner optimizer is a
-        `SafeOptimizer` or a `LossScaleOptimizer`.
+      ValueError: If an argument is no Keras optimizer or out of range, or the inner
+        optimizer is a `SafeOptimizer` or a `LossScaleOptimizer`.
 
     Numerics:
-      NaN, +Inf, -Inf         bad; "replace" makes it 0
-      limit < abs(g)          bad; "replace" makes it 0
-      abs(g) <= limit         passed on bit for bit
-      None                    passed on
-      no gradient at all      Keras' ValueError
-      `IndexedSlices`         stay sparse, tested slice by slice
-      replicas                a bad gradient on one is a bad step on all
-      overwrite_with_gradient variables  only NaN and infinity are bad; "replace"
-                              keeps the variable's value
+      NaN, +Inf, -Inf      bad; "replace" makes it 0
+      abs(g) > limit       bad; "replace" makes it 0
+      abs(g) <= limit      passed on bit for bit
+      None                 passed on; if all are None, Keras' ValueError
+      `IndexedSlices`      stay sparse
+      replicas             bad on one is bad on all: one decision, one count
+      overwrite_with_gradient
+                           only NaN and infinity are bad; "replace" keeps the value
 
-    The counters are saved and restored with the weights, in `.keras` and `.weights.h5`
-    files and in `tf.train.Checkpoint`. To put an optimizer that is saved without a
-    wrapper into one, load first and wrap then: `SafeOptimizer(model.optimizer)`. With
-    `tf.train.Checkpoint`, restore `optimizer.inner_optimizer`.
+    The counters are saved and restored with the optimizer, in `.keras` and
+    `.weights.h5` files and in `tf.train.Checkpoint`. An optimizer that was saved
+    without a wrapper is loaded without, and then wrapped: `SafeOptimizer(
+    model.optimizer)`; with `tf.train.Checkpoint`, restore `inner_optimizer`.
 
     Examples:
       >>> import keras
@@ -120,7 +123,7 @@ class SafeOptimizer(CountingOptimizer):
       >>> optimizer.nonfinite_steps, optimizer.steps
       (1, 1)
 
-      In `fit`, with the counts beside the loss:
+      In `fit`, with the count beside the loss:
 
       >>> import tfsafe
       >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -220,6 +223,7 @@ class SafeOptimizer(CountingOptimizer):
         positions = _compat.variable_positions(self.inner_optimizer, variables)
         for position, ok in zip(positions, within, strict=True):
             if ok is not None:
+                # Not by the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
                 flags[position] = tf.cast(~tf.reduce_all(ok), tf.float32)
         total = tf.stack(flags)
         if tf.distribute.has_strategy():

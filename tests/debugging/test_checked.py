@@ -1,0 +1,442 @@
+"""`checked` on functions: what passes through, what is put back, what is refused."""
+
+import collections
+import copy
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tests.support import modes
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+def test_it_is_one_object_under_both_names():
+    assert tfsafe.checked is tfsafe.debugging.checked
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (3, r"must be a function, a `tf.function`, .* Received: target=3 of type int"),
+        (None, "Received: target=None of type NoneType"),
+        (keras.Model, "not a class. Received: target=Model. Check an instance"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(target, message):
+    with pytest.raises(TypeError, match=message):
+        tfsafe.checked(target)
+
+
+def test_values_structures_and_arguments_pass_through(mode):
+    def run(x, *, scale=2.0, flag=True):
+        return {"sum": x["a"] + scale, "pair": Pair(x["b"], None)}, [x["a"] > 0]
+
+    plain = modes.compile_for(mode, run)
+    checked = tfsafe.checked(plain)
+    x = {"a": tf.constant([1.0, -1.0]), "b": tf.constant([[2, 3]])}
+    one, other = plain(x, scale=3.0, flag=False), checked(x, scale=3.0, flag=False)
+    assert repr(one) == repr(other)
+    assert type(other[0]["pair"]) is Pair
+
+
+def test_other_kinds_of_tensors_pass_through(mode):
+    if mode == "xla":
+        pytest.skip("XLA has neither strings nor ragged tensors")
+
+    def run(words, ragged, sparse):
+        return words, ragged * 2.0, tf.sparse.map_values(tf.abs, sparse)
+
+    checked = tfsafe.checked(modes.compile_for(mode, run))
+    words, ragged, sparse = checked(
+        tf.constant(["a", "b"]),
+        tf.ragged.constant([[1.0], [2.0, 3.0]]),
+        tf.sparse.from_dense([0.0, -2.0]),
+    )
+    assert words.numpy().tolist() == [b"a", b"b"]
+    assert ragged.to_list() == [[2.0], [4.0, 6.0]]
+    assert sparse.values.numpy().tolist() == [2.0]
+
+
+def test_a_bad_part_of_a_ragged_or_complex_result_is_found():
+    @tfsafe.checked
+    @tf.function
+    def ragged(x):
+        return tf.RaggedTensor.from_row_lengths(tf.math.log(x), [1, 2])
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        ragged(tf.constant([1.0, 0.0, 2.0]))
+    assert caught.value.findings[0].op_type == "Log"
+
+    @tfsafe.checked
+    @tf.function
+    def spectrum(x):
+        return tf.complex(x, tf.math.log(x))
+
+    with pytest.raises(tfsafe.NumericsError, match="Log"):
+        spectrum(tf.constant([0.0]))
+    assert spectrum(tf.constant([1.0])).numpy() == 1.0
+
+
+def test_the_results_under_xla_are_the_same_to_the_last_bit(dtype):
+    def run(x):
+        return tf.reduce_sum(tf.sin(x) * tf.exp(-x)), tf.nn.softmax(x)
+
+    x = tf.cast(tf.constant(np.linspace(-2, 2, 300)), dtype)
+    plain = tf.function(run, jit_compile=True)
+    for one, other in zip(plain(x), tfsafe.checked(plain)(x), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_python_side_effects_happen_once_a_trace_and_writes_once_a_call(mode):
+    ran = []
+    count = tf.Variable(0)
+
+    def step(x):
+        ran.append(1)
+        count.assign_add(1)
+        return x * 2.0
+
+    checked = tfsafe.checked(modes.compile_for(mode, step))
+    for _ in range(3):
+        checked(tf.ones([2]))
+    assert count.numpy() == 3
+    assert len(ran) == (3 if mode == "eager" else 1)
+    with pytest.raises(tfsafe.NumericsError):
+        checked(tf.constant([1.0, float("inf")]))
+    assert count.numpy() == 3
+    assert len(ran) == (4 if mode == "eager" else 1)
+
+
+@pytest.mark.parametrize("reduce_retracing", [False, True])
+def test_a_function_is_traced_as_often_as_before(reduce_retracing):
+    calls = [tf.ones([n]) for n in (1, 2, 3, 4)] + [tf.ones([2, 2]), 1.0, 2.0]
+
+    def traces(wrap):
+        traced = []
+
+        def run(x):
+            traced.append(getattr(x, "shape", x))
+            return x * 2.0
+
+        function = tf.function(run, reduce_retracing=reduce_retracing)
+        wrapped = wrap(function)
+        for x in calls:
+            wrapped(x)
+        return traced
+
+    assert traces(tfsafe.checked) == traces(lambda function: function)
+
+
+def test_a_function_with_a_signature_is_traced_once():
+    signature = [tf.TensorSpec([None], tf.float32)]
+    checked = tfsafe.checked(tf.function(tf.square, input_signature=signature))
+    for n in range(1, 6):
+        assert checked(tf.ones([n])).shape == (n,)
+    assert checked.experimental_get_tracing_count() == 1
+    assert checked._compiled._watched.experimental_get_tracing_count() <= 3
+
+
+def test_a_function_may_create_its_variables_in_the_first_call():
+    class Lazy:
+        weight = None
+
+        @tfsafe.checked
+        @tf.function
+        def __call__(self, x):
+            if self.weight is None:
+                self.weight = tf.Variable(tf.ones([2]))
+            self.weight.assign_add(x)
+            return self.weight / x
+
+    lazy = Lazy()
+    assert lazy(tf.ones([2])).numpy().tolist() == [2.0, 2.0]
+    with pytest.raises(tfsafe.NumericsError):
+        lazy(tf.zeros([2]))
+    assert lazy.weight.numpy().tolist() == [2.0, 2.0]
+
+
+def test_a_gradient_can_be_taken_through_a_checked_function(mode):
+    checked = tfsafe.checked(modes.compile_for(mode, lambda x: x**3))
+    x = tf.Variable([2.0])
+    with tf.GradientTape() as tape:
+        y = checked(x)
+    assert tape.gradient(y, x).numpy().tolist() == [12.0]
+
+
+def test_inside_a_traced_function_it_is_the_function_itself():
+    @tfsafe.checked
+    def inner(x):
+        return tf.math.log(x)
+
+    @tf.function
+    def outer(x):
+        return tf.exp(inner(x))
+
+    assert outer(tf.constant(0.0)).numpy() == 0.0
+    with pytest.raises(tfsafe.NumericsError):
+        inner(tf.constant(0.0))
+
+
+def test_functions_that_are_run_eagerly_are_checked_eagerly():
+    tf.config.run_functions_eagerly(True)
+    try:
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            tfsafe.checked(tf.function(tf.math.log))(tf.constant(0.0))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert caught.value.findings[0].op_name == ""
+
+
+class Scaler:
+    """Has methods of each kind."""
+
+    def __init__(self, by):
+        self.by = tf.Variable(by)
+
+    @tfsafe.checked
+    def eager(self, x):
+        return x / self.by
+
+    @tfsafe.checked
+    @tf.function
+    def graph(self, x):
+        return x / self.by
+
+    def plain(self, x):
+        return x / self.by
+
+    @tf.function
+    def traced(self, x):
+        return x / self.by
+
+
+@pytest.mark.parametrize("name", ["eager", "graph", "plain", "traced"])
+def test_methods_are_checked_with_their_own_object(name):
+    good, bad = Scaler(2.0), Scaler(0.0)
+    methods = [getattr(each, name) for each in (good, bad)]
+    if name in {"plain", "traced"}:
+        methods = [tfsafe.checked(each) for each in methods]
+    assert methods[0](tf.constant(4.0)).numpy() == 2.0
+    with pytest.raises(tfsafe.NumericsError, match="1 zero in the denominator"):
+        methods[1](tf.constant(4.0))
+
+
+def test_the_attributes_of_the_function_can_be_reached():
+    @tfsafe.checked
+    @tf.function
+    def run(x):
+        """Doubles."""
+        return x * 2.0
+
+    run(tf.ones([]))
+    assert run.__doc__ == "Doubles."
+    assert run.__name__ == "run"
+    assert run.experimental_get_tracing_count() == 1
+    assert Scaler.graph.python_function.__name__ == "graph"
+    assert copy.copy(run)(tf.ones([])).numpy() == 2.0
+    with pytest.raises(AttributeError):
+        run.missing
+
+
+def test_a_concrete_function_and_a_loaded_one_are_checked(tmp_path):
+    module = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([2], tf.float32)])
+    def run(x):
+        return tf.math.log(x) + tf.cond(x[0] > 9.0, lambda: 1.0, lambda: 0.0)
+
+    module.run = run
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path)).run
+    for function in (run.get_concrete_function(), loaded):
+        checked = tfsafe.checked(function)
+        assert checked(tf.ones([2])).numpy().tolist() == [0.0, 0.0]
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            checked(tf.zeros([2]))
+        assert caught.value.findings[0].op_type == "Log"
+
+
+def test_a_callable_object_is_checked():
+    checked = tfsafe.checked(keras.layers.Activation(tf.math.log))
+    with pytest.raises(tfsafe.NumericsError, match="Log"):
+        checked(tf.zeros([2]))
+
+
+def test_numbers_that_leave_tensorflow_are_checked_too():
+    @tfsafe.checked
+    def mean(x):
+        return {"loss": float(tf.reduce_mean(tf.math.log(x))), "best": x.numpy()}
+
+    assert mean(tf.ones([2]))["loss"] == 0.0
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        mean(tf.zeros([2]))
+    assert caught.value.findings[0].op_type == "Log"
+
+    @tfsafe.checked
+    def python(x):
+        return float("nan") * x
+
+    with pytest.raises(tfsafe.NumericsError, match="no operation of the call"):
+        python(1.0)
+
+
+def test_a_numpy_argument_is_named_in_eager_mode():
+    checked = tfsafe.checked(lambda x, y: tf.add(x, y))
+    with pytest.raises(tfsafe.NumericsError, match="in argument `y`"):
+        checked(np.float32([1.0, 2.0]), np.float32([1.0, np.nan]))
+
+
+def test_the_sum_of_finite_results_may_overflow(mode):
+    def run(x):
+        return x * 1.0
+
+    checked = tfsafe.checked(modes.compile_for(mode, run))
+    x = tf.constant([3e38, 3e38])
+    np.testing.assert_array_equal(checked(x), x)
+
+
+def test_no_false_alarm_for_what_reaches_no_result(mode):
+    def run(x):
+        hidden = tf.where(x > 0, tf.math.log(x), tf.zeros_like(x))
+        lost = tf.reduce_max(tf.zeros([0]))
+        scores = tf.where(x > 0, x, tf.constant(-float("inf")))
+        return hidden, tf.nn.softmax(scores), tf.cast(lost < 0, tf.float32)
+
+    checked = tfsafe.checked(modes.compile_for(mode, run))
+    hidden, weights, flag = checked(tf.constant([[0.0, 1.0]]))
+    assert hidden.numpy().tolist() == [[0.0, 0.0]]
+    assert weights.numpy().tolist() == [[0.0, 1.0]]
+    assert flag.numpy() == 1.0
+
+
+def test_strict_reports_what_reaches_no_result(mode):
+    total = tf.Variable(1.0)
+
+    def run(x):
+        total.assign_add(1.0)
+        return tf.where(x > 0, tf.math.log(x), tf.zeros_like(x))
+
+    checked = tfsafe.checked(strict=True)(modes.compile_for(mode, run))
+    assert checked(tf.constant([1.0])).numpy().tolist() == [0.0]
+    assert total.numpy() == 2.0
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(tf.constant([0.0]))
+    assert caught.value.findings[0].op_type == "Log"
+    assert total.numpy() == 2.0
+
+
+def test_strict_says_where_it_cannot_look_into_a_function():
+    data = iter(tf.data.Dataset.from_tensor_slices([1.0, 2.0]))
+
+    @tf.function
+    def run():
+        return next(data)
+
+    with pytest.raises(ValueError, match="`IteratorGetNext` cannot be run a second"):
+        tfsafe.checked(run, strict=True)()
+
+
+def test_what_cannot_be_run_again_is_named_as_the_reason():
+    data = iter(tf.data.Dataset.from_tensor_slices([0.0, 2.0]))
+
+    @tfsafe.checked
+    @tf.function
+    def run():
+        return tf.math.log(next(data))
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        run()
+    words = " ".join(str(caught.value).split())
+    assert "could not be found: `IteratorGetNext` cannot be run a second" in words
+    assert caught.value.findings[0].kind == "-Inf"
+
+
+def test_the_state_of_a_random_generator_is_put_back(mode):
+    generator = tf.random.Generator.from_seed(3)
+
+    def run(x):
+        return generator.normal([2]) / x
+
+    checked = tfsafe.checked(modes.compile_for(mode, run))
+    before = generator.state.numpy()
+    with pytest.raises(tfsafe.NumericsError):
+        checked(tf.zeros([2]))
+    np.testing.assert_array_equal(generator.state.numpy(), before)
+    checked(tf.ones([2]))
+    assert (generator.state.numpy() != before).any()
+
+
+def test_a_variable_given_as_an_argument_is_put_back(mode):
+    weight = tf.Variable([1.0, 2.0])
+
+    def step(variable, x):
+        variable.assign(variable / x)
+        return x
+
+    checked = tfsafe.checked(modes.compile_for(mode, step))
+    with pytest.raises(tfsafe.NumericsError, match="variable `Variable`"):
+        checked(weight, tf.constant([0.0, 1.0]))
+    assert weight.numpy().tolist() == [1.0, 2.0]
+
+
+def test_a_training_step_of_ones_own_leaves_model_and_optimizer_as_they_were(mode):
+    keras.utils.set_random_seed(2)
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, use_bias=False)])
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.math.log(tf.abs(model(x))))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    checked = tfsafe.checked(modes.compile_for(mode, step))
+    checked(tf.ones([4, 2]))
+    variables = [*model.variables, *optimizer.variables]
+    before = [each.numpy() for each in variables]
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(tf.zeros([4, 2]))
+    assert caught.value.findings[0].op_type == "Log"
+    for each, value in zip(variables, before, strict=True):
+        np.testing.assert_array_equal(each.numpy(), value)
+
+
+def test_a_function_that_fails_on_its_own_fails_as_before(mode):
+    def run(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        tfsafe.checked(modes.compile_for(mode, run))(tf.ones([]))
+
+
+def test_a_stateful_function_called_eagerly_is_named_as_a_whole():
+    count = tf.Variable(0.0)
+
+    @tf.function
+    def inner(x):
+        count.assign_add(1.0)
+        return tf.math.log(x)
+
+    @tfsafe.checked
+    def outer(x):
+        return inner(x) + 1.0
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        outer(tf.zeros([]))
+    assert caught.value.findings[0].site.source == "return inner(x) + 1.0"
+    assert "tfsafe.checked" in caught.value.findings[0].cure
+
+
+def test_half_precision_overflow_is_explained_with_its_limit(mode):
+    checked = tfsafe.checked(modes.compile_for(mode, tf.exp))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(tf.constant([1.0, 12.0], tf.float16))
+    assert caught.value.findings[0].cause == (
+        "exp overflows float16 above 11.09; the largest input is 12 (at (1,))."
+    )

@@ -1,0 +1,182 @@
+"""The text of the error, word for word."""
+
+import dataclasses
+import json
+import pickle
+import textwrap
+
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tests.debugging import programs
+from tfsafe.errors import Finding, Site
+
+SITE = Site("train.py", 12, "loss", "return (x - mean) / std")
+
+
+def text_of(function, *args):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        function(*args)
+    return str(caught.value).replace(programs.__file__, "programs.py")
+
+
+def dedent(text):
+    return textwrap.dedent(text).strip("\n")
+
+
+def test_a_forward_failure_is_told_in_full():
+    layer = programs.Standardise(name="standardise")
+    x = tf.constant([[[1.0, 3.0]], [[2.0, 2.0]]])
+
+    @tfsafe.checked
+    @tf.function
+    def predict(x):
+        return {"scores": layer(x)}
+
+    assert text_of(predict, x) == dedent(f"""
+        NaN from `RealDiv`: 2 of 4 values (shape (2, 1, 2), float32), the first at (1, 0, 0), in row 1 of the batch.
+          where: programs.py:{programs.line_of("standardise")} in call (scope standardise_1)
+                     return (x - mean) / std  # standardise
+          why:   1 zero in the denominator (at (1, 0, 0)).
+          cure:  tfsafe.ops.divide(x - mean, std)
+                 is 0 where the denominator is 0, and so is its gradient.
+          reach: output['scores']
+        """)
+
+
+def test_a_backward_failure_is_told_with_its_forward_line():
+    checked = tfsafe.checked(tf.function(programs.backward_nan, autograph=False))
+    assert text_of(checked, programs.X) == dedent(f"""
+        +Inf in the gradient of `Sqrt`, from `SqrtGrad`: 6 of 6 values (shape (2, 3), float32), the first at (0, 0), in row 0 of the batch.
+          where: programs.py:{programs.line_of("backward_nan")} in backward_nan (the forward operation)
+                     distance = tf.sqrt(x - x)  # backward_nan
+          why:   the slope of sqrt is infinite at 0: 6 zeros under the root (the first at (0,
+                 0)), where the incoming gradient is 1.
+          cure:  tfsafe.ops.sqrt(x - x)
+                 has the same values, and slope 0 where the true slope is infinite.
+          reach: output
+        """)
+
+
+def test_a_bad_argument_is_told():
+    checked = tfsafe.checked(tf.function(programs.passes_on))
+    assert text_of(checked, tf.constant([1.0, float("inf")])) == dedent("""
+        +Inf in argument `x`: 1 of 2 values (shape (2,), float32), the first at (1,), in row 1 of the batch.
+          why:   it was so before the call.
+          cure:  clean the data before it reaches the model.
+          reach: output
+        """)
+
+
+def test_variables_are_told_to_be_put_back_and_further_places_counted():
+    weight = tf.Variable([1.0, 1.0], name="weight")
+
+    @tfsafe.checked
+    @tf.function(autograph=False)
+    def step(x):
+        weight.assign(tf.math.log(x) + tf.sqrt(x - 1.0))
+        return weight * 1.0
+
+    text = text_of(step, tf.constant([0.0, 0.5]))
+    assert text.splitlines()[-3:] == [
+        "  reach: output, variable `weight`",
+        "  more:  1 further place, see `error.findings`",
+        "  state: 1 variable was put back as before the call.",
+    ]
+
+
+def test_many_bad_results_are_not_all_listed():
+    @tfsafe.checked
+    def split(x):
+        return tf.unstack(x / 0.0)
+
+    text = text_of(split, tf.ones([8]))
+    assert "output[0], output[1], output[2], output[3], output[4] and 3 more" in text
+
+
+def test_a_place_that_cannot_be_found_is_said_to_be_so():
+    @tf.function
+    def unlucky(limit):
+        # The kernel's own random state: nobody can rewind it.
+        return 1.0 / (tf.random.uniform([], seed=7) - limit)
+
+    tf.random.set_seed(3)
+    draw = tf.function(lambda: tf.random.uniform([], seed=7))
+    _, second = draw(), draw()
+    tf.random.set_seed(3)
+    checked = tfsafe.checked(unlucky)
+    checked(-1.0 * tf.ones([]))
+    text = text_of(checked, second)
+    assert text == dedent("""
+        +Inf in output: the only value (scalar, float32).
+          why:   the operation that made it could not be found: the call draws from
+                 RandomUniform, whose random numbers cannot be drawn a second time. Use
+                 tf.random.stateless_* or keras.random.SeedGenerator, which can be.
+          reach: output
+        """)
+
+
+def test_a_rewrite_of_the_graph_is_named_as_what_is_left():
+    # Run one by one this is log(1e-10). Grappler makes it log((1 + 1e-10) - p).
+    @tfsafe.checked
+    @tf.function
+    def entropy(p):
+        return tf.math.log((1.0 - p) + 1e-10)
+
+    text = text_of(entropy, tf.constant([1.0]))
+    words = " ".join(text.split())
+    assert "run one by one, its operations give finite values" in words
+
+
+FINDING = Finding(
+    kind="NaN",
+    op_type="RealDiv",
+    op_name="step/truediv",
+    dtype="float32",
+    count=1,
+    size=2,
+    index=(1,),
+    shape=(2,),
+    site=SITE,
+    cause="1 zero in the denominator.",
+    cure="is 0 there.",
+    iteration=(3, 1),
+)
+
+
+def test_a_finding_survives_pickle_and_json():
+    error = tfsafe.NumericsError("text", [FINDING])
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == "text"
+    assert again.findings == (FINDING,)
+    data = json.loads(json.dumps(dataclasses.asdict(FINDING)))
+    assert data["site"]["line"] == 12
+
+
+def test_a_real_finding_is_plain_data():
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(tf.function(programs.in_loop))(programs.X)
+    finding = dataclasses.asdict(caught.value.findings[0])
+    assert json.loads(json.dumps(finding))["op_type"] == "Sqrt"
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({}, "  where: train.py:12 in loss (loop iteration 3, 1)"),
+        ({"site": None}, "  where: no line of yours; operation `step/truediv`"),
+        ({"is_gradient": True}, "NaN from `RealDiv` in the backward pass: 1 of 2"),
+        ({"shape": (), "index": ()}, "the only value (scalar, float32)."),
+        ({"cure": ""}, "  why:   1 zero in the denominator."),
+        ({"subject": "a variable", "site": None}, "NaN in a variable: 1 of 2 values"),
+    ],
+    ids=["loops", "no-line", "unknown-forward", "scalar", "no-cure", "variable"],
+)
+def test_each_part_of_a_finding_has_its_words(change, line):
+    assert line in str(dataclasses.replace(FINDING, **change))
+
+
+def test_a_site_shows_its_source_if_there_is_one():
+    assert str(SITE) == "train.py:12 in loss\n    return (x - mean) / std"
+    assert str(dataclasses.replace(SITE, source="")) == "train.py:12 in loss"

@@ -1,0 +1,252 @@
+"""One test a row: what each rule says, and that it is silent where it does not hold."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tfsafe.debugging import _cures, _rules
+
+INF = np.inf
+
+
+def cause(op, inputs, output, dtype="float32"):
+    arrays = [np.asarray(each, np.float64) for each in inputs]
+    value = np.asarray(output, np.float64)
+    evidence = _rules.Evidence(arrays, value, ~np.isfinite(value), dtype)
+    return _rules.cause_of(op, evidence)
+
+
+NAN = np.nan
+ROWS = [
+    ("RealDiv", [[1, 2], [0, 1]], [INF, 2], "1 zero in the denominator (at (0,))."),
+    (
+        "Div",
+        [[1, 2], [0, 0]],
+        [INF, INF],
+        "2 zeros in the denominator (the first at (0,)).",
+    ),
+    ("Xdivy", [[1], [0]], [INF], "1 zero in the denominator (at (0,))."),
+    (
+        "RealDiv",
+        [[1e30], [1e-30]],
+        [INF],
+        "the quotient overflows float32 above 3.403e+38; the inputs reach 1e+30 and 1e-30.",
+    ),
+    ("Reciprocal", [[0, 1]], [INF, 1], "the reciprocal of 1 zero (at (0,))."),
+    ("Inv", [[0, 1]], [INF, 1], "the reciprocal of 1 zero (at (0,))."),
+    (
+        "Log",
+        [[0, -1, -2, 3]],
+        [-INF, NAN, NAN, 1],
+        "log of 1 zero and 2 negative numbers (the first at (0,)).",
+    ),
+    ("Log", [[1, -1]], [0, NAN], "log of 1 negative number (at (1,))."),
+    (
+        "Log1p",
+        [[-1, -2]],
+        [-INF, NAN],
+        "log1p of 1 number equal to -1 and 1 number below -1 (the first at (0,)).",
+    ),
+    ("Xlogy", [[1], [0]], [-INF], "log of 1 zero (at (0,))."),
+    ("Xlog1py", [[1], [-1]], [-INF], "log1p of 1 number of at most -1 (at (0,))."),
+    ("Sqrt", [-2.0], NAN, "sqrt of 1 negative number."),
+    (
+        "Rsqrt",
+        [[0, -1]],
+        [INF, NAN],
+        "1/sqrt of 1 zero and 1 negative number (the first at (0,)).",
+    ),
+    (
+        "SqrtGrad",
+        [[0, 1], [2, 1]],
+        [INF, 1],
+        "the slope of sqrt is infinite at 0: 1 zero under the root (at (0,)), where the "
+        "incoming gradient is 2.",
+    ),
+    (
+        "Exp",
+        [[92, 1]],
+        [INF, 1],
+        "exp overflows float32 above 88.72; the largest input is 92 (at (0,)).",
+    ),
+    (
+        "Expm1",
+        [[92, 1]],
+        [INF, 1],
+        "expm1 overflows float32 above 88.72; the largest input is 92 (at (0,)).",
+    ),
+    (
+        "Sinh",
+        [92.0],
+        INF,
+        "sinh overflows float32 above 88.72; the largest input is 92.",
+    ),
+    (
+        "Cosh",
+        [92.0],
+        INF,
+        "cosh overflows float32 above 88.72; the largest input is 92.",
+    ),
+    ("Pow", [[0], [-1]], [INF], "0 to the power -1 is infinite (at (0,))."),
+    (
+        "Pow",
+        [[-8], [0.5]],
+        [NAN],
+        "the negative number -8 to the power 0.5, which is no whole number (at (0,)).",
+    ),
+    (
+        "Pow",
+        [[1e20], [2]],
+        [INF],
+        "the power overflows float32 above 3.403e+38; the inputs reach 1e+20 and 2.",
+    ),
+    ("Asin", [[2, 0]], [NAN, 0], "asin of 1 number outside [-1, 1] (at (0,))."),
+    (
+        "Acos",
+        [[2, -2]],
+        [NAN, NAN],
+        "acos of 2 numbers outside [-1, 1] (the first at (0,)).",
+    ),
+    ("Acosh", [[0.5]], [NAN], "acosh of 1 number below 1 (at (0,))."),
+    ("Atanh", [[1]], [INF], "atanh of 1 number outside (-1, 1) (at (0,))."),
+    ("Mul", [[0], [INF]], [NAN], "0 * inf is NaN (at (0,))."),
+    ("Mul", [[0], [-INF]], [NAN], "0 * -inf is NaN (at (0,))."),
+    (
+        "Mul",
+        [[1e30], [1e30]],
+        [INF],
+        "the product overflows float32 above 3.403e+38; the inputs reach 1e+30 and 1e+30.",
+    ),
+    ("AddV2", [[INF], [-INF]], [NAN], "inf - inf is NaN (at (0,))."),
+    ("Add", [[INF], [-INF]], [NAN], "inf - inf is NaN (at (0,))."),
+    ("Sub", [[INF], [INF]], [NAN], "inf - inf is NaN (at (0,))."),
+    ("Mean", [np.zeros([0, 2])], [NAN, NAN], "the mean of an empty set."),
+    ("Max", [np.zeros([0])], -INF, "the maximum of an empty set."),
+    ("Min", [np.zeros([0])], INF, "the minimum of an empty set."),
+    (
+        "Softmax",
+        [[[-INF, -INF], [0, 1]]],
+        [[NAN, NAN], [0, 1]],
+        "1 row of only -inf (at (0,)).",
+    ),
+    ("LogSoftmax", [[[INF, 0]]], [[NAN, -INF]], "1 logit is +inf (at (0, 0))."),
+    ("Tanh", [[1, INF]], [1, NAN], "input 0: from 1 to 1 and +Inf."),
+    ("Exotic", [[1, 3], [2]], [NAN, 1], "input 0: from 1 to 3; input 1: from 2 to 2."),
+    ("Exotic", [], NAN, ""),
+]
+OVERFLOWS = [
+    ("Square", "the square"),
+    ("SquaredDifference", "the square"),
+    ("MatMul", "a sum of products"),
+    ("BatchMatMulV2", "a sum of products"),
+    ("Conv2D", "a sum of products"),
+    ("AddV2", "the sum"),
+    ("Sub", "the difference"),
+    ("Sum", "the sum"),
+    ("Mean", "the sum inside the mean"),
+    ("Prod", "the product"),
+    ("EuclideanNorm", "the sum of squares"),
+    ("Cast", "the value"),
+    ("Exotic", "the result"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "output", "text"), ROWS)
+def test_a_rule_says_what_is_wrong_with_the_inputs(op, inputs, output, text):
+    assert cause(op, inputs, output) == text
+
+
+@pytest.mark.parametrize(("op", "what"), OVERFLOWS)
+def test_an_overflow_is_told_with_the_limit_of_the_dtype(op, what):
+    text = cause(op, [[-300.0, 2.0]], [INF, 1.0], "float16")
+    assert text == f"{what} overflows float16 above 6.55e+04; the inputs reach 300."
+
+
+def test_every_row_of_the_table_has_a_test():
+    tested = {op for op, *_ in [*ROWS, *OVERFLOWS]}
+    assert {rule.op for rule in _rules.RULES} - {"*"} <= tested
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "output"),
+    [
+        ("Mul", [[1.0, 2.0, 3.0]], [NAN]),
+        ("Mul", [[1, 2, 3], [1, 2, 3]], [NAN]),
+        ("Pow", [[1, 2, 3], [1, 2, 3]], [NAN]),
+        ("Sub", [[1], [1]], [NAN]),
+        ("SqrtGrad", [[1], [1]], [NAN]),
+        ("Softmax", [[1, 2]], [NAN, 1]),
+    ],
+)
+def test_a_rule_that_does_not_hold_leaves_the_statistics(op, inputs, output):
+    assert cause(op, inputs, output).startswith("input 0: from 1 to")
+
+
+def cure(op, source, *, is_gradient=False, producers=()):
+    return _cures.cure_of(
+        op, is_gradient=is_gradient, producers=list(producers), source=source
+    )[0]
+
+
+@pytest.mark.parametrize(
+    ("op", "source", "paste"),
+    [
+        ("RealDiv", "return (x - mean) / std", "tfsafe.ops.divide(x - mean, std)"),
+        ("RealDiv", "y = tf.divide(a, b[0])", "tfsafe.ops.divide(a, b[0])"),
+        ("RealDiv", "y = a / b / c", "tfsafe.ops.divide(x, y)"),
+        ("RealDiv", "y = tf.reduce_mean(x)", "tfsafe.ops.divide(x, y)"),
+        ("RealDiv", "] + f(", "tfsafe.ops.divide(x, y)"),
+        ("RealDiv", "", "tfsafe.ops.divide(x, y)"),
+        ("RealDiv", "if (a / b) > 3:", "tfsafe.ops.divide(a, b)"),
+        ("Log", "return -tf.math.log(p + q)", "tfsafe.ops.xlogy(weight, p + q)"),
+        ("Rsqrt", "tf.math.rsqrt(v)", "tfsafe.ops.divide(1.0, tfsafe.ops.sqrt(v))"),
+        ("Xlogy", "tf.math.xlogy(p, q)", "tfsafe.ops.xlogy(p, q)"),
+        ("Exp", "tf.exp(x)", ""),
+    ],
+)
+def test_the_line_to_paste_has_the_names_of_the_users_line(op, source, paste):
+    assert cure(op, source) == paste
+
+
+def test_a_gradient_has_a_cure_of_its_own():
+    assert cure("Log", "tf.math.log(p)", is_gradient=True) == "tfsafe.ops.log(p)"
+    assert cure("Sqrt", "tf.sqrt(p)", is_gradient=True) == "tfsafe.ops.sqrt(p)"
+
+
+def test_the_operation_before_leads_to_a_better_cure():
+    log = "return tf.math.log(tf.nn.softmax(scores))"
+    expected = "tfsafe.ops.log_softmax(scores)"
+    assert cure("Log", log, producers=["Softmax"]) == expected
+    assert cure("Log", "tf.math.log(p)", producers=["Sigmoid"]) == (
+        "tfsafe.ops.log_sigmoid(logits)"
+    )
+    root = "tf.sqrt(tf.reduce_sum(x * x))"
+    assert cure("Sqrt", root, producers=["Sum"]) == "tfsafe.ops.norm(x, axis=-1)"
+
+
+def test_an_operation_without_a_row_gets_the_advice_for_overflows():
+    paste, words = _cures.cure_of(
+        "Exotic", is_gradient=False, producers=[], source="exotic(x)"
+    )
+    assert not paste
+    assert "tfsafe.optimizers.SafeOptimizer(optimizer)" in words
+
+
+def test_every_name_that_a_cure_recommends_exists():
+    text = " ".join(each.paste + " " + each.words for each in _cures.CURES)
+    text += _cures._OVERFLOW
+    names = {"ops", "losses", "layers", "optimizers"}
+    found = 0
+    for word in text.replace("(", " ").replace(")", " ").replace(",", " ").split():
+        word = word.strip(".;:")
+        parts = word.split(".")
+        if parts[0] == "tfsafe" and parts[1] in names:
+            assert hasattr(getattr(tfsafe, parts[1]), parts[2]), word
+            found += 1
+        elif parts[0] == "tf" and len(parts) > 1:
+            target = tf
+            for part in parts[1:]:
+                target = getattr(target, part)
+            found += 1
+    assert found > 20

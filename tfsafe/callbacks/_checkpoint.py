@@ -1,0 +1,135 @@
+"""Keras' callbacks that save a training, with a model that is not broken."""
+
+import warnings
+from typing import Any
+
+import keras
+
+from tfsafe.callbacks import _finite, _state
+from tfsafe.errors import NumericsError
+
+
+class ModelCheckpoint(keras.callbacks.ModelCheckpoint):
+    """Keras' `ModelCheckpoint`, which neither saves a broken model nor calls one best.
+
+    Keras saves whatever there is, over the last good file, and with `save_best_only`
+    a monitored value that is NaN in the first epoch is the best one for ever. Here
+
+    - a model with a weight that is NaN or infinite is not saved, whatever `save_freq`
+      and `save_best_only` are: the last good file stays. One warning in a training
+      says so and names the weights;
+    - with `save_best_only`, a monitored value that is NaN or infinite is never best.
+
+    Everything else, the arguments included, is as in Keras. A model that holds an
+    infinity on purpose, such as a mask kept as a weight, needs Keras' own class, or a
+    large finite number in its place.
+
+    Examples:
+      >>> import tempfile
+      >>> import keras
+      >>> import numpy as np
+      >>> import tfsafe
+      >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+      >>> model.compile(keras.optimizers.SGD(0.01), "mse")
+      >>> path = tempfile.mkdtemp() + "/best.weights.h5"
+      >>> checkpoint = tfsafe.callbacks.ModelCheckpoint(
+      ...     path, monitor="loss", save_best_only=True, save_weights_only=True
+      ... )
+      >>> history = model.fit(
+      ...     np.ones((8, 1)), np.ones((8, 1)), verbose=0, callbacks=[checkpoint]
+      ... )
+      >>> checkpoint.best == history.history["loss"][0]
+      True
+    """
+
+    _gate: "_Gate"
+
+    def set_model(self, model: keras.Model) -> None:
+        """Begins with another model."""
+        super().set_model(model)
+        self._gate = _Gate(self, lambda: model.weights)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Saves where it is due, and the model is good."""
+        # A save that was due is made up for at the next batch: what Keras counts is
+        # how many batches lie between two calls.
+        if self.save_freq != "epoch" and self._may_save(logs):
+            super().on_train_batch_end(batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Saves where it is due, and the model is good."""
+        if self.save_freq != "epoch" or self._may_save(logs):
+            super().on_epoch_end(epoch, logs)
+
+    def _may_save(self, logs: Any) -> bool:
+        if self.save_best_only and not _finite.is_monitored(self.monitor, logs):
+            return False
+        return self._gate.is_open()
+
+
+class BackupAndRestore(keras.callbacks.BackupAndRestore):
+    """Keras' `BackupAndRestore`, which is never a way back to a broken training.
+
+    No state is backed up in which a weight or a variable of the optimizer is NaN or
+    infinite: an interrupted training resumes from the last good one. One warning in a
+    training says so and names the variables. Where the backup that is there is broken
+    already, because Keras' own class wrote it, the training does not start from it.
+
+    Everything else, the arguments included, is as in Keras.
+
+    Raises:
+      NumericsError: At the start of training, if the backup is broken.
+    """
+
+    _gate: "_Gate"
+
+    def set_model(self, model: keras.Model) -> None:
+        """Begins with another model."""
+        super().set_model(model)
+        self._gate = _Gate(self, lambda: _state.of_training(model))
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Resumes from a backup, if there is one and it is good."""
+        super().on_train_begin(logs)
+        # Of its own: what Keras builds in the first step may not be there yet.
+        model = self.model
+        broken = _finite.FiniteCheck(lambda: _state.of_training(model)).broken()
+        if broken:
+            raise NumericsError(
+                f"The training cannot start: {_finite.listed(broken)} hold NaN or "
+                f"infinity. If there is a backup in {self.backup_dir!r}, they come "
+                "from it: delete it to start anew. Otherwise load weights that are "
+                "good."
+            )
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Backs up where it is due, and the training is good."""
+        if self.save_freq != "epoch" and self._gate.is_open():
+            super().on_train_batch_end(batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Backs up where it is due, and the training is good."""
+        if self.save_freq != "epoch" or self._gate.is_open():
+            super().on_epoch_end(epoch, logs)
+
+
+class _Gate:
+    """Lets pass what is finite, and warns the first time it does not."""
+
+    def __init__(self, callback: keras.callbacks.Callback, variables: Any):
+        self._name = type(callback).__name__
+        self._check = _finite.FiniteCheck(variables)
+        self._warned = False
+
+    def is_open(self) -> bool:
+        broken = self._check.broken()
+        if broken and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self._name} does not save a broken model: {_finite.listed(broken)} "
+                "hold NaN or infinity. What was saved before stays. Further ones are "
+                f"left out without a warning. {_finite.CURE}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return not broken

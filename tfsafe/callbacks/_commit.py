@@ -1,0 +1,150 @@
+"""A training step is committed whole or not at all: the part beside the optimizer."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.callbacks import _guard, _state
+from tfsafe.optimizers import SafeOptimizer
+
+# The operations that use a variable and leave it as it is.
+_READS = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"}
+
+
+class WholeStep:
+    """Stands in for the `train_step` of a model whose optimizer is a `SafeOptimizer`.
+
+    While it is active, a bad step does not keep what its forward pass wrote: moving
+    statistics, metrics, seed generators, states of recurrent layers. The switch is a
+    variable, so that it reaches a training step that is traced already.
+
+    After a step that was left out (policy "skip", or a `LossScaleOptimizer` outside)
+    all of that state is as it was before. After a step whose gradients were mended
+    (policy "replace"), those elements are as before that became NaN or infinite, and
+    whole metrics in which there are such: a sum and its count belong together.
+
+    All of it is within the step: no value goes to the host. In a compiled step only
+    those variables are touched that the step itself writes to; a frozen backbone
+    costs nothing.
+
+    Args:
+      model: Compiled.
+    """
+
+    def __init__(self, model: keras.Model):
+        self._model = model
+        self._train_step = model.train_step
+        self.active = tf.Variable(False, trainable=False)
+
+    def __call__(self, data: Any) -> Any:
+        """Takes one step, with the argument and the result of `train_step`."""
+        guard = _guard.find(self._model.optimizer)
+        if guard is None:
+            return self._train_step(data)
+        before = {id(v): tf.convert_to_tensor(v) for v in _written_in(self._model)}
+        steps, bad_steps = _counts(guard)
+        logs = self._train_step(data)
+        is_bad = _counts(guard)[1] > bad_steps
+        # A `LossScaleOptimizer` that skips a step does not ask what it wraps.
+        left_out = tf.equal(_counts(guard)[0], steps)
+        if self._model.optimizer is guard:
+            left_out = tf.constant(False)
+        if guard.policy == "skip":
+            left_out = tf.logical_or(left_out, is_bad)
+        self._restore(
+            before,
+            left_out=tf.logical_and(self.active, left_out),
+            mended=tf.logical_and(self.active, is_bad),
+        )
+        return self._restored_logs(logs)
+
+    def _restore(
+        self, before: dict[int, tf.Tensor], left_out: tf.Tensor, mended: tf.Tensor
+    ) -> None:
+        for metric in self._model.metrics:
+            changes = [
+                _Change(v, before, starts_from_zero=True) for v in metric.variables
+            ]
+            broken = [tf.reduce_any(change.broke) for change in changes]
+            is_broken = tf.reduce_any(tf.stack([False, *broken]))
+            for change in changes:
+                change.undo_where(left_out | (mended & is_broken))
+        for variable in _state.of_forward_pass(self._model):
+            change = _Change(variable, before)
+            change.undo_where(left_out | (mended & change.broke))
+
+    def _restored_logs(self, logs: Any) -> Any:
+        results = self._model.get_metrics_result()
+        is_usual = isinstance(logs, dict) and logs.keys() == results.keys()
+        return results if is_usual else logs
+
+
+def of_training(model: keras.Model) -> WholeStep:
+    """Puts a `WholeStep` before the `train_step` of a compiled model, once.
+
+    Args:
+      model: Compiled. A training step that was traced before the first call is built
+        again.
+
+    Returns:
+      The stand-in, old or new, inactive unless it was active before.
+    """
+    if not isinstance(model.train_step, WholeStep):
+        model.train_step = WholeStep(model)
+        if model.train_function is not None:
+            model.make_train_function(force=True)
+    return model.train_step
+
+
+def _written_in(model: keras.Model) -> list[Any]:
+    return [*_state.of_forward_pass(model), *model.metrics_variables]
+
+
+def _counts(guard: SafeOptimizer) -> list[tf.Tensor]:
+    names = ("steps", "nonfinite_steps")
+    return [tf.convert_to_tensor(guard.counters[name]) for name in names]
+
+
+class _Change:
+    """What a step did to one variable.
+
+    Args:
+      variable: Keras variable, after the step.
+      before: The values before it, by the variable's identity. What was built within
+        the step is missing.
+      starts_from_zero: Whether a variable that is missing was 0.
+
+    Attributes:
+      broke: Boolean `Tensor`, where the value became NaN or infinite.
+    """
+
+    def __init__(
+        self,
+        variable: Any,
+        before: dict[int, tf.Tensor],
+        *,
+        starts_from_zero: bool = False,
+    ):
+        self._variable = variable
+        self._new = tf.convert_to_tensor(variable)
+        missing = tf.zeros_like(self._new) if starts_from_zero else self._new
+        self._old = before.get(id(variable), missing)
+        self.broke = (
+            tf.math.is_finite(self._old) & ~tf.math.is_finite(self._new)
+            if self._new.dtype.is_floating
+            else tf.zeros_like(self._new, tf.bool)
+        )
+
+    def undo_where(self, condition: tf.Tensor) -> None:
+        """Puts the old value back, where the condition holds."""
+        if _is_written(self._old):
+            self._variable.assign(tf.where(condition, self._old, self._new))
+
+
+def _is_written(old: tf.Tensor) -> bool:
+    """Returns whether the step writes to the variable that `old` was read from."""
+    if tf.executing_eagerly() or old.op.type != "ReadVariableOp":
+        return True
+    consumers = old.op.inputs[0].consumers()
+    return any(operation.type not in _READS for operation in consumers)

@@ -1,0 +1,12 @@
+"""The `SafeOptimizer` of a model, under the wrappers that Keras puts around it."""
+
+from typing import Any
+
+from tfsafe.optimizers import SafeOptimizer
+
+
+def find(optimizer: Any) -> SafeOptimizer | None:
+    """Returns the `SafeOptimizer` that an optimizer is or wraps, or None."""
+    while not (optimizer is None or isinstance(optimizer, SafeOptimizer)):
+        optimizer = getattr(optimizer, "inner_optimizer", None)
+    return optimizer

@@ -1,0 +1,238 @@
+"""The callback that goes back to the last good state of a training."""
+
+import numbers
+import warnings
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.callbacks import _finite, _guard, _state
+from tfsafe.errors import NumericsError
+
+_HOLD = "hold NaN or infinity"
+
+
+class RollbackOnNonFinite(keras.callbacks.Callback):
+    """Goes back to the last good state of a training that broke, and goes on.
+
+    For failures that a `SafeOptimizer` cannot undo, and for trainings without one: a
+    weight, a moving statistic or a slot of the optimizer that is NaN or infinite. The
+    state that it goes back to is that of the model's weights, of its seed generators
+    and of the optimizer, `iterations` included. The data go on: the batches since that
+    state are not repeated. The metrics start anew with the next batch, so that the
+    rest of the epoch can be read; an epoch whose last batch broke shows NaN.
+
+    After a batch, the training is broken if
+
+    - a weight or a variable of the optimizer is NaN or infinite;
+    - the loss is, unless a `SafeOptimizer` has dealt with it;
+    - a `SafeOptimizer` met `max_consecutive` bad steps in a row. Place this callback
+      before a `NumericsMonitor`, which would raise.
+
+    The logs of each batch and epoch tell how often it went back, as `rollbacks`. The
+    first time, one warning says what was bad.
+
+    Args:
+      lower_learning_rate: Factor by which the learning rate is multiplied at each
+        rollback, between 0 and 1; None leaves it.
+      max_rollbacks: This many times it goes back; the next time raises
+        `NumericsError`. None never does.
+      save_freq: When to keep the state: `"epoch"` at the start of each epoch, or an
+        integer, after this many good batches as well. The state takes as much memory
+        as the variables, once, on their device.
+
+    Raises:
+      ValueError: If an argument is out of range; at the start of training, if the
+        model is not built yet, or `lower_learning_rate` is given and the learning
+        rate is a schedule's.
+      NumericsError: If the training is broken from the start, or for more than the
+        `max_rollbacks`-th time.
+
+    Examples:
+      >>> import keras
+      >>> import numpy as np
+      >>> import tfsafe
+      >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+      >>> model.compile(keras.optimizers.SGD(0.01), "mse")
+      >>> rollback = tfsafe.callbacks.RollbackOnNonFinite(lower_learning_rate=0.5)
+      >>> history = model.fit(
+      ...     np.ones((8, 1)), np.ones((8, 1)), epochs=2, verbose=0,
+      ...     callbacks=[rollback],
+      ... )
+      >>> history.history["rollbacks"]
+      [0, 0]
+    """
+
+    _check: _finite.FiniteCheck
+
+    def __init__(
+        self,
+        lower_learning_rate: float | None = None,
+        max_rollbacks: int | None = 10,
+        save_freq: str | int = "epoch",
+    ) -> None:
+        super().__init__()
+        self.lower_learning_rate = _factor(lower_learning_rate)
+        self.max_rollbacks = (
+            None if max_rollbacks is None else _count(max_rollbacks, "max_rollbacks")
+        )
+        self.save_freq = save_freq
+        # None for `"epoch"`.
+        self._every = None if save_freq == "epoch" else _count(save_freq, "save_freq")
+        self.rollbacks = 0
+        self._good: list[tuple[Any, tf.Tensor]] = []
+        self._good_batches = 0
+        self._restart_metrics = False
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Checks that there is a state to keep."""
+        model, optimizer = self.model, self.model.optimizer
+        if not model.built:
+            raise ValueError(
+                "RollbackOnNonFinite needs a model that is built before `fit`, so that "
+                "there is a state to go back to. Received: model "
+                f"{model.name!r}, which is not. Call it on a batch of data first."
+            )
+        if not optimizer.built:
+            optimizer.build(model.trainable_variables)
+        if self.lower_learning_rate is not None:
+            _check_settable(optimizer)
+        self._check = _finite.FiniteCheck(lambda: _state.of_training(model))
+        self.rollbacks = 0
+        self._good_batches = 0
+        broken = self._check.broken()
+        if broken:
+            raise NumericsError(
+                f"There is no good state to start from: {_finite.listed(broken)} "
+                f"{_HOLD} before the first step. Load weights that are good, or make "
+                "the model anew."
+            )
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Lets go of the state."""
+        self._good = []
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Keeps the state, unless another callback broke it since the last batch."""
+        broken = self._check.broken()
+        if broken:
+            self._roll_back(f"Epoch {epoch + 1}: {_finite.listed(broken)} {_HOLD}.")
+        else:
+            self._keep()
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Starts the metrics anew after a rollback."""
+        if self._restart_metrics:
+            self._restart_metrics = False
+            self.model.reset_metrics()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Goes back if the training is broken, or keeps its state if that is due."""
+        why = self._reason(logs)
+        if why:
+            self._roll_back(f"Batch {batch}: {why}.")
+        elif self._every is not None:
+            self._good_batches += 1
+            if self._good_batches % self._every == 0:
+                self._keep()
+        if logs is not None:
+            logs["rollbacks"] = self.rollbacks
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Reports the count to the history."""
+        if logs is not None:
+            logs["rollbacks"] = self.rollbacks
+
+    def _reason(self, logs: Any) -> str:
+        if broken := self._check.broken():
+            return f"{_finite.listed(broken)} {_HOLD}"
+        guard = _guard.find(self.model.optimizer)
+        if guard is None:
+            return ", ".join(
+                f"{name} is {float(logs[name])}"
+                for name in _finite.nonfinite_losses(logs)
+            )
+        count = guard.consecutive_nonfinite_steps
+        if guard.max_consecutive is None or count < guard.max_consecutive:
+            return ""
+        return f"the last {count} steps were all bad"
+
+    def _keep(self) -> None:
+        # A tensor that was read keeps its value when the variable changes.
+        kept = _without_counters(self.model)
+        self._good = [(v, tf.convert_to_tensor(v)) for v in kept]
+
+    def _roll_back(self, what: str) -> None:
+        if self.rollbacks == self.max_rollbacks:
+            raise NumericsError(
+                f"{what} The training went back to its last good state "
+                f"{self.rollbacks} times and broke again. Lower the learning rate, or "
+                f"mend what makes the bad value. {_finite.CURE} "
+                f"(max_rollbacks={self.max_rollbacks})"
+            )
+        self.rollbacks += 1
+        rates = [(o, float(o.learning_rate)) for o in _optimizers(self.model.optimizer)]
+        for variable, value in self._good:
+            variable.assign(value)
+        if self.lower_learning_rate is not None:
+            for optimizer, rate in rates:
+                optimizer.learning_rate = rate * self.lower_learning_rate
+        guard = _guard.find(self.model.optimizer)
+        if guard is not None:
+            guard.counters["consecutive_nonfinite_steps"].assign(0)
+        self._restart_metrics = True
+        if self.rollbacks == 1:
+            warnings.warn(
+                f"{what} The training goes back to its last good state and goes on. "
+                "Further times are counted as `rollbacks` in the logs, without a "
+                f"warning. {_finite.CURE}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _without_counters(model: keras.Model) -> list[Any]:
+    """Returns the state to go back to; what a `SafeOptimizer` counted stays counted."""
+    guard = _guard.find(model.optimizer)
+    counters = [] if guard is None else guard.counters.values()
+    left_out = {id(counter) for counter in counters}
+    return [v for v in _state.of_training(model) if id(v) not in left_out]
+
+
+def _optimizers(optimizer: Any) -> list[Any]:
+    # Keras' `MultiOptimizer` has a learning rate for each of its parts.
+    return list(getattr(optimizer, "optimizers", None) or [optimizer])
+
+
+def _check_settable(optimizer: Any) -> None:
+    for each in _optimizers(optimizer):
+        if not hasattr(each.learning_rate, "assign"):
+            raise ValueError(
+                "`lower_learning_rate` needs a learning rate that can be set. Received "
+                f"a model whose optimizer {each.name!r} follows a schedule. Compile it "
+                "with a number, or leave `lower_learning_rate` out."
+            )
+
+
+def _factor(value: Any) -> float | None:
+    if value is None:
+        return None
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 1:
+        raise ValueError(
+            "`lower_learning_rate` must be a factor between 0 and 1, such as 0.5, or "
+            f"None to leave the learning rate. Received: lower_learning_rate={value!r}."
+        )
+    return float(value)
+
+
+def _count(value: Any, name: str) -> int:
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or value < 1:
+        other = "'epoch'" if name == "save_freq" else "None for no bound"
+        raise ValueError(
+            f"`{name}` must be a positive integer, or {other}. Received: "
+            f"{name}={value!r}."
+        )
+    return int(value)

@@ -1,0 +1,164 @@
+"""The callbacks that end a training whose numbers are not finite any more."""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+from tfsafe import _args
+from tfsafe.callbacks import _finite, _guard, _state
+from tfsafe.errors import NumericsError
+from tfsafe.optimizers import SafeOptimizer
+
+WATCHED = ("loss", "gradients", "weights", "val_loss")
+
+
+class _TrainingError(NumericsError, RuntimeError):
+    """The error of `raise_error`; Keras' `TerminateOnNaN` raises a RuntimeError."""
+
+
+class TerminateOnNonFinite(keras.callbacks.Callback):
+    """Stops a training as soon as something in it is NaN or infinite.
+
+    Keras' `TerminateOnNaN` looks at the training loss alone. A gradient that is NaN
+    under a finite loss, in the last batch above all, and a validation loss that is NaN
+    escape it. This one looks at
+
+    - `"loss"`: what the logs of a batch call `loss` or `..._loss`;
+    - `"gradients"`: whether a `SafeOptimizer`, where there is one, met a bad step. Its
+      weights are still good then, so this stops a training before it is damaged. Leave
+      it out where the training shall go on after bad steps;
+    - `"weights"`: the weights of the model, moving statistics included, and the slots
+      of the optimizer, after each batch and in one compiled call;
+    - `"val_loss"`: the validation losses, at the end of the epoch.
+
+    With `steps_per_execution=n` it looks after each `n` steps, and nothing that
+    happened in between escapes it. It says in one warning what was bad and where, and
+    sets `model.stop_training`.
+
+    Args:
+      raise_error: Whether to raise instead, which leaves out the other callbacks'
+        `on_train_end`.
+      watch: What to look at; several of the four names above.
+
+    Raises:
+      TypeError: If `raise_error` is no boolean.
+      ValueError: If `watch` is empty or names something else.
+      NumericsError: During the training, with `raise_error`. It is a `RuntimeError`
+        too, as that of Keras.
+
+    Examples:
+      >>> import keras
+      >>> import numpy as np
+      >>> import tfsafe
+      >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+      >>> model.compile(keras.optimizers.SGD(0.01), "mse")
+      >>> guard = tfsafe.callbacks.TerminateOnNonFinite()
+      >>> history = model.fit(
+      ...     np.ones((8, 1)), np.ones((8, 1)), epochs=2, verbose=0, callbacks=[guard]
+      ... )
+      >>> len(history.history["loss"])
+      2
+    """
+
+    _check: _finite.FiniteCheck
+    _optimizer: SafeOptimizer | None
+
+    def __init__(
+        self, raise_error: bool = False, *, watch: str | Iterable[str] = WATCHED
+    ) -> None:
+        super().__init__()
+        if not isinstance(raise_error, bool):
+            raise TypeError(
+                "`raise_error` must be True or False. Received: "
+                f"raise_error={raise_error!r}."
+            )
+        self.raise_error = raise_error
+        self.watch = (watch,) if isinstance(watch, str) else tuple(watch)
+        if not self.watch:
+            raise ValueError(
+                "`watch` must name at least one of "
+                f"{', '.join(map(repr, WATCHED))}. Received: watch={watch!r}."
+            )
+        for name in self.watch:
+            _args.one_of(name, WATCHED, "watch")
+        self._ended = False
+        self._bad_steps = 0
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Looks for a `SafeOptimizer`."""
+        model = self.model
+        watched = "gradients" in self.watch
+        self._optimizer = _guard.find(model.optimizer) if watched else None
+        self._check = _finite.FiniteCheck(lambda: _state.of_training(model))
+        self._ended = False
+        self._bad_steps = self._count()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Looks at what the batch left behind."""
+        self._end_if(f"Batch {batch}", self._bad_in_batch(logs))
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Looks at the validation."""
+        bad = _finite.nonfinite_losses(logs) if "val_loss" in self.watch else []
+        validation = [name for name in bad if name.startswith("val_")]
+        self._end_if(f"Epoch {epoch + 1}", [_is(name, logs) for name in validation])
+
+    def _bad_in_batch(self, logs: Any) -> list[str]:
+        bad = []
+        if "loss" in self.watch:
+            bad += [_is(name, logs) for name in _finite.nonfinite_losses(logs)]
+        if self._optimizer is not None and self._count() > self._bad_steps:
+            paths = self._optimizer.last_nonfinite_variables
+            bad.append(f"the gradients of {_finite.listed(paths)} are bad")
+        if "weights" in self.watch and (broken := self._check.broken()):
+            bad.append(f"{_finite.listed(broken)} hold NaN or infinity")
+        return bad
+
+    def _count(self) -> int:
+        return 0 if self._optimizer is None else self._optimizer.nonfinite_steps
+
+    def _end_if(self, when: str, bad: list[str]) -> None:
+        # Keras still validates and ends the epoch after the batch that was the last.
+        if self._ended or not bad:
+            return
+        self._ended = True
+        message = f"{when}: {'; '.join(bad)}. Training ends here. {_finite.CURE}"
+        if self.raise_error:
+            raise _TrainingError(message)
+        self.model.stop_training = True
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+
+class TerminateOnNaN(TerminateOnNonFinite):
+    """Stops a training as soon as something in it is NaN or infinite.
+
+    Keras' name for `TerminateOnNonFinite`, which has the details. The bad steps of a
+    `SafeOptimizer` alone do not end the training here: a NaN under this name is one
+    that nothing has dealt with.
+
+    Args:
+      raise_error: Whether to raise instead, which leaves out the other callbacks'
+        `on_train_end`.
+      watch: What to look at: several of `"loss"`, `"gradients"`, `"weights"`,
+        `"val_loss"`.
+
+    Raises:
+      TypeError: If `raise_error` is no boolean.
+      ValueError: If `watch` is empty or names something else.
+      NumericsError: During the training, with `raise_error`. It is a `RuntimeError`
+        too, as that of Keras.
+    """
+
+    def __init__(
+        self,
+        raise_error: bool = False,
+        *,
+        watch: str | Iterable[str] = ("loss", "weights", "val_loss"),
+    ) -> None:
+        super().__init__(raise_error, watch=watch)
+
+
+def _is(name: str, logs: Any) -> str:
+    return f"{name} is {float(logs[name])}"

@@ -1,0 +1,394 @@
+"""What the recurrent cells with layer normalisation share, and their layers."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe.layers import _scan
+from tfsafe.ops._layer_norm import layer_norm
+
+_STEP, _SEQUENCE = "step", "sequence"
+
+
+class NormalizedCell:
+    """Weights, masks and call of a cell; stands before the Keras cell of that kind.
+
+    The Keras cell brings the options that both have, their checks and their config. A
+    subclass says what its gates are, and what a step does.
+    """
+
+    gates: int
+    bias_shape: tuple[int, ...]
+    # Options of the Keras cell that have one value here, and what to do about them.
+    fixed: dict[str, Any]
+    instead: dict[str, str]
+    # The Keras cell, and the options with which its weights mean the same here.
+    keras_class: type[Any]
+    neutral: dict[str, Any]
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        *,
+        layer_norm: bool = True,
+        fused: bool = False,
+        epsilon: float = 1e-5,
+        norm_gain_initializer: Any = "ones",
+        norm_shift_initializer: Any = "zeros",
+        recurrent_dropout: float = 0.0,
+        recurrent_dropout_mask: str = _STEP,
+        **kwargs: Any,
+    ):
+        self._refuse(kwargs)
+        _check_rate(kwargs.get("dropout", 0.0), "dropout")
+        _check_rate(recurrent_dropout, "recurrent_dropout")
+        super().__init__(
+            units, activation, recurrent_activation, use_bias, **self.fixed, **kwargs
+        )
+        # Kept from the Keras cell, where the rate means another kind of dropout.
+        self.recurrent_dropout = recurrent_dropout
+        self.recurrent_dropout_mask = _args.one_of(
+            recurrent_dropout_mask, (_STEP, _SEQUENCE), "recurrent_dropout_mask"
+        )
+        self.layer_norm = _args.one_of(layer_norm, (False, True), "layer_norm")
+        self.fused = _args.one_of(fused, (False, True), "fused")
+        if fused and not layer_norm:
+            raise ValueError(
+                "`fused` is a form of layer normalisation. Received: fused=True, "
+                "layer_norm=False. Leave one of them out."
+            )
+        self.epsilon = _args.number(epsilon, "epsilon", tf.float32)
+        if not 0 < self.epsilon < math.inf:
+            raise ValueError(
+                f"`epsilon` must be positive and finite. Received: epsilon={epsilon!r}. "
+                "Usual values lie between 1e-12 and 1e-3."
+            )
+        self.norm_gain_initializer = keras.initializers.get(norm_gain_initializer)
+        self.norm_shift_initializer = keras.initializers.get(norm_shift_initializer)
+
+    def _refuse(self, kwargs: dict[str, Any]) -> None:
+        for name in ("implementation", *self.fixed):
+            if name in kwargs:
+                raise TypeError(
+                    f"`{name}` is not an argument of {type(self).__name__}. Received: "
+                    f"{name}={kwargs[name]!r}. Leave it out"
+                    + self.instead.get(name, ".")
+                )
+
+    @property
+    def _has_bias(self) -> bool:
+        # The shift of a normalised gate is its bias.
+        return self.use_bias and (self.fused or not self.layer_norm)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the weights."""
+        width = self.gates * self.units
+        self.kernel = self.add_weight(
+            shape=(input_shape[-1], width),
+            name="kernel",
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self.recurrent_kernel = self.add_weight(
+            shape=(self.units, width),
+            name="recurrent_kernel",
+            initializer=self.recurrent_initializer,
+            regularizer=self.recurrent_regularizer,
+            constraint=self.recurrent_constraint,
+        )
+        self.bias = None
+        if self._has_bias:
+            self.bias = self.add_weight(
+                shape=(*self.bias_shape, width),
+                name="bias",
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+                autocast=False,
+            )
+        for place, shape in (self._norm_shapes() if self.layer_norm else {}).items():
+            for part, initializer in (
+                ("gain", self.norm_gain_initializer),
+                ("shift", self.norm_shift_initializer),
+            ):
+                name = f"{place}_{part}"
+                weight = self.add_weight(
+                    shape=shape, name=name, initializer=initializer, autocast=False
+                )
+                setattr(self, name, weight)
+        self.built = True
+
+    def _norms(self, *places: str) -> list[tf.Tensor]:
+        """Returns gain and shift of each place, or nothing without normalisation."""
+        names = [f"{place}_{part}" for place in places for part in ("gain", "shift")]
+        return [self._exact(getattr(self, n)) for n in names if self.layer_norm]
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns what the inputs of any number of steps bring to the gates."""
+        projected = self._exact(_scan.project(inputs, _tensor(self.kernel)))
+        if self.fused:
+            gain, shift = self._norms("input")
+            projected = layer_norm(projected, gain, shift, self.epsilon)
+        offset = self._offset()
+        return projected if offset is None else projected + offset
+
+    def row_weights(self, batch: tf.Tensor) -> list[tf.Tensor]:
+        """Returns the weights that a step needs, once for each row of the batch."""
+        return [
+            tf.broadcast_to(weight, tf.concat([[batch], tf.shape(weight)], 0))
+            for weight in self._step_weights()
+        ]
+
+    def call(self, inputs: tf.Tensor, states: Any, training: bool = False) -> Any:
+        """Runs one step, and returns the output and the new states."""
+        is_nested = isinstance(states, list | tuple)
+        before = tuple(self._exact(x) for x in (states if is_nested else [states]))
+        dropped = None
+        if training and self.dropout > 0:
+            inputs *= self.get_dropout_mask(inputs)
+        if training and self.recurrent_dropout > 0:
+            dropped = self.candidate_mask(before[0])
+        after = _scan.guarded(self.advance)(
+            self.project(inputs),
+            _scan.multiply(before[0], _tensor(self.recurrent_kernel)),
+            before,
+            dropped,
+            self.row_weights(tf.shape(inputs)[0]),
+        )
+        new = [tf.cast(x, self.compute_dtype) for x in after]
+        return new[0], new if is_nested else new[0]
+
+    def candidate_mask(
+        self, state: tf.Tensor, steps: Sequence[tf.Tensor | int] = ()
+    ) -> tf.Tensor:
+        """Draws dropout's factors for the candidate.
+
+        Args:
+          state: A state, for the shape of the factors and their dtype.
+          steps: The number of steps as a sequence of one, for all steps at once.
+
+        Returns:
+          Factors of shape `(*steps, batch, units)`, or of shape `(batch, units)`
+          where they are the same for the whole sequence.
+        """
+        if self.recurrent_dropout_mask == _SEQUENCE:
+            return self._exact(self.get_recurrent_dropout_mask(state))
+        return tf.nn.experimental.stateless_dropout(
+            tf.ones(tf.concat([[*steps], tf.shape(state)], 0), state.dtype),
+            self.recurrent_dropout,
+            tf.cast(self.seed_generator.next(), tf.int32),
+            # What TensorFlow chooses by itself takes 100 times as long under XLA on a
+            # CPU.
+            rng_alg="philox",
+        )
+
+    def get_recurrent_dropout_mask(self, step_input: tf.Tensor) -> Any:
+        """Returns the factors for the whole sequence, or None if each step draws."""
+        if self.recurrent_dropout_mask == _STEP:
+            return None
+        return super().get_recurrent_dropout_mask(step_input)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        config = super().get_config()
+        for name in self.fixed:
+            config.pop(name)
+        serialize = keras.initializers.serialize
+        return {
+            **config,
+            "layer_norm": self.layer_norm,
+            "fused": self.fused,
+            "epsilon": self.epsilon,
+            "norm_gain_initializer": serialize(self.norm_gain_initializer),
+            "norm_shift_initializer": serialize(self.norm_shift_initializer),
+            "recurrent_dropout_mask": self.recurrent_dropout_mask,
+        }
+
+    @classmethod
+    def from_keras(cls, cell: Any, **options: Any) -> Any:
+        """Makes a cell with the options and the weights of a Keras cell.
+
+        Args:
+          cell: The Keras cell of this kind.
+          **options: Arguments of this class, which replace those of `cell`.
+
+        Returns:
+          The new cell; built if `cell` is.
+
+        Raises:
+          TypeError: If `cell` is not of this kind.
+          ValueError: If it has `reset_after=False`.
+        """
+        config = cls.converted(cell, cls.keras_class)
+        new = cls(**{**config, **options})
+        if cell.built:
+            new.build((None, cell.kernel.shape[0]))
+            new.take_weights(cell)
+        return new
+
+    @classmethod
+    def converted(cls, source: Any, expected: type[Any]) -> dict[str, Any]:
+        """Returns the options of a Keras cell or layer as arguments of this kind."""
+        if not isinstance(source, expected):
+            raise TypeError(
+                f"`from_keras` takes a keras.layers.{expected.__name__} here. Received: "
+                f"{source!r}."
+            )
+        config = source.get_config()
+        if not config.get("reset_after", True):
+            raise ValueError(
+                "A GRU with reset_after=False has other equations, and its weights "
+                "mean something else here. Received: "
+                f"{source!r}. Only reset_after=True, Keras' default, can be converted."
+            )
+        theirs = {"implementation", "use_cudnn", *cls.fixed}
+        kept = {key: value for key, value in config.items() if key not in theirs}
+        return {**kept, **cls.neutral}
+
+    def take_weights(self, cell: Any) -> None:
+        """Takes over the weights of a Keras cell of this kind."""
+        self.kernel.assign(cell.kernel)
+        self.recurrent_kernel.assign(cell.recurrent_kernel)
+        if cell.bias is not None:
+            self.take_bias(tf.convert_to_tensor(cell.bias))
+
+    def _exact(self, x: Any) -> tf.Tensor:
+        """Casts to the dtype of everything but the matrix products."""
+        half = self.compute_dtype in {"float16", "bfloat16"}
+        return tf.cast(x, tf.float32 if half else self.compute_dtype)
+
+
+class NormalizedRNN(keras.layers.RNN):
+    """A layer around such a cell, with the loop and the gradient of `_scan`."""
+
+    cell_class: type[Any]
+    keras_class: type[Any]
+
+    def __init__(
+        self,
+        units: int,
+        *args: Any,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        zero_output_for_mask: bool = False,
+        name: str | None = None,
+        activity_regularizer: Any = None,
+        **kwargs: Any,
+    ):
+        common = {key: kwargs[key] for key in ("dtype", "trainable") if key in kwargs}
+        super().__init__(
+            self.cell_class(units, *args, **kwargs),
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            zero_output_for_mask=zero_output_for_mask,
+            name=name,
+            activity_regularizer=activity_regularizer,
+            **common,
+        )
+
+    def inner_loop(
+        self,
+        sequences: tf.Tensor,
+        initial_state: Any,
+        mask: Any,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+        """Returns the last output, all outputs and the last states."""
+        if self.unroll:
+            return super().inner_loop(sequences, initial_state, mask, training)
+        cell = self.cell
+        if training and cell.dropout > 0:
+            sequences *= cell.get_dropout_mask(sequences[:, 0])[:, tf.newaxis]
+        steps = self._in_order(sequences)
+        keep = None
+        if mask is not None:
+            mask = tf.nest.flatten(mask)[0]
+            keep = self._in_order(tf.cast(mask, tf.bool)[..., tf.newaxis])
+        states = tuple(cell._exact(x) for x in initial_state)
+        dropped = None
+        if training and cell.recurrent_dropout > 0:
+            dropped = cell.candidate_mask(states[0], [tf.shape(steps)[0]])
+        outputs, last = _scan.scan(
+            cell.advance,
+            cell.project(steps),
+            dropped,
+            keep,
+            states,
+            _tensor(cell.recurrent_kernel),
+            cell.row_weights(tf.shape(steps)[1]),
+        )
+        if keep is not None:
+            outputs = tf.where(self._shown(keep), outputs, tf.zeros([], outputs.dtype))
+        return outputs[-1], tf.transpose(outputs, [1, 0, 2]), list(last)
+
+    def _in_order(self, sequences: tf.Tensor) -> tf.Tensor:
+        """Puts the steps first, in the order in which they are taken."""
+        steps = tf.transpose(sequences, [1, 0, 2])
+        return tf.reverse(steps, [0]) if self.go_backwards else steps
+
+    def _shown(self, keep: tf.Tensor) -> tf.Tensor:
+        # As in Keras, the output at a masked step is the last one before it, or 0.
+        if self.zero_output_for_mask:
+            return keep
+        return tf.cumsum(tf.cast(keep, tf.int32)) > 0
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        config = super().get_config()
+        del config["cell"]
+        return {**self.cell.get_config(), **config}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes the layer that `get_config` describes."""
+        with keras.saving.custom_object_scope(custom_objects or {}):
+            return cls(**config)
+
+    @classmethod
+    def from_keras(cls, layer: Any, **options: Any) -> Any:
+        """Makes a layer with the options and the weights of a Keras layer.
+
+        Args:
+          layer: The Keras layer of this kind.
+          **options: Arguments of this class, which replace those of `layer`.
+
+        Returns:
+          The new layer; built if `layer` is.
+
+        Raises:
+          TypeError: If `layer` is not of this kind.
+          ValueError: If it has `reset_after=False`.
+        """
+        config = cls.cell_class.converted(layer, cls.keras_class)
+        new = cls(**{**config, **options})
+        if layer.built:
+            batch = layer.states[0].shape[0] if new.stateful and layer.states else None
+            new.build((batch, None, layer.cell.kernel.shape[0]))
+            new.cell.take_weights(layer.cell)
+        return new
+
+
+def _check_rate(rate: Any, name: str) -> None:
+    if not 0 <= _args.number(rate, name, tf.float64) < 1:
+        raise ValueError(
+            f"`{name}` must be at least 0 and below 1, the share of units that are "
+            f"dropped. Received: {name}={rate!r}."
+        )
+
+
+def _tensor(weight: Any) -> tf.Tensor:
+    return tf.convert_to_tensor(weight)
