@@ -18,21 +18,13 @@ def pytest_configure() -> None:
     tf.config.experimental.enable_tensor_float_32_execution(False)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if tf.config.list_physical_devices("GPU"):
-        return
-    if os.environ.get("TFSAFE_REQUIRE_GPU") == "1":
-        missing = pytest.mark.usefixtures("_gpu_required")
-    else:
-        missing = pytest.mark.skip(reason="no GPU is visible to TensorFlow")
-    for item in items:
-        if item.get_closest_marker("gpu"):
-            item.add_marker(missing)
-
-
-@pytest.fixture
-def _gpu_required() -> None:
-    pytest.fail("TFSAFE_REQUIRE_GPU=1 is set, but no GPU is visible to TensorFlow.")
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    wants_gpu = item.get_closest_marker("gpu") is not None
+    if wants_gpu and not tf.config.list_physical_devices("GPU"):
+        missing = "no GPU is visible to TensorFlow"
+        if os.environ.get("TFSAFE_REQUIRE_GPU") == "1":
+            pytest.fail(f"TFSAFE_REQUIRE_GPU=1 is set, but {missing}.", pytrace=False)
+        pytest.skip(missing)
 
 
 @pytest.fixture(params=modes.MODES)

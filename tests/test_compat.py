@@ -1,5 +1,6 @@
 """The private names of TensorFlow and Keras still mean what `_compat` thinks."""
 
+import os
 import sys
 
 import keras
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.graph import family
 
 
 def test_keras_optimizers_still_have_the_attributes_that_a_wrapper_passes_on():
@@ -104,3 +106,90 @@ def test_the_backend_is_read_without_keras(
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     monkeypatch.delitem(sys.modules, "keras")
     assert _compat._keras_backend() == expected
+
+
+def test_tensorflow_still_gives_the_graph_of_a_nested_function():
+    inner = tf.function(lambda x: tf.sqrt(x), autograph=False)
+    outer = tf.function(lambda x: inner(x), autograph=False)
+    graph = outer.get_concrete_function(tf.zeros([2])).graph
+    (call,) = [op for op in graph.get_operations() if "Call" in op.type]
+    nested = _compat.function_graph(graph, call.get_attr("f").name)
+    (root,) = [op for op in nested.get_operations() if op.type == "Sqrt"]
+    assert root.traceback[-1].lineno > 0
+    assert _compat.function_graph(graph, "missing") is None
+
+
+def test_tensorflow_still_tells_of_each_eager_operation():
+    seen = []
+
+    def note(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        frame = sys._getframe()
+        called = _compat.called_graph(frame)
+        differentiated = _compat.differentiated(frame)
+        seen.append((
+            tf.compat.as_str(op_type),
+            None if called is None else [op.type for op in called.get_operations()],
+            differentiated and differentiated[0],
+            graph is None,
+        ))
+
+    traced = tf.function(lambda x: tf.exp(x), autograph=False)
+    x = tf.constant(4.0)
+    traced(x)
+    with _compat.eager_callback(note), tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.sqrt(x)
+        tape.gradient(y, x)
+        traced(x)
+    tf.sqrt(x)
+    kinds = {kind: rest for kind, *rest in seen}
+    assert kinds["Sqrt"] == [None, None, True]
+    assert kinds["SqrtGrad"] == [None, "Sqrt", True]
+    (function,) = [rest for kind, *rest in seen if kind.startswith("__")]
+    assert "Exp" in function[0]
+    assert sum(kind == "Sqrt" for kind, *_ in seen) == 1
+
+
+def test_tensorflow_still_differentiates_inside_the_frames_that_are_known():
+    def traces(function):
+        graph = tf.function(function).get_concrete_function(tf.zeros([])).graph
+        return [
+            (op.type, [(os.path.basename(f.filename), f.name) for f in op.traceback])
+            for each in family(graph)
+            for op in each.get_operations()
+        ]
+
+    def root(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.while_loop(lambda i, _: i < 2, lambda i, y: (i, tf.exp(y)), [0, x])[
+                1
+            ]
+            y = tf.sqrt(y)
+        return tape.gradient(y, x)
+
+    frames = _compat.GRADIENT_FRAMES
+    found = {
+        file
+        for _, trace in traces(root)
+        for file, name in trace
+        if frames.get(file) == name
+    }
+    assert found == set(frames)
+
+
+def test_autograph_still_keeps_the_map_of_its_lines():
+    places = []
+
+    def note(*_, **__):
+        frame = sys._getframe()
+        while frame is not None:
+            places.append(_compat.before_autograph(frame))
+            frame = frame.f_back
+
+    def body(x):
+        return tf.sin(x)
+
+    with _compat.eager_callback(note):
+        tf.map_fn(body, tf.zeros([1]))
+    assert (__file__, body.__code__.co_firstlineno + 1, "body") in places

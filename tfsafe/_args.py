@@ -106,19 +106,21 @@ def weights(mask: Any, x: tf.Tensor, name: str = "mask") -> tf.Tensor:
       name: The argument's name, for the error.
 
     Returns:
-      `Tensor` with the dtype of `x`, of a shape that broadcasts to its shape.
+      `Tensor` of a shape that broadcasts to the shape of `x`, of its dtype. Booleans
+      and integers become float32 where `x` has half precision, whose largest exact
+      integers are 2048 and 256.
 
     Raises:
       TypeError: If `mask` is not dense, not numeric, or of another floating dtype.
       ValueError: If the static shapes tell that it does not broadcast to `x`.
     """
     if mask is None:
-        return tf.ones([], x.dtype)
+        mask = True
     _refuse_sparse(mask, name)
     tensor = tf.convert_to_tensor(mask, dtype_hint=x.dtype)
     if tensor.dtype.is_bool or tensor.dtype.is_integer:
-        tensor = tf.cast(tensor, x.dtype)
-    if tensor.dtype != x.dtype:
+        tensor = tf.cast(tensor, x.dtype if x.dtype.size > 2 else tf.float32)
+    elif tensor.dtype != x.dtype:
         raise TypeError(
             f"`{name}` must be boolean, of an integer dtype, or of the dtype of the "
             f"tensor that it weights, {x.dtype.name}. Received: "

@@ -164,10 +164,3 @@ def test_a_backup_after_so_many_batches_leaves_the_broken_ones_out(tmp_path):
     model = compiled("adam")
     fit(model, training.clean_data(), backup(tmp_path, delete_checkpoint=False))
     assert model.optimizer.iterations.numpy() == 7
-
-
-@pytest.mark.parametrize("name", ["ModelCheckpoint", "BackupAndRestore"])
-def test_arguments_are_those_of_keras(name):
-    ours, theirs = getattr(callbacks, name), getattr(keras.callbacks, name)
-    assert issubclass(ours, theirs)
-    assert ours.__init__ is theirs.__init__

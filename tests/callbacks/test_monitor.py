@@ -8,53 +8,28 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
+from tests.callbacks import training
+from tests.callbacks.training import compiled
 from tfsafe.callbacks import NumericsMonitor
 from tfsafe.optimizers import SafeOptimizer
 
-BATCH = 4
-# Batch 2 of 5 holds a NaN.
-BAD_BATCH = 2
+BATCH, BAD_BATCH = training.BATCH, training.BAD_BATCH
 
 
 @pytest.fixture
 def data():
-    generator = np.random.default_rng(0)
-    x = generator.normal(size=(5 * BATCH, 3)).astype("float32")
-    y = x.sum(-1, keepdims=True)
-    x[BAD_BATCH * BATCH + 1, 0] = np.nan
-    return x, y
+    return training.data_with_a_bad_batch()
 
 
-def compiled(optimizer, **options):
-    keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, name="head")])
-    model.compile(optimizer, "mse", **options)
-    return model
+def fit(model, data, callbacks=(), **options):
+    return training.fit(model, data, *callbacks, **options)
 
 
-def fit(model, data, **options):
-    options = {"batch_size": BATCH, "shuffle": False, "verbose": 0, **options}
-    return model.fit(*data, **options).history
-
-
-class Logs(keras.callbacks.Callback):
-    def __init__(self):
-        super().__init__()
-        self.batches = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.batches.append(dict(logs))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"run_eagerly": True}, {"jit_compile": False}, {"jit_compile": True}],
-    ids=["eager", "graph", "xla"],
-)
+@pytest.mark.parametrize("options", training.MODES.values(), ids=training.MODES)
 @pytest.mark.parametrize("policy", ["replace", "skip"])
 def test_the_loss_is_the_mean_of_the_finite_batches(data, policy, options):
     model = compiled(SafeOptimizer("sgd", policy), **options)
-    logs = Logs()
+    logs = training.Script()
     with pytest.warns(RuntimeWarning, match="Step 3: the gradients of"):
         history = fit(model, data, epochs=2, callbacks=[NumericsMonitor(), logs])
     assert history["nonfinite_steps"] == [1, 2]
@@ -200,3 +175,79 @@ def test_steps_per_execution_count_every_step(data):
         history = fit(model, data, epochs=2, callbacks=[NumericsMonitor()])
     assert history["nonfinite_steps"] == [1, 2]
     assert np.isfinite(history["loss"]).all()
+
+
+def test_after_an_error_the_shown_loss_is_plain_again(data):
+    model = compiled(SafeOptimizer("sgd", max_consecutive=1))
+    with pytest.raises(tfsafe.NumericsError, match="The last step"):
+        fit(model, data, [NumericsMonitor()])
+    assert np.isnan(model.evaluate(*data, verbose=0))
+
+
+def two_heads():
+    keras.utils.set_random_seed(0)
+    inputs = {n: keras.Input((3,), name=n) for n in ("x", "z")}
+    outputs = [keras.layers.Dense(1, name=f"d{n}")(i) for n, i in inputs.items()]
+    model = keras.Model(inputs, keras.layers.Add()(outputs))
+    # The loss of the sum spreads a NaN to both; a sum of gradients does not.
+    model.compile(SafeOptimizer("sgd", "skip"), lambda y, p: p, jit_compile=False)
+    return model
+
+
+def test_shares_tell_which_variable_the_bad_steps_hit():
+    x, y = training.clean_data()
+    bad_x, bad_z = x.copy(), x.copy()
+    bad_x[0], bad_x[8], bad_z[8] = np.nan, np.nan, np.nan
+    model, monitor = two_heads(), NumericsMonitor()
+    with pytest.warns(RuntimeWarning, match="dx/kernel"):
+        fit(model, ({"x": bad_x, "z": bad_z}, y), [monitor])
+    shares = {path.split("/")[-2]: v for path, v in monitor.nonfinite_shares.items()}
+    assert shares == {"dx": 1.0, "dz": 0.5}
+    # Most hit first.
+    assert next(iter(monitor.nonfinite_shares.values())) == 1.0
+    fit(model, ({"x": x, "z": x}, y), [monitor])
+    assert monitor.nonfinite_shares == {}
+
+
+def summaries(log_dir):
+    """Reads TensorBoard's file: per epoch, the value of each tag."""
+    (path,) = log_dir.iterdir()
+    found = {}
+    for record in tf.data.TFRecordDataset(str(path)):
+        event = tf.compat.v1.Event.FromString(record.numpy())
+        for value in event.summary.value:
+            found.setdefault(event.step, {})[value.tag] = tf.make_ndarray(value.tensor)
+    return found
+
+
+def test_tensorboard_gets_the_counts_once_per_epoch(data, tmp_path):
+    pytest.importorskip("tensorboard")
+    model = compiled(SafeOptimizer("sgd", "skip"))
+    monitor = NumericsMonitor(log_dir=tmp_path)
+    with pytest.warns(RuntimeWarning, match="Step 3"):
+        fit(model, data, [monitor], epochs=2)
+    found = summaries(tmp_path)
+    assert [found[epoch]["nonfinite_steps"] for epoch in (0, 1)] == [1, 2]
+    kernel = model.get_layer("head").kernel.path
+    assert found[1][f"nonfinite_share/{kernel}"] == 1.0
+    assert "nonfinite_shares" in found[1]
+
+
+def test_tensorboard_gets_no_shares_of_a_clean_training(tmp_path):
+    pytest.importorskip("tensorboard")
+    model = compiled(SafeOptimizer("sgd"))
+    fit(model, training.clean_data(), [NumericsMonitor(log_dir=str(tmp_path))])
+    assert summaries(tmp_path) == {0: {"nonfinite_steps": 0}}
+
+
+def test_a_directory_without_tensorboard_is_refused_with_the_cure(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install tensorboard"):
+        NumericsMonitor(log_dir=tmp_path)
+
+
+def test_a_directory_is_a_path():
+    with pytest.raises(TypeError, match="`log_dir` must be a path.*log_dir=7"):
+        NumericsMonitor(log_dir=7)

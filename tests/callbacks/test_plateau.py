@@ -114,10 +114,3 @@ def test_nan_after_a_finite_value_is_no_improvement():
 def test_a_value_that_is_missing_is_left_to_keras(make):
     with warns("`val_loss` which is not available", UserWarning):
         fit(compiled(), training.clean_data(), make())
-
-
-@pytest.mark.parametrize("name", ["EarlyStopping", "ReduceLROnPlateau"])
-def test_arguments_are_those_of_keras(name):
-    ours, theirs = getattr(callbacks, name), getattr(keras.callbacks, name)
-    assert issubclass(ours, theirs)
-    assert ours.__init__ is theirs.__init__

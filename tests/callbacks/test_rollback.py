@@ -15,7 +15,7 @@ BACK = "goes back to its last good state"
 
 
 def rate(model):
-    return float(np.asarray(model.optimizer.learning_rate))
+    return float(model.optimizer.learning_rate.numpy())
 
 
 @pytest.mark.parametrize("options", training.MODES.values(), ids=training.MODES)
@@ -109,9 +109,7 @@ class BreakBatch(keras.callbacks.Callback):
 def test_a_schedule_has_no_rate_to_lower():
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
     model = compiled(keras.optimizers.SGD(schedule))
-    with pytest.raises(
-        ValueError, match=r"`lower_learning_rate` .* follows a schedule"
-    ):
+    with pytest.raises(ValueError, match=r"`lower_learning_rate` .* a schedule"):
         fit(model, training.clean_data(), RollbackOnNonFinite(0.5))
     fit(model, training.clean_data(), RollbackOnNonFinite())
 

@@ -134,6 +134,12 @@ ROWS = [
     ("Tanh", [[1, INF]], [1, NAN], "input 0: from 1 to 1 and +Inf."),
     ("Exotic", [[1, 3], [2]], [NAN, 1], "input 0: from 1 to 3; input 1: from 2 to 2."),
     ("Exotic", [], NAN, ""),
+    (
+        "StatefulPartitionedCall",
+        [],
+        NAN,
+        "the tf.function called here changes variables, so it cannot be run again.",
+    ),
 ]
 OVERFLOWS = [
     ("Square", "the square"),

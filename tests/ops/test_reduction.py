@@ -219,6 +219,14 @@ def test_a_mask_may_be_boolean_integer_or_a_weight_and_broadcasts(mask, mode):
     assert same(slope, [[0.5, 0.0, 0.5]] * 2)
 
 
+def test_counts_beyond_the_range_of_half_precision_are_weights(mode):
+    x, counts = tf.constant([1, 2], tf.bfloat16), tf.constant([257, 259 * 257])
+    mean = modes.compile_for(mode, lambda x: ops.masked_mean(x, counts))
+    assert same(mean(x), 1 + 259 / 260, 4e-3)
+    x = tf.constant([1, 2], tf.float16)
+    assert same(mean(x), 1 + 259 / 260)
+
+
 def test_a_mask_over_time_broadcasts_over_features(mode):
     x = tf.constant([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [NAN, NAN]]])
     mask = tf.constant([[True, True], [True, False]])

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from tfsafe.callbacks import _commit, _finite, _finite_mean, _guard, _summaries
+from tfsafe.errors import NumericsError
 from tfsafe.optimizers import SafeOptimizer
 
 _DONE = {
@@ -146,7 +147,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         if is_bad:
             self._looks += 1
             self._hits.update(self._optimizer.last_nonfinite_variables)
-        self._optimizer.raise_if_stuck()
+        self._end_if_stuck()
         if is_bad and self._looks == 1:
             warnings.warn(_first_warning(self._optimizer), RuntimeWarning, stacklevel=2)
 
@@ -157,6 +158,14 @@ class NumericsMonitor(keras.callbacks.Callback):
             logs["nonfinite_steps"] = total
         if self._summaries is not None:
             self._summaries.write(epoch, total, self.nonfinite_shares)
+
+    def _end_if_stuck(self) -> None:
+        try:
+            self._optimizer.raise_if_stuck()
+        except NumericsError:
+            # Keras calls no `on_train_end` after an error.
+            self.on_train_end()
+            raise
 
     def _switch(self, active: bool) -> None:
         for switch in self._switches:

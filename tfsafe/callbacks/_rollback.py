@@ -172,7 +172,8 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
                 f"(max_rollbacks={self.max_rollbacks})"
             )
         self.rollbacks += 1
-        rates = [(o, float(o.learning_rate)) for o in _optimizers(self.model.optimizer)]
+        # Before the state, which holds the rates of then, so that they fall each time.
+        rates = [(o, _rate(o)) for o in _optimizers(self.model.optimizer)]
         for variable, value in self._good:
             variable.assign(value)
         if self.lower_learning_rate is not None:
@@ -203,6 +204,10 @@ def _without_counters(model: keras.Model) -> list[Any]:
 def _optimizers(optimizer: Any) -> list[Any]:
     # Keras' `MultiOptimizer` has a learning rate for each of its parts.
     return list(getattr(optimizer, "optimizers", None) or [optimizer])
+
+
+def _rate(optimizer: Any) -> float:
+    return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
 
 
 def _check_settable(optimizer: Any) -> None:

@@ -7,7 +7,6 @@ import keras
 import tensorflow as tf
 
 from tfsafe.layers._recurrent import NormalizedCell, NormalizedRNN
-from tfsafe.layers._scan import States
 from tfsafe.ops._layer_norm import layer_norm
 
 
@@ -19,6 +18,8 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
     bias_shape = (2,)
     fixed = {"reset_after": True}
     instead = {"reset_after": ": the reset gate acts after the matrix product."}
+    # The reset gate acts on one of the two products.
+    is_joint = False
     keras_class = keras.layers.GRUCell
     neutral = {}
 
@@ -30,31 +31,31 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
     def _offset(self) -> tf.Tensor | None:
         return None if self.bias is None else self._exact(self.bias)[0]
 
-    def _step_weights(self) -> list[tf.Tensor]:
+    def step_weights(self) -> list[tf.Tensor]:
         weights = self._norms(*(["recurrent"] if self.fused else self._norm_shapes()))
         return weights if self.bias is None else [*weights, self._exact(self.bias)[1]]
 
     def advance(
         self,
-        projected: tf.Tensor,
-        recurrent: tf.Tensor,
-        states: States,
+        gates: Sequence[tf.Tensor],
+        states: Sequence[tf.Tensor],
         dropped: tf.Tensor | None,
         weights: Sequence[tf.Tensor],
-    ) -> States:
+    ) -> tuple[tf.Tensor]:
         """Returns the output after a step, which is the only state."""
+        projected, recurrent = gates
         per_gate = self.layer_norm and not self.fused
         if self.fused:
             recurrent = layer_norm(recurrent, weights[0], weights[1], self.epsilon)
         if self.bias is not None:
             recurrent += weights[-1]
         both = 2 * self.units
-        gates = tf.reshape(
+        pair = tf.reshape(
             projected[:, :both] + recurrent[:, :both], [-1, 2, self.units]
         )
         if per_gate:
-            gates = layer_norm(gates, weights[0], weights[1], self.epsilon)
-        update, reset = tf.unstack(self.recurrent_activation(gates), axis=1)
+            pair = layer_norm(pair, weights[0], weights[1], self.epsilon)
+        update, reset = tf.unstack(self.recurrent_activation(pair), axis=1)
         candidate = projected[:, both:] + reset * recurrent[:, both:]
         if per_gate:
             candidate = layer_norm(candidate, weights[2], weights[3], self.epsilon)

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.layers._recurrent import NormalizedCell, NormalizedRNN
-from tfsafe.layers._scan import States
 from tfsafe.ops._layer_norm import layer_norm
 
 _OUTPUT, _STORED = "output", "stored"
@@ -43,6 +42,11 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
             normalize_state, (_OUTPUT, _STORED), "normalize_state"
         )
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether the gates need nothing but the sum of the two products."""
+        return not self.fused
+
     def _norm_shapes(self) -> dict[str, tuple[int, ...]]:
         width, state = self.gates * self.units, {"state": (self.units,)}
         if self.fused:
@@ -59,7 +63,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         offset = tf.reshape(self._forget_offset(), [-1])
         return offset if self.bias is None else offset + self._exact(self.bias)
 
-    def _step_weights(self) -> list[tf.Tensor]:
+    def step_weights(self) -> list[tf.Tensor]:
         weights = self._norms("recurrent" if self.fused else "gate", "state")
         if self.layer_norm and not self.fused:
             weights[1] += self._forget_offset()
@@ -67,19 +71,19 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
 
     def advance(
         self,
-        projected: tf.Tensor,
-        recurrent: tf.Tensor,
-        states: States,
+        gates: Sequence[tf.Tensor],
+        states: Sequence[tf.Tensor],
         dropped: tf.Tensor | None,
         weights: Sequence[tf.Tensor],
-    ) -> States:
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the output and the cell state after a step."""
+        total = gates[0]
         if self.fused:
-            recurrent = layer_norm(recurrent, weights[0], weights[1], self.epsilon)
-        gates = tf.reshape(projected + recurrent, [-1, self.gates, self.units])
+            total += layer_norm(gates[1], weights[0], weights[1], self.epsilon)
+        total = tf.reshape(total, [-1, self.gates, self.units])
         if self.layer_norm and not self.fused:
-            gates = layer_norm(gates, weights[0], weights[1], self.epsilon)
-        i, f, g, o = tf.unstack(gates, axis=1)
+            total = layer_norm(total, weights[0], weights[1], self.epsilon)
+        i, f, g, o = tf.unstack(total, axis=1)
         candidate = self.activation(g)
         if dropped is not None:
             candidate *= dropped

@@ -140,13 +140,6 @@ class NormalizedCell:
         offset = self._offset()
         return projected if offset is None else projected + offset
 
-    def row_weights(self, batch: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the weights that a step needs, once for each row of the batch."""
-        return [
-            tf.broadcast_to(weight, tf.concat([[batch], tf.shape(weight)], 0))
-            for weight in self._step_weights()
-        ]
-
     def call(self, inputs: tf.Tensor, states: Any, training: bool = False) -> Any:
         """Runs one step, and returns the output and the new states."""
         is_nested = isinstance(states, list | tuple)
@@ -156,12 +149,16 @@ class NormalizedCell:
             inputs *= self.get_dropout_mask(inputs)
         if training and self.recurrent_dropout > 0:
             dropped = self.candidate_mask(before[0])
-        after = _scan.guarded(self.advance)(
+        gates = [
             self.project(inputs),
             _scan.multiply(before[0], _tensor(self.recurrent_kernel)),
+        ]
+        after = _scan.guarded_step(
+            self.advance,
+            [gates[0] + gates[1]] if self.is_joint else gates,
             before,
             dropped,
-            self.row_weights(tf.shape(inputs)[0]),
+            [weight[tf.newaxis] for weight in self.step_weights()],
         )
         new = [tf.cast(x, self.compute_dtype) for x in after]
         return new[0], new if is_nested else new[0]
@@ -322,14 +319,21 @@ class NormalizedRNN(keras.layers.RNN):
         dropped = None
         if training and cell.recurrent_dropout > 0:
             dropped = cell.candidate_mask(states[0], [tf.shape(steps)[0]])
+        # Once for each row, so that no step has to sum its gradients over the batch.
+        batch = tf.shape(steps)[1]
+        weights = [
+            tf.broadcast_to(weight, tf.concat([[batch], tf.shape(weight)], 0))
+            for weight in cell.step_weights()
+        ]
         outputs, last = _scan.scan(
             cell.advance,
             cell.project(steps),
-            dropped,
-            keep,
-            states,
             _tensor(cell.recurrent_kernel),
-            cell.row_weights(tf.shape(steps)[1]),
+            states,
+            weights,
+            is_joint=cell.is_joint,
+            dropped=dropped,
+            keep=keep,
         )
         if keep is not None:
             outputs = tf.where(self._shown(keep), outputs, tf.zeros([], outputs.dtype))

@@ -1,33 +1,30 @@
 """The loop over time of a recurrent layer, with a gradient written for speed.
 
-A step is a function of rows, `step(projected, recurrent, states, dropped, weights)`,
-which returns the new states, the output first:
+A step is a function of rows, `step(gates, states, dropped, weights)`, which returns the
+new states, the output first:
 
-- `projected`: the input times the kernel, of shape `(batch, gates * units)`;
-- `recurrent`: the last output times the recurrent kernel, of the same shape;
-- `states`: tuple of tensors of shape `(batch, units)`, the last output first;
+- `gates`: the input times the kernel, and the last output times the recurrent kernel,
+  each of shape `(batch, gates * units)`; or the sum of both alone;
+- `states`: tensors of shape `(batch, units)`, the last output first;
 - `dropped`: dropout's factors for the candidate, `(batch, units)`, or None;
-- `weights`: list of tensors whose first axis is the batch, so that the gradient of one
-  step need not be summed over it.
+- `weights`: tensors whose first axis is the batch or has size 1.
 
-What the gradient of TensorFlow's own loop does at every step stands outside of the loop
-here: the matrix products for the gradients of the two kernels are one each, and nothing
-but the states is kept for the way back; the rest of the step is computed again.
+What the gradient of TensorFlow's own loop does in every step stands outside of the loop
+here: the gradient of each kernel is one matrix product. Nothing but the states is kept
+for the way back; the rest of the step is computed again.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-States = tuple[tf.Tensor, ...]
-Step = Callable[
-    [tf.Tensor, tf.Tensor, States, tf.Tensor | None, Sequence[tf.Tensor]], States
-]
+_Rows = Sequence[tf.Tensor]
+Step = Callable[[_Rows, _Rows, tf.Tensor | None, _Rows], _Rows]
 
 
 def project(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """Computes `x @ kernel`; rows without an incoming gradient get and give none.
+    """Computes `x @ kernel`; rows of `x` without an incoming gradient give none.
 
     With NaN in such a row, the gradient of `tf.matmul` in the kernel is 0 * NaN.
     """
@@ -35,112 +32,119 @@ def project(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     @tf.custom_gradient
     def function(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return project(upstream, tf.transpose(kernel)), _outer(x, upstream)
+            kept = tf.math.multiply_no_nan(x, tf.cast(_is_live(upstream), x.dtype))
+            return project(upstream, tf.transpose(kernel)), _outer(kept, upstream)
 
-        flat = tf.reshape(x, [-1, x.shape[-1]])
-        shape = tf.concat([tf.shape(x)[:-1], [kernel.shape[-1]]], 0)
-        return tf.reshape(tf.matmul(flat, kernel), shape), vjp
+        return tf.tensordot(x, kernel, 1), vjp
 
     return function(x, kernel)
 
 
+def multiply(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Computes `x @ kernel` in the dtype of the kernel, and returns that of `x`."""
+    return tf.cast(project(tf.cast(x, kernel.dtype), kernel), x.dtype)
+
+
 def _outer(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
-    """Sums the outer products of rows, without those whose `upstream` is 0."""
-    kept = tf.math.multiply_no_nan(x, _is_live(x.dtype, upstream))
-    rows = tf.reshape(kept, [-1, x.shape[-1]])
-    return tf.matmul(
-        rows, tf.reshape(upstream, [-1, upstream.shape[-1]]), transpose_a=True
-    )
+    """Sums the outer products of all rows."""
+    axes = list(range(x.shape.rank - 1))
+    return tf.tensordot(x, upstream, [axes, axes])
 
 
-def _is_live(dtype: tf.DType, *upstream: tf.Tensor) -> tf.Tensor:
-    """Returns 1 for each row with an incoming gradient that is not 0, else 0."""
+def _is_live(*upstream: tf.Tensor) -> tf.Tensor:
+    """Tells for each row whether an incoming gradient is not 0."""
     both = tf.concat(upstream, -1) if len(upstream) > 1 else upstream[0]
-    return tf.cast(tf.reduce_any(tf.not_equal(both, 0), -1, keepdims=True), dtype)
+    return tf.reduce_any(tf.not_equal(both, 0), -1, keepdims=True)
 
 
-def guarded(step: Step) -> Step:
-    """Returns `step` with "zero upstream, zero gradient" for each of its rows."""
+class _Flat(NamedTuple):
+    """A step as a function of one list: gates, states and weights."""
 
-    def function(
-        projected: tf.Tensor,
-        recurrent: tf.Tensor,
-        states: States,
-        dropped: tf.Tensor | None,
-        weights: Sequence[tf.Tensor],
-    ) -> States:
-        count = len(states)
+    step: Step
+    gates: int
+    states: int
 
-        @tf.custom_gradient
-        def rows(*args: tf.Tensor) -> tuple[States, Any]:
-            def vjp(*upstream: tf.Tensor) -> list[tf.Tensor]:
-                return _pull_back(step, count, dropped, args, upstream)
+    def __call__(self, args: _Rows, dropped: tf.Tensor | None) -> list[tf.Tensor]:
+        gates, states, weights = self.split(args)
+        return list(self.step(gates, states, dropped, weights))
 
-            return _apply(step, count, dropped, args), vjp
+    def split(self, args: _Rows) -> tuple[_Rows, _Rows, _Rows]:
+        rows = self.gates + self.states
+        return args[: self.gates], args[self.gates : rows], args[rows:]
 
-        return rows(projected, recurrent, *states, *weights)
-
-    return function
-
-
-def _apply(
-    step: Step, count: int, dropped: tf.Tensor | None, args: Sequence[tf.Tensor]
-) -> States:
-    projected, recurrent, *others = args
-    return step(projected, recurrent, tuple(others[:count]), dropped, others[count:])
+    def pull_back(
+        self, args: _Rows, dropped: tf.Tensor | None, upstream: _Rows
+    ) -> tuple[_Rows, _Rows, _Rows]:
+        """Returns the gradients in gates, states and weights."""
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(args)
+            value = self(args, dropped)
+        zero = tf.UnconnectedGradients.ZERO
+        return self.split(
+            tape.gradient(value, list(args), list(upstream), unconnected_gradients=zero)
+        )
 
 
-def _pull_back(
+def guarded_step(
     step: Step,
-    count: int,
+    gates: _Rows,
+    states: _Rows,
     dropped: tf.Tensor | None,
-    args: Sequence[tf.Tensor],
-    upstream: Sequence[tf.Tensor],
+    weights: _Rows,
 ) -> list[tf.Tensor]:
-    """Returns the gradients of one step in `args`, rows and weights."""
-    live = _is_live(args[0].dtype, *upstream)
-    rows = [tf.math.multiply_no_nan(row, live) for row in args[: 2 + count]]
-    given = [*rows, *args[2 + count :]]
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch(given)
-        value = _apply(step, count, dropped, given)
-    return tape.gradient(
-        value, given, list(upstream), unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
+    """Runs one step; rows without an incoming gradient get and give none."""
+    flat = _Flat(step, len(gates), len(states))
+    rows = len(gates) + len(states)
+
+    @tf.custom_gradient
+    def function(*args: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
+        def vjp(*upstream: tf.Tensor) -> list[tf.Tensor]:
+            live = tf.cast(_is_live(*upstream), args[0].dtype)
+            kept = [tf.math.multiply_no_nan(x, live) for x in args[:rows]]
+            found = flat.pull_back([*kept, *args[rows:]], dropped, upstream)
+            return [gradient for part in found for gradient in part]
+
+        return flat(args, dropped), vjp
+
+    return function(*gates, *states, *weights)
 
 
 def scan(
     step: Step,
     projected: tf.Tensor,
-    dropped: tf.Tensor | None,
-    keep: tf.Tensor | None,
-    states: States,
     kernel: tf.Tensor,
-    weights: Sequence[tf.Tensor],
-) -> tuple[tf.Tensor, States]:
-    """Runs `step` over the first axis.
+    states: _Rows,
+    weights: _Rows,
+    *,
+    is_joint: bool,
+    dropped: tf.Tensor | None = None,
+    keep: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Runs `step` over the first axis of `projected`.
 
     Args:
       step: See the module's docstring.
       projected: Tensor of shape `(steps, batch, gates * units)`.
+      kernel: The recurrent kernel. The last output is cast to its dtype for the
+        product.
+      states: The initial states, of the dtype of `projected`.
+      weights: See the module's docstring; the first axis is the batch.
+      is_joint: Whether the step takes the sum of the two products.
       dropped: Tensor of shape `(steps, batch, units)` or `(batch, units)`, or None.
       keep: Booleans of shape `(steps, batch, 1)`, or None. Where False, the states
         stay.
-      states: The initial states, of the dtype of `projected`.
-      kernel: The recurrent kernel. The last output is cast to its dtype to be
-        multiplied.
-      weights: See the module's docstring.
 
     Returns:
       The outputs, of shape `(steps, batch, units)`, and the last states.
     """
     count = len(states)
-    loop = _Loop(step, dropped, keep, count)
+    loop = _Loop(_Flat(step, 1 if is_joint else 2, count), dropped, keep)
 
     @tf.custom_gradient
-    def function(*args: tf.Tensor) -> tuple[States, Any]:
-        projected, kernel, *others = args
-        initial, weights = tuple(others[:count]), others[count:]
+    def function(
+        projected: tf.Tensor, kernel: tf.Tensor, *others: tf.Tensor
+    ) -> tuple[list[tf.Tensor], Any]:
+        initial, weights = others[:count], others[count:]
         histories, last = loop.forwards(projected, kernel, initial, weights)
 
         def vjp(*upstream: tf.Tensor) -> list[tf.Tensor]:
@@ -148,60 +152,41 @@ def scan(
                 tf.concat([first[tf.newaxis], history[:-1]], 0)
                 for first, history in zip(initial, histories, strict=True)
             ]
-            return loop.backwards(
-                projected, kernel, before, weights, upstream[0], upstream[1:]
-            )
+            return loop.backwards(projected, kernel, before, weights, upstream)
 
-        return (histories[0], *last), vjp
+        return [histories[0], *last], vjp
 
     outputs, *last = function(projected, kernel, *states, *weights)
-    return outputs, tuple(last)
+    return outputs, last
 
 
-class _Loop:
+class _Loop(NamedTuple):
     """The two directions of `scan`."""
 
-    def __init__(
-        self,
-        step: Step,
-        dropped: tf.Tensor | None,
-        keep: tf.Tensor | None,
-        count: int,
-    ):
-        self.step = step
-        self.dropped = dropped
-        self.keep = keep
-        self.count = count
+    flat: _Flat
+    dropped: tf.Tensor | None
+    keep: tf.Tensor | None
 
     def forwards(
-        self,
-        projected: tf.Tensor,
-        kernel: tf.Tensor,
-        states: States,
-        weights: Sequence[tf.Tensor],
-    ) -> tuple[list[tf.Tensor], States]:
+        self, projected: tf.Tensor, kernel: tf.Tensor, states: _Rows, weights: _Rows
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Returns each state after each step, and the last states."""
         length = tf.shape(projected)[0]
         given = _unstacked(projected)
 
-        def body(t: tf.Tensor, states: States, histories: Any) -> Any:
-            recurrent = multiply(states[0], kernel)
-            new = self.step(given.read(t), recurrent, states, self._dropped(t), weights)
+        def body(t: tf.Tensor, states: _Rows, histories: Any) -> Any:
+            gates = self._gates(given.read(t), _multiply(states[0], kernel))
+            new = self.flat([*gates, *states, *weights], self._dropped(t))
             if self.keep is not None:
-                new = tuple(
-                    tf.where(self.keep[t], *pair)
-                    for pair in zip(new, states, strict=True)
-                )
-            histories = [
-                history.write(t, state)
-                for history, state in zip(histories, new, strict=True)
-            ]
-            return t + 1, tuple(new), histories
+                new = [tf.where(self.keep[t], *pair) for pair in _zip(new, states)]
+            histories = [x.write(t, state) for x, state in _zip(histories, new)]
+            return t + 1, new, histories
 
+        start = [_array(length, state) for state in states]
         _, last, histories = tf.while_loop(
             lambda t, *_: t < length,
             body,
-            (tf.constant(0), states, [_array(length, state) for state in states]),
+            (tf.constant(0), list(states), start),
             maximum_iterations=length,
         )
         return [history.stack() for history in histories], last
@@ -210,72 +195,101 @@ class _Loop:
         self,
         projected: tf.Tensor,
         kernel: tf.Tensor,
-        before: Sequence[tf.Tensor],
-        weights: Sequence[tf.Tensor],
-        d_outputs: tf.Tensor,
-        d_last: Sequence[tf.Tensor],
+        before: _Rows,
+        weights: _Rows,
+        upstream: _Rows,
     ) -> list[tf.Tensor]:
         """Returns the gradients in the arguments of `scan`'s custom gradient."""
         length = tf.shape(projected)[0]
-        recurrent = multiply(before[0], kernel)
-        rows = [_unstacked(x) for x in (projected, recurrent, *before)]
-        incoming = _unstacked(d_outputs)
+        gates = self._gates(projected, multiply(before[0], kernel))
+        live = self._live(upstream)
+        kept = [tf.math.multiply_no_nan(x, live) for x in (*gates, *before)]
+        rows = [_unstacked(x) for x in kept]
+        d_outputs = _unstacked(upstream[0])
         transposed = tf.transpose(kernel)
 
-        def body(left: tf.Tensor, d_states: States, d_weights: Any, found: Any) -> Any:
+        def body(left: tf.Tensor, d_states: _Rows, d_weights: _Rows, found: Any) -> Any:
             t = left - 1
-            upstream = [d_states[0] + incoming.read(t), *d_states[1:]]
-            passed = [tf.zeros([], x.dtype) for x in upstream]
-            if self.keep is not None:
-                keep = self.keep[t]
-                passed = [tf.where(keep, tf.zeros_like(x), x) for x in upstream]
-                upstream = [tf.where(keep, x, tf.zeros_like(x)) for x in upstream]
+            incoming = [d_states[0] + d_outputs.read(t), *d_states[1:]]
+            passed, incoming = self._around(t, incoming)
             args = [*(x.read(t) for x in rows), *weights]
-            d_projected, d_recurrent, *d_others = _pull_back(
-                self.step, self.count, self._dropped(t), args, upstream
+            d_gates, d_direct, more = self.flat.pull_back(
+                args, self._dropped(t), incoming
             )
-            d_states = [
-                x + y for x, y in zip(d_others[: self.count], passed, strict=True)
-            ]
-            d_states[0] += multiply(d_recurrent, transposed)
-            d_weights = [
-                x + y for x, y in zip(d_weights, d_others[self.count :], strict=True)
-            ]
-            found = [found[0].write(t, d_projected), found[1].write(t, d_recurrent)]
-            return t, tuple(d_states), d_weights, found
+            d_states = [x if y is None else x + y for x, y in _zip(d_direct, passed)]
+            d_states[0] += _multiply(d_gates[-1], transposed)
+            d_weights = [x + y for x, y in _zip(d_weights, more)]
+            return (
+                t,
+                d_states,
+                d_weights,
+                [x.write(t, y) for x, y in _zip(found, d_gates)],
+            )
 
         _, d_states, d_weights, found = tf.while_loop(
             lambda left, *_: left > 0,
             body,
             (
                 length,
-                tuple(d_last),
+                list(upstream[1:]),
                 [tf.zeros_like(x) for x in weights],
-                [_array(length, projected[0]) for _ in range(2)],
+                [_array(length, projected[0]) for _ in gates],
             ),
             maximum_iterations=length,
         )
-        d_projected, d_recurrent = (x.stack() for x in found)
+        d_gates = [x.stack() for x in found]
+        outputs = kept[len(gates)]
         d_kernel = _outer(
-            tf.cast(before[0], kernel.dtype), tf.cast(d_recurrent, kernel.dtype)
+            tf.cast(outputs, kernel.dtype), tf.cast(d_gates[-1], kernel.dtype)
         )
-        return [d_projected, d_kernel, *d_states, *d_weights]
+        return [d_gates[0], d_kernel, *d_states, *d_weights]
+
+    def _gates(self, projected: tf.Tensor, recurrent: tf.Tensor) -> list[tf.Tensor]:
+        is_joint = self.flat.gates == 1
+        return [projected + recurrent] if is_joint else [projected, recurrent]
 
     def _dropped(self, t: tf.Tensor) -> tf.Tensor | None:
         if self.dropped is None or self.dropped.shape.rank == 2:
             return self.dropped
         return self.dropped[t]
 
+    def _around(self, t: tf.Tensor, x: _Rows) -> tuple[Sequence[Any], _Rows]:
+        """Splits gradients into what goes around a masked step and through the step."""
+        if self.keep is None:
+            return [None] * len(x), x
+        keep, zero = self.keep[t], tf.zeros([], x[0].dtype)
+        return [tf.where(keep, zero, y) for y in x], [
+            tf.where(keep, y, zero) for y in x
+        ]
 
-def multiply(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """Multiplies in the dtype of the kernel, and returns that of `x`."""
-    return tf.cast(project(tf.cast(x, kernel.dtype), kernel), x.dtype)
+    def _live(self, upstream: _Rows) -> tf.Tensor:
+        """Returns 1 where a gradient may come in at a step or later, else 0.
+
+        The step is computed again with zeros elsewhere, where 0 * NaN may wait.
+        """
+        outputs, *last = upstream
+        later = tf.cast(_is_live(outputs), tf.int32)
+        later = tf.cumsum(later, reverse=True) + tf.cast(_is_live(*last), tf.int32)
+        live = later > 0
+        if self.keep is not None:
+            live = tf.logical_and(live, self.keep)
+        return tf.cast(live, outputs.dtype)
+
+
+def _zip(*sequences: Any) -> Any:
+    return zip(*sequences, strict=True)
+
+
+def _multiply(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    # Inside of the loops, where the gradient of `multiply` is not needed.
+    return tf.cast(tf.matmul(tf.cast(x, kernel.dtype), kernel), x.dtype)
 
 
 def _unstacked(x: tf.Tensor) -> tf.TensorArray:
-    return tf.TensorArray(
+    array = tf.TensorArray(
         x.dtype, tf.shape(x)[0], element_shape=x.shape[1:], clear_after_read=False
-    ).unstack(x)
+    )
+    return array.unstack(x)
 
 
 def _array(length: tf.Tensor, element: tf.Tensor) -> tf.TensorArray:

@@ -1,12 +1,14 @@
 """Layer normalisation that does not amplify a row without spread.
 
-For the recurrent cells, whose loop calls it once per step: checks stand with the
+For the recurrent cells, whose loop calls it in every step: checks stand with the
 caller, and half precision is the caller's to convert.
 """
 
 from collections.abc import Callable
 
 import tensorflow as tf
+
+from tfsafe._limits import LIMITS
 
 
 def layer_norm(
@@ -15,7 +17,7 @@ def layer_norm(
     """Computes `gain * (x - mean) / sqrt(variance + epsilon) + shift` along a row.
 
     Args:
-      x: Tensor of float32 or float64; a row is its last axis.
+      x: Tensor of float32 or float64; a row is its last axis, of known size.
       gain: Tensor of the same dtype that broadcasts to `x`.
       shift: Likewise.
       epsilon: Added to the variance, which is the mean of the squares.
@@ -24,13 +26,14 @@ def layer_norm(
       `Tensor` with the shape and dtype of `x`.
 
     Numerics:
-      error      <= 8 ulp of the row's largest magnitude over its deviation, where the
-                 row has at most 64 elements
-      all equal  value shift, gradient 0 in x. A choice: the slope of the formula,
-                 up to 1 / sqrt(epsilon), compounds over the steps of a recurrent cell
-      inf        value NaN in the whole row
-      NaN        value NaN in the whole row
-      The squares cannot overflow.
+      error      <= 8 ulp of the largest result in the row; more where the mean exceeds
+                 the deviation, in proportion
+      all equal  value shift, gradient 0 in x: a choice. The slope of the formula, up to
+                 1 / sqrt(epsilon), compounds over the steps of a recurrent cell. A
+                 deviation below `size * eps / 4` of the mean, which may be nothing but
+                 the rounding of the mean, counts as none
+      overflow   value NaN in the row where the variance overflows
+      inf, NaN   value NaN in the whole row
 
     References:
       Ba, Kiros and Hinton, "Layer Normalization", arXiv:1607.06450, 2016.
@@ -40,29 +43,26 @@ def layer_norm(
 
 def standardize(x: tf.Tensor, epsilon: float) -> tf.Tensor:
     """Computes `(x - mean) / sqrt(variance + epsilon)` along a row, see `layer_norm`."""
+    rounding = x.shape[-1] * LIMITS[x.dtype.name].eps / 4
 
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        spread = tf.reduce_max(x, -1, keepdims=True) - tf.reduce_min(
-            x, -1, keepdims=True
-        )
-        # At least 1, as only overflow is to be avoided.
-        shrink = 1 / tf.maximum(spread, 1)
-        centred = (x - tf.reduce_mean(x, -1, keepdims=True)) * shrink
+        mean = tf.reduce_mean(x, -1, keepdims=True)
+        centred = x - mean
         variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
-        # The variance of equal elements may round to something above 0: theirs is
-        # told by the spread.
         inverse = tf.where(
-            tf.equal(spread, 0),
-            tf.zeros([], x.dtype),
-            tf.math.rsqrt(variance + epsilon * tf.square(shrink)),
+            tf.math.is_finite(variance),
+            tf.math.rsqrt(variance + epsilon),
+            tf.constant(float("nan"), x.dtype),
         )
+        is_flat = variance <= tf.square(rounding * mean)
+        inverse = tf.where(is_flat, tf.zeros([], x.dtype), inverse)
         value = centred * inverse
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             mean = tf.reduce_mean(upstream, -1, keepdims=True)
             along = tf.reduce_mean(upstream * value, -1, keepdims=True)
-            return inverse * shrink * (upstream - mean - value * along)
+            return inverse * (upstream - mean - value * along)
 
         return value, vjp
 

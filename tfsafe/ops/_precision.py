@@ -1,25 +1,18 @@
 """What keeps intermediate results in range: float32 inside, scaling by powers of 2."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
+
+from tfsafe._limits import LIMITS
 
 _HALF = (tf.float16, tf.bfloat16)
 
 
-class _Layout(NamedTuple):
-    """Bit patterns of a floating format, as numbers of the integer type beside it."""
-
-    integer: tf.DType
-    exponent: int
-    one: int
-    step: int
-
-
-_LAYOUTS = {
-    tf.float32: _Layout(tf.int32, 0xFF << 23, 0x7F << 23, 1 << 23),
-    tf.float64: _Layout(tf.int64, 0x7FF << 52, 0x3FF << 52, 1 << 52),
+# An integer type of the same size, and in it the bits of the exponent.
+_EXPONENTS = {
+    tf.float32: (tf.int32, 0xFF << 23),
+    tf.float64: (tf.int64, 0x7FF << 52),
 }
 
 
@@ -53,14 +46,14 @@ def scaled(
     """
     largest = tf.reduce_max(tf.abs(x), axis, keepdims=True)
     usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
-    layout = _LAYOUTS[x.dtype]
-    one = tf.constant(layout.one, layout.integer)
-    # A float with all other bits 0 is the power of 2 below it. A product with the
-    # inverse, not a quotient: XLA would merge it with a division that follows.
-    bits = tf.bitwise.bitwise_and(tf.bitcast(largest, one.dtype), layout.exponent)
-    bits = tf.where(usable, tf.minimum(bits, 2 * one - layout.step), one)
+    highest = tf.constant(1 / LIMITS[x.dtype.name].tiny, x.dtype)
+    largest = tf.where(usable, tf.minimum(largest, highest), tf.ones_like(largest))
+    # A float with all other bits 0 is the power of 2 below it.
+    integer, exponent = _EXPONENTS[x.dtype]
+    bits = tf.bitwise.bitwise_and(tf.bitcast(largest, integer), exponent)
     power = tf.bitcast(bits, x.dtype)
-    inverse = tf.bitcast(2 * one - bits, x.dtype)
+    inverse = 1 / power
+    # Not a quotient, which XLA would merge with a division that follows.
     return x * inverse, power, inverse
 
 
