@@ -221,7 +221,6 @@ def summaries(log_dir):
 
 
 def test_tensorboard_gets_the_counts_once_per_epoch(data, tmp_path):
-    pytest.importorskip("tensorboard")
     model = compiled(SafeOptimizer("sgd", "skip"))
     monitor = NumericsMonitor(log_dir=tmp_path)
     with pytest.warns(RuntimeWarning, match="Step 3"):
@@ -230,24 +229,14 @@ def test_tensorboard_gets_the_counts_once_per_epoch(data, tmp_path):
     assert [found[epoch]["nonfinite_steps"] for epoch in (0, 1)] == [1, 2]
     kernel = model.get_layer("head").kernel.path
     assert found[1][f"nonfinite_share/{kernel}"] == 1.0
-    assert "nonfinite_shares" in found[1]
 
 
 def test_tensorboard_gets_no_shares_of_a_clean_training(tmp_path):
-    pytest.importorskip("tensorboard")
     model = compiled(SafeOptimizer("sgd"))
     fit(model, training.clean_data(), [NumericsMonitor(log_dir=str(tmp_path))])
     assert summaries(tmp_path) == {0: {"nonfinite_steps": 0}}
 
 
-def test_a_directory_without_tensorboard_is_refused_with_the_cure(
-    monkeypatch, tmp_path
-):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install tensorboard"):
-        NumericsMonitor(log_dir=tmp_path)
-
-
 def test_a_directory_is_a_path():
-    with pytest.raises(TypeError, match="`log_dir` must be a path.*log_dir=7"):
+    with pytest.raises(TypeError, match=r"`log_dir` must be a path.*log_dir=7"):
         NumericsMonitor(log_dir=7)

@@ -50,11 +50,11 @@ class NumericsMonitor(keras.callbacks.Callback):
       commit_whole: Whether a bad step is undone as a whole.
       log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
         once per epoch, `nonfinite_steps`, and for the ten variables that were hit
-        most often `nonfinite_share/<path>`. None writes nothing.
+        most often `nonfinite_share/<path>`. Needs no TensorBoard to write. None
+        writes nothing.
 
     Raises:
       TypeError: If `commit_whole` is no boolean, or `log_dir` no path.
-      ImportError: If `log_dir` is given and TensorBoard is not installed.
       ValueError: At the start of training, if the model's optimizer is not a
         `SafeOptimizer`.
 

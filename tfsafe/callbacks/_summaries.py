@@ -1,6 +1,5 @@
 """The counts of a monitor as TensorBoard shows them."""
 
-import importlib.util
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -10,30 +9,29 @@ import tensorflow as tf
 # Scalars for more variables than these would bury what matters.
 _MOST = 10
 
+# What `tf.summary.scalar` writes, which needs TensorBoard to be installed.
+_SCALAR = tf.compat.v1.SummaryMetadata(
+    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"),
+    data_class="DATA_CLASS_SCALAR",
+)
+
 
 def directory(log_dir: Any) -> str:
-    """Returns `log_dir` as text, if TensorBoard's summaries can be written there.
+    """Returns `log_dir` as text.
 
     Raises:
       TypeError: If it is no path.
-      ImportError: If TensorBoard is not installed.
     """
     if not isinstance(log_dir, str | os.PathLike):
         raise TypeError(
             "`log_dir` must be a path, for example that of `keras.callbacks."
             f"TensorBoard`, or None to write nothing. Received: log_dir={log_dir!r}."
         )
-    if importlib.util.find_spec("tensorboard") is None:
-        raise ImportError(
-            "`log_dir` needs TensorBoard, whose writer `tf.summary` uses. Received: "
-            f"log_dir={log_dir!r}. Install it with `pip install tensorboard`, or leave "
-            "`log_dir` out."
-        )
     return os.fspath(log_dir)
 
 
 class Summaries:
-    """Writes one line of scalars per epoch.
+    """Writes a few scalars per epoch.
 
     Args:
       log_dir: Result of `directory`.
@@ -50,12 +48,12 @@ class Summaries:
           total: Number of bad steps so far.
           shares: By variable path, most hit first.
         """
+        hit = list(shares.items())[:_MOST]
+        scalars = {f"nonfinite_share/{path}": share for path, share in hit}
         with self._writer.as_default(step=epoch):
-            tf.summary.scalar("nonfinite_steps", total)
-            for path, share in list(shares.items())[:_MOST]:
-                tf.summary.scalar(f"nonfinite_share/{path}", share)
-            if shares:
-                tf.summary.histogram("nonfinite_shares", list(shares.values()))
+            for tag, value in {"nonfinite_steps": total, **scalars}.items():
+                number = tf.constant(value, tf.float32)
+                tf.summary.write(tag, number, metadata=_SCALAR)
 
     def close(self) -> None:
         """Flushes and closes the file."""

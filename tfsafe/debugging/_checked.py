@@ -111,9 +111,10 @@ class CheckedFunction:
         return self._bound[instance]
 
     def __getattr__(self, name: str) -> Any:
-        # What is looked up before `__init__` ran, by `copy` for one, is not there.
-        if name == "_function":
-            raise AttributeError(name)
+        # `copy` and `pickle` ask for special methods, before `__init__` has run too:
+        # they are to get those of this class.
+        if name.startswith("__") or name == "_function":
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         return getattr(self._function, name)
 
 

@@ -1,0 +1,74 @@
+"""Run as a script by `test_replicas.py`: TensorFlow splits the CPU at start-up only.
+
+Prints a JSON object with what two replicas have after a training with a bad batch.
+"""
+
+import json
+import sys
+import warnings
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import callbacks
+from tfsafe.optimizers import SafeOptimizer
+
+DEVICES = ["CPU:0", "CPU:1"]
+
+
+def main() -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    warnings.simplefilter("ignore")
+    json.dump({"monitor": monitor(), "rollback": rollback()}, sys.stdout)
+
+
+def monitor() -> dict:
+    """Skips the second of three steps, which is bad on replica 1 only."""
+    watch = callbacks.NumericsMonitor()
+    model = train(SafeOptimizer("sgd", "skip"), watch)
+    clean = train(SafeOptimizer("sgd", "skip"), watch, rows=[0, 2])
+    mean = model.layers[0].moving_mean.numpy()
+    expected = clean.layers[0].moving_mean.numpy()
+    return {
+        "nonfinite_steps": model.optimizer.nonfinite_steps,
+        "is_finite": is_finite(model),
+        "mae": float(model.get_metrics_result()["mae"]),
+        "error": float(np.abs(mean / expected - 1).max()),
+    }
+
+
+def rollback() -> dict:
+    """Goes back behind the same step, with a plain optimizer."""
+    callback = callbacks.RollbackOnNonFinite(save_freq=1)
+    model = train(keras.optimizers.SGD(), callback, callbacks.TerminateOnNonFinite())
+    return {"rollbacks": callback.rollbacks, "is_finite": is_finite(model)}
+
+
+def train(optimizer, *others, rows=(0, 1, 2)) -> keras.Model:
+    """Trains with `model.fit` on batches of 8, of which 4 go to each replica."""
+    # TensorFlow 2.16 fails in `fit` if anything is reduced before Adam, unless so.
+    reduction = tf.distribute.ReductionToOneDevice()
+    strategy = tf.distribute.MirroredStrategy(DEVICES, cross_device_ops=reduction)
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        layers = [keras.Input((2,)), keras.layers.BatchNormalization()]
+        model = keras.Sequential([*layers, keras.layers.Dense(1)])
+        model.compile(optimizer, "mse", metrics=["mae"])
+    x = np.random.default_rng(0).normal(1, 1, size=(3, 8, 2)).astype("float32")
+    x[1, 5] = np.nan
+    x = x[list(rows)].reshape(-1, 2)
+    y = np.ones((len(x), 1), "float32")
+    model.fit(x, y, batch_size=8, shuffle=False, verbose=0, callbacks=list(others))
+    return model
+
+
+def is_finite(model: keras.Model) -> bool:
+    return all(bool(np.isfinite(w).all()) for w in model.get_weights())
+
+
+if __name__ == "__main__":
+    main()
