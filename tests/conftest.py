@@ -8,7 +8,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import pytest
 import tensorflow as tf
 
-from tests.support import modes
+from tests.support import contrast, modes
 
 
 def pytest_configure() -> None:
@@ -41,9 +41,5 @@ def dtype(request: pytest.FixtureRequest) -> tf.DType:
 @pytest.fixture
 def grappler_off():
     """Switches off the graph rewrites that repair some textbook formulas."""
-    before = tf.config.optimizer.get_experimental_options()
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-    yield
-    tf.config.optimizer.set_experimental_options({
-        "disable_meta_optimizer": before.get("disable_meta_optimizer", False)
-    })
+    with contrast.without_grappler():
+        yield

@@ -148,16 +148,25 @@ def test_bad_axes_are_refused_with_what_was_received(axis, rank, error, message)
 
 @pytest.mark.parametrize(
     "mask",
-    [None, True, [True, False], np.ones([1, 2], np.uint8), tf.constant([1, 0])],
+    [
+        None,
+        True,
+        [True, False],
+        [1, 0],
+        [0.5, 1.0],
+        np.ones([1, 2], np.uint8),
+        tf.constant([[1], [0], [70_000]]),
+    ],
 )
 def test_masks_become_weights_that_hold_every_integer(mask, dtype):
     weights = _args.weights(mask, tf.ones([3, 2], dtype))
     assert weights.dtype == (dtype if dtype.size > 2 else tf.float32)
+    assert np.all(np.isfinite(weights))
 
 
-@pytest.mark.parametrize("mask", [0.5, [0.5, 1.0], [1, 0]])
-def test_python_numbers_become_weights_of_the_dtype_of_the_tensor(mask, dtype):
-    assert _args.weights(mask, tf.ones([3, 2], dtype)).dtype == dtype
+def test_weights_keep_their_own_dtype_where_it_is_that_of_the_tensor(dtype):
+    weights = tf.constant([0.5, 1.0], dtype)
+    assert _args.weights(weights, tf.ones([3, 2], dtype)).dtype == dtype
 
 
 def test_weights_of_another_dtype_are_refused_with_the_cure():

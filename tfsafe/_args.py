@@ -106,21 +106,22 @@ def weights(mask: Any, x: tf.Tensor, name: str = "mask") -> tf.Tensor:
       name: The argument's name, for the error.
 
     Returns:
-      `Tensor` of a shape that broadcasts to the shape of `x`, of its dtype. Booleans
-      and integers become float32 where `x` has half precision, whose largest exact
-      integers are 2048 and 256.
+      `Tensor` of a shape that broadcasts to the shape of `x`, of its dtype. What has
+      no floating dtype becomes float32 where `x` has half precision, which holds no
+      integer beyond 2048 or 256 exactly.
 
     Raises:
       TypeError: If `mask` is not dense, not numeric, or of another floating dtype.
       ValueError: If the static shapes tell that it does not broadcast to `x`.
     """
-    if mask is None:
-        mask = True
     _refuse_sparse(mask, name)
-    tensor = tf.convert_to_tensor(mask, dtype_hint=x.dtype)
+    mask = True if mask is None else mask
+    wide = x.dtype if x.dtype.size > 2 else tf.float32
+    has_dtype = hasattr(mask, "dtype")
+    tensor = tf.convert_to_tensor(mask, dtype_hint=None if has_dtype else wide)
     if tensor.dtype.is_bool or tensor.dtype.is_integer:
-        tensor = tf.cast(tensor, x.dtype if x.dtype.size > 2 else tf.float32)
-    elif tensor.dtype != x.dtype:
+        tensor = tf.cast(tensor, wide)
+    elif tensor.dtype != (x.dtype if has_dtype else wide):
         raise TypeError(
             f"`{name}` must be boolean, of an integer dtype, or of the dtype of the "
             f"tensor that it weights, {x.dtype.name}. Received: "

@@ -203,6 +203,16 @@ def test_a_model_compiled_anew_without_guard_trains_on():
     assert np.isfinite(fit(model, training.clean_data())["loss"]).all()
 
 
+def test_a_monitored_model_is_saved_and_loaded(tmp_path):
+    model = compiled(SafeOptimizer("adam", "skip"), *layers())
+    watched(model, training.data_with_a_bad_batch())
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    again = keras.saving.load_model(path)
+    data = training.clean_data()
+    assert fit(again, data) == fit(model, data)
+
+
 def test_frozen_weights_are_not_written():
     model = compiled(SafeOptimizer("sgd", "skip"), *layers())
     watched(model, training.data_with_a_bad_batch())

@@ -22,6 +22,16 @@ def test_a_check_names_the_variables_in_every_dtype(dtype, value):
     assert check.broken() == []
 
 
+def test_large_finite_numbers_pass_though_their_sum_overflows(dtype):
+    variable = keras.Variable([float(dtype.max)] * 2, dtype=dtype)
+    assert _finite.FiniteCheck(lambda: [variable]).broken() == []
+
+
+def test_infinities_that_cancel_do_not_pass():
+    variable = keras.Variable([np.inf, -np.inf], name="mask")
+    assert _finite.FiniteCheck(lambda: [variable]).broken() == ["mask"]
+
+
 def test_a_model_without_weights_is_never_broken():
     model = keras.Sequential([keras.Input((1,)), keras.layers.ReLU()])
     assert _finite.FiniteCheck(lambda: model.weights).broken() == []

@@ -224,9 +224,13 @@ def test_a_failure_that_depends_on_dropout_is_replayed_with_the_same_seed():
     model.compile(keras.optimizers.SGD(0.0), "mse")
     tfsafe.checked(model)
     x = np.ones([4, 3], "float32")
-    with pytest.raises(tfsafe.NumericsError) as caught:
+
+    def train():
         for _ in range(50):
             model.train_on_batch(x, np.ones([4], "float32"))
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        train()
     assert caught.value.findings[0].op_type == "RealDiv"
 
 

@@ -37,7 +37,7 @@ def test_nothing_is_counted_before_the_first_step():
     assert not optimizer.was_nonfinite
 
 
-@pytest.mark.parametrize("policy", ["replace", "skip"])
+@pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])
 def test_bad_steps_are_counted_on_the_device(mode, policy):
     steps = Steps(mode, policy)
     optimizer = steps.take(GOOD, BAD, BAD)

@@ -11,7 +11,7 @@ from tests.optimizers import harness
 from tfsafe import optimizers
 from tfsafe.optimizers import SafeOptimizer
 
-POLICIES = ["replace", "skip"]
+POLICIES = ["replace", "zero_variable", "skip"]
 NAN = float("nan")
 
 

@@ -46,7 +46,7 @@ def with_bad_step(index: int, value: float) -> list[harness.Gradients]:
 def test_clean_steps_are_those_of_the_inner_optimizer_bit_for_bit(variant, mode):
     plain = training(variant, mode, None).run(CLEAN)
     assert harness.all_finite(plain)
-    for policy in ("replace", "skip"):
+    for policy in ("replace", "zero_variable", "skip"):
         guarded = training(variant, mode, policy)
         assert harness.same_bits(guarded.run(CLEAN), plain), policy
         assert guarded.optimizer.nonfinite_steps == 0
@@ -87,7 +87,7 @@ def test_plain_keras_dies_of_a_finite_gradient_that_overflows_when_squared(varia
     assert not harness.all_finite(weights)
 
 
-@pytest.mark.parametrize("policy", ["replace", "skip"])
+@pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])
 @pytest.mark.parametrize("variant", ["Adam", "SGD-momentum"])
 def test_a_burst_of_bad_steps_is_survived(variant, policy):
     burst = [harness.spoiled(CLEAN[0], np.nan)] * 200

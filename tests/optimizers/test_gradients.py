@@ -11,7 +11,7 @@ from tfsafe.optimizers import SafeOptimizer
 NAN = float("nan")
 
 
-@pytest.fixture(params=["replace", "skip"])
+@pytest.fixture(params=["replace", "zero_variable", "skip"])
 def policy(request) -> str:
     return request.param
 

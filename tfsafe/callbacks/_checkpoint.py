@@ -79,6 +79,20 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):
 
     Raises:
       NumericsError: At the start of training, if the backup is broken.
+
+    Examples:
+      >>> import tempfile
+      >>> import keras
+      >>> import numpy as np
+      >>> import tfsafe
+      >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+      >>> model.compile(keras.optimizers.SGD(0.01), "mse")
+      >>> backup = tfsafe.callbacks.BackupAndRestore(tempfile.mkdtemp())
+      >>> history = model.fit(
+      ...     np.ones((8, 1)), np.ones((8, 1)), verbose=0, callbacks=[backup]
+      ... )
+      >>> len(history.history["loss"])
+      1
     """
 
     _gate: "_Gate"

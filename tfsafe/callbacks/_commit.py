@@ -92,8 +92,7 @@ def of_training(model: keras.Model) -> WholeStep:
     """
     if not isinstance(model.train_step, WholeStep):
         model.train_step = WholeStep(model)
-        if model.train_function is not None:
-            model.make_train_function(force=True)
+        model.make_train_function(force=True)
     return model.train_step
 
 

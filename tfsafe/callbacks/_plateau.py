@@ -62,6 +62,19 @@ class ReduceLROnPlateau(keras.callbacks.ReduceLROnPlateau):
     without improvement, before the first it does not count.
 
     Everything else, the arguments included, is as in Keras.
+
+    Examples:
+      >>> import keras
+      >>> import numpy as np
+      >>> import tfsafe
+      >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+      >>> model.compile(keras.optimizers.SGD(0.01), "mse")
+      >>> plateau = tfsafe.callbacks.ReduceLROnPlateau("loss")
+      >>> history = model.fit(
+      ...     np.ones((8, 1)), np.ones((8, 1)), verbose=0, callbacks=[plateau]
+      ... )
+      >>> plateau.best == history.history["loss"][0]
+      True
     """
 
     best: Any

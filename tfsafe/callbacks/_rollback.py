@@ -31,7 +31,8 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
       before a `NumericsMonitor`, which would raise.
 
     The logs of each batch and epoch tell how often it went back, as `rollbacks`. The
-    first time, one warning says what was bad.
+    first time, one warning says what was bad. Callbacks that come after this one find
+    the weights mended, those before it find them broken.
 
     Args:
       lower_learning_rate: Factor by which the learning rate is multiplied at each

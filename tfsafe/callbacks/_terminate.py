@@ -149,6 +149,11 @@ class TerminateOnNaN(TerminateOnNonFinite):
       ValueError: If `watch` is empty or names something else.
       NumericsError: During the training, with `raise_error`. It is a `RuntimeError`
         too, as that of Keras.
+
+    Examples:
+      >>> import tfsafe
+      >>> tfsafe.callbacks.TerminateOnNaN().watch
+      ('loss', 'weights', 'val_loss')
     """
 
     def __init__(

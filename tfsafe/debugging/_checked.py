@@ -1,6 +1,7 @@
 """`tfsafe.checked`: any function or model, under the numeric checks."""
 
 import functools
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -105,6 +106,8 @@ class CheckedFunction:
         """Binds a checked method to its object."""
         if instance is None:
             return self
+        if self._compiled is None:
+            return types.MethodType(self, instance)
         if instance not in self._bound:
             method = self._function.__get__(instance, owner)
             self._bound[instance] = CheckedFunction(method, self._strict)

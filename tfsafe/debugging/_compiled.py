@@ -9,7 +9,6 @@ import tensorflow as tf
 from tfsafe.debugging import _results, _state, _values
 from tfsafe.debugging._rerun import Rerun, written_slots
 from tfsafe.debugging._state import Held, Slot
-from tfsafe.debugging._trail import Trail
 from tfsafe.errors import NumericsError
 from tfsafe.graph import UnreadableError
 
@@ -65,9 +64,8 @@ class CompiledCheck:
         if np.isfinite(total):
             return result
         held = [(self._slots[int(key)], value) for key, value in before.items()]
-        nothing = Trail(str)
-        bad = _results.bad_outputs(result, nothing)
-        bad += _results.bad_variables([slot for slot, _ in held], nothing)
+        bad = _results.bad_outputs(result)
+        bad += _results.bad_variables(slot for slot, _ in held)
         # The sum of finite numbers can overflow.
         if not bad:
             return result

@@ -56,15 +56,16 @@ class EagerCheck:
         recorder = Recorder(trail)
         with _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
-        bad = _results.bad_outputs(result, trail)
+        bad = _results.bad_outputs(result)
         if not bad and not trail.all:
             return result
         names = self._names()
         for key, (slot, value) in recorder.before.items():
             before.setdefault(key, (slot._replace(name=names.get(key, "")), value))
         written = [before[key] for key in recorder.written if key in before]
-        bad += _results.bad_variables([slot for slot, _ in written], trail)
-        if self._strict and trail.all:
+        bad += _results.bad_variables(slot for slot, _ in written)
+        bad = [each._replace(origins=trail.origins(each.key)) for each in bad]
+        if self._strict:
             bad = [_results.Bad("", None, origins=frozenset(trail.all[:1]))]
         if not bad:
             return result

@@ -46,7 +46,7 @@ def describe(origin: Origin, batch: int | None) -> Finding:
 
 
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
-    subject = origin.subject or "a tensor made before the call"
+    subject = origin.subject or "a constant, or a tensor made before the call"
     is_variable = subject.startswith("variable")
     return Finding(
         op_type="",
@@ -72,13 +72,18 @@ def _from_operation(
     place = origin.place
     inputs = [_values.numbers(each) for each in step.inputs if _values.is_number(each)]
     evidence = _rules.Evidence(inputs, value, bad, facts["dtype"])
-    is_constant = step.type == "Const"
-    paste, cure = _cures.cure_of(
+    cause, fault = _rules.cause_of(step.type, evidence)
+    if step.type == "Const":
+        cause, fault = "the program writes this constant.", "constant"
+    failure = _cures.Failure(
         place.forward_op or step.type,
-        is_gradient=place.is_gradient,
-        producers=origin.producers,
-        source=place.site.source if place.site else "",
+        fault,
+        place.is_gradient,
+        facts["dtype"],
+        origin.producers,
+        place.site.source if place.site else "",
     )
+    paste, cure = _cures.cure_of(failure)
     return Finding(
         op_type=step.type,
         op_name=step.name,
@@ -87,13 +92,9 @@ def _from_operation(
         forward_op=place.forward_op,
         scope=place.scope,
         iteration=() if place.is_gradient else step.loops,
-        cause=(
-            "the program writes this constant."
-            if is_constant
-            else _rules.cause_of(step.type, evidence)
-        ),
-        paste="" if is_constant else paste,
-        cure="" if is_constant else cure,
+        cause=cause,
+        paste=paste,
+        cure=cure,
         **facts,
     )
 

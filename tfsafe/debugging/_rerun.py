@@ -125,6 +125,7 @@ class Rerun:
         for xla in (False, True) if self._uses_xla() else (False,):
             _state.put_back(held)
             trail, outputs, random = self.follow(held, xla=xla)
+            # The same output, in the call that failed and in this run.
             twins = dict(zip(map(id, _tensors(result)), outputs, strict=True))
             told = [
                 each._replace(origins=trail.origins(twins.get(id(each.key), each.key)))

@@ -1,7 +1,7 @@
 """What goes into a checked call and what comes out of it, by name."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfsafe.debugging import _findings, _values
 from tfsafe.debugging._state import Slot
-from tfsafe.debugging._trail import Origin, Trail
+from tfsafe.debugging._trail import Origin
 from tfsafe.errors import NumericsError
 
 Labelled = Iterator[tuple[str, Any]]
@@ -62,24 +62,19 @@ def batch_size(arguments: Sequence[tuple[str, Any]]) -> int | None:
     return None
 
 
-def bad_outputs(result: Any, trail: Trail) -> list[Bad]:
+def bad_outputs(result: Any) -> list[Bad]:
     """Returns the leaves of a result that are not finite."""
     return [
-        Bad(label, value, value, trail.origins(value))
+        Bad(label, value, value)
         for label, value in _values.leaves(result, "output")
         if not _values.is_clean(value)
     ]
 
 
-def bad_variables(slots: Sequence[Slot], trail: Trail) -> list[Bad]:
+def bad_variables(slots: Iterable[Slot]) -> list[Bad]:
     """Returns the variables that are not finite."""
-    found = []
-    for slot in slots:
-        value = slot.read()
-        if not _values.is_clean(value):
-            origins = trail.origins(slot.handle)
-            found.append(Bad(slot.label, value, slot.handle, origins))
-    return found
+    read = [Bad(slot.label, slot.read(), slot.handle) for slot in slots]
+    return [each for each in read if not _values.is_clean(each.value)]
 
 
 def error(

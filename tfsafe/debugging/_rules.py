@@ -2,7 +2,7 @@
 
 A rule looks at the inputs of one operation and says in words what is wrong with
 them, or nothing if it does not hold. The first rule of an operation that holds is
-told. What to do about it stands in `_cures`.
+told. What to do about it stands in `_cures`, by the operation and the kind of fault.
 """
 
 from collections.abc import Callable
@@ -39,20 +39,22 @@ class Rule(NamedTuple):
     Attributes:
       op: Type of the operation; `"*"` for any.
       test: Returns the cause in words, or an empty string.
+      fault: Kind of the fault: `"domain"`, `"overflow"` or `"unknown"`.
     """
 
     op: str
     test: Test
+    fault: str = "domain"
 
 
-def cause_of(op_type: str, evidence: Evidence) -> str:
-    """Returns what is wrong with the operation's inputs, in words."""
+def cause_of(op_type: str, evidence: Evidence) -> tuple[str, str]:
+    """Returns what is wrong with the operation's inputs, in words, and its kind."""
     for rule in RULES:
         if rule.op in {op_type, "*"}:
             cause = rule.test(evidence)
             if cause:
-                return f"{cause}."
-    return ""
+                return f"{cause}.", rule.fault
+    return "", "unknown"
 
 
 def _where(mask: np.ndarray) -> str:
@@ -232,7 +234,7 @@ RULES = [
     Rule("RealDiv", _named(1, "{} in the denominator", _ZERO)),
     Rule("Div", _named(1, "{} in the denominator", _ZERO)),
     Rule("Xdivy", _named(1, "{} in the denominator", _ZERO)),
-    Rule("RealDiv", _overflow("the quotient")),
+    Rule("RealDiv", _overflow("the quotient"), "overflow"),
     Rule("Reciprocal", _named(0, "the reciprocal of {}", _ZERO)),
     Rule("Inv", _named(0, "the reciprocal of {}", _ZERO)),
     Rule("Log", _named(0, "log of {}", _ZERO, _NEGATIVE)),
@@ -255,12 +257,12 @@ RULES = [
     Rule("Sqrt", _named(0, "sqrt of {}", _NEGATIVE)),
     Rule("Rsqrt", _named(0, "1/sqrt of {}", _ZERO, _NEGATIVE)),
     Rule("SqrtGrad", _root_slope),
-    Rule("Exp", _exponential("exp")),
-    Rule("Expm1", _exponential("expm1")),
-    Rule("Sinh", _exponential("sinh")),
-    Rule("Cosh", _exponential("cosh")),
+    Rule("Exp", _exponential("exp"), "overflow"),
+    Rule("Expm1", _exponential("expm1"), "overflow"),
+    Rule("Sinh", _exponential("sinh"), "overflow"),
+    Rule("Cosh", _exponential("cosh"), "overflow"),
     Rule("Pow", _power),
-    Rule("Pow", _overflow("the power")),
+    Rule("Pow", _overflow("the power"), "overflow"),
     Rule("Asin", _named(0, "asin of {} outside [-1, 1]", _OUTSIDE_ONE)),
     Rule("Acos", _named(0, "acos of {} outside [-1, 1]", _OUTSIDE_ONE)),
     Rule(
@@ -276,27 +278,27 @@ RULES = [
         ),
     ),
     Rule("Mul", _zero_times_inf),
-    Rule("Mul", _overflow("the product")),
-    Rule("Square", _overflow("the square")),
-    Rule("SquaredDifference", _overflow("the square")),
-    Rule("MatMul", _overflow("a sum of products")),
-    Rule("BatchMatMulV2", _overflow("a sum of products")),
-    Rule("Conv2D", _overflow("a sum of products")),
+    Rule("Mul", _overflow("the product"), "overflow"),
+    Rule("Square", _overflow("the square"), "overflow"),
+    Rule("SquaredDifference", _overflow("the square"), "overflow"),
+    Rule("MatMul", _overflow("a sum of products"), "overflow"),
+    Rule("BatchMatMulV2", _overflow("a sum of products"), "overflow"),
+    Rule("Conv2D", _overflow("a sum of products"), "overflow"),
     Rule("AddV2", _inf_minus_inf),
     Rule("Add", _inf_minus_inf),
     Rule("Sub", _inf_minus_inf),
-    Rule("AddV2", _overflow("the sum")),
-    Rule("Sub", _overflow("the difference")),
-    Rule("Sum", _overflow("the sum")),
+    Rule("AddV2", _overflow("the sum"), "overflow"),
+    Rule("Sub", _overflow("the difference"), "overflow"),
+    Rule("Sum", _overflow("the sum"), "overflow"),
     Rule("Mean", _empty("the mean")),
-    Rule("Mean", _overflow("the sum inside the mean")),
+    Rule("Mean", _overflow("the sum inside the mean"), "overflow"),
     Rule("Max", _empty("the maximum")),
     Rule("Min", _empty("the minimum")),
-    Rule("Prod", _overflow("the product")),
-    Rule("EuclideanNorm", _overflow("the sum of squares")),
-    Rule("Cast", _overflow("the value")),
+    Rule("Prod", _overflow("the product"), "overflow"),
+    Rule("EuclideanNorm", _overflow("the sum of squares"), "overflow"),
+    Rule("Cast", _overflow("the value"), "overflow"),
     Rule("Softmax", _all_masked),
     Rule("LogSoftmax", _all_masked),
-    Rule("*", _overflow("the result")),
-    Rule("*", _statistics),
+    Rule("*", _overflow("the result"), "overflow"),
+    Rule("*", _statistics, "unknown"),
 ]

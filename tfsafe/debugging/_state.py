@@ -1,6 +1,7 @@
 """The variables that a call may change: read them before, put them back after."""
 
 import inspect
+import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -95,10 +96,17 @@ def reachable(function: Any, arguments: Iterable[Any]) -> list[tf.Variable]:
     things = list(arguments)
     if inspect.ismethod(function):
         things.append(function.__self__)
-        things += list(getattr(function.__self__, "__dict__", {}).values())
         function = function.__func__
     if inspect.isfunction(function):
         around = inspect.getclosurevars(function)
         things += [*around.nonlocals.values(), *around.globals.values()]
+    things += [part for thing in things for part in _attributes(thing)]
     found = {id(each.handle): each for thing in things for each in variables_in(thing)}
     return list(found.values())
+
+
+def _attributes(thing: Any) -> list[Any]:
+    """Returns what an object of the user's own class holds."""
+    if isinstance(thing, type | types.ModuleType | types.FunctionType | tf.Tensor):
+        return []
+    return list(getattr(thing, "__dict__", {}).values())

@@ -1,8 +1,8 @@
-"""What the recurrent cells with layer normalisation share, and their layers."""
+"""What the recurrent cells with layer normalisation share."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
@@ -13,22 +13,25 @@ from tfsafe.ops._layer_norm import layer_norm
 
 _STEP, _SEQUENCE = "step", "sequence"
 
+# The Keras cell stands behind it in the order of the bases.
+_KerasCell: Any = object
 
-class NormalizedCell:
+
+class NormalizedCell(_KerasCell):
     """Weights, masks and call of a cell; stands before the Keras cell of that kind.
 
     The Keras cell brings the options that both have, their checks and their config. A
     subclass says what its gates are, and what a step does.
     """
 
-    gates: int
-    bias_shape: tuple[int, ...]
+    gates: ClassVar[int]
+    bias_shape: ClassVar[tuple[int, ...]]
     # Options of the Keras cell that have one value here, and what to do about them.
-    fixed: dict[str, Any]
-    instead: dict[str, str]
+    fixed: ClassVar[dict[str, Any]]
+    instead: ClassVar[dict[str, str]]
     # The Keras cell, and the options with which its weights mean the same here.
-    keras_class: type[Any]
-    neutral: dict[str, Any]
+    keras_class: ClassVar[Any]
+    neutral: ClassVar[dict[str, Any]]
 
     def __init__(
         self,
@@ -67,8 +70,8 @@ class NormalizedCell:
         self.epsilon = _args.number(epsilon, "epsilon", tf.float32)
         if not 0 < self.epsilon < math.inf:
             raise ValueError(
-                f"`epsilon` must be positive and finite. Received: epsilon={epsilon!r}. "
-                "Usual values lie between 1e-12 and 1e-3."
+                "`epsilon` must be positive and finite. Received: "
+                f"epsilon={epsilon!r}. Usual values lie between 1e-12 and 1e-3."
             )
         self.norm_gain_initializer = keras.initializers.get(norm_gain_initializer)
         self.norm_shift_initializer = keras.initializers.get(norm_shift_initializer)
@@ -129,11 +132,11 @@ class NormalizedCell:
     def _norms(self, *places: str) -> list[tf.Tensor]:
         """Returns gain and shift of each place, or nothing without normalisation."""
         names = [f"{place}_{part}" for place in places for part in ("gain", "shift")]
-        return [self._exact(getattr(self, n)) for n in names if self.layer_norm]
+        return [self.exact(getattr(self, n)) for n in names if self.layer_norm]
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns what the inputs of any number of steps bring to the gates."""
-        projected = self._exact(_scan.project(inputs, _tensor(self.kernel)))
+        projected = self.exact(_scan.project(inputs, tf.convert_to_tensor(self.kernel)))
         if self.fused:
             gain, shift = self._norms("input")
             projected = layer_norm(projected, gain, shift, self.epsilon)
@@ -143,7 +146,7 @@ class NormalizedCell:
     def call(self, inputs: tf.Tensor, states: Any, training: bool = False) -> Any:
         """Runs one step, and returns the output and the new states."""
         is_nested = isinstance(states, list | tuple)
-        before = tuple(self._exact(x) for x in (states if is_nested else [states]))
+        before = tuple(self.exact(x) for x in (states if is_nested else [states]))
         dropped = None
         if training and self.dropout > 0:
             inputs *= self.get_dropout_mask(inputs)
@@ -151,7 +154,7 @@ class NormalizedCell:
             dropped = self.candidate_mask(before[0])
         gates = [
             self.project(inputs),
-            _scan.multiply(before[0], _tensor(self.recurrent_kernel)),
+            _scan.multiply(before[0], tf.convert_to_tensor(self.recurrent_kernel)),
         ]
         after = _scan.guarded_step(
             self.advance,
@@ -177,7 +180,7 @@ class NormalizedCell:
           where they are the same for the whole sequence.
         """
         if self.recurrent_dropout_mask == _SEQUENCE:
-            return self._exact(self.get_recurrent_dropout_mask(state))
+            return self.exact(self.get_recurrent_dropout_mask(state))
         return tf.nn.experimental.stateless_dropout(
             tf.ones(tf.concat([[*steps], tf.shape(state)], 0), state.dtype),
             self.recurrent_dropout,
@@ -236,15 +239,15 @@ class NormalizedCell:
         """Returns the options of a Keras cell or layer as arguments of this kind."""
         if not isinstance(source, expected):
             raise TypeError(
-                f"`from_keras` takes a keras.layers.{expected.__name__} here. Received: "
-                f"{source!r}."
+                f"`from_keras` takes a keras.layers.{expected.__name__} here. "
+                f"Received: {source!r}."
             )
         config = source.get_config()
         if not config.get("reset_after", True):
             raise ValueError(
-                "A GRU with reset_after=False has other equations, and its weights "
-                "mean something else here. Received: "
-                f"{source!r}. Only reset_after=True, Keras' default, can be converted."
+                "`from_keras` takes a GRU with reset_after=True, Keras' default; the "
+                "weights of another one mean something else. Received: "
+                f"reset_after=False in {source!r}."
             )
         theirs = {"implementation", "use_cudnn", *cls.fixed}
         kept = {key: value for key, value in config.items() if key not in theirs}
@@ -257,133 +260,10 @@ class NormalizedCell:
         if cell.bias is not None:
             self.take_bias(tf.convert_to_tensor(cell.bias))
 
-    def _exact(self, x: Any) -> tf.Tensor:
+    def exact(self, x: Any) -> tf.Tensor:
         """Casts to the dtype of everything but the matrix products."""
         half = self.compute_dtype in {"float16", "bfloat16"}
         return tf.cast(x, tf.float32 if half else self.compute_dtype)
-
-
-class NormalizedRNN(keras.layers.RNN):
-    """A layer around such a cell, with the loop and the gradient of `_scan`."""
-
-    cell_class: type[Any]
-    keras_class: type[Any]
-
-    def __init__(
-        self,
-        units: int,
-        *args: Any,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        stateful: bool = False,
-        unroll: bool = False,
-        zero_output_for_mask: bool = False,
-        name: str | None = None,
-        activity_regularizer: Any = None,
-        **kwargs: Any,
-    ):
-        common = {key: kwargs[key] for key in ("dtype", "trainable") if key in kwargs}
-        super().__init__(
-            self.cell_class(units, *args, **kwargs),
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-            zero_output_for_mask=zero_output_for_mask,
-            name=name,
-            activity_regularizer=activity_regularizer,
-            **common,
-        )
-
-    def inner_loop(
-        self,
-        sequences: tf.Tensor,
-        initial_state: Any,
-        mask: Any,
-        training: bool = False,
-    ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
-        """Returns the last output, all outputs and the last states."""
-        if self.unroll:
-            return super().inner_loop(sequences, initial_state, mask, training)
-        cell = self.cell
-        if training and cell.dropout > 0:
-            sequences *= cell.get_dropout_mask(sequences[:, 0])[:, tf.newaxis]
-        steps = self._in_order(sequences)
-        keep = None
-        if mask is not None:
-            mask = tf.nest.flatten(mask)[0]
-            keep = self._in_order(tf.cast(mask, tf.bool)[..., tf.newaxis])
-        states = tuple(cell._exact(x) for x in initial_state)
-        dropped = None
-        if training and cell.recurrent_dropout > 0:
-            dropped = cell.candidate_mask(states[0], [tf.shape(steps)[0]])
-        # Once for each row, so that no step has to sum its gradients over the batch.
-        batch = tf.shape(steps)[1]
-        weights = [
-            tf.broadcast_to(weight, tf.concat([[batch], tf.shape(weight)], 0))
-            for weight in cell.step_weights()
-        ]
-        outputs, last = _scan.scan(
-            cell.advance,
-            cell.project(steps),
-            _tensor(cell.recurrent_kernel),
-            states,
-            weights,
-            is_joint=cell.is_joint,
-            dropped=dropped,
-            keep=keep,
-        )
-        if keep is not None:
-            outputs = tf.where(self._shown(keep), outputs, tf.zeros([], outputs.dtype))
-        return outputs[-1], tf.transpose(outputs, [1, 0, 2]), list(last)
-
-    def _in_order(self, sequences: tf.Tensor) -> tf.Tensor:
-        """Puts the steps first, in the order in which they are taken."""
-        steps = tf.transpose(sequences, [1, 0, 2])
-        return tf.reverse(steps, [0]) if self.go_backwards else steps
-
-    def _shown(self, keep: tf.Tensor) -> tf.Tensor:
-        # As in Keras, the output at a masked step is the last one before it, or 0.
-        if self.zero_output_for_mask:
-            return keep
-        return tf.cumsum(tf.cast(keep, tf.int32)) > 0
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
-        config = super().get_config()
-        del config["cell"]
-        return {**self.cell.get_config(), **config}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        """Makes the layer that `get_config` describes."""
-        with keras.saving.custom_object_scope(custom_objects or {}):
-            return cls(**config)
-
-    @classmethod
-    def from_keras(cls, layer: Any, **options: Any) -> Any:
-        """Makes a layer with the options and the weights of a Keras layer.
-
-        Args:
-          layer: The Keras layer of this kind.
-          **options: Arguments of this class, which replace those of `layer`.
-
-        Returns:
-          The new layer; built if `layer` is.
-
-        Raises:
-          TypeError: If `layer` is not of this kind.
-          ValueError: If it has `reset_after=False`.
-        """
-        config = cls.cell_class.converted(layer, cls.keras_class)
-        new = cls(**{**config, **options})
-        if layer.built:
-            batch = layer.states[0].shape[0] if new.stateful and layer.states else None
-            new.build((batch, None, layer.cell.kernel.shape[0]))
-            new.cell.take_weights(layer.cell)
-        return new
 
 
 def _check_rate(rate: Any, name: str) -> None:
@@ -392,7 +272,3 @@ def _check_rate(rate: Any, name: str) -> None:
             f"`{name}` must be at least 0 and below 1, the share of units that are "
             f"dropped. Received: {name}={rate!r}."
         )
-
-
-def _tensor(weight: Any) -> tf.Tensor:
-    return tf.convert_to_tensor(weight)

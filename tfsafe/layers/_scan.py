@@ -24,10 +24,8 @@ Step = Callable[[_Rows, _Rows, tf.Tensor | None, _Rows], _Rows]
 
 
 def project(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """Computes `x @ kernel`; rows of `x` without an incoming gradient give none.
-
-    With NaN in such a row, the gradient of `tf.matmul` in the kernel is 0 * NaN.
-    """
+    """Computes `x @ kernel`; rows of `x` without an incoming gradient give none."""
+    # With NaN in such a row, the gradient of `tf.matmul` in the kernel is 0 * NaN.
 
     @tf.custom_gradient
     def function(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Any]:
@@ -208,7 +206,7 @@ class _Loop(NamedTuple):
         d_outputs = _unstacked(upstream[0])
         transposed = tf.transpose(kernel)
 
-        def body(left: tf.Tensor, d_states: _Rows, d_weights: _Rows, found: Any) -> Any:
+        def body(left: tf.Tensor, d_states: Any, d_weights: Any, found: Any) -> Any:
             t = left - 1
             incoming = [d_states[0] + d_outputs.read(t), *d_states[1:]]
             passed, incoming = self._around(t, incoming)

@@ -42,7 +42,7 @@ def layer_norm(
 
 
 def standardize(x: tf.Tensor, epsilon: float) -> tf.Tensor:
-    """Computes `(x - mean) / sqrt(variance + epsilon)` along a row, see `layer_norm`."""
+    """Computes `(x - mean) / sqrt(variance + epsilon)` along a row."""
     rounding = x.shape[-1] * LIMITS[x.dtype.name].eps / 4
 
     @tf.custom_gradient

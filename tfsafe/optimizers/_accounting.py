@@ -7,10 +7,10 @@ import keras
 import tensorflow as tf
 
 from tfsafe.errors import NumericsError
-from tfsafe.optimizers._delegation import DelegatingOptimizer
+from tfsafe.optimizers._clipping import ClippingOptimizer
 
 
-class CountingOptimizer(DelegatingOptimizer):
+class CountingOptimizer(ClippingOptimizer):
     """A wrapper that counts bad steps, on the device and within the compiled step.
 
     Subclasses set `inner_optimizer` and `max_consecutive`, and call `_count`.

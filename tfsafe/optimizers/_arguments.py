@@ -1,5 +1,6 @@
 """Checks of what `SafeOptimizer` is made with: refuse early, say what to do."""
 
+import math
 import numbers
 from typing import Any
 
@@ -74,3 +75,41 @@ def max_consecutive(value: Any) -> int | None:
             f"step, or None to go on for ever. Received: max_consecutive={value!r}."
         )
     return int(value)
+
+
+def clipping(clipnorm: Any, global_clipnorm: Any, inner: Any) -> list[float | None]:
+    """Returns both norms as floats, or None where the wrapper is not to clip.
+
+    Raises:
+      ValueError: If one is not a positive number, if both are given, or if the inner
+        optimizer clips.
+    """
+    given = {"clipnorm": clipnorm, "global_clipnorm": global_clipnorm}
+    norms = [_clip_norm(name, value) for name, value in given.items()]
+    if None not in norms:
+        raise ValueError(
+            "Only one of `clipnorm` and `global_clipnorm` can be set. Received: "
+            f"clipnorm={clipnorm}, global_clipnorm={global_clipnorm}."
+        )
+    for name in ("clipnorm", "global_clipnorm", "clipvalue"):
+        value = getattr(inner, name)
+        if norms != [None, None] and value is not None:
+            raise ValueError(
+                "Either the SafeOptimizer clips or its inner optimizer, not both. "
+                f"Received: clipnorm={clipnorm}, global_clipnorm={global_clipnorm}, "
+                f"and an inner optimizer with {name}={value}. Leave `{name}` out of "
+                "the inner optimizer."
+            )
+    return norms
+
+
+def _clip_norm(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:
+        raise ValueError(
+            f"`{name}` must be a positive finite number, or None not to clip. "
+            f"Received: {name}={value!r}."
+        )
+    return float(value)

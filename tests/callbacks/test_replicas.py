@@ -1,0 +1,31 @@
+"""Two replicas, one bad batch on one of them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.callbacks import replicas
+
+
+@pytest.fixture(scope="module")
+def results() -> dict:
+    process = subprocess.run(
+        [sys.executable, "-m", replicas.__name__], capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    return json.loads(process.stdout)
+
+
+def test_a_step_that_is_bad_on_one_replica_is_undone_on_both(results):
+    result = results["monitor"]
+    assert result["nonfinite_steps"] == 1
+    assert result["is_finite"]
+    assert result["mae"] == pytest.approx(result["clean_mae"], rel=1e-6)
+    # The moving mean of a run that never saw the batch.
+    assert result["error"] == 0
+
+
+def test_a_training_on_replicas_goes_back(results):
+    assert results["rollback"] == {"rollbacks": 1, "is_finite": True}

@@ -1,0 +1,164 @@
+"""NumPy references of the recurrent layers, written from their equations.
+
+They take complex numbers as well, so that slopes come from complex steps, which do not
+cancel: `f(x + 1e-30j).imag / 1e-30` is exact to the last digits.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tests.support import modes
+from tfsafe import layers
+
+_STEP = 1e-30
+
+
+def layer_norm(x, gain, shift, epsilon):
+    centred = x - x.mean(-1, keepdims=True)
+    variance = (centred * centred).mean(-1, keepdims=True)
+    return gain * centred / np.sqrt(variance + epsilon) + shift
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(cell, x, weights, dropped=None):
+    """Returns the outputs of an LSTM, of shape (batch, steps, units)."""
+    units, eps = cell.units, cell.epsilon
+    h = c = np.zeros((len(x), units))
+    outputs = []
+    for t in range(x.shape[1]):
+        from_x, from_h = x[:, t] @ weights["kernel"], h @ weights["recurrent_kernel"]
+        if cell.fused:
+            from_x = layer_norm(
+                from_x, weights["input_gain"], weights["input_shift"], eps
+            )
+            from_h = layer_norm(
+                from_h, weights["recurrent_gain"], weights["recurrent_shift"], eps
+            )
+        total = from_x + from_h
+        if "bias" in weights:
+            total = total + weights["bias"]
+        i, f, g, o = np.split(total, 4, -1)
+        if cell.layer_norm and not cell.fused:
+            i, f, g, o = (
+                layer_norm(z, gain, shift, eps)
+                for z, gain, shift in zip(
+                    (i, f, g, o),
+                    weights["gate_gain"],
+                    weights["gate_shift"],
+                    strict=True,
+                )
+            )
+        g = np.tanh(g)
+        if dropped is not None:
+            g = g * (dropped[t] if dropped.ndim == 3 else dropped)
+        c = sigmoid(f + cell.forget_bias) * c + sigmoid(i) * g
+        inner = c
+        if cell.layer_norm:
+            inner = layer_norm(c, weights["state_gain"], weights["state_shift"], eps)
+        h = sigmoid(o) * np.tanh(inner)
+        if cell.normalize_state == "stored":
+            c = inner
+        outputs.append(h)
+    return np.stack(outputs, 1)
+
+
+def gru(cell, x, weights, dropped=None):
+    """Returns the outputs of a GRU, of shape (batch, steps, units)."""
+    eps = cell.epsilon
+    h = np.zeros((len(x), cell.units))
+    outputs = []
+    for t in range(x.shape[1]):
+        from_x, from_h = x[:, t] @ weights["kernel"], h @ weights["recurrent_kernel"]
+        if cell.fused:
+            from_x = layer_norm(
+                from_x, weights["input_gain"], weights["input_shift"], eps
+            )
+            from_h = layer_norm(
+                from_h, weights["recurrent_gain"], weights["recurrent_shift"], eps
+            )
+        if "bias" in weights:
+            from_x, from_h = from_x + weights["bias"][0], from_h + weights["bias"][1]
+        xz, xr, xg = np.split(from_x, 3, -1)
+        hz, hr, hg = np.split(from_h, 3, -1)
+        z, r = xz + hz, xr + hr
+        if cell.layer_norm and not cell.fused:
+            gain, shift = weights["gate_gain"], weights["gate_shift"]
+            z = layer_norm(z, gain[0], shift[0], eps)
+            r = layer_norm(r, gain[1], shift[1], eps)
+        g = xg + sigmoid(r) * hg
+        if cell.layer_norm and not cell.fused:
+            g = layer_norm(
+                g, weights["candidate_gain"], weights["candidate_shift"], eps
+            )
+        g = np.tanh(g)
+        if dropped is not None:
+            g = g * (dropped[t] if dropped.ndim == 3 else dropped)
+        h = sigmoid(z) * h + (1 - sigmoid(z)) * g
+        outputs.append(h)
+    return np.stack(outputs, 1)
+
+
+REFERENCES: dict[type, Callable[..., np.ndarray]] = {
+    layers.LayerNormLSTM: lstm,
+    layers.LayerNormGRU: gru,
+}
+
+
+def reference(layer, x, weights, dropped=None):
+    return REFERENCES[type(layer)](layer.cell, x, weights, dropped)
+
+
+def randomise(layer: Any, seed: int = 0) -> dict[str, np.ndarray]:
+    """Gives every weight of a built layer random values, and returns them by name."""
+    generator = np.random.default_rng(seed)
+    values = {}
+    for weight in layer.trainable_weights:
+        value = generator.normal(size=weight.shape) * 0.7
+        if weight.name.endswith("gain"):
+            value += 1
+        weight.assign(value)
+        values[weight.name] = np.asarray(tf.cast(weight, tf.float64))
+    return values
+
+
+def slopes(function: Callable[..., np.ndarray], args: list[np.ndarray]) -> list[Any]:
+    """Returns the gradient of a real function in each of its arguments."""
+    result = []
+    for k, arg in enumerate(args):
+        slope = np.empty(arg.shape)
+        for index in np.ndindex(*arg.shape):
+            moved = arg.astype(complex)
+            moved[index] += 1j * _STEP
+            value = function(*args[:k], moved, *args[k + 1 :])
+            slope[index] = value.imag / _STEP
+        result.append(slope)
+    return result
+
+
+def run(
+    layer: Any, x: Any, mode: str, upstream: Any = None, **kwargs: Any
+) -> tuple[Any, list[Any]]:
+    """Calls `layer` and differentiates its summed outputs, in `mode`.
+
+    Returns:
+      The outputs, and the gradients in `x` and in the trainable weights.
+    """
+    if not layer.built:
+        layer.build(x.shape)
+
+    def step(x: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = layer(x, **kwargs)
+            seed = tf.ones_like(value) if upstream is None else upstream
+            value_of_seed = tf.reduce_sum(tf.math.multiply_no_nan(value, seed))
+        weights = [weight.value for weight in layer.trainable_weights]
+        return value, tape.gradient(value_of_seed, [x, *weights])
+
+    return modes.compile_for(mode, step)(tf.convert_to_tensor(x))

@@ -1,0 +1,84 @@
+"""Clipping within a wrapper, where the norm of the gradients cannot overflow."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe.ops import _clipping
+from tfsafe.optimizers import _gradient_check
+from tfsafe.optimizers._delegation import DelegatingOptimizer
+
+
+class ClippingOptimizer(DelegatingOptimizer):
+    """A wrapper that clips, if it is told to, in the inner optimizer's place.
+
+    Subclasses call `_set_clipping` once there is an `inner_optimizer`.
+    """
+
+    # Until `_set_clipping`, while Keras' constructor sets its defaults.
+    _clips: bool = False
+    _own_clipnorm: float | None
+    _own_global_clipnorm: float | None
+
+    def _set_clipping(
+        self, clipnorm: float | None, global_clipnorm: float | None
+    ) -> None:
+        self._own_clipnorm = clipnorm
+        self._own_global_clipnorm = global_clipnorm
+        # For good: later settings of the attributes go where the first ones went, so
+        # that nothing is clipped twice.
+        self._clips = clipnorm is not None or global_clipnorm is not None
+
+    def _clipped(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """Clips as Keras would, but leaves out what are no gradients."""
+        result = list(grads)
+        clip_norm = self._own_clipnorm or self._own_global_clipnorm
+        clipped = [
+            index
+            for index, variable in enumerate(variables)
+            if grads[index] is not None and not _gradient_check.is_overwritten(variable)
+        ]
+        if not (self._clips and clip_norm and clipped):
+            return result
+        # The inner optimizer divides by the scale only afterwards.
+        clip_norm *= self.loss_scale_factor or 1.0
+        clip = (
+            _clipping.clip_by_norm
+            if self._own_clipnorm
+            else _clipping.clip_by_global_norm
+        )
+        known = [_with_shape(grads[index], variables[index]) for index in clipped]
+        for index, gradient in zip(clipped, clip(known, clip_norm), strict=True):
+            result[index] = gradient
+        return result
+
+
+def _with_shape(gradient: Any, variable: Any) -> Any:
+    if isinstance(gradient, tf.IndexedSlices) and gradient.dense_shape is None:
+        shape = tf.constant(variable.shape, gradient.indices.dtype)
+        return tf.IndexedSlices(gradient.values, gradient.indices, shape)
+    return gradient
+
+
+def _own_or_delegated(name: str) -> property:
+    own, inner = f"_own_{name}", getattr(DelegatingOptimizer, name)
+
+    def read(optimizer: ClippingOptimizer) -> Any:
+        if optimizer._clips:
+            return getattr(optimizer, own)
+        return inner.fget(optimizer)
+
+    def write(optimizer: ClippingOptimizer, value: Any) -> None:
+        if optimizer._clips:
+            setattr(optimizer, own, value)
+        else:
+            inner.fset(optimizer, value)
+
+    return property(
+        read, write, doc=f"`{name}` of whichever clips: the wrapper or the inner one."
+    )
+
+
+for _name in ("clipnorm", "global_clipnorm"):
+    setattr(ClippingOptimizer, _name, _own_or_delegated(_name))
