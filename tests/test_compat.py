@@ -2,6 +2,7 @@
 
 import os
 import sys
+import types
 
 import keras
 import pytest
@@ -124,11 +125,11 @@ def test_tensorflow_still_tells_of_each_eager_operation():
 
     def note(op_type, inputs, attrs, outputs, op_name=None, graph=None):
         frame = sys._getframe()
-        called = _compat.called_graph(frame)
+        called = _compat.called_function(frame)
         differentiated = _compat.differentiated(frame)
         seen.append((
             tf.compat.as_str(op_type),
-            None if called is None else [op.type for op in called.get_operations()],
+            called and ([op.type for op in called[0].get_operations()], called[1]),
             differentiated and differentiated[0],
             graph is None,
         ))
@@ -146,7 +147,8 @@ def test_tensorflow_still_tells_of_each_eager_operation():
     assert kinds["Sqrt"] == [None, None, True]
     assert kinds["SqrtGrad"] == [None, "Sqrt", True]
     (function,) = [rest for kind, *rest in seen if kind.startswith("__")]
-    assert "Exp" in function[0]
+    assert "Exp" in function[0][0]
+    assert function[0][1] is False
     assert sum(kind == "Sqrt" for kind, *_ in seen) == 1
 
 
@@ -193,3 +195,12 @@ def test_autograph_still_keeps_the_map_of_its_lines():
     with _compat.eager_callback(note):
         tf.map_fn(body, tf.zeros([1]))
     assert (__file__, body.__code__.co_firstlineno + 1, "body") in places
+
+
+def test_a_line_that_autograph_added_stays_as_it_is():
+    code = types.SimpleNamespace(
+        co_filename="/tmp/__autograph_generated_file1.py", co_name="tf__body"
+    )
+    caller = types.SimpleNamespace(f_locals={})
+    frame = types.SimpleNamespace(f_code=code, f_lineno=3, f_back=caller)
+    assert _compat.before_autograph(frame) == (code.co_filename, 3, "tf__body")

@@ -82,13 +82,13 @@ class Finding:
     subject: str = ""
 
     def __str__(self) -> str:
-        lines = [self._what(), *self._where()]
+        lines = [*self._what(), *self._where()]
         if self.cause:
             lines += wrapped("  why:   ", self.cause)
         lines += self._cure()
         return "\n".join(lines)
 
-    def _what(self) -> str:
+    def _what(self) -> list[str]:
         if self.subject:
             head = f"{self.kind} in {self.subject}"
         elif self.is_gradient and self.forward_op:
@@ -97,13 +97,16 @@ class Finding:
         else:
             where = " in the backward pass" if self.is_gradient else ""
             head = f"{self.kind} from `{self.op_type}`{where}"
-        if not self.shape:
-            return f"{head}: the only value (scalar, {self.dtype})."
-        row = "" if self.row is None else f", in row {self.row} of the batch"
-        return (
-            f"{head}: {self.count} of {self.size} values (shape {self.shape}, "
-            f"{self.dtype}), the first at {self.index}{row}."
+        row = "" if self.row is None else f", first in row {self.row} of the batch"
+        what = (
+            "the only value"
+            if not self.shape
+            else (
+                f"{self.count} of {self.size} values, the first at {self.index}; "
+                f"shape {self.shape}"
+            )
         )
+        return [f"{head}{row}.", f"  what:  {what}, {self.dtype}"]
 
     def _where(self) -> list[str]:
         notes = [f"scope {self.scope}"] if self.scope else []
@@ -115,7 +118,8 @@ class Finding:
         if self.site is None:
             if self.subject:
                 return []
-            return [f"  where: no line of yours; operation `{self.op_name}`{note}"]
+            operation = self.op_name or self.op_type
+            return [f"  where: no line of yours; operation `{operation}`{note}"]
         where = f"{self.site.path}:{self.site.line} in {self.site.function}"
         lines = [f"  where: {where}{note}"]
         if self.site.source:

@@ -63,7 +63,7 @@ def test_without_it_one_nan_stays_in_the_statistics_and_in_the_metrics():
 
 
 @pytest.mark.parametrize("steps", [1, 5])
-def test_inference_is_finite_after_a_bad_batch(steps):
+def test_y57_inference_is_finite_after_a_bad_batch(steps):
     model = compiled(
         SafeOptimizer("adam"), *layers(), metrics=["mae"], steps_per_execution=steps
     )
@@ -126,7 +126,6 @@ def test_states_of_a_recurrent_layer_are_those_before_the_bad_batch(wrap):
 
 
 def test_a_step_that_loss_scaling_skips_is_undone_too():
-    # Half precision: 6e4 squared overflows in the backward pass (row P11).
     optimizer = keras.optimizers.LossScaleOptimizer(
         SafeOptimizer("sgd", "replace"), initial_scale=2.0
     )
@@ -141,7 +140,7 @@ def test_a_step_that_loss_scaling_skips_is_undone_too():
     assert optimizer.dynamic_scale.numpy() == 1.0
 
 
-def test_mixed_precision_survives_an_overflow_with_its_statistics():
+def test_p11_mixed_precision_survives_an_overflow_with_its_statistics():
     x, y = training.clean_data()
     x[training.BAD_BATCH * training.BATCH] = 6e4
 
@@ -204,7 +203,8 @@ def test_a_model_compiled_anew_without_guard_trains_on():
 
 
 def test_a_monitored_model_is_saved_and_loaded(tmp_path):
-    model = compiled(SafeOptimizer("adam", "skip"), *layers())
+    norm = keras.layers.BatchNormalization()
+    model = compiled(SafeOptimizer("adam", "skip"), norm)
     watched(model, training.data_with_a_bad_batch())
     path = str(tmp_path / "model.keras")
     model.save(path)

@@ -184,6 +184,20 @@ def test_after_an_error_the_shown_loss_is_plain_again(data):
     assert np.isnan(model.evaluate(*data, verbose=0))
 
 
+class Interrupt(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("options", training.MODES.values(), ids=training.MODES)
+def test_after_an_interrupt_an_evaluation_is_honest(data, options):
+    # Keras calls no `on_train_end` then.
+    model = compiled(SafeOptimizer("sgd", "skip"), **options)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, training.clean_data(), [NumericsMonitor(), Interrupt()])
+    assert np.isnan(model.evaluate(*data, verbose=0))
+
+
 def two_heads():
     keras.utils.set_random_seed(0)
     inputs = {n: keras.Input((3,), name=n) for n in ("x", "z")}

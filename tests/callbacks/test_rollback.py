@@ -93,6 +93,24 @@ def test_the_learning_rate_falls_under_a_wrapper(wrap):
     assert rate(model) == pytest.approx(0.04)
 
 
+@pytest.mark.skipif(
+    not hasattr(keras.optimizers, "MultiOptimizer"), reason="this Keras has none"
+)
+def test_the_learning_rate_of_each_of_several_optimizers_falls():
+    parts = [keras.optimizers.SGD(0.1), keras.optimizers.Adam(0.2)]
+    optimizer = keras.optimizers.MultiOptimizer(
+        lambda variable: parts["kernel" in variable.path]
+    )
+    model = compiled(optimizer)
+    rollback = RollbackOnNonFinite(lower_learning_rate=0.5, save_freq=1)
+    with warns(BACK):
+        fit(model, training.data_with_a_bad_batch(), rollback)
+    rates = [float(part.learning_rate.numpy()) for part in parts]
+    assert rates == pytest.approx([0.05, 0.1])
+    assert [int(part.iterations.numpy()) for part in parts] == [4, 4]
+    assert training.is_finite(model)
+
+
 class BreakBatch(keras.callbacks.Callback):
     """Writes NaN into a weight in a batch, before the callbacks look."""
 
@@ -129,6 +147,8 @@ def test_bad_steps_in_a_row_are_a_reason_and_stay_counted():
         history = fit(model, (x, y), RollbackOnNonFinite(), monitor)
     assert history["rollbacks"] == [1]
     assert history["nonfinite_steps"] == [3]
+    assert model.optimizer.last_nonfinite_step == 5
+    assert len(model.optimizer.last_nonfinite_variables) == 2
     # Back at the start of the epoch, and one step of zeros after it.
     assert model.optimizer.iterations.numpy() == 1
 
@@ -142,6 +162,8 @@ def test_too_many_rollbacks_raise_with_the_cure():
     )
     with warns(BACK), raised:
         fit(model, (x, y), RollbackOnNonFinite(max_rollbacks=2))
+    # Whoever catches the error has the last good state.
+    assert training.is_finite(model)
 
 
 def test_without_a_bound_it_goes_on():

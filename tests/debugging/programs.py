@@ -112,6 +112,17 @@ def in_branch(x):
     return tf.cond(tf.reduce_sum(x) > 0, lambda: _log(x), lambda: x)
 
 
+def in_branch_gradient(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.cond(tf.reduce_sum(x) > 0, lambda: _root(x), lambda: x * x)
+    return tape.gradient(y, x)
+
+
+def _root(x):
+    return tf.sqrt(x) * 2.0  # in_branch_gradient
+
+
 def _invert(row):
     return tf.math.reciprocal(row)  # in_map
 

@@ -1,7 +1,9 @@
 """`checked` on functions: what passes through, what is put back, what is refused."""
 
 import collections
+import concurrent.futures
 import copy
+import dataclasses
 
 import keras
 import numpy as np
@@ -10,6 +12,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
+from tfsafe.debugging import _values
 
 Pair = collections.namedtuple("Pair", "left right")
 
@@ -140,6 +143,19 @@ def test_a_function_with_a_signature_is_traced_once():
     assert checked._compiled._watched.experimental_get_tracing_count() <= 3
 
 
+def test_a_function_with_a_signature_takes_its_arguments_by_name_and_default():
+    class Quotient:
+        @tf.function(input_signature=[tf.TensorSpec([None]), tf.TensorSpec([])])
+        def run(self, x, y=tf.constant(1.0)):
+            return y / x
+
+    checked = tfsafe.checked(Quotient().run)
+    assert checked(tf.ones([1])).numpy() == 1.0
+    assert checked(y=tf.constant(3.0), x=tf.ones([1])).numpy() == 3.0
+    with pytest.raises(tfsafe.NumericsError, match="RealDiv"):
+        checked(tf.zeros([1]), y=tf.constant(2.0))
+
+
 def test_a_function_may_create_its_variables_in_the_first_call():
     class Lazy:
         weight = None
@@ -172,11 +188,9 @@ def test_inside_a_traced_function_it_is_the_function_itself():
     def inner(x):
         return tf.math.log(x)
 
-    @tf.function
-    def outer(x):
-        return tf.exp(inner(x))
-
-    assert outer(tf.constant(0.0)).numpy() == 0.0
+    for autograph in (False, True):
+        outer = tf.function(lambda x: tf.exp(inner(x)), autograph=autograph)
+        assert outer(tf.constant(0.0)).numpy() == 0.0
     with pytest.raises(tfsafe.NumericsError):
         inner(tf.constant(0.0))
 
@@ -257,6 +271,144 @@ def test_a_concrete_function_and_a_loaded_one_are_checked(tmp_path):
         with pytest.raises(tfsafe.NumericsError) as caught:
             checked(tf.zeros([2]))
         assert caught.value.findings[0].op_type == "Log"
+
+
+def test_an_object_that_cannot_be_hashed_has_checked_methods_too():
+    @dataclasses.dataclass
+    class Division:
+        by: float
+
+        @tfsafe.checked
+        def run(self, x):
+            return x / self.by
+
+    assert Division(2.0).run(tf.constant(4.0)).numpy() == 2.0
+    with pytest.raises(tfsafe.NumericsError, match="RealDiv"):
+        Division(0.0).run(tf.constant(4.0))
+
+
+def test_checked_functions_may_call_each_other():
+    inner = tfsafe.checked(lambda x: tf.math.log(x))
+    outer = tfsafe.checked(lambda x: inner(x) + tf.sqrt(x))
+    assert outer(tf.constant(1.0)).numpy() == 1.0
+    with pytest.raises(tfsafe.NumericsError, match="Log"):
+        outer(tf.constant(0.0))
+    # Neither leaves anything behind.
+    assert np.isneginf(tf.math.log(tf.constant(0.0)).numpy())
+
+
+def test_threads_are_checked_each_for_itself():
+    checked = tfsafe.checked(lambda x: tf.math.log(x))
+
+    def outcome(x):
+        try:
+            return checked(tf.constant(x)).numpy()
+        except tfsafe.NumericsError as error:
+            return error.findings[0].op_type
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(outcome, [1.0, 0.0] * 20))
+    assert found == [0.0, "Log"] * 20
+
+
+def test_without_a_line_of_the_users_the_operation_is_told():
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        error = pool.submit(tfsafe.checked(tf.math.log), tf.constant(0.0)).exception()
+    assert error.findings[0].site is None
+    assert "where: no line of yours; operation `Log`" in str(error)
+
+
+def test_arguments_that_a_signature_does_not_name_are_numbered():
+    class Odd:
+        __signature__ = "none"
+
+        def __call__(self, *args):
+            return args[0] * 1.0
+
+    with pytest.raises(tfsafe.NumericsError, match=r"in argument `args\[0\]`"):
+        tfsafe.checked(Odd())(tf.constant(float("nan")))
+
+
+def test_a_variable_that_was_bad_and_is_written_is_named(mode):
+    weight = tf.Variable([1.0, float("nan")], name="weight")
+    function = modes.compile_for(mode, lambda x: weight.assign(weight * x))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(function)(tf.constant([1.0, 1.0]))
+    assert caught.value.findings[0].subject == "variable `weight`"
+
+
+def test_a_function_under_xla_that_only_fails_there_is_looked_into_eagerly_too():
+    @tf.function(jit_compile=True)
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.where(x > 0, tf.sqrt(x), tf.zeros_like(x))
+        return tape.gradient(y, x)
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(lambda x: slope(x) + 1.0)(tf.constant([0.0]))
+    assert caught.value.findings[0].forward_op == "Sqrt"
+
+
+def test_a_function_that_cannot_be_looked_into_is_named_where_it_is_called():
+    @tf.function
+    def reduce(x):
+        data = tf.data.Dataset.from_tensors(x)
+        return tf.math.log(data.reduce(0.0, lambda total, each: total + each))
+
+    @tfsafe.checked
+    def run(x):
+        return reduce(x) * 2.0
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        run(tf.constant(0.0))
+    assert caught.value.findings[0].site.source == "return reduce(x) * 2.0"
+
+
+def test_of_several_results_of_a_function_the_bad_one_is_followed():
+    @tf.function
+    def both(x):
+        return x + 1.0, tf.math.log(x)
+
+    @tfsafe.checked
+    def run(x):
+        left, right = both(x)
+        return left + right
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        run(tf.constant(0.0))
+    assert caught.value.findings[0].op_type == "Log"
+
+
+def test_a_function_whose_failure_does_not_repeat_is_named_where_it_is_called():
+    # The graph optimizer makes `(1 - p) + eps` into `(1 + eps) - p`.
+    entropy = tf.function(lambda p: tf.math.log((1.0 - p) + 1e-10))
+
+    @tfsafe.checked
+    def run(p):
+        return entropy(p) * 2.0
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        run(tf.constant([1.0]))
+    assert caught.value.findings[0].op_type == "StatefulPartitionedCall"
+
+
+def test_tensors_on_a_device_are_looked_at_on_the_device(monkeypatch, mode):
+    monkeypatch.setattr("tfsafe.debugging._values._is_on_host", lambda _: False)
+    checked = tfsafe.checked(modes.compile_for(mode, lambda x: tf.math.log(x)))
+    assert checked(tf.constant([1.0])).numpy() == 0.0
+    with pytest.raises(tfsafe.NumericsError, match="Log"):
+        checked(tf.constant([0.0]))
+    with pytest.raises(tfsafe.NumericsError, match="in argument"):
+        tfsafe.checked(tf.identity)(tf.constant(1.0j) * float("inf"))
+
+
+def test_values_are_the_same_only_in_the_same_dtype_and_shape():
+    one = tf.constant([1.0, float("nan")])
+    assert _values.is_same(one, tf.identity(one))
+    assert not _values.is_same(one, tf.cast(one, tf.float64))
+    assert not _values.is_same(one, one[:1])
+    assert not _values.is_same(one, tf.constant(1))
 
 
 def test_a_callable_object_is_checked():

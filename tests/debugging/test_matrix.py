@@ -18,6 +18,7 @@ CASES = [
     ("in_nested", "RealDiv", False),
     ("in_nested_gradient", "SqrtGrad", True),
     ("in_branch", "Log", False),
+    ("in_branch_gradient", "SqrtGrad", True),
     ("in_map", "Reciprocal", False),
     ("in_custom_gradient", "RealDiv", True),
 ]
@@ -96,6 +97,21 @@ def test_the_gradient_of_a_gradient_is_followed(mode):
     assert error.findings[0].site.source == "y = x**1.5"
 
 
+def test_the_sum_of_two_gradients_belongs_to_no_forward_operation(mode):
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(x * 3e38) + tf.reduce_sum(x * 3e38)
+        return tape.gradient(y, x)
+
+    error = failure(tfsafe.checked(modes.compile_for(mode, run)), tf.zeros([2]))
+    finding = error.findings[0]
+    assert finding.op_type in {"AddN", "AddV2"}
+    assert finding.is_gradient
+    assert finding.site.source == "return tape.gradient(y, x)"
+    assert "overflows float32" in finding.cause
+
+
 def test_a_failure_that_only_xla_has_is_found_with_the_kernels_of_xla():
     # The plain kernel of SqrtGrad gives 0 for an incoming gradient of 0; XLA 0 * inf.
     def run(x):
@@ -122,6 +138,18 @@ def test_a_nan_made_of_intended_infinities_is_named_where_it_arises(mode):
     error = failure(function, tf.constant([[1.0, 1.0], [-1.0, -1.0]]))
     assert error.findings[0].op_type == "Softmax"
     assert error.findings[0].cause == "1 row of only -inf (at (1,))."
+
+
+def test_a_constant_that_the_program_writes_is_named_as_such(mode):
+    function = modes.compile_for(mode, lambda x: x + tf.constant(float("inf")))
+    finding = failure(tfsafe.checked(function), tf.constant([1.0])).findings[0]
+    if mode == "eager":
+        # An eager constant is no operation.
+        assert finding.subject == "a constant, or a tensor made before the call"
+    else:
+        assert finding.op_type == "Const"
+        assert finding.cause == "the program writes this constant."
+        assert not finding.cure
 
 
 def test_of_two_failures_the_one_that_reaches_the_result_is_told(mode):

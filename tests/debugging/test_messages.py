@@ -34,9 +34,11 @@ def test_a_forward_failure_is_told_in_full():
     def predict(x):
         return {"scores": layer(x)}
 
+    line = programs.line_of("standardise")
     assert text_of(predict, x) == dedent(f"""
-        NaN from `RealDiv`: 2 of 4 values (shape (2, 1, 2), float32), the first at (1, 0, 0), in row 1 of the batch.
-          where: programs.py:{programs.line_of("standardise")} in call (scope standardise_1)
+        NaN from `RealDiv`, first in row 1 of the batch.
+          what:  2 of 4 values, the first at (1, 0, 0); shape (2, 1, 2), float32
+          where: programs.py:{line} in call (scope standardise_1)
                      return (x - mean) / std  # standardise
           why:   1 zero in the denominator (at (1, 0, 0)).
           cure:  tfsafe.ops.divide(x - mean, std)
@@ -47,11 +49,14 @@ def test_a_forward_failure_is_told_in_full():
 
 def test_a_backward_failure_is_told_with_its_forward_line():
     checked = tfsafe.checked(tf.function(programs.backward_nan, autograph=False))
+    line = programs.line_of("backward_nan")
+    why = "the slope of sqrt is infinite at 0: 6 zeros under the root (the first at (0,"
     assert text_of(checked, programs.X) == dedent(f"""
-        +Inf in the gradient of `Sqrt`, from `SqrtGrad`: 6 of 6 values (shape (2, 3), float32), the first at (0, 0), in row 0 of the batch.
-          where: programs.py:{programs.line_of("backward_nan")} in backward_nan (the forward operation)
+        +Inf in the gradient of `Sqrt`, from `SqrtGrad`, first in row 0 of the batch.
+          what:  6 of 6 values, the first at (0, 0); shape (2, 3), float32
+          where: programs.py:{line} in backward_nan (the forward operation)
                      distance = tf.sqrt(x - x)  # backward_nan
-          why:   the slope of sqrt is infinite at 0: 6 zeros under the root (the first at (0,
+          why:   {why}
                  0)), where the incoming gradient is 1.
           cure:  tfsafe.ops.sqrt(x - x)
                  has the same values, and slope 0 where the true slope is infinite.
@@ -62,7 +67,8 @@ def test_a_backward_failure_is_told_with_its_forward_line():
 def test_a_bad_argument_is_told():
     checked = tfsafe.checked(tf.function(programs.passes_on))
     assert text_of(checked, tf.constant([1.0, float("inf")])) == dedent("""
-        +Inf in argument `x`: 1 of 2 values (shape (2,), float32), the first at (1,), in row 1 of the batch.
+        +Inf in argument `x`, first in row 1 of the batch.
+          what:  1 of 2 values, the first at (1,); shape (2,), float32
           why:   it was so before the call.
           cure:  clean the data before it reaches the model.
           reach: output
@@ -109,7 +115,8 @@ def test_a_place_that_cannot_be_found_is_said_to_be_so():
     checked(-1.0 * tf.ones([]))
     text = text_of(checked, second)
     assert text == dedent("""
-        +Inf in output: the only value (scalar, float32).
+        +Inf in output.
+          what:  the only value, float32
           why:   the operation that made it could not be found: the call draws from
                  RandomUniform, whose random numbers cannot be drawn a second time. Use
                  tf.random.stateless_* or keras.random.SeedGenerator, which can be.
@@ -166,12 +173,23 @@ def test_a_real_finding_is_plain_data():
     [
         ({}, "  where: train.py:12 in loss (loop iteration 3, 1)"),
         ({"site": None}, "  where: no line of yours; operation `step/truediv`"),
-        ({"is_gradient": True}, "NaN from `RealDiv` in the backward pass: 1 of 2"),
-        ({"shape": (), "index": ()}, "the only value (scalar, float32)."),
+        ({"is_gradient": True}, "NaN from `RealDiv` in the backward pass."),
+        ({"shape": (), "index": ()}, "  what:  the only value, float32"),
         ({"cure": ""}, "  why:   1 zero in the denominator."),
-        ({"subject": "a variable", "site": None}, "NaN in a variable: 1 of 2 values"),
+        ({"cause": ""}, "  cure:  is 0 there."),
+        ({"site": dataclasses.replace(SITE, source="")}, "train.py:12 in loss (loop"),
+        ({"subject": "a variable", "site": None}, "NaN in a variable."),
     ],
-    ids=["loops", "no-line", "unknown-forward", "scalar", "no-cure", "variable"],
+    ids=[
+        "loops",
+        "no-line",
+        "unknown-forward",
+        "scalar",
+        "no-cure",
+        "no-cause",
+        "no-source",
+        "variable",
+    ],
 )
 def test_each_part_of_a_finding_has_its_words(change, line):
     assert line in str(dataclasses.replace(FINDING, **change))

@@ -256,6 +256,16 @@ def test_a_missing_part_of_the_batch_is_none_as_before():
     assert seen[-1] == (["a"], True, True)
 
 
+def test_a_checked_model_can_be_saved(tmp_path):
+    model = tfsafe.checked(norm_model())
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(
+        tmp_path / "model.keras", custom_objects={"Norm": programs.Norm}
+    )
+    x = np.ones([1, 2], "float32")
+    assert again.predict(x, verbose=0) == model.predict(x, verbose=0)
+
+
 def test_a_loss_scale_that_skips_its_overflow_is_no_failure():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     inner = keras.optimizers.SGD(0.1)

@@ -31,7 +31,8 @@ ROWS = [
         "RealDiv",
         [[1e30], [1e-30]],
         [INF],
-        "the quotient overflows float32 above 3.403e+38; the inputs reach 1e+30 and 1e-30.",
+        "the quotient overflows float32 above 3.403e+38; the inputs reach 1e+30 and "
+        "1e-30.",
     ),
     ("Reciprocal", [[0, 1]], [INF, 1], "the reciprocal of 1 zero (at (0,))."),
     ("Inv", [[0, 1]], [INF, 1], "the reciprocal of 1 zero (at (0,))."),
@@ -61,8 +62,8 @@ ROWS = [
         "SqrtGrad",
         [[0, 1], [2, 1]],
         [INF, 1],
-        "the slope of sqrt is infinite at 0: 1 zero under the root (at (0,)), where the "
-        "incoming gradient is 2.",
+        "the slope of sqrt is infinite at 0: 1 zero under the root (at (0,)), where "
+        "the incoming gradient is 2.",
     ),
     (
         "Exp",
@@ -116,7 +117,8 @@ ROWS = [
         "Mul",
         [[1e30], [1e30]],
         [INF],
-        "the product overflows float32 above 3.403e+38; the inputs reach 1e+30 and 1e+30.",
+        "the product overflows float32 above 3.403e+38; the inputs reach 1e+30 and "
+        "1e+30.",
     ),
     ("AddV2", [[INF], [-INF]], [NAN], "inf - inf is NaN (at (0,))."),
     ("Add", [[INF], [-INF]], [NAN], "inf - inf is NaN (at (0,))."),
@@ -169,6 +171,16 @@ def test_an_overflow_is_told_with_the_limit_of_the_dtype(op, what):
     assert text == f"{what} overflows float16 above 6.55e+04; the inputs reach 300."
 
 
+def test_whole_numbers_have_no_statistics():
+    evidence = _rules.Evidence(
+        [np.array([1, 2]), np.array([0.5])],
+        np.array([NAN]),
+        np.array([True]),
+        "float32",
+    )
+    assert _rules.cause_of("Exotic", evidence)[0] == "input 1: from 0.5 to 0.5."
+
+
 def test_every_row_of_the_table_has_a_test():
     tested = {op for op, *_ in [*ROWS, *OVERFLOWS]}
     assert {rule.op for rule in _rules.RULES} - {"*"} <= tested
@@ -183,6 +195,8 @@ def test_every_row_of_the_table_has_a_test():
         ("Sub", [[1], [1]], [NAN]),
         ("SqrtGrad", [[1], [1]], [NAN]),
         ("Softmax", [[1, 2]], [NAN, 1]),
+        ("RealDiv", [[1]], [NAN]),
+        ("Exp", [[1]], [NAN]),
     ],
 )
 def test_a_rule_that_does_not_hold_leaves_the_statistics(op, inputs, output):

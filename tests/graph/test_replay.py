@@ -55,6 +55,9 @@ FUNCTIONS = {
     "vectorized": lambda x: tf.vectorized_map(tf.reduce_sum, x),
     "stateless-random": lambda x: x + tf.random.stateless_normal([2, 3], [1, 2]),
     "in-loop-gradient": programs.in_loop_gradient,
+    "not-taken": lambda x: (
+        x + tf.size(tf.raw_ops.FakeParam(dtype=tf.float32, shape=[0]), tf.float32)
+    ),
     "nested-gradient": programs.in_nested_gradient,
 }
 
@@ -170,7 +173,7 @@ def test_a_function_that_python_does_not_know_is_told(monkeypatch):
 
 
 def test_written_variables_are_found_in_loops_branches_and_nested_functions():
-    names = ["read", "nested", "loop", "branch", "plain"]
+    names = ["read", "nested", "loop", "branch", "switched", "plain"]
     variables = {name: tf.Variable(1.0, name=name) for name in names}
 
     @tf.function
@@ -185,11 +188,15 @@ def test_written_variables_are_found_in_loops_branches_and_nested_functions():
     def add():
         return variables["branch"].assign_add(1.0) + 0.0
 
+    def set_switched():
+        return variables["switched"].assign(3.0) + 0.0
+
     def run(x):
         tf.while_loop(lambda i: i < 2, body, [0])
         tf.cond(x > 0.0, add, lambda: variables["read"] + 0.0)
         tf.identity(variables["plain"].handle)
         variables["plain"].assign(x)
+        tf.switch_case(tf.cast(x, tf.int32), [set_switched, set_switched])
         return inner() + tf.gather(variables["read"][tf.newaxis], [0])
 
     concrete = trace(run, tf.constant(1.0))
@@ -199,7 +206,7 @@ def test_written_variables_are_found_in_loops_branches_and_nested_functions():
         handles[id(concrete.captured_inputs[index - offset])]: dtype
         for index, dtype in graph.written_inputs(concrete.graph).items()
     }
-    assert found == dict.fromkeys(["nested", "loop", "branch", "plain"], tf.float32)
+    assert found == dict.fromkeys(set(names) - {"read"}, tf.float32)
 
 
 def test_a_table_is_no_variable():

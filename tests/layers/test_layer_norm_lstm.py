@@ -20,7 +20,11 @@ FORMS = {
 X = np.random.default_rng(1).normal(size=(2, 3, 2))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "mode"),
+    [(form, mode) for form in FORMS for mode in ("eager", "graph")]
+    + [(form, "xla") for form in ("gates", "fused, stored state", "plain")],
+)
 def test_values_and_gradients_agree_with_the_equations(form, mode):
     layer = layers.LayerNormLSTM(
         3, return_sequences=True, dtype="float64", **FORMS[form]

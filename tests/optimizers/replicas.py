@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tfsafe
 from tfsafe.optimizers import SafeOptimizer
 
 DEVICES = ["CPU:0", "CPU:1"]
@@ -27,6 +28,8 @@ def main() -> None:
         f"{policy}/{kind}": run(strategy, policy, kind) for policy, kind in cases
     }
     results["fit"] = fit()
+    for safe in (True, False):
+        results[f"loss_scale_optimizer/{safe}"] = loss_scale_optimizer(strategy, safe)
     results["reduced_gradient"] = reduced_gradient(strategy)
     json.dump(results, sys.stdout)
 
@@ -37,7 +40,9 @@ def run(strategy: tf.distribute.Strategy, policy: str, kind: str) -> dict:
         kernel = keras.Variable(np.ones(3, "float32"), name="kernel")
         table = keras.Variable(np.ones((4, 2), "float32"), name="table")
         unused = keras.Variable(1.0, name="unused")
-        guard = SafeOptimizer(keras.optimizers.SGD(0.1, momentum=0.5), policy)
+        guard = SafeOptimizer(
+            keras.optimizers.SGD(0.1, momentum=0.5), policy, count_elements=True
+        )
         optimizer = guard
         if kind == "loss_scale":
             optimizer = keras.optimizers.LossScaleOptimizer(guard, initial_scale=1.0)
@@ -65,7 +70,35 @@ def run(strategy: tf.distribute.Strategy, policy: str, kind: str) -> dict:
         "steps": guard.steps,
         "nonfinite_steps": guard.nonfinite_steps,
         "last_nonfinite_step": guard.last_nonfinite_step,
-        "last_nonfinite_variables": guard.last_nonfinite_variables,
+        "last_nonfinite_elements": guard.last_nonfinite_elements,
+    }
+
+
+def loss_scale_optimizer(strategy: tf.distribute.Strategy, safe: bool) -> dict:
+    """Takes two steps; in the second, only replica 1 has a NaN."""
+    module = tfsafe.optimizers if safe else keras.optimizers
+    with strategy.scope():
+        variable = keras.Variable([1.0])
+        optimizer = module.LossScaleOptimizer(
+            keras.optimizers.SGD(0.5), initial_scale=4.0
+        )
+        optimizer.build([variable])
+
+    def step(is_second: tf.Tensor) -> None:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        is_bad = tf.logical_and(is_second, tf.equal(replica, 1))
+        optimizer.apply([tf.where(is_bad, float("nan"), [4.0])], [variable])
+
+    @tf.function(autograph=False)
+    def run_step(is_second: tf.Tensor) -> None:
+        strategy.run(step, args=(is_second,))
+
+    for is_second in (False, True):
+        run_step(tf.constant(is_second))
+    return {
+        "weights": replicas_of(strategy, variable),
+        "scales": replicas_of(strategy, optimizer.dynamic_scale),
+        "iterations": int(optimizer.inner_optimizer.iterations.numpy()),
     }
 
 

@@ -63,6 +63,31 @@ def test_the_variables_of_the_last_bad_step_are_named(mode):
     assert steps.take(both, GOOD).last_nonfinite_variables == ("first", "second")
 
 
+@pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])
+def test_bad_elements_are_counted_on_request(policy, mode):
+    variables = [keras.Variable(np.ones((4, 2), "float32"), name=n) for n in "abc"]
+    optimizer = SafeOptimizer("sgd", policy, count_elements=True)
+    optimizer.build(variables)
+    assert optimizer.last_nonfinite_elements == {}
+    nan = float("nan")
+
+    def step(dense, values):
+        rows = tf.IndexedSlices(values, tf.constant([2]), tf.constant([4, 2]))
+        optimizer.apply([dense, rows, tf.ones((4, 2))], variables)
+
+    step = modes.compile_for(mode, step)
+    dense = tf.constant([[nan, 1.0], [1e20, -np.inf], [0.0, 0.0], [nan, 1.0]])
+    step(dense, tf.constant([[1.0, nan]]))
+    step(tf.ones((4, 2)), tf.ones((1, 2)))
+    assert optimizer.last_nonfinite_elements == {"a": 4, "b": 1}
+    assert optimizer.last_nonfinite_variables == ("a", "b")
+
+
+def test_bad_elements_that_are_not_counted_are_not_told():
+    with pytest.raises(RuntimeError, match="with `count_elements=True`"):
+        _ = SafeOptimizer("sgd").last_nonfinite_elements
+
+
 def test_counters_can_be_used_in_compiled_code():
     steps = Steps("eager")
     total = steps.optimizer.counters["nonfinite_steps"]

@@ -37,7 +37,7 @@ def test_wrapping_a_loss_scale_optimizer_is_refused_with_the_right_order():
 
 
 def test_an_unknown_policy_is_refused():
-    with pytest.raises(ValueError, match="`policy` must be one of 'replace', 'skip'"):
+    with pytest.raises(ValueError, match="`policy` must be one of 'replace', 'zero"):
         SafeOptimizer("adam", "ignore")
 
 
@@ -61,3 +61,22 @@ def test_a_bound_that_is_no_positive_integer_is_refused(count):
 def test_the_other_arguments_are_by_keyword():
     with pytest.raises(TypeError, match="positional"):
         SafeOptimizer("adam", "skip", 1e3)
+
+
+@pytest.mark.parametrize("name", ["clipnorm", "global_clipnorm"])
+@pytest.mark.parametrize("value", [0, -1.0, math.inf, float("nan"), "1", True])
+def test_a_norm_to_clip_to_that_is_no_positive_number_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be a positive finite number"):
+        SafeOptimizer("adam", **{name: value})
+
+
+def test_clipping_in_two_ways_is_refused():
+    with pytest.raises(ValueError, match="Only one of `clipnorm` and `global_clip"):
+        SafeOptimizer("adam", clipnorm=1.0, global_clipnorm=1.0)
+
+
+@pytest.mark.parametrize("name", ["clipnorm", "global_clipnorm", "clipvalue"])
+def test_clipping_twice_is_refused(name):
+    inner = keras.optimizers.Adam(**{name: 2.0})
+    with pytest.raises(ValueError, match=f"{name}=2.0. Leave `{name}` out of the inn"):
+        SafeOptimizer(inner, clipnorm=1.0)

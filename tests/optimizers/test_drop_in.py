@@ -68,7 +68,7 @@ def test_iterations_count_the_steps_of_the_inner_optimizer(policy):
     optimizer = SafeOptimizer("sgd", policy)
     for value in (1.0, NAN, 1.0):
         returned = optimizer.apply_gradients([(tf.constant([value]), variable)])
-    expected = {"replace": 3, "skip": 2}[policy]
+    expected = 2 if policy == "skip" else 3
     assert int(optimizer.iterations.numpy()) == expected
     assert int(returned.numpy()) == expected
 
@@ -79,7 +79,7 @@ def test_a_schedule_goes_on_when_replacing_and_waits_when_skipping(policy):
     optimizer = SafeOptimizer(keras.optimizers.SGD(schedule), policy)
     for value in (1.0, NAN):
         optimizer.apply([tf.constant([value])], [variable])
-    rate = {"replace": 0.25, "skip": 0.5}[policy]
+    rate = 0.5 if policy == "skip" else 0.25
     assert float(optimizer.learning_rate) == rate
 
 
@@ -177,7 +177,7 @@ def test_a_fixed_loss_scale_is_applied_and_removed_once():
 def test_every_other_name_is_keras_own():
     assert optimizers.Adam is keras.optimizers.Adam
     assert optimizers.schedules is keras.optimizers.schedules
-    assert optimizers.__all__ == ["SafeOptimizer"]
+    assert optimizers.__all__ == ["LossScaleOptimizer", "SafeOptimizer"]
     assert {"SafeOptimizer", "Adam", "get"} <= set(dir(optimizers))
     with pytest.raises(AttributeError, match="no attribute 'Adman'"):
         _ = optimizers.Adman

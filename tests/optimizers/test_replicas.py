@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -30,7 +31,7 @@ def test_every_replica_counts_the_step_that_is_bad_on_one(results, policy, kind)
     assert result["steps"] == 3
     assert result["nonfinite_steps"] == 1
     assert result["last_nonfinite_step"] == 2
-    assert result["last_nonfinite_variables"] == ["kernel"]
+    assert result["last_nonfinite_elements"] == {"kernel": 1}
     assert result["iterations"] == {"replace": 3, "skip": 2}[policy]
 
 
@@ -59,6 +60,17 @@ def test_a_replaced_element_leaves_the_other_replicas_part(results, kind):
 def test_fit_under_a_strategy_skips_on_both_replicas(results):
     expected = {"iterations": 2, "nonfinite_steps": 1, "is_finite": True}
     assert results["fit"] == expected
+
+
+def test_p08_the_loss_scale_falls_on_both_replicas_for_a_nan_on_one(results):
+    result = results["loss_scale_optimizer/True"]
+    moved = 1 - 0.5 * results["reduced_gradient"]
+    assert result == {"weights": [[moved]] * 2, "scales": [2.0] * 2, "iterations": 1}
+
+
+def test_p08_plain_keras_takes_the_nan_of_the_second_replica(results):
+    weights = np.array(results["loss_scale_optimizer/False"]["weights"])
+    assert np.isnan(weights).any()
 
 
 @pytest.mark.parametrize("policy", ["replace", "skip"])

@@ -40,7 +40,12 @@ def policy(request) -> str:
 
 def test_the_config_survives():
     optimizer = SafeOptimizer(
-        keras.optimizers.Adam(0.25), "skip", limit=math.inf, max_consecutive=7, name="g"
+        keras.optimizers.Adam(0.25),
+        "skip",
+        limit=math.inf,
+        max_consecutive=7,
+        count_elements=True,
+        name="g",
     )
     config = keras.optimizers.serialize(optimizer)
     assert config["registered_name"] == "tfsafe>SafeOptimizer"

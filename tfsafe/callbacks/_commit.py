@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.callbacks import _guard, _state
+from tfsafe.callbacks import _finite_mean, _guard, _state
 from tfsafe.optimizers import SafeOptimizer
 
 # The operations that use a variable and leave it as it is.
@@ -30,12 +30,17 @@ class WholeStep:
 
     Args:
       model: Compiled.
+
+    Attributes:
+      active: The switch.
+      means: Running losses that leave a bad batch of this step out.
     """
 
     def __init__(self, model: keras.Model):
         self._model = model
         self._train_step = model.train_step
         self.active = tf.Variable(False, trainable=False)
+        self.means: list[_finite_mean.FiniteMean] = []
 
     def __call__(self, data: Any) -> Any:
         """Takes one step, with the argument and the result of `train_step`."""
@@ -44,7 +49,8 @@ class WholeStep:
             return self._train_step(data)
         before = {id(v): tf.convert_to_tensor(v) for v in _written_in(self._model)}
         steps, bad_steps = _counts(guard)
-        logs = self._train_step(data)
+        with _finite_mean.within_step(self.means):
+            logs = self._train_step(data)
         is_bad = _counts(guard)[1] > bad_steps
         # A `LossScaleOptimizer` that skips a step does not ask what it wraps.
         left_out = tf.equal(_counts(guard)[0], steps)

@@ -1,5 +1,7 @@
 """The mean that Keras shows as `loss`, over the batches whose loss is finite."""
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -9,16 +11,20 @@ import tensorflow as tf
 class FiniteMean:
     """Stands in for the `update_state` of one `keras.metrics.Mean`.
 
-    While it is active, a value that is not finite gets weight 0. The switch is a
-    variable, so that it reaches a training step that is traced already.
+    While it is active, a value of a training step that is not finite gets weight 0.
+    The switch is a variable, so that it reaches a step that is traced already.
     """
 
     def __init__(self, update_state: Any):
         self._update_state = update_state
         self.active = tf.Variable(False, trainable=False)
+        # How many training steps are on the stack: one for each replica.
+        self.steps = 0
 
     def __call__(self, values: Any, sample_weight: Any = None) -> Any:
         """Updates the mean, with the arguments of `keras.metrics.Mean`."""
+        if not self.steps:
+            return self._update_state(values, sample_weight)
         values = tf.convert_to_tensor(values)
         weight = tf.cast(1 if sample_weight is None else sample_weight, values.dtype)
         left_out = tf.logical_and(self.active, ~tf.math.is_finite(values))
@@ -27,6 +33,25 @@ class FiniteMean:
             tf.where(left_out, tf.zeros_like(values), values),
             tf.where(left_out, tf.zeros_like(weight), weight),
         )
+
+
+@contextlib.contextmanager
+def within_step(means: Sequence[FiniteMean]) -> Iterator[None]:
+    """Tells the means that what they are given comes from a training step.
+
+    Anything else, a validation above all, they take as it is, even if an interrupt
+    left them active.
+
+    Yields:
+      Nothing.
+    """
+    for mean in means:
+        mean.steps += 1
+    try:
+        yield
+    finally:
+        for mean in means:
+            mean.steps -= 1
 
 
 def of_losses(model: keras.Model) -> list[FiniteMean]:

@@ -108,10 +108,11 @@ class NumericsMonitor(keras.callbacks.Callback):
     def on_train_begin(self, logs: Any = None) -> None:
         """Finds the optimizer, and leaves bad batches out of the shown loss."""
         self._optimizer = _safe_optimizer(self.model.optimizer)
-        means = _finite_mean.of_losses(self.model)
-        self._switches = [mean.active for mean in means]
+        step = _commit.of_training(self.model)
+        step.means = _finite_mean.of_losses(self.model)
+        self._switches = [mean.active for mean in step.means]
         if self.commit_whole:
-            self._switches.append(_commit.of_training(self.model).active)
+            self._switches.append(step.active)
         if self.log_dir is not None:
             self._summaries = _summaries.Summaries(self.log_dir)
         self._before = self._optimizer.nonfinite_steps
@@ -126,14 +127,6 @@ class NumericsMonitor(keras.callbacks.Callback):
         if self._summaries is not None:
             self._summaries.close()
             self._summaries = None
-
-    def on_test_begin(self, logs: Any = None) -> None:
-        """Counts every batch of a validation."""
-        self._switch(False)
-
-    def on_test_end(self, logs: Any = None) -> None:
-        """Returns to the training."""
-        self._switch(True)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""

@@ -37,8 +37,8 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
     Args:
       lower_learning_rate: Factor by which the learning rate is multiplied at each
         rollback, between 0 and 1; None leaves it.
-      max_rollbacks: This many times it goes back; the next time raises
-        `NumericsError`. None never does.
+      max_rollbacks: This many times it goes back and on; the next time it goes back
+        and raises `NumericsError`. None never does.
       save_freq: When to keep the state: `"epoch"` at the start of each epoch, or an
         integer, after this many good batches as well. The state takes as much memory
         as the variables, once, on their device.
@@ -165,6 +165,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         self._good = [(v, tf.convert_to_tensor(v)) for v in kept]
 
     def _roll_back(self, what: str) -> None:
+        self._restore()
         if self.rollbacks == self.max_rollbacks:
             raise NumericsError(
                 f"{what} The training went back to its last good state "
@@ -173,16 +174,6 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
                 f"(max_rollbacks={self.max_rollbacks})"
             )
         self.rollbacks += 1
-        # Before the state, which holds the rates of then, so that they fall each time.
-        rates = [(o, _rate(o)) for o in _optimizers(self.model.optimizer)]
-        for variable, value in self._good:
-            variable.assign(value)
-        if self.lower_learning_rate is not None:
-            for optimizer, rate in rates:
-                optimizer.learning_rate = rate * self.lower_learning_rate
-        guard = _guard.find(self.model.optimizer)
-        if guard is not None:
-            guard.counters["consecutive_nonfinite_steps"].assign(0)
         self._restart_metrics = True
         if self.rollbacks == 1:
             warnings.warn(
@@ -193,13 +184,28 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
                 stacklevel=3,
             )
 
+    def _restore(self) -> None:
+        # Before the state, which holds the rates of then, so that they fall each time.
+        rates = [(o, _rate(o)) for o in _optimizers(self.model.optimizer)]
+        for variable, value in self._good:
+            variable.assign(value)
+        if self.lower_learning_rate is not None:
+            for optimizer, rate in rates:
+                optimizer.learning_rate = rate * self.lower_learning_rate
+        guard = _guard.find(self.model.optimizer)
+        if guard is not None:
+            guard.counters["consecutive_nonfinite_steps"].assign(0)
+
 
 def _without_counters(model: keras.Model) -> list[Any]:
     """Returns the state to go back to; what a `SafeOptimizer` counted stays counted."""
+    state = _state.of_training(model)
     guard = _guard.find(model.optimizer)
-    counters = [] if guard is None else guard.counters.values()
-    left_out = {id(counter) for counter in counters}
-    return [v for v in _state.of_training(model) if id(v) not in left_out]
+    if guard is None:
+        return state
+    inner = {id(variable) for variable in guard.inner_optimizer.variables}
+    counters = {id(variable) for variable in guard.variables} - inner
+    return [variable for variable in state if id(variable) not in counters]
 
 
 def _optimizers(optimizer: Any) -> list[Any]:

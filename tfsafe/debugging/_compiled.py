@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.debugging import _results, _state, _values
 from tfsafe.debugging._rerun import Rerun, written_slots
 from tfsafe.debugging._state import Held, Slot
@@ -26,6 +27,8 @@ class CompiledCheck:
       strict: Whether a non-finite value on the way is an error too.
       names: Better names for variables, by `id` of the handle.
       labels: Names the arguments.
+      signature: The one with which the function was made, if all its calls pass just
+        these arguments by position.
     """
 
     def __init__(
@@ -35,11 +38,13 @@ class CompiledCheck:
         strict: bool,
         names: _state.NamesOf = dict,
         labels: _results.Labels = _results.argument_labels,
+        signature: Sequence[Any] | None = None,
     ):
         self._function = function
         self._strict = strict
         self._names = names
         self._labels = labels
+        self._signature = signature
         self._slots: list[Slot] = []
         self._watched: Any = None
         self._is_xla = False
@@ -56,7 +61,8 @@ class CompiledCheck:
         """
         if self._watched is None:
             # Traced out here, where it may create its variables.
-            self._is_xla = _is_xla(self._concrete(args, kwargs))
+            concrete = self._concrete(args, kwargs)
+            self._is_xla = _compat.is_xla(concrete.function_def)
             self._watched = self._watching()
         if self._strict:
             self._look_ahead(args, kwargs)
@@ -79,8 +85,7 @@ class CompiledCheck:
     def _watching(self) -> Any:
         return tf.function(
             self._watch,
-            # Shapes that the function does not see are not to be seen from here.
-            input_signature=getattr(self._function, "input_signature", None),
+            input_signature=self._signature,
             autograph=False,
             jit_compile=self._is_xla or None,
             reduce_retracing=self._serves_many,
@@ -131,7 +136,7 @@ class CompiledCheck:
         if trail.all:
             raise _results.error(
                 [_results.Bad("", None, origins=frozenset(trail.all[:1]))],
-                batch=_results.batch_size(rerun.arguments),
+                batch=self._batch_size(args, kwargs),
                 restored=len(held),
             )
 
@@ -145,25 +150,22 @@ class CompiledCheck:
     ) -> NumericsError:
         """Finds out why results are bad; leaves the variables as before the call."""
         _state.put_back(held)
-        rerun = self._rerun(args, kwargs)
         try:
-            told, reason = rerun.explain(result, bad, held)
-        except UnreadableError as error:
+            told, reason = self._rerun(args, kwargs).explain(result, bad, held)
+        # Whatever stands in the way of an explanation, the failure is to be told.
+        except (UnreadableError, TypeError, ValueError, tf.errors.OpError) as error:
             told, reason = bad, f"{error}."
         finally:
             _state.put_back(held)
         return _results.error(
             told,
-            batch=_results.batch_size(rerun.arguments),
+            batch=self._batch_size(args, kwargs),
             restored=len(held),
             reason=reason,
         )
 
-
-def _is_xla(concrete: Any) -> bool:
-    # Looked up by hand: reading a missing key of this map would insert it.
-    attributes = concrete.function_def.attr
-    return "_XlaMustCompile" in attributes and attributes["_XlaMustCompile"].b
+    def _batch_size(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
+        return _results.batch_size(list(self._labels(self._function, args, kwargs)))
 
 
 def _serves_many_shapes(concrete: Any) -> bool:

@@ -128,7 +128,6 @@ def error(
     Returns:
       The error, to be raised.
     """
-    findings = findings[:_AT_MOST]
     lines = [str(findings[0])]
     if reached:
         shown = ", ".join(reached[:_AT_MOST])

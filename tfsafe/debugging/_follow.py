@@ -16,6 +16,7 @@ def follow(
     trail: Trail,
     *,
     others: Iterable[tf.Graph] = (),
+    compiled: bool = False,
     xla: bool = False,
 ) -> tuple[list[Any], set[str]]:
     """Runs a graph operation by operation and follows the bad values in it.
@@ -25,6 +26,7 @@ def follow(
       inputs: One value for each of its inputs.
       trail: Is told of every operation.
       others: Graphs in which a forward operation may stand besides.
+      compiled: Whether XLA compiles the graph itself.
       xla: Whether to use XLA's kernels for what XLA compiles.
 
     Returns:
@@ -48,4 +50,5 @@ def follow(
         )
 
     replay = Replay(observe, xla)
-    return replay.run(graph, inputs), replay.random
+    outputs = replay.run(graph, inputs, compiled=compiled)
+    return outputs, replay.random

@@ -179,10 +179,10 @@ class _CompiledStep:
         self._spec = spec
         if spec is None:
             function = tf.function(step, reduce_retracing=True, jit_compile=jit_compile)
-            labels = _batch_labels
+            labels, signature = _batch_labels, None
         else:
             # The parts alone: a signature has no room for a part that is None.
-            signature = [self._parts(spec)]
+            labels, signature = self._labels, [self._parts(spec)]
 
             @tf.autograph.experimental.do_not_convert
             def of_parts(parts: Sequence[Any]) -> Any:
@@ -191,8 +191,9 @@ class _CompiledStep:
             function = tf.function(
                 of_parts, input_signature=signature, jit_compile=jit_compile
             )
-            labels = self._labels
-        self._check = CompiledCheck(function, strict=strict, names=names, labels=labels)
+        self._check = CompiledCheck(
+            function, strict=strict, names=names, labels=labels, signature=signature
+        )
 
     def __call__(self, data: Any) -> Any:
         return self._check(data if self._spec is None else self._parts(data))

@@ -108,21 +108,25 @@ class Recorder:
 
     def _observe_function(self, step: Step, frame: types.FrameType) -> None:
         """Looks into a traced function that was called."""
-        called = _compat.called_graph(frame)
-        if called is not None:
-            self._graphs.append(called)
-            is_bad = not all(map(_values.is_clean, step.outputs))
-            # One that changed what it read cannot be run again as it was.
-            if is_bad and not written_inputs(called) and self._descend(called, step):
-                return
-        self._trail.observe(step._replace(type="StatefulPartitionedCall"))
+        called = _compat.called_function(frame)
+        if called is None or not self._descend(*called, step):
+            self._trail.observe(step._replace(type="StatefulPartitionedCall"))
 
-    def _descend(self, called: tf.Graph, step: Step) -> bool:
+    def _descend(self, graph: tf.Graph, compiled: bool, step: Step) -> bool:
         """Runs a function again, from the inside; returns whether that told why."""
+        self._graphs.append(graph)
+        # One that changed what it read cannot be run again as it was.
+        if all(map(_values.is_clean, step.outputs)) or written_inputs(graph):
+            return False
         for xla in (False, True):
             try:
                 results, _ = follow(
-                    called, step.inputs, self._trail, others=self._graphs, xla=xla
+                    graph,
+                    step.inputs,
+                    self._trail,
+                    others=self._graphs,
+                    compiled=compiled,
+                    xla=xla,
                 )
             except UnreadableError:
                 return False

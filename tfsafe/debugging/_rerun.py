@@ -44,7 +44,6 @@ class Rerun:
       labels: Names the arguments.
 
     Attributes:
-      arguments: The leaves of the arguments, each with its path.
       slots: The variables that the call may write.
     """
 
@@ -73,16 +72,15 @@ class Rerun:
         given = tf.nest.flatten(fed, expand_composites=True)
         tensors = [tf.convert_to_tensor(each) for each in given]
         self._inputs = [*tensors, *self._concrete.captured_inputs]
-        self.arguments = list(labels(function, args, kwargs))
         self.slots = written_slots(self._concrete, names)
-        paths = {id(value): path for path, value in self.arguments}
+        paths = {id(value): path for path, value in labels(function, args, kwargs)}
         self._names = {id(slot.handle): slot.label for slot in self.slots}
         for variable in self._concrete.variables:
             slot = _state.slot_of(variable, names)
             self._names[id(slot.handle)] = slot.label
         for each, tensor in zip(given, tensors, strict=True):
-            if id(each) in paths:
-                self._names[id(tensor)] = f"argument `{paths[id(each)]}`"
+            path = paths.get(id(each))
+            self._names[id(tensor)] = f"argument `{path}`" if path else "an argument"
 
     def follow(
         self, held: Sequence[Held], *, xla: bool

@@ -16,6 +16,10 @@ Labelled = Iterator[tuple[str, Any]]
 Labels = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Labelled]
 
 
+# A loop can be the origin of many: its first iterations say enough.
+_AT_MOST = 10
+
+
 class Bad(NamedTuple):
     """A result that is not finite.
 
@@ -97,7 +101,7 @@ def error(
     """
     origins = _findings.ordered({each for result in bad for each in result.origins})
     if origins:
-        findings = [_findings.describe(each, batch) for each in origins]
+        findings = [_findings.describe(each, batch) for each in origins[:_AT_MOST]]
     else:
         first = bad[0]
         findings = [_findings.unexplained(first.label, first.value, batch, reason)]

@@ -72,7 +72,15 @@ _ELEMENTWISE = frozenset([
     "Xlog1py",
     "Xlogy",
 ])
-_WRITES = ("Assign", "Resource")
+_WRITES = (
+    "AssignAddVariableOp",
+    "AssignSubVariableOp",
+    "AssignVariableOp",
+    "ResourceApply",
+    "ResourceScatter",
+    "ResourceSparseApply",
+    "ResourceStridedSliceAssign",
+)
 
 
 class Step(NamedTuple):
@@ -174,10 +182,8 @@ class Trail:
 
     def observe(self, step: Step) -> None:
         """Follows bad values through one operation."""
-        if step.type.startswith(_WRITES) and step.inputs:
-            handle = step.inputs[0]
-            if isinstance(handle, tf.Tensor) and handle.dtype == tf.resource:
-                self._observe_write(step, handle)
+        if step.type.startswith(_WRITES):
+            self._observe_write(step, step.inputs[0])
         carriers = [each for each in step.outputs if _is_container(each)]
         bad = [
             each

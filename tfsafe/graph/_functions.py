@@ -41,8 +41,7 @@ def is_call(op: tf.Operation) -> bool:
 
 def is_compiled(op: tf.Operation) -> bool:
     """Returns whether the operation calls a function that XLA compiles."""
-    name = "_XlaMustCompile"
-    return name in op.node_def.attr and bool(op.get_attr(name))
+    return _compat.is_xla(op.node_def)
 
 
 def body(op: tf.Operation, attribute: str) -> tf.Graph:

@@ -138,8 +138,15 @@ class NormalizedCell(_KerasCell):
         """Returns what the inputs of any number of steps bring to the gates."""
         projected = self.exact(_scan.project(inputs, tf.convert_to_tensor(self.kernel)))
         if self.fused:
-            gain, shift = self._norms("input")
-            projected = layer_norm(projected, gain, shift, self.epsilon)
+            (projected,) = _scan.guarded_step(
+                lambda gates, _, __, weights: [
+                    layer_norm(*gates, *weights, self.epsilon)
+                ],
+                [projected],
+                [],
+                None,
+                self._norms("input"),
+            )
         offset = self._offset()
         return projected if offset is None else projected + offset
 

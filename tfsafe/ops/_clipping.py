@@ -1,12 +1,13 @@
 """Clipping by the Euclidean norm, where the squares would overflow as well."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
 from tfsafe.ops import _precision
 
-Gradient = tf.Tensor | tf.IndexedSlices
+Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices
 
 
 def clip_by_norm(gradients: Sequence[Gradient], clip_norm: float) -> list[Gradient]:
@@ -76,8 +77,9 @@ def _clipped(gradients: Sequence[Gradient], clip_norm: float) -> list[Gradient]:
     factor = clip_norm / tf.where(is_above, length, tf.ones_like(length))
 
     def clip(values: tf.Tensor) -> tf.Tensor:
-        # In this order: the norm itself may be above the largest number.
-        scaled = tf.cast(values, length.dtype) * (1 / power) * factor
+        # In this order: the norm itself may be above the largest number. And no product
+        # of three factors, which TensorFlow's graph optimizer would reorder.
+        scaled = tf.cast(values, length.dtype) / power * factor
         return tf.where(is_above, tf.cast(scaled, values.dtype), values)
 
     return [

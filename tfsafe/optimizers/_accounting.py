@@ -13,8 +13,12 @@ from tfsafe.optimizers._clipping import ClippingOptimizer
 class CountingOptimizer(ClippingOptimizer):
     """A wrapper that counts bad steps, on the device and within the compiled step.
 
-    Subclasses set `inner_optimizer` and `max_consecutive`, and call `_count`.
+    Subclasses set `inner_optimizer`, `max_consecutive` and `count_elements`, and call
+    `_count`.
     """
+
+    max_consecutive: int | None
+    count_elements: bool
 
     def __init__(self, name: str | None):
         # The learning rate is the inner optimizer's; this one is never read.
@@ -64,10 +68,27 @@ class CountingOptimizer(ClippingOptimizer):
     @property
     def last_nonfinite_variables(self) -> tuple[str, ...]:
         """Paths of the variables whose gradient was bad in the last bad step."""
+        return tuple(self._last_by_path())
+
+    @property
+    def last_nonfinite_elements(self) -> dict[str, int]:
+        """How many elements of these gradients were bad, by path of the variable.
+
+        Raises:
+          RuntimeError: If the optimizer does not count them.
+        """
+        if not self.count_elements:
+            raise RuntimeError(
+                "The bad elements are not counted, as that takes time in every step. "
+                "Create the optimizer with `count_elements=True`."
+            )
+        return self._last_by_path()
+
+    def _last_by_path(self) -> dict[str, int]:
         if self._flags is None:
-            return ()
-        flags = self._flags.numpy()
-        return tuple(path for path, bad in zip(self._paths, flags, strict=True) if bad)
+            return {}
+        counts = map(int, self._flags.numpy())
+        return {p: count for p, count in zip(self._paths, counts, strict=True) if count}
 
     def raise_if_stuck(self) -> None:
         """Ends a training whose last `max_consecutive` steps were all bad.
@@ -84,7 +105,7 @@ class CountingOptimizer(ClippingOptimizer):
             raise NumericsError(self._describe(count))
 
     def _add_flags(self, variables: Sequence[Any]) -> None:
-        """Creates one flag for each variable, in their order."""
+        """Creates one flag or count for each variable, in their order."""
         self._paths = tuple(getattr(v, "path", v.name) for v in variables)
         self._flags = self._add_counter("last_nonfinite_variables", (len(variables),))
 

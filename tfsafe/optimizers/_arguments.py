@@ -113,3 +113,18 @@ def _clip_norm(name: str, value: Any) -> float | None:
             f"Received: {name}={value!r}."
         )
     return float(value)
+
+
+def minimum_scale(value: Any, initial_scale: float) -> float:
+    """Returns the floor of the loss scale as a float.
+
+    Raises:
+      ValueError: If it is not a positive number, or above the first scale.
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= initial_scale:
+        raise ValueError(
+            "`minimum_scale` must be a positive number, at most `initial_scale`. "
+            f"Received: minimum_scale={value!r}, initial_scale={initial_scale!r}."
+        )
+    return float(value)

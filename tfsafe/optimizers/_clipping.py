@@ -39,7 +39,7 @@ class ClippingOptimizer(DelegatingOptimizer):
             for index, variable in enumerate(variables)
             if grads[index] is not None and not _gradient_check.is_overwritten(variable)
         ]
-        if not (self._clips and clip_norm and clipped):
+        if not (self._clips and clip_norm):
             return result
         # The inner optimizer divides by the scale only afterwards.
         clip_norm *= self.loss_scale_factor or 1.0
@@ -56,7 +56,7 @@ class ClippingOptimizer(DelegatingOptimizer):
 
 def _with_shape(gradient: Any, variable: Any) -> Any:
     if isinstance(gradient, tf.IndexedSlices) and gradient.dense_shape is None:
-        shape = tf.constant(variable.shape, gradient.indices.dtype)
+        shape = tf.constant(tuple(variable.shape), gradient.indices.dtype)
         return tf.IndexedSlices(gradient.values, gradient.indices, shape)
     return gradient
 

@@ -61,11 +61,13 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
 
-def _delegated(name: str) -> property:
-    def read(optimizer: DelegatingOptimizer) -> Any:
+def delegated(name: str) -> property:
+    """Returns the attribute of the inner optimizer, to read and to set."""
+
+    def read(optimizer: Any) -> Any:
         return getattr(optimizer.inner_optimizer, name)
 
-    def write(optimizer: DelegatingOptimizer, value: Any) -> None:
+    def write(optimizer: Any, value: Any) -> None:
         # Keras' constructor writes its defaults before there is an inner optimizer,
         # whose own values must not be lost to them.
         if "inner_optimizer" in vars(optimizer):
@@ -75,4 +77,4 @@ def _delegated(name: str) -> property:
 
 
 for _name in DELEGATED:
-    setattr(DelegatingOptimizer, _name, _delegated(_name))
+    setattr(DelegatingOptimizer, _name, delegated(_name))

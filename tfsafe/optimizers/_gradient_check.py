@@ -48,7 +48,7 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
     Args:
       gradient: `Tensor`, `IndexedSlices` or None.
       variable: Its variable.
-      within: Result of `is_within`.
+      within: Result of `is_within`, or one boolean for all elements.
 
     Returns:
       `Tensor`, `IndexedSlices` or None, as the gradient.

@@ -1,5 +1,6 @@
 """The optimizer wrapper that one bad gradient cannot ruin."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from tfsafe import _args, _compat
 from tfsafe.optimizers import _arguments, _gradient_check
 from tfsafe.optimizers._accounting import CountingOptimizer
 
-POLICIES = ("replace", "skip")
+POLICIES = ("replace", "zero_variable", "skip")
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -30,6 +31,10 @@ class SafeOptimizer(CountingOptimizer):
     - `"replace"`: elements that fail become 0, and the step is taken. `iterations`,
       schedule, momentum and weight decay go on. Choose it where only a part of the
       gradient is bad: independent heads, embeddings, single weights.
+    - `"zero_variable"`: as `"replace"`, but the whole gradient of a variable becomes 0
+      if one of its elements fails. Choose it where a bad element casts doubt on its
+      neighbours, as they come from the same activations, but not on other variables:
+      separate towers or heads.
     - `"skip"`: nothing changes, neither weights nor slots, `iterations`, schedule,
       moving averages or accumulated gradients: training goes on bit for bit as if the
       batch had not been there. Choose it where a bad step is bad as a whole (after an
@@ -38,10 +43,11 @@ class SafeOptimizer(CountingOptimizer):
 
     Both slow Adam down. If a fraction `p` of the steps is bad as a whole and the
     gradient is otherwise constant, weights move `1 - p` times as far with `"skip"`:
-    exactly the good steps. With `"replace"` it is `sqrt(1 - p)` times: zeros shrink the
+    exactly the good steps. With the others it is `sqrt(1 - p)` times: zeros shrink the
     second moment too, so that each good step is `1 / sqrt(1 - p)` times as long, 3.2
-    times at `p = 0.9`. In a long run of bad steps `"replace"` also goes on with stale
-    momentum and weight decay, and overshoots after it.
+    times at `p = 0.9`. In a long run of bad steps they also go on with stale momentum
+    and weight decay, and overshoot after it. With `"replace"`, `p` is that of the
+    single weight; with `"zero_variable"`, the larger one of its variable.
 
     What it cannot repair, because it happens before the optimizer is asked: moving
     statistics of `BatchNormalization`, states of a `stateful` recurrent layer and
@@ -49,7 +55,7 @@ class SafeOptimizer(CountingOptimizer):
     that overflows on every batch. Then the bad steps do not end: see
     `max_consecutive`. Nor does it shrink a gradient within the limit, and a single 1e4
     among ones stalls Adam for thousands of steps. Clip as well:
-    `SafeOptimizer(keras.optimizers.Adam(global_clipnorm=1.0))`.
+    `SafeOptimizer("adam", global_clipnorm=1.0)`.
 
     Keras takes this optimizer wherever it takes the inner one, and `learning_rate`,
     `iterations`, `weight_decay`, `clipnorm`, `use_ema`, `loss_scale_factor`,
@@ -60,7 +66,7 @@ class SafeOptimizer(CountingOptimizer):
 
     Args:
       inner_optimizer: Keras optimizer: instance, name or config.
-      policy: `"replace"` or `"skip"`.
+      policy: `"replace"`, `"zero_variable"` or `"skip"`.
       limit: Largest magnitude of a gradient's element, positive; `math.inf` to let
         all finite numbers pass. None takes, by the variable's dtype,
 
@@ -75,9 +81,21 @@ class SafeOptimizer(CountingOptimizer):
         would be under 256 and refuse ordinary gradients: keep float16 variables out
         of optimizers, as the policy mixed_float16 does. With `loss_scale_factor`, the
         limit holds for the unscaled gradient.
+
+        With `clipnorm` or `global_clipnorm`, None lets all finite numbers pass: they
+        are clipped before they are squared.
+      clipnorm: Largest norm of the gradient of each variable; a larger one is scaled
+        down to it. As in Keras' optimizers, but the norm does not overflow: Keras
+        makes 0 of a gradient of 3e19, in float16 of 300. The inner optimizer must not
+        clip then, and the attribute `clipnorm` is the wrapper's. With gradient
+        accumulation, each micro-batch is clipped.
+      global_clipnorm: The same for the norm of all gradients together. Keras makes
+        NaN of every variable there.
       max_consecutive: This many bad steps in a row raise `NumericsError`; None never
         does. In eager execution `apply` raises it. A compiled step cannot: call
         `raise_if_stuck` after it, as `tfsafe.callbacks.NumericsMonitor` does in `fit`.
+      count_elements: Whether to count the bad elements of each variable, for
+        `last_nonfinite_elements`; a test for any is cheaper.
       name: Name of the wrapper.
 
     Attributes:
@@ -90,21 +108,27 @@ class SafeOptimizer(CountingOptimizer):
       was_nonfinite: Whether the last step was bad.
       last_nonfinite_step: Number of the last bad step, from 1; 0 for none.
       last_nonfinite_variables: Paths of the variables whose gradient was bad in it.
+      last_nonfinite_elements: How many elements were bad in it, by path, for these
+        variables; with `count_elements=True`. Replicas add up.
       counters: The counting variables by name, for use in compiled code.
 
     Raises:
-      ValueError: If an argument is no Keras optimizer or out of range, or the inner
-        optimizer is a `SafeOptimizer` or a `LossScaleOptimizer`.
+      ValueError: If an argument is no Keras optimizer or out of range, the inner
+        optimizer is a `SafeOptimizer` or a `LossScaleOptimizer`, or more than one
+        clipping is asked for.
 
     Numerics:
-      NaN, +Inf, -Inf      bad; "replace" makes it 0
-      abs(g) > limit       bad; "replace" makes it 0
+      NaN, +Inf, -Inf      bad; "replace" makes it 0, "zero_variable" its variable
+      abs(g) > limit       bad, as above
       abs(g) <= limit      passed on bit for bit
+      norm > clipnorm      scaled down, to 3 ulp; a smaller one is passed on
+                           bit for bit
       None                 passed on; if all are None, Keras' ValueError
       `IndexedSlices`      stay sparse
       replicas             bad on one is bad on all: one decision, one count
       overwrite_with_gradient
-                           only NaN and infinity are bad; "replace" keeps the value
+                           only NaN and infinity are bad, and keep the old value;
+                           never clipped
 
     The counters are saved and restored with the optimizer, in `.keras` and
     `.weights.h5` files and in `tf.train.Checkpoint`. An optimizer that was saved
@@ -142,14 +166,21 @@ class SafeOptimizer(CountingOptimizer):
         policy: str = "replace",
         *,
         limit: float | None = None,
+        clipnorm: float | None = None,
+        global_clipnorm: float | None = None,
         max_consecutive: int | None = None,
+        count_elements: bool = False,
         name: str | None = None,
     ):
         super().__init__(name)
         self.inner_optimizer = _arguments.inner_optimizer(inner_optimizer)
         self.policy = _args.one_of(policy, POLICIES, "policy")
         self.limit = _arguments.limit(limit)
+        self._set_clipping(
+            *_arguments.clipping(clipnorm, global_clipnorm, self.inner_optimizer)
+        )
         self.max_consecutive = _arguments.max_consecutive(max_consecutive)
+        self.count_elements = bool(count_elements)
 
     def build(self, variables: Sequence[Any]) -> None:
         """Creates the slots of the inner optimizer and one flag per variable.
@@ -201,35 +232,53 @@ class SafeOptimizer(CountingOptimizer):
             self.raise_if_stuck()
 
     def _guarded_step(self, grads: list[Any], variables: list[Any]) -> None:
+        limit = math.inf if self.limit is None and self._clips else self.limit
         scale = self.loss_scale_factor
         within = [
-            _gradient_check.is_within(gradient, variable, self.limit, scale)
+            _gradient_check.is_within(gradient, variable, limit, scale)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
-        flags = self._reduced_flags(within, variables)
+        positions = _compat.variable_positions(self.inner_optimizer, variables)
+        bad = self._reduced_counts(within, positions)
+        flags = bad > 0
         is_bad = tf.reduce_any(flags)
         if self.policy == "skip":
             self._step_unless(is_bad, grads, variables)
         else:
+            if self.policy == "zero_variable":
+                within = [~flags[position] for position in positions]
             triples = zip(grads, variables, within, strict=True)
             replaced = [_gradient_check.replace(*triple) for triple in triples]
-            self.inner_optimizer.apply(replaced, variables)
-        self._count(is_bad, flags)
+            self._step(replaced, variables)
+        self._count(is_bad, bad if self.count_elements else flags)
 
-    def _reduced_flags(self, within: list[Any], variables: list[Any]) -> tf.Tensor:
-        """Returns for each variable whether its gradient is bad on any replica."""
-        # float32: reductions across devices know no booleans.
-        flags = [tf.constant(0.0)] * len(self._paths)
-        positions = _compat.variable_positions(self.inner_optimizer, variables)
+    def _step(self, grads: list[Any], variables: list[Any]) -> None:
+        self.inner_optimizer.apply(self._clipped(grads, variables), variables)
+
+    def _reduced_counts(
+        self, within: Sequence[Any], positions: Sequence[int]
+    ) -> tf.Tensor:
+        """Returns for each variable a number above 0 if it is bad on any replica.
+
+        It is the number of bad elements on all of them, if that is to be counted.
+        """
+        # Reductions across devices know no booleans.
+        dtype = tf.int64 if self.count_elements else tf.float32
+        counts = [tf.zeros([], dtype)] * len(self._paths)
         for position, ok in zip(positions, within, strict=True):
-            if ok is not None:
+            if ok is not None and self.count_elements:
+                # Not by `~ok`: TensorFlow's graph optimizer makes `>` of the opposite
+                # of `<=`, which a NaN fails as well.
+                good = tf.reduce_sum(tf.cast(ok, dtype))
+                counts[position] = tf.size(ok, dtype) - good
+            elif ok is not None:
                 # Not by the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
-                flags[position] = tf.cast(~tf.reduce_all(ok), tf.float32)
-        total = tf.stack(flags)
+                counts[position] = tf.cast(~tf.reduce_all(ok), dtype)
+        total = tf.stack(counts)
         if tf.distribute.has_strategy():
             replica = tf.distribute.get_replica_context()
             total = replica.all_reduce(tf.distribute.ReduceOp.SUM, total)
-        return total > 0
+        return total
 
     def _step_unless(
         self, is_bad: tf.Tensor, grads: list[Any], variables: list[Any]
@@ -237,7 +286,7 @@ class SafeOptimizer(CountingOptimizer):
         """Lets the inner optimizer step in a branch, which a bad step never enters."""
 
         def step(grads: list[Any]) -> None:
-            self.inner_optimizer.apply(grads, variables)
+            self._step(grads, variables)
 
         def step_on_all(strategy: Any, is_bad: Any, grads: list[Any]) -> None:
             tf.cond(
@@ -264,7 +313,10 @@ class SafeOptimizer(CountingOptimizer):
             ),
             "policy": self.policy,
             "limit": self.limit,
+            "clipnorm": self._own_clipnorm,
+            "global_clipnorm": self._own_global_clipnorm,
             "max_consecutive": self.max_consecutive,
+            "count_elements": self.count_elements,
         }
 
     @classmethod

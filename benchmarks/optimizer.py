@@ -1,0 +1,132 @@
+"""What `SafeOptimizer` costs: a whole training step, over one with Adam alone.
+
+Run `python benchmarks/optimizer.py [--rounds N] [--models MLP LSTM embedding]`. In each
+round the variants run one after the other, in an order drawn anew, and each is divided
+by Adam alone in the same round; the table shows the median and the quartiles of these
+ratios. The "control" is Adam alone once more: its distance from 1 is the noise.
+"""
+
+import argparse
+import os
+import random
+import statistics
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import optimizers
+
+# Steps between two readings of the clock.
+STEPS = {"MLP": 40, "LSTM": 10, "embedding": 10}
+
+
+def make_model(name):
+    """Returns a model and one batch for it."""
+    rng = np.random.default_rng(0)
+    if name == "MLP":
+        hidden = keras.layers.Dense(256, "relu"), keras.layers.Dense(128, "relu")
+        x = rng.normal(size=(128, 784)).astype("float32")
+    elif name == "LSTM":
+        hidden = (keras.layers.LSTM(64),)
+        x = rng.normal(size=(32, 100, 16)).astype("float32")
+    else:
+        hidden = (
+            keras.layers.Embedding(20000, 64),
+            keras.layers.GlobalAveragePooling1D(),
+        )
+        x = rng.integers(0, 20000, (32, 100))
+    layers = [keras.Input(x.shape[1:], dtype=x.dtype), *hidden, keras.layers.Dense(10)]
+    return keras.Sequential(layers), x, rng.integers(0, 10, len(x))
+
+
+def adam(**arguments):
+    return keras.optimizers.Adam(**arguments)
+
+
+VARIANTS = {
+    "Adam": adam,
+    "control": adam,
+    "replace": lambda: optimizers.SafeOptimizer(adam()),
+    "zero_variable": lambda: optimizers.SafeOptimizer(adam(), "zero_variable"),
+    "skip": lambda: optimizers.SafeOptimizer(adam(), "skip"),
+    "count_elements": lambda: optimizers.SafeOptimizer(adam(), count_elements=True),
+    "Adam, global_clipnorm": lambda: adam(global_clipnorm=1.0),
+    "replace, global_clipnorm": lambda: optimizers.SafeOptimizer(
+        adam(), global_clipnorm=1.0
+    ),
+    "Keras' LossScaleOptimizer": lambda: keras.optimizers.LossScaleOptimizer(adam()),
+    "LossScaleOptimizer": lambda: optimizers.LossScaleOptimizer(adam()),
+}
+
+
+def train_step(name, compiled, make_optimizer):
+    """Returns a function that runs one training step, from batch to weights."""
+    model, x, y = make_model(name)
+    optimizer = make_optimizer()
+    optimizer.build(model.trainable_variables)
+    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    @tf.function(jit_compile=compiled)
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, model(x, training=True))
+            scaled = optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, model.trainable_variables)
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    x, y = tf.constant(x), tf.constant(y)
+    return lambda: step(x, y)
+
+
+def seconds_per_step(run, steps):
+    start = time.perf_counter()
+    for _ in range(steps):
+        loss = run()
+    loss.numpy()
+    return (time.perf_counter() - start) / steps
+
+
+def measure(name, compiled, rounds):
+    """Returns the milliseconds of Adam alone, and the ratios of each variant."""
+    runs = {
+        variant: train_step(name, compiled, make) for variant, make in VARIANTS.items()
+    }
+    for run in runs.values():
+        seconds_per_step(run, STEPS[name])
+    alone, ratios = [], {variant: [] for variant in runs}
+    for _ in range(rounds):
+        seconds = {
+            variant: seconds_per_step(runs[variant], STEPS[name])
+            for variant in random.sample(list(runs), len(runs))
+        }
+        alone.append(1e3 * seconds["Adam"])
+        for variant, found in ratios.items():
+            found.append(seconds[variant] / seconds["Adam"])
+    del ratios["Adam"]
+    return statistics.median(alone), ratios
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--models", nargs="+", default=list(STEPS), choices=list(STEPS))
+    arguments = parser.parse_args()
+    print("| step | ms | variant | over Adam alone [quartiles] |")
+    print("|---|---|---|---|")
+    for name in arguments.models:
+        for compiled in (False, True):
+            milliseconds, ratios = measure(name, compiled, arguments.rounds)
+            where = f"{name}, {'XLA' if compiled else 'graph'}"
+            for variant, found in ratios.items():
+                low, middle, high = statistics.quantiles(found, n=4)
+                row = f"| {where} | {milliseconds:.2f} | {variant} "
+                print(f"{row}| {middle:.2f} [{low:.2f}, {high:.2f}] |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
