@@ -6,7 +6,7 @@ import pytest
 
 import tfsafe
 from tests.callbacks import training
-from tests.callbacks.training import BreakWeights, Script, compiled, fit, warns
+from tests.callbacks.training import BreakWeights, Script, eager, fit, warns
 from tfsafe import callbacks
 
 NAN = float("nan")
@@ -20,7 +20,7 @@ class Interrupt(keras.callbacks.Callback):
 
 
 def saved(path):
-    model = compiled()
+    model = eager()
     model.load_weights(path)
     return model
 
@@ -32,13 +32,13 @@ def checkpoint(path, package=callbacks, **options):
 def test_t08_the_last_good_model_stays_on_the_disk(tmp_path):
     data = training.clean_data()
     path = str(tmp_path / "last.weights.h5")
-    fit(compiled(), data, BreakWeights(1), checkpoint(path, keras.callbacks), epochs=2)
+    fit(eager(), data, BreakWeights(1), checkpoint(path, keras.callbacks), epochs=2)
     assert not training.is_finite(saved(path))
 
     with warns(f"ModelCheckpoint {BROKEN}") as caught:
-        fit(compiled(), data, BreakWeights(1), checkpoint(path), epochs=2)
+        fit(eager(), data, BreakWeights(1), checkpoint(path), epochs=2)
     assert len(caught) == 1
-    once = compiled()
+    once = eager()
     fit(once, data)
     for ours, theirs in zip(saved(path).weights, once.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
@@ -48,11 +48,11 @@ def test_t08_a_nan_loss_writes_no_best_model(tmp_path):
     data, path = training.data_with_a_bad_batch(), tmp_path / "best.weights.h5"
     options = {"monitor": "loss", "save_best_only": True}
     keras_own = checkpoint(path, keras.callbacks, **options)
-    fit(compiled(), data, keras_own, epochs=2)
+    fit(eager(), data, keras_own, epochs=2)
     # Older Keras starts from infinity instead, which is right.
     assert path.exists() == np.isnan(keras_own.best)
     path.unlink(missing_ok=True)
-    fit(compiled(), data, checkpoint(path, **options), epochs=2)
+    fit(eager(), data, checkpoint(path, **options), epochs=2)
     assert not path.exists()
 
 
@@ -60,21 +60,21 @@ def test_t08_a_nan_loss_writes_no_best_model(tmp_path):
 def test_t13_the_best_value_is_finite(tmp_path, first):
     script = Script([first, 3.0, 2.0, 1.0])
     best = checkpoint(tmp_path / "a.weights.h5", save_best_only=True, mode="min")
-    fit(compiled(), training.clean_data(), script, best, epochs=4)
+    fit(eager(), training.clean_data(), script, best, epochs=4)
     assert best.best == 1.0
 
 
 def test_a_best_value_that_is_missing_is_left_to_keras(tmp_path):
     best = checkpoint(tmp_path / "a.weights.h5", save_best_only=True)
     with warns("Can save best model only with val_loss", UserWarning):
-        fit(compiled(), training.clean_data(), best)
+        fit(eager(), training.clean_data(), best)
 
 
 def test_a_save_after_so_many_batches_waits_for_a_good_one(tmp_path):
     path = str(tmp_path / "{batch}.weights.h5")
     with warns(BROKEN), warns("goes back"):
         fit(
-            compiled(),
+            eager(),
             training.data_with_a_bad_batch(),
             checkpoint(path, save_freq=2),
             callbacks.RollbackOnNonFinite(save_freq=1),
@@ -89,14 +89,14 @@ def test_a_save_after_so_many_batches_waits_for_a_good_one(tmp_path):
 def test_a_best_model_after_so_many_batches(tmp_path):
     path = str(tmp_path / "best.weights.h5")
     best = checkpoint(path, save_freq=5, save_best_only=True, monitor="loss")
-    history = fit(compiled(), training.clean_data(), best, epochs=3)
+    history = fit(eager(), training.clean_data(), best, epochs=3)
     assert best.best == pytest.approx(min(history["loss"]))
 
 
 def test_a_whole_model_is_saved_and_trains_on(tmp_path):
     path = str(tmp_path / "model.keras")
     data = training.clean_data()
-    fit(compiled("adam"), data, callbacks.ModelCheckpoint(path), epochs=2)
+    fit(eager("adam"), data, callbacks.ModelCheckpoint(path), epochs=2)
     assert np.isfinite(fit(keras.saving.load_model(path), data)["loss"]).all()
 
 
@@ -105,7 +105,7 @@ def backup(path, package=callbacks, **options):
 
 
 def interrupted(path, *others, package=callbacks, **options):
-    model = compiled("adam")
+    model = eager("adam")
     with pytest.raises(KeyboardInterrupt):
         fit(
             model,
@@ -119,7 +119,7 @@ def interrupted(path, *others, package=callbacks, **options):
 
 
 def resumed(path, package=callbacks):
-    model = compiled("adam")
+    model = eager("adam")
     history = fit(model, training.clean_data(), backup(path, package), epochs=4)
     return model, history
 
@@ -146,7 +146,7 @@ def test_a_backup_that_is_broken_already_is_refused_with_the_cure(tmp_path):
 def test_a_good_training_resumes_where_it_was(tmp_path):
     interrupted(tmp_path)
     _, history = resumed(tmp_path)
-    whole = compiled("adam")
+    whole = eager("adam")
     expected = fit(whole, training.clean_data(), epochs=4)
     assert history["loss"] == expected["loss"][2:]
     assert not tmp_path.exists()
@@ -161,6 +161,6 @@ def test_a_backup_after_so_many_batches_leaves_the_broken_ones_out(tmp_path):
 
     with warns("velocity"):
         interrupted(tmp_path, NaNSlots(), save_freq=2)
-    model = compiled("adam")
+    model = eager("adam")
     fit(model, training.clean_data(), backup(tmp_path, delete_checkpoint=False))
     assert model.optimizer.iterations.numpy() == 7

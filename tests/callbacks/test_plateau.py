@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.callbacks import training
-from tests.callbacks.training import BreakWeights, Script, compiled, fit, warns
+from tests.callbacks.training import BreakWeights, Script, eager, fit, warns
 from tfsafe import callbacks
 
 NAN, INF = float("nan"), float("inf")
@@ -14,7 +14,7 @@ VALUES = [NAN, 3.0, 2.0, 1.0, 0.5, 0.4]
 
 
 def run(callback, values=VALUES, *others):
-    model = compiled(keras.optimizers.SGD(0.01))
+    model = eager(keras.optimizers.SGD(0.01))
     history = fit(
         model,
         training.clean_data(),
@@ -113,4 +113,4 @@ def test_nan_after_a_finite_value_is_no_improvement():
 @pytest.mark.parametrize("make", [stopping, plateau])
 def test_a_value_that_is_missing_is_left_to_keras(make):
     with warns("`val_loss` which is not available", UserWarning):
-        fit(compiled(), training.clean_data(), make())
+        fit(eager(), training.clean_data(), make())

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.callbacks import training
-from tests.callbacks.training import BreakWeights, Script, compiled, fit, warns
+from tests.callbacks.training import BreakWeights, Script, eager, fit, warns
 from tfsafe.callbacks import NumericsMonitor, RollbackOnNonFinite
 from tfsafe.optimizers import SafeOptimizer
 
@@ -22,7 +22,7 @@ def rate(model):
 def test_with_a_state_after_each_batch_a_bad_one_leaves_no_trace(options):
     def make():
         norm = keras.layers.BatchNormalization()
-        return compiled("adam", norm, keras.layers.Dropout(0.5, seed=3), **options)
+        return eager("adam", norm, keras.layers.Dropout(0.5, seed=3), **options)
 
     model, never = make(), make()
     rollback = RollbackOnNonFinite(save_freq=1)
@@ -40,7 +40,7 @@ def test_with_a_state_after_each_batch_a_bad_one_leaves_no_trace(options):
 
 
 def test_plain_keras_is_broken_after_the_same_run():
-    model = compiled("adam")
+    model = eager("adam")
     fit(model, training.data_with_a_bad_batch(), epochs=2)
     assert not training.is_finite(model)
 
@@ -48,7 +48,7 @@ def test_plain_keras_is_broken_after_the_same_run():
 @pytest.mark.parametrize("steps", [1, 5])
 def test_by_default_it_goes_back_to_the_start_of_the_epoch(steps):
     x, y = training.data_with_a_bad_batch()
-    model = compiled("adam", steps_per_execution=steps)
+    model = eager("adam", steps_per_execution=steps, run_eagerly=False)
     with warns(BACK):
         history = fit(model, (x, y), RollbackOnNonFinite(), epochs=3)
     # Two batches behind the bad one are left, or none.
@@ -60,7 +60,7 @@ def test_by_default_it_goes_back_to_the_start_of_the_epoch(steps):
 
 def test_the_metrics_of_the_epoch_start_anew_behind_the_bad_batch():
     logs = Script()
-    model = compiled("sgd", metrics=["mae"])
+    model = eager("sgd", metrics=["mae"])
     rollback = RollbackOnNonFinite()
     with warns(BACK):
         history = fit(model, training.data_with_a_bad_batch(), rollback, logs)
@@ -70,7 +70,7 @@ def test_the_metrics_of_the_epoch_start_anew_behind_the_bad_batch():
 
 
 def test_the_learning_rate_falls_each_time():
-    model = compiled(keras.optimizers.Adam(0.08))
+    model = eager(keras.optimizers.Adam(0.08))
     rollback = RollbackOnNonFinite(lower_learning_rate=0.5)
     with warns(BACK):
         fit(model, training.data_with_a_bad_batch(), rollback, epochs=3)
@@ -86,7 +86,7 @@ def test_the_learning_rate_falls_each_time():
     ids=["safe", "loss-scale"],
 )
 def test_the_learning_rate_falls_under_a_wrapper(wrap):
-    model = compiled(wrap(keras.optimizers.Adam(0.08)))
+    model = eager(wrap(keras.optimizers.Adam(0.08)))
     rollback = RollbackOnNonFinite(lower_learning_rate=0.5)
     with warns(f"Batch 4: .*{BACK}"):
         fit(model, training.clean_data(), rollback, BreakBatch(4), epochs=1)
@@ -101,7 +101,7 @@ def test_the_learning_rate_of_each_of_several_optimizers_falls():
     optimizer = keras.optimizers.MultiOptimizer(
         lambda variable: parts["kernel" in variable.path]
     )
-    model = compiled(optimizer)
+    model = eager(optimizer)
     rollback = RollbackOnNonFinite(lower_learning_rate=0.5, save_freq=1)
     with warns(BACK):
         fit(model, training.data_with_a_bad_batch(), rollback)
@@ -126,14 +126,14 @@ class BreakBatch(keras.callbacks.Callback):
 
 def test_a_schedule_has_no_rate_to_lower():
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
-    model = compiled(keras.optimizers.SGD(schedule))
+    model = eager(keras.optimizers.SGD(schedule))
     with pytest.raises(ValueError, match=r"`lower_learning_rate` .* a schedule"):
         fit(model, training.clean_data(), RollbackOnNonFinite(0.5))
     fit(model, training.clean_data(), RollbackOnNonFinite())
 
 
 def test_what_a_safe_optimizer_dealt_with_is_no_reason_to_go_back():
-    model = compiled(SafeOptimizer("adam", "skip"))
+    model = eager(SafeOptimizer("adam", "skip"))
     history = fit(model, training.data_with_a_bad_batch(), RollbackOnNonFinite())
     assert history["rollbacks"] == [0]
 
@@ -141,7 +141,9 @@ def test_what_a_safe_optimizer_dealt_with_is_no_reason_to_go_back():
 def test_bad_steps_in_a_row_are_a_reason_and_stay_counted():
     x, y = training.clean_data()
     x[8:] = np.nan
-    model = compiled(SafeOptimizer("adam", max_consecutive=2))
+    # In eager execution the optimizer raises by itself.
+    optimizer = SafeOptimizer("adam", max_consecutive=2)
+    model = eager(optimizer, run_eagerly=False)
     monitor = NumericsMonitor()
     with warns("Step 3: the gradients"), warns("the last 2 steps were all bad"):
         history = fit(model, (x, y), RollbackOnNonFinite(), monitor)
@@ -156,7 +158,7 @@ def test_bad_steps_in_a_row_are_a_reason_and_stay_counted():
 def test_too_many_rollbacks_raise_with_the_cure():
     x, y = training.clean_data()
     x[:] = np.nan
-    model = compiled("sgd")
+    model = eager("sgd")
     raised = pytest.raises(
         tfsafe.NumericsError, match=r"2 times and broke again.*max_rollbacks=2"
     )
@@ -171,19 +173,19 @@ def test_without_a_bound_it_goes_on():
     x[:] = np.nan
     with warns(BACK):
         rollback = RollbackOnNonFinite(max_rollbacks=None)
-        history = fit(compiled("sgd"), (x, y), rollback, epochs=3)
+        history = fit(eager("sgd"), (x, y), rollback, epochs=3)
     assert history["rollbacks"] == [5, 10, 15]
 
 
 def test_a_training_that_is_broken_from_the_start_is_refused():
-    model = compiled("sgd")
+    model = eager("sgd")
     model.set_weights([w * np.nan for w in model.get_weights()])
     with pytest.raises(tfsafe.NumericsError, match=r"no good state to start.*head"):
         fit(model, training.clean_data(), RollbackOnNonFinite())
 
 
 def test_weights_that_break_between_epochs_are_not_kept():
-    model = compiled("sgd")
+    model = eager("sgd")
     with warns(f"Epoch 3: .*head/kernel.*{BACK}"):
         history = fit(
             model,
@@ -213,7 +215,7 @@ def test_states_of_a_recurrent_layer_go_back_too():
     inputs = keras.Input(batch_shape=(training.BATCH, 1, 3))
     rnn = keras.layers.GRU(2, stateful=True)
     model = keras.Model(inputs, keras.layers.Dense(1)(rnn(inputs)))
-    model.compile("adam", "mse", jit_compile=False)
+    model.compile("adam", "mse", run_eagerly=True)
     x, y = training.data_with_a_bad_batch()
     with warns(BACK):
         fit(model, (x[:, None], y), RollbackOnNonFinite(save_freq=1))

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.callbacks import training
-from tests.callbacks.training import compiled, fit, warns
+from tests.callbacks.training import eager, fit, warns
 from tfsafe.callbacks import NumericsMonitor, TerminateOnNaN, TerminateOnNonFinite
 from tfsafe.optimizers import SafeOptimizer
 
@@ -20,7 +20,7 @@ def distance(y_true, y_pred):
 
 def exact(**options):
     """A model whose predictions are right: the slope of `distance` there is NaN."""
-    model = compiled("sgd", loss=distance, **options)
+    model = eager("sgd", loss=distance, **options)
     model.set_weights([np.ones((3, 1), "float32"), np.zeros(1, "float32")])
     return model
 
@@ -28,11 +28,13 @@ def exact(**options):
 @pytest.mark.parametrize("steps", [1, 5])
 def test_t01_a_training_ends_before_its_weights_are_damaged(steps):
     data = training.data_with_a_bad_batch()
-    keras_own = compiled("sgd", steps_per_execution=steps)
+    keras_own = eager("sgd", steps_per_execution=steps, run_eagerly=False)
     fit(keras_own, data, keras.callbacks.TerminateOnNaN(), epochs=2)
     assert not training.is_finite(keras_own)
 
-    model = compiled(SafeOptimizer("sgd", "skip"), steps_per_execution=steps)
+    model = eager(
+        SafeOptimizer("sgd", "skip"), steps_per_execution=steps, run_eagerly=False
+    )
     with warns("the gradients of .*head/kernel, .*head/bias"):
         history = fit(model, data, TerminateOnNonFinite(), epochs=2)
     assert training.is_finite(model)
@@ -57,7 +59,7 @@ def test_t02_a_bad_gradient_under_a_finite_loss_in_the_last_batch(options):
 def test_t03_a_validation_loss_that_is_nan():
     data, bad = training.clean_data(), training.data_with_a_bad_batch()
     history = fit(
-        compiled(),
+        eager(),
         data,
         keras.callbacks.TerminateOnNaN(),
         validation_data=bad,
@@ -65,7 +67,7 @@ def test_t03_a_validation_loss_that_is_nan():
     )
     assert len(history["val_loss"]) == 3
 
-    model, callback = compiled(), TerminateOnNonFinite()
+    model, callback = eager(), TerminateOnNonFinite()
     with warns("Epoch 1: val_loss is nan") as caught:
         history = fit(model, data, callback, validation_data=bad, epochs=3)
     assert len(history["val_loss"]) == 1
@@ -73,7 +75,7 @@ def test_t03_a_validation_loss_that_is_nan():
 
 
 def test_a_loss_that_is_nan_is_named_once_with_what_it_broke():
-    model, data = compiled(), training.data_with_a_bad_batch()
+    model, data = eager(), training.data_with_a_bad_batch()
     with warns("loss is nan") as caught:
         history = fit(
             model, data, TerminateOnNonFinite(), validation_data=data, epochs=3
@@ -88,7 +90,7 @@ def test_a_loss_that_is_nan_is_named_once_with_what_it_broke():
 
 
 def test_a_slot_of_the_optimizer_counts_before_it_reaches_the_weights():
-    model = compiled("adam", loss=lambda y, p: 1e20 * tf.reduce_mean(p, axis=-1))
+    model = eager("adam", loss=lambda y, p: 1e20 * tf.reduce_mean(p, axis=-1))
     with warns("velocity"):
         fit(model, training.clean_data(), TerminateOnNonFinite())
     assert model.optimizer.iterations.numpy() == 1
@@ -96,7 +98,7 @@ def test_a_slot_of_the_optimizer_counts_before_it_reaches_the_weights():
 
 def test_a_clean_training_runs_to_its_end_and_the_callback_can_be_used_again():
     callback = TerminateOnNonFinite()
-    model = compiled(SafeOptimizer("adam"), metrics=["mae"])
+    model = eager(SafeOptimizer("adam"), metrics=["mae"])
     for _ in range(2):
         history = fit(model, training.clean_data(), callback, epochs=2)
         assert len(history["loss"]) == 2
@@ -110,11 +112,11 @@ def test_a_clean_training_runs_to_its_end_and_the_callback_can_be_used_again():
 @pytest.mark.parametrize("kind", [TerminateOnNonFinite, TerminateOnNaN])
 def test_it_raises_where_it_is_asked_to(kind, error):
     with pytest.raises(error, match="Batch 2: loss is nan"):
-        fit(compiled(), training.data_with_a_bad_batch(), kind(raise_error=True))
+        fit(eager(), training.data_with_a_bad_batch(), kind(raise_error=True))
 
 
 def test_keras_name_lets_a_training_go_on_whose_bad_steps_are_dealt_with():
-    model = compiled(SafeOptimizer("sgd", "skip"))
+    model = eager(SafeOptimizer("sgd", "skip"))
     data = training.data_with_a_bad_batch()
     with warns("counted as"):
         history = fit(model, data, NumericsMonitor(), TerminateOnNaN(), epochs=2)
@@ -123,11 +125,11 @@ def test_keras_name_lets_a_training_go_on_whose_bad_steps_are_dealt_with():
 
 def test_keras_name_ends_a_training_as_keras_does():
     with warns("Batch 2: loss is nan"):
-        fit(compiled(), training.data_with_a_bad_batch(), TerminateOnNaN(), epochs=2)
+        fit(eager(), training.data_with_a_bad_batch(), TerminateOnNaN(), epochs=2)
 
 
 def test_what_is_not_watched_does_not_end_the_training():
-    model = compiled(SafeOptimizer("sgd", "skip"))
+    model = eager(SafeOptimizer("sgd", "skip"))
     callback = TerminateOnNonFinite(watch=["weights", "val_loss"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -14,8 +14,8 @@ BATCH = 4
 BAD_BATCH = 2
 MODES = {
     "eager": {"run_eagerly": True},
-    "graph": {"jit_compile": False},
-    "xla": {"jit_compile": True},
+    "graph": {"run_eagerly": False, "jit_compile": False},
+    "xla": {"run_eagerly": False, "jit_compile": True},
 }
 
 
@@ -45,6 +45,11 @@ def compiled(optimizer: Any = "sgd", *layers: keras.layers.Layer, **options: Any
     ])
     model.compile(optimizer, **{"loss": "mse", **options})
     return model
+
+
+def eager(*arguments: Any, **options: Any) -> keras.Model:
+    """Makes a model as `compiled` does, for tests where the mode plays no part."""
+    return compiled(*arguments, **{"run_eagerly": True, **options})
 
 
 def fit(model: keras.Model, data: Any, *callbacks: Any, **options: Any) -> dict:

@@ -14,6 +14,7 @@ import tfsafe
 from tests.support import modes
 from tfsafe.debugging import _values
 
+ONE = tf.constant(1.0)
 Pair = collections.namedtuple("Pair", "left right")
 
 
@@ -146,7 +147,7 @@ def test_a_function_with_a_signature_is_traced_once():
 def test_a_function_with_a_signature_takes_its_arguments_by_name_and_default():
     class Quotient:
         @tf.function(input_signature=[tf.TensorSpec([None]), tf.TensorSpec([])])
-        def run(self, x, y=tf.constant(1.0)):
+        def run(self, x, y=ONE):
             return y / x
 
     checked = tfsafe.checked(Quotient().run)

@@ -42,6 +42,13 @@ def test_the_first_bad_operation_and_its_line_are_named(mode, name, op, is_gradi
     assert finding.cure
 
 
+@pytest.mark.parametrize("autograph", [False, True])
+def test_a_lambda_is_called_one(autograph):
+    function = tf.function(lambda x: tf.math.log(x), autograph=autograph)
+    error = failure(tfsafe.checked(function), tf.zeros([1]))
+    assert error.findings[0].site.function == "<lambda>"
+
+
 def test_a_nan_that_came_in_is_named_by_argument_row_and_index(mode):
     x = tf.constant([[1.0, 2.0], [3.0, float("nan")]])
     error = failure(tfsafe.checked(modes.compile_for(mode, programs.passes_on)), x)

@@ -48,7 +48,10 @@ def test_no_gradient_is_nothing_to_clip():
     assert _clipping.clip_by_global_norm([], 1.0) == []
 
 
-def test_the_norm_of_zeros_is_zero(mode):
-    norm = modes.compile_for(mode, lambda x: _clipping.global_norm([x, x]))
-    length, power = norm(tf.zeros(3))
-    assert (float(length), float(power)) == (0.0, 1.0)
+@pytest.mark.parametrize("name", ["clip_by_norm", "clip_by_global_norm"])
+@pytest.mark.parametrize("clip_norm", [1.0, 1e-30])
+def test_zeros_stay_zero_however_small_the_norm_to_clip_to(name, clip_norm, mode):
+    clip = getattr(_clipping, name)
+    step = modes.compile_for(mode, lambda *g: clip(g, clip_norm))
+    for value in step(tf.zeros(3), tf.zeros((0, 2))):
+        assert not np.any(value)

@@ -177,7 +177,12 @@ def test_the_attributes_are_the_wrappers_where_it_clips():
 def test_clipping_can_be_switched_off():
     optimizer = SafeOptimizer(keras.optimizers.SGD(1.0), clipnorm=2.0)
     optimizer.clipnorm = None
-    assert stepped([[3.0, 4.0]], inner=optimizer)[0].tolist() == [3.0, 4.0]
+    assert stepped([[3.0, 1e20]], inner=optimizer)[0].tolist() == [3.0, 0.0]
+
+
+def test_a_norm_to_clip_to_above_the_limit_leaves_the_limit():
+    steps = stepped([[3.0, 1e20]], global_clipnorm=1e30)
+    assert steps[0].tolist() == [3.0, 0.0]
 
 
 def test_the_clipping_survives_in_the_config():

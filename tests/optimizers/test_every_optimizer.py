@@ -87,13 +87,13 @@ def test_zeroing_a_variable_is_a_step_with_zeros_for_it(variant):
 
 
 @pytest.mark.parametrize("variant", harness.VARIANTS)
-def test_plain_keras_keeps_one_nan_for_ever(variant):
+def test_p01_plain_keras_keeps_one_nan_for_ever(variant):
     plain = training(variant, "graph", None)
     assert not harness.all_finite(plain.run(with_bad_step(1, np.nan)))
 
 
 @pytest.mark.parametrize("variant", ["Adam", "AdamW", "Nadam", "Adam-amsgrad"])
-def test_plain_keras_dies_of_a_finite_gradient_that_overflows_when_squared(variant):
+def test_p04_plain_keras_dies_of_a_finite_gradient_that_overflows_when_squared(variant):
     weights = training(variant, "graph", None).run(with_bad_step(1, 1e20))[:2]
     assert not harness.all_finite(weights)
 

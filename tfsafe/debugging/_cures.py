@@ -191,7 +191,9 @@ def _arguments(op_type: str, source: str) -> list[list[ast.expr]]:
     try:
         # The head of a block, `if a / b > c:`, needs something under it.
         tree = ast.parse(f"{source} pass" if source.endswith(":") else source)
-    except SyntaxError:
+    # A line may be a part of a statement. And Python 3.11 before 3.11.5 fails when
+    # two threads parse at once (CPython issue 106905).
+    except (SyntaxError, SystemError):
         return []
     found: list[list[ast.expr]] = []
     for node in ast.walk(tree):

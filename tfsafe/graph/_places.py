@@ -72,7 +72,9 @@ def site_of(frames: Iterable[Frame]) -> Site | None:
     if inner is None:
         return None
     path, line, function = inner
-    return Site(path, line, function, linecache.getline(path, line).strip())
+    source = linecache.getline(path, line).strip()
+    # AutoGraph has no name for a lambda.
+    return Site(path, line, function or "<lambda>", source)
 
 
 def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Frame]]:

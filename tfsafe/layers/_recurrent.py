@@ -138,9 +138,10 @@ class NormalizedCell(_KerasCell):
         """Returns what the inputs of any number of steps bring to the gates."""
         projected = self.exact(_scan.project(inputs, tf.convert_to_tensor(self.kernel)))
         if self.fused:
+            # Guarded, as a row of NaN that nothing asks for must not reach the gain.
             (projected,) = _scan.guarded_step(
-                lambda gates, _, __, weights: [
-                    layer_norm(*gates, *weights, self.epsilon)
+                lambda gates, _, __, norms: [
+                    layer_norm(gates[0], norms[0], norms[1], self.epsilon)
                 ],
                 [projected],
                 [],

@@ -208,8 +208,9 @@ class _Loop(NamedTuple):
 
         def body(left: tf.Tensor, d_states: Any, d_weights: Any, found: Any) -> Any:
             t = left - 1
-            incoming = [d_states[0] + d_outputs.read(t), *d_states[1:]]
-            passed, incoming = self._around(t, incoming)
+            passed, incoming = self._around(
+                t, [d_states[0] + d_outputs.read(t), *d_states[1:]]
+            )
             args = [*(x.read(t) for x in rows), *weights]
             d_gates, d_direct, more = self.flat.pull_back(
                 args, self._dropped(t), incoming

@@ -1,10 +1,11 @@
 """Clipping by the Euclidean norm, where the squares would overflow as well."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from tfsafe._limits import LIMITS
 from tfsafe.ops import _precision
 
 Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices
@@ -23,13 +24,14 @@ def clip_by_norm(gradients: Sequence[Gradient], clip_norm: float) -> list[Gradie
       The gradients. One whose norm is not above `clip_norm` is returned bit for bit.
 
     Numerics:
-      error          <= 3 ulp where clipped; half precision is rounded once
+      error          <= 3 ulp where clipped, and half the relative error of
+                     TensorFlow's sum of the squares; half precision is rounded once
       all 0          0
-      NaN, infinity  NaN somewhere in the result: they must be dealt with before
+      NaN, infinity  the result is not finite: they must be dealt with before
       `IndexedSlices`
                      stay sparse; rows that come more than once count as their sum
     """
-    return [_clipped([gradient], clip_norm)[0] for gradient in gradients]
+    return _clipped([[gradient] for gradient in gradients], clip_norm)
 
 
 def clip_by_global_norm(
@@ -46,62 +48,103 @@ def clip_by_global_norm(
     Returns:
       The gradients, with the `Numerics` of `clip_by_norm`.
     """
-    return _clipped(gradients, clip_norm) if gradients else []
+    return _clipped([gradients], clip_norm) if gradients else []
 
 
-def global_norm(gradients: Sequence[Gradient]) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes the norm of all gradients together in a form that cannot overflow.
-
-    Args:
-      gradients: At least one floating `Tensor` or `IndexedSlices`.
-
-    Returns:
-      A length from 1 to 4 times the root of the number of elements, 0 if they are all
-      0, and a power of 2. The norm is their product. Their dtype is float64 if a
-      gradient's is, else float32.
-    """
-    dtype = _wide(gradients)
-    powers, lengths = zip(
-        *(_norm(gradient, dtype) for gradient in gradients), strict=True
+def _clipped(groups: Sequence[Sequence[Gradient]], clip_norm: float) -> list[Gradient]:
+    """Clips each group of gradients by its common norm."""
+    gradients = [gradient for group in groups for gradient in group]
+    if not gradients:
+        return []
+    has_float64 = any(gradient.dtype == tf.float64 for gradient in gradients)
+    dtype = tf.float64 if has_float64 else tf.float32
+    squares = tf.stack([
+        tf.add_n([_sum_of_squares(_wide(gradient, dtype)) for gradient in group])
+        for group in groups
+    ])
+    # The scaled way takes more passes over the gradients, and hardly ever a step.
+    values = tf.cond(
+        _are_in_range(squares, clip_norm),
+        lambda: _clip_plainly(groups, tf.unstack(squares), clip_norm),
+        lambda: _clip_scaled(groups, dtype, clip_norm),
     )
-    length = tf.stack(lengths)
-    # A gradient of zeros has the power 1, which must not outweigh a tiny one.
-    power = tf.where(length > 0, tf.stack(powers), tf.zeros_like(length))
-    shares, power, _ = _precision.scaled(power, None)
-    return tf.norm(shares * length), tf.squeeze(power)
-
-
-def _clipped(gradients: Sequence[Gradient], clip_norm: float) -> list[Gradient]:
-    length, power = global_norm(gradients)
-    is_above = length * power > clip_norm
-    factor = clip_norm / tf.where(is_above, length, tf.ones_like(length))
-
-    def clip(values: tf.Tensor) -> tf.Tensor:
-        # In this order: the norm itself may be above the largest number. And no product
-        # of three factors, which TensorFlow's graph optimizer would reorder.
-        scaled = tf.cast(values, length.dtype) / power * factor
-        return tf.where(is_above, tf.cast(scaled, values.dtype), values)
-
     return [
-        tf.IndexedSlices(clip(gradient.values), gradient.indices, gradient.dense_shape)
-        if isinstance(gradient, tf.IndexedSlices)
-        else clip(gradient)
-        for gradient in gradients
+        _with_values(gradient, value)
+        for gradient, value in zip(gradients, values, strict=True)
     ]
 
 
-def _norm(gradient: Gradient, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
-    is_sparse = isinstance(gradient, tf.IndexedSlices)
-    values = tf.cast(gradient.values if is_sparse else gradient, dtype)
-    scaled, power, _ = _precision.scaled(values, None)
-    if is_sparse:
-        # After the scaling, so that a sum of equal rows does not overflow either.
-        scaled = tf.math.unsorted_segment_sum(
-            scaled, gradient.indices, gradient.dense_shape[0]
+def _are_in_range(squares: tf.Tensor, clip_norm: float) -> tf.Tensor:
+    limits = LIMITS[squares.dtype.name]
+    # Below this, a square may have lost digits to underflow. It does not matter where
+    # the norm is far below the one to clip to.
+    lowest = limits.tiny / limits.eps
+    least = 0.0 if clip_norm**2 >= lowest else lowest
+    return tf.reduce_all((squares >= least) & (squares <= limits.max))
+
+
+def _clip_plainly(
+    groups: Sequence[Sequence[Gradient]], squares: Sequence[Any], clip_norm: float
+) -> list[tf.Tensor]:
+    result = []
+    for group, square in zip(groups, squares, strict=True):
+        factor = clip_norm / tf.maximum(tf.sqrt(square), clip_norm)
+        for gradient in group:
+            # A factor of 1 changes no bit.
+            clipped = tf.cast(_values(gradient), factor.dtype) * factor
+            result.append(tf.cast(clipped, gradient.dtype))
+    return result
+
+
+def _clip_scaled(
+    groups: Sequence[Sequence[Gradient]], dtype: tf.DType, clip_norm: float
+) -> list[tf.Tensor]:
+    result = []
+    for group in groups:
+        length, power = _length(group, dtype)
+        is_above = length * power > clip_norm
+        factor = clip_norm / tf.where(is_above, length, tf.ones_like(length))
+        for gradient in group:
+            values = _values(gradient)
+            # In this order: the norm itself may be above the largest number. And no
+            # product of three, which TensorFlow's graph optimizer would reorder.
+            clipped = tf.cast(values, dtype) / power * factor
+            result.append(tf.where(is_above, tf.cast(clipped, values.dtype), values))
+    return result
+
+
+def _length(group: Sequence[Gradient], dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the common norm as a number that cannot overflow, and a power of 2."""
+    powers, lengths = [], []
+    for gradient in group:
+        scaled, power, _ = _precision.scaled(tf.cast(_values(gradient), dtype), None)
+        # A sum of equal rows does not overflow after the scaling.
+        length = tf.sqrt(_sum_of_squares(_with_values(gradient, scaled)))
+        # A gradient of zeros has the power 1, which must not outweigh a tiny one.
+        powers.append(tf.where(length > 0, tf.squeeze(power), tf.zeros_like(length)))
+        lengths.append(length)
+    shares, power, _ = _precision.scaled(tf.stack(powers), None)
+    return tf.norm(shares * tf.stack(lengths)), tf.squeeze(power)
+
+
+def _sum_of_squares(gradient: Gradient) -> tf.Tensor:
+    if isinstance(gradient, tf.IndexedSlices):
+        gradient = tf.math.unsorted_segment_sum(
+            gradient.values, gradient.indices, gradient.dense_shape[0]
         )
-    return tf.squeeze(power), tf.norm(scaled)
+    return tf.reduce_sum(tf.square(gradient))
 
 
-def _wide(gradients: Sequence[Gradient]) -> tf.DType:
-    has_float64 = any(gradient.dtype == tf.float64 for gradient in gradients)
-    return tf.float64 if has_float64 else tf.float32
+def _wide(gradient: Gradient, dtype: tf.DType) -> Gradient:
+    return _with_values(gradient, tf.cast(_values(gradient), dtype))
+
+
+def _values(gradient: Gradient) -> tf.Tensor:
+    is_sparse = isinstance(gradient, tf.IndexedSlices)
+    return gradient.values if is_sparse else gradient
+
+
+def _with_values(gradient: Gradient, values: tf.Tensor) -> Gradient:
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    return values

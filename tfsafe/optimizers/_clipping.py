@@ -30,16 +30,27 @@ class ClippingOptimizer(DelegatingOptimizer):
         # that nothing is clipped twice.
         self._clips = clipnorm is not None or global_clipnorm is not None
 
+    @property
+    def _clip_norm(self) -> float | None:
+        if not self._clips:
+            return None
+        return self._own_clipnorm or self._own_global_clipnorm or None
+
+    def _lets_all_finite_pass(self) -> bool:
+        """Returns whether the clipping leaves nothing above the default limits."""
+        largest = _gradient_check.DEFAULT_LIMITS["float32"]
+        return self._clip_norm is not None and self._clip_norm <= largest
+
     def _clipped(self, grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """Clips as Keras would, but leaves out what are no gradients."""
         result = list(grads)
-        clip_norm = self._own_clipnorm or self._own_global_clipnorm
+        clip_norm = self._clip_norm
         clipped = [
             index
             for index, variable in enumerate(variables)
             if grads[index] is not None and not _gradient_check.is_overwritten(variable)
         ]
-        if not (self._clips and clip_norm):
+        if clip_norm is None:
             return result
         # The inner optimizer divides by the scale only afterwards.
         clip_norm *= self.loss_scale_factor or 1.0

@@ -82,8 +82,8 @@ class SafeOptimizer(CountingOptimizer):
         of optimizers, as the policy mixed_float16 does. With `loss_scale_factor`, the
         limit holds for the unscaled gradient.
 
-        With `clipnorm` or `global_clipnorm`, None lets all finite numbers pass: they
-        are clipped before they are squared.
+        With `clipnorm` or `global_clipnorm` up to 1e15, None lets all finite numbers
+        pass: they are clipped before they are squared.
       clipnorm: Largest norm of the gradient of each variable; a larger one is scaled
         down to it. As in Keras' optimizers, but the norm does not overflow: Keras
         makes 0 of a gradient of 3e19, in float16 of 300. The inner optimizer must not
@@ -121,8 +121,7 @@ class SafeOptimizer(CountingOptimizer):
       NaN, +Inf, -Inf      bad; "replace" makes it 0, "zero_variable" its variable
       abs(g) > limit       bad, as above
       abs(g) <= limit      passed on bit for bit
-      norm > clipnorm      scaled down, to 3 ulp; a smaller one is passed on
-                           bit for bit
+      norm > clipnorm      scaled down; a smaller one is passed on bit for bit
       None                 passed on; if all are None, Keras' ValueError
       `IndexedSlices`      stay sparse
       replicas             bad on one is bad on all: one decision, one count
@@ -232,7 +231,9 @@ class SafeOptimizer(CountingOptimizer):
             self.raise_if_stuck()
 
     def _guarded_step(self, grads: list[Any], variables: list[Any]) -> None:
-        limit = math.inf if self.limit is None and self._clips else self.limit
+        limit = self.limit
+        if limit is None and self._lets_all_finite_pass():
+            limit = math.inf
         scale = self.loss_scale_factor
         within = [
             _gradient_check.is_within(gradient, variable, limit, scale)
