@@ -10,6 +10,8 @@ PACKAGE := .venv-package-$(VERSION)
 # Two workers suit a laptop as well as a small CI machine; TensorFlow has threads of
 # its own.
 WORKERS ?= 2
+# setuptools warns of every editable installation; that is what is asked for.
+PIP = PYTHONWARNINGS=ignore $(1)/bin/python -m pip install --quiet
 PYTEST = -m pytest -n $(WORKERS) --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
@@ -42,7 +44,7 @@ package: $(VENV)/dev
 	rm -rf dist $(PACKAGE)
 	$(VENV)/bin/python -m build
 	$(PYTHON) -m venv $(PACKAGE)
-	$(PACKAGE)/bin/pip install --quiet "$$(ls dist/*.whl)[examples]"
+	$(call PIP,$(PACKAGE)) "$$(ls dist/*.whl)[examples]"
 	cd $(PACKAGE) && bin/python -m tfsafe demo --epochs 1
 
 clean:
@@ -50,19 +52,19 @@ clean:
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(call PIP,$(VENV)) --upgrade pip
 
 $(VENV)/examples: $(VENV)/bin/python setup.cfg setup.py
-	$(VENV)/bin/python -m pip install --quiet --editable ".[examples]"
+	$(call PIP,$(VENV)) --editable ".[examples]"
 	touch $@
 
 $(VENV)/dev: $(VENV)/bin/python setup.cfg setup.py
-	$(VENV)/bin/python -m pip install --quiet --editable ".[examples,test,dev]"
+	$(call PIP,$(VENV)) --editable ".[examples,test,dev]"
 	touch $@ $(VENV)/examples
 
 $(OLDEST)/dev: setup.cfg setup.py tests/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
-	$(OLDEST)/bin/python -m pip install --quiet --constraint tests/oldest.txt \
+	$(call PIP,$(OLDEST)) --upgrade pip
+	$(call PIP,$(OLDEST)) --constraint tests/oldest.txt \
 	  --editable ".[examples,test]"
 	touch $@

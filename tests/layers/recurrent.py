@@ -1,19 +1,36 @@
-"""NumPy references of the recurrent layers, written from their equations.
+"""Cases of the recurrent layers, and NumPy references written from their equations.
 
-They take complex numbers as well, so that slopes come from complex steps, which do not
+The references take complex numbers as well, so that slopes come from complex steps, which do not
 cancel: `f(x + 1e-30j).imag / 1e-30` is exact to the last digits.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.support import modes
 from tfsafe import layers
 
 _STEP = 1e-30
+
+
+BOTH = [layers.LayerNormLSTM, layers.LayerNormGRU]
+KINDS = [*BOTH, partial(layers.LayerNormLSTM, normalize_state="stored")]
+KINDS += [partial(kind, fused=True) for kind in BOTH]
+
+both = pytest.mark.parametrize("kind", BOTH)
+every_kind = pytest.mark.parametrize(
+    "kind", KINDS, ids=["lstm", "gru", "lstm-stored", "lstm-fused", "gru-fused"]
+)
+
+INPUTS = np.random.default_rng(0).normal(size=(3, 5, 4)).astype("float32")
+# A whole row, leading steps, trailing steps, and one in the middle.
+MASK = np.array([[0, 0, 0, 0, 0], [0, 1, 1, 0, 1], [1, 1, 1, 0, 0]], bool)
 
 
 def layer_norm(x, gain, shift, epsilon):
@@ -162,3 +179,29 @@ def run(
         return value, tape.gradient(value_of_seed, [x, *weights])
 
     return modes.compile_for(mode, step)(tf.convert_to_tensor(x))
+
+
+def close(got, truth, tolerance=1e-5):
+    """Compares with a share of the largest magnitude of each tensor."""
+    for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(truth), strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        assert np.all(np.isfinite(a))
+        assert np.any(b != 0)
+        np.testing.assert_allclose(a, b, atol=tolerance * np.abs(b).max(), rtol=0)
+
+
+def built(kind, shape=INPUTS.shape, **options):
+    layer = kind(6, **options)
+    layer.build(shape)
+    randomise(layer)
+    return layer
+
+
+def plain(layer, **options):
+    """Returns Keras' own loop around the cell of `layer`."""
+    names = ("return_sequences", "return_state", "go_backwards", "zero_output_for_mask")
+    given = {name: getattr(layer, name) for name in names}
+    given["dtype"] = layer.dtype_policy
+    around = keras.layers.RNN(layer.cell, **{**given, **options})
+    around.build(INPUTS.shape)
+    return around

@@ -15,7 +15,7 @@ def ours(name, gradients, mode):
 
 
 @pytest.mark.parametrize("name", ["clip_by_norm", "clip_by_global_norm"])
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e30, 1e38])
+@pytest.mark.parametrize("size", [1.0, 1e38])
 def test_clipping_agrees_with_exact_arithmetic(name, size, mode):
     rng = np.random.default_rng(0)
     gradient = tf.constant(size * rng.uniform(-3, 3, 9).astype("float32"))

@@ -44,7 +44,7 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
       norm_gain_initializer: Of the gains.
       norm_shift_initializer: Of the shifts.
       recurrent_dropout: Share of the candidate that is dropped in training, from 0 to
-        below 1. It drops none of the memory, as Keras' own does.
+        below 1. Unlike Keras' own, it leaves the memory as it is.
       recurrent_dropout_mask: `"step"` to draw anew at every step, `"sequence"` to
         keep one mask for all steps of a sequence.
       **kwargs: What `keras.layers.GRUCell` takes: `dropout` of the inputs, `seed`,
@@ -105,6 +105,7 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
         return None if self.bias is None else self.exact(self.bias)[0]
 
     def step_weights(self) -> list[tf.Tensor]:
+        """Returns what `advance` takes as weights."""
         weights = self._norms(*(["recurrent"] if self.fused else self._norm_shapes()))
         return weights if self.bias is None else [*weights, self.exact(self.bias)[1]]
 

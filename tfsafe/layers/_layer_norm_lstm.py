@@ -50,7 +50,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
       norm_gain_initializer: Of the gains.
       norm_shift_initializer: Of the shifts.
       recurrent_dropout: Share of the candidate that is dropped in training, from 0 to
-        below 1. It drops none of the memory, as Keras' own does.
+        below 1. Unlike Keras' own, it leaves the memory as it is.
       recurrent_dropout_mask: `"step"` to draw anew at every step, `"sequence"` to
         keep one mask for all steps of a sequence.
       **kwargs: What `keras.layers.LSTMCell` takes: `dropout` of the inputs, `seed`,
@@ -138,6 +138,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         return offset if self.bias is None else offset + self.exact(self.bias)
 
     def step_weights(self) -> list[tf.Tensor]:
+        """Returns what `advance` takes as weights."""
         weights = self._norms("recurrent" if self.fused else "gate", "state")
         if self.layer_norm and not self.fused:
             weights[1] += self._forget_offset()

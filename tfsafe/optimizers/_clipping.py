@@ -45,13 +45,13 @@ class ClippingOptimizer(DelegatingOptimizer):
         """Clips as Keras would, but leaves out what are no gradients."""
         result = list(grads)
         clip_norm = self._clip_norm
+        if clip_norm is None:
+            return result
         clipped = [
             index
             for index, variable in enumerate(variables)
             if grads[index] is not None and not _gradient_check.is_overwritten(variable)
         ]
-        if clip_norm is None:
-            return result
         # The inner optimizer divides by the scale only afterwards.
         clip_norm *= self.loss_scale_factor or 1.0
         clip = (

@@ -62,7 +62,8 @@ class SafeOptimizer(CountingOptimizer):
     `gradient_accumulation_steps` and their like are the inner optimizer's, to read
     and to set. What belongs to one algorithm (`beta_1`) is at `inner_optimizer`.
     Under the policy mixed_float16, `compile` puts a `LossScaleOptimizer` around it,
-    which skips float16 overflows on its own account: they do not count here.
+    which skips float16 overflows on its own account: they do not count here. Put
+    `tfsafe.optimizers.LossScaleOptimizer` there, whose scale cannot fall to 0.
 
     Args:
       inner_optimizer: Keras optimizer: instance, name or config.
