@@ -1,7 +1,7 @@
 """Cases of the recurrent layers, and NumPy references written from their equations.
 
-The references take complex numbers as well, so that slopes come from complex steps, which do not
-cancel: `f(x + 1e-30j).imag / 1e-30` is exact to the last digits.
+The references take complex numbers as well, so that slopes come from complex steps,
+which do not cancel: `f(x + 1e-30j).imag / 1e-30` is exact to the last digits.
 """
 
 from collections.abc import Callable
