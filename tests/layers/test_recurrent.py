@@ -23,13 +23,12 @@ CASES = [
         name="gru-sequences",
     ),
 ]
-# Two have a test of their own here. Half precision: the numbers of a row are
-# differences, to which a relative tolerance per number does not apply. Export: the
-# check lets go of what it loaded, and with it of the weights.
+# Half precision has a test of its own: the numbers of a row are differences, to which
+# a relative tolerance per number does not apply.
 CHECKS = [
     check
     for check in keras_checks.LAYER_CHECKS
-    if not keras_checks.name(check).startswith(("keeps_the_dtype", "can_be_cloned"))
+    if not keras_checks.name(check).startswith("keeps_the_dtype")
 ]
 
 
@@ -194,16 +193,6 @@ class TestInModels:
         np.testing.assert_allclose(
             keras.saving.load_model(path)(recurrent.INPUTS), value, 1e-6
         )
-
-    @recurrent.both
-    def test_clones_and_exports(self, kind, tmp_path):
-        model = keras.Sequential([keras.Input((5, 4)), kind(6)])
-        clone = keras.models.clone_model(model)
-        clone.set_weights(model.get_weights())
-        np.testing.assert_array_equal(clone(recurrent.INPUTS), model(recurrent.INPUTS))
-        model.export(str(tmp_path / "exported"))
-        exported = tf.saved_model.load(str(tmp_path / "exported"))
-        recurrent.close(exported.serve(recurrent.INPUTS), model(recurrent.INPUTS), 1e-6)
 
     @recurrent.both
     def test_stacked_cells(self, kind, tmp_path):

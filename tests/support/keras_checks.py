@@ -107,8 +107,9 @@ def can_be_cloned_and_exported(case: LayerCase, tmp_path: pathlib.Path) -> None:
     _assert_same(clone(case.inputs), model(case.inputs))
     path = str(tmp_path / "exported")
     model.export(path)
-    served = tf.saved_model.load(path).serve(case.inputs)
-    _assert_same(served, model(case.inputs))
+    # Held by a name: its variables live as long as it does.
+    loaded = tf.saved_model.load(path)
+    _assert_same(loaded.serve(case.inputs), model(case.inputs))
 
 
 def knows_its_shape_before_it_runs(case: LayerCase, _: pathlib.Path) -> None:
