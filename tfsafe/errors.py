@@ -2,7 +2,7 @@
 
 import dataclasses
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _INDENT = " " * 9
@@ -132,6 +132,12 @@ class Finding:
         if not self.paste:
             return wrapped("  cure:  ", self.cure)
         return [f"  cure:  {self.paste}", *wrapped(_INDENT, self.cure)]
+
+
+def listed(names: Iterable[str], most: int = 3) -> str:
+    """Names the first few, and counts the others."""
+    first, rest = list(names)[:most], list(names)[most:]
+    return ", ".join(first) + (f" and {len(rest)} more" if rest else "")
 
 
 def wrapped(head: str, text: str) -> list[str]:

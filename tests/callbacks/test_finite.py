@@ -43,11 +43,6 @@ def test_losses_are_told_from_other_logs():
     assert _finite.nonfinite_losses(None) == []
 
 
-def test_long_lists_are_cut():
-    assert _finite.listed("abc") == "a, b, c"
-    assert _finite.listed("abcde") == "a, b, c and 2 more"
-
-
 def test_the_state_of_a_training_holds_seeds_and_slots_and_no_metrics():
     model = training.compiled("adam", keras.layers.Dropout(0.5), metrics=["mae"])
     training.fit(model, training.clean_data())

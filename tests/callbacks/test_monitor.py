@@ -26,7 +26,7 @@ def fit(model, data, callbacks=(), **options):
 
 
 @pytest.mark.parametrize("options", training.MODES.values(), ids=training.MODES)
-@pytest.mark.parametrize("policy", ["replace", "skip"])
+@pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])
 def test_the_loss_is_the_mean_of_the_finite_batches(data, policy, options):
     model = compiled(SafeOptimizer("sgd", policy), **options)
     logs = training.Script()
@@ -61,10 +61,13 @@ def test_one_warning_names_the_variables_and_the_way_to_the_cause(data):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit(model, data, epochs=3, callbacks=[NumericsMonitor()])
-    messages = [str(w.message) for w in caught if w.category is RuntimeWarning]
+    caught = [w for w in caught if w.category is RuntimeWarning]
+    messages = [str(w.message) for w in caught]
     assert len(messages) == 1
     for part in ("head/kernel", "head/bias", "put 0", "tfsafe.checked(model)"):
         assert part in messages[0]
+    # The line of `model.fit`, not one of Keras'.
+    assert caught[0].filename == training.__file__
 
 
 def test_a_validation_loss_stays_honest(data):

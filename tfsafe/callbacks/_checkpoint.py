@@ -1,12 +1,12 @@
 """Keras' callbacks that save a training, with a model that is not broken."""
 
-import warnings
 from typing import Any
 
 import keras
 
 from tfsafe.callbacks import _finite, _state
-from tfsafe.errors import NumericsError
+from tfsafe.callbacks._warning import warn
+from tfsafe.errors import NumericsError, listed
 
 
 class ModelCheckpoint(keras.callbacks.ModelCheckpoint):
@@ -110,7 +110,7 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):
         broken = _finite.FiniteCheck(lambda: _state.of_training(model)).broken()
         if broken:
             raise NumericsError(
-                f"The training cannot start: {_finite.listed(broken)} hold NaN or "
+                f"The training cannot start: {listed(broken)} hold NaN or "
                 f"infinity. If there is a backup in {self.backup_dir!r}, they come "
                 "from it: delete it to start anew. Otherwise load weights that are "
                 "good."
@@ -139,11 +139,9 @@ class _Gate:
         broken = self._check.broken()
         if broken and not self._warned:
             self._warned = True
-            warnings.warn(
-                f"{self._name} does not save a broken model: {_finite.listed(broken)} "
-                "hold NaN or infinity. What was saved before stays. Further ones are "
-                f"left out without a warning. {_finite.CURE}",
-                RuntimeWarning,
-                stacklevel=4,
+            warn(
+                f"{self._name} does not save a broken model: {listed(broken)} hold NaN "
+                "or infinity. What was saved before stays. Further ones are left out "
+                f"without a warning. {_finite.CURE}"
             )
         return not broken

@@ -21,7 +21,7 @@ class WholeStep:
 
     After a step that was left out (policy "skip", or a `LossScaleOptimizer` outside)
     all of that state is as it was before. After a step whose gradients were mended
-    (policy "replace"), those elements are as before that became NaN or infinite, and
+    (the other policies), those elements are as before that became NaN or infinite, and
     whole metrics in which there are such: a sum and its count belong together.
 
     All of it is within the step: no value goes to the host. In a compiled step only

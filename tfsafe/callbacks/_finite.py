@@ -67,12 +67,6 @@ def is_monitored(monitor: str, logs: Mapping[str, Any] | None) -> bool:
     return value is None or np.ndim(value) > 0 or is_finite(value)
 
 
-def listed(paths: Iterable[str]) -> str:
-    """Names the first three paths, and counts the others."""
-    first, rest = list(paths)[:3], list(paths)[3:]
-    return ", ".join(first) + (f" and {len(rest)} more" if rest else "")
-
-
 def _is_float(variable: Any) -> bool:
     return tf.as_dtype(variable.dtype) in _args.FLOATS
 

@@ -2,17 +2,18 @@
 
 import collections
 import os
-import warnings
 from typing import Any
 
 import keras
 
 from tfsafe.callbacks import _commit, _finite, _finite_mean, _guard, _summaries
-from tfsafe.errors import NumericsError
+from tfsafe.callbacks._warning import warn
+from tfsafe.errors import NumericsError, listed
 from tfsafe.optimizers import SafeOptimizer
 
 _DONE = {
     "replace": "SafeOptimizer put 0 in place of the bad elements.",
+    "zero_variable": "SafeOptimizer put 0 in place of these gradients.",
     "skip": "SafeOptimizer left the step out.",
 }
 
@@ -40,7 +41,7 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     - where the step is left out (policy `"skip"`, or a `LossScaleOptimizer` that skips
       it), all of it. Training goes on bit for bit as if the batch had not been there;
-    - where its gradients are mended (policy `"replace"`), the elements that became NaN
+    - where its gradients are mended (the other policies), the elements that became NaN
       or infinite, and every metric as a whole that has such elements.
 
     A model that is run eagerly and was not built before its first step keeps what that
@@ -142,7 +143,7 @@ class NumericsMonitor(keras.callbacks.Callback):
             self._hits.update(self._optimizer.last_nonfinite_variables)
         self._end_if_stuck()
         if is_bad and self._looks == 1:
-            warnings.warn(_first_warning(self._optimizer), RuntimeWarning, stacklevel=2)
+            warn(_first_warning(self._optimizer))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
@@ -167,7 +168,7 @@ class NumericsMonitor(keras.callbacks.Callback):
 
 def _first_warning(optimizer: SafeOptimizer) -> str:
     """Says once what happened, what was done, and how to see where it began."""
-    paths = _finite.listed(optimizer.last_nonfinite_variables)
+    paths = listed(optimizer.last_nonfinite_variables)
     return (
         f"Step {optimizer.last_nonfinite_step}: the gradients of {paths} are NaN, "
         f"infinite or above the limit. {_DONE[optimizer.policy]} Further bad steps are "

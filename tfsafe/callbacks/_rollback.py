@@ -1,14 +1,14 @@
 """The callback that goes back to the last good state of a training."""
 
 import numbers
-import warnings
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfsafe.callbacks import _finite, _guard, _state
-from tfsafe.errors import NumericsError
+from tfsafe.callbacks._warning import warn
+from tfsafe.errors import NumericsError, listed
 
 _HOLD = "hold NaN or infinity"
 
@@ -105,7 +105,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         broken = self._check.broken()
         if broken:
             raise NumericsError(
-                f"There is no good state to start from: {_finite.listed(broken)} "
+                f"There is no good state to start from: {listed(broken)} "
                 f"{_HOLD} before the first step. Load weights that are good, or make "
                 "the model anew."
             )
@@ -118,7 +118,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         """Keeps the state, unless another callback broke it since the last batch."""
         broken = self._check.broken()
         if broken:
-            self._roll_back(f"Epoch {epoch + 1}: {_finite.listed(broken)} {_HOLD}.")
+            self._roll_back(f"Epoch {epoch + 1}: {listed(broken)} {_HOLD}.")
         else:
             self._keep()
 
@@ -147,7 +147,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
 
     def _reason(self, logs: Any) -> str:
         if broken := self._check.broken():
-            return f"{_finite.listed(broken)} {_HOLD}"
+            return f"{listed(broken)} {_HOLD}"
         guard = _guard.find(self.model.optimizer)
         if guard is None:
             return ", ".join(
@@ -176,12 +176,10 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         self.rollbacks += 1
         self._restart_metrics = True
         if self.rollbacks == 1:
-            warnings.warn(
+            warn(
                 f"{what} The training goes back to its last good state and goes on. "
                 "Further times are counted as `rollbacks` in the logs, without a "
-                f"warning. {_finite.CURE}",
-                RuntimeWarning,
-                stacklevel=3,
+                f"warning. {_finite.CURE}"
             )
 
     def _restore(self) -> None:

@@ -1,6 +1,5 @@
 """The callbacks that end a training whose numbers are not finite any more."""
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,7 +7,8 @@ import keras
 
 from tfsafe import _args
 from tfsafe.callbacks import _finite, _guard, _state
-from tfsafe.errors import NumericsError
+from tfsafe.callbacks._warning import warn
+from tfsafe.errors import NumericsError, listed
 from tfsafe.optimizers import SafeOptimizer
 
 WATCHED = ("loss", "gradients", "weights", "val_loss")
@@ -111,9 +111,9 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
             bad += [_is(name, logs) for name in _finite.nonfinite_losses(logs)]
         if self._optimizer is not None and self._count() > self._bad_steps:
             paths = self._optimizer.last_nonfinite_variables
-            bad.append(f"the gradients of {_finite.listed(paths)} are bad")
+            bad.append(f"the gradients of {listed(paths)} are bad")
         if "weights" in self.watch and (broken := self._check.broken()):
-            bad.append(f"{_finite.listed(broken)} hold NaN or infinity")
+            bad.append(f"{listed(broken)} hold NaN or infinity")
         return bad
 
     def _count(self) -> int:
@@ -128,7 +128,7 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
         if self.raise_error:
             raise _TrainingError(message)
         self.model.stop_training = True
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        warn(message)
 
 
 class TerminateOnNaN(TerminateOnNonFinite):

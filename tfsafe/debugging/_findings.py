@@ -7,7 +7,7 @@ import numpy as np
 
 from tfsafe.debugging import _cures, _rules, _values
 from tfsafe.debugging._trail import Origin, Step
-from tfsafe.errors import Finding, NumericsError, wrapped
+from tfsafe.errors import Finding, NumericsError, listed, wrapped
 
 _AT_MOST = 5
 
@@ -130,10 +130,7 @@ def error(
     """
     lines = [str(findings[0])]
     if reached:
-        shown = ", ".join(reached[:_AT_MOST])
-        if len(reached) > _AT_MOST:
-            shown += f" and {len(reached) - _AT_MOST} more"
-        lines += wrapped("  reach: ", shown)
+        lines += wrapped("  reach: ", listed(reached, _AT_MOST))
     if len(findings) > 1:
         others = len(findings) - 1
         lines.append(

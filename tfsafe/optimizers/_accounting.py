@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.errors import NumericsError
+from tfsafe.errors import NumericsError, listed
 from tfsafe.optimizers._clipping import ClippingOptimizer
 
 
@@ -125,13 +125,12 @@ class CountingOptimizer(ClippingOptimizer):
 
     def _describe(self, count: int) -> str:
         paths = self.last_nonfinite_variables
-        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
         where = f"{len(paths)} of {len(self._paths)} variables"
         steps = "step" if count == 1 else f"{count} steps in a row"
         return (
             f"The last {steps} had gradients that are NaN, infinite or above the "
             f"limit: step {self.last_nonfinite_step}, in {where} "
-            f"({', '.join(paths[:3])}{more}). Put `@tfsafe.checked` on the training "
+            f"({listed(paths)}). Put `@tfsafe.checked` on the training "
             "step to see which operation makes the first bad value, and mend it or the "
             "data; where gradients grow from step to step, lower the learning rate or "
             f"clip them. (max_consecutive={self.max_consecutive})"

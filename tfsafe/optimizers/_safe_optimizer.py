@@ -51,11 +51,11 @@ class SafeOptimizer(CountingOptimizer):
 
     What it cannot repair, because it happens before the optimizer is asked: moving
     statistics of `BatchNormalization`, states of a `stateful` recurrent layer and
-    running metrics that took in a NaN; weights that are NaN already; a forward pass
-    that overflows on every batch. Then the bad steps do not end: see
-    `max_consecutive`. Nor does it shrink a gradient within the limit, and a single 1e4
-    among ones stalls Adam for thousands of steps. Clip as well:
-    `SafeOptimizer("adam", global_clipnorm=1.0)`.
+    running metrics that took in a NaN (in `fit`, `tfsafe.callbacks.NumericsMonitor`
+    puts these back); weights that are NaN already; a forward pass that overflows on
+    every batch. Then the bad steps do not end: see `max_consecutive`. Nor does it
+    shrink a gradient within the limit, and a single 1e4 among ones stalls Adam for
+    thousands of steps. Clip as well: `SafeOptimizer("adam", global_clipnorm=1.0)`.
 
     Keras takes this optimizer wherever it takes the inner one, and `learning_rate`,
     `iterations`, `weight_decay`, `clipnorm`, `use_ema`, `loss_scale_factor`,
