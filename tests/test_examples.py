@@ -1,11 +1,16 @@
 """Every example runs as a user would run it, with few steps."""
 
+import contextlib
+import importlib.util
+import io
 import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
+
+from tfsafe import __main__ as cli
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -82,3 +87,29 @@ def test_an_unknown_command_is_refused(tmp_path):
     )
     assert result.returncode == 2
     assert "invalid choice: 'fly'" in result.stderr
+
+
+def test_the_demo_says_what_to_install(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "sklearn" else found(name, *rest),
+    )
+    with pytest.raises(SystemExit, match=r"needs scikit-learn.*tfsafe\[examples\]"):
+        cli.main(["demo"])
+
+
+@pytest.mark.parametrize("where", ["beside the package", "inside the package"])
+def test_the_demo_is_found_in_a_checkout_and_in_a_wheel(where, tmp_path, monkeypatch):
+    package = tmp_path / "site" / "tfsafe"
+    home = package if where == "inside the package" else package.parent
+    (home / "examples").mkdir(parents=True)
+    script = "import sys; print('ran with', sys.argv[1:])"
+    (home / "examples" / "rescue_lstm.py").write_text(script)
+    monkeypatch.setattr(cli.tfsafe, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(sys, "argv", ["tfsafe"])
+    ran = io.StringIO()
+    with contextlib.redirect_stdout(ran):
+        cli.main(["demo", "--epochs", "2"])
+    assert ran.getvalue() == "ran with ['--epochs', '2']\n"
