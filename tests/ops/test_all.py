@@ -1,5 +1,7 @@
 """What holds for all functions of `tfsafe.ops` that act on one or two tensors."""
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -180,7 +182,7 @@ def test_its_name_scope_can_be_chosen(name):
 def test_its_docstring_has_every_section(name):
     op = getattr(ops, name)
     for section in ("Args", "Returns", "Raises", "Numerics", "Examples"):
-        assert f"    {section}:\n" in op.__doc__, section
+        assert f"\n{section}:\n" in inspect.getdoc(op), section
     assert documented(op)
 
 
