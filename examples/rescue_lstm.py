@@ -170,7 +170,7 @@ def find(data, seed):
         )
     except tfsafe.NumericsError as error:
         print(f"\n\nNumericsError: {error}\n")
-        step, row = int(model.optimizer.iterations), error.findings[0].row
+        step, row = int(model.optimizer.iterations.numpy()), error.findings[0].row
         culprit = data.train[step * BATCH_SIZE + row]
         print(
             f"Row {row} of batch {step} is image {culprit} of the data set, a digit "
