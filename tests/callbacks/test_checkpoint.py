@@ -37,7 +37,7 @@ def test_t08_the_last_good_model_stays_on_the_disk(tmp_path):
 
     with warns(f"ModelCheckpoint {BROKEN}") as caught:
         fit(eager(), data, BreakWeights(1), checkpoint(path), epochs=2)
-    assert len(caught) == 1
+    assert len(training.ours(caught)) == 1
     once = eager()
     fit(once, data)
     for ours, theirs in zip(saved(path).weights, once.weights, strict=True):
