@@ -9,6 +9,12 @@ import tensorflow as tf
 
 from tests.support import modes
 
+# In place of a value or a gradient: any finite numbers are right.
+FINITE = object()
+# Two ulps of a half-precision dtype; twenty of the others. A 0 for a number that is not
+# 0 never passes.
+_TOLERANCES = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-14}
+
 
 @contextlib.contextmanager
 def without_grappler() -> Iterator[None]:
@@ -35,14 +41,33 @@ def is_right(
     Args:
       function: Returns one tensor.
       args: Floating tensors, all differentiated.
-      value: The right value. NaN and infinity count as themselves.
-      gradients: The right gradient of the summed value for each argument.
+      value: The right value; `FINITE` where any finite number is right. NaN and
+        infinity count as themselves.
+      gradients: The right gradient of the summed value for each argument; None for an
+        argument without one, `FINITE` likewise.
       mode: One of `modes.MODES`.
     """
     with without_grappler():
         got, slopes = modes.value_and_gradients(function, args, mode)
-    # 2e-3 is two ulps of float16; 0 for a number that is not 0 never passes.
     return all(
-        np.allclose(np.asarray(a, np.float64), b, rtol=2e-3, atol=0, equal_nan=True)
-        for a, b in zip([got, *slopes], [value, *gradients], strict=True)
+        agrees(a, b) for a, b in zip([got, *slopes], [value, *gradients], strict=True)
     )
+
+
+def agrees(got: tf.Tensor | None, right: Any) -> bool:
+    """Tells whether a tensor holds the right numbers, within a few ulps of its dtype.
+
+    Args:
+      got: Floating tensor, or None.
+      right: Numbers of a shape that broadcasts to that of `got`; NaN and infinity
+        count as themselves. `FINITE` where any finite number is right, None where
+        there must be no tensor.
+    """
+    if got is None or right is None:
+        return got is None and right is None
+    numbers = np.asarray(tf.cast(got, tf.float64))
+    if right is FINITE:
+        return bool(np.isfinite(numbers).all())
+    tolerance = _TOLERANCES[tf.as_dtype(got.dtype).name]
+    right = np.broadcast_to(np.asarray(right, np.float64), numbers.shape)
+    return np.allclose(numbers, right, rtol=tolerance, atol=0, equal_nan=True)
