@@ -25,7 +25,7 @@ def run(*command: str, cwd: pathlib.Path) -> str:
 
 def test_every_example_has_a_test():
     examples = {path.name for path in (ROOT / "examples").glob("*.py")}
-    assert examples == {"rescue_lstm.py"}
+    assert examples == {"custom_loop.py", "long_sequences.py", "rescue_lstm.py"}
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +113,24 @@ def test_the_demo_is_found_in_a_checkout_and_in_a_wheel(where, tmp_path, monkeyp
     with contextlib.redirect_stdout(ran):
         cli.main(["demo", "--epochs", "2"])
     assert ran.getvalue() == "ran with ['--epochs', '2']\n"
+
+
+def test_long_sequences_end_plain_lstms_and_not_wrapped_ones(tmp_path):
+    example = str(ROOT / "examples" / "long_sequences.py")
+    output = run(
+        example, "--steps", "12", "--runs", "LSTM, clipped", "LSTM, safe", cwd=tmp_path
+    )
+    clipped, safe = re.findall(r"^LSTM, \w+ +0 +[\d.]+ +(\d+) +(.*?)  ", output, re.M)
+    assert clipped == ("0", "NaN at 7")
+    assert safe == ("1", "survives")
+    assert (tmp_path / "long_sequences.png").stat().st_size > 20_000
+
+
+def test_the_custom_loop_survives_and_the_checks_name_the_bad_row(tmp_path):
+    output = run(
+        str(ROOT / "examples" / "custom_loop.py"), "--steps", "10", cwd=tmp_path
+    )
+    assert re.search(r"^Adam .* weights NaN$", output, re.M)
+    assert re.search(r"^SafeOptimizer .* 1 of 10 +weights finite$", output, re.M)
+    assert "NaN in argument `sequences`, first in row 29 of the batch" in output
+    assert "16 variables were put back" in output
