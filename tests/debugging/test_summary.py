@@ -1,0 +1,103 @@
+"""What a tensor holds, in words."""
+
+import keras
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfsafe.debugging import summarize
+
+NAN, INF = np.nan, np.inf
+
+
+def test_it_counts_each_kind_of_value(dtype):
+    limits = ml_dtypes.finfo(dtype.as_numpy_dtype)
+    small = float(limits.smallest_normal) / 4
+    array = np.array([[NAN, INF, -INF, 0], [1, 2, 3, small]], dtype.as_numpy_dtype)
+    (found,) = summarize(array)
+    assert (found.path, found.shape, found.dtype) == ("tensor", (2, 4), dtype.name)
+    shares = (found.nan, found.posinf, found.neginf, found.zero, found.subnormal)
+    assert shares == (1 / 8,) * 5
+    assert (found.min, found.max, found.first_bad) == (0, 3, (0, 0))
+    assert found.mean == pytest.approx((6 + small) / 5, rel=1e-12)
+
+
+def test_the_mean_does_not_overflow():
+    assert summarize([np.array([1e308, 1.5e308])])[0].mean == pytest.approx(1.25e308)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros((0, 3)), np.array([NAN, NAN]), np.array(INF)],
+    ids=["empty", "all NaN", "scalar"],
+)
+def test_without_a_finite_element_there_is_no_range(array):
+    (found,) = summarize(array)
+    assert found.min is found.max is found.mean is None
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "int64", "uint8"])
+def test_it_takes_whole_numbers(kind):
+    (found,) = summarize(tf.constant(np.array([0, 1, 1, 0], kind)))
+    assert (found.min, found.max, found.mean, found.zero) == (0, 1, 0.5, 0.5)
+
+
+def test_complex_numbers_are_described_by_their_moduli():
+    (found,) = summarize(tf.constant([3 + 4j, 0, complex(NAN, 1), complex(INF, 1)]))
+    assert (found.max, found.nan, found.posinf, found.first_bad) == (
+        5,
+        1 / 4,
+        1 / 4,
+        (2,),
+    )
+
+
+def test_it_walks_through_nested_structures_and_names_the_leaves():
+    gradients = {
+        "encoder": [tf.constant([1.0]), None],
+        "table": tf.IndexedSlices(tf.constant([[NAN]]), tf.constant([7])),
+        "name": tf.constant("text"),
+    }
+    found = summarize(gradients)
+    assert [each.path for each in found] == ["encoder[0]", "table"]
+    assert [each.path for each in found.bad] == ["table"]
+
+
+def test_it_names_the_weights_of_a_model():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, name="head")])
+    model.layers[0].kernel.assign([[NAN], [1.0]])
+    assert [each.path for each in summarize(model)] == [v.path for v in model.weights]
+    (bad,) = summarize(model).bad
+    assert (bad.path, bad.nan) == (model.layers[0].kernel.path, 0.5)
+    assert summarize(model.layers[0].kernel)[0].first_bad == (0, 0)
+
+
+def test_it_prints_the_columns_that_are_needed():
+    text = str(summarize({"kernel": np.array([[1, NAN], [3, 0]]), "bias": [2.0]}))
+    assert text.splitlines() == [
+        "tensor   shape  dtype    min  max   mean   NaN  zeros  first bad",
+        "kernel   2x2    float64    0    3  1.333  25 %   25 %     (0, 1)",
+        "bias[0]  -      float64    2    2      2     -      -          -",
+    ]
+
+
+def test_a_share_is_never_rounded_to_none_or_all():
+    almost = np.full(10**6, NAN)
+    almost[0] = 1
+    assert "99.99 %" in str(summarize(almost))
+    one = np.ones(10**6)
+    one[5] = NAN
+    assert "<0.01 %" in str(summarize(one))
+    assert "100 %" in str(summarize(np.array([NAN])))
+    # The index of the one element of a scalar is empty.
+    assert str(summarize(np.array(NAN))).endswith("()")
+
+
+def test_a_tensor_without_values_is_refused():
+    @tf.function
+    def traced(x):
+        summarize({"x": x})
+
+    with pytest.raises(TypeError, match=r"`summarize` needs tensors with values.*`tfs"):
+        traced(tf.constant(1.0))
