@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.ops.edges import INF, NAN, documented, same
 from tests.support import modes, oracle
+from tfsafe import ops
 from tfsafe.ops import _clipping
 
 
@@ -14,7 +16,7 @@ def ours(name, gradients, mode):
     return modes.compile_for(mode, lambda *g: clip(g, 1.0))(*gradients)
 
 
-@pytest.mark.parametrize("name", ["clip_by_norm", "clip_by_global_norm"])
+@pytest.mark.parametrize("name", ["clip_each", "clip_together"])
 @pytest.mark.parametrize("size", [1.0, 1e38])
 def test_clipping_agrees_with_exact_arithmetic(name, size, mode):
     rng = np.random.default_rng(0)
@@ -27,31 +29,165 @@ def test_clipping_agrees_with_exact_arithmetic(name, size, mode):
     assert oracle.ulp_error(got, truth) <= 3
 
 
-def test_o109_a_vector_whose_square_overflows_keeps_its_direction(mode):
-    x = tf.constant([1e20, 1e20])
-    assert not np.any(tf.clip_by_norm(x, 1.0))
-    np.testing.assert_allclose(
-        ours("clip_by_norm", [x], mode)[0], [0.5**0.5] * 2, rtol=1e-6
-    )
-
-
-def test_o110_vectors_whose_squares_overflow_keep_their_direction(mode):
-    x = tf.constant([1e20, 1e20])
-    assert np.all(np.isnan(tf.clip_by_global_norm([x], 1.0)[0][0]))
-    np.testing.assert_allclose(
-        ours("clip_by_global_norm", [x], mode)[0], [0.5**0.5] * 2, rtol=1e-6
-    )
-
-
 def test_no_gradient_is_nothing_to_clip():
-    assert _clipping.clip_by_norm([], 1.0) == []
-    assert _clipping.clip_by_global_norm([], 1.0) == []
+    assert _clipping.clip_each([], 1.0) == []
+    assert _clipping.clip_together([], 1.0) == []
 
 
-@pytest.mark.parametrize("name", ["clip_by_norm", "clip_by_global_norm"])
+@pytest.mark.parametrize("name", ["clip_each", "clip_together"])
 @pytest.mark.parametrize("clip_norm", [1.0, 1e-30])
 def test_zeros_stay_zero_however_small_the_norm_to_clip_to(name, clip_norm, mode):
     clip = getattr(_clipping, name)
     step = modes.compile_for(mode, lambda *g: clip(g, clip_norm))
     for value in step(tf.zeros(3), tf.zeros((0, 2))):
         assert not np.any(value)
+
+
+def _shortened(row, upstream):
+    norm = mpmath.sqrt(mpmath.fdot(row, row))
+    if norm <= 1:
+        return [row, upstream]
+    unit = [x / norm for x in row]
+    along = mpmath.fdot(unit, upstream)
+    slopes = [(u - e * along) / norm for u, e in zip(upstream, unit, strict=True)]
+    return [unit, slopes]
+
+
+def _rows(dtype):
+    rng = np.random.default_rng(1)
+    sizes = np.array([[0.1], [1.0], [10.0], [1000.0]])
+    return [tf.cast(rng.normal(size=(4, 5)) * size, dtype) for size in (sizes, 1)]
+
+
+def test_clip_by_norm_and_its_gradient_agree_with_mpmath(mode, dtype):
+    x, upstream = _rows(dtype)
+    got, (slope,) = modes.value_and_gradients(
+        lambda x: ops.clip_by_norm(x, 1.0, -1), [x], mode, upstream
+    )
+    assert got.dtype == slope.dtype == dtype
+    truth = oracle.exact_rows(_shortened, x, upstream)
+    assert oracle.ulp_error(got, truth[:, 0]) <= oracle.budget("moments", dtype, mode)
+    budget = oracle.budget("norm, second order", dtype, mode)
+    scale = np.abs(truth[:, 1]).max(-1, keepdims=True)
+    assert oracle.ulp_error(slope, truth[:, 1], scale) <= budget
+
+
+def test_the_global_norm_and_the_gradient_agree_with_mpmath(mode):
+    x, upstream = (rows[2] for rows in _rows(tf.float64))
+
+    def function(x, y):
+        (a, none, b), norm = ops.clip_by_global_norm([x, None, y], 1.0)
+        assert none is None
+        return tf.concat([a, b, norm[tf.newaxis]], 0)
+
+    seed = tf.concat([upstream, tf.zeros([1], tf.float64)], 0)
+    parts = [x[:2], x[2:]]
+    got, slopes = modes.value_and_gradients(function, parts, mode, seed)
+    truth = oracle.exact_rows(_shortened, x, upstream)
+    assert same(got[:-1], truth[0].astype(float), 1e-14)
+    assert same(got[-1], np.linalg.norm(x), 1e-14)
+    assert same(tf.concat(slopes, 0), truth[1].astype(float), 1e-13)
+
+
+@pytest.mark.parametrize("size", [1e20, 1e-25])
+def test_the_gradient_of_global_clipping_survives_squares_out_of_range(size, mode):
+    x = tf.constant([3.0, 4.0]) * size
+    limit = 0.5 * size
+    _, (slope,) = modes.value_and_gradients(
+        lambda x: ops.clip_by_global_norm([x], limit)[0][0], [x], mode, [1.0, 0.0]
+    )
+    assert same(slope, [0.064, -0.048], 1e-6)
+
+
+EDGES = {
+    "within": ([3.0, 4.0], [3.0, 4.0], [1.0, 0.0]),
+    "all 0": ([0.0, 0.0], [0.0, 0.0], [1.0, 0.0]),
+    "inf": ([INF, 1.0], [NAN, 0.0], None),
+    "NaN": ([NAN, 1.0], [NAN, NAN], None),
+}
+
+
+def test_the_edges_of_clip_by_norm_are_those_of_its_docstring(mode, dtype):
+    assert list(EDGES) == documented(ops.clip_by_norm)
+    x = tf.constant([row[0] for row in EDGES.values()], dtype)
+
+    def function(x):
+        return ops.clip_by_norm(x, 5.0, axes=[-1])
+
+    got, (slope,) = modes.value_and_gradients(function, [x], mode, [[1.0, 0.0]] * 4)
+    assert same(got, [row[1] for row in EDGES.values()])
+    assert same(slope[:2], [[1.0, 0.0]] * 2)
+    for silent in modes.silent_gradients(function, [x], mode):
+        assert same(silent, 0.0)
+
+
+def test_a_limit_may_be_a_tensor_with_a_gradient(mode):
+    x, limit = tf.constant([3.0, 4.0]), tf.constant(2.0)
+    for function in (
+        ops.clip_by_norm,
+        lambda x, limit: ops.clip_by_global_norm([x], limit)[0][0],
+    ):
+        got, slopes = modes.value_and_gradients(function, [x, limit], mode)
+        assert same(got, [1.2, 1.6], 1e-6)
+        assert same(slopes[1], 1.4, 1e-6)
+
+
+def test_a_norm_that_is_known_is_used(mode):
+    clipped, norm = modes.compile_for(
+        mode, lambda x: ops.clip_by_global_norm([x], 1.0, use_norm=10.0)
+    )(tf.constant([3.0, 4.0]))
+    assert same(clipped[0], [0.3, 0.4], 1e-6)
+    assert norm == 10
+
+
+def test_rows_of_slices_that_come_twice_count_as_their_sum(mode):
+    def function(values):
+        x = tf.IndexedSlices(values, tf.constant([1, 1]), tf.constant([3, 2]))
+        (clipped,), norm = ops.clip_by_global_norm([x], 1.0)
+        return ops.clip_by_norm(x, 1.0).values, clipped.values, norm
+
+    values = tf.constant([[1.0, 4.0], [2.0, 0.0]])
+    for value in modes.compile_for(mode, function)(values)[:2]:
+        assert same(value, values / 5.0, 1e-6)
+    assert same(function(values)[2], 5.0)
+
+
+def test_of_nothing_the_global_norm_is_0():
+    clipped, norm = ops.clip_by_global_norm([None], 1.0)
+    assert clipped == [None]
+    assert norm == 0
+
+
+SLICES = tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0]), tf.constant([2, 2]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: ops.clip_by_norm([1.0], 0), ValueError, "`clip_norm` must be above 0"),
+        (lambda: ops.clip_by_norm([1.0], NAN), ValueError, "`clip_norm` must be above"),
+        (lambda: ops.clip_by_norm([1.0], "1"), TypeError, "`clip_norm` must be a numb"),
+        (lambda: ops.clip_by_norm([1.0], 1, 1), ValueError, "`axes` is out of range"),
+        (lambda: ops.clip_by_norm(SLICES, 1, 0), ValueError, "`axes` must be None for"),
+        (
+            lambda: ops.clip_by_norm(
+                tf.IndexedSlices(SLICES.values, SLICES.indices), 1
+            ),
+            ValueError,
+            "`IndexedSlices` must have a `dense_shape`",
+        ),
+        (
+            lambda: ops.clip_by_global_norm(tf.ones([2]), 1),
+            TypeError,
+            "`t_list` must be a list or a tuple of tensors. Received: ",
+        ),
+        (
+            lambda: ops.clip_by_global_norm([tf.constant([1])], 1),
+            TypeError,
+            "`t_list` must have a floating dtype",
+        ),
+    ],
+)
+def test_what_cannot_be_clipped_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

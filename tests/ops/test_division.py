@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ops.edges import INF, NAN, documented, same
+from tests.ops.elementwise import each_place, edges, errors
 from tests.support import modes, oracle
 from tfsafe import ops
 from tfsafe._limits import LIMITS
@@ -108,6 +109,46 @@ def test_the_division_for_gradients_is_0_where_either_side_is(mode):
     got, gradients = modes.value_and_gradients(ratio, [x, y], mode)
     assert same(got, [0.0, 0.0, NAN])
     assert same(gradients, [[NAN, 0.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+RECIPROCAL_EDGES = {
+    "x = 0": (0.0, 7.0, 0.0),
+    "x = inf": (INF, 0.0, 0.0),
+    "x = NaN": (NAN, NAN, NAN),
+}
+
+
+class TestReciprocal:
+    @each_place
+    def test_it_agrees_with_mpmath_up_to_second_order(self, mode, dtype):
+        _, x = _pairs(dtype)
+        x = tf.concat([x, -x], 0)
+        truths = [lambda x: 1 / x, lambda x: -1 / x**2, lambda x: 2 / x**3]
+        assert max(errors(ops.reciprocal, [x], truths, mode)) <= oracle.budget(
+            "reciprocal", dtype, mode
+        )
+
+    @each_place
+    def test_its_edges_are_those_of_its_docstring(self, mode, dtype):
+        assert list(RECIPROCAL_EDGES) == documented(ops.reciprocal)
+
+        def reciprocal(x):
+            return ops.reciprocal(x, at_zero=7.0)
+
+        got, wanted, silent = edges(
+            reciprocal, list(RECIPROCAL_EDGES.values()), dtype, mode
+        )
+        assert same(got, wanted)
+        for each in silent:
+            assert same(each, 0.0)
+
+    def test_all_its_derivatives_are_0_at_0(self, mode):
+        x = tf.constant([0.0, 2.0])
+        assert same(modes.second_gradient(ops.reciprocal, x, mode), [0.0, 0.25])
+
+    def test_a_bad_value_at_zero_is_refused(self):
+        with pytest.raises(ValueError, match=r"`at_zero` must fit the dtype"):
+            ops.reciprocal(tf.constant(1.0, tf.float16), at_zero=1e5)
 
 
 moderate = st.floats(2.0**-60, 2.0**60, width=32, allow_subnormal=False)

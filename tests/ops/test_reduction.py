@@ -8,110 +8,10 @@ from hypothesis import strategies as st
 from tests.ops.edges import INF, NAN, documented, same
 from tests.support import modes, oracle
 from tfsafe import ops
-from tfsafe._limits import LIMITS
-
-
-def _norm(x):
-    return ops.norm(x, axis=-1)
 
 
 def _normal(dtype, seed, shape=(10, 5)):
     return tf.cast(np.random.default_rng(seed).normal(size=shape), dtype)
-
-
-def _wide(dtype):
-    """Rows whose squares leave the range of the dtype, downwards and upwards."""
-    limits = LIMITS[dtype.name]
-    sizes = oracle.grid(dtype, 2.0**10 * limits.tiny, limits.max / 2.0**5, 10)
-    return _normal(dtype, 0) * sizes[:, tf.newaxis]
-
-
-def _euclidean(row):
-    return mpmath.sqrt(mpmath.fdot(row, row))
-
-
-def test_norm_agrees_with_mpmath(mode, dtype):
-    x = _wide(dtype)
-    budget = oracle.budget("norm", dtype, mode)
-    got, (slope,) = modes.value_and_gradients(_norm, [x], mode)
-    assert got.dtype == slope.dtype == dtype
-    assert oracle.ulp_error(got, oracle.exact_rows(_euclidean, x)) <= budget
-    truth = oracle.exact_rows(lambda row: [v / _euclidean(row) for v in row], x)
-    assert oracle.ulp_error(slope, truth) <= budget
-
-
-def test_the_second_gradient_of_norm_agrees_with_mpmath(mode, dtype):
-    x, upstream = _normal(dtype, 1), _normal(dtype, 2)
-
-    def slope(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = _norm(x)
-        return tape.gradient(value, x)
-
-    def truth(row, upstream):
-        length, along = _euclidean(row), mpmath.fdot(row, upstream)
-        return [
-            (u - v * along / length**2) / length
-            for u, v in zip(upstream, row, strict=True)
-        ]
-
-    _, (second,) = modes.value_and_gradients(slope, [x], mode, upstream)
-    exact = oracle.exact_rows(truth, x, upstream)
-    scale = np.array([[max(map(abs, row))] for row in exact], object)
-    budget = oracle.budget("norm, second order", dtype, mode)
-    assert oracle.ulp_error(second, exact, scale) <= budget
-
-
-NORM_EDGES = {
-    "all 0": ([0.0, 0.0], 0.0, [0.0, 0.0]),
-    "inf": ([INF, 1.0], INF, [NAN, 0.0]),
-    "NaN": ([NAN, INF], NAN, [NAN, NAN]),
-}
-
-
-def test_the_edges_of_norm_are_those_of_its_docstring(mode, dtype):
-    assert [*NORM_EDGES, "no entry"] == documented(ops.norm)
-    x, values, slopes = (
-        tf.constant(column, dtype) for column in zip(*NORM_EDGES.values(), strict=True)
-    )
-    got, (gradient,) = modes.value_and_gradients(_norm, [x], mode)
-    assert same(got, values)
-    assert same(gradient, slopes)
-    for silent in modes.silent_gradients(_norm, [x], mode):
-        assert same(silent, 0.0)
-
-
-def test_the_second_gradient_of_norm_is_0_at_0(mode, dtype):
-    x = tf.constant([[0.0, 0.0], [3.0, 4.0]], dtype)
-    assert same(modes.second_gradient(_norm, x, mode)[0], 0.0)
-
-
-def test_the_gradient_of_a_norm_that_overflows_is_still_a_unit_vector(mode, dtype):
-    x = tf.fill([1, 2], tf.constant(LIMITS[dtype.name].max * 0.9, dtype))
-    got, (slope,) = modes.value_and_gradients(_norm, [x], mode)
-    assert same(got, INF)
-    assert same(slope, 0.70710678, 4e-3)
-
-
-@pytest.mark.parametrize("axis", [0, -1, (0, 2), (), None])
-def test_norm_over_every_axis_agrees_with_float64(axis, mode):
-    x = _normal(tf.float32, 3, (4, 3, 5))
-    got, (slope,) = modes.value_and_gradients(
-        lambda x: ops.norm(x, axis=axis), [x], mode
-    )
-    wide = np.asarray(x, np.float64)
-    length = np.sqrt(np.sum(wide**2, axis, keepdims=True))
-    squeezed = length if axis == () else np.squeeze(length, axis)
-    assert oracle.ulp_error(got, squeezed) <= 4
-    assert oracle.ulp_error(slope, wide / length) <= 4
-
-
-def test_the_norm_of_a_scalar_is_its_magnitude_and_of_nothing_0(mode):
-    assert same(modes.compile_for(mode, ops.norm)(tf.constant(-3.0)), 3.0)
-    got, (slope,) = modes.value_and_gradients(_norm, [tf.zeros([2, 0])], mode)
-    assert same(got, [0.0, 0.0])
-    assert slope.shape == [2, 0]
 
 
 def _mean(x, weights):
@@ -275,17 +175,6 @@ rows = st.lists(
     min_size=1,
     max_size=6,
 )
-
-
-@settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)
-@given(row=rows, exponent=st.integers(-30, 60))
-def test_norm_lies_between_its_bounds_and_scales_exactly(row, exponent):
-    x = tf.constant(row)
-    length = ops.norm(x)
-    assert length >= tf.reduce_max(tf.abs(x))
-    assert length <= tf.reduce_sum(tf.abs(x)) * (1 + 1e-6)
-    if tf.reduce_all((x == 0) | (tf.abs(x) > 2.0**-90)):
-        assert ops.norm(x * 2.0**exponent) == length * 2.0**exponent
 
 
 @settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ops.edges import INF, NAN, documented, same
+from tests.ops.elementwise import each_place, edges, errors
 from tests.support import modes, oracle
 from tfsafe import ops
 from tfsafe._limits import LIMITS
@@ -48,6 +49,53 @@ def test_the_edges_of_sqrt_are_those_of_its_docstring(mode, dtype):
 def test_the_second_derivative_of_sqrt_is_0_at_0(mode):
     x = tf.constant([0.0, 1.0])
     assert same(modes.second_gradient(ops.sqrt, x, mode), [0.0, -0.25])
+
+
+RSQRT_EDGES = {
+    "x = 0": (0.0, 7.0, 0.0),
+    "x = inf": (INF, 0.0, 0.0),
+    "x < 0": (-2.0, NAN, NAN),
+    "x = NaN": (NAN, NAN, NAN),
+}
+
+
+class TestRsqrt:
+    @each_place
+    def test_it_agrees_with_mpmath_up_to_second_order(self, mode, dtype):
+        limits = LIMITS[dtype.name]
+        low, high = limits.tiny**0.75, limits.max**0.75
+        x = oracle.grid(dtype, low if dtype != tf.float16 else 1e-4, high, 40)
+        truths = [
+            lambda x: 1 / mpmath.sqrt(x),
+            lambda x: -0.5 / (x * mpmath.sqrt(x)),
+            lambda x: 0.75 / (x * x * mpmath.sqrt(x)),
+        ]
+        # Second derivatives below the smallest normal number are none of ours.
+        x = tf.boolean_mask(x, (x < 1e12) & (x > 1e-12))
+        assert max(errors(ops.rsqrt, [x], truths, mode)) <= oracle.budget(
+            "rsqrt", dtype, mode
+        )
+
+    @each_place
+    def test_its_edges_are_those_of_its_docstring(self, mode, dtype):
+        assert list(RSQRT_EDGES) == documented(ops.rsqrt)
+
+        def rsqrt(x):
+            return ops.rsqrt(x, at_zero=7.0)
+
+        got, wanted, silent = edges(rsqrt, list(RSQRT_EDGES.values()), dtype, mode)
+        assert same(got, wanted)
+        for each in silent:
+            assert same(each, 0.0)
+
+    def test_it_is_0_at_0_unless_another_value_is_chosen(self, mode):
+        x = tf.constant([0.0, 4.0])
+        assert same(modes.compile_for(mode, ops.rsqrt)(x), [0.0, 0.5])
+        assert same(ops.rsqrt(x, at_zero=INF), [INF, 0.5])
+
+    def test_a_bad_value_at_zero_is_refused(self):
+        with pytest.raises(TypeError, match=r"`at_zero` must be a number. Received"):
+            ops.rsqrt(tf.constant(1.0), at_zero="0")
 
 
 @settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)

@@ -1,3 +1,5 @@
+"""Softmax: exact rows, masks, temperatures, and rows where nothing is possible."""
+
 import mpmath
 import numpy as np
 import pytest
@@ -8,211 +10,243 @@ from hypothesis import strategies as st
 from tests.ops.edges import INF, NAN, documented, same
 from tests.support import modes, oracle
 from tfsafe import ops
+from tfsafe._limits import LIMITS
 
 
 def _logits(dtype):
     """Rows of integers and halves, whose differences are exact in every dtype."""
     rng = np.random.default_rng(0)
-    rows = rng.integers(-8, 8, (12, 5)) / 2
+    rows = rng.integers(-8, 8, (10, 5)) / 2
     special = [[7, -7, -7, -6, -7], [3, 3, 1, 0, -1], [2, 2, 2, 2, 2]]
     return tf.constant(np.concatenate([rows, special]), dtype)
 
 
-def _softmax(row):
+def _upstream(x):
+    return tf.cast(np.random.default_rng(1).normal(size=x.shape), x.dtype)
+
+
+def _exact(row, upstream):
     total = mpmath.fsum(map(mpmath.exp, row))
-    return [mpmath.exp(x) / total for x in row]
-
-
-def _log_softmax(row):
-    return [mpmath.log(p) for p in _softmax(row)]
-
-
-def _logsumexp(row):
-    return mpmath.log(mpmath.fsum(map(mpmath.exp, row)))
-
-
-def _log_softmax_gradient(row, upstream):
-    total = mpmath.fsum(upstream)
-    return [u - p * total for u, p in zip(upstream, _softmax(row), strict=True)]
-
-
-def _softmax_gradient(row, upstream):
-    probs = _softmax(row)
+    probs = [mpmath.exp(x) / total for x in row]
     mean = mpmath.fdot(probs, upstream)
-    return [p * (u - mean) for u, p in zip(upstream, probs, strict=True)]
+    slopes = [p * (u - mean) for u, p in zip(upstream, probs, strict=True)]
+    return [probs, slopes]
 
 
-def _gradient(function):
-    def slope(x, upstream):
+def test_values_and_gradients_agree_with_mpmath(mode, dtype):
+    x = _logits(dtype)
+    upstream = _upstream(x)
+    got, (slope,) = modes.value_and_gradients(ops.softmax, [x], mode, upstream)
+    assert got.dtype == slope.dtype == dtype
+    truth = oracle.exact_rows(_exact, x, upstream)
+    budget = oracle.budget("softmax", dtype, mode)
+    assert oracle.ulp_error(got, truth[:, 0]) <= budget
+    scale = np.abs(truth[:, 1]).max(-1, keepdims=True)
+    assert oracle.ulp_error(slope, truth[:, 1], scale) <= budget
+
+
+@pytest.mark.parametrize("lead", [5.0, 15.0, 20.0, 40.0, 80.0])
+def test_the_gradient_of_a_dominating_class_keeps_its_digits(lead, mode):
+    x = tf.constant([[lead, 0.0, -1.0], [lead, lead, 0.0]])
+    upstream = tf.constant([[1.0, 0.3, -0.7], [1.0, 1.0, -0.5]])
+    _, (slope,) = modes.value_and_gradients(ops.softmax, [x], mode, upstream)
+    truth = oracle.exact_rows(_exact, x, upstream)[:, 1]
+    assert oracle.ulp_error(slope, truth) <= 8
+
+
+def test_the_second_gradient_agrees_with_differences(mode):
+    x = tf.constant(np.random.default_rng(3).normal(size=(1, 3)))
+    temperature = tf.constant([[0.7]], tf.float64)
+
+    def slopes(x, temperature):
         with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = function(x)
-        return tape.gradient(value, x, upstream)
+            tape.watch([x, temperature])
+            value = ops.softmax(x, temperature=temperature) ** 3
+        in_x, in_t = tape.gradient(value, [x, temperature])
+        return tf.reduce_sum(tf.sin(3 * in_x)) + tf.reduce_sum(tf.sin(5 * in_t))
 
-    return slope
-
-
-def test_log_softmax_agrees_with_mpmath(mode, dtype):
-    x = _logits(dtype)
-    upstream = tf.one_hot(tf.argmax(tf.cast(x, tf.float32), -1), 5, dtype=dtype)
-    budget = oracle.budget("log_softmax", dtype, mode)
-    got, (slope,) = modes.value_and_gradients(ops.log_softmax, [x], mode, upstream)
-    assert got.dtype == slope.dtype == dtype
-    assert oracle.ulp_error(got, oracle.exact_rows(_log_softmax, x)) <= budget
-    truth = oracle.exact_rows(_log_softmax_gradient, x, upstream)
-    assert oracle.ulp_error(slope, truth) <= budget
-
-
-def test_the_gradient_of_log_softmax_agrees_for_any_incoming_gradient(mode, dtype):
-    x = _logits(dtype)
-    upstream = tf.cast(np.random.default_rng(1).normal(size=x.shape), dtype)
-    _, (slope,) = modes.value_and_gradients(ops.log_softmax, [x], mode, upstream)
-    truth = oracle.exact_rows(_log_softmax_gradient, x, upstream)
-    budget = oracle.budget("log_softmax", dtype, mode)
-    # The terms of the sum have the size of the incoming gradient.
-    scale = np.abs(np.asarray(upstream, float)).max(-1, keepdims=True)
-    assert oracle.ulp_error(slope, truth, scale) <= budget
-
-
-def test_logsumexp_agrees_with_mpmath(mode, dtype):
-    x = _logits(dtype)
-    budget = oracle.budget("logsumexp", dtype, mode)
-    got, (slope,) = modes.value_and_gradients(
-        lambda x: ops.logsumexp(x, axis=-1), [x], mode
+    theory, numeric = tf.test.compute_gradient(
+        modes.compile_for(mode, slopes), [x, temperature], delta=1e-5
     )
-    assert got.dtype == slope.dtype == dtype
-    scale = np.abs(np.asarray(x, float)).max(-1)
-    assert oracle.ulp_error(got, oracle.exact_rows(_logsumexp, x), scale) <= budget
-    assert oracle.ulp_error(slope, oracle.exact_rows(_softmax, x)) <= budget
-
-
-def test_the_second_gradients_agree_with_mpmath(mode, dtype):
-    x = _logits(dtype)
-    onehot = tf.one_hot(tf.argmax(tf.cast(x, tf.float32), -1), 5, dtype=dtype)
-    truth = oracle.exact_rows(_softmax_gradient, x, onehot)
-    budget = oracle.budget("log_softmax", dtype, mode)
-
-    def of_logsumexp(x):
-        slope = _gradient(lambda x: ops.logsumexp(x, axis=-1))
-        return slope(x, tf.ones_like(x[:, 0]))
-
-    _, (second,) = modes.value_and_gradients(of_logsumexp, [x], mode, onehot)
-    assert oracle.ulp_error(second, truth) <= budget
-
-    def of_log_softmax(x):
-        return -_gradient(ops.log_softmax)(x, onehot)
-
-    _, (second,) = modes.value_and_gradients(of_log_softmax, [x], mode, onehot)
-    assert oracle.ulp_error(second, truth) <= budget
+    assert np.allclose(theory[0], numeric[0], rtol=1e-6, atol=1e-8)
+    assert np.allclose(theory[1], numeric[1], rtol=1e-6, atol=1e-8)
+    assert min(np.abs(theory[0]).max(), np.abs(theory[1]).max()) > 0.01
 
 
 UPSTREAM = [1.0, 2.0, -1.0]
-LOG_SOFTMAX_EDGES = {
-    # p = [0, 1 / (1 + e), e / (1 + e)], and the incoming gradients sum to 2.
+SHARES = [0.268941, 0.731059]
+# Logits, mask, value, gradient.
+EDGES = {
+    "masked": (
+        [NAN, 0.0, 1.0],
+        [False, True, True],
+        [0.0, *SHARES],
+        [0.0, 0.589836, -0.589836],
+    ),
     "one -inf": (
         [-INF, 0.0, 1.0],
-        [-INF, -1.31326, -0.313262],
-        [1.0, 1.462117, -2.462117],
+        [True] * 3,
+        [0.0, *SHARES],
+        [0.0, 0.589836, -0.589836],
     ),
-    "all -inf": ([-INF] * 3, [-INF] * 3, [0.0] * 3),
-    "+inf": ([INF, 0.0, -INF], [NAN] * 3, [NAN] * 3),
-    "NaN": ([NAN, 0.0, -INF], [NAN] * 3, [NAN] * 3),
+    "all -inf": ([-INF] * 3, [True] * 3, [0.0] * 3, [0.0] * 3),
+    "+inf": ([INF, 0.0, 1.0], [True] * 3, [NAN] * 3, [NAN] * 3),
+    "NaN": ([0.0, NAN, -INF], [True] * 3, [NAN] * 3, [NAN] * 3),
 }
-LOGSUMEXP_EDGES = {
-    "one -inf": ([-INF, 0.0, 1.0], 1.31326, [0.0, 0.268941, 0.731059]),
-    "all -inf": ([-INF] * 3, -INF, [0.0] * 3),
-    "+inf": ([INF, 0.0, INF], INF, [0.5, 0.0, 0.5]),
-    "NaN": ([NAN, INF, -INF], NAN, [NAN] * 3),
-}
+ONLY_MASKED = {"all masked": ([NAN, 0.0, INF], [False] * 3, [0.0] * 3, [0.0] * 3)}
 
 
-def test_the_edges_of_log_softmax_are_those_of_its_docstring(mode, dtype):
-    assert list(LOG_SOFTMAX_EDGES) == documented(ops.log_softmax)
-    x, values, slopes = (
-        tf.constant(column, dtype)
-        for column in zip(*LOG_SOFTMAX_EDGES.values(), strict=True)
+def test_the_edges_are_those_of_the_docstring(mode, dtype):
+    names = [*EDGES, "temperature 0", "temperature < 0"]
+    assert names == documented(ops.softmax)
+    _assert_edges(-1, 1.0, mode, dtype)
+
+
+@pytest.mark.parametrize(("axis", "temperature"), [((0, 2), 1.0), (-1, 2.0)])
+def test_they_are_the_same_for_axes_and_temperatures(axis, temperature, mode):
+    _assert_edges(axis, temperature, mode, tf.float32)
+
+
+def _assert_edges(axis, temperature, mode, dtype):
+    x, mask, values, slopes = (
+        tf.constant(column)
+        for column in zip(*(EDGES | ONLY_MASKED).values(), strict=True)
     )
-    upstream = [UPSTREAM] * len(LOG_SOFTMAX_EDGES)
-    got, (gradient,) = modes.value_and_gradients(ops.log_softmax, [x], mode, upstream)
-    assert same(got, values, 1e-2)
-    assert same(gradient, slopes, 1e-2)
-    for silent in modes.silent_gradients(ops.log_softmax, [x], mode):
-        assert same(silent, 0.0)
-
-
-def test_the_edges_of_logsumexp_are_those_of_its_docstring(mode, dtype):
-    assert [*LOGSUMEXP_EDGES, "no entry"] == documented(ops.logsumexp)
+    # With an axis of size 1 in front, for the rows of two axes.
+    x = temperature * tf.cast(x, dtype)[tf.newaxis]
 
     def function(x):
-        return ops.logsumexp(x, axis=-1)
+        return ops.softmax(x, axis, mask=mask, temperature=temperature)
 
-    x, values, slopes = (
-        tf.constant(column, dtype)
-        for column in zip(*LOGSUMEXP_EDGES.values(), strict=True)
-    )
-    got, (gradient,) = modes.value_and_gradients(function, [x], mode)
-    assert same(got, values, 1e-2)
-    assert same(gradient, slopes, 1e-2)
+    upstream = [[UPSTREAM] * len(mask)]
+    got, (gradient,) = modes.value_and_gradients(function, [x], mode, upstream)
+    assert same(got[0], values, 1e-2)
+    assert same(temperature * gradient[0], slopes, 2e-2)
     for silent in modes.silent_gradients(function, [x], mode):
         assert same(silent, 0.0)
 
 
-def test_logsumexp_of_no_entry_is_minus_infinity(mode, dtype):
+def test_without_a_mask_a_row_of_minus_infinity_is_0_too(mode, dtype):
+    x = tf.constant([[-INF] * 3, [-INF, 0.0, 0.0]], dtype)
+    got, (slope,) = modes.value_and_gradients(ops.softmax, [x], mode, [UPSTREAM] * 2)
+    assert same(got, [[0.0] * 3, [0.0, 0.5, 0.5]])
+    assert same(slope, [[0.0] * 3, [0.0, 0.75, -0.75]])
+
+
+def test_at_temperature_0_the_largest_share_the_probability(mode, dtype):
+    x = tf.constant([[1.0, 3.0, 3.0], [-INF, -1e4, -2e4], [-INF] * 3], dtype)
     got, (slope,) = modes.value_and_gradients(
-        lambda x: ops.logsumexp(x, axis=1), [tf.zeros([2, 0], dtype)], mode
+        lambda x: ops.softmax(x, temperature=0), [x], mode, [UPSTREAM] * 3
     )
-    assert same(got, [-INF, -INF])
-    assert slope.shape == [2, 0]
+    assert same(got, [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0] * 3])
+    assert same(slope, 0.0)
 
 
-def test_a_nan_comes_out_wherever_it_stands(mode):
-    # Some kernels of `reduce_max` pass over a NaN.
-    rows = np.repeat([[-INF] * 3, [INF] * 3, [0.0] * 3], 3, axis=0)
-    rows[np.arange(9), np.tile(np.arange(3), 3)] = NAN
-    x, upstream = tf.constant(rows), tf.constant([UPSTREAM] * 9)
-    got, (slope,) = modes.value_and_gradients(ops.log_softmax, [x], mode, upstream)
-    assert same([got, slope], NAN)
-    got, (slope,) = modes.value_and_gradients(
-        lambda x: ops.logsumexp(x, axis=-1), [x], mode
+def test_the_limit_of_temperature_0_is_reached_without_overflow(mode):
+    x = tf.constant([[1e30, -1e30, 3e38], [0.0, 1e-30, 1.0]])
+    temperatures = tf.constant([[1e-20], [1e-37]])
+    got, slopes = modes.value_and_gradients(
+        lambda x, t: ops.softmax(x, temperature=t), [x, temperatures], mode
     )
-    assert same(got, NAN)
-    assert same(slope, NAN)
+    assert same(got, [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+    for slope in slopes:
+        assert same(slope, 0.0)
 
 
-def test_a_dominating_class_keeps_its_value_and_its_gradient(mode):
-    x = tf.constant([[0.0, -20.0]])
-    got, (slope,) = modes.value_and_gradients(
-        ops.log_softmax, [x], mode, tf.constant([[1.0, 0.0]])
-    )
-    assert same(got, [[-2.0611537e-09, -20.0]])
-    assert same(slope, [[2.0611537e-09, -2.0611537e-09]])
-    assert tf.nn.log_softmax(x)[0, 0] == 0
+def test_a_negative_temperature_gives_nan(mode):
+    function = modes.compile_for(mode, lambda x, t: ops.softmax(x, temperature=t))
+    got = function(tf.zeros([2, 2]), tf.constant([[-1.0], [2.0]]))
+    assert same(got, [[NAN, NAN], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("temperature", [0.5, np.float32(0.5), tf.constant(0.5)])
+def test_a_temperature_may_be_a_number_or_a_tensor(temperature):
+    x = tf.constant([[0.0, 1.0]])
+    got = ops.softmax(x, temperature=temperature)
+    assert same(got, tf.nn.softmax(2 * x), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "error", "message"),
+    [
+        (-1, ValueError, r"`temperature` must be at least 0. Received: .*=-1. At 0 th"),
+        ("hot", TypeError, r"`temperature` must be a number. Received: .*='hot'"),
+        (1e6, ValueError, r"`temperature` must fit the dtype .* float16"),
+        (tf.constant(1.0), TypeError, r"`logits` and `temperature` must have the same"),
+    ],
+)
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax])
+def test_a_bad_temperature_is_refused(op, temperature, error, message):
+    with pytest.raises(error, match=message):
+        op(tf.zeros([2], tf.float16), temperature=temperature)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        ops.log_softmax,
+        ops.logsumexp,
+        ops.mean,
+        ops.moments,
+        ops.softmax,
+        ops.std,
+        ops.variance,
+    ],
+)
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (tf.constant("yes"), TypeError, r"`mask` must be boolean or numeric.*=string"),
+        (tf.ones([3]), ValueError, r"`mask` must .*broadcasts to .*\(3, 4\)"),
+        (tf.RaggedTensor.from_row_lengths([1.0], [1]), TypeError, r"`mask` .*dense"),
+    ],
+)
+def test_a_bad_mask_is_refused(op, mask, error, message):
+    with pytest.raises(error, match=message):
+        op(tf.zeros([3, 4]), mask=mask)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, (0, 2), None])
-@pytest.mark.parametrize("op", [ops.log_softmax, ops.logsumexp])
-def test_every_axis_agrees_with_float64(op, axis, mode):
+def test_every_axis_agrees_with_float64(axis, mode):
     x = tf.cast(np.random.default_rng(2).normal(size=(4, 3, 5)), tf.float32)
-    got, (slope,) = modes.value_and_gradients(lambda x: op(x, axis=axis), [x], mode)
-    wide = tf.cast(x, tf.float64)
-    total = tf.reduce_logsumexp(wide, axis, keepdims=True)
-    probs = tf.exp(wide - total)
-    if op is ops.logsumexp:
-        value, gradient, count = tf.reduce_logsumexp(wide, axis), probs, 1.0
-    else:
-        count = float(tf.size(x) / tf.size(total))
-        value, gradient = wide - total, 1 - probs * count
-    # The terms are about as large as the largest entry, 2.6, and as the count.
-    assert oracle.ulp_error(got, np.asarray(value, object), scale=2.6) <= 4
-    assert oracle.ulp_error(slope, np.asarray(gradient, object), scale=count) <= 4
+    upstream = _upstream(x)
+    got, (slope,) = modes.value_and_gradients(
+        lambda x: ops.softmax(x, axis), [x], mode, upstream
+    )
+    wide, upstream = tf.cast(x, tf.float64), tf.cast(upstream, tf.float64)
+    probs = tf.exp(wide - tf.reduce_logsumexp(wide, axis, keepdims=True))
+    mean = tf.reduce_sum(probs * upstream, axis, keepdims=True)
+    truth = np.asarray(probs * (upstream - mean))
+    assert oracle.ulp_error(got, np.asarray(probs)) <= 5
+    assert oracle.ulp_error(slope, truth, np.abs(truth).max()) <= 5
 
 
-def test_keepdims_keeps_the_summed_axes(mode):
-    x = tf.zeros([2, 3, 4])
-    function = modes.compile_for(mode, lambda x: ops.logsumexp(x, axis=(0, -1)))
-    assert function(x).shape == [3]
-    kept = modes.compile_for(mode, lambda x: ops.logsumexp(x, axis=1, keepdims=True))
-    assert kept(x).shape == [2, 1, 4]
+def test_an_integer_mask_of_the_keys_broadcasts_over_the_queries(mode):
+    scores = tf.constant([[[1.0, 2.0, NAN], [3.0, 3.0, INF]]])
+    mask = tf.constant([[[1, 1, 0]]])
+    function = modes.compile_for(mode, lambda x: ops.softmax(x, mask=mask))
+    assert same(function(scores), [[[*SHARES, 0.0], [0.5, 0.5, 0.0]]])
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_a_check_of_every_operation_finds_nothing_under_a_mask(mode):
+    tf.debugging.enable_check_numerics()
+    try:
+        for mask in (tf.constant([[True, False]]), tf.constant([[False, False]])):
+            modes.value_and_gradients(
+                lambda x, mask=mask: ops.softmax(x, mask=mask, temperature=0),
+                [tf.constant([[1.0, 2.0]])],
+                mode,
+            )
+    finally:
+        tf.debugging.disable_check_numerics()
+
+
+def test_the_lowest_logits_share_without_a_mask(mode):
+    lowest = -LIMITS["float32"].max
+    function = modes.compile_for(mode, ops.softmax)
+    x = tf.constant([[lowest, lowest, -INF], [lowest, 0.0, -INF]])
+    assert same(function(x), [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
 
 
 rows = st.lists(
@@ -221,16 +255,10 @@ rows = st.lists(
 
 
 @settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)
-@given(row=rows)
-def test_the_probabilities_sum_to_1(row):
-    log_probs = ops.log_softmax(tf.constant(row))
-    assert tf.reduce_all(log_probs <= 0)
-    assert abs(tf.reduce_sum(tf.exp(log_probs)) - 1) <= 1e-6
-
-
-@settings(deadline=None, derandomize=True, print_blob=True, max_examples=50)
-@given(row=rows)
-def test_logsumexp_lies_between_the_largest_entry_and_that_of_equal_entries(row):
-    total = ops.logsumexp(tf.constant(row))
-    assert total >= max(row)
-    assert total <= max(row) + np.log(len(row)) * (1 + 1e-6) + abs(max(row)) * 1e-6
+@given(row=rows, data=st.data())
+def test_what_is_kept_sums_to_1_and_what_is_not_is_0(row, data):
+    mask = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
+    probs = np.asarray(ops.softmax(tf.constant(row), mask=mask))
+    assert np.all(probs >= 0)
+    assert not np.any(probs[~np.array(mask)])
+    assert abs(probs.sum() - any(mask)) <= 1e-6

@@ -16,28 +16,114 @@ of the gradient as well:
 Half precision is computed in float32 and rounded once, at the end.
 """
 
+from tfsafe.ops._activation import elu, mish, selu, sigmoid, squareplus, tanh
+from tfsafe.ops._clipping import clip_by_global_norm, clip_by_norm
 from tfsafe.ops._crossentropy import (
     binary_crossentropy,
     categorical_crossentropy,
     sparse_categorical_crossentropy,
 )
-from tfsafe.ops._division import divide
-from tfsafe.ops._logarithm import log, log_sigmoid, xlogy
-from tfsafe.ops._reduction import masked_mean, norm
-from tfsafe.ops._root import sqrt
-from tfsafe.ops._softmax import log_softmax, logsumexp
+from tfsafe.ops._cumulative import cumprod, cumsum, unsorted_segment_max
+from tfsafe.ops._distance import cdist, distance
+from tfsafe.ops._division import divide, reciprocal
+from tfsafe.ops._entropy import entropy, kl_divergence
+from tfsafe.ops._exponential import expm1, log1mexp, log_cosh, log_expm1
+from tfsafe.ops._extremum import maximum, minimum, reduce_max, reduce_min
+from tfsafe.ops._focal import (
+    binary_focal_crossentropy,
+    categorical_focal_crossentropy,
+    categorical_generalized_cross_entropy,
+)
+from tfsafe.ops._image import ssim_multiscale
+from tfsafe.ops._log_sum import cumulative_logsumexp, log_add_exp, log_sub_exp
+from tfsafe.ops._logarithm import log, log1p, log_sigmoid, logit
+from tfsafe.ops._logsumexp import log_softmax, logsumexp
+from tfsafe.ops._moments import mean, moments, std, variance
+from tfsafe.ops._norm import norm
+from tfsafe.ops._normalize import cosine_similarity, l2_normalize, normalize
+from tfsafe.ops._plane import angle, atan2, hypot
+from tfsafe.ops._power import exp, pow
+from tfsafe.ops._reduction import masked_mean
+from tfsafe.ops._root import rsqrt, sqrt
+from tfsafe.ops._sinc import sinc
+from tfsafe.ops._softmax import softmax
+from tfsafe.ops._special import erfinv, log_erfc, log_pochhammer
+from tfsafe.ops._trigonometry import acos, acosh, angle_between, asin, atanh
+from tfsafe.ops._weighted_logarithm import xdivy, xlog1py, xlogy
+from tfsafe.ops._where import clip, multiply_no_nan, where
 
 __all__ = [
+    "acos",
+    "acosh",
+    "angle",
+    "angle_between",
+    "asin",
+    "atan2",
+    "atanh",
     "binary_crossentropy",
+    "binary_focal_crossentropy",
     "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "categorical_generalized_cross_entropy",
+    "cdist",
+    "clip",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "cosine_similarity",
+    "cumprod",
+    "cumsum",
+    "cumulative_logsumexp",
+    "distance",
     "divide",
+    "elu",
+    "entropy",
+    "erfinv",
+    "exp",
+    "expm1",
+    "hypot",
+    "kl_divergence",
+    "l2_normalize",
     "log",
+    "log1mexp",
+    "log1p",
+    "log_add_exp",
+    "log_cosh",
+    "log_erfc",
+    "log_expm1",
+    "log_pochhammer",
     "log_sigmoid",
     "log_softmax",
+    "log_sub_exp",
+    "logit",
     "logsumexp",
     "masked_mean",
+    "maximum",
+    "mean",
+    "minimum",
+    "mish",
+    "moments",
+    "multiply_no_nan",
     "norm",
+    "normalize",
+    "pow",
+    "reciprocal",
+    "reduce_max",
+    "reduce_min",
+    "rsqrt",
+    "selu",
+    "sigmoid",
+    "sinc",
+    "softmax",
     "sparse_categorical_crossentropy",
     "sqrt",
+    "squareplus",
+    "ssim_multiscale",
+    "std",
+    "tanh",
+    "unsorted_segment_max",
+    "variance",
+    "where",
+    "xdivy",
+    "xlog1py",
     "xlogy",
 ]

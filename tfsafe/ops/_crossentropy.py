@@ -1,5 +1,6 @@
 """Cross entropies: of rows of labels, of class indices, of binary targets."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -7,12 +8,11 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe._gradients import chain
-from tfsafe.ops import _precision
-from tfsafe.ops._division import ratio
-from tfsafe.ops._logarithm import log, log_sigmoid
-from tfsafe.ops._softmax import log_softmax
+from tfsafe.ops import _classes, _cross_probs, _cross_rows, _precision
+from tfsafe.ops._known import known
+from tfsafe.ops._logarithm import sigmoid
 
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
+_Gradients = tuple[tf.Tensor, tf.Tensor]
 
 
 def categorical_crossentropy(
@@ -22,6 +22,7 @@ def categorical_crossentropy(
     from_logits: bool = False,
     axis: int = -1,
     label_smoothing: float = 0.0,
+    bounded: bool = False,
     name: str = "categorical_crossentropy",
 ) -> tf.Tensor:
     """Computes `-sum(y_true * log(p), axis)` for rows of one-hot or soft labels.
@@ -38,6 +39,9 @@ def categorical_crossentropy(
       axis: The axis of the classes.
       label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
         all classes.
+      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+        smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
+        costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
 
     Returns:
@@ -49,6 +53,7 @@ def categorical_crossentropy(
       ValueError: If the shapes differ, or an option is out of its range.
 
     Numerics:
+      error              value within a few eps of its largest term, or of sum(y_true)
       gradient           p * sum(y_true) - y_true in the logits, for any sum of the row
       logit -inf         label 0: counts 0, gradient 0; label > 0: value inf
       probability 0      label 0: counts 0; label > 0: value inf, its slope taken as 0
@@ -73,16 +78,18 @@ def categorical_crossentropy(
     """
     with tf.name_scope(name):
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
-        axis = class_axis(axis, y_pred.shape)
-        y_true = _in_shape(y_true, y_pred)
-        smoothing = smoothing_share(label_smoothing)
+        axis = _classes.class_axis(axis, y_pred.shape)
+        y_true = _classes.in_shape(y_true, y_pred)
+        smoothing = _classes.smoothing_share(label_smoothing)
 
         def loss(labels: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-            if smoothing:
-                total = tf.reduce_sum(labels, axis, keepdims=True)
-                classes = tf.cast(tf.shape(labels)[axis], labels.dtype)
-                labels = (1 - smoothing) * labels + smoothing * total / classes
-            return tf.reduce_sum(_weigh(_surprise(x, from_logits, axis), labels), axis)
+            labels = _classes.smoothed_rows(labels, smoothing, axis)
+            if from_logits:
+                return _classes.over_rows(_cross_rows.dense, labels, x, axis)
+            return tf.reduce_sum(
+                _cross_probs.weigh(_cross_probs.surprise(x, axis, bounded), labels),
+                axis,
+            )
 
         return _precision.in_float32(loss, y_true, y_pred)
 
@@ -94,6 +101,7 @@ def sparse_categorical_crossentropy(
     from_logits: bool = False,
     axis: int = -1,
     label_smoothing: float = 0.0,
+    bounded: bool = False,
     name: str = "sparse_categorical_crossentropy",
 ) -> tf.Tensor:
     """Computes `-log(p[y_true])` for class indices.
@@ -108,6 +116,9 @@ def sparse_categorical_crossentropy(
       axis: The axis of the classes in `y_pred`.
       label_smoothing: Share of the label, from 0 to 1, that is spread evenly over all
         classes.
+      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+        smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
+        costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
 
     Returns:
@@ -120,6 +131,8 @@ def sparse_categorical_crossentropy(
         range.
 
     Numerics:
+      error          a few eps of the loss or of 1, whichever is larger; likewise for
+                     the gradient, p - 1 at the label and p elsewhere
       logit -inf     at another class: counts 0, gradient 0; at the label: value inf
       probability 0  at the label: value inf, its slope taken as 0
       label outside 0 .. classes - 1  value NaN, gradient 0, in every mode
@@ -141,40 +154,41 @@ def sparse_categorical_crossentropy(
       Goodfellow, Bengio, Courville, "Deep Learning", 2016, section 6.2.2.3.
     """
     with tf.name_scope(name):
-        y_pred = _args.float_tensor(y_pred, "y_pred")
-        indices = tf.convert_to_tensor(y_true)
-        if not indices.dtype.is_integer:
-            raise TypeError(
-                "`y_true` must have an integer dtype, because it holds class indices. "
-                f"Received: dtype={indices.dtype.name}, shape={indices.shape}. Convert "
-                "it first, for example `tf.cast(y_true, tf.int32)`."
-            )
-        axis = class_axis(axis, y_pred.shape)
-        indices = _in_shape(indices, y_pred, without=axis)
-        smoothing = smoothing_share(label_smoothing)
-        indices = tf.cast(indices, tf.int64)
-        return _precision.in_float32(
-            lambda x: _sparse(
-                indices, _surprise(x, from_logits, axis), axis, smoothing
-            ),
-            y_pred,
-        )
+        indices, y_pred, axis = _classes.indices_and_axis(y_true, y_pred, axis)
+        smoothing = _classes.smoothing_share(label_smoothing)
+
+        options: dict[str, Any] = {"from_logits": from_logits, "bounded": bounded}
+
+        def loss(x: tf.Tensor) -> tf.Tensor:
+            if smoothing:
+                return _smoothed(indices, x, axis, smoothing, options)
+            if from_logits:
+                return _classes.over_rows(sparse_logits, indices, x, axis)
+            row = functools.partial(_cross_probs.sparse, bounded=bounded)
+            return _classes.over_rows(row, indices, x, axis)
+
+        return _precision.in_float32(loss, y_pred)
 
 
-def _sparse(
-    indices: tf.Tensor, surprise: tf.Tensor, axis: int, smoothing: float
+def sparse_logits(indices: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """Returns `log(sum(exp(z))) - z[index]` for each row."""
+    is_class, classified = _cross_rows.known_classes(indices, logits)
+    return _cross_rows.nan_unless(is_class, _cross_rows.sparse(classified, logits))
+
+
+def _smoothed(
+    indices: tf.Tensor,
+    x: tf.Tensor,
+    axis: int,
+    smoothing: float,
+    options: dict[str, Any],
 ) -> tf.Tensor:
-    classes = tf.shape(surprise, tf.int64)[axis]
-    layout = [-1 if each == axis else 1 for each in range(surprise.shape.rank)]
-    hit = tf.equal(tf.reshape(tf.range(classes), layout), tf.expand_dims(indices, axis))
-    # A selection, not a product with one-hot labels: 0 * inf does not arise.
-    loss = tf.reduce_sum(tf.where(hit, surprise, tf.zeros_like(surprise)), axis)
-    if smoothing:
-        share = smoothing / tf.cast(classes, loss.dtype)
-        loss = tf.math.multiply_no_nan(loss, 1 - smoothing)
-        loss += share * tf.reduce_sum(surprise, axis)
-    inside = (indices >= 0) & (indices < classes)
-    return tf.where(inside, loss, tf.constant(float("nan"), loss.dtype))
+    classes = tf.shape(x)[axis]
+    share = tf.constant(smoothing, x.dtype) / tf.cast(classes, x.dtype)
+    labels = tf.one_hot(indices, classes, 1 - smoothing, 0.0, axis, x.dtype) + share
+    loss = categorical_crossentropy(labels, x, axis=axis, **options)
+    is_class = (indices >= 0) & (indices < tf.cast(classes, indices.dtype))
+    return _cross_rows.nan_unless(is_class, loss)
 
 
 def binary_crossentropy(
@@ -183,6 +197,7 @@ def binary_crossentropy(
     *,
     from_logits: bool = False,
     label_smoothing: float = 0.0,
+    bounded: bool = False,
     name: str = "binary_crossentropy",
 ) -> tf.Tensor:
     """Computes `-y_true * log(p) - (1 - y_true) * log(1 - p)` elementwise.
@@ -195,6 +210,9 @@ def binary_crossentropy(
       y_pred: Floating `Tensor` with the shape and dtype of `y_true`.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
       label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
+      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+        smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
+        costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
 
     Returns:
@@ -230,105 +248,44 @@ def binary_crossentropy(
     """
     with tf.name_scope(name):
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
-        y_true = _in_shape(y_true, y_pred)
-        smoothing = smoothing_share(label_smoothing)
+        y_true = _classes.in_shape(y_true, y_pred)
+        smoothing = _classes.smoothing_share(label_smoothing)
 
         def loss(target: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
             if smoothing:
                 target = (1 - smoothing) * target + smoothing / 2
-            yes = log_sigmoid(x) if from_logits else log(x)
-            no = log_sigmoid(-x) if from_logits else _log_complement(x)
-            return _weigh(-yes, target) + _weigh(-no, 1.0 - target)
+            return binary(target, x, from_logits, bounded)
 
         return _precision.in_float32(loss, y_true, y_pred)
 
 
-def class_axis(axis: Any, shape: tf.TensorShape) -> int:
-    """Returns the class axis as a non-negative number.
-
-    Raises:
-      TypeError: If `axis` is not an integer.
-      ValueError: If it is out of range, if the rank is unknown, or if there are no
-        classes along it.
-    """
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise TypeError(
-            "`axis` must be an integer, the axis of the classes. "
-            f"Received: axis={axis!r}."
-        )
-    if not shape.rank:
-        raise ValueError(
-            "`y_pred` must have a known number of axes, at least one. Received: "
-            f"y_pred.shape={shape}. Set it, for example with "
-            "`tf.ensure_shape(y_pred, [None, num_classes])`."
-        )
-    _args.axes(axis, shape)
-    positive = int(axis) % shape.rank
-    if shape[positive] == 0:
-        raise ValueError(
-            f"`y_pred` must have at least one class along axis {axis}. Received: "
-            f"shape={shape}."
-        )
-    return positive
-
-
-def smoothing_share(value: Any) -> float:
-    """Returns `label_smoothing` as a float.
-
-    Raises:
-      ValueError: If it is not a number from 0 to 1.
-    """
-    if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(
-            "`label_smoothing` must be a number from 0 to 1. "
-            f"Received: label_smoothing={value!r}."
-        )
-    return float(value)
-
-
-def _in_shape(
-    y_true: tf.Tensor, y_pred: tf.Tensor, without: int | None = None
+def binary(
+    target: tf.Tensor, x: tf.Tensor, from_logits: bool, bounded: bool
 ) -> tf.Tensor:
-    """Returns `y_true` in the shape of `y_pred`, or in that without one axis."""
-    expected, sizes, what = y_pred.shape, tf.shape(y_pred), "that of `y_pred`"
-    if without is not None:
-        what += " without the class axis"
-        expected = expected[:without].concatenate(expected[without + 1 :])
-        sizes = tf.concat([sizes[:without], sizes[without + 1 :]], 0)
-    if not y_true.shape.is_compatible_with(expected):
-        raise ValueError(
-            f"The shape of `y_true` must be {what}, which is {expected}. Received: "
-            f"y_true.shape={y_true.shape}."
-        )
-    if y_true.shape.is_fully_defined() and expected.is_fully_defined():
-        return y_true
-    # What only the run will tell must end in an error, not in a broadcast.
-    return tf.reshape(y_true, sizes)
-
-
-def _surprise(x: tf.Tensor, from_logits: bool, axis: int) -> tf.Tensor:
-    """Returns `-log(p)` for each class."""
+    """Returns the loss of each element."""
     if from_logits:
-        return -log_softmax(x, axis=axis)
-    return log(tf.reduce_sum(x, axis, keepdims=True)) - log(x)
+        return _binary_logits(target, x)
+    if bounded:
+        return _cross_probs.bounded_binary(target, x)
+    return _cross_probs.binary(target, x)
 
 
 @tf.custom_gradient
-def _weigh(
-    surprise: tf.Tensor, labels: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    """Returns `surprise * labels`, and 0 where a label is 0."""
+def _binary_logits(
+    target: tf.Tensor, z: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
+    """Returns `log(1 + exp(z)) - y * z`, as two terms of one sign."""
+    # The target's distance from the outcome that the logit's sign predicts.
+    is_positive = z > 0
+    distance = tf.where(is_positive, 1 - target, target)
+    size = tf.abs(z)
+    decay = tf.exp(-size)
 
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # The slope in a label is infinite where its class is impossible. There it is
-        # taken as 0: a teacher's softmax would multiply it by a 0 of its own.
-        finite = tf.where(tf.math.is_inf(surprise), tf.zeros_like(surprise), surprise)
-        return chain(upstream, labels), chain(upstream, finite)
+    def vjp(upstream: tf.Tensor) -> _Gradients:
+        # `sigmoid(z) - y` without the sigmoid's 1 - tiny.
+        slope = decay / (1 + decay) - distance
+        slope = tf.where(is_positive, -slope, slope)
+        slope = known(slope, lambda target, z: sigmoid(z) - target, target, z)
+        return chain(-upstream, _cross_probs.zero_where_inf(z)), chain(upstream, slope)
 
-    return tf.math.multiply_no_nan(surprise, labels), vjp
-
-
-@tf.custom_gradient
-def _log_complement(p: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    """Returns `log(1 - p)`; the slope at 1, where it is infinite, is taken as 0."""
-    return tf.math.log1p(-p), lambda upstream: ratio(-upstream, 1.0 - p)
+    return tf.math.multiply_no_nan(size, distance) + tf.math.log1p(decay), vjp

@@ -6,8 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import product, unbroadcast
+from tfsafe._gradients import chain, unbroadcast
 from tfsafe.ops import _precision
+from tfsafe.ops._known import known
 
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
@@ -43,8 +44,8 @@ def divide(x: Any, y: Any, *, at_zero: float = 0.0, name: str = "divide") -> tf.
       y = inf         value 0, slopes 0
       y = NaN         value NaN, slopes NaN
       A zero incoming gradient gives zero gradients, at every x and y.
-      No intermediate result overflows or underflows where the slopes do not: y^2 is
-      never formed.
+      The square of y is never formed: no intermediate result overflows where the
+      slopes do not.
 
     Examples:
       >>> import tensorflow as tf
@@ -62,45 +63,103 @@ def divide(x: Any, y: Any, *, at_zero: float = 0.0, name: str = "divide") -> tf.
         return _precision.in_float32(lambda x, y: _divide(x, y, at_zero), x, y)
 
 
+def reciprocal(x: Any, *, at_zero: float = 0.0, name: str = "reciprocal") -> tf.Tensor:
+    """Computes `1 / x` elementwise, and `at_zero` where `x` is 0.
+
+    This is `divide(1, x)`: for weights and rates that mean nothing at 0.
+
+    Args:
+      x: Floating `Tensor` of any shape.
+      at_zero: The value where `x` is 0.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the shape and dtype of `x`.
+
+    Raises:
+      TypeError: If `x` does not have a floating dtype, or if `at_zero` is not a number.
+      ValueError: If `at_zero` does not fit the dtype.
+
+    Numerics:
+      error    value <= 1 ulp, slope <= 2 ulp
+      x = 0    value at_zero, slope 0 (a choice: there is no reciprocal)
+      x = inf  value 0, slope 0
+      x = NaN  value NaN, slope NaN
+      A zero incoming gradient gives a zero gradient, at every x.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> print(tfsafe.ops.reciprocal(tf.constant([4.0, 0.0])).numpy())
+      [0.25 0.  ]
+    """
+    with tf.name_scope(name):
+        x = _args.float_tensor(x, "x")
+        at_zero = _args.number(at_zero, "at_zero", x.dtype)
+        return _precision.in_float32(lambda x: _reciprocal(x, at_zero), x)
+
+
 def _divide(x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
     @tf.custom_gradient
     def quotient(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            in_x = ratio(upstream, y)
-            in_y = -_product_over(upstream, _divide(x, y), y)
-            return unbroadcast(in_x, x), unbroadcast(in_y, y)
-
-        return _quotient(x, y, at_zero), vjp
+        value = _quotient(x, y, at_zero)
+        return value, _vjp(x, y, value)
 
     return quotient(x, y)
+
+
+@tf.custom_gradient
+def _over(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `x / y`, and 0 where `y` is 0, whatever `x` is."""
+    value = tf.math.divide_no_nan(x, y)
+    return value, _vjp(x, y, value)
+
+
+def _vjp(x: tf.Tensor, y: tf.Tensor, value: tf.Tensor) -> _Gradients:
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # Not `x / y**2`: nothing is squared.
+        slope = _over(known(value, _over, x, y), y)
+        in_x = chain(upstream, _reciprocal(y))
+        return unbroadcast(in_x, x), -unbroadcast(chain(upstream, slope), y)
+
+    return vjp
+
+
+def _quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float) -> tf.Tensor:
+    # Never divides by 0, so that a check of all operations stays silent.
+    value = tf.math.divide_no_nan(x, y)
+    if at_zero:
+        value = tf.where(tf.equal(y, 0), tf.constant(at_zero, y.dtype), value)
+    return tf.where(tf.math.is_nan(x), x, value)
+
+
+def _reciprocal(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
+    @tf.custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        inverse = tf.math.divide_no_nan(tf.ones([], x.dtype), x)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            slope = known(inverse, _reciprocal, x)
+            return chain(chain(upstream, slope), -slope)
+
+        if not at_zero:
+            return inverse, vjp
+        singular = tf.constant(at_zero, x.dtype)
+        return tf.where(tf.equal(x, 0), singular, inverse), vjp
+
+    return function(x)
 
 
 @tf.custom_gradient
 def ratio(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     # `x / y`, and 0 where `x` or `y` is 0: the division for gradients, where `x` is the
     # incoming gradient. A zero one gives 0 even if `y` is NaN; a NaN in `x` stays.
+    value = tf.where(tf.abs(x) > 0, tf.math.divide_no_nan(x, y), x)
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        in_x = ratio(upstream, y)
-        in_y = -_product_over(upstream, ratio(x, y), y)
-        return unbroadcast(in_x, x), unbroadcast(in_y, y)
+        slope = ratio(known(value, ratio, x, y), y)
+        slope = tf.where(tf.equal(y, 0), tf.zeros_like(slope), slope)
+        in_x = chain(upstream, _reciprocal(y))
+        return unbroadcast(in_x, x), -unbroadcast(chain(upstream, slope), y)
 
-    return tf.where(tf.equal(x, 0), tf.zeros_like(x), _quotient(x, y, 0.0)), vjp
-
-
-def _product_over(a: tf.Tensor, b: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Returns `a * b / y` in an order that stays in range; 0 where one of them is 0."""
-    # A small denominator makes large: divide the smaller factor. A large one makes
-    # small: divide the larger.
-    a_first = tf.equal(tf.abs(a) < tf.abs(b), tf.abs(y) < 1)
-    first, second = tf.where(a_first, a, b), tf.where(a_first, b, a)
-    result = product(ratio(first, y), second)
-    return tf.where(tf.equal(y, 0), tf.zeros_like(result), result)
-
-
-def _quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float) -> tf.Tensor:
-    is_zero = tf.equal(y, 0)
-    # No division by 0 is run, so that a check of all operations stays silent.
-    regular = x / tf.where(is_zero, tf.ones_like(y), y)
-    singular = tf.where(tf.math.is_nan(x), x, tf.constant(at_zero, x.dtype))
-    return tf.where(is_zero, singular, regular)
+    return value, vjp

@@ -1,4 +1,4 @@
-"""Logarithms: plain, of the sigmoid, and weighted."""
+"""Logarithms: of `x`, of `1 + x`, of the odds and of the sigmoid."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,11 +6,15 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, unbroadcast
+from tfsafe._gradients import chain, product
 from tfsafe.ops import _precision
-from tfsafe.ops._division import _divide, ratio
+from tfsafe.ops._activation import _sigmoid
+from tfsafe.ops._known import known
+from tfsafe.ops._log_slope import inverse
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
+# For the cross-entropies, whose slopes it makes.
+sigmoid = _sigmoid
 
 
 def log(x: Any, *, name: str = "log") -> tf.Tensor:
@@ -53,11 +57,122 @@ def log(x: Any, *, name: str = "log") -> tf.Tensor:
 
 @tf.custom_gradient
 def _log(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        # `1 / x` is finite outside the domain, the slope of the logarithm is not.
-        return ratio(chain(upstream, 1 + nan_where(x < 0, x.dtype)), x)
+    value = tf.math.log(x)
 
-    return tf.math.log(x), vjp
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return chain(upstream, inverse(x))
+
+    return value, vjp
+
+
+def log1p(x: Any, *, name: str = "log1p") -> tf.Tensor:
+    """Computes `log(1 + x)` elementwise, with slope 0 at -1.
+
+    The value is that of `tf.math.log1p`, which keeps the digits of a small `x`. The
+    gradient is safe under a mask.
+
+    Args:
+      x: Floating `Tensor` of any shape, at least -1.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the shape and dtype of `x`.
+
+    Raises:
+      TypeError: If `x` does not have a floating dtype.
+
+    Numerics:
+      error    <= 3 ulp; float64 under XLA:CPU <= 60 ulp
+      x = -1   value -inf, slope 0 (a bounded choice: the true slope is infinite)
+      x = inf  value inf, slope 0
+      x < -1   value NaN, slope NaN
+      x = NaN  value NaN, slope NaN
+      A zero incoming gradient gives a zero gradient, at every x.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.constant([-1.0, 1e-8])
+      >>> with tf.GradientTape() as tape:
+      ...     tape.watch(x)
+      ...     y = tf.where(x > -1, tfsafe.ops.log1p(x), 0.0)
+      >>> print(y.numpy(), tape.gradient(y, x).numpy())
+      [0.e+00 1.e-08] [0. 1.]
+    """
+    with tf.name_scope(name):
+        return _precision.in_float32(_log1p, _args.float_tensor(x, "x"))
+
+
+@tf.custom_gradient
+def _log1p(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    value = tf.math.log1p(x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return chain(upstream, inverse(1 + x))
+
+    return value, vjp
+
+
+def logit(x: Any, *, name: str = "logit") -> tf.Tensor:
+    """Computes the log-odds `log(x / (1 - x))` elementwise, the inverse of the sigmoid.
+
+    Near 1/2, where the odds are near 1, the plain formula loses the digits of the
+    value; here it keeps them. The logit of a probability that was rounded to 1 is
+    infinite: where the probability comes out of a sigmoid, keep its argument instead.
+
+    Args:
+      x: Floating `Tensor` of any shape, from 0 to 1.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the shape and dtype of `x`.
+
+    Raises:
+      TypeError: If `x` does not have a floating dtype.
+
+    Numerics:
+      error    <= 4 ulp
+      x = 0    value -inf, slope 0 (a bounded choice: the true slope is infinite)
+      x = 1    value inf, slope 0 (likewise)
+      x < 0    value NaN, slope NaN
+      x > 1    value NaN, slope NaN
+      x = NaN  value NaN, slope NaN
+      A zero incoming gradient gives a zero gradient, at every x.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> print(tfsafe.ops.logit(tf.constant([1e-30, 0.50001, 1.0])).numpy())
+      [-6.9078e+01  4.0054e-05         inf]
+    """
+    with tf.name_scope(name):
+        return _precision.in_float32(_logit, _args.float_tensor(x, "x"))
+
+
+@tf.custom_gradient
+def _logit(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    # For the likelier outcome, the odds less 1 are (2x - 1) / (1 - x), and all of it
+    # is exact but the quotient; for the other one the sign changes.
+    complement = 1 - x
+    lead = 2 * x - 1
+    sign = tf.where(lead < 0, -tf.ones_like(x), tf.ones_like(x))
+    value = sign * tf.math.log1p(sign * lead / tf.minimum(x, complement))
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return chain(upstream, _logit_slope(x))
+
+    return value, vjp
+
+
+@tf.custom_gradient
+def _logit_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    slope = inverse(x * (1 - x))
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        again = known(slope, _logit_slope, x)
+        return product(chain(chain(upstream, again), again), 2 * x - 1)
+
+    return slope, vjp
 
 
 def log_sigmoid(x: Any, *, name: str = "log_sigmoid") -> tf.Tensor:
@@ -103,81 +218,4 @@ def _log_sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(upstream, _sigmoid(-x))
 
-    # Two terms of one sign, neither of which can overflow.
-    return tf.minimum(x, 0) - tf.math.log1p(tf.exp(-tf.abs(x))), vjp
-
-
-@tf.custom_gradient
-def _sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        # Not y * (1 - y), which is 0 as soon as y rounds to 1.
-        return chain(upstream, _sigmoid(x) * _sigmoid(-x))
-
-    decay = tf.exp(-tf.abs(x))
-    return tf.where(x < 0, decay, tf.ones_like(x)) / (1 + decay), vjp
-
-
-def xlogy(x: Any, y: Any, *, name: str = "xlogy") -> tf.Tensor:
-    """Computes `x * log(y)` elementwise, and 0 where `x` is 0.
-
-    Use it for entropies, cross-entropies and log-likelihoods. Unlike
-    `tf.math.xlogy` it has the slope `log(y)` in `x` at `x = 0` too, and a NaN in `y`
-    is not turned into 0 there.
-
-    Args:
-      x: Floating `Tensor`, the factor.
-      y: Floating `Tensor` of the dtype of `x`, of a shape that broadcasts with it, at
-        least 0.
-      name: Name scope of the operations created.
-
-    Returns:
-      `Tensor` with the dtype of `x` and the broadcast shape.
-
-    Raises:
-      TypeError: If `x` or `y` is not floating, or if their dtypes differ.
-      ValueError: If the shapes do not broadcast.
-
-    Numerics:
-      error           <= 3 ulp
-      x = 0, y > 0    value 0, slopes log(y) and 0
-      x = 0, y = 0    value 0, slopes 0 (a bounded choice: in x it is -inf)
-      x > 0, y = 0    value -inf, slopes 0 (a bounded choice: they are infinite)
-      x = 0, y < 0    value 0, slopes NaN and 0
-      x > 0, y < 0    value NaN, slopes NaN
-      x = 0, y = inf  value 0, slopes inf and 0
-      x = 0, y = NaN  value NaN, slopes NaN
-      x = NaN, y > 0  value NaN, slopes log(y) and NaN
-      A zero incoming gradient gives zero gradients, at every x and y.
-
-    Examples:
-      >>> import tensorflow as tf
-      >>> import tfsafe
-      >>> p = tf.constant([0.0, 0.5, 0.5])
-      >>> print(-tf.reduce_sum(tfsafe.ops.xlogy(p, p)).numpy())
-      0.6931472
-    """
-    with tf.name_scope(name):
-        x, y = _args.float_tensors(x=x, y=y)
-        _args.check_broadcast(x=x, y=y)
-        return _precision.in_float32(_xlogy, x, y)
-
-
-@tf.custom_gradient
-def _xlogy(
-    x: tf.Tensor, y: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        at_zero = tf.equal(y, 0)
-        slope = tf.where(at_zero, tf.zeros_like(y), _log(_one_where(at_zero, y)))
-        outside = tf.logical_and(y < 0, tf.not_equal(x, 0))
-        in_x = chain(upstream, slope)
-        in_y = chain(upstream, _divide(x, y) + nan_where(outside, y.dtype))
-        return unbroadcast(in_x, x), unbroadcast(in_y, y)
-
-    # `log(1)` stands in where x is 0, unless y is NaN.
-    unused = tf.logical_and(tf.equal(x, 0), tf.logical_not(tf.math.is_nan(y)))
-    return x * tf.math.log(_one_where(unused, y)), vjp
-
-
-def _one_where(condition: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    return tf.where(condition, tf.constant(1.0, y.dtype), y)
+    return -tf.nn.softplus(-x), vjp

@@ -1,109 +1,16 @@
-"""Euclidean norm and weighted mean."""
+"""Mean of what a mask keeps, or weighted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, silence
+from tfsafe._gradients import chain, nan_where
 from tfsafe.ops import _precision
 from tfsafe.ops._division import ratio
 
 _Axis = Sequence[int] | None
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
-
-
-def norm(
-    x: Any,
-    *,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    name: str = "norm",
-) -> tf.Tensor:
-    """Computes the Euclidean norm, with gradient 0 at 0.
-
-    Use it for distances, gradient penalties and normalisation. The gradient of
-    `tf.norm` is NaN at 0, and its squares overflow above 1e19 in float32 and above
-    255 in float16.
-
-    Args:
-      x: Floating `Tensor`.
-      axis: Axis or axes to reduce; all of them where None.
-      keepdims: Whether the reduced axes stay, with size 1.
-      name: Name scope of the operations created.
-
-    Returns:
-      `Tensor` with the dtype of `x` and its shape without the reduced axes.
-
-    Raises:
-      TypeError: If `x` does not have a floating dtype, or if `axis` is not an
-        integer.
-      ValueError: If `axis` is out of range or names an axis twice.
-
-    Numerics:
-      error     <= 3 ulp; second order <= 8 ulp of the row's largest
-      all 0     value 0, gradient 0 (the subgradient of least norm)
-      inf       value inf, gradient NaN there and 0 elsewhere
-      NaN       value NaN, gradient NaN
-      no entry  value 0
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
-      The gradient is right even where the norm itself overflows.
-
-    Examples:
-      >>> import tensorflow as tf
-      >>> import tfsafe
-      >>> x = tf.constant([[3e20, 4e20], [0.0, 0.0]])
-      >>> with tf.GradientTape() as tape:
-      ...     tape.watch(x)
-      ...     y = tfsafe.ops.norm(x, axis=-1)
-      >>> print(y.numpy())
-      [5.e+20 0.e+00]
-      >>> print(tape.gradient(y, x).numpy())
-      [[0.6 0.8]
-       [0.  0. ]]
-
-    References:
-      Blue, "A Portable Fortran Program to Find the Euclidean Norm of a Vector",
-      ACM Transactions on Mathematical Software 4(1), 1978, for the scaling.
-    """
-    with tf.name_scope(name):
-        x = _args.float_tensor(x, "x")
-        along = _args.axes(axis, x.shape)
-        value = _precision.in_float32(lambda x: _norm(x, along), x)
-        return value if keepdims else _precision.drop(value, along)
-
-
-def _norm(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @tf.custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, _direction(x, axis))
-
-        scaled, power, _ = _precision.scaled(x, axis)
-        return power * _length(scaled, axis), vjp
-
-    return function(x)
-
-
-def _direction(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    """Computes `x / norm(x)`, and 0 where the norm is 0."""
-
-    @tf.custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            unit = silence(_direction(x, axis), upstream, axis)
-            along = tf.reduce_sum(unit * upstream, axis, keepdims=True)
-            return ratio(upstream - unit * along, _norm(x, axis))
-
-        scaled, _, _ = _precision.scaled(x, axis)
-        return ratio(scaled, _length(scaled, axis)), vjp
-
-    return function(x)
-
-
-def _length(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    return tf.sqrt(tf.reduce_sum(tf.square(x), axis, keepdims=True))
 
 
 def masked_mean(

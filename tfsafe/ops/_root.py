@@ -1,4 +1,4 @@
-"""Square root with a bounded slope at 0."""
+"""Square root and its reciprocal, with bounded slopes at 0."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,8 +6,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
+from tfsafe._gradients import chain
 from tfsafe.ops import _precision
-from tfsafe.ops._division import ratio
+from tfsafe.ops._division import _divide
+from tfsafe.ops._known import known
+
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
 def sqrt(x: Any, *, name: str = "sqrt") -> tf.Tensor:
@@ -48,9 +52,68 @@ def sqrt(x: Any, *, name: str = "sqrt") -> tf.Tensor:
         return _precision.in_float32(_sqrt, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
-def _sqrt(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return 0.5 * ratio(upstream, _sqrt(x))
+def rsqrt(x: Any, *, at_zero: float = 0.0, name: str = "rsqrt") -> tf.Tensor:
+    """Computes `1 / sqrt(x)` elementwise, and `at_zero` where `x` is 0.
 
-    return tf.sqrt(x), vjp
+    Use it to divide by a standard deviation or a length that may vanish:
+    `(x - mean) * rsqrt(variance)` is 0 in a constant column, with gradient 0.
+
+    Args:
+      x: Floating `Tensor` of any shape, at least 0.
+      at_zero: The value where `x` is 0. `tf.math.rsqrt` has infinity there.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the shape and dtype of `x`.
+
+    Raises:
+      TypeError: If `x` does not have a floating dtype, or if `at_zero` is not a number.
+      ValueError: If `at_zero` does not fit the dtype.
+
+    Numerics:
+      error    value <= 2 ulp, slope <= 4 ulp
+      x = 0    value at_zero, slope 0 (a choice: both are infinite)
+      x = inf  value 0, slope 0
+      x < 0    value NaN, slope NaN
+      x = NaN  value NaN, slope NaN
+      A zero incoming gradient gives a zero gradient, at every x.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> print(tfsafe.ops.rsqrt(tf.constant([0.0, 4.0])).numpy())
+      [0.  0.5]
+    """
+    with tf.name_scope(name):
+        x = _args.float_tensor(x, "x")
+        at_zero = _args.number(at_zero, "at_zero", x.dtype)
+        return _precision.in_float32(lambda x: _rsqrt(x, at_zero), x)
+
+
+@tf.custom_gradient
+def _sqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    root = tf.sqrt(x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        half = tf.constant(0.5, x.dtype)
+        return chain(upstream, _divide(half, known(root, _sqrt, x)))
+
+    return root, vjp
+
+
+def _rsqrt(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
+    @tf.custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        inverse = tf.math.divide_no_nan(tf.ones([], x.dtype), tf.sqrt(x))
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            # -0.5 / x * value: the cube of the value is never formed.
+            shared = chain(upstream, known(inverse, _rsqrt, x))
+            return chain(shared, _divide(tf.constant(-0.5, x.dtype), x))
+
+        if not at_zero:
+            return inverse, vjp
+        singular = tf.constant(at_zero, x.dtype)
+        return tf.where(tf.equal(x, 0), singular, inverse), vjp
+
+    return function(x)

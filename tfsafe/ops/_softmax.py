@@ -1,240 +1,214 @@
-"""Logarithm of the softmax and of a sum of exponentials.
+"""Softmax under a mask, at any temperature, and of rows where nothing is possible."""
 
-With m the largest element of a row, k how often it occurs and
-
-    others = (k - 1) + sum of exp(x_i - m) over the elements below m,
-
-the row's sum of exponentials is `exp(m) * (1 + others)`. Nothing in it overflows, and
-`log1p(others)` keeps the digits that `log(1 + others)` loses when one element
-dominates the row.
-"""
-
+import numbers
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, silence
+from tfsafe._gradients import chain, nan_where, unbroadcast
+from tfsafe._limits import LIMITS
 from tfsafe.ops import _precision
+from tfsafe.ops._division import ratio
+from tfsafe.ops._known import known
 
 _Axis = Sequence[int] | None
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
-def log_softmax(
-    x: Any, *, axis: int | Sequence[int] | None = -1, name: str = "log_softmax"
+def softmax(
+    logits: Any,
+    axis: int | Sequence[int] | None = -1,
+    *,
+    mask: Any = None,
+    temperature: Any = 1.0,
+    name: str = "softmax",
 ) -> tf.Tensor:
-    """Computes the logarithm of the softmax, `x - logsumexp(x)`.
+    """Computes `exp(logits / temperature)`, divided by its sum along `axis`.
 
-    An entry may be `-inf`: the class is impossible, as under a mask. A row in which
-    every class is impossible has value `-inf` and gradient 0, where
-    `tf.nn.log_softmax` has NaN. The entry of a dominating class keeps its digits,
-    in the value (-2e-9 for a lead of 20 in float32, not 0) and in the gradient.
+    A row in which nothing is possible, because all of it is masked or `-inf`, is 0 with
+    gradient 0, where `tf.nn.softmax` has NaN. What stands under the mask does not
+    matter, NaN included.
 
     Args:
-      x: Floating `Tensor` of at least one axis, the logits.
+      logits: Floating `Tensor` of at least one axis.
       axis: Axis along which the probabilities sum to 1, or several, or None for all.
+      mask: None to keep everything, or booleans, True where a class is possible;
+        numbers keep what is not 0. Of a shape that broadcasts to that of `logits`.
+      temperature: At least 0: a number, or a floating `Tensor` of the dtype of
+        `logits` that broadcasts to them with size 1 along `axis`. At 0 the classes
+        with the largest logit share the probability.
       name: Name scope of the operations created.
 
     Returns:
-      `Tensor` with the shape and dtype of `x`, at most 0.
+      `Tensor` with the shape and dtype of `logits`, from 0 to 1. float16 and bfloat16
+      are computed in float32.
 
     Raises:
-      TypeError: If `x` does not have a floating dtype, or if `axis` is not an
-        integer.
-      ValueError: If `axis` is out of range or names an axis twice.
+      TypeError: If `logits`, `mask` or `temperature` has a wrong dtype, or if `axis` is
+        not an integer.
+      ValueError: If `axis` is out of range or names an axis twice, if `mask` does not
+        broadcast to `logits`, or if `temperature` is a negative number.
 
     Numerics:
-      error     <= 4 ulp, and 1 more for each unit of the distance to the largest
-                logit, because that distance is rounded
-      one -inf  value -inf there, gradient that of a class of probability 0
-      all -inf  value -inf, gradient 0 (a choice)
-      +inf      value NaN, gradient NaN, in the whole row
-      NaN       value NaN, gradient NaN, in the whole row
+      error          <= 4 ulp, and 1 more for each unit of the distance to the largest
+                     logit, because that distance is rounded; gradient in units of its
+                     largest term
+      masked         value 0, gradient 0
+      one -inf       value 0, gradient 0
+      all -inf       value 0, gradient 0 (a choice), all masked likewise
+      +inf           value NaN, gradient NaN, in the whole row
+      NaN            value NaN, gradient NaN, in the whole row
+      temperature 0  value 1 / k at the k largest, else 0; gradients 0 (a choice at
+                     ties)
+      temperature < 0  value NaN
       A row of zero incoming gradients gets zero gradients, whatever stands in it.
 
     Examples:
       >>> import tensorflow as tf
       >>> import tfsafe
-      >>> x = tf.constant([[0.0, -20.0], [-float("inf"), 0.0]])
-      >>> print(tfsafe.ops.log_softmax(x).numpy())
-      [[-2.0611537e-09 -2.0000000e+01]
-       [          -inf  0.0000000e+00]]
+      >>> x = tf.constant([[1.0, 1.0, float("nan")], [1.0, 2.0, 3.0]])
+      >>> mask = tf.constant([[True, True, False], [False, False, False]])
+      >>> print(tfsafe.ops.softmax(x, mask=mask).numpy())
+      [[0.5 0.5 0. ]
+       [0.  0.  0. ]]
+      >>> print(tfsafe.ops.softmax(tf.constant([1.0, 3.0, 3.0]), temperature=0).numpy())
+      [0.  0.5 0.5]
 
     References:
       Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax
       functions", IMA Journal of Numerical Analysis 41(4), 2021.
     """
     with tf.name_scope(name):
-        x = _args.float_tensor(x, "x")
-        along = _args.axes(axis, x.shape)
-        return _precision.in_float32(lambda x: _log_softmax(x, along), x)
+        logits = _args.float_tensor(logits, "logits")
+        along = _args.axes(axis, logits.shape)
+        keep = None if mask is None else _args.keeps(mask, logits)
+
+        def function(x: tf.Tensor, temperature: tf.Tensor | None) -> tf.Tensor:
+            x = hide(x, keep)
+            if temperature is not None:
+                x = temper(x, temperature, along)
+            return softmax_of(x, along, keep)
+
+        return at_temperature(function, logits, temperature)
 
 
-def logsumexp(
-    x: Any,
-    *,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    name: str = "logsumexp",
+def at_temperature(
+    function: Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor],
+    logits: tf.Tensor,
+    temperature: Any,
 ) -> tf.Tensor:
-    """Computes `log(sum(exp(x)))` without overflow.
-
-    Entries may be `-inf`. A sum of nothing but `-inf` has gradient 0, where
-    `tf.reduce_logsumexp` has NaN.
+    """Runs `function(logits, temperature)` in float32.
 
     Args:
-      x: Floating `Tensor`.
-      axis: Axis or axes to sum over; all of them where None.
-      keepdims: Whether the reduced axes stay, with size 1.
-      name: Name scope of the operations created.
+      function: Its second argument is None for a temperature of 1.
+      logits: Floating `Tensor`.
+      temperature: Number, or `Tensor` of the dtype of `logits`.
 
     Returns:
-      `Tensor` with the dtype of `x` and its shape without the reduced axes.
+      The result, in the dtype of `logits`.
 
     Raises:
-      TypeError: If `x` does not have a floating dtype, or if `axis` is not an
-        integer.
-      ValueError: If `axis` is out of range or names an axis twice.
-
-    Numerics:
-      error     value <= 3 ulp of the largest entry or of the result, gradient as that
-                of `log_softmax`
-      one -inf  as if it were not there, gradient 0
-      all -inf  value -inf, gradient 0 (a choice)
-      +inf      value inf, gradient shared by the infinite entries
-      NaN       value NaN, gradient NaN
-      no entry  value -inf
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
-
-    Examples:
-      >>> import tensorflow as tf
-      >>> import tfsafe
-      >>> print(tfsafe.ops.logsumexp(tf.constant([1000.0, 1000.0])).numpy())
-      1000.693
-
-    References:
-      Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax
-      functions", IMA Journal of Numerical Analysis 41(4), 2021.
+      TypeError: If `temperature` is not a number and not of the dtype of `logits`.
+      ValueError: If it is a negative number, or too large for the dtype.
     """
-    with tf.name_scope(name):
-        x = _args.float_tensor(x, "x")
-        along = _args.axes(axis, x.shape)
-        value = _precision.in_float32(lambda x: _logsumexp(x, along), x)
-        return value if keepdims else _precision.drop(value, along)
+    if hasattr(temperature, "dtype") and not isinstance(temperature, numbers.Real):
+        _args.float_tensors(logits=logits, temperature=temperature)
+        divisor = tf.convert_to_tensor(temperature)
+        return _precision.in_float32(function, logits, divisor)
+    value = _args.number(temperature, "temperature", logits.dtype)
+    if value < 0:
+        raise ValueError(
+            "`temperature` must be at least 0. Received: "
+            f"temperature={temperature!r}. At 0 the largest logit takes all."
+        )
+    if value == 1:
+        return _precision.in_float32(lambda x: function(x, None), logits)
+    return _precision.in_float32(
+        lambda x: function(x, tf.constant(value, x.dtype)), logits
+    )
 
 
-class _Row(NamedTuple):
-    """What the functions share; all but the exponentials have size 1 along `axis`."""
-
-    largest: tf.Tensor
-    is_largest: tf.Tensor
-    ties: tf.Tensor
-    exponentials: tf.Tensor
-    others: tf.Tensor
-    has_inf: tf.Tensor
-    is_empty: tf.Tensor
+def hide(x: tf.Tensor, keep: tf.Tensor | None) -> tf.Tensor:
+    """Puts the lowest finite number where `keep` is False."""
+    # Not `-inf`: a check of all operations must not find what nobody computed.
+    lowest = tf.constant(-LIMITS[x.dtype.name].max, x.dtype)
+    return x if keep is None else tf.where(keep, x, lowest)
 
 
-def _row(x: tf.Tensor, axis: _Axis) -> _Row:
-    # `reduce_max` may pass over a NaN, which then reaches `others` by its exponential.
+def is_minus_inf(x: tf.Tensor) -> tf.Tensor:
+    """Returns whether `x` is `-inf`, without a `-inf` to compare with."""
+    return x < tf.constant(-LIMITS[x.dtype.name].max, x.dtype)
+
+
+def _largest(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Returns the largest of each row, and 0 for a row of nothing but `-inf`."""
     largest = tf.reduce_max(x, axis, keepdims=True)
-    is_largest = tf.equal(x, largest)
-    ties = tf.reduce_sum(tf.cast(is_largest, x.dtype), axis, keepdims=True)
-    # Without the `where`, inf - inf is NaN.
-    exponentials = tf.exp(tf.where(is_largest, tf.zeros_like(x), x - largest))
-    others = (ties - 1) + _sum_below(exponentials, is_largest, axis)
-    is_inf = tf.math.is_inf(largest)
-    has_inf = tf.logical_and(is_inf, largest > 0)
-    is_empty = tf.logical_and(is_inf, largest < 0)
-    return _Row(largest, is_largest, ties, exponentials, others, has_inf, is_empty)
+    return tf.where(is_minus_inf(largest), tf.zeros_like(largest), largest)
 
 
-def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    kept = tf.where(is_largest, tf.zeros_like(x), x)
-    return tf.reduce_sum(kept, axis, keepdims=True)
+def temper(x: tf.Tensor, temperature: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Returns `(x - max(x)) / temperature`; the lowest finite number where it is lower.
+
+    What is `-inf` stays so. The gradient leaves out what comes through the maximum: it
+    is for functions whose gradients along `axis` sum to 0.
+    """
+
+    @tf.custom_gradient
+    def function(
+        x: tf.Tensor, temperature: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+        inputs = x, temperature
+        below = x - _largest(x, axis)
+        is_zero = tf.equal(temperature, 0)
+        quotient = below / tf.where(is_zero, tf.ones_like(temperature), temperature)
+        is_lowest = (is_zero & (below < 0)) | is_minus_inf(quotient)
+        # No `~is_lowest`: a graph makes `x >= y` of `not x < y`, and a NaN is lost.
+        lowest = tf.constant(-LIMITS[x.dtype.name].max, x.dtype)
+        value = tf.where(is_lowest, lowest, quotient)
+        value = tf.where(is_minus_inf(x), x, value)
+
+        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            in_x = ratio(upstream, temperature)
+            again = known(value, lambda x, t: temper(x, t, axis), *inputs)
+            in_temperature = -chain(in_x, again)
+            return in_x, unbroadcast(in_temperature, temperature)
+
+        return value + nan_where(temperature < 0, x.dtype), vjp
+
+    return function(x, temperature)
 
 
-def _mean_at_largest(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
-    kept = tf.where(row.is_largest, x, tf.zeros_like(x))
-    return tf.math.divide_no_nan(tf.reduce_sum(kept, axis, keepdims=True), row.ties)
+def softmax_of(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None = None) -> tf.Tensor:
+    """Computes the softmax of what `keep` keeps; all else must be finite, and is 0."""
 
-
-def _log_softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis)
-        # A row of nothing but -inf stays as it is; a +inf makes all of its row NaN.
-        largest = tf.where(row.is_empty, tf.zeros_like(row.largest), row.largest)
-        nan = nan_where(row.has_inf, x.dtype)
-        value = (x - largest) - (tf.math.log1p(row.others) + nan)
+        # Not `tf.nn.softmax`, which on a CPU gives 0 beside a NaN or an infinity.
+        exponentials = tf.exp(x - _largest(x, axis))
+        if keep is not None:
+            exponentials = tf.where(keep, exponentials, tf.zeros_like(x))
+        total = tf.reduce_sum(exponentials, axis, keepdims=True)
+        value = exponentials / tf.where(tf.equal(total, 0), tf.ones_like(total), total)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return _log_softmax_vjp(x, row, axis, upstream)
+            if keep is not None:
+                upstream = tf.where(keep, upstream, tf.zeros_like(upstream))
+            probs = known(value, lambda x: softmax_of(x, axis, keep), x)
+            return softmax_vjp(probs, upstream, axis)
 
         return value, vjp
 
     return function(x)
 
 
-def _log_softmax_vjp(
-    x: tf.Tensor, row: _Row, axis: _Axis, upstream: tf.Tensor
-) -> tf.Tensor:
-    """Returns `u - p * sum(u)` without the `1 - p` of a class that dominates its row.
+def softmax_vjp(probs: tf.Tensor, upstream: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Returns `p * (u - sum(p * u))` without the `1 - p` of a dominating class.
 
-    The mean of `u - p * sum(u)` over the k largest elements is equal to
-
-        (sum(u) * (sum of p below them) - (sum of u below them)) / k
-
-    which has no difference of nearly equal numbers. It takes the mean's place.
+    The bracket is the same for `u` and for `u` minus a constant. With the mean taken
+    off, the entry of a dominating class is all but 0, and the second mean exact.
     """
-    is_nan = tf.logical_or(tf.math.is_nan(row.others), row.has_inf)
-    # A row of NaN gets a stand-in here and NaN at the end, so that it does not spread
-    # to the gradient of this gradient.
-    probs = tf.where(is_nan, tf.zeros_like(x), _softmax(x, row, axis))
-    total = tf.reduce_sum(upstream, axis, keepdims=True)
-    plain = upstream - probs * total
-    mean = tf.math.divide_no_nan(
-        total * _sum_below(probs, row.is_largest, axis)
-        - _sum_below(upstream, row.is_largest, axis),
-        row.ties,
-    )
-    at_largest = (plain - _mean_at_largest(plain, row, axis)) + mean
-    slopes = tf.where(row.is_largest, at_largest, plain)
-    is_live = tf.reduce_any(tf.not_equal(upstream, 0), axis, keepdims=True)
-    nan = nan_where(tf.logical_and(is_nan, is_live), x.dtype)
-    return tf.where(row.is_empty, tf.zeros_like(slopes), slopes) + nan
-
-
-def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @tf.custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, _softmax(x, row, axis))
-
-        return row.largest + tf.math.log1p(row.others), vjp
-
-    return function(x)
-
-
-def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
-    """Computes the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
-
-    @tf.custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            # p * (u - sum(p * u)) is the same for u and u - constant. The constant
-            # that makes u vanish at the largest element avoids 1 - p there.
-            probs = silence(_softmax(x, row, axis), upstream, axis)
-            centred = upstream - _mean_at_largest(upstream, row, axis)
-            mean = tf.reduce_sum(probs * centred, axis, keepdims=True)
-            return probs * (centred - mean)
-
-        # A product and not a choice, so that NaN stays NaN.
-        exists = 1 - tf.cast(row.is_empty, x.dtype)
-        return exists * row.exponentials / (1 + row.others), vjp
-
-    return function(x)
+    for _ in range(2):
+        upstream -= tf.reduce_sum(chain(upstream, probs), axis, keepdims=True)
+    return chain(upstream, probs)

@@ -1,0 +1,160 @@
+"""What the formulas over `y_true` and `y_pred` share, of losses and of metrics."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe._gradients import chain, product, unbroadcast
+from tfsafe._limits import LIMITS
+from tfsafe.ops import _precision
+from tfsafe.ops._division import ratio
+
+_Formula = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
+_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+def compute(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor:
+    """Converts a pair as Keras does, and computes a formula of it in float32 at least.
+
+    Args:
+      formula: Takes two tensors of one dtype, float32 or float64.
+      y_true: Targets of any numeric dtype.
+      y_pred: Predictions. Their dtype is that of the result, float32 for integers.
+      name: Name scope of the operations created.
+
+    Returns:
+      What `formula` returns.
+
+    Raises:
+      TypeError: If one of them is not dense.
+    """
+    with tf.name_scope(name):
+        y_pred = predictions(y_pred)
+        y_true = _args.float_tensor(tf.cast(y_true, y_pred.dtype), "y_true")
+        return _precision.in_float32(formula, *_same_rank(y_true, y_pred))
+
+
+def predictions(y_pred: Any) -> tf.Tensor:
+    """Converts predictions to a floating tensor.
+
+    Returns:
+      `Tensor` of the dtype of `y_pred`, float32 for integers and lists.
+
+    Raises:
+      TypeError: If they are not dense.
+    """
+    dtype = getattr(y_pred, "dtype", None)
+    if dtype is not None and not tf.as_dtype(dtype).is_floating:
+        y_pred = tf.cast(y_pred, tf.float32)
+    return _args.float_tensor(y_pred, "y_pred", tf.float32)
+
+
+def _same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
+    """Drops or adds a last axis of size 1, where one of the pair has one more."""
+    pair = [y_true, y_pred]
+    ranks = [x.shape.rank for x in pair]
+    if None in ranks or abs(ranks[0] - ranks[1]) != 1:
+        return pair
+    larger = ranks.index(max(ranks))
+    if pair[larger].shape[-1] != 1:
+        return pair
+    # Against one number a sample, the axis stays: it is what the mean runs along.
+    if min(ranks) == 1:
+        pair[1 - larger] = tf.expand_dims(pair[1 - larger], -1)
+    else:
+        pair[larger] = tf.squeeze(pair[larger], -1)
+    return pair
+
+
+def mean(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor:
+    """Returns the mean of an elementwise formula along the last axis, see `compute`.
+
+    Raises:
+      TypeError: If one of the pair is not dense.
+    """
+    return compute(lambda y, p: tf.reduce_mean(formula(y, p), -1), y_true, y_pred, name)
+
+
+@tf.custom_gradient
+def square(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `x * x`; a zero incoming gradient gives 0, NaN or not."""
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return product(upstream, 2 * x)
+
+    return tf.square(x), vjp
+
+
+@tf.custom_gradient
+def absolute(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `|x|`; a zero incoming gradient gives 0, NaN or not."""
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return chain(upstream, tf.sign(x))
+
+    return tf.abs(x), vjp
+
+
+@tf.custom_gradient
+def weighted(weight: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `weight * x`, and 0 for a weight of 0 unless `x` is NaN."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return (
+            unbroadcast(product(upstream, x), weight),
+            unbroadcast(product(upstream, weight), x),
+        )
+
+    unused = tf.equal(weight, 0) & tf.math.is_inf(x)
+    return weight * tf.where(unused, tf.zeros_like(x), x), vjp
+
+
+@tf.custom_gradient
+def log(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `log(x)`, continued with slope 1 below the smallest normal number."""
+    smallest = least(x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return ratio(upstream, tf.where(x < smallest, tf.ones_like(x), x))
+
+    return tf.math.log(tf.maximum(x, smallest)) + tf.minimum(x - smallest, 0), vjp
+
+
+def least(x: tf.Tensor) -> tf.Tensor:
+    """Returns the smallest positive normal number of the dtype of `x`."""
+    return tf.constant(LIMITS[x.dtype.name].tiny, x.dtype)
+
+
+def align(given: Any, values: tf.Tensor, name: str) -> tf.Tensor:
+    """Broadcasts weights or a mask to the shape of `values`, from the batch axis on.
+
+    Args:
+      given: Tensor with the leading axes of `values`; a last axis of size 1 more is
+        dropped.
+      values: Tensor of known rank.
+      name: The argument's name, for the error.
+
+    Returns:
+      `Tensor` with the dtype of `given`.
+
+    Raises:
+      ValueError: If the shapes do not fit.
+    """
+    tensor = tf.convert_to_tensor(given)
+    shape, target = tensor.shape, values.shape
+    if shape.rank == target.rank + 1 and shape[-1] == 1:
+        tensor = tf.squeeze(tensor, -1)
+    missing = -1 if shape.rank is None else target.rank - tensor.shape.rank
+    if missing < 0 or any(
+        size not in (other, 1, None) and other is not None
+        for size, other in zip(tensor.shape, target, strict=False)
+    ):
+        raise ValueError(
+            f"`{name}` must be a scalar or have the leading axes of the losses, whose "
+            f"shape is {target}. Received: {name}.shape={shape}."
+        )
+    layout = tf.concat([tf.shape(tensor), tf.ones([missing], tf.int32)], 0)
+    return tf.broadcast_to(tf.reshape(tensor, layout), tf.shape(values))
