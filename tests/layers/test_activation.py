@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes, oracle
-from tfsafe.layers import LogSigmoid
+from tfsafe.layers import LogSigmoid, LogSoftmax, Masking, Softmax
 
 
 def test_log_sigmoid_agrees_with_mpmath_in_both_tails(mode, dtype):
@@ -48,3 +48,73 @@ def test_log_sigmoid_at_the_edges(x, value, slope, mode):
 def test_integers_are_refused_with_the_cure():
     with pytest.raises(TypeError, match=r"`x` must have a floating dtype.*tf.cast"):
         LogSigmoid()(tf.constant([1, 2]))
+
+
+@pytest.mark.parametrize("layer", [Softmax, LogSoftmax])
+def test_a_mask_rules_classes_out(layer, mode, dtype):
+    x = tf.constant([[1.0, 2.0, np.nan], [1.0, 2.0, 3.0]], dtype)
+    mask = tf.constant([[True, True, False], [False, False, False]])
+    made = layer(dtype=dtype.name)
+    value, (slope,) = modes.value_and_gradients(
+        lambda x: made(x, mask=mask)[:, :2], [x], mode, [[0, 1], [0, 1]]
+    )
+    p = 1 / (1 + np.exp(1))
+    truth = [[p, 1 - p], [0, 0]]
+    slopes = [[-p * (1 - p), p * (1 - p), 0], [0, 0, 0]]
+    if layer is LogSoftmax:
+        truth = [[np.log(p), np.log(1 - p)], [-np.inf, -np.inf]]
+        slopes = [[-p, p, 0], [0, 0, 0]]
+    rtol = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "float64": 1e-14}
+    np.testing.assert_allclose(tf.cast(value, tf.float64), truth, rtol[dtype.name])
+    np.testing.assert_allclose(tf.cast(slope, tf.float64), slopes, rtol[dtype.name])
+    assert value.dtype == dtype
+
+
+@pytest.mark.parametrize("layer", [Softmax, LogSoftmax])
+def test_a_row_of_minus_infinity_has_no_gradient(layer, mode):
+    x = tf.constant([[-np.inf, -np.inf], [0.0, -np.inf]])
+    value, (slope,) = modes.value_and_gradients(layer(), [x], mode)
+    nothing, all_of_it = (0, 1) if layer is Softmax else (-np.inf, 0)
+    np.testing.assert_array_equal(value, [[nothing, nothing], [all_of_it, nothing]])
+    assert np.isfinite(slope).all()
+    assert not np.any(slope[0])
+
+
+@pytest.mark.parametrize("axis", [-1, 1, (1, 2), [1]])
+@pytest.mark.parametrize("layer", [Softmax, LogSoftmax])
+def test_any_axis_may_be_normalised(layer, axis):
+    x = np.random.default_rng(0).normal(size=(2, 3, 4))
+    made = layer(axis=axis, dtype="float64")
+    exponentials = np.exp(x)
+    along = tuple(axis) if isinstance(axis, list) else axis
+    probs = exponentials / exponentials.sum(along, keepdims=True)
+    expected = probs if layer is Softmax else np.log(probs)
+    np.testing.assert_allclose(made(tf.constant(x)), expected, rtol=1e-13)
+    again = layer.from_config(made.get_config())
+    assert again.get_config() == made.get_config()
+
+
+@pytest.mark.parametrize("steps", [3, 2])
+def test_the_mask_of_steps_rules_out_whole_rows(steps):
+    # With 2 steps the mask of shape (2, 2) would broadcast over the classes as well.
+    x = np.ones((2, steps, 2), "float32")
+    x[0, 1] = 9
+    expected = np.full((2, steps, 2), 0.5)
+    expected[0, 1] = 0
+    np.testing.assert_array_equal(Softmax()(Masking(9.0)(tf.constant(x))), expected)
+
+
+def test_an_explicit_mask_broadcasts_from_the_last_axis():
+    x = tf.ones([2, 2, 2])
+    mask = tf.constant([[True, True], [True, False]])
+    expected = [[[0.5, 0.5], [1, 0]]] * 2
+    np.testing.assert_array_equal(Softmax()(x, mask=mask), expected)
+    of_steps = Softmax()(tf.ones([2, 3, 4]), mask=np.ones([2, 3], bool))
+    np.testing.assert_array_equal(of_steps, np.full((2, 3, 4), 0.25))
+
+
+def test_a_mask_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="`mask` must have a shape that broadcasts"):
+        Softmax()(tf.ones([2, 3]), mask=tf.ones([2, 2], tf.bool))
+    with pytest.raises(TypeError, match="`axis` must be an integer"):
+        LogSoftmax(axis="last")

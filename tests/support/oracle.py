@@ -132,6 +132,11 @@ BUDGETS = {
     ("norm, second order", "float32", "*"): 8.0,
     ("norm, second order", "float64", "*"): 8.0,
     # Rounding of a sum of exponentials, of its logarithm, and of their products.
+    # A sum of squares of differences.
+    ("moments", "float32", "*"): 4.0,
+    ("moments", "float64", "*"): 4.0,
+    ("softmax", "float32", "*"): 5.0,
+    ("softmax", "float64", "*"): 5.0,
     ("log_softmax", "float32", "*"): 5.0,
     ("log_softmax", "float64", "*"): 5.0,
 }

@@ -7,21 +7,112 @@ object.
 from typing import TYPE_CHECKING
 
 from tfsafe import _swap
-from tfsafe.layers._activation import LogSigmoid
+from tfsafe.layers._activation import LogSigmoid, LogSoftmax, Softmax
+from tfsafe.layers._adapted_normalization import Normalization
+from tfsafe.layers._attention import AdditiveAttention, Attention
+from tfsafe.layers._batch_normalization import BatchNormalization
+from tfsafe.layers._categories import CategoryEncoding, Discretization, Hashing
+from tfsafe.layers._dot import Dot
+from tfsafe.layers._dropout import (
+    AlphaDropout,
+    Dropout,
+    GaussianDropout,
+    SpatialDropout1D,
+    SpatialDropout2D,
+    SpatialDropout3D,
+)
+from tfsafe.layers._embedding import Embedding
+from tfsafe.layers._keras_pooling import (
+    AveragePooling1D,
+    GlobalAveragePooling1D,
+    GlobalMaxPooling1D,
+    MaxPooling1D,
+)
+from tfsafe.layers._keras_recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    ConvLSTM1D,
+    ConvLSTM2D,
+    ConvLSTM3D,
+    SimpleRNN,
+    TimeDistributed,
+)
 from tfsafe.layers._layer_norm_gru import LayerNormGRU, LayerNormGRUCell
 from tfsafe.layers._layer_norm_lstm import LayerNormLSTM, LayerNormLSTMCell
+from tfsafe.layers._masking import Masking
+from tfsafe.layers._multi_head_attention import (
+    GroupQueryAttention,
+    MultiHeadAttention,
+)
+from tfsafe.layers._normalization import (
+    GroupNormalization,
+    LayerNormalization,
+    RMSNormalization,
+    UnitNormalization,
+)
 from tfsafe.layers._pooling import SafeMeanPooling
+from tfsafe.layers._spectral_normalization import SpectralNormalization
+from tfsafe.layers._spectrogram import STFTSpectrogram
+
+# Keras' own second names.
+AvgPool1D = AveragePooling1D
+GlobalAvgPool1D = GlobalAveragePooling1D
+GlobalMaxPool1D = GlobalMaxPooling1D
+MaxPool1D = MaxPooling1D
 
 if TYPE_CHECKING:
     from keras.layers import *  # noqa: F403 (the names that `__getattr__` answers to)
 
 __all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "AdditiveAttention",
+    "AlphaDropout",
+    "Attention",
+    "AveragePooling1D",
+    "AvgPool1D",
+    "BatchNormalization",
+    "CategoryEncoding",
+    "ConvLSTM1D",
+    "ConvLSTM2D",
+    "ConvLSTM3D",
+    "Discretization",
+    "Dot",
+    "Dropout",
+    "Embedding",
+    "GaussianDropout",
+    "GlobalAveragePooling1D",
+    "GlobalAvgPool1D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPooling1D",
+    "GroupNormalization",
+    "GroupQueryAttention",
+    "Hashing",
     "LayerNormGRU",
     "LayerNormGRUCell",
     "LayerNormLSTM",
     "LayerNormLSTMCell",
+    "LayerNormalization",
     "LogSigmoid",
+    "LogSoftmax",
+    "Masking",
+    "MaxPool1D",
+    "MaxPooling1D",
+    "MultiHeadAttention",
+    "Normalization",
+    "RMSNormalization",
+    "STFTSpectrogram",
     "SafeMeanPooling",
+    "SimpleRNN",
+    "Softmax",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "SpatialDropout3D",
+    "SpectralNormalization",
+    "TimeDistributed",
+    "UnitNormalization",
 ]
 
 __getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)

@@ -24,7 +24,7 @@ class SafeMeanPooling(keras.layers.Layer):
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
 
     Call arguments:
-      inputs: Floating tensor.
+      inputs: Floating tensor, or a `tf.RaggedTensor`, whose rows end where they end.
       mask: Booleans, True where an element counts, or weights that are at least 0.
         Either for the leading axes, as Keras' own masks of shape `(batch, steps)` are,
         or with all axes of `inputs`, each of its size or 1.
@@ -79,8 +79,12 @@ class SafeMeanPooling(keras.layers.Layer):
     def call(self, inputs: tf.Tensor, mask: Any = None) -> tf.Tensor:
         """Returns the mean of what the mask keeps."""
         axes = self._axes(inputs.shape)
+        if isinstance(inputs, tf.RaggedTensor):
+            exists = tf.ones_like(inputs, tf.bool).to_tensor()
+            inputs = inputs.to_tensor()
+            mask = exists if mask is None else _hide(_fit(mask, inputs), exists)
         if mask is not None:
-            mask = _align(tf.convert_to_tensor(mask), inputs.shape)
+            mask = _fit(mask, inputs)
         return ops.masked_mean(
             inputs,
             mask,
@@ -125,8 +129,11 @@ class SafeMeanPooling(keras.layers.Layer):
         return axes
 
 
-def _align(mask: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
+def _fit(mask: Any, inputs: tf.Tensor) -> tf.Tensor:
     """Gives a mask of the leading axes the rank of the inputs."""
+    if isinstance(mask, tf.RaggedTensor):
+        mask = mask.to_tensor()
+    mask, shape = tf.convert_to_tensor(mask), inputs.shape
     missing = -1 if mask.shape.rank is None else shape.rank - mask.shape.rank
     if missing < 0 or any(
         given not in (size, 1, None) and size is not None
@@ -137,3 +144,7 @@ def _align(mask: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
             f"its size or 1. Received: mask.shape={mask.shape}, inputs.shape={shape}."
         )
     return tf.reshape(mask, tf.concat([tf.shape(mask), [1] * missing], 0))
+
+
+def _hide(mask: tf.Tensor, exists: tf.Tensor) -> tf.Tensor:
+    return tf.where(exists, mask, tf.zeros([], mask.dtype))

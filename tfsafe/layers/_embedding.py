@@ -1,0 +1,54 @@
+"""Embedding that answers alike in every mode."""
+
+import keras
+import tensorflow as tf
+
+from tfsafe._gradients import nan_where
+
+
+@keras.saving.register_keras_serializable(package="tfsafe")
+class Embedding(keras.layers.Embedding):
+    """`keras.layers.Embedding` whose answer to a wrong id is NaN, in every mode.
+
+    For an id that the table does not have, Keras' layer raises an error on a CPU, gives
+    another id's row under XLA, and zeros on a GPU; it counts negative ids from the end.
+    Here such an id has a row of NaN, which every check finds, and gives no gradient to
+    any row of the table.
+
+    Args:
+      input_dim: Number of rows of the table.
+      output_dim: Size of a row.
+      *args: What `keras.layers.Embedding` takes next.
+      **kwargs: The same by name: `embeddings_initializer`, `embeddings_regularizer`,
+        `embeddings_constraint`, `mask_zero`, `weights`, `lora_rank`, and what every
+        Keras layer takes.
+
+    Call arguments:
+      inputs: Ids, of any shape; integers, or floating numbers that are rounded towards
+        0.
+
+    Output shape:
+      That of the input, and `output_dim` behind it.
+
+    Numerics:
+      id < 0, id >= input_dim, id NaN  value NaN, gradient 0
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> from tfsafe import layers
+      >>> table = layers.Embedding(3, 2, embeddings_initializer="ones")
+      >>> print(table(tf.constant([2, 3])).numpy())
+      [[ 1. 1.]
+       [nan nan]]
+    """
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns the rows of the table."""
+        # Wide enough to hold `input_dim` exactly.
+        dtype = tf.float64 if inputs.dtype.is_floating else tf.int64
+        ids = tf.cast(inputs, dtype)
+        exists = tf.logical_and(ids >= 0, ids < self.input_dim)
+        ids = tf.cast(tf.where(exists, ids, tf.zeros_like(ids)), tf.int32)
+        rows = super().call(ids)
+        exists = exists[..., tf.newaxis]
+        return tf.where(exists, rows, nan_where(tf.logical_not(exists), rows.dtype))
