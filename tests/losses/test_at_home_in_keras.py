@@ -29,6 +29,60 @@ CASES = [
     ),
 ]
 
+TARGETS = RNG.uniform(0.5, 2.0, size=LOGITS.shape).astype("float32")
+RATES = RNG.uniform(0.5, 2.0, size=LOGITS.shape).astype("float32")
+SHARES = PROBS[::-1].copy()
+MASKS = (RNG.uniform(size=LOGITS.shape) < 0.5).astype("float32")
+
+
+def with_dtype(make):
+    """Gives losses of Keras 3.3, which do not take one, a dtype as newer ones have."""
+
+    def made(dtype=None):
+        loss = make()
+        if dtype is None or loss.dtype == dtype:
+            return loss
+        try:
+            return make(dtype=dtype)
+        except TypeError:
+            loss.dtype = dtype
+            return loss
+
+    return made
+
+
+def regression(make, y_true=TARGETS, y_pred=RATES, **options):
+    shown = getattr(make, "func", make).__name__
+    options.setdefault("activation", "softplus")
+    return case(with_dtype(make), y_true, y_pred=y_pred, name=shown, **options)
+
+
+CASES += [
+    regression(losses.MeanSquaredError),
+    regression(losses.MeanAbsoluteError),
+    regression(losses.MeanAbsolutePercentageError),
+    regression(losses.MeanSquaredLogarithmicError),
+    regression(partial(losses.Huber, delta=0.5)),
+    regression(losses.LogCosh),
+    regression(losses.Poisson),
+    regression(losses.KLDivergence, SHARES, PROBS, activation="softmax"),
+    regression(losses.Hinge, 2 * MASKS - 1, LOGITS, activation="linear"),
+    regression(losses.SquaredHinge, MASKS, LOGITS, activation="linear"),
+    regression(losses.CategoricalHinge, ROWS, LOGITS, activation="linear"),
+    regression(losses.Dice, MASKS, PROBS, activation="sigmoid"),
+    regression(partial(losses.Tversky, alpha=0.3), MASKS, PROBS, activation="sigmoid"),
+    case(
+        with_dtype(partial(losses.KLDivergence, from_logits=True)),
+        SHARES,
+        name="KLDivergence-from-logits",
+    ),
+    case(
+        with_dtype(partial(losses.Poisson, log_input=True)),
+        RATES,
+        name="Poisson-of-logarithms",
+    ),
+]
+
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("check", keras_checks.LOSS_CHECKS, ids=keras_checks.name)

@@ -10,24 +10,38 @@ import keras, numpy as np, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 two = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, two)
-from tfsafe.losses import StableCrossEntropy
+from tfsafe import losses, metrics
 
-def fit(loss):
+def fit(loss, labels, activation="softmax", judge=None):
     with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, "softmax")])
-        model.set_weights([np.ones([2, 3]), np.zeros(3)])
-        model.compile(keras.optimizers.SGD(1.0), loss)
+        dense = keras.layers.Dense(3, activation)
+        model = keras.Sequential([keras.Input((2,)), dense])
+        model.set_weights([np.full([2, 3], 0.3), np.zeros(3)])
+        model.compile(keras.optimizers.SGD(0.1), loss, metrics=[judge] if judge else [])
         x = np.arange(8.0, dtype="float32").reshape(4, 2)
-        model.fit(x, np.array([0, 1, 2, 0]), batch_size=4, verbose=0, shuffle=False)
-        return model.get_weights()
+        history = model.fit(x, labels, batch_size=4, verbose=0, shuffle=False)
+        return *model.get_weights(), history.history[judge.name if judge else "loss"]
 
-keras_loss = keras.losses.SparseCategoricalCrossentropy
-for reduction in ("sum_over_batch_size", "sum"):
-    ours = fit(StableCrossEntropy(reduction=reduction))
-    theirs = fit(keras_loss(reduction=reduction))
+def same(ours, theirs):
     for a, b in zip(ours, theirs):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-        assert not np.allclose(a, 1)
+    assert not np.allclose(ours[0], 0.3)
+
+indices = np.array([0, 1, 2, 0])
+keras_loss = keras.losses.SparseCategoricalCrossentropy
+for reduction in ("sum_over_batch_size", "sum"):
+    ours = losses.StableCrossEntropy(reduction=reduction)
+    same(fit(ours, indices), fit(keras_loss(reduction=reduction), indices))
+
+targets = np.arange(12.0, dtype="float32").reshape(4, 3) / 12
+for name in ("MeanSquaredError", "LogCosh", "Poisson"):
+    ours, theirs = getattr(losses, name)(), getattr(keras.losses, name)()
+    same(fit(ours, targets, "sigmoid"), fit(theirs, targets, "sigmoid"))
+
+for name in ("MeanSquaredError", "BinaryAccuracy", "AUC", "R2Score"):
+    labels = (targets > 0.5).astype("float32")
+    ours, theirs = getattr(metrics, name)(), getattr(keras.metrics, name)()
+    same(fit("mse", labels, "sigmoid", ours), fit("mse", labels, "sigmoid", theirs))
 print("the same")
 """
 

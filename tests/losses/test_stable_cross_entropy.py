@@ -5,7 +5,6 @@ import tensorflow as tf
 
 from tests.losses.samples import (
     INDICES,
-    INF,
     KINDS,
     LOGITS,
     NAN,
@@ -32,46 +31,6 @@ def test_it_is_keras_loss_where_that_is_right(
         expected = theirs(y_true, y_pred, sample_weight=weights)
         close(ours(y_true, y_pred, sample_weight=weights), expected)
     close(ours.call(y_true, y_pred), theirs.call(y_true, tf.constant(y_pred)))
-
-
-# Keras' loss, y_true, y_pred, options, right value, right gradient.
-TRAPS = [
-    pytest.param(keras.losses.CategoricalCrossentropy, "auto", [[0, 1, 0]],
-                 [[-INF, 0, 1]], None, 1.3132617, [[0, -0.7310586, 0.7310586]],
-                 ("eager", "graph"), id="L60"),
-    pytest.param(keras.losses.BinaryCrossentropy, "auto", [[0]], [[-INF]], None,
-                 0.0, [[0]], modes.MODES, id="L62"),
-    pytest.param(keras.losses.CategoricalCrossentropy, "auto", [[0, 0]], [[0, 1]], None,
-                 0.0, [[0, 0]], modes.MODES, id="L65"),
-    pytest.param(keras.losses.CategoricalCrossentropy, "auto", [[0.5, 0]], [[0, 1]],
-                 None, 0.6566308, [[-0.3655293, 0.3655293]], modes.MODES, id="L65b"),
-    pytest.param(keras.losses.BinaryCrossentropy, "auto", [[NAN], [1]], [[0], [0]],
-                 [0.0, 1.0], 0.3465736, [[0], [-0.25]], modes.MODES, id="L70"),
-    pytest.param(keras.losses.CategoricalCrossentropy, "auto", [[NAN, 0], [1, 0]],
-                 [[0, 0], [0, 0]], [0.0, 1.0], 0.3465736, [[0, 0], [-0.25, 0.25]],
-                 modes.MODES, id="L70-rows"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("peer", "labels", "y_true", "y_pred", "weights", "value", "slope", "trapped"),
-    TRAPS,
-)
-def test_keras_fails_where_it_is_right(
-    peer, labels, y_true, y_pred, weights, value, slope, trapped, mode
-):
-    def right(loss):
-        return contrast.is_right(
-            lambda x: loss(np.array(y_true, "float32"), x, sample_weight=weights),
-            [tf.constant(y_pred, tf.float32)],
-            value,
-            [slope],
-            mode,
-        )
-
-    assert right(StableCrossEntropy(from_logits=True, labels=labels))
-    # Where Keras mends the trap this tells us; L60 is right under XLA already.
-    assert right(peer(from_logits=True)) == (mode not in trapped)
 
 
 def test_keras_spoils_the_gradient_of_a_masked_nan_target(mode):

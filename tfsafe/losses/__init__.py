@@ -7,11 +7,101 @@ object.
 from typing import TYPE_CHECKING
 
 from tfsafe import _swap
+from tfsafe.losses._agreement import (
+    CategoricalHinge,
+    CosineSimilarity,
+    Dice,
+    Hinge,
+    SquaredHinge,
+    Tversky,
+    categorical_hinge,
+    cosine_similarity,
+    dice,
+    hinge,
+    squared_hinge,
+    tversky,
+)
+from tfsafe.losses._crossentropy import (
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    SparseCategoricalCrossentropy,
+    binary_crossentropy,
+    categorical_crossentropy,
+    sparse_categorical_crossentropy,
+)
+from tfsafe.losses._ctc import CTC, ctc
+from tfsafe.losses._focal import (
+    BinaryFocalCrossentropy,
+    CategoricalFocalCrossentropy,
+    CategoricalGeneralizedCrossEntropy,
+    binary_focal_crossentropy,
+    categorical_focal_crossentropy,
+    categorical_generalized_cross_entropy,
+)
+from tfsafe.losses._likelihood import KLDivergence, Poisson, kl_divergence, poisson
+from tfsafe.losses._regression import (
+    Huber,
+    LogCosh,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    huber,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+)
 from tfsafe.losses._stable_cross_entropy import StableCrossEntropy
 
 if TYPE_CHECKING:
     from keras.losses import *  # noqa: F403 (the names that `__getattr__` answers to)
 
-__all__ = ["StableCrossEntropy"]
+__all__ = [
+    "CTC",
+    "BinaryCrossentropy",
+    "BinaryFocalCrossentropy",
+    "CategoricalCrossentropy",
+    "CategoricalFocalCrossentropy",
+    "CategoricalGeneralizedCrossEntropy",
+    "CategoricalHinge",
+    "CosineSimilarity",
+    "Dice",
+    "Hinge",
+    "Huber",
+    "KLDivergence",
+    "LogCosh",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
+    "Poisson",
+    "SparseCategoricalCrossentropy",
+    "SquaredHinge",
+    "StableCrossEntropy",
+    "Tversky",
+    "binary_crossentropy",
+    "binary_focal_crossentropy",
+    "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "categorical_generalized_cross_entropy",
+    "categorical_hinge",
+    "cosine_similarity",
+    "ctc",
+    "dice",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "log_cosh",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
+    "mean_squared_error",
+    "mean_squared_logarithmic_error",
+    "poisson",
+    "sparse_categorical_crossentropy",
+    "squared_hinge",
+    "tversky",
+]
 
 __getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)

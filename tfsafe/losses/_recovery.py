@@ -5,40 +5,94 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
+from tfsafe._limits import LIMITS
+
 # Far above what rounding to bfloat16 does to a probability, and far below the
 # difference between a softmax and a sigmoid, or a softmax along another axis.
 _TOLERANCE = 0.02
+# What changes the layout of a tensor, and how it is done to the logits instead.
+_LAYOUTS: dict[str, Callable[[tf.Operation, tf.Tensor], tf.Tensor]] = {
+    "Reshape": lambda op, logits: tf.reshape(logits, op.inputs[1]),
+    "ExpandDims": lambda op, logits: tf.expand_dims(logits, op.inputs[1]),
+    "Squeeze": lambda op, logits: tf.squeeze(logits, op.get_attr("squeeze_dims")),
+}
 
 
-def with_logits(
-    loss: Callable[[tf.Tensor, bool], tf.Tensor],
-    probs: tf.Tensor,
-    logits: Any,
-    axis: int | None,
-) -> tf.Tensor:
-    """Computes a loss of probabilities, from their logits wherever those fit.
+def logits_behind(y_pred: Any, axis: int | None) -> tf.Tensor | None:
+    """Returns the logits whose softmax or sigmoid `y_pred` is, or None.
 
-    Attached logits may add digits, and never change the answer: where they are not
-    those of a softmax along `axis`, or with `axis=None` of a sigmoid, the
-    probabilities count.
+    In a traced function, where each tensor knows the operation that made it, they are
+    found behind casts, changes of layout and a mask that puts 0 in places. In eager
+    mode they are what Keras' softmax and sigmoid attach to their results.
 
     Args:
-      loss: Takes predictions and whether they are logits.
-      probs: Probabilities, in float32 or float64.
-      logits: What Keras attached to them, or None.
-      axis: The class axis of a softmax, or None for a sigmoid.
+      y_pred: Predictions.
+      axis: The axis of the softmax, not negative; None for a sigmoid.
 
     Returns:
-      The losses.
+      Logits of the shape of `y_pred`, of any floating dtype.
     """
-    value = loss(probs, False)
-    if logits is None:
-        return value
-    logits = tf.cast(logits, probs.dtype)
+    if tf.is_symbolic_tensor(y_pred):
+        return _traced(y_pred, axis)
+    logits = _compat.keras_logits(y_pred)
+    if logits is None or not _agree(tf.convert_to_tensor(y_pred), logits, axis):
+        return None
+    return logits
+
+
+def _traced(probs: tf.Tensor, axis: int | None) -> tf.Tensor | None:
+    op = probs.op
+    if op.type == ("Sigmoid" if axis is None else "Softmax"):
+        is_last = axis is None or axis == probs.shape.rank - 1
+        return op.inputs[0] if is_last else None
+    if op.type in {"Identity", "Cast"}:
+        return _traced(op.inputs[0], axis)
+    if op.type in _LAYOUTS:
+        inner = _inner_axis(op.inputs[0].shape, probs.shape, axis)
+        logits = None if inner == -1 else _traced(op.inputs[0], inner)
+        return None if logits is None else _LAYOUTS[op.type](op, logits)
+    if op.type == "Transpose":
+        order = tf.get_static_value(op.inputs[1])
+        if order is None:
+            return None
+        logits = _traced(op.inputs[0], None if axis is None else int(order[axis]))
+        return None if logits is None else tf.transpose(logits, order)
+    if op.type == "SelectV2" and _is_zero(op.inputs[2]):
+        return _masked(op.inputs[0], op.inputs[1], axis)
+    return None
+
+
+def _inner_axis(
+    inner: tf.TensorShape, outer: tf.TensorShape, axis: int | None
+) -> int | None:
+    """Returns where the class axis stood before a change of layout, -1 if unknown."""
     if axis is None:
-        distance = tf.abs(tf.sigmoid(logits) - probs)
-    else:
-        distance = tf.reduce_max(tf.abs(tf.nn.softmax(logits, axis) - probs), axis)
+        return None
+    if inner.rank is None or axis != outer.rank - 1 or outer[-1] is None:
+        return -1
+    return inner.rank - 1 if inner[-1] == outer[-1] else -1
+
+
+def _is_zero(x: tf.Tensor) -> bool:
+    value = tf.get_static_value(x)
+    return value is not None and not value.any()
+
+
+def _masked(keep: tf.Tensor, probs: tf.Tensor, axis: int | None) -> tf.Tensor | None:
+    logits = _traced(probs, axis)
+    if logits is None:
+        return None
+    # Not -inf: a check of all operations must not find what nobody computed.
+    lowest = tf.constant(-LIMITS[logits.dtype.name].max, logits.dtype)
+    return tf.where(keep, logits, lowest)
+
+
+def _agree(probs: tf.Tensor, logits: tf.Tensor, axis: int | None) -> bool:
+    """Returns whether these are the logits of a softmax along `axis`, or of a sigmoid.
+
+    Keras attaches them without saying of which.
+    """
+    of = tf.sigmoid(logits) if axis is None else tf.nn.softmax(logits, axis)
     # NaN is no disagreement: it is in the logits as well.
-    disagree = distance > _TOLERANCE
-    return tf.where(disagree, value, loss(logits, True))
+    return not tf.reduce_any(tf.abs(of - tf.cast(probs, of.dtype)) > _TOLERANCE)

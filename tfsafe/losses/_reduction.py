@@ -1,9 +1,13 @@
 """From one loss a position to the loss of a batch: masks, weights, reductions."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.ops._pairs import align
 
 REDUCTIONS = (
     "sum_over_batch_size",
@@ -13,6 +17,87 @@ REDUCTIONS = (
     "none",
     None,
 )
+
+
+class Weighted(keras.losses.Loss):
+    """The part that the losses of tfsafe share: `0 * NaN = 0`, and wide sums.
+
+    To stand before a loss of Keras among the bases of a class. Half precision is
+    computed and summed in float32, and rounded once, at the end; a reduction of an
+    empty batch is 0.
+
+    Attributes:
+      formula: Takes the place of Keras' function of `y_true` and `y_pred`, with the
+        same options. Keras' own where None.
+    """
+
+    formula: Callable[..., tf.Tensor] | None = None
+
+    def __call__(
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> tf.Tensor:
+        """Returns the reduced loss, see the class.
+
+        Keras' own method multiplies by the weights, and `0 * NaN` is NaN.
+        """
+        mask = position_mask(y_pred, _compat.loss_options(self).get("axis", -1))
+        with tf.name_scope(self.name):
+            values = self.call(*self._widened(y_true, y_pred))
+            if values.shape.rank == 0 and sample_weight is not None:
+                # One loss for all: Keras shares it out to the weights.
+                values = tf.broadcast_to(values, tf.shape(sample_weight))
+            own_mask = _compat.keras_mask(values)
+            if own_mask is not None:
+                mask = both(mask, own_mask)
+            loss = reduce_weighted(
+                values, weights(values, sample_weight, mask), mask, self.reduction
+            )
+            return tf.cast(loss, self.dtype)
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns one loss a sample, without weights, mask or reduction."""
+        if self.formula is not None:
+            # Keras' `call` fits the ranks, and passes the options on.
+            self.fn = self.formula
+        return super().call(y_true, y_pred)
+
+    def _widened(self, y_true: Any, y_pred: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Casts to float32, or float64 where that is the loss's dtype."""
+        dtype = tf.float64 if self.dtype == "float64" else tf.float32
+        wide = tf.cast(tf.convert_to_tensor(y_pred), dtype)
+        _compat.carry_keras_logits(y_pred, wide)
+        return tf.cast(tf.convert_to_tensor(y_true), dtype), wide
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs, options and dtype included.
+
+        Keras drops the dtype, and some options, such as the `delta` of `Huber`.
+        """
+        config = {**super().get_config(), **_compat.loss_options(self)}
+        if self.dtype != keras.config.floatx():
+            config["dtype"] = self.dtype
+        return config
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Returns the options that are not None: Keras 3.3 does not know all of them."""
+    return {name: option for name, option in options.items() if option is not None}
+
+
+def position_mask(y_pred: Any, axis: int) -> Any:
+    """Returns the Keras mask of the positions of predictions, or None.
+
+    A mask of single features, as `Softmax` attaches it, leaves a position in where it
+    leaves one of its features in.
+
+    Args:
+      y_pred: Predictions.
+      axis: The axis of the features.
+    """
+    mask = _compat.keras_mask(y_pred)
+    if mask is None or len(mask.shape) < len(y_pred.shape):
+        return mask
+    return tf.reduce_any(tf.cast(mask, tf.bool), axis)
 
 
 def reduce_weighted(
@@ -90,38 +175,6 @@ def both(mask: Any, counted: tf.Tensor) -> tf.Tensor:
     if mask is None:
         return counted
     return tf.cast(align(mask, counted, "mask"), tf.bool) & counted
-
-
-def align(given: Any, values: tf.Tensor, name: str) -> tf.Tensor:
-    """Broadcasts weights or a mask to the shape of `values`, from the batch axis on.
-
-    Args:
-      given: Tensor with the leading axes of `values`; a last axis of size 1 more is
-        dropped.
-      values: Tensor of known rank.
-      name: The argument's name, for the error.
-
-    Returns:
-      `Tensor` with the dtype of `given`.
-
-    Raises:
-      ValueError: If the shapes do not fit.
-    """
-    tensor = tf.convert_to_tensor(given)
-    shape, target = tensor.shape, values.shape
-    if shape.rank == target.rank + 1 and shape[-1] == 1:
-        tensor = tf.squeeze(tensor, -1)
-    missing = -1 if shape.rank is None else target.rank - tensor.shape.rank
-    if missing < 0 or any(
-        size not in (other, 1, None) and other is not None
-        for size, other in zip(tensor.shape, target, strict=False)
-    ):
-        raise ValueError(
-            f"`{name}` must be a scalar or have the leading axes of the losses, whose "
-            f"shape is {target}. Received: {name}.shape={shape}."
-        )
-    layout = tf.concat([tf.shape(tensor), tf.ones([missing], tf.int32)], 0)
-    return tf.broadcast_to(tf.reshape(tensor, layout), tf.shape(values))
 
 
 class _Mean(keras.losses.Loss):

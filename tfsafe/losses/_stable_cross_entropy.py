@@ -6,10 +6,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe import _args, _compat, ops
+from tfsafe import _args, ops
 from tfsafe._limits import LIMITS
 from tfsafe.losses import _labels, _recovery, _reduction
-from tfsafe.ops import _crossentropy
+from tfsafe.ops import _classes
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -76,9 +76,11 @@ class StableCrossEntropy(keras.losses.Loss):
                           taken as 0
 
       Half precision is computed and summed in float32 and rounded once, at the end.
-      Probabilities are not clipped. Those that come straight from Keras' softmax or
-      sigmoid carry their logits, and no digit is lost, in half precision either. An
-      operation after the activation, such as a `Reshape`, drops the logits, and the
+      Probabilities are not clipped. Where they are the result of a softmax along `axis`
+      or of a sigmoid, their logits are used, and no digit is lost, in half precision
+      either: in eager mode if they come straight from Keras' activation; in a traced
+      function (`tf.function`, `fit`, XLA) also of TensorFlow's, and behind casts, a
+      change of layout that keeps the class axis, and a `tf.where` with 0. Otherwise the
       loss has the digits of the probability. For a binary target of 0 it is then within
       1 % up to a logit of 5.5 in float16, 3 in bfloat16 and 14.5 in float32, where
       `1 - p` cancels; for a target of 1 down to -11, -87 and -87. Soon after, the loss
@@ -115,7 +117,7 @@ class StableCrossEntropy(keras.losses.Loss):
         # Set afterwards: Keras 3.3 does not know all of them.
         self.reduction = _args.one_of(reduction, _reduction.REDUCTIONS, "reduction")
         self.from_logits = _args.one_of(from_logits, (False, True), "from_logits")
-        self.label_smoothing = _crossentropy.smoothing_share(label_smoothing)
+        self.label_smoothing = _classes.smoothing_share(label_smoothing)
         self.axis = _integer(axis, "axis", "the axis of the classes")
         self.labels = _args.one_of(labels, _labels.KINDS, "labels")
         self.ignore_class = None
@@ -132,7 +134,7 @@ class StableCrossEntropy(keras.losses.Loss):
         Keras' own method multiplies by the weights, and `0 * NaN` is NaN.
         """
         with tf.name_scope(self.name):
-            mask = _compat.keras_mask(y_pred)
+            mask = _reduction.position_mask(y_pred, self.axis)
             return self._reduced(y_true, y_pred, sample_weight, mask, self.reduction)
 
     def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
@@ -142,14 +144,12 @@ class StableCrossEntropy(keras.losses.Loss):
     def _reduced(
         self, y_true: Any, y_pred: Any, sample_weight: Any, mask: Any, reduction: Any
     ) -> tf.Tensor:
-        logits = _compat.keras_logits(y_pred)
         x = _args.float_tensor(y_pred, "y_pred", tf.float32)
-        x = tf.cast(x, tf.float64 if self.dtype == "float64" else tf.float32)
-        axis = _crossentropy.class_axis(self.axis, x.shape)
+        axis = _classes.class_axis(self.axis, x.shape)
         labels = _labels.tensor(y_true)
         kind = _labels.kind_of(self.labels, labels.shape, x.shape, axis)
         labels = _labels.lay_out(labels, x.shape, axis, kind)
-        values = self._values(kind, labels, x, logits, axis)
+        values = self._values(kind, labels, x, axis)
         if self.ignore_class is not None:
             self._refuse_rows(kind)
             counted = tf.not_equal(labels, tf.cast(self.ignore_class, labels.dtype))
@@ -162,29 +162,28 @@ class StableCrossEntropy(keras.losses.Loss):
         return tf.cast(loss, self.dtype)
 
     def _values(
-        self, kind: str, labels: tf.Tensor, x: tf.Tensor, logits: Any, axis: int
+        self, kind: str, labels: tf.Tensor, x: tf.Tensor, axis: int
     ) -> tf.Tensor:
         """Computes the loss of each position, before any weight."""
         options: dict[str, Any] = {"label_smoothing": self.label_smoothing}
         if kind != "binary":
             options["axis"] = axis
+        logits = _recovery.logits_behind(x, options.get("axis"))
+        if self.from_logits and logits is not None:
+            warnings.warn(
+                "`from_logits=True`, but `y_pred` is the output of a softmax or "
+                "sigmoid. Set `from_logits=False`, or drop the activation.",
+                stacklevel=2,
+            )
+        elif logits is not None:
+            x = logits
+        x = tf.cast(x, tf.float64 if self.dtype == "float64" else tf.float32)
         if kind == "sparse":
             labels = _labels.class_indices(labels, tf.shape(x)[axis])
         else:
             labels = tf.cast(labels, x.dtype)
-
-        def loss(x: tf.Tensor, from_logits: bool) -> tf.Tensor:
-            return _FORMULAS[kind](labels, x, from_logits=from_logits, **options)
-
-        if self.from_logits:
-            if logits is not None:
-                warnings.warn(
-                    "`from_logits=True`, but `y_pred` is the output of a softmax or "
-                    "sigmoid. Set `from_logits=False`, or drop the activation.",
-                    stacklevel=2,
-                )
-            return loss(x, True)
-        return _recovery.with_logits(loss, x, logits, options.get("axis"))
+        from_logits = self.from_logits or logits is not None
+        return _FORMULAS[kind](labels, x, from_logits=from_logits, **options)
 
     def _refuse_rows(self, kind: str) -> None:
         if kind == "dense":

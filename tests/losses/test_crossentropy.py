@@ -1,0 +1,264 @@
+"""Keras' cross entropies under their own names: the same where Keras is right."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.losses.samples import (
+    INDICES,
+    INF,
+    LOGITS,
+    NAN,
+    PROBS,
+    ROWS,
+    WEIGHTS,
+    close,
+    value_and_slope,
+)
+from tests.support import modes
+from tfsafe import losses
+
+SIGMOIDS = 1 / (1 + np.exp(-LOGITS))
+SOFT = np.random.default_rng(1).dirichlet(np.ones(5), size=(4, 3)).astype("float32")
+# Name of the class, labels, probabilities, options.
+CASES = [
+    ("BinaryCrossentropy", ROWS, SIGMOIDS, {}),
+    ("BinaryCrossentropy", SOFT, SIGMOIDS, {"label_smoothing": 0.2, "axis": 1}),
+    ("BinaryFocalCrossentropy", ROWS, SIGMOIDS, {}),
+    ("BinaryFocalCrossentropy", SOFT, SIGMOIDS,
+     {"apply_class_balancing": True, "alpha": 0.3, "gamma": 1.5}),
+    ("BinaryFocalCrossentropy", ROWS, SIGMOIDS, {"gamma": 0, "label_smoothing": 0.1}),
+    ("CategoricalCrossentropy", ROWS, PROBS, {}),
+    ("CategoricalCrossentropy", SOFT, PROBS, {"label_smoothing": 0.2}),
+    ("CategoricalFocalCrossentropy", ROWS, PROBS, {}),
+    ("CategoricalFocalCrossentropy", SOFT, PROBS,
+     {"alpha": [0.1, 0.2, 0.3, 0.4, 0.5], "gamma": 0.5, "label_smoothing": 0.1}),
+    ("SparseCategoricalCrossentropy", INDICES, PROBS, {}),
+    ("SparseCategoricalCrossentropy", INDICES, PROBS, {"ignore_class": 2}),
+]  # fmt: skip
+IDS = [f"{name}-{'-'.join(options)}" for name, _, _, options in CASES]
+every_case = pytest.mark.parametrize(
+    ("name", "y_true", "probs", "options"), CASES, ids=IDS
+)
+NAMES = sorted({name for name, *_ in CASES})
+FUNCTIONS = {
+    "BinaryCrossentropy": "binary_crossentropy",
+    "BinaryFocalCrossentropy": "binary_focal_crossentropy",
+    "CategoricalCrossentropy": "categorical_crossentropy",
+    "CategoricalFocalCrossentropy": "categorical_focal_crossentropy",
+    "CategoricalGeneralizedCrossEntropy": "categorical_generalized_cross_entropy",
+    "SparseCategoricalCrossentropy": "sparse_categorical_crossentropy",
+}
+HAS_GENERALIZED = hasattr(keras.losses, "CategoricalGeneralizedCrossEntropy")
+
+
+def both(name, y_true, y_pred, options, **call):
+    return (
+        value_and_slope(
+            getattr(module, name)(**options), y_true, y_pred, "graph", **call
+        )
+        for module in (losses, keras.losses)
+    )
+
+
+@every_case
+@pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
+def test_it_is_keras_loss_where_that_is_right(
+    name, y_true, probs, options, from_logits
+):
+    y_pred = LOGITS if from_logits else probs
+    options = {**options, "from_logits": from_logits}
+    for weights in (None, WEIGHTS[:, :1], WEIGHTS):
+        if weights is WEIGHTS and options.get("axis") == 1:
+            continue
+        ours, theirs = both(name, y_true, y_pred, options, sample_weight=weights)
+        close(ours[0], theirs[0])
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-4, atol=1e-7)
+
+
+@every_case
+def test_its_function_is_keras_function(name, y_true, probs, options):
+    ours, theirs = (
+        getattr(module, FUNCTIONS[name])(
+            tf.constant(y_true), tf.constant(probs), **options
+        )
+        for module in (losses, keras.losses)
+    )
+    close(ours, theirs)
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_it_has_keras_signature(name):
+    if not hasattr(keras.losses, name):
+        pytest.skip(f"this Keras has no {name}")
+    for each in (name, FUNCTIONS[name]):
+        ours, theirs = (
+            inspect.signature(getattr(module, each))
+            for module in (losses, keras.losses)
+        )
+        assert list(ours.parameters) == list(theirs.parameters)
+        for key, parameter in theirs.parameters.items():
+            assert ours.parameters[key].default == parameter.default
+    assert issubclass(getattr(losses, name), getattr(keras.losses, name))
+
+
+@every_case
+def test_it_survives_its_config(name, y_true, probs, options):
+    loss = getattr(losses, name)(**options, reduction="sum", name="mine")
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    assert type(again) is type(loss)
+    assert again.get_config() == loss.get_config()
+    close(again(y_true, probs), loss(y_true, probs))
+
+
+def test_generalized_cross_entropy_is_one_minus_a_power(mode):
+    loss = losses.CategoricalGeneralizedCrossEntropy(q=0.7, reduction="none")
+    own = np.take_along_axis(PROBS, INDICES[..., None], -1)
+    for y_true in (INDICES, INDICES[..., None]):
+        value, slope = value_and_slope(loss, y_true, PROBS, mode)
+        close(value, (1 - own[..., 0] ** 0.7) / 0.7)
+        close(slope, np.where(ROWS > 0, -(own**-0.3), 0))
+    if HAS_GENERALIZED:
+        theirs = keras.losses.CategoricalGeneralizedCrossEntropy(0.7)
+        close(theirs(INDICES[:, 0], PROBS[:, 0]), tf.reduce_mean(value[:, 0]))
+    for q in (0, 1, 1.5, True, "q"):
+        with pytest.raises(ValueError, match="`q` must be between 0 and 1, both excl"):
+            losses.CategoricalGeneralizedCrossEntropy(q=q)
+    again = keras.losses.deserialize(keras.losses.serialize(loss))
+    assert again.get_config() == loss.get_config()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_half_precision_is_computed_in_float32(name, half):
+    y_true, probs, options = next(case[1:] for case in CASES if case[0] == name)
+    y_pred = tf.cast(probs, half)
+    loss = getattr(losses, name)(**options)
+    value = loss(y_true, y_pred)
+    assert value.dtype == tf.float32
+    close(value, loss(y_true, tf.cast(y_pred, tf.float32)), rtol=1e-6)
+    result = getattr(losses, FUNCTIONS[name])(y_true, y_pred, **options)
+    exact = getattr(losses, FUNCTIONS[name])(
+        y_true, tf.cast(y_pred, tf.float32), **options
+    )
+    assert result.dtype.name == half
+    np.testing.assert_array_equal(
+        tf.cast(result, tf.float32), tf.cast(tf.cast(exact, half), tf.float32)
+    )
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_a_weight_of_0_ignores_nan(name, mode):
+    is_sparse = "Sparse" in name or "Generalized" in name
+    y_true = (
+        np.array([1.0, NAN, 0.0]) if is_sparse else np.array([[0, 1], [NAN, 0], [1, 0]])
+    )
+    y_pred = np.array([[0.5, 0.5], [NAN, INF], [0.25, 0.75]], "float32")
+    loss = getattr(losses, name)()
+    value, slope = value_and_slope(
+        loss, y_true, y_pred, mode, sample_weight=[1.0, 0.0, 1.0]
+    )
+    kept = [0, 2]
+    expected, expected_slope = value_and_slope(
+        loss, y_true[kept], y_pred[kept], "eager"
+    )
+    close(value, expected * 2 / 3)
+    close(slope, np.insert(expected_slope.numpy() * 2 / 3, 1, 0, axis=0))
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_no_probability_costs_infinity_or_nan(name, mode):
+    # Certain and wrong, certain and right, no distribution, and no probabilities.
+    y_pred = [[0, 1], [1, 0], [0, 0], [1e4, -1e4], [-0.5, 0.5], [-1, 1]]
+    is_sparse = "Sparse" in name or "Generalized" in name
+    y_true = [0] * 6 if is_sparse else [[1.0, 0.0]] * 6
+    loss = getattr(losses, name)(reduction="none")
+    value, slope = value_and_slope(loss, y_true, np.array(y_pred, "float32"), mode)
+    assert np.isfinite(value).all()
+    assert np.isfinite(slope).all()
+    assert np.abs(slope).max() <= 3e4
+
+
+def test_an_ignored_class_counts_nowhere_and_may_be_nan(mode):
+    y_true = np.array([2, 255, 0], "int32")
+    y_pred = np.array([[0, 1, 2], [NAN, 0, 0], [3, 2, 1]], "float32")
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=255)
+    value, slope = value_and_slope(loss, y_true, y_pred, mode)
+    expected, expected_slope = value_and_slope(
+        losses.SparseCategoricalCrossentropy(from_logits=True),
+        y_true[[0, 2]],
+        y_pred[[0, 2]],
+        "eager",
+    )
+    close(value, expected)
+    close(slope, np.insert(expected_slope.numpy(), 1, 0, axis=0))
+    value, slope = value_and_slope(loss, np.full([3], 255), y_pred, mode)
+    assert value == 0
+    close(slope, np.zeros([3, 3]))
+
+
+def test_an_unknown_class_makes_the_loss_nan_and_no_gradient_in_every_mode(mode):
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+    y_pred = np.zeros([4, 2], "float32")
+    value, slope = value_and_slope(loss, [0, 2, -1, 0.5], y_pred, mode)
+    close(value, [np.log(2), NAN, NAN, NAN])
+    close(slope, [[-0.5, 0.5], [0, 0], [0, 0], [0, 0]])
+
+
+def test_a_large_index_is_not_rounded():
+    # float32 would make 16777217 of it, the neighbour.
+    y_true = np.array([2**24 + 1])
+    loss = losses.SparseCategoricalCrossentropy(ignore_class=2**24)
+    value = loss(y_true, np.array([[0.5, 0.5]], "float32"))
+    assert np.isnan(value)
+
+
+@pytest.mark.skipif(
+    "axis"
+    not in inspect.signature(keras.losses.SparseCategoricalCrossentropy).parameters,
+    reason="this Keras has no such argument",
+)
+def test_the_classes_may_lie_along_any_axis(mode):
+    moved = np.moveaxis(LOGITS, -1, 1)
+    run = modes.compile_for(
+        mode, losses.SparseCategoricalCrossentropy(from_logits=True, axis=1)
+    )
+    close(
+        run(INDICES, moved),
+        losses.SparseCategoricalCrossentropy(from_logits=True)(INDICES, LOGITS),
+    )
+    config = losses.SparseCategoricalCrossentropy(axis=1).get_config()
+    assert config["axis"] == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_batch_costs_nothing(name, mode):
+    y_true = np.zeros([0] if "Sparse" in name else [0, 3], "float32")
+    loss = modes.compile_for(mode, getattr(losses, name)())
+    value = loss(y_true, np.zeros([0, 3], "float32"))
+    assert value.shape == ()
+    assert value == 0
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+def test_it_trains_a_model_under_every_policy(name, policy, tmp_path):
+    activation = "sigmoid" if "Binary" in name else "softmax"
+    dense = keras.layers.Dense(3, activation, dtype=policy)
+    model = keras.Sequential([keras.Input((4,)), dense])
+    loss = getattr(losses, name)()
+    model.compile(keras.optimizers.SGD(0.1), loss)
+    x = np.random.default_rng(0).normal(size=(6, 4)).astype("float32")
+    y = np.array([0, 1, 2, 0, 1, 2])
+    if "Sparse" not in name and "Generalized" not in name:
+        y = np.eye(3)[y]
+    before = dense.get_weights()
+    history = model.fit(x, y, batch_size=6, verbose=0).history["loss"]
+    assert np.isfinite(history).all()
+    assert not np.array_equal(before[0], dense.get_weights()[0])
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    assert keras.saving.load_model(path).loss.get_config() == loss.get_config()

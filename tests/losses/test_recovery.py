@@ -1,0 +1,155 @@
+"""Which softmax or sigmoid the losses see through, and which they do not."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.losses.samples import close
+from tests.support import modes
+from tfsafe import losses
+from tfsafe.losses import _recovery
+
+FAR = np.array([[0.0, 200.0]], "float32")
+ONE_HOT = np.array([[1.0, 0.0]], "float32")
+
+
+def grow(p):
+    return tf.transpose(tf.expand_dims(p, 0), [1, 0, 2])
+
+
+SEEN_THROUGH = {
+    "nothing": lambda p: p,
+    "identity": tf.identity,
+    "cast": lambda p: tf.cast(p, tf.float64),
+    "reshape": lambda p: tf.reshape(p, [-1, 2]),
+    "squeeze": lambda p: tf.squeeze(tf.expand_dims(p, 1), 1),
+    "two transpositions": lambda p: tf.transpose(tf.transpose(p)),
+    "mask": lambda p: tf.where([[True, True]], p, 0.0),
+    "Keras layers": lambda p: keras.layers.Flatten()(keras.layers.Reshape((1, 2))(p)),
+}
+
+
+@pytest.mark.parametrize("name", list(SEEN_THROUGH))
+@pytest.mark.parametrize("softmax", [tf.nn.softmax, keras.activations.softmax])
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+def test_a_traced_softmax_is_seen_through(name, softmax, mode):
+    def loss(z):
+        return losses.CategoricalCrossentropy()(ONE_HOT, SEEN_THROUGH[name](softmax(z)))
+
+    value, (slope,) = modes.value_and_gradients(loss, [tf.constant(FAR)], mode)
+    close(value, 200)
+    close(slope, [[-1, 1]])
+
+
+@pytest.mark.parametrize("name", list(SEEN_THROUGH))
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+def test_a_traced_sigmoid_is_seen_through(name, mode):
+    def loss(z):
+        return losses.BinaryCrossentropy()(ONE_HOT, SEEN_THROUGH[name](tf.sigmoid(z)))
+
+    z = tf.constant([[-200.0, 50.0]])
+    value, (slope,) = modes.value_and_gradients(loss, [z], mode)
+    close(value, 125)
+    close(slope, [[-0.5, 0.5]])
+
+
+NOT_SEEN_THROUGH = {
+    "another axis": lambda z: tf.nn.softmax(z, 0),
+    "another activation": tf.sigmoid,
+    "a product": lambda z: 1.0 * tf.nn.softmax(z),
+    "a stopped gradient": lambda z: tf.stop_gradient(tf.nn.softmax(z)),
+    "rows torn apart": lambda z: tf.reshape(tf.nn.softmax(z), [3, 2]),
+    "a mask that puts ones": lambda z: tf.where(z > -9, tf.nn.softmax(z), 1.0),
+    "a softmax along the axis before": lambda z: tf.transpose(tf.nn.softmax(z)),
+    "an unknown order": lambda z: tf.transpose(
+        tf.nn.softmax(z), tf.random.shuffle([0, 1])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(NOT_SEEN_THROUGH))
+def test_what_is_not_the_result_of_a_softmax_has_no_logits(name):
+    @tf.function(input_signature=[tf.TensorSpec([2, 3], tf.float32)], autograph=False)
+    def traced(z):
+        probs = NOT_SEEN_THROUGH[name](z)
+        assert _recovery.logits_behind(probs, 1) is None
+        return probs
+
+    traced.get_concrete_function()
+
+
+def test_a_row_of_unknown_size_is_not_seen_through_a_reshape():
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.float32)], autograph=False
+    )
+    def traced(z):
+        probs = tf.reshape(tf.nn.softmax(z), [-1, tf.size(z)])
+        assert _recovery.logits_behind(probs, 1) is None
+        assert _recovery.logits_behind(tf.nn.softmax(z), 1) is not None
+        return probs
+
+    traced.get_concrete_function()
+
+
+def test_eager_probabilities_have_the_logits_that_keras_attached():
+    z = tf.constant([[0.0, 200.0], [3.0, 1.0]])
+    assert _recovery.logits_behind(keras.activations.softmax(z), 1) is z
+    assert _recovery.logits_behind(tf.nn.softmax(z), 1) is None
+    assert (
+        _recovery.logits_behind(tf.reshape(keras.activations.softmax(z), [4]), 0)
+        is None
+    )
+    # Attached by the other activation, or for another axis.
+    assert _recovery.logits_behind(keras.activations.sigmoid(z), 1) is None
+    assert _recovery.logits_behind(keras.activations.softmax(z), None) is None
+    assert _recovery.logits_behind(keras.activations.softmax(z, axis=0), 1) is None
+
+
+def test_a_masked_class_costs_the_most_and_the_others_share_the_rest(mode):
+    keep = np.array([[True, False, True], [False, False, False]])
+
+    def loss(z):
+        probs = tf.where(keep, tf.nn.softmax(tf.where(keep, z, -1e9)), 0.0)
+        return losses.CategoricalCrossentropy(reduction="sum")(
+            [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]], probs
+        )
+
+    z = tf.constant([[1.0, 5.0, 1.0], [1.0, 2.0, 3.0]])
+    value, (slope,) = modes.value_and_gradients(loss, [z], mode)
+    close(value, np.log(2))
+    close(slope, [[0.5, 0, -0.5], [0, 0, 0]])
+
+
+def test_logits_that_come_from_a_softmax_are_taken_and_called_out():
+    probs = keras.activations.softmax(tf.constant(FAR))
+    with pytest.warns(
+        UserWarning, match="`from_logits=True`, but `y_pred` is the output"
+    ):
+        value = losses.CategoricalCrossentropy(from_logits=True)(ONE_HOT, probs)
+    close(value, 200)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("reshape", [False, True], ids=["plain", "reshaped"])
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
+def test_one_confident_and_wrong_sample_moves_the_bias_in_fit(
+    policy, reshape, jit_compile
+):
+    dense = keras.layers.Dense(
+        1, "sigmoid", kernel_initializer="zeros", bias_initializer=bias, dtype=policy
+    )
+    layers = [keras.Input((1,)), dense]
+    if reshape:
+        layers.append(keras.layers.Reshape((1,), dtype=policy))
+    model = keras.Sequential(layers)
+    model.compile(
+        keras.optimizers.SGD(0.01), losses.BinaryCrossentropy(), jit_compile=jit_compile
+    )
+    history = model.fit(np.ones([1, 1]), np.ones([1, 1]), verbose=0).history["loss"]
+    close(history, [20])
+    close(dense.get_weights()[1], [-19.99])
+
+
+def bias(shape, dtype=None):
+    return tf.constant(-20.0, dtype, shape)

@@ -1,0 +1,201 @@
+"""What holds for every metric of labels and predictions."""
+
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from tests.metrics.cases import CASES, NAN, SIZE, WHOLE, result_of
+from tests.support import modes
+from tfsafe import metrics
+from tfsafe.metrics import _judging
+
+WEIGHTS = np.random.default_rng(1).integers(1, 4, size=SIZE).astype("float32")
+KNOWN = [case for case in CASES + WHOLE if hasattr(keras.metrics, case.name)]
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def close(got, expected, rtol=1e-5):
+    np.testing.assert_allclose(got, expected, rtol=rtol, atol=1e-6)
+
+
+def weights_for(case):
+    # Of the others Keras makes whole numbers, with a warning.
+    return WEIGHTS.astype("int64" if "IoU" in case.name else "float32")
+
+
+def arguments(metric):
+    parameters = inspect.signature(type(metric)).parameters.values()
+    return [(p.name, p.kind, p.default) for p in parameters]
+
+
+def spoiled(x, row):
+    """Returns `x` with a NaN in one row."""
+    result = np.array(x, "float32")
+    result[row] = NAN
+    return result
+
+
+def test_every_class_of_the_package_is_tested_here():
+    # The three of values, and of any function, have a file of their own.
+    tested = {case.name for case in CASES + WHOLE} | {
+        "Mean",
+        "Sum",
+        "MeanMetricWrapper",
+    }
+    assert tested == {name for name in metrics.__all__ if name[0].isupper()}
+
+
+@pytest.mark.parametrize("case", KNOWN, ids=str)
+def test_it_is_keras_metric_where_that_is_right(case):
+    ours, theirs = case.ours(), case.theirs()
+    assert isinstance(ours, type(theirs))
+    assert arguments(ours) == arguments(theirs)
+    assert ours.name.rstrip("_0123456789") == theirs.name.rstrip("_0123456789")
+    # Twice, and once with weights: sums go on from batch to batch.
+    batches = [(case.y_true, case.y_pred), (case.y_true[:3], case.y_pred[:3])]
+    if case not in WHOLE and case.name != "Accuracy":
+        batches.append((case.y_true, case.y_pred, weights_for(case)))
+    close(result_of(ours, *batches), result_of(theirs, *batches))
+    assert ours.result().dtype == "float32"
+    ours.reset_state()
+    theirs.reset_state()
+    close(result_of(ours, batches[0]), result_of(theirs, batches[0]))
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=str)
+@pytest.mark.parametrize("mode", modes.MODES)
+def test_it_is_the_same_in_every_mode(case, mode):
+    batch = (case.y_true, case.y_pred, weights_for(case))
+    close(
+        result_of(case.ours(), batch, batch, mode=mode), result_of(case.ours(), batch)
+    )
+
+
+@every_case
+def test_a_nan_prediction_makes_the_result_nan_until_the_next_reset(case):
+    metric = case.ours()
+    batch = (case.y_true, case.y_pred)
+    assert np.isnan(result_of(metric, (case.y_true, spoiled(case.y_pred, 1)))).all()
+    assert np.isnan(result_of(metric, batch)).all()
+    metric.reset_state()
+    close(result_of(metric, batch), result_of(case.ours(), batch))
+
+
+@every_case
+def test_a_nan_label_makes_the_result_nan(case):
+    if case.y_true.dtype.kind == "i":
+        return
+    metric = case.ours()
+    assert np.isnan(result_of(metric, (spoiled(case.y_true, 1), case.y_pred))).all()
+
+
+@pytest.mark.parametrize("spoil", ["prediction", "label"])
+@every_case
+def test_a_weight_of_0_ignores_a_nan(case, spoil):
+    y_true, y_pred = case.y_true, case.y_pred
+    if spoil == "label":
+        y_true = spoiled(y_true, 1) if y_true.dtype.kind == "f" else y_true
+    else:
+        y_pred = spoiled(y_pred, 1)
+    weights = weights_for(case).copy()
+    weights[1] = 0
+    kept = [i for i in range(SIZE) if i != 1]
+    got = result_of(case.ours(), (y_true, y_pred, weights))
+    rest = (case.y_true[kept], case.y_pred[kept], weights[kept])
+    close(got, result_of(case.ours(), rest))
+
+
+@every_case
+def test_it_is_0_before_the_first_update_and_after_a_reset(case):
+    metric = case.ours()
+    assert np.all(np.asarray(metric.result()) == 0)
+    metric.update_state(case.y_true, case.y_pred)
+    metric.reset_state()
+    assert np.all(np.asarray(metric.result()) == 0)
+
+
+@every_case
+def test_it_survives_its_config(case):
+    metric = case.ours(dtype="float64")
+    config = json.loads(json.dumps(metric.get_config()))
+    again = type(metric).from_config(config)
+    assert again.get_config() == metric.get_config()
+    registered = keras.saving.get_registered_name(type(metric))
+    assert registered == f"tfsafe.metrics>{case.name}"
+    loaded = keras.metrics.deserialize(keras.metrics.serialize(metric))
+    assert type(loaded) is type(metric)
+    batch = (case.y_true, case.y_pred)
+    close(result_of(loaded, batch), result_of(case.ours(), batch))
+    assert loaded.result().dtype == "float64"
+
+
+@every_case
+def test_its_sums_go_on_where_float32_stands_still(case):
+    metric = case.ours()
+    metric.update_state(case.y_true, case.y_pred)
+    for variable in metric.variables:
+        assert variable.dtype == "float64"
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_says_what_it_does_with_nan(case):
+    text = inspect.getdoc(type(case.ours()))
+    assert "Args:" in text
+    assert "Numerics:" in text
+    assert ">>> m" not in text
+
+
+@pytest.mark.parametrize("name", ["AUC", "BinaryAccuracy", "R2Score"])
+def test_it_works_in_a_compiled_model(name, tmp_path):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, "sigmoid")])
+    model.compile("sgd", "mse", metrics=[getattr(metrics, name)(name="judge")])
+    x = np.random.default_rng(2).normal(size=(8, 2)).astype("float32")
+    y = (x[:, :1] > 0).astype("float32")
+    history = model.fit(x, y, batch_size=4, verbose=0, validation_data=(x, y))
+    assert np.isfinite(history.history["val_judge"]).all()
+    x[3] = NAN
+    assert np.isnan(model.evaluate(x, y, verbose=0, return_dict=True)["judge"])
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    assert keras.saving.load_model(path).evaluate(y.repeat(2, 1), y, verbose=0)
+
+
+def test_weights_that_do_not_fit_are_refused():
+    metric = metrics.AUC()
+    with pytest.raises(ValueError, match="`sample_weight` must be a scalar or have"):
+        metric.update_state([[0.0], [1.0]], [[0.5], [0.5]], [1.0, 2.0, 3.0])
+
+
+def test_weights_of_the_samples_reach_every_element():
+    y_true = np.array([[0, 1], [1, 1]], "float32")
+    y_pred = np.array([[0.9, 0.9], [0.9, 0.1]], "float32")
+    metric = metrics.Precision()
+    close(result_of(metric, (y_true, y_pred, [3.0, 1.0])), 4 / 7)
+
+
+def test_a_keras_mask_takes_a_nan_out():
+    x = np.array([[[1.0], [-9.0]], [[2.0], [3.0]]], "float32")
+    y = np.array([[[2.0], [NAN]], [[2.0], [3.0]]], "float32")
+    masked = keras.layers.Masking(-9.0)(x)
+    metric = metrics.MeanSquaredError()
+    metric.update_state(y, masked)
+    np.testing.assert_allclose(metric.result(), 1 / 3, rtol=1e-6)
+    metric.reset_state()
+    metric.update_state(y, masked, [3.0, 1.0])
+    np.testing.assert_allclose(metric.result(), 3 / 5, rtol=1e-6)
+
+
+def test_a_mask_of_classes_is_no_mask_of_samples():
+    mask = np.array([[True, True, False], [False, True, True]])
+    probs = keras.layers.Softmax()(np.float32([[0, 1, 2], [0, 1, 2]]), mask)
+    metric = metrics.SparseCategoricalAccuracy()
+    metric.update_state([1, 1], probs)
+    assert metric.result() == 0.5
+
+
+def test_a_metric_without_a_documented_argument_can_be_judged_too():
+    assert _judging._arguments(object) == ""

@@ -1,0 +1,205 @@
+"""The running mean and sum of values, and the mean of any function."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.metrics.cases import NAN, result_of
+from tests.support import modes
+from tfsafe import metrics
+
+INF = float("inf")
+VALUES = np.array([[1.0, 3.0], [NAN, 5.0]], "float32")
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+@pytest.mark.parametrize("mode", modes.MODES)
+def test_a_mean_leaves_bad_values_out_and_counts_them(bad, mode):
+    mean = metrics.Mean()
+    batches = [(np.float32(x),) for x in (1.0, bad, 2.0, bad)]
+    assert result_of(mean, *batches, mode=mode) == 1.5
+    assert mean.nonfinite.numpy() == 2
+
+
+def test_a_mean_leaves_bad_elements_of_a_batch_out():
+    assert result_of(metrics.Mean(), (VALUES,)) == 3
+    assert result_of(metrics.Mean(), (VALUES, [1.0, 2.0])) == np.float32(14 / 4)
+
+
+def test_a_mean_of_bad_values_alone_is_nan_until_a_good_one_comes():
+    mean = metrics.Mean()
+    assert np.isnan(result_of(mean, (NAN,)))
+    assert result_of(mean, (4.0,)) == 4
+    mean.reset_state()
+    assert mean.nonfinite.numpy() == 0
+    assert mean.result() == 0
+
+
+def test_a_mean_can_be_told_to_keep_bad_values_as_keras_does():
+    mean = metrics.Mean(skip_nonfinite=False)
+    assert np.isnan(result_of(mean, (1.0,), (NAN,)))
+    assert mean.nonfinite.numpy() == 1
+    assert result_of(metrics.Mean(skip_nonfinite=False), (1.0,), (INF,)) == INF
+
+
+@pytest.mark.parametrize("name", ["Mean", "Sum"])
+def test_a_weight_of_0_takes_a_nan_out(name):
+    metric = getattr(metrics, name)()
+    assert result_of(metric, ([NAN, 3.0], [0.0, 1.0])) == 3
+    if name == "Mean":
+        assert metric.nonfinite.numpy() == 0
+
+
+def test_a_sum_keeps_a_nan_that_counts():
+    assert np.isnan(result_of(metrics.Sum(), ([NAN, 3.0],)))
+
+
+@pytest.mark.parametrize("name", ["Mean", "Sum"])
+@pytest.mark.parametrize(
+    ("values", "weights"),
+    [
+        (2.5, None),
+        (2.5, 3.0),
+        ([1, 2, 4], None),
+        ([1.0, 2.0, 4.0], [1.0, 0.5, 2.0]),
+        (np.arange(6.0).reshape(3, 2), None),
+        (np.arange(6.0).reshape(3, 2), [1.0, 0.5, 2.0]),
+        (np.arange(6.0).reshape(3, 2), np.arange(6.0).reshape(3, 2)),
+        (np.arange(6.0).reshape(3, 2), [[1.0], [0.5], [2.0]]),
+    ],
+)
+def test_it_is_keras_metric_where_that_is_right(name, values, weights):
+    ours, theirs = getattr(metrics, name)(), getattr(keras.metrics, name)()
+    for metric in (ours, theirs):
+        metric.update_state(values, weights)
+        metric.update_state(values, weights)
+    if name == "Mean" or weights is None:
+        np.testing.assert_allclose(ours.result(), theirs.result(), rtol=1e-6)
+    assert ours.result().dtype == "float32"
+
+
+def test_a_sum_takes_each_value_with_its_weight():
+    assert result_of(metrics.Sum(), (np.ones([3, 2]), [1.0, 0.5, 2.0])) == 7
+
+
+@pytest.mark.parametrize("name", ["Mean", "Sum"])
+def test_it_goes_on_where_float32_stands_still(name):
+    metric = getattr(metrics, name)(dtype="float64")
+    metric.total.assign(2.0**24)
+    metric.update_state(1.0)
+    assert metric.total.numpy() == 2**24 + 1
+    if name == "Mean":
+        metric.count.assign(2.0**24)
+        metric.update_state([1.0, 1.0, 1.0])
+        assert metric.count.numpy() == 2**24 + 3
+
+
+@pytest.mark.parametrize("options", [{}, {"skip_nonfinite": False}])
+def test_a_mean_survives_its_config(options):
+    mean = metrics.Mean(name="mine", dtype="float64", **options)
+    config = json.loads(json.dumps(mean.get_config()))
+    assert metrics.Mean.from_config(config).get_config() == mean.get_config()
+    again = keras.metrics.deserialize(keras.metrics.serialize(mean))
+    assert type(again) is metrics.Mean
+    assert again.skip_nonfinite == options.get("skip_nonfinite", True)
+
+
+def test_a_bad_option_is_refused():
+    with pytest.raises(ValueError, match="`skip_nonfinite` must be one of False, True"):
+        metrics.Mean(skip_nonfinite="yes")
+
+
+@pytest.mark.parametrize("name", ["Mean", "Sum"])
+def test_weights_that_do_not_fit_are_refused(name):
+    message = "`sample_weight` must be a scalar or have the leading axes"
+    with pytest.raises(ValueError, match=message):
+        getattr(metrics, name)().update_state([1.0, 2.0], [1.0, 2.0, 3.0])
+
+
+def test_any_function_can_be_wrapped():
+    def distance(y_true, y_pred):
+        return tf.abs(y_true - y_pred)
+
+    metric = metrics.MeanMetricWrapper(distance, name="distance")
+    assert result_of(metric, ([1.0, 2.0], [2.0, 4.0])) == 1.5
+    weights = [True, False]
+    metric.reset_state()
+    assert result_of(metric, ([1.0, 2.0], [2.0, NAN], weights)) == 1
+    assert np.isnan(result_of(metric, ([1.0, 2.0], [2.0, NAN])))
+
+
+class TestR2Score:
+    Y = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 20.0]], "float32")
+    P = np.array([[1.0, 12.0], [2.5, 18.0], [4.0, 20.0]], "float32")
+
+    @pytest.mark.parametrize(
+        "aggregation", [None, "uniform_average", "variance_weighted_average"]
+    )
+    @pytest.mark.parametrize("regressors", [0, 2])
+    def test_it_is_keras_score(self, aggregation, regressors):
+        options = {"class_aggregation": aggregation, "num_regressors": regressors}
+        ours, theirs = metrics.R2Score(**options), keras.metrics.R2Score(**options)
+        expected = result_of(theirs, (self.Y, self.P))
+        np.testing.assert_allclose(
+            result_of(ours, (self.Y, self.P)), expected, rtol=1e-6
+        )
+
+    def test_too_few_samples_give_the_plain_score_and_a_warning(self):
+        score = metrics.R2Score(num_regressors=6)
+        with pytest.warns(UserWarning, match="more samples than regressors .*=6 and 6"):
+            got = result_of(score, (self.Y, self.P))
+        assert got == result_of(metrics.R2Score(), (self.Y, self.P))
+
+    def test_constant_labels_do_not_spoil_the_other_outputs(self):
+        y = np.array([[1.0, 0.1], [2.0, 0.1], [4.0, 0.1]], "float32")
+        p = y + np.array([[0.5, 0.0], [0.0, 0.1], [0.0, 0.0]], "float32")
+        alone = result_of(metrics.R2Score(), (y[:, :1], p[:, :1]))
+        np.testing.assert_allclose(
+            result_of(metrics.R2Score(class_aggregation=None), (y, p)), [alone, 0]
+        )
+        weighted = metrics.R2Score("variance_weighted_average")
+        assert result_of(weighted, (y, p)) == alone
+        assert result_of(weighted, (y[:, 1:], p[:, 1:]), (y[:, 1:], p[:, 1:])) < 1
+
+    def test_only_constant_labels_have_the_mean_of_their_scores(self):
+        y = np.full([4, 2], 0.1, "float32")
+        p = y + np.array([0.0, 0.1], "float32")
+        for aggregation in ("uniform_average", "variance_weighted_average"):
+            assert result_of(metrics.R2Score(aggregation), (y, p)) == 0.5
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_correlations_agree_with_float64(axis):
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=(5, 6)).astype("float32")
+    p = (0.5 * y + rng.normal(size=(5, 6)) + 100).astype("float32")
+    a, b = y.astype("float64"), p.astype("float64")
+    da, db = a - a.mean(axis, keepdims=True), b - b.mean(axis, keepdims=True)
+    cov, va, vb = (da * db).mean(axis), (da**2).mean(axis), (db**2).mean(axis)
+    pearson = metrics.pearson_correlation(y, p, axis)
+    np.testing.assert_allclose(pearson, cov / np.sqrt(va * vb), rtol=1e-3)
+    truth = 2 * cov / (va + vb + (a.mean(axis) - b.mean(axis)) ** 2)
+    concordance = metrics.concordance_correlation(y, p, axis)
+    np.testing.assert_allclose(concordance, truth, rtol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-5, 1.0, 1e30])
+def test_correlations_do_not_depend_on_the_scale(scale):
+    y = np.array([[1.0, 2.0, 4.0]], "float32")
+    p = np.array([[1.0, 3.0, 4.0]], "float32")
+    for function in (metrics.pearson_correlation, metrics.concordance_correlation):
+        scaled = function(y * np.float32(scale), p * np.float32(scale))
+        np.testing.assert_allclose(scaled, function(y, p), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 3.0])
+def test_correlations_with_a_constant_are_0(value):
+    constant = np.full([1, 3], value, "float32")
+    other = np.array([[1.0, 3.0, 4.0]], "float32")
+    for function in (metrics.pearson_correlation, metrics.concordance_correlation):
+        assert function(constant, other) == function(other, constant) == 0
+        assert function(constant, constant) == 0
+        assert np.isnan(function(constant, other * NAN))

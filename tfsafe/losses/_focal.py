@@ -1,0 +1,296 @@
+"""Keras' focal and generalised cross entropies, and their functions."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.losses import _crossentropy, _labels
+from tfsafe.losses._reduction import Weighted, given
+
+# Keras 3.3 does not have it.
+_BASE: Any = getattr(
+    keras.losses, "CategoricalGeneralizedCrossEntropy", keras.losses.Loss
+)
+_safe = keras.saving.register_keras_serializable(package="tfsafe")
+
+
+@_safe
+def binary_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    apply_class_balancing: bool = False,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> tf.Tensor:
+    """`keras.losses.binary_focal_crossentropy` without its clip.
+
+    See `BinaryFocalCrossentropy`.
+
+    Args:
+      y_true: Targets from 0 to 1.
+      y_pred: Floating predictions.
+      apply_class_balancing: Whether `alpha` is used.
+      alpha: Weight of the targets of 1, against `1 - alpha` for those of 0.
+      gamma: How fast the weight of a good prediction falls; at least 0.
+      from_logits: Whether `y_pred` holds logits; probabilities otherwise.
+      label_smoothing: Share of the target that is moved to 1/2.
+      axis: The axis whose mean is one sample's loss.
+
+    Returns:
+      `Tensor` of the losses, of the dtype of `y_pred`.
+
+    Raises:
+      TypeError: If `y_pred` is not floating.
+      ValueError: If shapes do not fit, or an option is out of its range.
+
+    Numerics:
+      That of `BinaryFocalCrossentropy`.
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> print(losses.binary_focal_crossentropy([[1.0]], [[0.5]]).numpy())
+      [0.17328]
+    """
+    return _crossentropy.elementwise(
+        ops.binary_focal_crossentropy,
+        y_true,
+        y_pred,
+        from_logits,
+        axis,
+        gamma=gamma,
+        alpha=alpha if apply_class_balancing else None,
+        label_smoothing=label_smoothing,
+    )
+
+
+@_safe
+def categorical_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    alpha: Any = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> tf.Tensor:
+    """`keras.losses.categorical_focal_crossentropy` without its clip.
+
+    See `CategoricalFocalCrossentropy`.
+
+    Args:
+      y_true: Rows of labels, one-hot or soft.
+      y_pred: Floating predictions of the same shape.
+      alpha: Weight of all classes, or a sequence with that of each.
+      gamma: How fast the weight of a good prediction falls; at least 0.
+      from_logits: Whether `y_pred` holds logits; probabilities otherwise.
+      label_smoothing: Share of each row that is spread evenly over the classes.
+      axis: The axis of the classes.
+
+    Returns:
+      `Tensor` of the losses, of the dtype of `y_pred`.
+
+    Raises:
+      TypeError: If `y_pred` is not floating.
+      ValueError: If shapes do not fit, or an option is out of its range.
+
+    Numerics:
+      That of `CategoricalFocalCrossentropy`.
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> print(losses.categorical_focal_crossentropy(
+      ...     [[1.0, 0.0]], [[0.5, 0.5]]
+      ... ).numpy())
+      [0.04332]
+    """
+    return _crossentropy.rows(
+        ops.categorical_focal_crossentropy,
+        y_true,
+        y_pred,
+        from_logits,
+        axis,
+        gamma=gamma,
+        alpha=alpha,
+        label_smoothing=label_smoothing,
+    )
+
+
+@_safe
+def categorical_generalized_cross_entropy(
+    y_true: Any, y_pred: Any, q: float
+) -> tf.Tensor:
+    """`keras.losses.categorical_generalized_cross_entropy`, finite at probability 0.
+
+    See `CategoricalGeneralizedCrossEntropy`.
+
+    Args:
+      y_true: Class indices, of any numeric dtype.
+      y_pred: Floating probabilities, with the classes along the last axis.
+      q: Number between 0 and 1.
+
+    Returns:
+      `Tensor` of the losses, of the dtype of `y_pred`.
+
+    Raises:
+      TypeError: If `y_pred` is not floating.
+      ValueError: If shapes do not fit, or `q` is out of its range.
+
+    Numerics:
+      That of `CategoricalGeneralizedCrossEntropy`.
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> print(losses.categorical_generalized_cross_entropy(
+      ...     [1], [[0.75, 0.25]], q=0.5
+      ... ).numpy())
+      [1.]
+    """
+    return _crossentropy.indices(
+        ops.categorical_generalized_cross_entropy, y_true, y_pred, False, -1, q=q
+    )[0]
+
+
+@_safe
+class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
+    """Focal cross entropy of binary targets, with no NaN and no clip.
+
+    `keras.losses.BinaryFocalCrossentropy`, right where that gives NaN or blocks the
+    gradient. Logits are not turned into probabilities first.
+
+    Args:
+      apply_class_balancing: Whether `alpha` is used.
+      alpha: Weight of the targets of 1, against `1 - alpha` for those of 0.
+      gamma: How fast the weight of a good prediction falls; at least 0.
+      from_logits: Whether `y_pred` holds logits; probabilities otherwise.
+      label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
+      axis: The axis whose mean is one sample's loss.
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      logit -inf        target 0: value 0, gradient 0; target > 0: value inf
+      certain and right value 0, gradient 0 for any `gamma` above 0
+      probability < 1.2e-38 (in float32)  the logarithm goes on with slope 1 from its
+                        value there, -87.3 (a bounded choice); so at 1, for a target
+                        below 1, and outside [0, 1]
+      weight 0, masked  value 0, gradient 0, whatever stands there
+      NaN elsewhere     value NaN
+
+      The logits behind a sigmoid are found as by `BinaryCrossentropy`.
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.BinaryFocalCrossentropy(from_logits=True)
+      >>> print(loss([[1.0]], [[-100.0]]).numpy())
+      100.
+    """
+
+    formula = staticmethod(binary_focal_crossentropy)
+
+
+@_safe
+class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrossentropy):
+    """Focal cross entropy of rows of labels, with no NaN and no clip.
+
+    `keras.losses.CategoricalFocalCrossentropy`, right where that gives NaN or blocks
+    the gradient. Logits are not turned into probabilities first.
+
+    Args:
+      alpha: Weight of all classes, or a sequence with that of each.
+      gamma: How fast the weight of a good prediction falls; at least 0.
+      from_logits: Whether `y_pred` holds logits; probabilities otherwise.
+      label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
+        the classes.
+      axis: The axis of the classes.
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      logit -inf          label 0: counts 0, gradient 0; label > 0: value inf
+      row of zero labels  value 0, gradient 0, whatever the predictions
+      probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
+                          goes on with slope 1 from its value there, -87.3 (a bounded
+                          choice), for numbers below 0 as well
+      weight 0, masked    value 0, gradient 0, whatever stands there
+      NaN elsewhere       value NaN
+
+      The logits behind a softmax are found as by `CategoricalCrossentropy`.
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.CategoricalFocalCrossentropy(from_logits=True)
+      >>> print(loss([[1.0, 0.0]], [[-100.0, 100.0]]).numpy())
+      50.
+    """
+
+    formula = staticmethod(categorical_focal_crossentropy)
+
+
+@_safe
+class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
+    """Generalised cross entropy of class indices, `(1 - p ** q) / q`.
+
+    `keras.losses.CategoricalGeneralizedCrossEntropy`, whose gradient is NaN once a
+    probability is 0.
+
+    Args:
+      q: Number between 0, where it is the cross entropy, and 1, where it is the
+        absolute error; both excluded.
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Raises:
+      ValueError: If `q` is out of its range.
+
+    Numerics:
+      probability < 1.2e-38 (in float32)  at the label: value as near to `1 / q` as the
+                        dtype resolves, its slope bounded by the one there
+      unknown class     value NaN, gradient 0, in every mode
+      weight 0, masked  value 0, gradient 0, whatever stands there
+      NaN elsewhere     value NaN
+
+      The logits behind a softmax are found as by `CategoricalCrossentropy`; the
+      gradient in these is `-(p ** q) * (y - p)`, and never large.
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.CategoricalGeneralizedCrossEntropy()
+      >>> print(loss([0], [[0.0, 1.0]]).numpy())
+      2.
+    """
+
+    def __init__(
+        self,
+        q: float = 0.5,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "categorical_generalized_cross_entropy",
+        dtype: Any = None,
+    ):
+        if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q < 1:
+            raise ValueError(
+                f"`q` must be between 0 and 1, both excluded. Received: q={q!r}."
+            )
+        options = {"q": q} if _BASE is not keras.losses.Loss else {}
+        super().__init__(
+            name=name, reduction=reduction, **given(dtype=dtype), **options
+        )
+        self.q = q
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns one loss a sample, without weights, mask or reduction."""
+        return categorical_generalized_cross_entropy(y_true, y_pred, self.q)
+
+    def _widened(self, y_true: Any, y_pred: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        return _labels.tensor(y_true), super()._widened(0, y_pred)[1]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        return {**super().get_config(), "q": self.q}

@@ -1,0 +1,125 @@
+"""Keras' losses of probabilities and rates that are not cross entropies."""
+
+import functools
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe.losses import _recovery
+from tfsafe.losses._reduction import Weighted, given
+from tfsafe.ops import _likelihood
+
+_safe = keras.saving.register_keras_serializable(package="tfsafe")
+
+kl_divergence = _safe(_likelihood.kl_divergence)
+poisson = _safe(_likelihood.poisson)
+
+
+@_safe
+class KLDivergence(Weighted, keras.losses.KLDivergence):
+    """Kullback-Leibler divergence, `sum(y_true * log(y_true / y_pred))`.
+
+    `keras.losses.KLDivergence` without its clip at 1e-7, and with an option for logits.
+    Those of a softmax right before the loss are found without it.
+
+    Args:
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+      from_logits: Whether `y_pred` holds logits, whose softmax is meant.
+
+    Raises:
+      ValueError: If `from_logits` is not a boolean.
+
+    Numerics:
+      y_true = 0        the class counts 0
+      probability ~0    below the smallest normal number (1.2e-38 in float32) the
+                        logarithm goes on with slope 1 from its value there, -87.3
+                        (a bounded choice)
+      logit -inf        value inf where y_true > 0
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.KLDivergence(from_logits=True)
+      >>> print(loss([[1.0, 0.0]], [[0.0, 200.0]]).numpy())
+      200.
+    """
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "kl_divergence",
+        dtype: Any = None,
+        *,
+        from_logits: bool = False,
+    ):
+        super().__init__(reduction=reduction, name=name, **given(dtype=dtype))
+        self.from_logits = _args.one_of(from_logits, (False, True), "from_logits")
+        self.formula = functools.partial(kl_divergence, from_logits=from_logits)
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        """Returns one loss a sample, without weights, mask or reduction."""
+        if not self.from_logits:
+            logits = _recovery.logits_behind(y_pred, y_pred.shape.rank - 1)
+            if logits is not None:
+                logits = tf.cast(logits, y_pred.dtype)
+                return kl_divergence(y_true, logits, from_logits=True)
+        return super().call(y_true, y_pred)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        return {**super().get_config(), "from_logits": self.from_logits}
+
+
+@_safe
+class Poisson(Weighted, keras.losses.Poisson):
+    """Negative log-likelihood of counts, `mean(y_pred - y_true * log(y_pred))`.
+
+    `keras.losses.Poisson`, finite for rates of 0 and below, and with an option for
+    logarithms of rates.
+
+    Args:
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+      log_input: Whether `y_pred` holds the logarithms of the rates. The model then
+        needs no `exp` at its end, and no rate is rounded to 0.
+
+    Raises:
+      ValueError: If `log_input` is not a boolean.
+
+    Numerics:
+      y_true = 0        value y_pred, slope 1
+      y_pred <= 0       below the smallest normal number (1.2e-38 in float32) the
+                        logarithm goes on with slope 1 from its value there, -87.3
+                        (a bounded choice)
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> print(losses.Poisson(log_input=True)([[5.0]], [[-100.0]]).numpy())
+      500.
+    """
+
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = "poisson",
+        dtype: Any = None,
+        *,
+        log_input: bool = False,
+    ):
+        super().__init__(reduction=reduction, name=name, **given(dtype=dtype))
+        self.log_input = _args.one_of(log_input, (False, True), "log_input")
+        self.formula = functools.partial(poisson, log_input=log_input)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        return {**super().get_config(), "log_input": self.log_input}

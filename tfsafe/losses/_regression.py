@@ -1,0 +1,185 @@
+"""Keras' losses of regression, with safe weights and formulas."""
+
+import keras
+
+from tfsafe.losses._reduction import Weighted
+from tfsafe.ops import _regression
+
+_safe = keras.saving.register_keras_serializable(package="tfsafe")
+
+mean_squared_error = _safe(_regression.mean_squared_error)
+mean_absolute_error = _safe(_regression.mean_absolute_error)
+mean_absolute_percentage_error = _safe(_regression.mean_absolute_percentage_error)
+mean_squared_logarithmic_error = _safe(_regression.mean_squared_logarithmic_error)
+huber = _safe(_regression.huber)
+log_cosh = _safe(_regression.log_cosh)
+
+
+@_safe
+class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
+    """Mean of the squared errors, `mean((y_pred - y_true)^2)`.
+
+    `keras.losses.MeanSquaredError`, in which a weight of 0 or a mask takes a NaN or an
+    overflow out, and half precision is counted and summed in float32.
+
+    Args:
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.MeanSquaredError()
+      >>> y_true = [[float("nan")], [1.0]]
+      >>> print(loss(y_true, [[1.0], [3.0]], sample_weight=[0, 1]).numpy())
+      2.
+    """
+
+    formula = staticmethod(mean_squared_error)
+
+
+@_safe
+class MeanAbsoluteError(Weighted, keras.losses.MeanAbsoluteError):
+    """Mean of the errors' magnitudes, `mean(|y_pred - y_true|)`.
+
+    `keras.losses.MeanAbsoluteError`, in which a weight of 0 or a mask takes a NaN or an
+    overflow out, and half precision is counted and summed in float32.
+
+    Args:
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      no error          slope 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.MeanAbsoluteError()
+      >>> y_true = [[float("nan")], [1.0]]
+      >>> print(loss(y_true, [[1.0], [3.0]], sample_weight=[0, 1]).numpy())
+      1.
+    """
+
+    formula = staticmethod(mean_absolute_error)
+
+
+@_safe
+class MeanAbsolutePercentageError(Weighted, keras.losses.MeanAbsolutePercentageError):
+    """Mean of the relative errors, `100 * mean(|y_pred - y_true| / |y_true|)`.
+
+    `keras.losses.MeanAbsolutePercentageError`, in which a target of 0 no longer counts
+    a thousand million: its error is 100 %.
+
+    Args:
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      target 0          value 100 and slope 0; value 0 if the prediction is 0 as well
+                        (a bounded choice)
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.MeanAbsolutePercentageError()
+      >>> print(loss([[0.0], [2.0]], [[1.0], [1.0]]).numpy())
+      75.
+    """
+
+    formula = staticmethod(mean_absolute_percentage_error)
+
+
+@_safe
+class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicError):
+    """Mean of `(log(1 + y_pred) - log(1 + y_true))^2`.
+
+    `keras.losses.MeanSquaredLogarithmicError` without its clip at 1e-7, which leaves
+    an output between -1 and 0 without a gradient, and with all digits of small errors.
+
+    Args:
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      <= -1             the logarithm goes on with slope 1 from its value at the next
+                        number above -1, -16.6 in float32 (a bounded choice)
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.MeanSquaredLogarithmicError()
+      >>> print(loss([[1.0]], [[-0.5]]).numpy())
+      1.9218121
+    """
+
+    formula = staticmethod(mean_squared_logarithmic_error)
+
+
+@_safe
+class Huber(Weighted, keras.losses.Huber):
+    """Half the square of an error up to `delta`, and a line beyond.
+
+    `keras.losses.Huber`, in which a weight of 0 or a mask takes a NaN out, half
+    precision is counted and summed in float32, and `delta` survives a saved model.
+
+    Args:
+      delta: The error at which the square becomes a line.
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> loss = losses.Huber(delta=2.0)
+      >>> y_true = [[float("nan")], [1.0]]
+      >>> print(loss(y_true, [[1.0], [4.0]], sample_weight=[0, 1]).numpy())
+      2.
+    """
+
+    formula = staticmethod(huber)
+
+
+@_safe
+class LogCosh(Weighted, keras.losses.LogCosh):
+    """Mean of `log(cosh(y_pred - y_true))`.
+
+    `keras.losses.LogCosh` with all digits of small errors, for which Keras' is 0, and
+    in which a weight of 0 or a mask takes a NaN or an overflow out.
+
+    Args:
+      reduction: How the losses of the samples are joined, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+    Numerics:
+      weight 0, masked  value and gradients 0, whatever stands there
+      empty batch       value 0
+      NaN elsewhere     value NaN
+
+    Examples:
+      >>> from tfsafe import losses
+      >>> print(losses.LogCosh()([[0.0]], [[1e-4]]).numpy())
+      5e-09
+    """
+
+    formula = staticmethod(log_cosh)
