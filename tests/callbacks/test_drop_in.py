@@ -26,11 +26,12 @@ def test_arguments_are_those_of_keras_and_then_keywords(name):
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in more)
 
 
-def test_five_names_of_keras_are_made_safe():
+def test_six_names_of_keras_are_made_safe():
     assert SAFE == [
         "BackupAndRestore",
         "EarlyStopping",
         "ModelCheckpoint",
         "ReduceLROnPlateau",
+        "SwapEMAWeights",
         "TerminateOnNaN",
     ]

@@ -200,13 +200,15 @@ def test_after_an_interrupt_an_evaluation_is_honest(data, options):
     assert np.isnan(model.evaluate(*data, verbose=0))
 
 
-def two_heads():
+def two_heads(**options):
     keras.utils.set_random_seed(0)
     inputs = {n: keras.Input((3,), name=n) for n in ("x", "z")}
     outputs = [keras.layers.Dense(1, name=f"d{n}")(i) for n, i in inputs.items()]
     model = keras.Model(inputs, keras.layers.Add()(outputs))
     # The loss of the sum spreads a NaN to both; a sum of gradients does not.
-    model.compile(SafeOptimizer("sgd", "skip"), lambda y, p: p, jit_compile=False)
+    model.compile(
+        SafeOptimizer("sgd", "skip"), lambda y, p: p, jit_compile=False, **options
+    )
     return model
 
 
@@ -223,6 +225,41 @@ def test_shares_tell_which_variable_the_bad_steps_hit():
     assert next(iter(monitor.nonfinite_shares.values())) == 1.0
     fit(model, ({"x": x, "z": x}, y), [monitor])
     assert monitor.nonfinite_shares == {}
+
+
+def test_shares_are_exact_where_several_steps_are_one_call():
+    x, y = training.clean_data()
+    bad_x, bad_z = x.copy(), x.copy()
+    # Of five steps in one call, the first three are bad, the last of them for both.
+    bad_x[[0, 4, 8]], bad_z[8] = np.nan, np.nan
+    model, monitor = two_heads(steps_per_execution=5), NumericsMonitor()
+    with pytest.warns(RuntimeWarning, match="Step 3"):
+        fit(model, ({"x": bad_x, "z": bad_z}, y), [monitor])
+    shares = {path.split("/")[-2]: v for path, v in monitor.nonfinite_shares.items()}
+    assert shares == {"dx": 1.0, "dz": 1 / 3}
+
+
+def test_there_are_no_shares_before_the_first_training():
+    assert NumericsMonitor().nonfinite_shares == {}
+
+
+def test_outliers_are_shown_where_they_are_looked_for():
+    x, y = training.clean_data()
+    y = y.copy()
+    y[16:] *= 1e6
+    norm = keras.layers.BatchNormalization(name="norm")
+    optimizer = SafeOptimizer("sgd", outlier_threshold=4.0, outlier_window=2)
+    model = compiled(optimizer, norm, metrics=["mae"])
+    logs = training.Script()
+    history = fit(model, (x, y), [NumericsMonitor(), logs])
+    assert history["outlier_steps"] == [1]
+    assert history["nonfinite_steps"] == [0]
+    # The step is left out as a whole: statistics and metrics as well.
+    assert logs.batches[4]["mae"] == logs.batches[3]["mae"]
+    never = compiled("sgd", keras.layers.BatchNormalization(name="norm"))
+    fit(never, (x[:16], y[:16]))
+    pairs = zip(model.get_weights(), never.get_weights(), strict=True)
+    assert all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
 
 def summaries(log_dir):
@@ -250,7 +287,27 @@ def test_tensorboard_gets_the_counts_once_per_epoch(data, tmp_path):
 def test_tensorboard_gets_no_shares_of_a_clean_training(tmp_path):
     model = compiled(SafeOptimizer("sgd"))
     fit(model, training.clean_data(), [NumericsMonitor(log_dir=str(tmp_path))])
-    assert summaries(tmp_path) == {0: {"nonfinite_steps": 0}}
+    found = summaries(tmp_path)[0]
+    assert found.pop("nonfinite_steps") == 0
+    # Two variables that were not hit.
+    buckets = found.pop("nonfinite_shares")
+    assert buckets[:, 2].tolist() == [2, *[0] * 10]
+    assert found == {}
+
+
+def test_tensorboard_gets_a_histogram_of_all_shares(tmp_path):
+    x, y = training.clean_data()
+    bad_x, bad_z = x.copy(), x.copy()
+    bad_x[[0, 4, 8, 12]], bad_z[8] = np.nan, np.nan
+    data = {"x": bad_x, "z": bad_z}, y
+    with pytest.warns(RuntimeWarning, match="dx/kernel"):
+        fit(two_heads(), data, [NumericsMonitor(log_dir=tmp_path)])
+    buckets = summaries(tmp_path)[0]["nonfinite_shares"]
+    np.testing.assert_allclose(buckets[1:, 0], np.arange(10) / 10)
+    np.testing.assert_allclose(buckets[1:, 1], np.arange(1, 11) / 10)
+    hit = {int(10 * right + 0.5): int(n) for _, right, n in buckets if n}
+    # The two biases never, one kernel in one of four bad steps, the other in all.
+    assert hit == {0: 2, 3: 1, 10: 1}
 
 
 def test_a_directory_is_a_path():

@@ -47,6 +47,10 @@ VARIANTS: dict[str, tuple[str, dict]] = {
     "RMSprop-centered": ("RMSprop", {"centered": True, "momentum": 0.9}),
 }
 
+# Each class, and the three whose arguments change what a bad gradient does to them: 17
+# with Keras 3.15.
+SEVENTEEN = [*CLASSES, "SGD-momentum", "Adam-amsgrad", "RMSprop-centered"]
+
 
 def make(variant: str) -> keras.optimizers.Optimizer:
     name, arguments = VARIANTS[variant]
@@ -99,6 +103,36 @@ class Training:
             self._step(*map(tf.constant, step))
         inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
         return [variable.numpy() for variable in self.variables + inner.variables]
+
+
+class Descent:
+    """A noisy descent into a bowl, in one call for all of its steps."""
+
+    def __init__(self, optimizer: keras.optimizers.Optimizer, mode: str):
+        self.optimizer = optimizer
+        self.weights = keras.Variable(np.zeros((3, 2), "float32"))
+        self._target = tf.constant([[1.0, -2.0], [0.5, 3.0], [-1.0, 2.0]])
+        optimizer.build([self.weights])
+        self._run = modes.compile_for(mode, self._loop)
+
+    def loss(self) -> float:
+        return float(tf.reduce_sum((self.weights.value - self._target) ** 2))
+
+    def run(self, noise: np.ndarray, spoilt: np.ndarray) -> list[np.ndarray]:
+        """Takes one step for each `noise`; `spoilt` replaces the gradient if not 0."""
+        self._run(tf.constant(noise), tf.constant(spoilt))
+        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        return [variable.numpy() for variable in [self.weights, *inner.variables]]
+
+    def _loop(self, noise: tf.Tensor, spoilt: tf.Tensor) -> None:
+        def step(index: tf.Tensor) -> tf.Tensor:
+            gradient = self.weights.value - self._target + noise[index]
+            gradient = tf.where(spoilt[index] == 0, gradient, spoilt[index])
+            self.optimizer.apply([gradient], [self.weights])
+            return index + 1
+
+        count = noise.shape[0]
+        tf.while_loop(lambda index: index < count, step, [tf.constant(0)])
 
 
 def same_bits(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:

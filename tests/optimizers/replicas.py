@@ -30,6 +30,11 @@ def main() -> None:
     results["fit"] = fit()
     for safe in (True, False):
         results[f"loss_scale_optimizer/{safe}"] = loss_scale_optimizer(strategy, safe)
+    results["half"] = half(strategy)
+    results["outlier"] = outlier(strategy)
+    results["outside"] = {
+        part: made_outside(strategy, part) for part in ("wrapper", "inner")
+    }
     results["reduced_gradient"] = reduced_gradient(strategy)
     json.dump(results, sys.stdout)
 
@@ -119,6 +124,81 @@ def fit() -> dict:
         "nonfinite_steps": optimizer.nonfinite_steps,
         "is_finite": all(bool(np.isfinite(w).all()) for w in model.get_weights()),
     }
+
+
+def half(strategy: tf.distribute.Strategy) -> dict:
+    """Takes 16 steps that bfloat16 is too coarse for; one is bad on replica 1."""
+    with strategy.scope():
+        variable = keras.Variable([1.0, 1.0], dtype="bfloat16")
+        sgd = keras.optimizers.SGD(2.0**-11, use_ema=True, ema_momentum=0.0)
+        optimizer = SafeOptimizer(sgd, "skip")
+        optimizer.build([variable])
+
+    def step(bad_step: tf.Tensor) -> None:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        is_bad = tf.logical_and(bad_step, tf.equal(replica, 1))
+        gradient = tf.where(is_bad, float("nan"), tf.ones(2))
+        optimizer.apply([tf.cast(gradient, tf.bfloat16)], [variable])
+
+    @tf.function(autograph=False)
+    def run_step(is_bad: tf.Tensor) -> None:
+        strategy.run(step, args=(is_bad,))
+
+    for index in range(17):
+        run_step(tf.constant(index == 5))
+    stepped = replicas_of(strategy, variable)
+    with strategy.scope():
+        variable.assign([3.0, 1.0])
+    run_step(tf.constant(True))
+    run_step(tf.constant(False))
+    assigned = replicas_of(strategy, variable)
+    optimizer.finalize_variable_values([variable])
+    return {
+        "stepped": stepped,
+        "assigned": assigned,
+        "finalized": replicas_of(strategy, variable),
+        "nonfinite_steps": optimizer.nonfinite_steps,
+    }
+
+
+def outlier(strategy: tf.distribute.Strategy) -> dict:
+    """Takes eight steps of norm 1, and one with an outlier on replica 1 only."""
+    with strategy.scope():
+        variable = keras.Variable([1.0])
+        optimizer = SafeOptimizer("sgd", outlier_threshold=4.0, outlier_window=8)
+        optimizer.build([variable])
+
+    def step(is_outlier: tf.Tensor) -> None:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        is_long = tf.logical_and(is_outlier, tf.equal(replica, 1))
+        optimizer.apply([tf.where(is_long, [1e3], [1.0])], [variable])
+
+    @tf.function(autograph=False)
+    def run_step(is_outlier: tf.Tensor) -> None:
+        strategy.run(step, args=(is_outlier,))
+
+    for index in range(9):
+        run_step(tf.constant(index == 8))
+    (statistic,) = [v for v in optimizer.variables if "statistic" in v.name]
+    return {
+        "outlier_steps": optimizer.outlier_steps,
+        "iterations": int(optimizer.iterations.numpy()),
+        "statistics": replicas_of(strategy, statistic),
+    }
+
+
+def made_outside(strategy: tf.distribute.Strategy, part: str) -> str:
+    """Returns the error for a wrapper or an inner optimizer made out of the scope."""
+    inner = keras.optimizers.SGD(0.1)
+    outside = SafeOptimizer(inner)
+    with strategy.scope():
+        optimizer = outside if part == "wrapper" else SafeOptimizer(inner)
+        variable = keras.Variable([1.0])
+    try:
+        strategy.run(lambda: optimizer.apply([tf.constant([1.0])], [variable]))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def reduced_gradient(strategy: tf.distribute.Strategy) -> float:

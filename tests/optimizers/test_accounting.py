@@ -9,7 +9,8 @@ from tests.support import modes
 from tfsafe import NumericsError
 from tfsafe.optimizers import SafeOptimizer
 
-GOOD, BAD = (1.0, 1.0), (1.0, float("nan"))
+NAN = float("nan")
+GOOD, BAD = (1.0, 1.0), (1.0, NAN)
 
 
 class Steps:
@@ -61,6 +62,13 @@ def test_the_variables_of_the_last_bad_step_are_named(mode):
     assert steps.take(BAD, GOOD).last_nonfinite_variables == ("second",)
     both = (float("inf"), 1e20)
     assert steps.take(both, GOOD).last_nonfinite_variables == ("first", "second")
+
+
+def test_bad_steps_are_counted_for_each_variable(mode):
+    steps = Steps(mode)
+    assert steps.optimizer.nonfinite_steps_by_variable == {}
+    steps.take(BAD, GOOD, (NAN, NAN), BAD)
+    assert steps.optimizer.nonfinite_steps_by_variable == {"first": 1, "second": 3}
 
 
 @pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])

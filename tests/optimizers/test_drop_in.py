@@ -171,13 +171,64 @@ def test_a_fixed_loss_scale_is_applied_and_removed_once():
     assert harness.same_bits(fitted(SafeOptimizer(inner)), expected)
 
 
+def test_averages_that_overwrite_the_weights_do_so_in_fit(policy):
+    def adam():
+        return keras.optimizers.Adam(0.1, use_ema=True, ema_overwrite_frequency=2)
+
+    assert harness.same_bits(fitted(SafeOptimizer(adam(), policy)), fitted(adam()))
+
+
+# -- Interfaces ------------------------------------------------------------------------
+
+
+def test_keras_takes_it_as_an_optimizer():
+    optimizer = SafeOptimizer("adam")
+    assert keras.optimizers.get(optimizer) is optimizer
+    model = harness.small_model(optimizer)
+    assert model.optimizer is optimizer
+
+
+def test_its_class_and_config_make_an_equal_one():
+    optimizer = SafeOptimizer(keras.optimizers.SGD(0.25), "skip")
+    copy = SafeOptimizer.from_config(optimizer.get_config())
+    assert copy.get_config() == optimizer.get_config()
+
+
+def test_a_trained_model_is_exported(tmp_path):
+    model = harness.small_model(SafeOptimizer("adam"))
+    x, y = harness.small_data()
+    harness.fit(model, x, y)
+    model.export(str(tmp_path))
+    artifact = tf.saved_model.load(str(tmp_path))
+    found = artifact.serve(tf.constant(x))
+    np.testing.assert_allclose(found, model.predict(x, verbose=0), rtol=1e-5)
+
+
+def test_a_model_compiled_with_it_is_compiled_again_from_its_config():
+    model = harness.small_model(SafeOptimizer("adam", "skip"))
+    config = model.get_compile_config()
+    copy = keras.models.clone_model(model)
+    copy.compile_from_config(config)
+    assert isinstance(copy.optimizer, SafeOptimizer)
+    assert copy.optimizer.get_config() == model.optimizer.get_config()
+
+
+def test_a_step_without_state_is_refused_as_by_keras_on_tensorflow():
+    variable = keras.Variable([1.0])
+    for optimizer in (keras.optimizers.SGD(), SafeOptimizer("sgd")):
+        optimizer.build([variable])
+        values = [v.value for v in optimizer.variables]
+        with pytest.raises(ValueError, match="stateless_apply"):
+            optimizer.stateless_apply(values, [tf.ones(1)], [variable.value])
+
+
 # -- The import swap -------------------------------------------------------------------
 
 
 def test_every_other_name_is_keras_own():
     assert optimizers.Adam is keras.optimizers.Adam
     assert optimizers.schedules is keras.optimizers.schedules
-    assert optimizers.__all__ == ["LossScaleOptimizer", "SafeOptimizer"]
+    assert optimizers.__all__ == ["LossScaleOptimizer", "RMSprop", "SafeOptimizer"]
     assert {"SafeOptimizer", "Adam", "get"} <= set(dir(optimizers))
     with pytest.raises(AttributeError, match="no attribute 'Adman'"):
         _ = optimizers.Adman

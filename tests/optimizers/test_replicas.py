@@ -73,6 +73,32 @@ def test_p08_plain_keras_takes_the_nan_of_the_second_replica(results):
     assert np.isnan(weights).any()
 
 
+def test_variables_in_half_precision_have_one_copy_on_each_replica(results):
+    result = results["half"]
+    gradient = results["reduced_gradient"]
+    # 16 steps of 2**-11, each for the gradients of both replicas.
+    moved = 1 - gradient * 2**-7
+    assert result["stepped"] == [[moved] * 2] * 2
+    assert result["assigned"] == [[3.0, 1.0]] * 2
+    assert result["finalized"] == result["assigned"]
+    assert result["nonfinite_steps"] == 2
+
+
+def test_an_outlier_on_one_replica_is_left_out_on_both(results):
+    result = results["outlier"]
+    assert (result["outlier_steps"], result["iterations"]) == (1, 8)
+    first, second = result["statistics"]
+    assert first == second
+    assert first == pytest.approx([np.log(2) / 2, 0, 8, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("part", ["wrapper", "inner"])
+def test_an_optimizer_made_out_of_the_scope_is_refused(results, part):
+    message = results["outside"][part]
+    assert "Received: a step under a MirroredStrategy" in message
+    assert "Make both within `with strategy.scope():`" in message
+
+
 @pytest.mark.parametrize("policy", ["replace", "skip"])
 def test_a_strategy_of_one_device_works_too(policy):
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")

@@ -1,7 +1,10 @@
 """Known traps of Keras' optimizers: plain Keras fails where the wrapper holds.
 
-The identifiers are those of the catalogue of measured traps; P02, P03 and P14 are in
-`test_clipping.py`, P08 to P10 and P15 in `test_loss_scale.py` and `test_replicas.py`.
+The identifiers are those of the catalogue of measured traps. P02, P03 and P14 are in
+`test_clipping.py`, P05, P05b and P17 in `test_half_precision.py`, P06 in
+`test_rmsprop.py`, P08 to P10 and P15 in `test_loss_scale.py` and `test_replicas.py`,
+P11 in `tests/callbacks/test_commit.py`, and all optimizers under P01 and P04 in
+`test_every_optimizer.py`.
 """
 
 import keras
@@ -52,11 +55,47 @@ def test_p04_a_finite_outlier_whose_square_overflows_costs_one_step(policy):
     np.testing.assert_allclose(guarded.take(*gradients), [0.45, 0.45], atol=0.06)
 
 
-@pytest.mark.parametrize("variant", ["Adam", "SGD-momentum", "RMSprop-centered"])
+@pytest.mark.parametrize("variant", harness.SEVENTEEN)
 def test_p07_zero_and_tiny_gradients_stay_finite(variant):
     guarded = Steps(SafeOptimizer(harness.make(variant)))
     assert np.isfinite(guarded.take([0.0, 1e-30], [0.0, 1e-30])).all()
     assert guarded.optimizer.nonfinite_steps == 0
+
+
+def all_zero(optimizer) -> list[list[float]]:
+    return Steps(optimizer).take([0.0, 0.0], [0.0, 0.0]).tolist()
+
+
+@pytest.mark.parametrize("variant", ["AdamW", "Lamb", "Adam-global-clipnorm"])
+def test_p14_a_gradient_of_zeros_is_stepped_as_by_the_inner_optimizer(variant):
+    guarded = all_zero(SafeOptimizer(harness.make(variant)))
+    assert guarded == all_zero(harness.make(variant))
+    assert np.isfinite(guarded).all()
+
+
+SCHEDULES = {
+    "CosineDecay": {"decay_steps": 3},
+    "CosineDecayRestarts": {"first_decay_steps": 3},
+    "PolynomialDecay": {"decay_steps": 3, "cycle": True},
+    "ExponentialDecay": {"decay_steps": 3, "decay_rate": 0.5},
+    "InverseTimeDecay": {"decay_steps": 3, "decay_rate": 0.5},
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_p16_schedules_are_finite_at_step_0_and_past_their_end(name, policy):
+    def trained(wrap, *gradients):
+        schedule = getattr(keras.optimizers.schedules, name)(0.1, **SCHEDULES[name])
+        return Steps(wrap(keras.optimizers.SGD(schedule))).take(*gradients).tolist()
+
+    good = [[1.0, 1.0]] * 8
+    plain = trained(lambda optimizer: optimizer, *good)
+    guarded = trained(lambda optimizer: SafeOptimizer(optimizer, policy), *good)
+    assert guarded == plain
+    assert np.isfinite(plain).all()
+    bad = trained(lambda optimizer: SafeOptimizer(optimizer, policy), [NAN, 1.0], *good)
+    assert np.isfinite(bad).all()
 
 
 def accumulating():

@@ -5,6 +5,7 @@ from tfsafe.callbacks._checkpoint import BackupAndRestore, ModelCheckpoint
 from tfsafe.callbacks._monitor import NumericsMonitor
 from tfsafe.callbacks._plateau import EarlyStopping, ReduceLROnPlateau
 from tfsafe.callbacks._rollback import RollbackOnNonFinite
+from tfsafe.callbacks._swap_ema import SwapEMAWeights
 from tfsafe.callbacks._terminate import TerminateOnNaN, TerminateOnNonFinite
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "NumericsMonitor",
     "ReduceLROnPlateau",
     "RollbackOnNonFinite",
+    "SwapEMAWeights",
     "TerminateOnNaN",
     "TerminateOnNonFinite",
 ]

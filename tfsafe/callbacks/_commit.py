@@ -19,10 +19,11 @@ class WholeStep:
     statistics, metrics, seed generators, states of recurrent layers. The switch is a
     variable, so that it reaches a training step that is traced already.
 
-    After a step that was left out (policy "skip", or a `LossScaleOptimizer` outside)
-    all of that state is as it was before. After a step whose gradients were mended
-    (the other policies), those elements are as before that became NaN or infinite, and
-    whole metrics in which there are such: a sum and its count belong together.
+    After a step that was left out (policy "skip", an outlier, or a `LossScaleOptimizer`
+    outside) all of that state is as it was before. After a step whose gradients were
+    mended (the other policies), those elements are as before that became NaN or
+    infinite, and whole metrics in which there are such: a sum and its count belong
+    together.
 
     All of it is within the step: no value goes to the host. In a compiled step only
     those variables are touched that the step itself writes to; a frozen backbone
@@ -48,14 +49,15 @@ class WholeStep:
         if guard is None:
             return self._train_step(data)
         before = {id(v): tf.convert_to_tensor(v) for v in _written_in(self._model)}
-        steps, bad_steps = _counts(guard)
+        steps, bad_steps, outliers = _counts(guard)
         with _finite_mean.within_step(self.means):
             logs = self._train_step(data)
-        is_bad = _counts(guard)[1] > bad_steps
-        # A `LossScaleOptimizer` that skips a step does not ask what it wraps.
-        left_out = tf.equal(_counts(guard)[0], steps)
-        if self._model.optimizer is guard:
-            left_out = tf.constant(False)
+        new_steps, new_bad_steps, new_outliers = _counts(guard)
+        is_bad = new_bad_steps > bad_steps
+        left_out = new_outliers > outliers
+        if self._model.optimizer is not guard:
+            # A `LossScaleOptimizer` that skips a step does not ask what it wraps.
+            left_out = tf.logical_or(left_out, tf.equal(new_steps, steps))
         if guard.policy == "skip":
             left_out = tf.logical_or(left_out, is_bad)
         self._restore(
@@ -107,8 +109,9 @@ def _written_in(model: keras.Model) -> list[Any]:
 
 
 def _counts(guard: SafeOptimizer) -> list[tf.Tensor]:
-    names = ("steps", "nonfinite_steps")
-    return [tf.convert_to_tensor(guard.counters[name]) for name in names]
+    names = ("steps", "nonfinite_steps", "outlier_steps")
+    counters = guard.counters
+    return [tf.convert_to_tensor(counters.get(name, tf.zeros([]))) for name in names]
 
 
 class _Change:

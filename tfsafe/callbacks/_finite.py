@@ -37,11 +37,13 @@ class FiniteCheck:
             )
         if self._all_pass():
             return []
-        return [
+        paths = [
             getattr(variable, "path", variable.name)
             for variable in self._checked
             if not tf.reduce_all(tf.math.is_finite(variable))
         ]
+        # The float32 copy of a variable has the same path.
+        return list(dict.fromkeys(paths))
 
 
 def nonfinite_losses(logs: Mapping[str, Any] | None) -> list[str]:

@@ -1,6 +1,5 @@
 """The callback that shows in `fit` what a `SafeOptimizer` did."""
 
-import collections
 import os
 from typing import Any
 
@@ -22,9 +21,10 @@ class NumericsMonitor(keras.callbacks.Callback):
     """Counts the bad steps of a `SafeOptimizer` where Keras shows its numbers.
 
     Adds `nonfinite_steps`, the optimizer's total so far, to the logs of every batch
-    and epoch: the progress bar, `History`, `CSVLogger` and TensorBoard show it. Warns
-    once in a training, at the first bad step, and names the variables. Ends the
-    training with `NumericsError` where the optimizer's `max_consecutive` is reached.
+    and epoch, and `outlier_steps` where it has an `outlier_threshold`: the progress
+    bar, `History`, `CSVLogger` and TensorBoard show them. Warns once in a training, at
+    the first bad step, and names the variables. Ends the training with `NumericsError`
+    where the optimizer's `max_consecutive` is reached.
 
     While it watches, the training loss that Keras shows is the mean over the batches
     whose loss is finite. Without that, one bad batch makes it NaN for the rest of the
@@ -39,8 +39,9 @@ class NumericsMonitor(keras.callbacks.Callback):
     recurrent layers; one NaN stays in them. With `commit_whole`, this state is put
     back within the compiled step:
 
-    - where the step is left out (policy `"skip"`, or a `LossScaleOptimizer` that skips
-      it), all of it. Training goes on bit for bit as if the batch had not been there;
+    - where the step is left out (policy `"skip"`, an outlier, or a
+      `LossScaleOptimizer` that skips it), all of it. Training goes on bit for bit as if
+      the batch had not been there;
     - where its gradients are mended (the other policies), the elements that became NaN
       or infinite, and every metric as a whole that has such elements.
 
@@ -50,9 +51,10 @@ class NumericsMonitor(keras.callbacks.Callback):
     Args:
       commit_whole: Whether a bad step is undone as a whole.
       log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
-        once per epoch, `nonfinite_steps`, and for the ten variables that were hit
-        most often `nonfinite_share/<path>`. Needs no TensorBoard to write. None
-        writes nothing.
+        once per epoch, `nonfinite_steps`, for the ten variables that were hit most
+        often `nonfinite_share/<path>`, and the histogram `nonfinite_shares` of all
+        variables: whether bad steps hit a few or all. Needs no TensorBoard to write.
+        None writes nothing.
 
     Raises:
       TypeError: If `commit_whole` is no boolean, or `log_dir` no path.
@@ -93,18 +95,25 @@ class NumericsMonitor(keras.callbacks.Callback):
         self.log_dir = None if log_dir is None else _summaries.directory(log_dir)
         self._switches: list[Any] = []
         self._summaries: _summaries.Summaries | None = None
-        self._before = 0
-        self._hits: collections.Counter[str] = collections.Counter()
-        self._looks = 0
+        self._start = self._before = 0
+        self._hits_at_start: dict[str, int] | None = None
 
     @property
     def nonfinite_shares(self) -> dict[str, float]:
         """For each variable that was hit, the share of the bad steps that hit it.
 
-        Most hit first, of this training or the last. With `steps_per_execution=n`,
-        the last bad step of each `n` stands for the others.
+        Most hit first, of this training or the last. They are counted on the device:
+        with `steps_per_execution=n`, in each of the `n` steps.
         """
-        return {path: hits / self._looks for path, hits in self._hits.most_common()}
+        if self._hits_at_start is None:
+            return {}
+        bad_steps = self._optimizer.nonfinite_steps - self._start
+        hits = {
+            path: count - self._hits_at_start.get(path, 0)
+            for path, count in self._optimizer.nonfinite_steps_by_variable.items()
+        }
+        shares = {path: count / bad_steps for path, count in hits.items() if count}
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Finds the optimizer, and leaves bad batches out of the shown loss."""
@@ -116,9 +125,8 @@ class NumericsMonitor(keras.callbacks.Callback):
             self._switches.append(step.active)
         if self.log_dir is not None:
             self._summaries = _summaries.Summaries(self.log_dir)
-        self._before = self._optimizer.nonfinite_steps
-        self._hits.clear()
-        self._looks = 0
+        self._start = self._before = self._optimizer.nonfinite_steps
+        self._hits_at_start = self._optimizer.nonfinite_steps_by_variable
         self._switch(True)
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -133,25 +141,27 @@ class NumericsMonitor(keras.callbacks.Callback):
         """Reports the count, warns the first time, ends a training that is stuck."""
         # By the total, not by the last step: with `steps_per_execution` above 1 there
         # were others since the last call.
-        total = self._optimizer.nonfinite_steps
-        if logs is not None:
-            logs["nonfinite_steps"] = total
-        is_bad = total > self._before
+        total = self._report(logs)
+        is_first = total > self._before == self._start
         self._before = total
-        if is_bad:
-            self._looks += 1
-            self._hits.update(self._optimizer.last_nonfinite_variables)
         self._end_if_stuck()
-        if is_bad and self._looks == 1:
+        if is_first:
             warn(_first_warning(self._optimizer))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
+        total = self._report(logs)
+        if self._summaries is not None:
+            size = len(self.model.trainable_variables)
+            self._summaries.write(epoch, total, self.nonfinite_shares, size)
+
+    def _report(self, logs: Any) -> int:
         total = self._optimizer.nonfinite_steps
         if logs is not None:
             logs["nonfinite_steps"] = total
-        if self._summaries is not None:
-            self._summaries.write(epoch, total, self.nonfinite_shares)
+            if self._optimizer.outlier_threshold is not None:
+                logs["outlier_steps"] = self._optimizer.outlier_steps
+        return total
 
     def _end_if_stuck(self) -> None:
         try:

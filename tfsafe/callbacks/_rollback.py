@@ -202,7 +202,9 @@ def _without_counters(model: keras.Model) -> list[Any]:
     if guard is None:
         return state
     inner = {id(variable) for variable in guard.inner_optimizer.variables}
-    counters = {id(variable) for variable in guard.variables} - inner
+    own = [variable for variable in guard.variables if id(variable) not in inner]
+    # What it keeps besides, copies of weights above all, is floating.
+    counters = {id(v) for v in own if not tf.as_dtype(v.dtype).is_floating}
     return [variable for variable in state if id(variable) not in counters]
 
 

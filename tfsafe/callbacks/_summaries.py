@@ -1,19 +1,27 @@
 """The counts of a monitor as TensorBoard shows them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 # Scalars for more variables than these would bury what matters.
 _MOST = 10
 
-# What `tf.summary.scalar` writes, which needs TensorBoard to be installed.
-_SCALAR = tf.compat.v1.SummaryMetadata(
-    plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"),
-    data_class="DATA_CLASS_SCALAR",
-)
+# Edges of the buckets of shares: 0, up to a tenth, and so on.
+_EDGES = [0.0, *np.linspace(0.0, 1.0, 11)]
+
+
+def _metadata(plugin: str, data_class: str) -> Any:
+    """Returns what `tf.summary` writes, which needs TensorBoard to be installed."""
+    data = tf.compat.v1.SummaryMetadata.PluginData(plugin_name=plugin)
+    return tf.compat.v1.SummaryMetadata(plugin_data=data, data_class=data_class)
+
+
+_SCALAR = _metadata("scalars", "DATA_CLASS_SCALAR")
+_HISTOGRAM = _metadata("histograms", "DATA_CLASS_TENSOR")
 
 
 def directory(log_dir: Any) -> str:
@@ -31,7 +39,7 @@ def directory(log_dir: Any) -> str:
 
 
 class Summaries:
-    """Writes a few scalars per epoch.
+    """Writes a few scalars per epoch, and a histogram.
 
     Args:
       log_dir: Result of `directory`.
@@ -40,13 +48,16 @@ class Summaries:
     def __init__(self, log_dir: str):
         self._writer = tf.summary.create_file_writer(log_dir)
 
-    def write(self, epoch: int, total: int, shares: Mapping[str, float]) -> None:
+    def write(
+        self, epoch: int, total: int, shares: Mapping[str, float], size: int
+    ) -> None:
         """Writes the total of bad steps, and which share of them hit which variable.
 
         Args:
           epoch: Number of the epoch, from 0.
           total: Number of bad steps so far.
-          shares: By variable path, most hit first.
+          shares: By variable path, most hit first; those that were not hit are missing.
+          size: Number of variables.
         """
         hit = list(shares.items())[:_MOST]
         scalars = {f"nonfinite_share/{path}": share for path, share in hit}
@@ -54,7 +65,17 @@ class Summaries:
             for tag, value in {"nonfinite_steps": total, **scalars}.items():
                 number = tf.constant(value, tf.float32)
                 tf.summary.write(tag, number, metadata=_SCALAR)
+            buckets = _buckets([*shares.values(), *[0.0] * (size - len(shares))])
+            tf.summary.write("nonfinite_shares", buckets, metadata=_HISTOGRAM)
 
     def close(self) -> None:
         """Flushes and closes the file."""
         self._writer.close()
+
+
+def _buckets(shares: Sequence[float]) -> tf.Tensor:
+    """Returns rows of left edge, right edge and count, as TensorBoard wants them."""
+    # Those that were not hit are a bucket of their own: they are most of them.
+    indices = np.searchsorted(_EDGES[1:], shares, side="left")
+    counts = np.bincount(indices, minlength=len(_EDGES) - 1)
+    return tf.constant(np.stack([_EDGES[:-1], _EDGES[1:], counts], axis=1), tf.float64)

@@ -2,11 +2,16 @@
 
 import math
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+import tensorflow as tf
 
+from tfsafe import _compat
+from tfsafe.errors import listed
 from tfsafe.optimizers._delegation import DelegatingOptimizer
+from tfsafe.optimizers._master_copies import is_half
 
 
 def inner_optimizer(identifier: Any) -> Any:
@@ -77,6 +82,39 @@ def max_consecutive(value: Any) -> int | None:
     return int(value)
 
 
+def outlier_threshold(value: Any) -> float | None:
+    """Returns the threshold as a float, or None for none.
+
+    Raises:
+      ValueError: If it is not a positive finite number.
+    """
+    if value is None:
+        return None
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:
+        raise ValueError(
+            "`outlier_threshold` must be a positive finite number of standard "
+            "deviations, such as 6.0, or None to take steps of any length. Received: "
+            f"outlier_threshold={value!r}."
+        )
+    return float(value)
+
+
+def steps(value: Any, name: str, least: int) -> int:
+    """Returns a number of steps as an int.
+
+    Raises:
+      ValueError: If it is not an integer, or below the least one.
+    """
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or value < least:
+        raise ValueError(
+            f"`{name}` must be an integer, the number of steps, at least {least}. "
+            f"Received: {name}={value!r}."
+        )
+    return int(value)
+
+
 def clipping(clipnorm: Any, global_clipnorm: Any, inner: Any) -> list[float | None]:
     """Returns both norms as floats, or None where the wrapper is not to clip.
 
@@ -128,3 +166,70 @@ def minimum_scale(value: Any, initial_scale: float) -> float:
             f"Received: minimum_scale={value!r}, initial_scale={initial_scale!r}."
         )
     return float(value)
+
+
+# -- What a step is taken with ---------------------------------------------------------
+
+
+def check_strategy(made_under: Any, inner: Any) -> None:
+    """Checks that a step is taken in a replica of the strategy it was prepared for.
+
+    Args:
+      made_under: The strategy in scope when the wrapper was made.
+      inner: The inner optimizer.
+
+    Raises:
+      ValueError: If it is not.
+    """
+    if tf.distribute.in_cross_replica_context():
+        raise ValueError(
+            "`apply` takes the step of one replica. Call it in a function that "
+            "`strategy.run` runs, not directly under `strategy.scope()`."
+        )
+    strategy = tf.distribute.get_strategy()
+    found = (made_under, _compat.strategy_of(inner))
+    if tf.distribute.has_strategy() and found != (strategy, strategy):
+        names = [type(each).__name__ for each in (strategy, *found)]
+        raise ValueError(
+            "The SafeOptimizer and its inner optimizer must be made under the strategy "
+            "that runs them, so that its replicas share their counts and slots. "
+            f"Received: a step under a {names[0]}, of a SafeOptimizer made under a "
+            f"{names[1]}, with an inner optimizer made under a {names[2]}. Make both "
+            "within `with strategy.scope():`."
+        )
+
+
+def gradients(grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+    """Returns the gradients as tensors, and as they are where sparse or None.
+
+    Raises:
+      ValueError: If there are more or fewer than variables.
+    """
+    if len(grads) != len(variables):
+        raise ValueError(
+            "`grads` and `trainable_variables` must be of equal length. Received: "
+            f"{len(grads)} gradients and {len(variables)} variables. Pass None for a "
+            "variable without gradient."
+        )
+    return [
+        gradient
+        if gradient is None or isinstance(gradient, tf.IndexedSlices)
+        else tf.convert_to_tensor(gradient)
+        for gradient in grads
+    ]
+
+
+def refuse_half_slots(variables: Sequence[Any]) -> None:
+    """Refuses variables in half precision for an optimizer that was built for them.
+
+    Raises:
+      ValueError: If there are any.
+    """
+    paths = [getattr(v, "path", v.name) for v in variables if is_half(v)]
+    if paths:
+        raise ValueError(
+            "`inner_optimizer` was built already, with slots in half precision for "
+            f"{listed(paths)}, in which no optimizer trains well. SafeOptimizer trains "
+            "float32 copies of such variables: give it an optimizer that was not used "
+            "yet, such as `type(optimizer).from_config(optimizer.get_config())`."
+        )

@@ -54,11 +54,7 @@ class ClippingOptimizer(DelegatingOptimizer):
         ]
         # The inner optimizer divides by the scale only afterwards.
         clip_norm *= self.loss_scale_factor or 1.0
-        clip = (
-            _clipping.clip_by_norm
-            if self._own_clipnorm
-            else _clipping.clip_by_global_norm
-        )
+        clip = _clipping.clip_each if self._own_clipnorm else _clipping.clip_together
         known = [_with_shape(grads[index], variables[index]) for index in clipped]
         for index, gradient in zip(clipped, clip(known, clip_norm), strict=True):
             result[index] = gradient

@@ -1,14 +1,21 @@
 """The optimizer wrapper that one bad gradient cannot ruin."""
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfsafe import _args, _compat
-from tfsafe.optimizers import _arguments, _gradient_check
+from tfsafe.optimizers import (
+    _arguments,
+    _branch,
+    _gradient_check,
+    _master_copies,
+    _outliers,
+)
 from tfsafe.optimizers._accounting import CountingOptimizer
 
 POLICIES = ("replace", "zero_variable", "skip")
@@ -46,8 +53,9 @@ class SafeOptimizer(CountingOptimizer):
     exactly the good steps. With the others it is `sqrt(1 - p)` times: zeros shrink the
     second moment too, so that each good step is `1 / sqrt(1 - p)` times as long, 3.2
     times at `p = 0.9`. In a long run of bad steps they also go on with stale momentum
-    and weight decay, and overshoot after it. With `"replace"`, `p` is that of the
-    single weight; with `"zero_variable"`, the larger one of its variable.
+    and weight decay, and overshoot after it; Lion, Lamb and Muon, whose steps are as
+    long for a small momentum as for a large one, run far away. With `"replace"`, `p` is
+    that of the single weight; with `"zero_variable"`, the larger one of its variable.
 
     What it cannot repair, because it happens before the optimizer is asked: moving
     statistics of `BatchNormalization`, states of a `stateful` recurrent layer and
@@ -55,7 +63,14 @@ class SafeOptimizer(CountingOptimizer):
     puts these back); weights that are NaN already; a forward pass that overflows on
     every batch. Then the bad steps do not end: see `max_consecutive`. Nor does it
     shrink a gradient within the limit, and a single 1e4 among ones stalls Adam for
-    thousands of steps. Clip as well: `SafeOptimizer("adam", global_clipnorm=1.0)`.
+    thousands of steps. Clip as well: `SafeOptimizer("adam", global_clipnorm=1.0)`, or
+    leave such steps out: `outlier_threshold`.
+
+    Variables in float16 and bfloat16 are trained as float32 copies (*master weights*)
+    with float32 slots, and get their values rounded. In slots of their own dtype, Adam
+    does not move a bfloat16 variable at all, because `beta_2` rounds to 1. A value that
+    is assigned to such a variable is gone on from. Keras' `SwapEMAWeights` swaps the
+    copies alone: use `tfsafe.callbacks.SwapEMAWeights` for these.
 
     Keras takes this optimizer wherever it takes the inner one, and `learning_rate`,
     `iterations`, `weight_decay`, `clipnorm`, `use_ema`, `loss_scale_factor`,
@@ -69,19 +84,14 @@ class SafeOptimizer(CountingOptimizer):
       inner_optimizer: Keras optimizer: instance, name or config.
       policy: `"replace"`, `"zero_variable"` or `"skip"`.
       limit: Largest magnitude of a gradient's element, positive; `math.inf` to let
-        all finite numbers pass. None takes, by the variable's dtype,
-
-          float32, bfloat16   1e15
-          float64             1e150
-          float16             65504, the largest: NaN and infinity alone are bad.
+        all finite numbers pass. None takes 1e15, and 1e150 for float64 variables.
 
         Derivation: the optimizer squares `g`, and a clipping norm sums the squares of
         `N` elements, so that `limit` must stay below `sqrt(max / N)`. In float32,
         1e15 does up to `N` = 3.4e8; in float64, 1e150 up to 1.8e8. Gradients of a
-        model that learns are many orders of magnitude smaller. In float16 the bound
-        would be under 256 and refuse ordinary gradients: keep float16 variables out
-        of optimizers, as the policy mixed_float16 does. With `loss_scale_factor`, the
-        limit holds for the unscaled gradient.
+        model that learns are many orders of magnitude smaller. Every finite float16
+        gradient passes. With `loss_scale_factor`, the limit holds for the unscaled
+        gradient.
 
         With `clipnorm` or `global_clipnorm` up to 1e15, None lets all finite numbers
         pass: they are clipped before they are squared.
@@ -92,6 +102,23 @@ class SafeOptimizer(CountingOptimizer):
         accumulation, each micro-batch is clipped.
       global_clipnorm: The same for the norm of all gradients together. Keras makes
         NaN of every variable there.
+      outlier_threshold: Leaves out, whatever the policy, each step whose gradients are
+        much longer than they use to be, by this many standard deviations; 6 is a usual
+        choice. None takes steps of any length. A step is an outlier if
+
+          log(norm) > mean + max(outlier_threshold * deviation, log(2)),
+
+        where `norm` is that of all gradients together, without the loss scale and
+        before the clipping, and mean and deviation are those of `log(norm)` over the
+        last steps that were taken. Derivation: norms are products of many factors, so
+        that their logarithm is near to normal, and one ten times too long shifts the
+        mean over `n` steps by `log(10) / n` only. Bad steps, outliers and zero
+        gradients never enter. Below twice the usual norm nothing is an outlier, lest
+        an almost constant norm make outliers of rounding errors.
+      outlier_window: So many steps are in the mean, with exponential weights after
+        the first ones; as many are taken without a judgement at the start.
+      outlier_patience: So many outliers in a row are a new level: the last of them is
+        taken, and the statistic starts anew with it.
       max_consecutive: This many bad steps in a row raise `NumericsError`; None never
         does. In eager execution `apply` raises it. A compiled step cannot: call
         `raise_if_stuck` after it, as `tfsafe.callbacks.NumericsMonitor` does in `fit`.
@@ -108,6 +135,8 @@ class SafeOptimizer(CountingOptimizer):
         one. If it keeps growing, the model is beyond what an optimizer can mend.
       was_nonfinite: Whether the last step was bad.
       last_nonfinite_step: Number of the last bad step, from 1; 0 for none.
+      nonfinite_steps_by_variable: In how many steps each gradient was bad, by path.
+      outlier_steps: How many steps were left out as outliers. They are not bad.
       last_nonfinite_variables: Paths of the variables whose gradient was bad in it.
       last_nonfinite_elements: How many elements were bad in it, by path, for these
         variables; with `count_elements=True`. Replicas add up.
@@ -122,18 +151,23 @@ class SafeOptimizer(CountingOptimizer):
       NaN, +Inf, -Inf      bad; "replace" makes it 0, "zero_variable" its variable
       abs(g) > limit       bad, as above
       abs(g) <= limit      passed on bit for bit
+      log(norm) high       the whole step left out, with `outlier_threshold`
       norm > clipnorm      scaled down; a smaller one is passed on bit for bit
       None                 passed on; if all are None, Keras' ValueError
       `IndexedSlices`      stay sparse
+      float16, bfloat16    stepped in float32, rounded once
       replicas             bad on one is bad on all: one decision, one count
       overwrite_with_gradient
                            only NaN and infinity are bad, and keep the old value;
                            never clipped
 
-    The counters are saved and restored with the optimizer, in `.keras` and
-    `.weights.h5` files and in `tf.train.Checkpoint`. An optimizer that was saved
-    without a wrapper is loaded without, and then wrapped: `SafeOptimizer(
+    Counters, statistic and copies are saved and restored with the optimizer, in
+    `.keras` and `.weights.h5` files and in `tf.train.Checkpoint`. An optimizer that was
+    saved without a wrapper is loaded without, and then wrapped: `SafeOptimizer(
     model.optimizer)`; with `tf.train.Checkpoint`, restore `inner_optimizer`.
+
+    References:
+      Micikevicius et al., "Mixed Precision Training", ICLR 2018, for the copies.
 
     Examples:
       >>> import keras
@@ -168,32 +202,64 @@ class SafeOptimizer(CountingOptimizer):
         limit: float | None = None,
         clipnorm: float | None = None,
         global_clipnorm: float | None = None,
+        outlier_threshold: float | None = None,
+        outlier_window: int = 100,
+        outlier_patience: int = 10,
         max_consecutive: int | None = None,
         count_elements: bool = False,
         name: str | None = None,
     ):
         super().__init__(name)
+        self._made_under = tf.distribute.get_strategy()
         self.inner_optimizer = _arguments.inner_optimizer(inner_optimizer)
+        self._copies = self._copies_of([])
         self.policy = _args.one_of(policy, POLICIES, "policy")
         self.limit = _arguments.limit(limit)
         self._set_clipping(
             *_arguments.clipping(clipnorm, global_clipnorm, self.inner_optimizer)
         )
+        self._set_outliers(outlier_threshold, outlier_window, outlier_patience)
         self.max_consecutive = _arguments.max_consecutive(max_consecutive)
         self.count_elements = bool(count_elements)
 
+    def _copies_of(self, variables: Sequence[Any]) -> _master_copies.MasterCopies:
+        return _master_copies.MasterCopies(
+            self.inner_optimizer, variables, self.add_variable
+        )
+
+    def _set_outliers(self, threshold: Any, window: Any, patience: Any) -> None:
+        self.outlier_threshold = _arguments.outlier_threshold(threshold)
+        self.outlier_window = _arguments.steps(window, "outlier_window", 2)
+        self.outlier_patience = _arguments.steps(patience, "outlier_patience", 1)
+        if self.outlier_threshold is not None:
+            self._outliers = self._add_counter("outlier_steps")
+            self._norms = _outliers.NormStatistic(
+                self.outlier_threshold,
+                self.outlier_window,
+                self.outlier_patience,
+                self.add_variable,
+            )
+
     def build(self, variables: Sequence[Any]) -> None:
-        """Creates the slots of the inner optimizer and one flag per variable.
+        """Creates the slots of the inner optimizer, and what belongs to each variable.
 
         Args:
           variables: The variables to train.
+
+        Raises:
+          ValueError: If the inner optimizer was built before, for variables in half
+            precision.
         """
         if self.built:
             return
         variables = list(variables)
-        if not self.inner_optimizer.built:
-            self.inner_optimizer.build(variables)
+        if self.inner_optimizer.built:
+            _arguments.refuse_half_slots(variables)
         self._add_flags(variables)
+        self._copies = self._copies_of(variables)
+        if not self.inner_optimizer.built:
+            self._copies.exclude_from_weight_decay()
+            self.inner_optimizer.build(self._copies.of(variables))
         self.built = True
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
@@ -209,11 +275,7 @@ class SafeOptimizer(CountingOptimizer):
           NumericsError: In eager execution, if this is the `max_consecutive`-th bad
             step in a row.
         """
-        if tf.distribute.in_cross_replica_context():
-            raise ValueError(
-                "`apply` takes the step of one replica. Call it in a function that "
-                "`strategy.run` runs, not directly under `strategy.scope()`."
-            )
+        _arguments.check_strategy(self._made_under, self.inner_optimizer)
         grads = list(grads)
         has_gradient = any(gradient is not None for gradient in grads)
         has_variables = trainable_variables is not None or self.inner_optimizer.built
@@ -223,11 +285,18 @@ class SafeOptimizer(CountingOptimizer):
             self.inner_optimizer.apply(grads, trainable_variables)
             return
         if trainable_variables is None:
-            trainable_variables = _compat.built_variables(self.inner_optimizer)
+            trainable_variables = (
+                self._copies.variables
+                if self.built
+                else _compat.built_variables(self.inner_optimizer)
+            )
         variables = list(trainable_variables)
         self.build(variables)
         with tf.name_scope(self.name):
-            self._guarded_step(_tensors(grads, variables), variables)
+            tensors = _arguments.gradients(grads, variables)
+            pairs = zip(tensors, variables, strict=True)
+            grads = [_master_copies.widened(*pair) for pair in pairs]
+            self._guarded_step(grads, self._copies.of(variables))
         if self.max_consecutive is not None and tf.executing_eagerly():
             self.raise_if_stuck()
 
@@ -241,70 +310,65 @@ class SafeOptimizer(CountingOptimizer):
             for gradient, variable in zip(grads, variables, strict=True)
         ]
         positions = _compat.variable_positions(self.inner_optimizer, variables)
-        bad = self._reduced_counts(within, positions)
+        size, in_elements = len(self._paths), self.count_elements
+        bad = _gradient_check.bad_counts(within, positions, size, in_elements)
         flags = bad > 0
         is_bad = tf.reduce_any(flags)
-        if self.policy == "skip":
-            self._step_unless(is_bad, grads, variables)
-        else:
+        if self.policy != "skip":
             if self.policy == "zero_variable":
                 within = [~flags[position] for position in positions]
             triples = zip(grads, variables, within, strict=True)
-            replaced = [_gradient_check.replace(*triple) for triple in triples]
-            self._step(replaced, variables)
-        self._count(is_bad, bad if self.count_elements else flags)
+            grads = [_gradient_check.replace(*triple) for triple in triples]
+        left_out = self._left_out(is_bad, grads, variables)
+        if left_out is None:
+            self._step(grads, variables)
+        else:
+            _branch.unless(left_out, lambda g: self._step(g, variables), grads)
+        self._count(is_bad, flags, bad if self.count_elements else flags)
+
+    def _left_out(
+        self, is_bad: tf.Tensor, grads: list[Any], variables: list[Any]
+    ) -> tf.Tensor | None:
+        """Returns whether to leave the step out; None if it never is."""
+        skips = self.policy == "skip"
+        if self._norms is None:
+            return is_bad if skips else None
+        norm = _outliers.log_global_norm(grads, variables, self.loss_scale_factor)
+        if skips:
+            norm = tf.where(is_bad, -math.inf, norm)
+        is_outlier = self._norms.leaves_out(norm, is_bad)
+        self._outliers.assign_add(tf.cast(is_outlier, tf.int64))
+        return is_outlier | is_bad if skips else is_outlier
 
     def _step(self, grads: list[Any], variables: list[Any]) -> None:
-        self.inner_optimizer.apply(self._clipped(grads, variables), variables)
+        with self.for_the_copies():
+            self.inner_optimizer.apply(self._clipped(grads, variables), variables)
 
-    def _reduced_counts(
-        self, within: Sequence[Any], positions: Sequence[int]
-    ) -> tf.Tensor:
-        """Returns for each variable a number above 0 if it is bad on any replica.
+    def finalize_variable_values(self, var_list: Any) -> None:
+        """Writes the inner optimizer's moving averages into the variables."""
+        with self.for_the_copies():
+            super().finalize_variable_values(self._copies.of(var_list))
 
-        It is the number of bad elements on all of them, if that is to be counted.
+    @contextlib.contextmanager
+    def for_the_copies(self) -> Iterator[None]:
+        """Makes what is written to float32 copies hold for their variables.
+
+        The inner optimizer knows these copies in the place of variables in half
+        precision. Each step does this by itself.
+
+        Yields:
+          Nothing.
         """
-        # Reductions across devices know no booleans.
-        dtype = tf.int64 if self.count_elements else tf.float32
-        counts = [tf.zeros([], dtype)] * len(self._paths)
-        for position, ok in zip(positions, within, strict=True):
-            if ok is not None and self.count_elements:
-                # Not by `~ok`: TensorFlow's graph optimizer makes `>` of the opposite
-                # of `<=`, which a NaN fails as well.
-                good = tf.reduce_sum(tf.cast(ok, dtype))
-                counts[position] = tf.size(ok, dtype) - good
-            elif ok is not None:
-                # Not by the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
-                counts[position] = tf.cast(~tf.reduce_all(ok), dtype)
-        total = tf.stack(counts)
-        if tf.distribute.has_strategy():
-            replica = tf.distribute.get_replica_context()
-            total = replica.all_reduce(tf.distribute.ReduceOp.SUM, total)
-        return total
+        self._copies.take_over()
+        yield
+        self._copies.write_back()
 
-    def _step_unless(
-        self, is_bad: tf.Tensor, grads: list[Any], variables: list[Any]
+    def exclude_from_weight_decay(
+        self, var_list: Any = None, var_names: Any = None
     ) -> None:
-        """Lets the inner optimizer step in a branch, which a bad step never enters."""
-
-        def step(grads: list[Any]) -> None:
-            self._step(grads, variables)
-
-        def step_on_all(strategy: Any, is_bad: Any, grads: list[Any]) -> None:
-            tf.cond(
-                # The same on all replicas.
-                strategy.experimental_local_results(is_bad)[0],
-                lambda: None,
-                lambda: strategy.extended.call_for_each_replica(step, args=(grads,)),
-            )
-
-        if _compat.strategy_needs_merge_call():
-            # A branch within a replica must not leave it, as the step has to: so the
-            # branch is outside, and the replicas are within.
-            replica = tf.distribute.get_replica_context()
-            replica.merge_call(step_on_all, args=(is_bad, grads))
-        else:
-            tf.cond(is_bad, lambda: None, lambda: step(grads))
+        """Excludes variables from the inner optimizer's weight decay."""
+        super().exclude_from_weight_decay(var_list, var_names)
+        self._copies.exclude_from_weight_decay()
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -317,6 +381,9 @@ class SafeOptimizer(CountingOptimizer):
             "limit": self.limit,
             "clipnorm": self._own_clipnorm,
             "global_clipnorm": self._own_global_clipnorm,
+            "outlier_threshold": self.outlier_threshold,
+            "outlier_window": self.outlier_window,
+            "outlier_patience": self.outlier_patience,
             "max_consecutive": self.max_consecutive,
             "count_elements": self.count_elements,
         }
@@ -330,18 +397,3 @@ class SafeOptimizer(CountingOptimizer):
             config["inner_optimizer"], custom_objects=custom_objects
         )
         return cls(**{**config, "inner_optimizer": inner})
-
-
-def _tensors(grads: list[Any], variables: list[Any]) -> list[Any]:
-    if len(grads) != len(variables):
-        raise ValueError(
-            "`grads` and `trainable_variables` must be of equal length. Received: "
-            f"{len(grads)} gradients and {len(variables)} variables. Pass None for a "
-            "variable without gradient."
-        )
-    return [
-        gradient
-        if gradient is None or isinstance(gradient, tf.IndexedSlices)
-        else tf.convert_to_tensor(gradient)
-        for gradient in grads
-    ]

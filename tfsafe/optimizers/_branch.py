@@ -1,0 +1,36 @@
+"""A step in a branch, under whatever distribution strategy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _compat
+
+
+def unless(
+    left_out: tf.Tensor, step: Callable[[list[Any]], None], grads: list[Any]
+) -> None:
+    """Calls `step(grads)` in a branch, which a step that is left out never enters.
+
+    Args:
+      left_out: Boolean scalar `Tensor`, the same on all replicas.
+      step: Takes the step of one replica.
+      grads: Gradients of this replica.
+    """
+
+    def step_on_all(strategy: Any, left_out: Any, grads: list[Any]) -> None:
+        tf.cond(
+            # The same on all replicas.
+            strategy.experimental_local_results(left_out)[0],
+            lambda: None,
+            lambda: strategy.extended.call_for_each_replica(step, args=(grads,)),
+        )
+
+    if _compat.strategy_needs_merge_call():
+        # A branch within a replica must not leave it, as the step has to: so the
+        # branch is outside, and the replicas are within.
+        replica = tf.distribute.get_replica_context()
+        replica.merge_call(step_on_all, args=(left_out, grads))
+    else:
+        tf.cond(left_out, lambda: None, lambda: step(grads))
