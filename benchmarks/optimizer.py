@@ -53,6 +53,7 @@ VARIANTS = {
     "replace": lambda: optimizers.SafeOptimizer(adam()),
     "zero_variable": lambda: optimizers.SafeOptimizer(adam(), "zero_variable"),
     "skip": lambda: optimizers.SafeOptimizer(adam(), "skip"),
+    "outliers": lambda: optimizers.SafeOptimizer(adam(), outlier_threshold=6.0),
     "count_elements": lambda: optimizers.SafeOptimizer(adam(), count_elements=True),
     "Adam, global_clipnorm": lambda: adam(global_clipnorm=1.0),
     "replace, global_clipnorm": lambda: optimizers.SafeOptimizer(

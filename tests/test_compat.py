@@ -5,6 +5,7 @@ import sys
 import types
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -38,6 +39,65 @@ def test_keras_optimizers_still_tell_where_a_variable_stands():
         _compat.variable_positions(optimizer, [keras.Variable([1.0])])
 
 
+def test_keras_optimizers_still_know_a_variable_by_a_key():
+    optimizer = keras.optimizers.Adam()
+    first, second = keras.Variable([1.0]), keras.Variable([1.0])
+    key = _compat.variable_key(optimizer, first)
+    assert key == _compat.variable_key(optimizer, first.value)
+    assert key != _compat.variable_key(optimizer, second)
+    assert _compat.strategy_of(optimizer) is tf.distribute.get_strategy()
+
+
+def test_keras_optimizers_still_tell_what_they_exclude_from_weight_decay():
+    names = ("kernel", "bias", "scale")
+    kernel, bias, scale = (keras.Variable([1.0], name=name) for name in names)
+    other = tf.Variable([1.0], name="bias")
+    optimizer = keras.optimizers.SGD(weight_decay=0.1)
+    variables = [kernel, bias, scale, other]
+    assert _compat.without_weight_decay(optimizer, variables) == []
+    optimizer.exclude_from_weight_decay(var_list=[scale], var_names=["bias"])
+    found = _compat.without_weight_decay(optimizer, variables)
+    assert [id(variable) for variable in found] == [id(bias), id(scale), id(other)]
+
+
+def test_variables_of_keras_and_its_optimizers_still_hold_tensorflows():
+    variable, optimizer = keras.Variable([1.0]), keras.optimizers.SGD()
+    for each in (variable, optimizer.iterations):
+        assert isinstance(_compat.tf_variable(each), tf.Variable)
+    inner = variable.value
+    assert _compat.tf_variable(inner) is inner
+
+
+def test_keras_rmsprop_still_has_the_two_moments_of_the_gradient():
+    variable = keras.Variable([1.0])
+    optimizer = keras.optimizers.RMSprop(rho=0.5, centered=True)
+    optimizer.apply([tf.constant([4.0])], [variable])
+    found = _compat.centered_moments(optimizer, variable)
+    assert [moment.numpy().tolist() for moment in found] == [[8.0], [2.0]]
+
+
+def test_a_keras_variable_still_takes_the_path_of_another():
+    variable = keras.Variable([1.0], name="a")
+    _compat.set_path(variable, "dense/kernel")
+    assert (variable.path, variable.name) == ("dense/kernel", "a")
+
+
+def test_a_cast_tensor_can_carry_the_logits_of_its_origin():
+    probs = keras.activations.softmax(tf.constant([[1.0, 2.0]]))
+    cast = tf.cast(probs, tf.float64)
+    _compat.carry_keras_logits(probs, cast)
+    assert _compat.keras_logits(cast) is _compat.keras_logits(probs)
+    plain = tf.constant([1.0])
+    _compat.carry_keras_logits(tf.constant([1.0]), plain)
+    assert _compat.keras_logits(plain) is None
+
+
+def test_keras_losses_and_metrics_still_keep_the_options_of_their_function():
+    assert _compat.loss_options(keras.losses.Huber(delta=2.0)) == {"delta": 2.0}
+    assert _compat.loss_options(keras.metrics.CosineSimilarity(axis=1)) == {"axis": 1}
+    assert _compat.loss_options(keras.losses.Loss()) == {}
+
+
 def test_keras_models_still_tell_the_layers_at_any_depth():
     outer = keras.layers.Bidirectional(keras.layers.LSTM(1))
     model = keras.Sequential([keras.Input((2, 3)), keras.Sequential([outer])])
@@ -66,6 +126,9 @@ def test_keras_layers_still_attach_their_mask():
     masked = keras.layers.Masking()(tf.constant([[[0.0], [1.0]]]))
     assert _compat.keras_mask(masked).numpy().tolist() == [[False, True]]
     assert _compat.keras_mask(tf.constant(1.0)) is None
+    x = tf.constant([1.0])
+    _compat.set_keras_mask(x, tf.constant([True]))
+    assert _compat.keras_mask(x).numpy().tolist() == [True]
 
 
 def test_a_machine_without_keras_is_told_to_install_it(monkeypatch):
@@ -204,3 +267,28 @@ def test_a_line_that_autograph_added_stays_as_it_is():
     caller = types.SimpleNamespace(f_locals={})
     frame = types.SimpleNamespace(f_code=code, f_lineno=3, f_back=caller)
     assert _compat.before_autograph(frame) == (code.co_filename, 3, "tf__body")
+
+
+def test_a_class_that_keras_lacks_is_refused_when_it_is_made():
+    assert _compat.keras_class("layers", "Dense") is keras.layers.Dense
+    missing = _compat.keras_class("layers", "LayerOfTheFuture")
+    with pytest.raises(ImportError, match=r"needs a later Keras.*LayerOfTheFuture"):
+        missing(3)
+
+
+@pytest.mark.skipif(
+    not hasattr(keras.layers, "STFTSpectrogram"), reason="Keras has no such layer"
+)
+def test_keras_spectrogram_still_has_a_real_and_an_imaginary_part():
+    inputs = tf.reshape(tf.sin(tf.range(32.0)), [1, 32, 1])
+    options = {"frame_length": 16, "frame_step": 8, "expand_dims": True}
+    layer = keras.layers.STFTSpectrogram(mode="stft", **options)
+    both = layer(inputs)
+    parts = _compat.spectrogram_parts(layer, inputs)
+    np.testing.assert_array_equal(tf.concat(parts, 2), both)
+
+
+def test_attention_of_keras_still_has_its_dropout_within():
+    layer = keras.layers.MultiHeadAttention(1, 2, dropout=0.25)
+    layer.build((1, 2, 3), (1, 2, 3))
+    assert _compat.attention_dropout(layer).rate == 0.25

@@ -7,7 +7,7 @@ import keras
 import pytest
 
 import tfsafe
-from tfsafe import _coverage, layers, losses, ops
+from tfsafe import _catalogue, _coverage, layers, losses, metrics, ops, regularizers
 
 
 @pytest.fixture(scope="module")
@@ -28,18 +28,27 @@ def test_it_fits_a_terminal(table):
 
 def test_every_own_name_stands_there_with_its_purpose(table):
     text = "\n".join(table)
-    for module in (losses, layers, ops):
+    for module in (losses, layers, metrics, ops, regularizers):
         for name in module.__all__:
-            assert re.search(rf"^  new   {name} +\S", text, re.MULTILINE), name
-    for namespace in ("losses", "layers", "optimizers", "callbacks", "ops"):
+            assert re.search(rf"^  (new |safe)  {name} +\S", text, re.MULTILINE), name
+    for namespace in ("losses", "layers", "metrics", "optimizers", "callbacks", "ops"):
         assert f"tfsafe.{namespace}: " in text
 
 
 def test_it_counts_the_names_that_are_keras_own_object(table):
-    theirs = [name for name in dir(keras.losses) if not name.startswith("_")]
-    assert (
-        table[0] == f"tfsafe.losses: 1 new, 0 made safe, {len(theirs)} are Keras' own"
+    theirs = {name for name in dir(keras.losses) if not name.startswith("_")}
+    safe = theirs & set(losses.__all__)
+    assert table[0] == (
+        f"tfsafe.losses: {len(losses.__all__) - len(safe)} new, {len(safe)} made safe, "
+        f"{len(theirs - safe)} are Keras' own"
     )
+
+
+def test_it_counts_the_traps_that_are_mended(table):
+    assert "[O122 O123]" in " ".join(" ".join(table).split())
+    counted = sum(len(each.split()) for each in _catalogue.CURES.values())
+    assert counted > 200
+    assert table[-1].startswith(f"{counted} measured traps are mended by ")
 
 
 def test_a_keras_name_that_is_tfsafes_class_counts_as_made_safe(monkeypatch):

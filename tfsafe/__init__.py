@@ -12,7 +12,16 @@ from tfsafe._version import __version__
 from tfsafe.errors import Finding, NumericsError
 
 if TYPE_CHECKING:
-    from tfsafe import callbacks, debugging, layers, losses, ops, optimizers
+    from tfsafe import (
+        callbacks,
+        debugging,
+        layers,
+        losses,
+        metrics,
+        ops,
+        optimizers,
+        regularizers,
+    )
     from tfsafe._coverage import coverage
     from tfsafe.debugging import checked
 
@@ -26,11 +35,22 @@ __all__ = [
     "debugging",
     "layers",
     "losses",
+    "metrics",
     "ops",
     "optimizers",
+    "regularizers",
 ]
 
-_PACKAGES = {"callbacks", "debugging", "layers", "losses", "ops", "optimizers"}
+_PACKAGES = {
+    "callbacks",
+    "debugging",
+    "layers",
+    "losses",
+    "metrics",
+    "ops",
+    "optimizers",
+    "regularizers",
+}
 _HOMES = {"checked": "tfsafe.debugging", "coverage": "tfsafe._coverage"}
 
 

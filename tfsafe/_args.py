@@ -128,15 +128,47 @@ def weights(mask: Any, x: tf.Tensor, name: str = "mask") -> tf.Tensor:
             f"dtype={tensor.dtype.name}, shape={tensor.shape}. Convert it first, for "
             f"example `tf.cast({name}, tf.{x.dtype.name})`."
         )
-    joint = _broadcast(tensor.shape, x.shape)
+    _check_fits(tensor, x, name)
+    return tensor
+
+
+def keeps(mask: Any, x: tf.Tensor, name: str = "mask") -> tf.Tensor:
+    """Converts a mask for the elements of `x` to booleans.
+
+    Args:
+      mask: Booleans, True where an element counts, or numbers, which keep an element
+        where they are not 0.
+      x: The tensor that is masked.
+      name: The argument's name, for the error.
+
+    Returns:
+      Boolean `Tensor` of a shape that broadcasts to the shape of `x`.
+
+    Raises:
+      TypeError: If `mask` is not dense, or neither boolean nor numeric.
+      ValueError: If the static shapes tell that it does not broadcast to `x`.
+    """
+    _refuse_sparse(mask, name)
+    tensor = tf.convert_to_tensor(mask)
+    if not (tensor.dtype.is_bool or tensor.dtype.is_integer or tensor.dtype in FLOATS):
+        raise TypeError(
+            f"`{name}` must be boolean or numeric. Received: "
+            f"dtype={tensor.dtype.name}, shape={tensor.shape}. Pass booleans, True "
+            "where an element counts."
+        )
+    _check_fits(tensor, x, name)
+    return tensor if tensor.dtype.is_bool else tf.not_equal(tensor, 0)
+
+
+def _check_fits(mask: tf.Tensor, x: tf.Tensor, name: str) -> None:
+    joint = _broadcast(mask.shape, x.shape)
     if joint is None or not joint.is_compatible_with(x.shape):
         raise ValueError(
             f"`{name}` must have a shape that broadcasts to the shape of the tensor "
-            f"that it weights, {x.shape}. Received: {name} of shape {tensor.shape}. "
+            f"that it weights, {x.shape}. Received: {name} of shape {mask.shape}. "
             f"A mask over the leading axes needs new axes behind them, for example "
             f"`{name}[..., tf.newaxis]`."
         )
-    return tensor
 
 
 def number(value: Any, name: str, dtype: tf.DType) -> float:

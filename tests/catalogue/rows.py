@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tests.support import contrast, modes
+from tests.support import contrast
+from tests.support.modes import MODES
 
 # In place of a value or of gradients: any finite numbers are right.
 FINITE = contrast.FINITE
@@ -32,8 +33,8 @@ class Row:
     cure: str
     usual: Callable[[str], bool]
     ours: Callable[[str], bool]
-    modes: Sequence[str] = modes.MODES
-    fails_in: Sequence[str] = modes.MODES
+    modes: Sequence[str] = MODES
+    fails_in: Sequence[str] = MODES
 
 
 def formula(
@@ -47,7 +48,7 @@ def formula(
     gradients: Sequence[Any],
     *,
     dtype: Any = "float32",
-    modes: Sequence[str] = modes.MODES,
+    modes: Sequence[str] = MODES,
     fails_in: Sequence[str] | None = None,
 ) -> Row:
     """Returns the row of a function with a right value and right gradients.

@@ -1,0 +1,85 @@
+"""Writes the two files that are made from the catalogue: `python -m tests.catalogue`.
+
+`COVERAGE.md` is the table for readers; `tfsafe/_catalogue.py` is what
+`tfsafe.coverage()` counts.
+"""
+
+import pathlib
+import textwrap
+
+from tests.catalogue import every_row
+from tests.catalogue.exceptions import EXCEPTIONS
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+_AREAS = {
+    "O": "Operations",
+    "S": "Operations, accuracy over the whole range",
+    "L": "Losses",
+    "Y": "Layers",
+    "M": "Metrics",
+    "T": "Training",
+}
+_HEAD = """\
+# Measured traps, and what mends each
+
+Each row is a test, named by its identifier, in `tests/test_traps.py`: TensorFlow's or
+Keras' form fails there, today, and tfsafe's is right, in every mode that the row
+names. `python -m tests.catalogue` writes this page from the tests.
+"""
+
+
+def page() -> str:
+    """Returns the text of `COVERAGE.md`."""
+    parts = [_HEAD]
+    for letter, title in _AREAS.items():
+        rows = [row for row in every_row() if row.id.startswith(letter)]
+        parts.append(f"## {title}: {len(rows)}\n\n| row | trap | mended by |")
+        parts.append("|---|---|---|")
+        parts += [
+            f"| {row.id} | {_escaped(row.trap)} | `{row.cure}` |"
+            for row in sorted(rows, key=_place)
+        ]
+        parts.append("")
+    parts.append(
+        "## Not mended\n\nWhat no library at this level can mend, and why.\n\n"
+        "| row | trap | reason |\n|---|---|---|"
+    )
+    parts += [
+        f"| {each} | {_escaped(trap)} | {reason} |"
+        for each, (trap, reason) in EXCEPTIONS.items()
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def module() -> str:
+    """Returns the text of `tfsafe/_catalogue.py`."""
+    cures: dict[str, list[str]] = {}
+    for row in sorted(every_row(), key=_place):
+        cures.setdefault(row.cure, []).append(row.id)
+    lines = [
+        '"""Which measured traps each public name mends; made by `python -m '
+        'tests.catalogue`."""\n',
+        "CURES = {",
+    ]
+    for name in sorted(cures):
+        line = f'    "{name}": "{" ".join(cures[name])}",'
+        if len(line) > 88:
+            runs = textwrap.wrap(" ".join(cures[name]), 70)
+            quoted = "\n".join(f'        "{run} "' for run in runs[:-1])
+            line = f'    "{name}": (\n{quoted}\n        "{runs[-1]}"\n    ),'
+        lines.append(line)
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _place(row) -> tuple:
+    digits = "".join(filter(str.isdigit, row.id[1:4]))
+    return row.id[0], int(digits or 0), row.id
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*")
+
+
+if __name__ == "__main__":
+    (ROOT / "COVERAGE.md").write_text(page())
+    (ROOT / "tfsafe" / "_catalogue.py").write_text(module())
