@@ -49,7 +49,7 @@ def test_both_ways_of_importing_work():
     [
         (losses, "MeanSquaredErrror",
          "module 'tfsafe.losses' has no attribute 'MeanSquaredErrror', and neither has "
-         r"'keras.*losses'. Did you mean 'Circle'"),
+         r"'keras.*losses'. Did you mean 'MeanSquaredError'"),
         (losses, "StableCrossentropy", "Did you mean 'StableCrossEntropy'"),
         (layers, "Zzz", r"and neither has 'keras.*layers'\.$"),
     ],

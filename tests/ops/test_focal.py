@@ -145,7 +145,8 @@ def test_generalized_from_logits_agrees_with_mpmath(mode, dtype):
 
     labels = tf.constant(np.eye(3)[[2, 1, 0]], dtype)
     budget = BUDGET.get((dtype.name, mode), 20)
-    assert oracle.ulp_error(value, oracle.exact_rows(truth, labels, z)) <= budget
+    # To the rounding of 1, as the cross entropy of indices.
+    assert oracle.ulp_error(value, oracle.exact_rows(truth, labels, z), 1.0) <= budget
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,13 @@ def test_cosine_similarity_agrees_with_mpmath(mode, dtype):
         assert oracle.ulp_error(slope, truth, scale) <= 2 * budget
 
 
+def test_a_nan_beside_the_zero_vector_is_not_lost(mode):
+    a = tf.constant([[0.0, 0.0], [NAN, 1.0], [0.0, 0.0]])
+    b = tf.constant([[NAN, 1.0], [0.0, 0.0], [3.0, 4.0]])
+    got, _ = modes.value_and_gradients(ops.cosine_similarity, [a, b], mode)
+    assert same(got, [NAN, NAN, 0.0])
+
+
 def test_the_edges_of_cosine_similarity_are_those_of_its_docstring(mode, dtype):
     assert list(EDGES) == documented(ops.cosine_similarity)
     a = tf.constant([row[0] for row in EDGES.values()], dtype)

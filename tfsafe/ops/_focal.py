@@ -215,6 +215,7 @@ def categorical_generalized_cross_entropy(
         range.
 
     Numerics:
+      error          a few eps of the value or of 1, whichever is larger, from logits
       probability 0  at the label: value 1 / q, slope 0 (a choice: it is infinite)
       logit -inf     at the label: value 1 / q, gradient 0
       outside        a negative probability at the label gives NaN
@@ -256,7 +257,9 @@ def categorical_generalized_cross_entropy(
 
 def _share(missed: tf.Tensor) -> tf.Tensor:
     """Keeps the base of the power in [0, 1], where the predictions are not."""
-    return tf.clip_by_value(missed, 0, 1)
+    # Not `clip_by_value`, which loses a NaN under some versions of XLA.
+    positive = tf.where(missed < 0, tf.zeros_like(missed), missed)
+    return tf.where(positive > 1, tf.ones_like(missed), positive)
 
 
 def _class_weights(alpha: Any, x: tf.Tensor, axis: int) -> tf.Tensor:

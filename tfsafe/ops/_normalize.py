@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import product
+from tfsafe._gradients import nan_where, product
 from tfsafe.ops import _precision
 from tfsafe.ops._division import ratio
 from tfsafe.ops._norm import direction, euclidean, norm_of_order
@@ -196,8 +196,11 @@ def cosine_similarity(
 
 
 def _cosine(a: tf.Tensor, b: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    terms = product(direction(a, axis), direction(b, axis))
-    return _within_1(tf.reduce_sum(terms, axis, keepdims=True))
+    a, b = direction(a, axis), direction(b, axis)
+    # The product is 0 beside a 0, for its gradients' sake; a NaN beside it counts.
+    is_nan = tf.math.is_nan(tf.reduce_sum(a + b, axis, keepdims=True))
+    cosine = tf.reduce_sum(product(a, b), axis, keepdims=True)
+    return _within_1(cosine) + nan_where(is_nan, cosine.dtype)
 
 
 @tf.custom_gradient
