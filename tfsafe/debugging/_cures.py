@@ -61,13 +61,10 @@ _LOG_SPACE = (
     "tf.nn.softplus need no exp; under a tf.where, bound the argument first: "
     "tf.exp(tf.minimum(x, bound))."
 )
-_POWER = (
-    "for a power of 1/2 write tfsafe.ops.sqrt(x); otherwise keep the base positive, "
-    "for instance with tf.maximum(x, smallest)."
-)
+_POWER = "keep the base positive: a fractional power of a negative number is not real."
 _VARIANCE = (
-    "if the negative numbers are rounding errors around 0; a variance is best taken "
-    "as tf.math.reduce_variance."
+    "if the negative numbers are rounding errors around 0; tfsafe.ops.variance and "
+    "tfsafe.ops.std have none."
 )
 _MEAN = (
     "is 0 where the mask leaves nothing, and sums half precision in float32; "
@@ -86,7 +83,12 @@ _SKIP = (
     "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
     "weights, until the cause is found."
 )
-_UNIT = "bound the argument: tf.clip_by_value(x, -1.0, 1.0)."
+_UNIT = (
+    "bound the argument: tf.clip_by_value(x, -1.0, 1.0). The angle between two vectors "
+    "is best taken as tfsafe.ops.angle_between(a, b)."
+)
+_ORIGIN = "has slope 0 at the origin, where there is no angle."
+_SEMIDEFINITE = "has a column of zeros where a pivot is 0."
 _OUTSIDE = (
     "put @tfsafe.checked on that tf.function; it then names the operation inside."
 )
@@ -96,9 +98,9 @@ CURES = [
     Cure("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Cure("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Cure("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Cure("Reciprocal", "tfsafe.ops.divide(1.0, {0})", _INVERSE),
-    Cure("Inv", "tfsafe.ops.divide(1.0, {0})", _INVERSE),
-    Cure("Rsqrt", "tfsafe.ops.divide(1.0, tfsafe.ops.sqrt({0}))", _INVERSE),
+    Cure("Reciprocal", "tfsafe.ops.reciprocal({0})", _INVERSE),
+    Cure("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
+    Cure("Rsqrt", "tfsafe.ops.rsqrt({0})", _INVERSE),
     Cure("Log", "tfsafe.ops.log_softmax({inner})", _LOGITS, source="Softmax"),
     Cure("Log", "tfsafe.ops.log_sigmoid({inner})", _LOGITS, source="Sigmoid"),
     Cure("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient"),
@@ -111,18 +113,25 @@ CURES = [
     Cure("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
     Cure("Exp", "", _LOG_SPACE, fault=""),
     Cure("Expm1", "", _LOG_SPACE, fault=""),
+    Cure("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),
     Cure("Pow", "", _POWER),
+    Cure("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),
     Cure("Asin", "", _UNIT),
+    Cure("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),
     Cure("Acos", "", _UNIT),
+    Cure("Acosh", "tfsafe.ops.acosh({0})", _SLOPE, when="gradient"),
     Cure("Acosh", "", "bound the argument: tf.maximum(x, 1.0)."),
+    Cure("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
+    Cure("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
     Cure("Atanh", "", "keep the argument inside (-1, 1)."),
+    Cure("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
     Cure("Mean", "tfsafe.ops.masked_mean(x, mask)", _MEAN),
     Cure("Max", "", "give the empty set a value of its own before the reduction."),
     Cure("Min", "", "give the empty set a value of its own before the reduction."),
     Cure(
         "Softmax",
-        "tf.nn.softmax(tf.where(mask, logits, -1e9))",
-        "is an even distribution where a row is masked as a whole.",
+        "tfsafe.ops.softmax({0})",
+        "is 0, not NaN, in a row that is masked as a whole, with gradient 0.",
     ),
     Cure(
         "LogSoftmax",
@@ -157,16 +166,24 @@ def cure_of(failure: Failure) -> tuple[str, str]:
 
 
 # How the operations are written in Python: as an operator or as a function.
-_OPERATORS = {"Div": ast.Div, "RealDiv": ast.Div}
+_OPERATORS = {"Div": ast.Div, "Pow": ast.Pow, "RealDiv": ast.Div}
 _FUNCTIONS = {
+    "Acos": {"acos", "arccos"},
+    "Acosh": {"acosh", "arccosh"},
+    "Asin": {"asin", "arcsin"},
+    "Atan2": {"atan2", "arctan2"},
+    "Atanh": {"atanh", "arctanh"},
+    "Cholesky": {"cholesky"},
     "EuclideanNorm": {"norm", "reduce_euclidean_norm"},
     "Log": {"log"},
     "LogSoftmax": {"log_softmax"},
     "Div": {"divide", "truediv", "true_divide"},
     "Inv": {"reciprocal"},
+    "Pow": {"pow", "power"},
     "RealDiv": {"divide", "truediv", "true_divide"},
     "Reciprocal": {"reciprocal"},
     "Rsqrt": {"rsqrt"},
+    "Softmax": {"softmax"},
     "Sqrt": {"sqrt"},
     "Xdivy": {"xdivy"},
     "Xlogy": {"xlogy"},
