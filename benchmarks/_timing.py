@@ -10,6 +10,8 @@ import tensorflow as tf
 
 # How long the calls between two readings of the clock take, in seconds.
 BETWEEN = 0.02
+# No new round begins after this many seconds, once there are three.
+AT_MOST = 5.0
 
 
 def side_by_side(
@@ -21,10 +23,13 @@ def side_by_side(
     order drawn anew.
     """
     for run in runs.values():
-        seconds(run, 2)
+        seconds(run, 1)
     calls = max(1, round(between / max(seconds(run, 1) for run in runs.values())))
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
+    start = time.perf_counter()
+    for round_ in range(rounds):
+        if round_ >= 3 and time.perf_counter() > start + AT_MOST:
+            break
         for name in random.sample(list(runs), len(runs)):
             times[name].append(seconds(runs[name], calls))
     return times

@@ -11,9 +11,7 @@ noise.
 
 import argparse
 import os
-import random
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,11 +21,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import _timing
 from tfsafe import layers
 
 BATCH, STEPS, FEATURES, CLASSES, WORDS = 32, 64, 64, 10, 5000
-# How long the steps between two readings of the clock take, in seconds.
-BETWEEN = 0.02
 
 
 class Case(NamedTuple):
@@ -98,38 +95,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in options.layers:
             for compiled in (False, True):
                 base, ratios = _measure(CASES[name], policy, compiled, options.rounds)
-                low, middle, high = statistics.quantiles(ratios, n=4)
                 mode = "XLA" if compiled else "graph"
                 row = f"| {name} | {policy} | {mode} | {1e3 * base:.2f} "
-                print(f"{row}| {middle:.2f} [{low:.2f}, {high:.2f}] |", flush=True)
+                print(f"{row}| {_timing.cell(ratios)} |", flush=True)
 
 
 def _measure(
     case: Case, policy: str, compiled: bool, rounds: int
 ) -> tuple[float, list[float]]:
-    """Returns the seconds of a step with Keras' layer, and our ratios to it."""
+    """Returns the seconds of a step with Keras' layer, and our quartiles over it."""
     runs = {
         name: _train_step(case, package, policy, compiled)
         for name, package in (("keras", keras.layers), ("ours", layers))
     }
-    steps = max(1, round(BETWEEN / max(_seconds(run, 2) for run in runs.values())))
-    base, ratios = [], []
-    for _ in range(rounds):
-        taken = {
-            name: _seconds(runs[name], steps)
-            for name in random.sample(list(runs), len(runs))
-        }
-        base.append(taken["keras"])
-        ratios.append(taken["ours"] / taken["keras"])
-    return statistics.median(base), ratios
-
-
-def _seconds(run: Callable[[], tf.Tensor], steps: int) -> float:
-    start = time.perf_counter()
-    for _ in range(steps):
-        value = run()
-    value.numpy()
-    return (time.perf_counter() - start) / steps
+    times = _timing.side_by_side(runs, rounds)
+    base = statistics.median(times["keras"])
+    return base, _timing.quartiles(times, "ours", "keras")
 
 
 def _train_step(

@@ -18,6 +18,20 @@ def pytest_configure() -> None:
     tf.config.experimental.enable_tensor_float_32_execution(False)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves to `make test-slow` what XLA compiles a second time for another dtype.
+
+    XLA takes up to a second to compile a test, in each dtype again. Under XLA `make
+    test` runs float16 for the narrow dtypes and float32 for the wide ones; every other
+    mode runs all four.
+    """
+    for item in items:
+        params = getattr(item, "callspec", None) and item.callspec.params
+        if params and params.get("mode") == "xla":
+            if getattr(params.get("dtype"), "name", "") in {"bfloat16", "float64"}:
+                item.add_marker(pytest.mark.slow)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     wants_gpu = item.get_closest_marker("gpu") is not None
     if wants_gpu and not tf.config.list_physical_devices("GPU"):

@@ -181,6 +181,25 @@ def run(
     return modes.compile_for(mode, step)(tf.convert_to_tensor(x))
 
 
+def agrees_with_the_equations(layer: Any, x: np.ndarray, mode: str) -> None:
+    """Compares values and gradients in float64 with those of the reference."""
+    layer.build(x.shape)
+    weights = randomise(layer)
+    value, gradients = run(layer, x, mode)
+    np.testing.assert_allclose(value, reference(layer, x, weights), 1e-12)
+    names = list(weights)
+
+    def total(x, *values):
+        named = dict(zip(names, values, strict=True))
+        return reference(layer, x, named).sum()
+
+    truths = slopes(total, [x, *weights.values()])
+    for name, got, truth in zip(["x", *names], gradients, truths, strict=True):
+        # The absolute part is for slopes that are differences of larger ones.
+        np.testing.assert_allclose(got, truth, 1e-9, 1e-13, err_msg=name)
+        assert np.any(truth != 0)
+
+
 def close(got, truth, tolerance=1e-5):
     """Compares with a share of the largest magnitude of each tensor."""
     for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(truth), strict=True):

@@ -95,11 +95,17 @@ SIBLINGS = [
         partial(layers.Dot, axes=2, normalize=True), mask=None, cancels=1, name="dot"
     ),
 ]
+# One half precision is trained, as both give the right values.
+CHECKS = [
+    check
+    for check in keras_checks.LAYER_CHECKS
+    if not keras_checks.name(check).endswith("graph_mixed_bfloat16")
+]
 BRIEF = keras_checks.LAYER_CHECKS[:6]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("check", keras_checks.LAYER_CHECKS, ids=keras_checks.name)
+@pytest.mark.parametrize("check", CHECKS, ids=keras_checks.name)
 def test_every_layer_is_at_home_in_keras(case, check, tmp_path):
     check(case, tmp_path)
 

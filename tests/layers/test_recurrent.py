@@ -133,8 +133,12 @@ class TestDtypes:
 
     @pytest.mark.parametrize(
         ("kind", "mode"),
-        [(kind, mode) for kind in recurrent.BOTH for mode in ("eager", "graph")]
-        + [pytest.param(layers.LayerNormGRU, "xla", marks=pytest.mark.slow)],
+        [
+            *[(kind, "eager") for kind in recurrent.BOTH],
+            (layers.LayerNormGRU, "graph"),
+            pytest.param(layers.LayerNormLSTM, "graph", marks=pytest.mark.slow),
+            pytest.param(layers.LayerNormGRU, "xla", marks=pytest.mark.slow),
+        ],
     )
     def test_the_second_gradient_agrees_with_that_of_the_loop_of_keras(
         self, kind, mode
@@ -151,7 +155,10 @@ class TestDtypes:
 
 
 class TestInModels:
-    @recurrent.both
+    @pytest.mark.parametrize(
+        ("kind", "mode"),
+        [(kind, "graph") for kind in recurrent.BOTH] + [(layers.LayerNormLSTM, "xla")],
+    )
     def test_unknown_number_of_steps(self, kind, mode):
         layer = recurrent.built(kind, (None, None, 4), return_sequences=True)
 
@@ -161,8 +168,6 @@ class TestInModels:
             return value, tape.gradient(value, layer.trainable_weights[0].value)
 
         spec = tf.TensorSpec([None, None, 4], tf.float32)
-        if mode == "eager":
-            return
         compiled = tf.function(step, [spec], autograph=False, jit_compile=mode == "xla")
         for steps in (5, 3):
             recurrent.close(

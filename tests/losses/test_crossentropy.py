@@ -90,21 +90,6 @@ def test_its_function_is_keras_function(name, y_true, probs, options):
     close(ours, theirs)
 
 
-@pytest.mark.parametrize("name", list(FUNCTIONS))
-def test_it_has_keras_signature(name):
-    if not hasattr(keras.losses, name):
-        pytest.skip(f"this Keras has no {name}")
-    for each in (name, FUNCTIONS[name]):
-        ours, theirs = (
-            inspect.signature(getattr(module, each))
-            for module in (losses, keras.losses)
-        )
-        assert list(ours.parameters) == list(theirs.parameters)
-        for key, parameter in theirs.parameters.items():
-            assert ours.parameters[key].default == parameter.default
-    assert issubclass(getattr(losses, name), getattr(keras.losses, name))
-
-
 @every_case
 def test_it_survives_its_config(name, y_true, probs, options):
     loss = getattr(losses, name)(**options, reduction="sum", name="mine")

@@ -114,6 +114,7 @@ def test_nan_and_unknown_labels_stay_in_their_sample(mode):
     assert np.isnan(value).tolist() == [True, False, True, True, False]
 
 
+@pytest.mark.parametrize("mode", ["eager", "graph"])
 def test_a_weight_of_0_ignores_a_sample(mode):
     y_pred = LOGITS.astype("float32")
     y_pred[1] = NAN

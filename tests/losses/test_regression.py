@@ -1,5 +1,7 @@
 """The losses that are not cross entropies: formulas, edges, promises."""
 
+import itertools
+
 import keras
 import mpmath
 import numpy as np
@@ -84,6 +86,7 @@ def test_half_precision_is_computed_in_float32(
     assert oracle.ulp_error(got, wide.numpy()) <= 0.51
 
 
+@pytest.mark.parametrize("mode", ["eager", "graph"])
 @every_loss
 def test_a_weight_of_0_ignores_nan_and_overflow(
     name, function, y_true, y_pred, options, mode
@@ -150,6 +153,7 @@ def test_the_gradient_of_the_gradient_is_that_of_float64(
     np.testing.assert_allclose(got, truth, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("mode", ["eager", "graph"])
 @with_overlaps
 def test_an_empty_batch_costs_nothing(name, function, y_true, y_pred, options, mode):
     if name in ("Dice", "Tversky"):
@@ -194,13 +198,26 @@ def test_integers_and_lists_are_taken(function):
         close(got, expected)
 
 
-@pytest.mark.parametrize("function", [row[1] for row in LOSSES + OVERLAPS])
-def test_what_is_not_dense_is_refused(function):
+@with_overlaps
+def test_what_is_not_dense_or_no_number_is_refused(
+    name, function, y_true, y_pred, options
+):
     ragged = tf.ragged.constant([[1.0], [1.0, 2.0]])
-    with pytest.raises(TypeError, match="`y_pred` must be a dense tensor"):
-        getattr(losses, function)(tf.ones([2, 2]), ragged)
-    with pytest.raises(TypeError, match="`y_true` must be a dense tensor"):
-        getattr(losses, function)(ragged, tf.ones([2, 2]))
+    for call in (getattr(losses, function), getattr(losses, name)()):
+        with pytest.raises(TypeError, match="`y_pred` must be a dense tensor"):
+            call(tf.ones([2, 2]), ragged)
+        with pytest.raises(TypeError, match="`y_true` must be a dense tensor"):
+            call(ragged, tf.ones([2, 2]))
+        with pytest.raises(TypeError, match=r"`y_true` must hold numbers: .*=string"):
+            call([["a", "b"]], tf.ones([1, 2]))
+
+
+@with_overlaps
+def test_an_unknown_number_of_axes_is_refused(name, function, y_true, y_pred, options):
+    shape = tf.TensorSpec(None, tf.float32)
+    traced = tf.function(getattr(losses, name)(**options), autograph=False)
+    with pytest.raises(ValueError, match="`y_pred` must have a known number of axes"):
+        traced.get_concrete_function(shape, shape)
 
 
 # Function, label, prediction, options, value, slope.
@@ -233,17 +250,20 @@ EDGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "y", "p", "options", "value", "slope"), EDGES)
-def test_edges_are_as_the_docstrings_say(function, y, p, options, value, slope, mode):
+@pytest.mark.parametrize(
+    "edges",
+    # Those of one function are rows of one batch.
+    [list(rows) for _, rows in itertools.groupby(EDGES, lambda row: (row[0], row[3]))],
+    ids=lambda rows: "-".join([rows[0][0], *rows[0][3]]),
+)
+def test_edges_are_as_the_docstrings_say(edges, mode):
+    function, _, _, options, *_ = edges[0]
+    y, p, value, slope = (np.float32([row[i] for row in edges]) for i in (1, 2, 4, 5))
     got, got_slope = value_and_slope(
-        getattr(losses, function),
-        np.float32([[y]]),
-        np.float32([[p]]),
-        mode,
-        **options,
+        getattr(losses, function), y[:, None], p[:, None], mode, **options
     )
-    close(got, [value], rtol=1e-6)
-    np.testing.assert_allclose(got_slope, [[slope]], rtol=1e-6, atol=0)
+    np.testing.assert_allclose(got, value, rtol=1e-6, atol=0)
+    np.testing.assert_allclose(got_slope[:, 0], slope, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -369,9 +389,11 @@ def test_a_dtype_survives_the_config():
     close(again(REAL, OTHERS), truth, rtol=1e-14)
 
 
-def test_correlated_functions_have_one_formula_in_losses_and_metrics():
+def test_losses_and_metrics_have_the_same_functions():
     from tfsafe import metrics
 
-    shared = [row[1] for row in LOSSES if row[1] != "cosine_similarity"]
+    functions = {name for name in losses.__all__ if name.islower()}
+    shared = functions & set(metrics.__all__)
+    assert {name for name in functions if hasattr(keras.metrics, name)} <= shared
     for name in shared:
         assert getattr(metrics, name) is getattr(losses, name)

@@ -6,6 +6,7 @@ import json
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.metrics.cases import CASES, NAN, SIZE, WHOLE, result_of
 from tests.support import modes
@@ -162,6 +163,63 @@ def test_it_works_in_a_compiled_model(name, tmp_path):
     path = str(tmp_path / "model.keras")
     model.save(path)
     assert keras.saving.load_model(path).evaluate(y.repeat(2, 1), y, verbose=0)
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 3.0]], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("name", "y_true"),
+    [
+        ("CategoricalCrossentropy", [[1.0, 0.0], [NAN, 0.0], [0.0, 1.0]]),
+        ("SparseCategoricalCrossentropy", [0.0, NAN, 1.0]),
+        ("KLDivergence", [[1.0, 0.0], [NAN, 0.0], [0.0, 1.0]]),
+    ],
+)
+def test_the_logits_of_a_softmax_are_found(name, y_true, weights, mode):
+    metric = getattr(metrics, name)()
+    logits = np.float32([[0.0, 200.0], [5.0, 1.0], [0.0, 1.0]])
+    kept = slice(None) if weights else slice(None, None, 2)
+
+    def update(z):
+        probs = keras.activations.softmax(z)
+        if weights and mode == "eager":
+            # A mask hides the logits that Keras attached.
+            probs = tf.nn.softmax(tf.minimum(z, 20.0))
+        metric.update_state(np.float32(y_true)[kept], probs, weights)
+
+    metric.update_state(np.float32(y_true)[:1], [[0.5, 0.5]])
+    metric.reset_state()
+    modes.compile_for(mode, update)(tf.constant(logits[kept]))
+    far = 20 if weights and mode == "eager" else 200
+    rest = np.log1p(np.exp(-1.0)) * (3 if weights else 1)
+    close(metric.result(), (far + rest) / (4 if weights else 2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_computed_in_float32(dtype):
+    metric = metrics.MeanSquaredError()
+    metric.update_state([[0.0]], tf.constant([[512.0]], dtype))
+    assert metric.result() == 2**18
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    "name", ["TopKCategoricalAccuracy", "SparseTopKCategoricalAccuracy"]
+)
+def test_top_k_takes_every_dtype(name, dtype):
+    metric = getattr(metrics, name)(k=1)
+    y_true = np.float32([[0, 1], [0, 1]]) if name[0] == "T" else np.float32([1, 1])
+    metric.update_state(y_true, tf.constant([[0.2, 0.8], [0.7, 0.3]], dtype))
+    assert metric.result() == 0.5
+
+
+def test_a_nan_of_an_ignored_class_does_not_count():
+    options = inspect.signature(keras.metrics.SparseCategoricalCrossentropy).parameters
+    if "ignore_class" not in options:
+        pytest.skip("this Keras has no such argument")
+    metric = metrics.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    metric.update_state([0, -1], [[0.0, 0.0], [NAN, 0.0]], [1.0, 1.0])
+    close(metric.result(), np.log(2))
 
 
 def test_weights_that_do_not_fit_are_refused():

@@ -32,6 +32,8 @@ def main() -> None:
         results[f"loss_scale_optimizer/{safe}"] = loss_scale_optimizer(strategy, safe)
     results["half"] = half(strategy)
     results["outlier"] = outlier(strategy)
+    for policy in ("replace", "zero_variable"):
+        results[f"nothing_left/{policy}"] = nothing_left(strategy, policy)
     results["outside"] = {
         part: made_outside(strategy, part) for part in ("wrapper", "inner")
     }
@@ -185,6 +187,29 @@ def outlier(strategy: tf.distribute.Strategy) -> dict:
         "iterations": int(optimizer.iterations.numpy()),
         "statistics": replicas_of(strategy, statistic),
     }
+
+
+def nothing_left(strategy: tf.distribute.Strategy, policy: str) -> list[list]:
+    """Takes steps that are bad as a whole on one replica, or on both, or with zeros."""
+    nan = float("nan")
+    with strategy.scope():
+        weights = keras.Variable([1.0, 1.0])
+        optimizer = SafeOptimizer(keras.optimizers.SGD(0.1, momentum=0.5), policy)
+        optimizer.build([weights])
+
+    def step(of_each: tf.Tensor) -> None:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        optimizer.apply([of_each[replica] * tf.ones(2)], [weights])
+
+    run_step = tf.function(
+        lambda of_each: strategy.run(step, args=(of_each,)), autograph=False
+    )
+    course = []
+    for of_each in ([1.0, 1.0], [nan, 1.0], [nan, nan], [0.0, nan], [0.0, 0.0]):
+        run_step(tf.constant(of_each))
+        iterations = int(optimizer.iterations.numpy())
+        course.append([iterations, *replicas_of(strategy, weights)])
+    return course
 
 
 def made_outside(strategy: tf.distribute.Strategy, part: str) -> str:

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+import tfsafe
 from tfsafe.optimizers import SafeOptimizer
 
 
@@ -22,6 +23,21 @@ def test_what_is_no_optimizer_is_refused(inner):
 )
 def test_an_optimizer_is_taken_as_keras_takes_it(inner):
     assert isinstance(SafeOptimizer(inner).inner_optimizer, keras.optimizers.Adam)
+
+
+@pytest.mark.parametrize("name", ["rmsprop", "RMSprop"])
+def test_a_name_stands_for_the_optimizer_that_tfsafe_has_mended(name):
+    assert type(SafeOptimizer(name).inner_optimizer) is tfsafe.optimizers.RMSprop
+    # An optimizer is taken as it is.
+    inner = keras.optimizers.RMSprop()
+    assert SafeOptimizer(inner).inner_optimizer is inner
+
+
+def test_every_name_of_tfsafe_that_keras_takes_stands_for_it():
+    wrappers = {"SafeOptimizer", "LossScaleOptimizer"}
+    for name in set(tfsafe.optimizers.__all__) - wrappers:
+        own = getattr(tfsafe.optimizers, name)
+        assert type(SafeOptimizer(name).inner_optimizer) is own
 
 
 def test_wrapping_twice_is_refused():

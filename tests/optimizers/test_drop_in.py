@@ -64,21 +64,21 @@ def test_the_learning_rate_is_read_from_and_set_on_the_inner_optimizer():
 
 
 def test_iterations_count_the_steps_of_the_inner_optimizer(policy):
-    variable = keras.Variable([1.0])
+    variable = keras.Variable([1.0, 1.0])
     optimizer = SafeOptimizer("sgd", policy)
     for value in (1.0, NAN, 1.0):
-        returned = optimizer.apply_gradients([(tf.constant([value]), variable)])
-    expected = 2 if policy == "skip" else 3
+        returned = optimizer.apply_gradients([(tf.constant([value, 1.0]), variable)])
+    expected = 3 if policy == "replace" else 2
     assert int(optimizer.iterations.numpy()) == expected
     assert int(returned.numpy()) == expected
 
 
 def test_a_schedule_goes_on_when_replacing_and_waits_when_skipping(policy):
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay([1], [0.5, 0.25])
-    variable = keras.Variable([1.0])
+    variables = [keras.Variable([1.0]), keras.Variable([1.0])]
     optimizer = SafeOptimizer(keras.optimizers.SGD(schedule), policy)
     for value in (1.0, NAN):
-        optimizer.apply([tf.constant([value])], [variable])
+        optimizer.apply([tf.constant([value]), tf.constant([1.0])], variables)
     rate = 0.5 if policy == "skip" else 0.25
     assert float(optimizer.learning_rate) == rate
 

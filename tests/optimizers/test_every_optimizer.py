@@ -67,6 +67,16 @@ def test_skipping_is_never_having_seen_the_batch(variant, mode):
 
 
 @pytest.mark.parametrize(("variant", "mode"), CASES)
+def test_replacing_leaves_out_a_step_of_which_nothing_is_left(variant, mode):
+    kernel, bias = (np.full_like(gradient, np.nan) for gradient in CLEAN[0])
+    for bad in [(kernel, bias), (kernel, np.zeros_like(bias))]:
+        expected = training(variant, mode, None).run(CLEAN)
+        guarded = training(variant, mode, "replace")
+        assert harness.same_bits(guarded.run([*CLEAN[:3], bad, *CLEAN[3:]]), expected)
+        assert guarded.optimizer.last_nonfinite_step == 4
+
+
+@pytest.mark.parametrize(("variant", "mode"), CASES)
 def test_replacing_is_a_step_with_zero_in_the_bad_elements(variant, mode):
     for index in BAD_STEPS:
         expected = training(variant, mode, None).run(with_bad_step(index, 0.0))
@@ -105,12 +115,9 @@ EVENTS = {
     "inf": ([40], np.inf, "one"),
     "1e20": ([40], 1e20, "one"),
     "burst": (range(40, 240), np.nan, "all"),
+    "burst in one element": (range(40, 240), np.nan, "one"),
     "first": ([0], np.nan, "all"),
 }
-# Their steps are as long as ever while the gradient is 0: they go on where they were
-# going until the momentum has died out. Against a burst, "skip" is for them.
-DRIFTING = {"Lion", "Lamb", "Muon"}
-ALL_EVENTS = {"single": ["first", "nan", "inf", "1e20"], "burst": ["burst"]}
 
 
 def bad_course(names: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -131,15 +138,15 @@ def marks_of_descent(mode: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.slow] if mode == "xla" else []
 
 
-@pytest.mark.parametrize("events", ALL_EVENTS.values(), ids=ALL_EVENTS)
 @pytest.mark.parametrize(
     "mode", [pytest.param(m, marks=marks_of_descent(m)) for m in ("graph", "xla")]
 )
 @pytest.mark.parametrize("variant", harness.SEVENTEEN)
-def test_p01_bad_steps_are_survived_and_the_loss_is_reached(variant, mode, events):
+def test_p01_bad_steps_are_survived_and_the_loss_is_reached(variant, mode):
     def descent(wrap) -> harness.Descent:
         return harness.Descent(wrap(harness.make(variant)), mode)
 
+    events = ["first", "nan", "inf", "1e20", "burst"]
     noise, spoilt, is_clean = bad_course(events)
     never = descent(lambda optimizer: optimizer)
     start = never.loss()
@@ -149,10 +156,20 @@ def test_p01_bad_steps_are_survived_and_the_loss_is_reached(variant, mode, event
     assert harness.same_bits(skipping.run(noise, spoilt), expected)
     replacing = descent(SafeOptimizer)
     assert harness.all_finite(replacing.run(noise, spoilt))
-    gained = (start - replacing.loss()) / (start - never.loss())
-    assert gained > 0.8 or ("burst" in events and variant in DRIFTING)
+    assert (start - replacing.loss()) / (start - never.loss()) > 0.9
     for each in (skipping, replacing):
         assert each.optimizer.nonfinite_steps == np.sum(~is_clean)
+
+
+def test_lion_runs_away_with_a_weight_whose_gradient_stays_bad_unless_it_skips():
+    course = bad_course(["burst in one element"])[:2]
+    losses = []
+    for policy in ("replace", "skip"):
+        descent = harness.Descent(SafeOptimizer(harness.make("Lion"), policy), "graph")
+        start = descent.loss()
+        descent.run(*course)
+        losses.append(descent.loss())
+    assert losses[0] > start > 100 * losses[1]
 
 
 def test_the_table_holds_every_optimizer_of_keras():

@@ -57,6 +57,17 @@ def test_a_replaced_element_leaves_the_other_replicas_part(results, kind):
     assert kernels[0] == pytest.approx([1 - 0.7, 1 - 0.85, 1 - 0.85], abs=1e-6)
 
 
+@pytest.mark.parametrize("policy", ["replace", "zero_variable"])
+def test_a_step_of_which_no_replica_has_anything_left_is_left_out(results, policy):
+    iterations, *weights = zip(*results[f"nothing_left/{policy}"], strict=True)
+    # Zeroing a variable takes it from both replicas.
+    is_taken = [True, policy == "replace", False, False, True]
+    assert list(iterations) == np.cumsum(is_taken).tolist()
+    for of_one in weights:
+        # The last step is good: all gradients are 0, and the momentum moves on.
+        assert of_one[1] == of_one[2] == of_one[3] != of_one[4]
+
+
 def test_fit_under_a_strategy_skips_on_both_replicas(results):
     expected = {"iterations": 2, "nonfinite_steps": 1, "is_finite": True}
     assert results["fit"] == expected

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, _compat, ops
+from tfsafe.layers._masks import with_features
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -169,7 +170,7 @@ def _fit(mask: Any, inputs: tf.Tensor) -> tf.Tensor | None:
     # Any other mask broadcasts as it is, from the last axis.
     leads = mask.shape.is_compatible_with(inputs.shape[: mask.shape.rank])
     if missing > 0 and leads and (is_own or not _broadcasts(mask.shape, inputs.shape)):
-        return tf.reshape(mask, tf.concat([tf.shape(mask), [1] * missing], 0))
+        return with_features(mask, inputs.shape.rank)
     return mask
 
 

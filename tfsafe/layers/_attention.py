@@ -6,6 +6,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.layers._masks import hide
+from tfsafe.ops._precision import wide
 
 # The Keras layer stands behind it in the order of the bases.
 _KerasLayer: Any = object
@@ -36,8 +38,9 @@ class _SafeAttention(_KerasLayer):
             # result is dropped.
             exists = tf.reduce_any(allowed, -1, keepdims=True)
             allowed = tf.logical_or(allowed, tf.logical_not(exists))
+        # A product of float16 vectors overflows.
         found = super().call(
-            [_widen(hide(x, m)) for x, m in zip(inputs, hidden, strict=False)],
+            [wide(hide(x, m)) for x, m in zip(inputs, hidden, strict=False)],
             mask=[query_mask, allowed],
             training=training,
             return_attention_scores=True,
@@ -53,19 +56,6 @@ class _SafeAttention(_KerasLayer):
             # Keras 3.3 looks for a mask at the list.
             mask = [_compat.keras_mask(x) for x in inputs]
         return super().compute_mask(inputs, mask)
-
-
-def hide(x: tf.Tensor, mask: Any) -> tf.Tensor:
-    """Puts 0 where a mask of the leading axes is False; NaN would reach gradients."""
-    if mask is None:
-        return x
-    mask = tf.cast(mask, tf.bool)[..., tf.newaxis]
-    return tf.where(mask, x, tf.zeros([], x.dtype))
-
-
-def _widen(x: tf.Tensor) -> tf.Tensor:
-    """Converts half precision to float32, in which no product of it overflows."""
-    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
 def _allowed(inputs: list[tf.Tensor], mask: Any, is_causal: bool) -> tf.Tensor | None:

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe.ops._precision import wide
 from tfsafe.ops._standardization import standardize_batch
 
 
@@ -113,8 +114,7 @@ class BatchNormalization(keras.layers.BatchNormalization):
 
     def _prepared(self, inputs: tf.Tensor) -> tuple[Any, ...]:
         """Returns inputs, gain, shift and moving statistics, wide and broadcastable."""
-        x = tf.convert_to_tensor(inputs)
-        x = x if x.dtype == tf.float64 else tf.cast(x, tf.float32)
+        x = wide(inputs)
         shape = [1] * x.shape.rank
         shape[self.axis] = -1
 

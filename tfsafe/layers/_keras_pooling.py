@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _args, ops
 from tfsafe.layers._pooling import SafeMeanPooling
+from tfsafe.ops._precision import wide
 
 # The Keras layer stands behind it in the order of the bases.
 _KerasLayer: Any = object
@@ -78,7 +79,7 @@ class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1
             mean = keras.ops.mean(inputs, axis=axis, keepdims=keepdims)
             return _or(self.empty_value, tf.shape(inputs)[axis] > 0, mean)
         mask = _over(mask, self.data_format)
-        kept = _kept(_wide(inputs), mask, 0.0)
+        kept = _kept(wide(inputs), mask, 0.0)
         count = tf.reduce_sum(tf.cast(mask, kept.dtype), axis, keepdims)
         mean = tf.reduce_sum(kept, axis, keepdims) / tf.maximum(count, 1)
         return _or(self.empty_value, count > 0, tf.cast(mean, dtype))
@@ -118,10 +119,6 @@ def _kept(inputs: tf.Tensor, mask: tf.Tensor, filler: float) -> tf.Tensor:
 
 def _or(empty_value: float, exists: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     return tf.where(exists, value, tf.constant(empty_value, value.dtype))
-
-
-def _wide(x: tf.Tensor) -> tf.Tensor:
-    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -268,10 +265,10 @@ class AveragePooling1D(_MasksWindows, keras.layers.AveragePooling1D):
         """Returns the average of the steps that count in each window."""
         if mask is None:
             return super().call(inputs)
-        mask, wide = _over(mask, self.data_format), _wide(inputs)
+        mask, x = _over(mask, self.data_format), wide(inputs)
         # Both averages leave out what lies beyond the ends, so that it cancels.
-        total = super().call(_kept(wide, mask, 0.0))
-        share = super().call(tf.cast(mask, wide.dtype))
+        total = super().call(_kept(x, mask, 0.0))
+        share = super().call(tf.cast(mask, x.dtype))
         exists = share > 0
         mean = total / tf.where(exists, share, tf.ones_like(share))
         return _or(self.empty_value, exists, tf.cast(mean, inputs.dtype))

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe.layers._masks import hide
+
 # The Keras layer stands behind it in the order of the bases.
 _KerasLayer: Any = object
 
@@ -23,7 +25,7 @@ class _SafeSteps(_KerasLayer):
         """Runs the layer over the steps that the mask keeps."""
         if mask is not None:
             mask = tf.cast(tf.nest.flatten(mask)[0], tf.bool)
-            sequences = _hide(sequences, mask)
+            sequences = hide(sequences, mask)
         if sequences.shape[1]:
             return super().call(
                 sequences, initial_state=initial_state, mask=mask, training=training
@@ -55,13 +57,6 @@ class _SafeSteps(_KerasLayer):
             ]
             states = tf.nest.pack_sequence_as(states, after)
         return (output, *states) if self.return_state else output
-
-
-def _hide(sequences: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Puts 0 where the mask is False; NaN there would spoil the gradients."""
-    features = [1] * (sequences.shape.rank - mask.shape.rank)
-    mask = tf.reshape(mask, tf.concat([tf.shape(mask), features], 0))
-    return tf.where(mask, sequences, tf.zeros([], sequences.dtype))
 
 
 def _at_least_one_step(x: tf.Tensor) -> tf.Tensor:

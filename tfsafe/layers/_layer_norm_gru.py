@@ -120,7 +120,7 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
         projected, recurrent = gates
         per_gate = self.layer_norm and not self.fused
         if self.fused:
-            recurrent = layer_norm(recurrent, weights[0], weights[1], self.epsilon)
+            recurrent = recurrent * weights[0] + weights[1]
         if self.bias is not None:
             recurrent += weights[-1]
         both = 2 * self.units

@@ -152,12 +152,12 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         weights: Sequence[tf.Tensor],
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the output and the cell state after a step."""
-        total = gates[0]
+        total = gates[-1]
+        if self.layer_norm:
+            total = total * weights[0] + weights[1]
         if self.fused:
-            total += layer_norm(gates[1], weights[0], weights[1], self.epsilon)
+            total += gates[0]
         total = tf.reshape(total, [-1, self.gates, self.units])
-        if self.layer_norm and not self.fused:
-            total = layer_norm(total, weights[0], weights[1], self.epsilon)
         i, f, g, o = tf.unstack(total, axis=1)
         candidate = self.activation(g)
         if dropped is not None:

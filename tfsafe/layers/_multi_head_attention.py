@@ -9,7 +9,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat, ops
-from tfsafe.layers._attention import hide
+from tfsafe.layers._masks import hide
+from tfsafe.ops._precision import wide
 
 # The Keras layer stands behind it in the order of the bases.
 _KerasLayer: Any = object
@@ -65,10 +66,9 @@ class _SafeHeads(_KerasLayer):
         axes = self._attended(query.shape.rank)
         to_scores, to_output = _equations(query.shape.rank, axes)
         dtype = query.dtype
-        wide = tf.float32 if dtype.size < 4 else dtype
-        scale = tf.constant(1 / math.sqrt(query.shape[-1]), wide)
-        # Float16 overflows in the product of two vectors.
-        scores = tf.einsum(to_scores, tf.cast(query, wide) * scale, tf.cast(key, wide))
+        scale = 1 / math.sqrt(query.shape[-1])
+        # A product of float16 vectors overflows.
+        scores = tf.einsum(to_scores, wide(query) * scale, wide(key))
         if attention_mask is not None:
             attention_mask = tf.cast(attention_mask, tf.bool)
             missing = scores.shape.rank - attention_mask.shape.rank

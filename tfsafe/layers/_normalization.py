@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat, ops
+from tfsafe.ops._precision import wide
 from tfsafe.ops._standardization import scale, standardize
 
 _RMSNormalization: Any = _compat.keras_class("layers", "RMSNormalization")
@@ -64,7 +65,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the normalised inputs."""
-        x = _wide(inputs)
+        x = wide(inputs)
         axes = _positive(self.axis, x)
         outputs = standardize(x, axes, self.epsilon, centre=not self.rms_scaling)
         if self.gamma is not None:
@@ -106,7 +107,7 @@ class GroupNormalization(keras.layers.GroupNormalization):
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the normalised inputs."""
-        x = _wide(inputs)
+        x = wide(inputs)
         (axis,) = _positive(self.axis, x)
         shape, size = tf.shape(x), x.shape[axis]
         groups = [self.groups, size // self.groups]
@@ -142,10 +143,10 @@ class RMSNormalization(_RMSNormalization):
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Returns the normalised inputs."""
-        wide = _wide(x)
-        axes = _positive(self.axis, wide)
-        outputs = standardize(wide, axes, self.epsilon, centre=False)
-        outputs = scale(outputs, _along(self.scale, wide, axes))
+        x = wide(x)
+        axes = _positive(self.axis, x)
+        outputs = standardize(x, axes, self.epsilon, centre=False)
+        outputs = scale(outputs, _along(self.scale, x, axes))
         return tf.cast(outputs, self.compute_dtype)
 
 
@@ -175,12 +176,6 @@ class UnitNormalization(keras.layers.UnitNormalization):
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns the rows, divided by their norms."""
         return ops.l2_normalize(tf.cast(inputs, self.compute_dtype), self.axis)
-
-
-def _wide(inputs: Any) -> tf.Tensor:
-    """Converts to float32, or to float64 where the inputs are that."""
-    x = tf.convert_to_tensor(inputs)
-    return x if x.dtype == tf.float64 else tf.cast(x, tf.float32)
 
 
 def _positive(axis: int | Sequence[int], x: tf.Tensor) -> list[int]:

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, ops
+from tfsafe.layers._masks import with_features
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -143,7 +144,7 @@ def _fit(mask: Any, inputs: tf.Tensor) -> tf.Tensor:
             "`mask` must have the leading axes of `inputs`, or all of them, each of "
             f"its size or 1. Received: mask.shape={mask.shape}, inputs.shape={shape}."
         )
-    return tf.reshape(mask, tf.concat([tf.shape(mask), [1] * missing], 0))
+    return with_features(mask, shape.rank)
 
 
 def _hide(mask: tf.Tensor, exists: tf.Tensor) -> tf.Tensor:

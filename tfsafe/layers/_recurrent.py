@@ -17,7 +17,64 @@ _STEP, _SEQUENCE = "step", "sequence"
 _KerasCell: Any = object
 
 
-class NormalizedCell(_KerasCell):
+class FromKeras:
+    """Takes over a Keras cell, or a Keras layer with its cell."""
+
+    # What is taken over.
+    keras_class: ClassVar[Any]
+
+    @classmethod
+    def from_keras(cls, source: Any, **options: Any) -> Any:
+        """Makes one with the options and the weights of its counterpart in Keras.
+
+        Args:
+          source: The Keras cell or layer of this kind.
+          **options: Arguments of this class, which replace those of `source`.
+
+        Returns:
+          The new cell or layer; built if `source` is.
+
+        Raises:
+          TypeError: If `source` is not of this kind.
+          ValueError: If it has `reset_after=False`.
+        """
+        new: Any = cls(**{**cls._converted(source), **options})
+        if not source.built:
+            return new
+        # A layer has its weights in its cell.
+        theirs, ours = (getattr(each, "cell", each) for each in (source, new))
+        features = theirs.kernel.shape[0]
+        if ours is new:
+            new.build((None, features))
+        else:
+            is_known = new.stateful and source.states
+            batch = source.states[0].shape[0] if is_known else None
+            new.build((batch, None, features))
+        ours.take_weights(theirs)
+        return new
+
+    @classmethod
+    def _converted(cls, source: Any) -> dict[str, Any]:
+        """Returns the options of a Keras cell or layer as arguments of this kind."""
+        if not isinstance(source, cls.keras_class):
+            raise TypeError(
+                f"`from_keras` takes a keras.layers.{cls.keras_class.__name__} here. "
+                f"Received: {source!r}."
+            )
+        config = source.get_config()
+        if not config.get("reset_after", True):
+            raise ValueError(
+                "`from_keras` takes a GRU with reset_after=True, Keras' default; the "
+                "weights of another one mean something else. Received: "
+                f"reset_after=False in {source!r}."
+            )
+        cell_class: Any = getattr(cls, "cell_class", cls)
+        theirs = {"implementation", "use_cudnn", *cell_class.fixed}
+        kept = {key: value for key, value in config.items() if key not in theirs}
+        return {**kept, **cell_class.neutral}
+
+
+class NormalizedCell(FromKeras, _KerasCell):
     """Weights, masks and call of a cell; stands before the Keras cell of that kind.
 
     The Keras cell brings the options that both have, their checks and their config. A
@@ -29,8 +86,7 @@ class NormalizedCell(_KerasCell):
     # Options of the Keras cell that have one value here, and what to do about them.
     fixed: ClassVar[dict[str, Any]]
     instead: ClassVar[dict[str, str]]
-    # The Keras cell, and the options with which its weights mean the same here.
-    keras_class: ClassVar[Any]
+    # The options with which the weights of the Keras cell mean the same here.
     neutral: ClassVar[dict[str, Any]]
 
     def __init__(
@@ -134,6 +190,14 @@ class NormalizedCell(_KerasCell):
         names = [f"{place}_{part}" for place in places for part in ("gain", "shift")]
         return [self.exact(getattr(self, n)) for n in names if self.layer_norm]
 
+    @property
+    def pieces(self) -> _scan.Pieces | None:
+        """How the products are standardised before `advance`, or None."""
+        # One gate of a GRU needs another one first.
+        if not self.layer_norm or not (self.fused or self.is_joint):
+            return None
+        return _scan.Pieces(1 if self.fused else self.gates, self.epsilon)
+
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns what the inputs of any number of steps bring to the gates."""
         projected = self.exact(_scan.project(inputs, tf.convert_to_tensor(self.kernel)))
@@ -170,6 +234,7 @@ class NormalizedCell(_KerasCell):
             before,
             dropped,
             [weight[tf.newaxis] for weight in self.step_weights()],
+            self.pieces,
         )
         new = [tf.cast(x, self.compute_dtype) for x in after]
         return new[0], new if is_nested else new[0]
@@ -219,47 +284,6 @@ class NormalizedCell(_KerasCell):
             "norm_shift_initializer": serialize(self.norm_shift_initializer),
             "recurrent_dropout_mask": self.recurrent_dropout_mask,
         }
-
-    @classmethod
-    def from_keras(cls, cell: Any, **options: Any) -> Any:
-        """Makes a cell with the options and the weights of a Keras cell.
-
-        Args:
-          cell: The Keras cell of this kind.
-          **options: Arguments of this class, which replace those of `cell`.
-
-        Returns:
-          The new cell; built if `cell` is.
-
-        Raises:
-          TypeError: If `cell` is not of this kind.
-          ValueError: If it has `reset_after=False`.
-        """
-        config = cls.converted(cell, cls.keras_class)
-        new = cls(**{**config, **options})
-        if cell.built:
-            new.build((None, cell.kernel.shape[0]))
-            new.take_weights(cell)
-        return new
-
-    @classmethod
-    def converted(cls, source: Any, expected: type[Any]) -> dict[str, Any]:
-        """Returns the options of a Keras cell or layer as arguments of this kind."""
-        if not isinstance(source, expected):
-            raise TypeError(
-                f"`from_keras` takes a keras.layers.{expected.__name__} here. "
-                f"Received: {source!r}."
-            )
-        config = source.get_config()
-        if not config.get("reset_after", True):
-            raise ValueError(
-                "`from_keras` takes a GRU with reset_after=True, Keras' default; the "
-                "weights of another one mean something else. Received: "
-                f"reset_after=False in {source!r}."
-            )
-        theirs = {"implementation", "use_cudnn", *cls.fixed}
-        kept = {key: value for key, value in config.items() if key not in theirs}
-        return {**kept, **cls.neutral}
 
     def take_weights(self, cell: Any) -> None:
         """Takes over the weights of a Keras cell of this kind."""

@@ -6,13 +6,13 @@ import keras
 import tensorflow as tf
 
 from tfsafe.layers import _scan
+from tfsafe.layers._recurrent import FromKeras
 
 
-class NormalizedRNN(keras.layers.RNN):
+class NormalizedRNN(FromKeras, keras.layers.RNN):
     """A layer around such a cell, with the loop and the gradient of `_scan`."""
 
     cell_class: ClassVar[Any]
-    keras_class: ClassVar[Any]
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class NormalizedRNN(keras.layers.RNN):
             states,
             weights,
             is_joint=cell.is_joint,
+            pieces=cell.pieces,
             dropped=dropped,
             keep=keep,
         )
@@ -106,26 +107,3 @@ class NormalizedRNN(keras.layers.RNN):
         """Makes the layer that `get_config` describes."""
         with keras.saving.custom_object_scope(custom_objects or {}):
             return cls(**config)
-
-    @classmethod
-    def from_keras(cls, layer: Any, **options: Any) -> Any:
-        """Makes a layer with the options and the weights of a Keras layer.
-
-        Args:
-          layer: The Keras layer of this kind.
-          **options: Arguments of this class, which replace those of `layer`.
-
-        Returns:
-          The new layer; built if `layer` is.
-
-        Raises:
-          TypeError: If `layer` is not of this kind.
-          ValueError: If it has `reset_after=False`.
-        """
-        config = cls.cell_class.converted(layer, cls.keras_class)
-        new = cls(**{**config, **options})
-        if layer.built:
-            batch = layer.states[0].shape[0] if new.stateful and layer.states else None
-            new.build((batch, None, layer.cell.kernel.shape[0]))
-            new.cell.take_weights(layer.cell)
-        return new

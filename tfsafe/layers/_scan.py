@@ -9,15 +9,21 @@ new states, the output first:
 - `dropped`: dropout's factors for the candidate, `(batch, units)`, or None;
 - `weights`: tensors whose first axis is the batch or has size 1.
 
+With `pieces`, the last of the gates is standardised before the step, which gets it in
+the shape `(batch, pieces, elements)`, or as it was if there is one piece.
+
 What the gradient of TensorFlow's own loop does in every step stands outside of the loop
 here: the gradient of each kernel is one matrix product. Nothing but the states is kept
-for the way back; the rest of the step is computed again.
+for the way back; the rest of the step is computed again, what is standardised before it
+for all steps at once.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+
+from tfsafe.ops import _layer_norm
 
 _Rows = Sequence[tf.Tensor]
 Step = Callable[[_Rows, _Rows, tf.Tensor | None, _Rows], _Rows]
@@ -55,15 +61,39 @@ def _is_live(*upstream: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(tf.not_equal(both, 0), -1, keepdims=True)
 
 
+class Pieces(NamedTuple):
+    """How the last of the gates is standardised."""
+
+    number: int
+    epsilon: float
+
+    def standardized(self, x: tf.Tensor) -> tf.Tensor:
+        """Returns the pieces, with their gradient."""
+        return _layer_norm.standardize(self._cut(x), self.epsilon)
+
+    def known(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the pieces and their factors, with which their gradient is known."""
+        return _layer_norm.with_inverse(self._cut(x), self.epsilon)
+
+    def _cut(self, x: tf.Tensor) -> tf.Tensor:
+        if self.number == 1:
+            return x
+        shape = [self.number, x.shape[-1] // self.number]
+        return tf.reshape(x, tf.concat([tf.shape(x)[:-1], shape], 0))
+
+
 class _Flat(NamedTuple):
     """A step as a function of one list: gates, states and weights."""
 
     step: Step
     gates: int
     states: int
+    pieces: Pieces | None
 
     def __call__(self, args: _Rows, dropped: tf.Tensor | None) -> list[tf.Tensor]:
         gates, states, weights = self.split(args)
+        if self.pieces is not None:
+            gates = [*gates[:-1], self.pieces.standardized(gates[-1])]
         return list(self.step(gates, states, dropped, weights))
 
     def split(self, args: _Rows) -> tuple[_Rows, _Rows, _Rows]:
@@ -89,9 +119,10 @@ def guarded_step(
     states: _Rows,
     dropped: tf.Tensor | None,
     weights: _Rows,
+    pieces: Pieces | None = None,
 ) -> list[tf.Tensor]:
     """Runs one step; rows without an incoming gradient get and give none."""
-    flat = _Flat(step, len(gates), len(states))
+    flat = _Flat(step, len(gates), len(states), pieces)
     rows = len(gates) + len(states)
 
     @tf.custom_gradient
@@ -115,6 +146,7 @@ def scan(
     weights: _Rows,
     *,
     is_joint: bool,
+    pieces: Pieces | None = None,
     dropped: tf.Tensor | None = None,
     keep: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -128,6 +160,7 @@ def scan(
       states: The initial states, of the dtype of `projected`.
       weights: See the module's docstring; the first axis is the batch.
       is_joint: Whether the step takes the sum of the two products.
+      pieces: See the module's docstring.
       dropped: Tensor of shape `(steps, batch, units)` or `(batch, units)`, or None.
       keep: Booleans of shape `(steps, batch, 1)`, or None. Where False, the states
         stay.
@@ -136,7 +169,7 @@ def scan(
       The outputs, of shape `(steps, batch, units)`, and the last states.
     """
     count = len(states)
-    loop = _Loop(_Flat(step, 1 if is_joint else 2, count), dropped, keep)
+    loop = _Loop(_Flat(step, 1 if is_joint else 2, count, pieces), dropped, keep)
 
     @tf.custom_gradient
     def function(
@@ -200,48 +233,53 @@ class _Loop(NamedTuple):
         """Returns the gradients in the arguments of `scan`'s custom gradient."""
         length = tf.shape(projected)[0]
         gates = self._gates(projected, multiply(before[0], kernel))
-        live = self._live(upstream)
-        kept = [tf.math.multiply_no_nan(x, live) for x in (*gates, *before)]
-        rows = [_unstacked(x) for x in kept]
+        rows, inverses = self._rows(gates, before, upstream)
+        arrays = [_unstacked(x) for x in rows]
+        step = self.flat._replace(pieces=None)
         d_outputs = _unstacked(upstream[0])
         transposed = tf.transpose(kernel)
 
         def body(left: tf.Tensor, d_states: Any, d_weights: Any, found: Any) -> Any:
             t = left - 1
-            passed, incoming = self._around(
-                t, [d_states[0] + d_outputs.read(t), *d_states[1:]]
-            )
-            args = [*(x.read(t) for x in rows), *weights]
-            d_gates, d_direct, more = self.flat.pull_back(
-                args, self._dropped(t), incoming
-            )
+            d_after = [d_states[0] + d_outputs.read(t), *d_states[1:]]
+            passed, incoming = self._around(t, d_after)
+            args = [*(x.read(t) for x in arrays), *weights]
+            d_gates, d_direct, more = step.pull_back(args, self._dropped(t), incoming)
+            if inverses is not None:
+                value = args[step.gates - 1]
+                cut = _layer_norm.slope(value, inverses.read(t), d_gates[-1])
+                d_gates = [*d_gates[:-1], tf.reshape(cut, tf.shape(projected)[1:])]
             d_states = [x if y is None else x + y for x, y in _zip(d_direct, passed)]
             d_states[0] += _multiply(d_gates[-1], transposed)
             d_weights = [x + y for x, y in _zip(d_weights, more)]
-            return (
-                t,
-                d_states,
-                d_weights,
-                [x.write(t, y) for x, y in _zip(found, d_gates)],
-            )
+            found = [x.write(t, y) for x, y in _zip(found, d_gates)]
+            return t, d_states, d_weights, found
 
+        none = [tf.zeros_like(x) for x in weights]
+        start = [_array(length, projected[0]) for _ in gates]
         _, d_states, d_weights, found = tf.while_loop(
             lambda left, *_: left > 0,
             body,
-            (
-                length,
-                list(upstream[1:]),
-                [tf.zeros_like(x) for x in weights],
-                [_array(length, projected[0]) for _ in gates],
-            ),
+            (length, list(upstream[1:]), none, start),
             maximum_iterations=length,
         )
         d_gates = [x.stack() for x in found]
-        outputs = kept[len(gates)]
         d_kernel = _outer(
-            tf.cast(outputs, kernel.dtype), tf.cast(d_gates[-1], kernel.dtype)
+            tf.cast(rows[len(gates)], kernel.dtype), tf.cast(d_gates[-1], kernel.dtype)
         )
         return [d_gates[0], d_kernel, *d_states, *d_weights]
+
+    def _rows(
+        self, gates: _Rows, before: _Rows, upstream: _Rows
+    ) -> tuple[_Rows, tf.TensorArray | None]:
+        """Returns what all steps take, and the factors of what is standardised."""
+        live = self._live(upstream)
+        rows = [tf.math.multiply_no_nan(x, live) for x in (*gates, *before)]
+        if self.flat.pieces is None:
+            return rows, None
+        last = len(gates) - 1
+        rows[last], inverse = self.flat.pieces.known(rows[last])
+        return rows, _unstacked(inverse)
 
     def _gates(self, projected: tf.Tensor, recurrent: tf.Tensor) -> list[tf.Tensor]:
         is_joint = self.flat.gates == 1

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
+from tfsafe.ops._precision import wide
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -66,18 +67,18 @@ class SpectralNormalization(keras.layers.SpectralNormalization):
     def normalized_weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the kernel of norm 1 and the vector of the next power iteration."""
         kernel = tf.convert_to_tensor(self.kernel)
-        wide = kernel if kernel.dtype == tf.float64 else tf.cast(kernel, tf.float32)
+        exact = wide(kernel)
         # The quotient does not change with the scale, so that this may be a constant.
-        largest = _stand_in(tf.stop_gradient(tf.reduce_max(tf.abs(wide))))
-        wide /= largest
-        matrix = tf.reshape(wide, [-1, wide.shape[-1]])
-        old = tf.cast(self.vector_u, wide.dtype)
+        largest = _stand_in(tf.stop_gradient(tf.reduce_max(tf.abs(exact))))
+        exact /= largest
+        matrix = tf.reshape(exact, [-1, exact.shape[-1]])
+        old = tf.cast(self.vector_u, exact.dtype)
         left, right = self._iterated(tf.stop_gradient(matrix), old)
         norm = tf.matmul(tf.matmul(left, matrix), right, transpose_b=True)[0, 0]
         is_usable = tf.math.is_finite(norm) & tf.not_equal(norm, 0)
         vector = tf.where(is_usable, right, old)
         return (
-            tf.cast(wide / _stand_in(norm), kernel.dtype),
+            tf.cast(exact / _stand_in(norm), kernel.dtype),
             tf.cast(vector, self.vector_u.dtype),
         )
 

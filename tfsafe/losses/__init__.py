@@ -2,6 +2,9 @@
 
 `__all__` lists what tfsafe adds or makes safe; any other public name is Keras' own
 object.
+
+What Keras is given as text stays Keras' own: `compile(loss="mse")`, `get("mse")`.
+Write `compile(loss=losses.MeanSquaredError())` instead.
 """
 
 from typing import TYPE_CHECKING

@@ -5,9 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe import ops
-from tfsafe.losses import _crossentropy, _labels
 from tfsafe.losses._reduction import Weighted, given
+from tfsafe.ops import _bounded_crossentropy
 
 # Keras 3.3 does not have it.
 _BASE: Any = getattr(
@@ -15,144 +14,13 @@ _BASE: Any = getattr(
 )
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-
-@_safe
-def binary_focal_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    apply_class_balancing: bool = False,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    from_logits: bool = False,
-    label_smoothing: float = 0.0,
-    axis: int = -1,
-) -> tf.Tensor:
-    """`keras.losses.binary_focal_crossentropy` without its clip.
-
-    See `BinaryFocalCrossentropy`.
-
-    Args:
-      y_true: Targets from 0 to 1.
-      y_pred: Floating predictions.
-      apply_class_balancing: Whether `alpha` is used.
-      alpha: Weight of the targets of 1, against `1 - alpha` for those of 0.
-      gamma: How fast the weight of a good prediction falls; at least 0.
-      from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Share of the target that is moved to 1/2.
-      axis: The axis whose mean is one sample's loss.
-
-    Returns:
-      `Tensor` of the losses, of the dtype of `y_pred`.
-
-    Raises:
-      TypeError: If `y_pred` is not floating.
-      ValueError: If shapes do not fit, or an option is out of its range.
-
-    Numerics:
-      That of `BinaryFocalCrossentropy`.
-
-    Examples:
-      >>> from tfsafe import losses
-      >>> print(losses.binary_focal_crossentropy([[1.0]], [[0.5]]).numpy())
-      [0.17328]
-    """
-    return _crossentropy.elementwise(
-        ops.binary_focal_crossentropy,
-        y_true,
-        y_pred,
-        from_logits,
-        axis,
-        gamma=gamma,
-        alpha=alpha if apply_class_balancing else None,
-        label_smoothing=label_smoothing,
-    )
-
-
-@_safe
-def categorical_focal_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    alpha: Any = 0.25,
-    gamma: float = 2.0,
-    from_logits: bool = False,
-    label_smoothing: float = 0.0,
-    axis: int = -1,
-) -> tf.Tensor:
-    """`keras.losses.categorical_focal_crossentropy` without its clip.
-
-    See `CategoricalFocalCrossentropy`.
-
-    Args:
-      y_true: Rows of labels, one-hot or soft.
-      y_pred: Floating predictions of the same shape.
-      alpha: Weight of all classes, or a sequence with that of each.
-      gamma: How fast the weight of a good prediction falls; at least 0.
-      from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Share of each row that is spread evenly over the classes.
-      axis: The axis of the classes.
-
-    Returns:
-      `Tensor` of the losses, of the dtype of `y_pred`.
-
-    Raises:
-      TypeError: If `y_pred` is not floating.
-      ValueError: If shapes do not fit, or an option is out of its range.
-
-    Numerics:
-      That of `CategoricalFocalCrossentropy`.
-
-    Examples:
-      >>> from tfsafe import losses
-      >>> print(losses.categorical_focal_crossentropy(
-      ...     [[1.0, 0.0]], [[0.5, 0.5]]
-      ... ).numpy())
-      [0.04332]
-    """
-    return _crossentropy.rows(
-        ops.categorical_focal_crossentropy,
-        y_true,
-        y_pred,
-        from_logits,
-        axis,
-        gamma=gamma,
-        alpha=alpha,
-        label_smoothing=label_smoothing,
-    )
-
-
-@_safe
-def categorical_generalized_cross_entropy(
-    y_true: Any, y_pred: Any, q: float
-) -> tf.Tensor:
-    """`keras.losses.categorical_generalized_cross_entropy`, finite at probability 0.
-
-    See `CategoricalGeneralizedCrossEntropy`.
-
-    Args:
-      y_true: Class indices, of any numeric dtype.
-      y_pred: Floating probabilities, with the classes along the last axis.
-      q: Number between 0 and 1.
-
-    Returns:
-      `Tensor` of the losses, of the dtype of `y_pred`.
-
-    Raises:
-      TypeError: If `y_pred` is not floating.
-      ValueError: If shapes do not fit, or `q` is out of its range.
-
-    Numerics:
-      That of `CategoricalGeneralizedCrossEntropy`.
-
-    Examples:
-      >>> from tfsafe import losses
-      >>> print(losses.categorical_generalized_cross_entropy(
-      ...     [1], [[0.75, 0.25]], q=0.5
-      ... ).numpy())
-      [1.]
-    """
-    return _crossentropy.indices(
-        ops.categorical_generalized_cross_entropy, y_true, y_pred, False, -1, q=q
-    )[0]
+binary_focal_crossentropy = _safe(_bounded_crossentropy.binary_focal_crossentropy)
+categorical_focal_crossentropy = _safe(
+    _bounded_crossentropy.categorical_focal_crossentropy
+)
+categorical_generalized_cross_entropy = _safe(
+    _bounded_crossentropy.categorical_generalized_cross_entropy
+)
 
 
 @_safe
@@ -287,9 +155,6 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns one loss a sample, without weights, mask or reduction."""
         return categorical_generalized_cross_entropy(y_true, y_pred, self.q)
-
-    def _widened(self, y_true: Any, y_pred: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        return _labels.tensor(y_true), super()._widened(0, y_pred)[1]
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs."""

@@ -4,10 +4,8 @@ import functools
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.losses import _recovery
 from tfsafe.losses._reduction import Weighted, given
 from tfsafe.ops import _likelihood
 
@@ -61,15 +59,6 @@ class KLDivergence(Weighted, keras.losses.KLDivergence):
         super().__init__(reduction=reduction, name=name, **given(dtype=dtype))
         self.from_logits = _args.one_of(from_logits, (False, True), "from_logits")
         self.formula = functools.partial(kl_divergence, from_logits=from_logits)
-
-    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Returns one loss a sample, without weights, mask or reduction."""
-        if not self.from_logits:
-            logits = _recovery.logits_behind(y_pred, y_pred.shape.rank - 1)
-            if logits is not None:
-                logits = tf.cast(logits, y_pred.dtype)
-                return kl_divergence(y_true, logits, from_logits=True)
-        return super().call(y_true, y_pred)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs."""

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.ops import _labels, _pairs
 from tfsafe.ops._pairs import align
 
 REDUCTIONS = (
@@ -28,7 +29,7 @@ class Weighted(keras.losses.Loss):
 
     Attributes:
       formula: Takes the place of Keras' function of `y_true` and `y_pred`, with the
-        same options. Keras' own where None.
+        same options. None in a class that overrides `call`.
     """
 
     formula: Callable[..., tf.Tensor] | None = None
@@ -36,10 +37,25 @@ class Weighted(keras.losses.Loss):
     def __call__(
         self, y_true: Any, y_pred: Any, sample_weight: Any = None
     ) -> tf.Tensor:
-        """Returns the reduced loss, see the class.
+        """Returns the reduced loss.
 
-        Keras' own method multiplies by the weights, and `0 * NaN` is NaN.
+        Args:
+          y_true: Labels of any numeric dtype, for most losses of the shape of `y_pred`,
+            or without its last axis of size 1.
+          y_pred: Predictions of any numeric dtype, of known rank. A Keras mask takes
+            out the positions that it hides; they do not count in a mean.
+          sample_weight: Weights for the leading axes of the losses. A weight of 0 takes
+            out a position, but not its count in a mean.
+
+        Returns:
+          A scalar, or with reduction `"none"` one loss for each position, of the dtype
+          of the loss.
+
+        Raises:
+          TypeError: If labels or predictions are not dense, or not of numbers.
+          ValueError: If shapes do not fit.
         """
+        # Not Keras' own method, which multiplies by the weights: `0 * NaN` is NaN.
         mask = position_mask(y_pred, _compat.loss_options(self).get("axis", -1))
         with tf.name_scope(self.name):
             values = self.call(*self._widened(y_true, y_pred))
@@ -62,11 +78,22 @@ class Weighted(keras.losses.Loss):
         return super().call(y_true, y_pred)
 
     def _widened(self, y_true: Any, y_pred: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Casts to float32, or float64 where that is the loss's dtype."""
-        dtype = tf.float64 if self.dtype == "float64" else tf.float32
-        wide = tf.cast(tf.convert_to_tensor(y_pred), dtype)
-        _compat.carry_keras_logits(y_pred, wide)
-        return tf.cast(tf.convert_to_tensor(y_true), dtype), wide
+        """Returns tensors, the predictions in float32, or in float64 where asked for.
+
+        Labels keep their dtype: float32 holds no class index beyond 2 ** 24.
+
+        Raises:
+          TypeError: If one of them is not dense, or not of numbers.
+          ValueError: If the predictions have an unknown number of axes.
+        """
+        wide = _pairs.widened(y_pred, self.dtype)
+        if wide.shape.rank is None:
+            raise ValueError(
+                "`y_pred` must have a known number of axes. Received: y_pred.shape="
+                f"{wide.shape}. Set it, for example with "
+                "`tf.ensure_shape(y_pred, [None, None])`."
+            )
+        return _labels.tensor(y_true), wide
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs, options and dtype included.

@@ -76,8 +76,8 @@ class MeanAbsoluteError(Weighted, keras.losses.MeanAbsoluteError):
 class MeanAbsolutePercentageError(Weighted, keras.losses.MeanAbsolutePercentageError):
     """Mean of the relative errors, `100 * mean(|y_pred - y_true| / |y_true|)`.
 
-    `keras.losses.MeanAbsolutePercentageError`, in which a target of 0 no longer counts
-    a thousand million: its error is 100 %.
+    `keras.losses.MeanAbsolutePercentageError`, in which a target of 0 counts 100 %,
+    not a thousand million.
 
     Args:
       reduction: How the losses of the samples are joined, as in Keras.

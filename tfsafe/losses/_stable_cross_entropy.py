@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tfsafe import _args, ops
 from tfsafe._limits import LIMITS
-from tfsafe.losses import _labels, _recovery, _reduction
-from tfsafe.ops import _classes
+from tfsafe.losses import _reduction
+from tfsafe.ops import _classes, _labels, _recovery
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")

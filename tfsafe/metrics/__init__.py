@@ -1,6 +1,9 @@
 """Metrics that stay right where Keras gives NaN, and the others of `keras.metrics`.
 
 `__all__` lists what tfsafe makes safe; any other public name is Keras' own object.
+
+What Keras is given as text stays Keras' own: `compile(metrics=["mse"])`, `get("mse")`.
+Write `compile(metrics=[metrics.MeanSquaredError()])` instead.
 """
 
 from typing import TYPE_CHECKING
@@ -58,6 +61,10 @@ from tfsafe.metrics._regression import (
     RootMeanSquaredError,
     SparseCategoricalCrossentropy,
     SquaredHinge,
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_crossentropy,
+    categorical_focal_crossentropy,
     categorical_hinge,
     concordance_correlation,
     hinge,
@@ -70,6 +77,7 @@ from tfsafe.metrics._regression import (
     mean_squared_logarithmic_error,
     pearson_correlation,
     poisson,
+    sparse_categorical_crossentropy,
     squared_hinge,
 )
 
@@ -122,6 +130,10 @@ __all__ = [
     "TopKCategoricalAccuracy",
     "TrueNegatives",
     "TruePositives",
+    "binary_crossentropy",
+    "binary_focal_crossentropy",
+    "categorical_crossentropy",
+    "categorical_focal_crossentropy",
     "categorical_hinge",
     "concordance_correlation",
     "hinge",
@@ -134,6 +146,7 @@ __all__ = [
     "mean_squared_logarithmic_error",
     "pearson_correlation",
     "poisson",
+    "sparse_categorical_crossentropy",
     "squared_hinge",
 ]
 

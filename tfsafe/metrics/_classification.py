@@ -6,8 +6,10 @@ Accuracy = judged("Accuracy")
 BinaryAccuracy = judged("BinaryAccuracy")
 CategoricalAccuracy = judged("CategoricalAccuracy")
 SparseCategoricalAccuracy = judged("SparseCategoricalAccuracy")
-TopKCategoricalAccuracy = judged("TopKCategoricalAccuracy")
-SparseTopKCategoricalAccuracy = judged("SparseTopKCategoricalAccuracy")
+TopKCategoricalAccuracy = judged("TopKCategoricalAccuracy", takes_float32=True)
+SparseTopKCategoricalAccuracy = judged(
+    "SparseTopKCategoricalAccuracy", takes_float32=True
+)
 
 F1Score = judged("F1Score")
 FBetaScore = judged("FBetaScore")

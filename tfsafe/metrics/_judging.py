@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._gradients import nan_where
-from tfsafe.ops._pairs import align
+from tfsafe.ops._pairs import align, widened
 
 # Not "tfsafe": losses of the same names are saved under that.
 safe = keras.saving.register_keras_serializable(package="tfsafe.metrics")
@@ -43,10 +43,12 @@ class Judging(Wide):
         same options. Keras' own where None.
       weighs_elements: Whether Keras takes weights of the shape of the predictions,
         and lays others out by their last axes.
+      takes_float32: Whether Keras' function fails for predictions of another dtype.
     """
 
     formula: Callable[..., tf.Tensor] | None = None
     weighs_elements = False
+    takes_float32 = False
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Takes a batch in.
@@ -61,22 +63,30 @@ class Judging(Wide):
           ValueError: If the weights do not fit.
         """
         weight = self._weight(y_pred, sample_weight)
-        y_true, y_pred = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
+        y_true, y_pred = tf.convert_to_tensor(y_true), self._predictions(y_pred)
         if weight is not None:
-            # A label of 0 and a prediction of 1 are harmless to every metric.
-            y_true = _filled(y_true, weight, tf.zeros_like(y_true))
-            y_pred = _filled(y_pred, weight, tf.ones_like(y_pred))
+            # A label and a prediction of 0 are harmless to every metric.
+            y_true, y_pred = _kept(y_true, weight), _kept(y_pred, weight)
             if self.weighs_elements:
                 weight = align(weight, y_pred, "sample_weight")
-        broken = _has_nan(y_true) | _has_nan(y_pred)
-        if self.formula is None:
-            # As an integer a NaN is the index of a class that does not exist.
-            super().update_state(_without_nan(y_true), y_pred, weight)
-        else:
+        if self.formula is not None:
             values = self.formula(y_true, y_pred, **_compat.loss_options(self))
             keras.metrics.Mean.update_state(self, values, weight)
+            return
+        broken = _has_nan(y_true) | _has_nan(y_pred)
+        # As an integer a NaN is the index of a class that does not exist.
+        super().update_state(_without_nan(y_true), y_pred, weight)
         # Kept in the state, so that nothing that follows can make it a number again.
         self.variables[0].assign_add(nan_where(broken, tf.float64))
+
+    def _predictions(self, y_pred: Any) -> tf.Tensor:
+        if self.formula is not None:
+            # Its result has the dtype of the predictions.
+            return widened(y_pred, self.dtype)
+        tensor = tf.convert_to_tensor(y_pred)
+        if tensor.dtype.is_floating and self.takes_float32:
+            return tf.cast(tensor, tf.float32)
+        return tensor
 
     def _weight(self, y_pred: Any, sample_weight: Any) -> tf.Tensor | None:
         """Joins the weights with the Keras mask, where Keras' metric obeys it."""
@@ -110,9 +120,10 @@ class Judging(Wide):
         return value + nan_where(broken, value.dtype)
 
 
-def _filled(x: tf.Tensor, weight: tf.Tensor, filler: tf.Tensor) -> tf.Tensor:
-    ignored = tf.equal(align(weight, x, "sample_weight"), 0)
-    return tf.where(ignored, filler, x)
+def _kept(x: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+    counts = tf.not_equal(align(weight, x, "sample_weight"), 0)
+    # A constant: the cross entropies look for logits behind a mask that puts 0.
+    return tf.where(counts, x, tf.zeros([], x.dtype))
 
 
 def _has_nan(x: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,13 @@ import keras
 import tensorflow as tf
 
 from tfsafe.metrics._judging import Judging, judged, safe
-from tfsafe.ops import _agreement, _correlation, _likelihood, _regression
+from tfsafe.ops import (
+    _agreement,
+    _bounded_crossentropy,
+    _correlation,
+    _likelihood,
+    _regression,
+)
 
 # The losses have the same functions, saved under the same names.
 _function = keras.saving.register_keras_serializable(package="tfsafe")
@@ -23,6 +29,15 @@ squared_hinge = _function(_agreement.squared_hinge)
 categorical_hinge = _function(_agreement.categorical_hinge)
 kl_divergence = _function(_likelihood.kl_divergence)
 poisson = _function(_likelihood.poisson)
+binary_crossentropy = _function(_bounded_crossentropy.binary_crossentropy)
+binary_focal_crossentropy = _function(_bounded_crossentropy.binary_focal_crossentropy)
+categorical_crossentropy = _function(_bounded_crossentropy.categorical_crossentropy)
+categorical_focal_crossentropy = _function(
+    _bounded_crossentropy.categorical_focal_crossentropy
+)
+sparse_categorical_crossentropy = _function(
+    _bounded_crossentropy.sparse_categorical_crossentropy
+)
 pearson_correlation = _function(_correlation.pearson_correlation)
 concordance_correlation = _function(_correlation.concordance_correlation)
 
@@ -45,9 +60,15 @@ SquaredHinge = judged("SquaredHinge", squared_hinge)
 CategoricalHinge = judged("CategoricalHinge", categorical_hinge)
 KLDivergence = judged("KLDivergence", kl_divergence)
 Poisson = judged("Poisson", poisson)
-BinaryCrossentropy = judged("BinaryCrossentropy")
-CategoricalCrossentropy = judged("CategoricalCrossentropy")
-SparseCategoricalCrossentropy = judged("SparseCategoricalCrossentropy")
+_LOGITS = """      probability 0  finite; its logits count where the loss finds them
+    """
+BinaryCrossentropy = judged("BinaryCrossentropy", binary_crossentropy, _LOGITS)
+CategoricalCrossentropy = judged(
+    "CategoricalCrossentropy", categorical_crossentropy, _LOGITS
+)
+SparseCategoricalCrossentropy = judged(
+    "SparseCategoricalCrossentropy", sparse_categorical_crossentropy, _LOGITS
+)
 
 
 def _cosine(y_true: Any, y_pred: Any, axis: Any = -1) -> tf.Tensor:

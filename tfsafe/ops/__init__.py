@@ -35,6 +35,7 @@ from tfsafe.ops._focal import (
     categorical_generalized_cross_entropy,
 )
 from tfsafe.ops._image import ssim_multiscale
+from tfsafe.ops._linalg import cholesky, det, inv, slogdet
 from tfsafe.ops._log_sum import cumulative_logsumexp, log_add_exp, log_sub_exp
 from tfsafe.ops._logarithm import log, log1p, log_sigmoid, logit
 from tfsafe.ops._logsumexp import log_softmax, logsumexp
@@ -43,11 +44,13 @@ from tfsafe.ops._norm import norm
 from tfsafe.ops._normalize import cosine_similarity, l2_normalize, normalize
 from tfsafe.ops._plane import angle, atan2, hypot
 from tfsafe.ops._power import exp, pow
+from tfsafe.ops._pseudoinverse import lstsq, pinv
 from tfsafe.ops._reduction import masked_mean
 from tfsafe.ops._root import rsqrt, sqrt
 from tfsafe.ops._sinc import sinc
 from tfsafe.ops._softmax import softmax
 from tfsafe.ops._special import erfinv, log_erfc, log_pochhammer
+from tfsafe.ops._spectral import singular_value_function, spectral_function
 from tfsafe.ops._trigonometry import acos, acosh, angle_between, asin, atanh
 from tfsafe.ops._weighted_logarithm import xdivy, xlog1py, xlogy
 from tfsafe.ops._where import clip, multiply_no_nan, where
@@ -66,6 +69,7 @@ __all__ = [
     "categorical_focal_crossentropy",
     "categorical_generalized_cross_entropy",
     "cdist",
+    "cholesky",
     "clip",
     "clip_by_global_norm",
     "clip_by_norm",
@@ -73,6 +77,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "cumulative_logsumexp",
+    "det",
     "distance",
     "divide",
     "elu",
@@ -81,6 +86,7 @@ __all__ = [
     "exp",
     "expm1",
     "hypot",
+    "inv",
     "kl_divergence",
     "l2_normalize",
     "log",
@@ -96,6 +102,7 @@ __all__ = [
     "log_sub_exp",
     "logit",
     "logsumexp",
+    "lstsq",
     "masked_mean",
     "maximum",
     "mean",
@@ -105,6 +112,7 @@ __all__ = [
     "multiply_no_nan",
     "norm",
     "normalize",
+    "pinv",
     "pow",
     "reciprocal",
     "reduce_max",
@@ -113,8 +121,11 @@ __all__ = [
     "selu",
     "sigmoid",
     "sinc",
+    "singular_value_function",
+    "slogdet",
     "softmax",
     "sparse_categorical_crossentropy",
+    "spectral_function",
     "sqrt",
     "squareplus",
     "ssim_multiscale",

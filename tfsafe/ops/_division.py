@@ -136,7 +136,7 @@ def _quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float) -> tf.Tensor:
 def _reciprocal(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        inverse = tf.math.divide_no_nan(tf.ones([], x.dtype), x)
+        inverse = tf.math.reciprocal_no_nan(x)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             slope = known(inverse, _reciprocal, x)
@@ -155,11 +155,21 @@ def ratio(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     # `x / y`, and 0 where `x` or `y` is 0: the division for gradients, where `x` is the
     # incoming gradient. A zero one gives 0 even if `y` is NaN; a NaN in `x` stays.
     value = tf.where(tf.abs(x) > 0, tf.math.divide_no_nan(x, y), x)
+    return value, _ratio_vjp(x, y, value)
 
+
+@tf.custom_gradient
+def share(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    # `ratio` where `y` is 0 only if `x` is, for less.
+    value = tf.math.xdivy(x, y)
+    return value, _ratio_vjp(x, y, value)
+
+
+def _ratio_vjp(x: tf.Tensor, y: tf.Tensor, value: tf.Tensor) -> _Gradients:
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         slope = ratio(known(value, ratio, x, y), y)
         slope = tf.where(tf.equal(y, 0), tf.zeros_like(slope), slope)
         in_x = chain(upstream, _reciprocal(y))
         return unbroadcast(in_x, x), -unbroadcast(chain(upstream, slope), y)
 
-    return value, vjp
+    return vjp

@@ -8,7 +8,6 @@ import tensorflow as tf
 from tfsafe import _args
 from tfsafe._gradients import chain, nan_where, unbroadcast
 from tfsafe.ops import _precision
-from tfsafe.ops._division import ratio
 
 _Axis = Sequence[int] | None
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -133,7 +132,7 @@ def maximum(x: Any, y: Any, *, name: str = "maximum") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return _larger(tf.maximum, x, y)
+        return _chosen(tf.greater_equal, x, y)
 
 
 def minimum(x: Any, y: Any, *, name: str = "minimum") -> tf.Tensor:
@@ -168,7 +167,7 @@ def minimum(x: Any, y: Any, *, name: str = "minimum") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return _larger(tf.minimum, x, y)
+        return _chosen(tf.less_equal, x, y)
 
 
 def _reduced(
@@ -193,40 +192,34 @@ def _extremum(
         value = reduction(x, axis, keepdims=True) + nan_where(has_nan, x.dtype)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            hits = tf.where(has_nan, is_nan, tf.equal(x, value))
             # In float32: half precision cannot count beyond 2048 or 256.
             wide = x.dtype if x.dtype.size > 2 else tf.float32
-            hits = tf.cast(hits, wide)
+            hits = tf.cast(tf.equal(x, value) | is_nan, wide)
             ties = tf.reduce_sum(hits, axis, keepdims=True)
-            return tf.cast(chain(tf.cast(upstream, wide), ratio(hits, ties)), x.dtype)
+            return tf.cast(chain(tf.cast(upstream, wide) / ties, hits), x.dtype)
 
         return value, vjp
 
     return function(x)
 
 
-def _larger(choice: Callable[..., tf.Tensor], x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+def _chosen(
+    at_least: Callable[..., tf.Tensor], x: tf.Tensor, y: tf.Tensor
+) -> tf.Tensor:
+    # `at_least` says whether its first argument is chosen, or as good.
+
     @tf.custom_gradient
     def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-        value = choice(x, y)
-        value = tf.where(tf.math.is_nan(y), y, value)
-        value = tf.where(tf.math.is_nan(x), x, value)
+        # No comparison holds for a NaN.
+        is_x = at_least(x, y) | tf.math.is_nan(x)
 
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return (
-                unbroadcast(upstream * _share(x, y, value), x),
-                unbroadcast(upstream * _share(y, x, value), y),
-            )
+            is_y = at_least(y, x) | tf.math.is_nan(y)
+            shared = tf.where(is_x & is_y, 0.5 * upstream, upstream)
+            zero = tf.zeros([], x.dtype)
+            in_x, in_y = tf.where(is_x, shared, zero), tf.where(is_y, shared, zero)
+            return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
-        return value, vjp
+        return tf.where(is_x, x, y), vjp
 
     return function(x, y)
-
-
-def _share(x: tf.Tensor, y: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Returns 1 where `x` alone is the value, 0.5 where `y` is as well, and 0."""
-    is_x = tf.equal(x, value) | tf.math.is_nan(x)
-    is_y = tf.equal(y, value) | tf.math.is_nan(y)
-    both = is_x & is_y
-    one = tf.ones_like(value)
-    return tf.where(both, 0.5 * one, tf.where(is_x, one, tf.zeros_like(one)))

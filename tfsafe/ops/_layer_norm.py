@@ -43,27 +43,33 @@ def layer_norm(
 
 def standardize(x: tf.Tensor, epsilon: float) -> tf.Tensor:
     """Computes `(x - mean) / sqrt(variance + epsilon)` along a row."""
-    rounding = x.shape[-1] * LIMITS[x.dtype.name].eps / 4
 
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        mean = tf.reduce_mean(x, -1, keepdims=True)
-        centred = x - mean
-        variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
-        inverse = tf.where(
-            tf.math.is_finite(variance),
-            tf.math.rsqrt(variance + epsilon),
-            tf.constant(float("nan"), x.dtype),
-        )
-        is_flat = variance <= tf.square(rounding * mean)
-        inverse = tf.where(is_flat, tf.zeros([], x.dtype), inverse)
-        value = centred * inverse
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            mean = tf.reduce_mean(upstream, -1, keepdims=True)
-            along = tf.reduce_mean(upstream * value, -1, keepdims=True)
-            return inverse * (upstream - mean - value * along)
-
-        return value, vjp
+        value, inverse = with_inverse(x, epsilon)
+        return value, lambda upstream: slope(value, inverse, upstream)
 
     return function(x)
+
+
+def with_inverse(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the standardised rows, and `1 / sqrt(variance + epsilon)` of each."""
+    # The plain formula, unlike `_standardization`, which also scales and shifts the
+    # row and looks for zeros upstream: a loop over small tensors pays for each op.
+    mean = tf.reduce_mean(x, -1, keepdims=True)
+    centred = x - mean
+    variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
+    total = variance + epsilon
+    # Not `rsqrt`: where the variance overflows, inf / inf is NaN and not 0.
+    inverse = tf.sqrt(total) / total
+    rounding = x.shape[-1] * LIMITS[x.dtype.name].eps / 4
+    is_flat = variance <= tf.square(rounding * mean)
+    inverse = tf.where(is_flat, tf.zeros([], x.dtype), inverse)
+    return centred * inverse, inverse
+
+
+def slope(value: tf.Tensor, inverse: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    """Returns the gradient of rows that `with_inverse` standardised."""
+    mean = tf.reduce_mean(upstream, -1, keepdims=True)
+    along = tf.reduce_mean(upstream * value, -1, keepdims=True)
+    return inverse * (upstream - mean - value * along)

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.ops import _entropy, _pairs
+from tfsafe.ops import _entropy, _pairs, _recovery
 from tfsafe.ops._exponential import exp
 
 
@@ -18,7 +18,8 @@ def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.
     Args:
       y_true: Probabilities of shape `[..., classes]`, of any numeric dtype.
       y_pred: Probabilities of the same shape, or logits.
-      from_logits: Whether `y_pred` holds logits, whose softmax is meant.
+      from_logits: Whether `y_pred` holds logits, whose softmax is meant. Those of a
+        softmax right before the call are found without it.
 
     Returns:
       `Tensor` of shape `[...]`, of the dtype of `y_pred`; float32 for integers.
@@ -44,6 +45,12 @@ def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.
       >>> print(losses.kl_divergence([[1, 0]], logits, from_logits=True).numpy())
       [200.]
     """
+    y_pred = _pairs.predictions(y_pred)
+    dtype = y_pred.dtype
+    if not from_logits and y_pred.shape.rank:
+        logits = _recovery.logits_behind(y_pred, y_pred.shape.rank - 1)
+        if logits is not None:
+            y_pred, from_logits = logits, True
 
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
         if from_logits:
@@ -53,7 +60,7 @@ def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.
         divergence = _entropy.kl_divergence(y, tf.maximum(p, least))
         return divergence - tf.reduce_sum(below, -1)
 
-    return _pairs.compute(formula, y_true, y_pred, "kl_divergence")
+    return tf.cast(_pairs.compute(formula, y_true, y_pred, "kl_divergence"), dtype)
 
 
 def poisson(y_true: Any, y_pred: Any, *, log_input: bool = False) -> tf.Tensor:

@@ -1,18 +1,18 @@
-"""Determinant, inverse and Cholesky's factor, the same at singular matrices in all modes."""
+"""Determinant, inverse and Cholesky's factor, also of singular matrices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tfsafe import _args
-from tfsafe._gradients import nan_where, silence
+from tfsafe._gradients import nan_where
 from tfsafe.ops import _matrix, _precision
 from tfsafe.ops._elimination import eliminate, factorize
 from tfsafe.ops._known import known
-from tfsafe.ops._pseudoinverse import _pinv
+from tfsafe.ops._pseudoinverse import pseudoinverse
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
+_Tensors = Sequence[tf.Tensor]
 
 
 def det(input: Any, *, name: str = "det") -> tf.Tensor:
@@ -36,6 +36,7 @@ def det(input: Any, *, name: str = "det") -> tf.Tensor:
       error     a few ulp times the condition number; the product in float64
       singular  value 0, gradient the cofactors, second gradient right as well
       n = 0     value 1
+      inf       value NaN, gradient NaN
       NaN       value NaN, gradient NaN
       A matrix with a zero incoming gradient gets a zero gradient.
 
@@ -55,7 +56,7 @@ def det(input: Any, *, name: str = "det") -> tf.Tensor:
     """
     with tf.name_scope(name):
         return _precision.in_float32(
-            lambda x: _matrix.over_batch(_det, x), _matrix.square(input, "input")
+            lambda x: _matrix.over_squares(_det, x), _matrix.square(input, "input")
         )
 
 
@@ -83,7 +84,8 @@ def slogdet(input: Any, *, name: str = "slogdet") -> tuple[tf.Tensor, tf.Tensor]
       gradient  the transposed inverse
       singular  sign 0, logarithm -inf, gradient the transposed pseudoinverse (a bounded
                 choice: the slopes along the directions that are not singular)
-      NaN       NaN
+      inf       values NaN, gradient NaN
+      NaN       values NaN, gradient NaN
       A matrix with a zero incoming gradient gets a zero gradient.
 
     Examples:
@@ -95,12 +97,12 @@ def slogdet(input: Any, *, name: str = "slogdet") -> tuple[tf.Tensor, tf.Tensor]
     """
     with tf.name_scope(name):
         x = _matrix.square(input, "input")
-        wide = tf.cast(x, tf.float32) if x.dtype in _precision.HALF else x
-        sign, logarithm = _matrix.over_batch(_slogdet, wide)
+        wide = tf.cast(x, tf.float32) if x.dtype in (tf.float16, tf.bfloat16) else x
+        sign, logarithm = _matrix.over_squares(_slogdet, wide)
         return tf.cast(sign, x.dtype), tf.cast(logarithm, x.dtype)
 
 
-def inv(input: Any, *, name: str = "inv") -> tf.Tensor:
+def inv(input: Any, adjoint: bool = False, *, name: str = "inv") -> tf.Tensor:
     """Computes the inverses of square matrices, NaN where there is none.
 
     `tf.linalg.inv` raises an error for a singular matrix in eager mode and in graphs,
@@ -110,6 +112,7 @@ def inv(input: Any, *, name: str = "inv") -> tf.Tensor:
 
     Args:
       input: Floating `Tensor` of shape `[..., n, n]`.
+      adjoint: Whether to return the transposed inverses.
       name: Name scope of the operations created.
 
     Returns:
@@ -122,6 +125,8 @@ def inv(input: Any, *, name: str = "inv") -> tf.Tensor:
     Numerics:
       error     a few ulp times the condition number
       singular  value NaN, gradient NaN; only this matrix of the batch
+      inf       value NaN, gradient NaN
+      NaN       value NaN, gradient NaN
       A matrix with a zero incoming gradient gets a zero gradient.
 
     Examples:
@@ -131,9 +136,10 @@ def inv(input: Any, *, name: str = "inv") -> tf.Tensor:
       [[0.5, 0.0], [0.0, 0.25]]
     """
     with tf.name_scope(name):
-        return _precision.in_float32(
-            lambda x: _matrix.over_batch(_inv, x), _matrix.square(input, "input")
+        value = _precision.in_float32(
+            lambda x: _matrix.over_squares(_inv, x), _matrix.square(input, "input")
         )
+        return tf.linalg.matrix_transpose(value) if adjoint else value
 
 
 def cholesky(input: Any, *, name: str = "cholesky") -> tf.Tensor:
@@ -161,6 +167,8 @@ def cholesky(input: Any, *, name: str = "cholesky") -> tf.Tensor:
                     a column of zeros, which sends no gradient (a bounded choice: the
                     true slope is infinite)
       indefinite    value NaN in the whole matrix, gradient NaN
+      inf           value NaN, gradient NaN
+      NaN           value NaN, gradient NaN
       A matrix with a zero incoming gradient gets a zero gradient.
 
     Examples:
@@ -174,37 +182,37 @@ def cholesky(input: Any, *, name: str = "cholesky") -> tf.Tensor:
     """
     with tf.name_scope(name):
         return _precision.in_float32(
-            lambda x: _matrix.over_batch(_cholesky, x), _matrix.square(input, "input")
+            lambda x: _matrix.over_squares(_cholesky, x), _matrix.square(input, "input")
         )
 
 
 @tf.custom_gradient
 def _det(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    _, pivots, sign = eliminate(x, x[:, :, :0])
-    value = tf.cast(
-        tf.reduce_prod(tf.cast(pivots, tf.float64), 1) * tf.cast(sign, tf.float64),
-        x.dtype,
-    )
+    clean, poison = _matrix.finite(x)
+    _, pivots, sign = eliminate(clean, clean[:, :, :0])
+    # In float64 the product does not overflow on the way.
+    product = tf.reduce_prod(tf.cast(pivots, tf.float64), 1)
+    value = tf.cast(product * tf.cast(sign, tf.float64), x.dtype) + poison[:, 0, 0]
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        upstream = upstream[:, tf.newaxis, tf.newaxis]
-        return _weigh(upstream, _cofactors(x))
+        def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
+            return [_each(*upstreams) * _cofactors(*args)]
+
+        return _matrix.guarded(slope, [upstream], [x])[0]
 
     return value, vjp
 
 
-def _weigh(upstream: tf.Tensor, slope: tf.Tensor) -> tf.Tensor:
-    """Returns the product, and 0 for a matrix without an incoming gradient."""
-    whole = tf.broadcast_to(upstream, tf.shape(slope))
-    return silence(upstream * slope, whole, [1, 2])
+def _each(x: tf.Tensor) -> tf.Tensor:
+    return x[:, tf.newaxis, tf.newaxis]
 
 
 @tf.custom_gradient
 def _cofactors(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # In the bases of the singular vectors the matrix is diagonal.
-    s, u, v = tf.linalg.svd(x, full_matrices=True)
-    signs = _orientation(u) * _orientation(v)
-    turn = signs[:, tf.newaxis, tf.newaxis] * u
+    clean, poison = _matrix.finite(x)
+    s, u, v = tf.linalg.svd(clean, full_matrices=True)
+    turn = _each(_orientation(u) * _orientation(v)) * u
     s = tf.cast(s, tf.float64)
     others = tf.cast(_product_without_each(s), x.dtype)
     value = tf.matmul(turn * others[:, tf.newaxis], v, transpose_b=True)
@@ -215,9 +223,9 @@ def _cofactors(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         diagonal = tf.linalg.matvec(pairs, tf.linalg.diag_part(inner))
         crossed = tf.linalg.diag(diagonal) - pairs * tf.linalg.matrix_transpose(inner)
         slope = tf.matmul(tf.matmul(u, crossed), v, transpose_b=True)
-        return silence(slope, upstream, [1, 2])
+        return _matrix.last(slope + poison, "det", "third derivative", upstream, x)
 
-    return value, vjp
+    return value + poison, vjp
 
 
 def _orientation(orthogonal: tf.Tensor) -> tf.Tensor:
@@ -233,76 +241,91 @@ def _product_without_each(s: tf.Tensor) -> tf.Tensor:
 
 def _product_without_pairs(s: tf.Tensor) -> tf.Tensor:
     """Returns products of all but two factors, shape `[batch, n, n]`, diagonal 0."""
-    identity = tf.eye(tf.shape(s)[1], dtype=s.dtype)
+    size = tf.shape(s)[1]
+    identity = tf.eye(size, dtype=s.dtype)
     # For each i the factors with a 1 in the i-th place.
     rest = tf.where(identity > 0, tf.ones([], s.dtype), s[:, tf.newaxis])
-    size = tf.shape(s)[1]
     pairs = _product_without_each(tf.reshape(rest, [-1, size]))
     return tf.reshape(pairs, tf.shape(rest)) * (1 - identity)
 
 
 @tf.custom_gradient
 def _slogdet(x: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Any]:
-    _, pivots, sign = eliminate(x, x[:, :, :0])
-    signs = sign * tf.reduce_prod(tf.sign(pivots), 1)
-    logarithm = tf.reduce_sum(tf.math.log(tf.abs(pivots)), 1)
+    clean, poison = _matrix.finite(x)
+    _, pivots, sign = eliminate(clean, clean[:, :, :0])
+    signs = sign * tf.reduce_prod(tf.sign(pivots), 1) + poison[:, 0, 0]
+    logarithm = tf.reduce_sum(tf.math.log(tf.abs(pivots)), 1) + poison[:, 0, 0]
+    singular = _each(tf.reduce_any(tf.equal(pivots, 0), 1))
 
     def vjp(_: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
-        singular = tf.reduce_any(tf.equal(pivots, 0), 1)[:, tf.newaxis, tf.newaxis]
-        regular = tf.where(singular, tf.eye(tf.shape(x)[1], dtype=x.dtype), x)
-        # The singular value decomposition is made only if there is such a matrix.
-        slope = tf.cond(
-            tf.reduce_any(singular),
-            lambda: tf.where(singular, _pinv(x), _inv(regular)),
-            lambda: _inv(regular),
-        )
-        upstream = upstream[:, tf.newaxis, tf.newaxis]
-        return _weigh(upstream, tf.linalg.matrix_transpose(slope))
+        def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
+            inverse = _inverse_or_pseudoinverse(args[0], singular)
+            return [_each(*upstreams) * tf.linalg.matrix_transpose(inverse)]
+
+        return _matrix.guarded(slope, [upstream], [x])[0]
 
     return (signs, logarithm), vjp
 
 
+def _inverse_or_pseudoinverse(x: tf.Tensor, singular: tf.Tensor) -> tf.Tensor:
+    # Each takes only the matrices that it is for. Not in a `tf.cond`, whose second
+    # gradient fails in a graph.
+    regular = tf.where(singular, tf.eye(tf.shape(x)[1], dtype=x.dtype), x)
+    others = tf.where(singular, x, tf.zeros([], x.dtype))
+    return tf.where(singular, pseudoinverse(others), _inv(regular))
+
+
 @tf.custom_gradient
 def _inv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    clean, poison = _matrix.finite(x)
     identity = tf.eye(tf.shape(x)[1], batch_shape=tf.shape(x)[:1], dtype=x.dtype)
-    solution, pivots, _ = eliminate(x, identity)
-    singular = tf.reduce_any(tf.equal(pivots, 0), 1)[:, tf.newaxis, tf.newaxis]
-    value = solution + nan_where(singular, x.dtype)
+    solution, pivots, _ = eliminate(clean, identity)
+    singular = _each(tf.reduce_any(tf.equal(pivots, 0), 1))
+    value = solution + nan_where(singular, x.dtype) + poison
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        inverse = known(value, _inv, x)
-        inner = tf.matmul(inverse, upstream, transpose_a=True)
-        slope = -tf.matmul(inner, inverse, transpose_b=True)
-        return silence(slope, upstream, [1, 2])
+        def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
+            inverse = known(value, _inv, *args)
+            inner = tf.matmul(inverse, *upstreams, transpose_a=True)
+            return [-tf.matmul(inner, inverse, transpose_b=True)]
+
+        return _matrix.guarded(slope, [upstream], [x])[0]
 
     return value, vjp
 
 
 @tf.custom_gradient
 def _cholesky(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    factor, valid = factorize(x)
-    value = factor + nan_where(tf.logical_not(valid)[:, tf.newaxis, tf.newaxis], x.dtype)
+    clean, poison = _matrix.finite(tf.linalg.band_part(x, -1, 0))
+    factor, valid = factorize(clean)
+    value = factor + nan_where(_each(tf.logical_not(valid)), x.dtype) + poison
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        lower = known(value, _cholesky, x)
-        pivots = tf.linalg.diag_part(lower)
-        vanishes = tf.equal(pivots, 0)
-        # A vanishing pivot takes no part: its column in the factor, its row in the
-        # gradient.
-        filled = lower + tf.linalg.diag(tf.cast(vanishes, x.dtype))
-        keeps = tf.cast(tf.logical_not(vanishes), x.dtype)
-        inner = tf.matmul(lower, upstream, transpose_a=True)
-        half = tf.linalg.band_part(inner, -1, 0)
-        half -= 0.5 * tf.linalg.diag(tf.linalg.diag_part(half))
-        half *= keeps[:, tf.newaxis] * keeps[:, :, tf.newaxis]
-        left = tf.linalg.triangular_solve(filled, half, adjoint=True)
-        right = tf.linalg.triangular_solve(
-            filled, tf.linalg.matrix_transpose(left), adjoint=True
-        )
-        slope = tf.linalg.matrix_transpose(right)
-        # Only the lower triangle was read.
-        slope = tf.linalg.band_part(slope + right, -1, 0)
-        slope -= 0.5 * tf.linalg.diag(tf.linalg.diag_part(slope))
-        return silence(slope, upstream, [1, 2])
+        def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
+            return [_through_factor(known(value, _cholesky, *args), *upstreams)]
+
+        return _matrix.guarded(slope, [upstream], [x])[0]
 
     return value, vjp
+
+
+def _through_factor(lower: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    vanishes = tf.equal(tf.linalg.diag_part(lower), 0)
+    # With 1 in place of the vanishing pivots it is the factor of another matrix, whose
+    # other columns move as ours do.
+    filled = lower + tf.linalg.diag(tf.cast(vanishes, lower.dtype))
+    keeps = tf.cast(tf.logical_not(vanishes), lower.dtype)
+    half = _lower_half(
+        tf.matmul(filled, upstream * keeps[:, tf.newaxis], transpose_a=True)
+    )
+    left = tf.linalg.triangular_solve(filled, half, adjoint=True)
+    right = tf.linalg.triangular_solve(
+        filled, tf.linalg.matrix_transpose(left), adjoint=True
+    )
+    # Symmetric, as that of `tf.linalg.cholesky`.
+    return (right + tf.linalg.matrix_transpose(right)) / 2
+
+
+def _lower_half(x: tf.Tensor) -> tf.Tensor:
+    """Returns the lower triangle with half of the diagonal."""
+    return tf.linalg.band_part(x, -1, 0) - tf.linalg.diag(tf.linalg.diag_part(x)) / 2

@@ -338,8 +338,7 @@ class _Row(NamedTuple):
 
 def _row(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> _Row:
     scaled, power, _ = _precision.scaled(_zero_unless(keep, x), axis)
-    first = _an_element(scaled, axis, keep)
-    first = tf.where(tf.math.is_finite(first), first, tf.zeros_like(first))
+    first = an_element(scaled, axis, keep)
     count = _count(x, axis, keep)
     centred = _centre(scaled - first, count, axis, keep)
     variance = tf.reduce_sum(tf.square(centred), axis, keepdims=True) / count
@@ -353,14 +352,15 @@ def _centre(
     return _zero_unless(keep, x - total / count)
 
 
-def _an_element(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
-    """Returns one of the elements that count in each row, or anything if none does."""
+def an_element(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None = None) -> tf.Tensor:
+    """Returns one of the elements that count in each row; 0 if it is not finite."""
     if keep is None and axis is not None and x.shape.rank is not None:
         # The first of each row, or nothing in a row of size 0.
         x = x[tuple(slice(1 if i in axis else None) for i in range(x.shape.rank))]
     if keep is not None:
         x = hide(x, keep)
-    return tf.reduce_max(x, axis, keepdims=True)
+    first = tf.reduce_max(x, axis, keepdims=True)
+    return tf.where(tf.math.is_finite(first), first, tf.zeros_like(first))
 
 
 def _count(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:

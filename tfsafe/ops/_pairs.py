@@ -5,10 +5,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe import _args
+from tfsafe import _args, _compat
 from tfsafe._gradients import chain, product, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops import _precision
+from tfsafe.ops import _labels, _precision
 from tfsafe.ops._division import ratio
 
 _Formula = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -29,11 +29,11 @@ def compute(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor
       What `formula` returns.
 
     Raises:
-      TypeError: If one of them is not dense.
+      TypeError: If one of them is not dense, or not of numbers.
     """
     with tf.name_scope(name):
         y_pred = predictions(y_pred)
-        y_true = _args.float_tensor(tf.cast(y_true, y_pred.dtype), "y_true")
+        y_true = tf.cast(_labels.tensor(y_true), y_pred.dtype)
         return _precision.in_float32(formula, *_same_rank(y_true, y_pred))
 
 
@@ -50,6 +50,24 @@ def predictions(y_pred: Any) -> tf.Tensor:
     if dtype is not None and not tf.as_dtype(dtype).is_floating:
         y_pred = tf.cast(y_pred, tf.float32)
     return _args.float_tensor(y_pred, "y_pred", tf.float32)
+
+
+def widened(y_pred: Any, dtype: str) -> tf.Tensor:
+    """Casts predictions to float32, or to float64 where that is the `dtype`.
+
+    Args:
+      y_pred: Predictions of any numeric dtype.
+      dtype: Name of the dtype of the loss or metric.
+
+    Returns:
+      `Tensor` that has the Keras logits of `y_pred`.
+
+    Raises:
+      TypeError: If `y_pred` is not dense.
+    """
+    wide = tf.cast(predictions(y_pred), "float64" if dtype == "float64" else "float32")
+    _compat.carry_keras_logits(y_pred, wide)
+    return wide
 
 
 def _same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:

@@ -29,6 +29,12 @@ def in_float32(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tenso
     return tf.cast(function(*(tf.cast(arg, tf.float32) for arg in args)), dtype)
 
 
+def wide(x: Any) -> tf.Tensor:
+    """Converts to float32, but float64 stays."""
+    x = tf.convert_to_tensor(x)
+    return x if x.dtype == tf.float64 else tf.cast(x, tf.float32)
+
+
 def scaled(
     x: tf.Tensor, axis: Sequence[int] | None, least: float = 0.0
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfsafe import _args
 from tfsafe._gradients import chain
 from tfsafe.ops import _precision
-from tfsafe.ops._division import _divide
+from tfsafe.ops._division import _over, share
 from tfsafe.ops._known import known
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -96,7 +96,7 @@ def _sqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         half = tf.constant(0.5, x.dtype)
-        return chain(upstream, _divide(half, known(root, _sqrt, x)))
+        return chain(upstream, _over(half, known(root, _sqrt, x)))
 
     return root, vjp
 
@@ -104,12 +104,12 @@ def _sqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 def _rsqrt(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
     @tf.custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        inverse = tf.math.divide_no_nan(tf.ones([], x.dtype), tf.sqrt(x))
+        inverse = tf.math.reciprocal_no_nan(tf.sqrt(x))
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            # -0.5 / x * value: the cube of the value is never formed.
-            shared = chain(upstream, known(inverse, _rsqrt, x))
-            return chain(shared, _divide(tf.constant(-0.5, x.dtype), x))
+            # -0.5 * value / x: the cube of the value is never formed. The value is 0
+            # where x is.
+            return -0.5 * share(chain(upstream, known(inverse, _rsqrt, x)), x)
 
         if not at_zero:
             return inverse, vjp

@@ -1,7 +1,8 @@
 """Normalisation by the values' own mean and deviation, for the layers.
 
 Checks stand with the layer, and half precision is the layer's to convert: all of this
-runs in float32 or float64.
+runs in float32 or float64. `_moments` has the statistics themselves, for any order of
+gradient, and `_layer_norm` the plain formula, for loops.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe._gradients import chain, nan_where, unbroadcast
-from tfsafe.ops import _precision
+from tfsafe.ops import _moments, _precision
 
 _no_nan = tf.math.multiply_no_nan
 
@@ -52,8 +53,8 @@ def standardize(
         # Small rows are scaled as far as epsilon can follow.
         rest, _, inverse = _precision.scaled(x, axis, least=epsilon**0.5)
         if centre:
-            rest -= average(rest)
-            # The mean was rounded, by more than the spread where it is far larger.
+            # Shifted first: a mean far above the spread is rounded by more than that.
+            rest -= _moments.an_element(rest, axis)
             rest -= average(rest)
         unit = _inverse_root(average(tf.square(rest)) + epsilon * tf.square(inverse))
         value = rest * unit

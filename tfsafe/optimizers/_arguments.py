@@ -12,6 +12,10 @@ from tfsafe import _compat
 from tfsafe.errors import listed
 from tfsafe.optimizers._delegation import DelegatingOptimizer
 from tfsafe.optimizers._master_copies import is_half
+from tfsafe.optimizers._rmsprop import RMSprop
+
+# Names that stand for tfsafe's optimizer in the place of Keras'.
+_OWN = {"rmsprop": RMSprop}
 
 
 def inner_optimizer(identifier: Any) -> Any:
@@ -21,6 +25,8 @@ def inner_optimizer(identifier: Any) -> Any:
       ValueError: If it stands for none, or for one that cannot be wrapped.
     """
     optimizer, cause = None, None
+    if isinstance(identifier, str) and identifier.lower() in _OWN:
+        identifier = _OWN[identifier.lower()]()
     try:
         optimizer = keras.optimizers.get(identifier)
     except (TypeError, ValueError) as error:

@@ -55,7 +55,6 @@ def bad_counts(
     Returns:
       `Tensor` of shape `[size]`.
     """
-    # Reductions across devices know no booleans.
     dtype = tf.int64 if in_elements else tf.float32
     counts = [tf.zeros([], dtype)] * size
     for position, ok in zip(positions, within, strict=True):
@@ -67,11 +66,7 @@ def bad_counts(
         elif ok is not None:
             # Not by the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
             counts[position] = tf.cast(~tf.reduce_all(ok), dtype)
-    total = tf.stack(counts)
-    if tf.distribute.has_strategy():
-        replica = tf.distribute.get_replica_context()
-        total = replica.all_reduce(tf.distribute.ReduceOp.SUM, total)
-    return total
+    return summed_over_replicas(tf.stack(counts))
 
 
 def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
@@ -97,6 +92,42 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     return values
+
+
+def nothing_left(
+    is_bad: tf.Tensor, grads: Sequence[Any], variables: Sequence[Any]
+) -> tf.Tensor:
+    """Returns whether all elements are 0 after the bad ones of a step were replaced.
+
+    Args:
+      is_bad: Whether there were any, the same on all replicas. A good step is not
+        looked at.
+      grads: Results of `replace`.
+      variables: The variables.
+
+    Returns:
+      Boolean scalar `Tensor`, the same on all replicas; False for a good step.
+    """
+
+    def holds_any() -> tf.Tensor:
+        flags = [
+            tf.reduce_any(tf.not_equal(values_of(gradient), 0))
+            for gradient, variable in zip(grads, variables, strict=True)
+            if gradient is not None and not is_overwritten(variable)
+        ]
+        return tf.cast(tf.reduce_any([False, *flags]), tf.float32)
+
+    # The sum stays out of the branch: replicas must not meet within one.
+    left = tf.cond(is_bad, holds_any, lambda: tf.ones([]))
+    return tf.equal(summed_over_replicas(left), 0)
+
+
+def summed_over_replicas(value: tf.Tensor) -> tf.Tensor:
+    """Returns the sum of numbers over the replicas, which cannot reduce booleans."""
+    if not tf.distribute.has_strategy():
+        return value
+    replica = tf.distribute.get_replica_context()
+    return replica.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
 
 def is_overwritten(variable: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.optimizers import _arguments
+from tfsafe.optimizers import _arguments, _gradient_check
 from tfsafe.optimizers._delegation import delegated
 
 # The largest power of 2 in float32: one more doubling is infinity, from which no
@@ -99,12 +99,8 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
             if gradient is not None
         ]
         flags = [tf.reduce_all(tf.math.is_finite(value)) for value in values]
-        # float32: reductions across devices know no booleans.
         is_bad = tf.cast(~tf.reduce_all([True, *flags]), tf.float32)
-        if tf.distribute.has_strategy():
-            replica = tf.distribute.get_replica_context()
-            is_bad = replica.all_reduce(tf.distribute.ReduceOp.SUM, is_bad)
-        return tf.equal(is_bad, 0)
+        return tf.equal(_gradient_check.summed_over_replicas(is_bad), 0)
 
     iterations = delegated("iterations")
 

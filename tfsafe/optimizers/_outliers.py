@@ -106,9 +106,8 @@ def log_global_norm(
     total = tf.reduce_logsumexp(tf.stack([nothing, *log_squares]))
     if tf.distribute.has_strategy():
         # float64 holds the square of whatever float32 holds.
-        replica = tf.distribute.get_replica_context()
         squares = tf.exp(tf.cast(total, tf.float64))
-        squares = replica.all_reduce(tf.distribute.ReduceOp.SUM, squares)
+        squares = _gradient_check.summed_over_replicas(squares)
         total = tf.cast(tf.math.log(squares), tf.float32)
     return 0.5 * total - math.log(scale or 1.0)
 

@@ -35,7 +35,8 @@ class SafeOptimizer(CountingOptimizer):
     whatever would overflow in the optimizer fail. A step in which an element fails is
     bad (*non-finite* in the names below), and `policy` decides about it:
 
-    - `"replace"`: elements that fail become 0, and the step is taken. `iterations`,
+    - `"replace"`: elements that fail become 0, and the step is taken, unless all
+      gradients are 0 then: such a step is left out as with `"skip"`. `iterations`,
       schedule, momentum and weight decay go on. Choose it where only a part of the
       gradient is bad: independent heads, embeddings, single weights.
     - `"zero_variable"`: as `"replace"`, but the whole gradient of a variable becomes 0
@@ -48,14 +49,14 @@ class SafeOptimizer(CountingOptimizer):
       LSTM, one bad time step spoils the whole kernel) or where bad steps come in long
       runs. In gradient accumulation, another micro-batch takes the place.
 
-    Both slow Adam down. If a fraction `p` of the steps is bad as a whole and the
-    gradient is otherwise constant, weights move `1 - p` times as far with `"skip"`:
-    exactly the good steps. With the others it is `sqrt(1 - p)` times: zeros shrink the
-    second moment too, so that each good step is `1 / sqrt(1 - p)` times as long, 3.2
-    times at `p = 0.9`. In a long run of bad steps they also go on with stale momentum
-    and weight decay, and overshoot after it; Lion, Lamb and Muon, whose steps are as
-    long for a small momentum as for a large one, run far away. With `"replace"`, `p` is
-    that of the single weight; with `"zero_variable"`, the larger one of its variable.
+    All slow Adam down. If a fraction `p` of the steps is left out and the gradient is
+    otherwise constant, weights move `1 - p` times as far: exactly the good steps. A
+    weight that gets 0 in them instead moves `sqrt(1 - p)` times as far: zeros shrink
+    the second moment too, so that each good step is `1 / sqrt(1 - p)` times as long,
+    3.2 times at `p = 0.9`. In a long run of zeros it also goes on with stale momentum
+    and weight decay, and overshoots after it. With Lion, whose steps are as long for a
+    small momentum as for a large one, it runs far away: choose `"skip"` there. With
+    `"replace"`, `p` is that of the weight; with `"zero_variable"`, of its variable.
 
     What it cannot repair, because it happens before the optimizer is asked: moving
     statistics of `BatchNormalization`, states of a `stateful` recurrent layer and
@@ -149,6 +150,7 @@ class SafeOptimizer(CountingOptimizer):
 
     Numerics:
       NaN, +Inf, -Inf      bad; "replace" makes it 0, "zero_variable" its variable
+      0 in all gradients   left out after a replacement; a step like any other without
       abs(g) > limit       bad, as above
       abs(g) <= limit      passed on bit for bit
       log(norm) high       the whole step left out, with `outlier_threshold`
@@ -320,25 +322,23 @@ class SafeOptimizer(CountingOptimizer):
             triples = zip(grads, variables, within, strict=True)
             grads = [_gradient_check.replace(*triple) for triple in triples]
         left_out = self._left_out(is_bad, grads, variables)
-        if left_out is None:
-            self._step(grads, variables)
-        else:
-            _branch.unless(left_out, lambda g: self._step(g, variables), grads)
+        _branch.unless(left_out, lambda g: self._step(g, variables), grads)
         self._count(is_bad, flags, bad if self.count_elements else flags)
 
     def _left_out(
         self, is_bad: tf.Tensor, grads: list[Any], variables: list[Any]
-    ) -> tf.Tensor | None:
-        """Returns whether to leave the step out; None if it never is."""
-        skips = self.policy == "skip"
+    ) -> tf.Tensor:
+        """Returns whether to leave the step out."""
+        left_out = is_bad
+        if self.policy != "skip":
+            left_out = _gradient_check.nothing_left(is_bad, grads, variables)
         if self._norms is None:
-            return is_bad if skips else None
+            return left_out
         norm = _outliers.log_global_norm(grads, variables, self.loss_scale_factor)
-        if skips:
-            norm = tf.where(is_bad, -math.inf, norm)
+        norm = tf.where(left_out, -math.inf, norm)
         is_outlier = self._norms.leaves_out(norm, is_bad)
         self._outliers.assign_add(tf.cast(is_outlier, tf.int64))
-        return is_outlier | is_bad if skips else is_outlier
+        return is_outlier | left_out
 
     def _step(self, grads: list[Any], variables: list[Any]) -> None:
         with self.for_the_copies():

@@ -1,4 +1,4 @@
-"""Which kind of labels a cross entropy was given, and in which layout."""
+"""Labels as tensors: of which kind they are, and in which layout."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def tensor(y_true: Any) -> tf.Tensor:
         raise TypeError(
             f"`y_true` must be a dense tensor. Received: {type(y_true).__name__}. "
             "Convert it first, with `tf.sparse.to_dense(y_true)` or "
-            "`y_true.to_tensor(-1)` and `ignore_class=-1`."
+            "`y_true.to_tensor()`, and give what only pads a `sample_weight` of 0."
         )
     labels = tf.convert_to_tensor(y_true)
     if labels.dtype.is_floating:
@@ -105,7 +105,7 @@ def tensor(y_true: Any) -> tf.Tensor:
     if labels.dtype.is_integer or labels.dtype.is_bool:
         return tf.cast(labels, tf.int64)
     raise TypeError(
-        "`y_true` must hold numbers: class indices, rows or binary targets. "
+        "`y_true` must hold numbers: targets, class indices or rows of labels. "
         f"Received: dtype={labels.dtype.name}, shape={labels.shape}. Encode it first, "
         "for example with `keras.layers.StringLookup`."
     )
