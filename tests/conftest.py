@@ -18,6 +18,7 @@ def pytest_configure() -> None:
     tf.config.experimental.enable_tensor_float_32_execution(False)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leaves to `make test-slow` what XLA compiles a second time for another dtype.
 
@@ -26,10 +27,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mode runs all four.
     """
     for item in items:
-        params = getattr(item, "callspec", None) and item.callspec.params
-        if params and params.get("mode") == "xla":
-            if getattr(params.get("dtype"), "name", "") in {"bfloat16", "float64"}:
-                item.add_marker(pytest.mark.slow)
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        twice = params.get("dtype") in {"bfloat16", "float64"}
+        if twice and params.get("mode") == "xla":
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
