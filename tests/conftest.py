@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
-        twice = params.get("dtype") in {"bfloat16", "float64"}
+        twice = str(params.get("dtype")) in {"bfloat16", "float64"}
         if twice and params.get("mode") == "xla":
             item.add_marker(pytest.mark.slow)
 
