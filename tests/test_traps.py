@@ -29,7 +29,8 @@ def test_ours_is_right(row, mode):
 def test_the_usual_form_still_fails(row, mode):
     try:
         right = row.usual(mode)
-    except Exception:  # noqa: BLE001 - an error in one mode is a trap of its own.
+    except Exception:
+        # An error in one mode is a trap as well.
         right = False
     assert not right, f"{row.id} is mended in TensorFlow or Keras: {row.trap}"
 

@@ -37,7 +37,7 @@ def coverage(print_fn: Callable[[str], object] = print) -> None:
       >>> lines = []
       >>> tfsafe.coverage(print_fn=lines.append)
       >>> print(lines[1].split()[:2])
-      ['new', 'StableCrossEntropy']
+      ['safe', 'BinaryCrossentropy']
     """
     for package in (*_NAMESAKES, *_OTHERS):
         for line in _table(package):

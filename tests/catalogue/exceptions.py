@@ -9,8 +9,8 @@ _LOST = (
 # By the row's identifier, with a note where only a part of the row is meant.
 EXCEPTIONS = {
     "L02": (
-        "CategoricalCrossentropy of a raw tf.nn.softmax that underflowed to 0, in eager "
-        "mode (Keras fails there alone)",
+        "CategoricalCrossentropy of a raw tf.nn.softmax that underflowed to 0; Keras "
+        "fails in eager mode alone",
         _LOST,
     ),
     "L06, eager": (

@@ -224,7 +224,6 @@ def cure(op, source, **facts):
         ("RealDiv", "if (a / b) > 3:", "tfsafe.ops.divide(a, b)"),
         ("Log", "return -tf.math.log(p + q)", "tfsafe.ops.xlogy(weight, p + q)"),
         ("Rsqrt", "tf.math.rsqrt(v)", "tfsafe.ops.rsqrt(v)"),
-        ("Pow", "return (a + b) ** c", "tfsafe.ops.pow(a + b, c)"),
         ("Atan2", "angle = tf.atan2(dy, dx)", "tfsafe.ops.atan2(dy, dx)"),
         ("Xlogy", "tf.math.xlogy(p, q)", "tfsafe.ops.xlogy(p, q)"),
         ("Exp", "tf.exp(x)", ""),
@@ -237,6 +236,8 @@ def test_the_line_to_paste_has_the_names_of_the_users_line(op, source, paste):
 def test_a_gradient_has_a_cure_of_its_own():
     assert cure("Log", "tf.math.log(p)", is_gradient=True) == "tfsafe.ops.log(p)"
     assert cure("Sqrt", "tf.sqrt(p)", is_gradient=True) == "tfsafe.ops.sqrt(p)"
+    power = cure("Pow", "return (a + b) ** c", is_gradient=True)
+    assert power == "tfsafe.ops.pow(a + b, c)"
 
 
 def test_the_operation_before_leads_to_a_better_cure():

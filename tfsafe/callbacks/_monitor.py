@@ -10,9 +10,10 @@ from tfsafe.callbacks._warning import warn
 from tfsafe.errors import NumericsError, listed
 from tfsafe.optimizers import SafeOptimizer
 
+_EMPTY = "; a step of which nothing is left is left out."
 _DONE = {
-    "replace": "SafeOptimizer put 0 in place of the bad elements.",
-    "zero_variable": "SafeOptimizer put 0 in place of these gradients.",
+    "replace": f"SafeOptimizer puts 0 in place of bad elements{_EMPTY}",
+    "zero_variable": f"SafeOptimizer puts 0 in place of these gradients{_EMPTY}",
     "skip": "SafeOptimizer left the step out.",
 }
 
