@@ -2,6 +2,7 @@
 
 import importlib
 
+import keras
 import pytest
 
 import tfsafe._catalogue
@@ -46,6 +47,13 @@ def test_its_cure_is_a_public_name(row):
     assert name in importlib.import_module(f"tfsafe.{package}").__all__
 
 
+# Keras 3.3 lacks some of the classes, so that there are fewer rows.
+with_every_row = pytest.mark.skipif(
+    keras.__version__.startswith("3.3."), reason="some rows need a later Keras"
+)
+
+
+@with_every_row
 def test_the_pages_made_from_the_catalogue_are_those_of_today():
     files = {"COVERAGE.md": made.page(), "tfsafe/_catalogue.py": made.module()}
     for path, text in files.items():
@@ -53,8 +61,12 @@ def test_the_pages_made_from_the_catalogue_are_those_of_today():
         assert old == text, f"{path} is outdated: run `python -m tests.catalogue`."
 
 
+@with_every_row
+def test_every_row_is_counted():
+    counted = " ".join(tfsafe._catalogue.CURES.values()).split()
+    assert sorted(counted) == sorted(row.id for row in ROWS)
+
+
 def test_few_rows_are_left_to_the_user():
     assert len(EXCEPTIONS) <= 15
     assert not EXCEPTIONS.keys() & {row.id for row in ROWS}
-    counted = " ".join(tfsafe._catalogue.CURES.values()).split()
-    assert sorted(counted) == sorted(row.id for row in ROWS)
