@@ -14,6 +14,11 @@ of the gradient as well:
    Nothing is clipped in secret.
 
 Half precision is computed in float32 and rounded once, at the end.
+
+Two limits are TensorFlow's. For a gradient of a gradient both tapes stand inside one
+`tf.function`, or both outside of it: with a function between them TensorFlow raises an
+error for nested custom gradients. And `tf.autodiff.ForwardAccumulator` in eager mode
+goes by the operations inside, so that the promises hold backwards only.
 """
 
 from tfsafe.ops._activation import elu, mish, selu, sigmoid, squareplus, tanh
