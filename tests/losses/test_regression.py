@@ -150,7 +150,9 @@ def test_the_gradient_of_the_gradient_is_that_of_float64(
 
     got = np.asarray(slope("float32")[0], "float64")
     truth = np.asarray(slope("float64")[0])
-    np.testing.assert_allclose(got, truth, rtol=1e-3, atol=1e-4)
+    # Terms cancel: relative to the largest slope.
+    largest = min(1.0, np.abs(truth).max())
+    np.testing.assert_allclose(got, truth, rtol=1e-3, atol=1e-4 * largest)
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tfsafe import _args
 from tfsafe._gradients import chain
 from tfsafe.ops import _classes, _cross_probs, _cross_rows, _precision
+from tfsafe.ops._activation import _sigmoid
 from tfsafe.ops._known import known
-from tfsafe.ops._logarithm import sigmoid
 
 _Gradients = tuple[tf.Tensor, tf.Tensor]
 
@@ -285,7 +285,7 @@ def _binary_logits(
         # `sigmoid(z) - y` without the sigmoid's 1 - tiny.
         slope = decay / (1 + decay) - distance
         slope = tf.where(is_positive, -slope, slope)
-        slope = known(slope, lambda target, z: sigmoid(z) - target, target, z)
+        slope = known(slope, lambda target, z: _sigmoid(z) - target, target, z)
         return chain(-upstream, _cross_probs.zero_where_inf(z)), chain(upstream, slope)
 
     return tf.math.multiply_no_nan(size, distance) + tf.math.log1p(decay), vjp

@@ -8,8 +8,8 @@ import tensorflow as tf
 from tfsafe import _args
 from tfsafe._gradients import product
 from tfsafe.ops import _classes, _cross_probs, _crossentropy, _precision
+from tfsafe.ops._activation import _sigmoid
 from tfsafe.ops._exponential import _expm1
-from tfsafe.ops._logarithm import sigmoid
 from tfsafe.ops._logsumexp import log_softmax
 from tfsafe.ops._power import _power
 
@@ -86,7 +86,7 @@ def binary_focal_crossentropy(
             if smoothing:
                 target = (1 - smoothing) * target + smoothing / 2
             values = _crossentropy.binary(target, x, from_logits, bounded)
-            yes, no = (sigmoid(x), sigmoid(-x)) if from_logits else (x, 1 - x)
+            yes, no = (_sigmoid(x), _sigmoid(-x)) if from_logits else (x, 1 - x)
             missed = product(target, no) + product(1 - target, yes)
             values = _cross_probs.weigh(values, _power(_share(missed), gamma))
             if share is not None:

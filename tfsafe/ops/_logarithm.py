@@ -13,8 +13,6 @@ from tfsafe.ops._known import known
 from tfsafe.ops._log_slope import inverse
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
-# For the cross-entropies, whose slopes it makes.
-sigmoid = _sigmoid
 
 
 def log(x: Any, *, name: str = "log") -> tf.Tensor:
