@@ -15,12 +15,21 @@ AT_MOST = 5.0
 
 
 def side_by_side(
-    runs: Mapping[str, Callable[[], Any]], rounds: int, between: float = BETWEEN
+    runs: Mapping[str, Callable[[], Any]],
+    rounds: int,
+    between: float = BETWEEN,
+    at_most: float = AT_MOST,
 ) -> dict[str, list[float]]:
     """Returns the seconds of one call of each function, for each round.
 
     In a round each function runs a few times in a row, as often as the others, in an
     order drawn anew.
+
+    Args:
+      runs: The functions, by name.
+      rounds: Number of rounds.
+      between: So long the calls between two readings of the clock take, in seconds.
+      at_most: No new round begins after this many seconds, once there are three.
     """
     for run in runs.values():
         seconds(run, 1)
@@ -28,7 +37,7 @@ def side_by_side(
     times: dict[str, list[float]] = {name: [] for name in runs}
     start = time.perf_counter()
     for round_ in range(rounds):
-        if round_ >= 3 and time.perf_counter() > start + AT_MOST:
+        if round_ >= 3 and time.perf_counter() > start + at_most:
             break
         for name in random.sample(list(runs), len(runs)):
             times[name].append(seconds(runs[name], calls))

@@ -1,16 +1,15 @@
 """What `tfsafe.checked` costs: a whole training step with it, over one without.
 
-Run `python benchmarks/checks.py [--rounds N]`. In each round the variants run one
+Run `python -m benchmarks.checks [--rounds N]`. In each round the variants run one
 after the other, in an order drawn anew, and each is divided by the plain one of the
 same round; the table shows the median and the quartiles of these ratios. The second
 "plain" is a control: its distance from 1 is the noise.
 """
 
 import argparse
+import math
 import os
-import random
 import statistics
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -19,8 +18,11 @@ import numpy as np
 import tensorflow as tf
 
 import tfsafe
+from benchmarks import _timing
 
-STEPS = {"MLP": 40, "LSTM": 12}
+MODELS = ("MLP", "LSTM")
+# Seconds of steps between two readings of the clock.
+BETWEEN = 0.08
 
 
 def make_model(name):
@@ -76,26 +78,10 @@ VARIANTS = {
 }
 
 
-def ratios(way, name, compiled, rounds):
-    """Measures all variants of one cell, interleaved."""
+def measure(way, name, compiled, rounds):
+    """Returns the seconds of a step of each variant, for each round."""
     runs = {variant: way(name, compiled, wrap) for variant, wrap in VARIANTS.items()}
-    for run in runs.values():
-        for _ in range(STEPS[name]):
-            run()
-    found = {variant: [] for variant in runs}
-    plain = []
-    for _ in range(rounds):
-        seconds = {}
-        for variant in random.sample(list(runs), len(runs)):
-            start = time.perf_counter()
-            for _ in range(STEPS[name]):
-                run_result = runs[variant]()
-            del run_result
-            seconds[variant] = (time.perf_counter() - start) / STEPS[name]
-        plain.append(seconds["plain"])
-        for variant in found:
-            found[variant].append(seconds[variant] / seconds["plain"])
-    return 1e3 * statistics.median(plain), found
+    return _timing.side_by_side(runs, rounds, BETWEEN, math.inf)
 
 
 def main():
@@ -105,13 +91,14 @@ def main():
     print("| step | ms | control | checked |")
     print("|---|---|---|---|")
     for way in (custom_loop, fit):
-        for name in STEPS:
+        for name in MODELS:
             for compiled in (False, True):
-                milliseconds, found = ratios(way, name, compiled, rounds)
-                cells = []
-                for variant in ("control", "checked"):
-                    low, middle, high = statistics.quantiles(found[variant], n=4)
-                    cells.append(f"{middle:.2f} [{low:.2f}, {high:.2f}]")
+                times = measure(way, name, compiled, rounds)
+                milliseconds = 1e3 * statistics.median(times["plain"])
+                cells = [
+                    _timing.cell(_timing.quartiles(times, variant, "plain"))
+                    for variant in ("control", "checked")
+                ]
                 where = "XLA" if compiled else "graph"
                 row = f"| {name}, {way.__name__}, {where} | {milliseconds:.2f} "
                 print(row + f"| {cells[0]} | {cells[1]} |", flush=True)

@@ -1,6 +1,6 @@
 """What the cross entropies cost, over Keras' own and over the epsilon form.
 
-Run `python benchmarks/losses.py [--rounds N] [--cases sparse dense ...] [--sizes small
+Run `python -m benchmarks.losses [--rounds N] [--cases sparse dense ...] [--sizes small
 large]`. Each case is measured twice: the loss and the gradient of its predictions
 alone, and a whole training step, in which a `Dense` layer makes the predictions and
 Adam updates its weights. In each round the forms run one after the other, in an order
@@ -13,13 +13,12 @@ float32 logits instead, each form in a process of its own.
 """
 
 import argparse
+import math
 import os
-import random
 import resource
 import statistics
 import subprocess
 import sys
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -27,6 +26,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import _timing
 from tfsafe import losses
 
 SIZES = {"small": (64, 10), "large": (512, 10_000)}
@@ -125,20 +125,8 @@ def train_step(loss, y_true, rows, classes, dtype, compiled):
 WHAT = {"loss and gradient": loss_alone, "training step": train_step}
 
 
-def seconds_per_call(run, least):
-    """Returns the seconds of one call, taken over calls for at least `least`."""
-    start, calls = time.perf_counter(), 0
-    while True:
-        value = run()
-        calls += 1
-        value.numpy()
-        elapsed = time.perf_counter() - start
-        if elapsed >= least:
-            return elapsed / calls
-
-
 def measure(make, case, size, dtype, compiled, rounds):
-    """Returns the milliseconds of Keras' form, and the ratios of the others."""
+    """Returns the milliseconds of Keras' form, and the others' quartiles over it."""
     shape = SIZES[size]
     y_true = labels_of(case, *shape)
     if dtype == "float16" and make is loss_alone and y_true.dtype.is_floating:
@@ -148,18 +136,10 @@ def measure(make, case, size, dtype, compiled, rounds):
         if name == "epsilon" and dtype == "float16":
             continue  # 1e-7 rounds to 0 there.
         runs[name] = make(loss, y_true, *shape, dtype, compiled)
-        seconds_per_call(runs[name], 0)
-    alone, ratios = [], {name: [] for name in runs}
-    for _ in range(rounds):
-        seconds = {
-            name: seconds_per_call(runs[name], SECONDS[size])
-            for name in random.sample(list(runs), len(runs))
-        }
-        alone.append(1e3 * seconds["Keras"])
-        for name, found in ratios.items():
-            found.append(seconds[name] / seconds["Keras"])
+    times = _timing.side_by_side(runs, rounds, SECONDS[size], math.inf)
+    ratios = {each: _timing.quartiles(times, each, "Keras") for each in times}
     del ratios["Keras"]
-    return statistics.median(alone), ratios
+    return 1e3 * statistics.median(times["Keras"]), ratios
 
 
 def table(arguments):
@@ -176,12 +156,8 @@ def table(arguments):
                         where = f"{case}, {'x'.join(map(str, SIZES[size]))} {dtype}"
                         where += ", XLA" if compiled else ", graph"
                         for name, found in ratios.items():
-                            low, middle, high = statistics.quantiles(found, n=4)
                             row = f"| {what} | {where} | {milliseconds:.2f} | {name} "
-                            print(
-                                f"{row}| {middle:.2f} [{low:.2f}, {high:.2f}] |",
-                                flush=True,
-                            )
+                            print(f"{row}| {_timing.cell(found)} |", flush=True)
 
 
 def peak(case, form, mode):
@@ -206,7 +182,10 @@ def memory(arguments):
             for form in ("Keras", "tfsafe", "StableCrossEntropy"):
                 if form not in forms(case):
                     continue
-                command = [sys.executable, __file__, "--peak", case, form, mode]
+                command = [
+                    *(sys.executable, "-m", "benchmarks.losses"),
+                    *("--peak", case, form, mode),
+                ]
                 result = subprocess.run(
                     command, capture_output=True, text=True, check=True
                 )

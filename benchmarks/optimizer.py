@@ -1,16 +1,15 @@
 """What `SafeOptimizer` costs: a whole training step, over one with Adam alone.
 
-Run `python benchmarks/optimizer.py [--rounds N] [--models MLP LSTM embedding]`. In each
+Run `python -m benchmarks.optimizer [--rounds N] [--models MLP LSTM embedding]`. In each
 round the variants run one after the other, in an order drawn anew, and each is divided
 by Adam alone in the same round; the table shows the median and the quartiles of these
 ratios. The "control" is Adam alone once more: its distance from 1 is the noise.
 """
 
 import argparse
+import math
 import os
-import random
 import statistics
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -18,10 +17,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import _timing
 from tfsafe import optimizers
 
-# Steps between two readings of the clock.
-STEPS = {"MLP": 40, "LSTM": 10, "embedding": 10}
+MODELS = ("MLP", "LSTM", "embedding")
+# Seconds of steps between two readings of the clock.
+BETWEEN = 0.05
 
 
 def make_model(name):
@@ -84,38 +85,21 @@ def train_step(name, compiled, make_optimizer):
     return lambda: step(x, y)
 
 
-def seconds_per_step(run, steps):
-    start = time.perf_counter()
-    for _ in range(steps):
-        loss = run()
-    loss.numpy()
-    return (time.perf_counter() - start) / steps
-
-
 def measure(name, compiled, rounds):
-    """Returns the milliseconds of Adam alone, and the ratios of each variant."""
+    """Returns the milliseconds of Adam alone, and the others' quartiles over it."""
     runs = {
         variant: train_step(name, compiled, make) for variant, make in VARIANTS.items()
     }
-    for run in runs.values():
-        seconds_per_step(run, STEPS[name])
-    alone, ratios = [], {variant: [] for variant in runs}
-    for _ in range(rounds):
-        seconds = {
-            variant: seconds_per_step(runs[variant], STEPS[name])
-            for variant in random.sample(list(runs), len(runs))
-        }
-        alone.append(1e3 * seconds["Adam"])
-        for variant, found in ratios.items():
-            found.append(seconds[variant] / seconds["Adam"])
+    times = _timing.side_by_side(runs, rounds, BETWEEN, math.inf)
+    ratios = {each: _timing.quartiles(times, each, "Adam") for each in times}
     del ratios["Adam"]
-    return statistics.median(alone), ratios
+    return 1e3 * statistics.median(times["Adam"]), ratios
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--models", nargs="+", default=list(STEPS), choices=list(STEPS))
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     arguments = parser.parse_args()
     print("| step | ms | variant | over Adam alone [quartiles] |")
     print("|---|---|---|---|")
@@ -124,9 +108,8 @@ def main():
             milliseconds, ratios = measure(name, compiled, arguments.rounds)
             where = f"{name}, {'XLA' if compiled else 'graph'}"
             for variant, found in ratios.items():
-                low, middle, high = statistics.quantiles(found, n=4)
                 row = f"| {where} | {milliseconds:.2f} | {variant} "
-                print(f"{row}| {middle:.2f} [{low:.2f}, {high:.2f}] |", flush=True)
+                print(f"{row}| {_timing.cell(found)} |", flush=True)
 
 
 if __name__ == "__main__":

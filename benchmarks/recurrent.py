@@ -8,9 +8,9 @@ quartiles.
 """
 
 import argparse
+import math
 import os
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -19,6 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import tensorflow as tf
 
+from benchmarks import _timing
 from tfsafe import layers
 
 FEATURES, CLASSES = 16, 10
@@ -54,35 +55,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{options.steps} steps, batch {options.batch}, {options.units} units")
     for compiled in (False, True):
         print(f"\n{'XLA' if compiled else 'graph':<38}{'ms':>8}{'ratio':>8}  quartiles")
-        for name, times, ratios in _measure(options, compiled):
-            low, middle, high = statistics.quantiles(ratios, n=4)
-            ms = 1e3 * statistics.median(times)
+        times = _measure(options, compiled)
+        for name in times:
+            low, middle, high = _timing.quartiles(times, name, "keras.layers.LSTM")
+            ms = 1e3 * statistics.median(times[name])
             print(f"{name:<38}{ms:>8.1f}{middle:>8.2f}  {low:.2f}-{high:.2f}")
 
 
-def _measure(
-    options: argparse.Namespace, compiled: bool
-) -> list[tuple[str, list[float], list[float]]]:
+def _measure(options: argparse.Namespace, compiled: bool) -> dict[str, list[float]]:
+    """Returns the seconds of each variant's step, for each round."""
     x = tf.random.stateless_normal((options.batch, options.steps, FEATURES), [1, 2])
     y = tf.range(options.batch) % CLASSES
-    trainers = {
-        name: _trainer(make(options.units), options.steps, compiled)
+    runs = {
+        name: partial(_trainer(make(options.units), options.steps, compiled), x, y)
         for name, make in VARIANTS.items()
     }
-    for train in trainers.values():
-        for _ in range(2):
-            train(x, y)
-    times: dict[str, list[float]] = {name: [] for name in trainers}
-    for _ in range(options.rounds):
-        for name, train in trainers.items():
-            start = time.perf_counter()
-            train(x, y).numpy()
-            times[name].append(time.perf_counter() - start)
-    base = times["keras.layers.LSTM"]
-    return [
-        (name, taken, [a / b for a, b in zip(taken, base, strict=True)])
-        for name, taken in times.items()
-    ]
+    return _timing.side_by_side(runs, options.rounds, at_most=math.inf)
 
 
 def _trainer(
