@@ -259,6 +259,17 @@ def function_graph(graph: Any, name: str) -> Any:
     return None if function is None else function.graph
 
 
+def registered_gradient(name: str) -> Callable[..., Any]:
+    """Returns the gradient function that is registered under a name.
+
+    `ops.gradient_registry`, tried with TensorFlow 2.16.1 and 2.21.0. There is a public
+    way to register one, but not to look it up.
+    """
+    from tensorflow.python.framework import ops
+
+    return ops.gradient_registry.lookup(name)
+
+
 def is_xla(function_def: Any) -> bool:
     """Returns whether a function is compiled by XLA, from its definition.
 

@@ -1,5 +1,6 @@
 """Reading a traced function, and running it again operation by operation."""
 
+from tfsafe.graph._emit import Emission, Plan, Value
 from tfsafe.graph._functions import UnreadableError, family, is_compiled, written_inputs
 from tfsafe.graph._places import (
     Frame,
@@ -9,16 +10,22 @@ from tfsafe.graph._places import (
     site_of,
     split_frames,
 )
-from tfsafe.graph._replay import Executed, Replay
+from tfsafe.graph._replay import Drawing, Executed, Replay, drawing, is_drawn
 
 __all__ = [
+    "Drawing",
+    "Emission",
     "Executed",
     "Frame",
     "Place",
+    "Plan",
     "Replay",
     "UnreadableError",
+    "Value",
+    "drawing",
     "family",
     "is_compiled",
+    "is_drawn",
     "is_user_file",
     "locate",
     "site_of",

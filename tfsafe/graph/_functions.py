@@ -1,6 +1,6 @@
 """What a traced function is made of: its bodies, their order, the state it writes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -28,6 +28,7 @@ _CALLS = {
     "StatelessWhile": 0,
     "While": 0,
 }
+_NONE: Mapping[str, Sequence[tf.Operation]] = {}
 
 
 class UnreadableError(Exception):
@@ -65,7 +66,12 @@ def _named(op: tf.Operation, name: str) -> tf.Graph:
     return graph
 
 
-def _bodies(op: tf.Operation) -> Iterator[tf.Graph]:
+def bodies(op: tf.Operation) -> Iterator[tf.Graph]:
+    """Yields the graphs of the functions that an operation runs.
+
+    Raises:
+      UnreadableError: If one of them is not known in Python.
+    """
     for name, value in op.node_def.attr.items():
         if value.HasField("func"):
             yield body(op, name)
@@ -73,21 +79,57 @@ def _bodies(op: tf.Operation) -> Iterator[tf.Graph]:
         yield from branches(op)
 
 
+def unchanged(body: tf.Graph) -> set[int]:
+    """Returns the positions of the loop variables that a body hands on as they are."""
+    fixed = set()
+    for index, (given, result) in enumerate(
+        zip(body.inputs, body.outputs, strict=True)
+    ):
+        while result.op.type == "Identity":
+            result = result.op.inputs[0]
+        if result.name == given.name:
+            fixed.add(index)
+    return fixed
+
+
+def maximum_iterations(op: tf.Operation, inputs: Sequence[Any]) -> Any:
+    """Returns the limit that `tf.while_loop` was given, or None.
+
+    It stands second among the loop variables, -1 where there is none. XLA needs it to
+    differentiate the loop.
+
+    Args:
+      op: The loop.
+      inputs: What stands for its inputs.
+    """
+    if len(op.inputs) < 2 or "maximum_iterations" not in op.inputs[1].name:
+        return None
+    known = tf.get_static_value(op.inputs[1])
+    return None if known is not None and known < 0 else inputs[1]
+
+
 def family(graph: tf.Graph) -> list[tf.Graph]:
     """Returns a graph and, after it, those of all functions that it calls."""
     found = [graph]
     for op in graph.get_operations():
         if is_call(op):
-            for inner in _bodies(op):
+            for inner in bodies(op):
                 found += family(inner)
     return found
 
 
-def in_order(graph: tf.Graph) -> list[tf.Operation]:
+def in_order(
+    graph: tf.Graph, meetings: Mapping[str, Sequence[tf.Operation]] = _NONE
+) -> list[tf.Operation]:
     """Returns the operations in an order in which they can be run.
 
     That is the order of creation, save that TensorFlow adds inputs to a loop after
     it was made: the accumulators that its gradient asks for.
+
+    Args:
+      graph: Graph of a traced function.
+      meetings: The operations that are run together, by the name of each: the inputs
+        of all come before the first of them.
     """
     done: set[str] = set()
     order: list[tf.Operation] = []
@@ -96,7 +138,12 @@ def in_order(graph: tf.Graph) -> list[tf.Operation]:
         stack = [op]
         while stack:
             top = stack[-1]
-            needed = [tensor.op for tensor in top.inputs] + list(top.control_inputs)
+            needed = [
+                tensor.op
+                for each in (top, *meetings.get(top.name, ()))
+                for tensor in each.inputs
+            ]
+            needed += top.control_inputs
             missing = [each for each in needed if each.name not in done]
             if top.name in done or not missing:
                 stack.pop()
@@ -138,7 +185,7 @@ def _resources(graph: tf.Graph) -> tuple[set[int], dict[int, tf.DType]]:
             if op.type == "Identity":
                 position[op.outputs[0].name] = index
             elif is_call(op):
-                for inner in _bodies(op):
+                for inner in bodies(op):
                     inner_written, inner_dtypes = _resources(inner)
                     argument = place - _CALLS[op.type]
                     if argument in inner_dtypes:

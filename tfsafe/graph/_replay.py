@@ -6,13 +6,13 @@ public TensorFlow is used: the graph says what to run, `tf.raw_ops` runs it.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph import _functions
+from tfsafe.graph import _collectives, _functions
 from tfsafe.graph._functions import UnreadableError
 
 # Done once already, and not to be done again: messages, files, assertions.
@@ -36,7 +36,20 @@ _KERNEL_RANDOM = frozenset({
     "RandomUniformInt",
     "TruncatedNormal",
 })
+_NEXT = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 _Kernel = Callable[[Sequence[Any]], Sequence[Any]]
+# An operation, by its graph and its name.
+Drawing = tuple[int, str]
+
+
+def is_drawn(op: tf.Operation) -> bool:
+    """Returns whether `op` gives something else each time, from a state of its own."""
+    return op.type in _KERNEL_RANDOM or op.type in _NEXT
+
+
+def drawing(op: tf.Operation) -> Drawing:
+    """Returns the key of an operation."""
+    return id(op.graph), op.name
 
 
 class Executed(NamedTuple):
@@ -77,14 +90,21 @@ class Replay:
       observe: Called after each operation that computes something.
       xla: Whether what was compiled by XLA is run with XLA's kernels, each operation
         compiled alone.
+      drawn: What operations gave that cannot give it again, by `drawing`.
 
     Attributes:
       random: Types of the operations met whose kernels draw from a state of their
         own, which no replay can rewind.
     """
 
-    def __init__(self, observe: Callable[[Executed], None], xla: bool = False):
+    def __init__(
+        self,
+        observe: Callable[[Executed], None],
+        xla: bool = False,
+        drawn: Mapping[Drawing, Sequence[Any]] | None = None,
+    ):
         self.random: set[str] = set()
+        self._drawn = drawn or {}
         self._observe = observe
         self._xla = xla
         self._programs: dict[tuple[int, bool], _Program] = {}
@@ -147,15 +167,22 @@ class Replay:
             slots[tensor.name] = len(slots)
         inputs = list(slots.values())
         steps = []
-        for op in _functions.in_order(graph):
+        meetings = _collectives.meetings(graph)
+        for op in _functions.in_order(graph, meetings):
             if op.type == "Placeholder" or op.type in _NOT_AGAIN:
                 continue
+            together = meetings.get(op.name, [])
+            if together and op.outputs[0].name in slots:
+                # Run already, with the first of those that meet.
+                continue
             self.random |= _KERNEL_RANDOM & {op.type}
-            for tensor in op.outputs:
+            results = [each for part in together or [op] for each in part.outputs]
+            for tensor in results:
                 slots[tensor.name] = len(slots)
-            kernel = None if _functions.is_call(op) else _kernel(op, compiled)
-            used = [slots[tensor.name] for tensor in op.inputs]
-            made = [slots[tensor.name] for tensor in op.outputs]
+            arguments = [part.inputs[0] for part in together] or op.inputs
+            used = [slots[tensor.name] for tensor in arguments]
+            made = [slots[tensor.name] for tensor in results]
+            kernel = _kernel_of(op, together, compiled)
             steps.append(_Step(op, kernel, used, made, []))
         outputs = [slots[tensor.name] for tensor in graph.outputs]
         kept = set(outputs)
@@ -164,6 +191,13 @@ class Replay:
             step.last_uses.extend(done)
             kept |= done
         return _Program(steps, len(slots), inputs, outputs)
+
+    def _kernel(self, op: tf.Operation, compiled: bool) -> _Kernel:
+        known = self._drawn.get(drawing(op))
+        if known is not None:
+            return lambda _: known
+        self.random |= _KERNEL_RANDOM & {op.type}
+        return _kernel(op, compiled)
 
     def _call(
         self,
@@ -203,6 +237,15 @@ class Replay:
                 return values
             values = self.run(body, values, compiled=compiled, loops=inside)
             count += 1
+
+
+def _kernel_of(
+    op: tf.Operation, together: Sequence[tf.Operation], compiled: bool
+) -> _Kernel | None:
+    """Returns the function that runs a step; None for a call."""
+    if together:
+        return _collectives.kernel(together)
+    return None if _functions.is_call(op) else _kernel(op, compiled)
 
 
 def _kernel(op: tf.Operation, compiled: bool) -> _Kernel:

@@ -1,0 +1,349 @@
+"""A graph that is emitted again does what it did, and can be differentiated."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfsafe.graph import Emission
+
+
+def again(function, *args, emission=None, **options):
+    """Traces a function and gives the twin of the trace."""
+    concrete = tf.function(function, autograph=True, **options).get_concrete_function(
+        *args
+    )
+    emission = emission or Emission()
+
+    @tf.function(autograph=False, **options)
+    def twin(*given):
+        inputs = [*given, *concrete.captured_inputs]
+        outputs = emission.emit(concrete.graph, inputs, concrete.variables)
+        flat = concrete.structured_outputs
+        return tf.nest.pack_sequence_as(flat, outputs, expand_composites=True)
+
+    return twin
+
+
+def straight(x):
+    y = tf.nn.softmax(tf.reshape(x, [2, 2]), axis=0)
+    parts = tf.split(y, 2)
+    return {"a": tf.concat(parts, 1), "b": (tf.reduce_sum(x), tf.sort(x))}
+
+
+def loop(x):
+    i = tf.constant(0)
+    while i < 3:
+        x = x * tf.sin(x) + tf.cast(i, x.dtype)
+        i += 1
+    return x
+
+
+def bounded(x):
+    return tf.while_loop(
+        lambda i, _: i < 5,
+        lambda i, y: (i + 1, y * tf.cos(y)),
+        (0, x),
+        maximum_iterations=3,
+    )[1]
+
+
+def branch(x):
+    return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.sin(x), lambda: tf.exp(x)) * x
+
+
+def nested(x):
+    for _ in tf.range(2):
+        if x[0] > 0.5:
+            x = tf.sin(x) * x
+        else:
+            for _ in tf.range(3):
+                x = x + 0.25
+    return x
+
+
+def case(x):
+    return tf.switch_case(
+        tf.cast(x[0] * 4, tf.int32), [lambda: x, lambda: x * x, lambda: tf.exp(x)]
+    )
+
+
+def mapped(x):
+    return tf.map_fn(lambda each: tf.exp(-each) * x[0], x)
+
+
+def scanned(x):
+    return tf.scan(lambda a, b: tf.tanh(a * b) + b, x)
+
+
+def vectorized(x):
+    return tf.vectorized_map(lambda each: tf.exp(each) * x, x)
+
+
+@tf.function
+def inner(x):
+    return tf.tanh(x) * x
+
+
+@tf.function(jit_compile=True)
+def compiled(x):
+    return tf.exp(x) * x
+
+
+def calling(x):
+    return inner(x) + compiled(inner(x))
+
+
+@tf.custom_gradient
+def doubled(x):
+    y = tf.exp(x)
+
+    def grad(upstream):
+        return 2 * y * upstream
+
+    return x * x, grad
+
+
+def custom(x):
+    return doubled(tf.sin(x)) * x
+
+
+def custom_in_a_loop(x):
+    for _ in tf.range(3):
+        x = doubled(tf.sin(x)) * x
+    return x
+
+
+def recomputed(x):
+    return tf.recompute_grad(lambda y: tf.exp(tf.sin(y)))(x) * x
+
+
+def gradient_inside(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loop(x)
+    return tape.gradient(y, x)
+
+
+PROGRAMS = [
+    bounded,
+    branch,
+    calling,
+    case,
+    custom,
+    custom_in_a_loop,
+    gradient_inside,
+    loop,
+    mapped,
+    nested,
+    recomputed,
+    scanned,
+    vectorized,
+]
+X = np.array([0.3, -0.7, 1.1, 0.6], np.float32)
+
+
+def derivatives(function, x):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        first = tape.gradient(y, x)
+    return y, first, outer.gradient(first, x)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+def test_value_and_gradient_are_those_of_the_program(program):
+    x = tf.constant(X)
+    y, first = twice(tf.function(program), x)
+    y2, first2 = twice(again(program, x), x)
+    np.testing.assert_array_equal(y, y2)
+    np.testing.assert_allclose(first, first2, rtol=1e-6)
+
+
+def twice(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return y, tape.gradient(y, x)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [branch, custom, bounded, calling],
+    ids=lambda each: each.__name__,
+)
+def test_the_gradient_of_the_gradient_is_that_of_the_program(program):
+    x = tf.constant(X)
+    expected = tf.function(lambda x: derivatives(program, x), autograph=True)(x)
+    twin = again(program, x)
+    given = tf.function(lambda x: derivatives(twin, x))(x)
+    for one, other in zip(expected, given, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "program", [bounded, branch, calling, custom], ids=lambda each: each.__name__
+)
+def test_under_xla_too(program):
+    x = tf.constant(X)
+    expected = tf.function(lambda x: twice(program, x), jit_compile=True)(x)
+    twin = again(program, x)
+    given = tf.function(lambda x: twice(twin, x), jit_compile=True)(x)
+    for one, other in zip(expected, given, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_structures_come_back():
+    x = tf.constant(X)
+    expected, given = straight(x), again(straight, x)(x)
+    tf.nest.map_structure(np.testing.assert_array_equal, expected, given)
+
+
+def test_a_training_step_is_repeated_bit_for_bit():
+    def build():
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([
+            keras.Input((5, 3)),
+            keras.layers.LSTM(4, recurrent_dropout=0.3),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.4),
+            keras.layers.Dense(2),
+        ])
+        model.compile(keras.optimizers.Adam(0.1), "mse")
+        model.optimizer.build(model.trainable_variables)
+        return model
+
+    def step(model):
+        def run(x, y):
+            model.train_step((x, y))
+            return x
+
+        return run
+
+    rng = np.random.default_rng(0)
+    x = tf.constant(rng.normal(size=(8, 5, 3)), tf.float32)
+    y = tf.constant(rng.normal(size=(8, 2)), tf.float32)
+    one, other = build(), build()
+    plain = tf.function(step(one))
+    twin = again(step(other), x, y)
+    for _ in range(3):
+        plain(x, y)
+        twin(x, y)
+    for a, b in zip(one.variables, other.variables, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(one.optimizer.variables, other.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_writes_and_reads_keep_their_order():
+    v = tf.Variable(1.0)
+
+    def program(x):
+        before = v.read_value()
+        v.assign_add(x)
+        middle = v.read_value()
+        v.assign(v * 2)
+        return before, middle, v.read_value()
+
+    given = again(program, tf.constant(2.0))(tf.constant(2.0))
+    assert [float(each) for each in given] == [1.0, 3.0, 6.0]
+
+
+def test_variables_are_captured_and_can_be_differentiated():
+    v = tf.Variable([2.0, 3.0])
+    assert v.trainable
+    twin = again(lambda x: v * tf.sin(x), tf.constant([1.0, 2.0]))
+    with tf.GradientTape() as tape:
+        y = twin(tf.constant([1.0, 2.0]))
+    np.testing.assert_allclose(tape.gradient(y, v), np.sin([1.0, 2.0]), rtol=1e-6)
+
+
+def test_a_plan_takes_the_place_of_operations_in_bodies_too():
+    def plan(graph):
+        return {
+            op.name: lambda value, op=op: [value(op.inputs[0]) * 10.0]
+            for op in graph.get_operations()
+            if op.type == "Sin"
+        }
+
+    x = tf.constant([0.3])
+    twin = again(loop, x, emission=Emission(plan=plan))
+    expected = 0.3
+    for i in range(3):
+        expected = expected * 10 * expected + i
+    np.testing.assert_allclose(twin(x), [expected], rtol=1e-6)
+
+
+def test_a_plan_can_read_what_the_program_did_not_need():
+    def program(x):
+        unused = tf.exp(x)
+        del unused
+        return tf.sin(x)
+
+    def plan(graph):
+        exp = next(op for op in graph.get_operations() if op.type == "Exp")
+        sin = next(op for op in graph.get_operations() if op.type == "Sin")
+        return {sin.name: lambda value: [value(exp.outputs[0])]}
+
+    x = tf.constant([0.3])
+    twin = again(program, x, emission=Emission(plan=plan))
+    np.testing.assert_allclose(twin(x), np.exp(x), rtol=1e-6)
+
+
+def logarithms(op):
+    return [0] if op.type in {"Log", "Sqrt"} else []
+
+
+def flagged(program, *args):
+    emission = Emission(checks=logarithms)
+    concrete = tf.function(program).get_concrete_function(*args)
+
+    @tf.function(autograph=False)
+    def twin(*given):
+        emission.emit(concrete.graph, [*given, *concrete.captured_inputs])
+        return emission.flags()
+
+    flags = twin(*args)
+    assert len(flags) == len(emission.flagged)
+    pairs = zip(emission.flagged, flags, strict=True)
+    return [op.type for (op, _), bad in pairs if bad]
+
+
+def test_flags_tell_which_outputs_are_not_finite():
+    def program(x):
+        return tf.sqrt(x) + tf.math.log(x) * tf.sqrt(-x)
+
+    assert flagged(program, tf.constant([1.0, 0.0])) == ["Log", "Sqrt"]
+
+
+def test_flags_reach_into_loops_branches_and_calls():
+    @tf.function(jit_compile=True)
+    def inside(x):
+        return tf.math.log(x)
+
+    def program(x):
+        for i in tf.range(4):
+            if i == 2:
+                x = tf.math.log(x - tf.cast(i, tf.float32))
+            else:
+                x = tf.sqrt(x)
+        return inside(x)
+
+    assert sorted(flagged(program, tf.constant(1.0))) == ["Log", "Log", "Sqrt"]
+    assert not flagged(lambda x: tf.sqrt(x), tf.constant(1e38))
+
+
+def test_a_large_float64_is_finite():
+    assert not flagged(tf.sqrt, tf.constant([1e300, 4.0], tf.float64))
+
+
+def test_a_deep_graph_needs_no_recursion():
+    def program(x):
+        for _ in range(2000):
+            x = tf.sin(x)
+        return x
+
+    x = tf.constant(0.5)
+    assert float(again(program, x)(x)) == float(tf.function(program)(x))

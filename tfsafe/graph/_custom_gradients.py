@@ -1,0 +1,114 @@
+"""Keeping the gradients of `tf.custom_gradient` when a graph is emitted again.
+
+TensorFlow registers such a gradient under a name that an `IdentityN` operation carries.
+The registered function holds tensors of the graph in which it was traced, so it is
+traced there, once more, when a gradient is asked for, and emitted after that.
+"""
+
+import contextlib
+import functools
+import itertools
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _compat
+
+_ATTRIBUTE = "_gradient_op_type"
+_numbers = itertools.count()
+
+# Emits a graph: takes it and its inputs, returns its outputs.
+_Emit = Callable[[tf.Graph, list[Any]], list[Any]]
+
+
+def is_custom(op: tf.Operation) -> bool:
+    """Returns whether an operation has a gradient of its own."""
+    return _ATTRIBUTE in op.node_def.attr and not op.type.endswith("PartitionedCall")
+
+
+def reads(op: tf.Operation) -> list[tf.Tensor]:
+    """Returns the tensors of its graph that an operation's own gradient holds."""
+    if not is_custom(op):
+        return []
+    found: dict[str, tf.Tensor] = {}
+    _search(_compat.registered_gradient(_name(op)), op.graph, found, set())
+    return list(found.values())
+
+
+@contextlib.contextmanager
+def kept(
+    op: tf.Operation, value: Callable[[tf.Tensor], Any], emit: _Emit
+) -> Iterator[None]:
+    """Gives the operation that is made within the gradient that `op` has.
+
+    Args:
+      op: An operation with a gradient of its own.
+      value: Gives the twin of a tensor of `op.graph`.
+      emit: Emits the graph of the gradient.
+
+    Yields:
+      Nothing.
+    """
+    name = f"tfsafe_emitted_{next(_numbers)}"
+
+    @tf.RegisterGradient(name)
+    def gradient(_: tf.Operation, *upstream: Any) -> Any:
+        specs = [tf.TensorSpec(each.shape, each.dtype) for each in upstream]
+        with op.graph.as_default():
+            traced = _traced(op, specs)
+        captured = [value(each) for each in traced.captured_inputs]
+        outputs = iter(emit(traced.graph, [*upstream, *captured]))
+        # What has no gradient is None, and no output of the graph.
+        return tf.nest.map_structure(
+            lambda each: None if each is None else next(outputs),
+            traced.structured_outputs,
+            expand_composites=True,
+        )
+
+    with tf.compat.v1.get_default_graph().gradient_override_map({op.type: name}):
+        yield
+
+
+def _traced(op: tf.Operation, specs: list[tf.TensorSpec]) -> Any:
+    registered = functools.partial(_compat.registered_gradient(_name(op)), op)
+    function = tf.function(lambda *upstream: registered(*upstream), autograph=False)
+    return function.get_concrete_function(*specs)
+
+
+def _name(op: tf.Operation) -> str:
+    return op.get_attr(_ATTRIBUTE).decode()
+
+
+def _search(
+    thing: Any, graph: tf.Graph, found: dict[str, tf.Tensor], seen: set[int]
+) -> None:
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    if tf.is_tensor(thing):
+        if getattr(thing, "graph", None) is graph:
+            found[thing.name] = thing
+        return
+    for part in _parts(thing):
+        _search(part, graph, found, seen)
+
+
+def _parts(thing: Any) -> Iterable[Any]:
+    if isinstance(thing, types.FunctionType):
+        for cell in thing.__closure__ or ():
+            # A cell whose variable was never bound is empty.
+            with contextlib.suppress(ValueError):
+                yield cell.cell_contents
+        yield from thing.__defaults__ or ()
+        yield from (thing.__kwdefaults__ or {}).values()
+        yield getattr(thing, "__wrapped__", None)
+    elif isinstance(thing, types.MethodType):
+        yield thing.__func__
+    elif isinstance(thing, functools.partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, dict):
+        yield from thing.values()
+    elif isinstance(thing, list | tuple | set | frozenset):
+        yield from thing

@@ -1,0 +1,313 @@
+"""Emitting a traced function again, operation by operation, into another trace.
+
+The twin has the same operations on the same devices, in the same order where they have
+side effects. Whoever emits it may put other operations in the place of some, and have
+the outputs of others looked at. Loops and branches are emitted by `tf.while_loop` and
+`tf.cond`, so that the twin can be differentiated; the bodies of plain calls are emitted
+where they are called.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe.graph import _custom_gradients, _effects, _flags, _functions
+
+# Gives the twin of a tensor.
+Value = Callable[[tf.Tensor], tf.Tensor]
+# How to make the outputs of an operation, by its name, instead of copying it. The
+# tensors that a maker will ask for may be listed in its attribute `reads`; without it
+# they are taken to be the operation's inputs.
+Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
+# Is told an operation, the twins of its inputs and its new outputs.
+Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
+
+_LOOPS = frozenset({"StatelessWhile", "While"})
+_BRANCHES = frozenset({"If", "StatelessIf"})
+_CASES = frozenset({"Case", "StatelessCase"})
+# They name operations and gradients of the graph that is read.
+_LEFT_OUT = frozenset({"_class", "_gradient_op_type"})
+
+
+class Emission:
+    """Emits graphs again while a `tf.function` is traced.
+
+    Args:
+      plan: Called with each graph, bodies of loops and branches included, before it is
+        emitted; returns what to make in place of some of its operations.
+      observe: Called after each operation that was copied. Those in bodies belong to
+        other graphs than those around them.
+      checks: Gives the indices of the outputs of an operation that flags are for.
+
+    Attributes:
+      flagged: The operation and the index of its output behind each flag.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Callable[[tf.Graph], Plan] = lambda _: {},
+        observe: Observe = lambda *_: None,
+        checks: _flags.Checks = lambda _: (),
+    ):
+        self.plan = plan
+        self.observe = observe
+        self.checks = checks
+        self.flagged: list[_flags.Output] = []
+        self._flags = tf.zeros([0], tf.bool)
+
+    def emit(
+        self,
+        graph: tf.Graph,
+        inputs: Sequence[Any],
+        variables: Iterable[tf.Variable] = (),
+    ) -> list[tf.Tensor]:
+        """Emits one graph into the graph that is being made.
+
+        Args:
+          graph: Graph of a traced function.
+          inputs: One tensor for each of `graph.inputs`, captured ones included.
+          variables: Those of the traced function, which a tape around the twin is to
+            watch.
+
+        Returns:
+          One tensor for each of `graph.outputs`.
+
+        Raises:
+          UnreadableError: If the graph calls a function that Python does not know.
+        """
+        for variable in variables:
+            # A tape learns of a variable when it is read by this name, not of the
+            # operation that reads it.
+            variable.value()
+        outputs, self._flags = Body(self, graph, inputs).run()
+        self.flagged = _flags.outputs_of(graph, self.checks)
+        return outputs
+
+    def flags(self) -> tf.Tensor:
+        """Returns a boolean vector: which outputs of the last graph are not finite.
+
+        For an operation in a loop, whether that was so in any iteration; for one that
+        did not run, False.
+        """
+        return self._flags
+
+
+class Body:
+    """One graph that is being emitted."""
+
+    def __init__(self, emission: Emission, graph: tf.Graph, inputs: Sequence[Any]):
+        self._emission = emission
+        self._graph = graph
+        self._plan = emission.plan(graph)
+        self._home = tf.compat.v1.get_default_graph()
+        # Twins by the name of the tensor.
+        self._twins = {
+            tensor.name: value
+            for tensor, value in zip(graph.inputs, inputs, strict=True)
+        }
+        self._made: set[str] = set()
+        self._totals: dict[tuple[str, int], tf.Tensor] = {}
+        self._inner: dict[str, tf.Tensor] = {}
+
+    def run(self) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Emits the graph; returns its outputs and its flags."""
+        needed = self._needed()
+        for op in _functions.in_order(self._graph):
+            if op.name in needed:
+                self._make(op)
+        outputs = [self.value(tensor) for tensor in self._graph.outputs]
+        return outputs, self._all_flags()
+
+    def value(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns the twin of a tensor; makes it now if nobody has needed it yet."""
+        if tensor.name not in self._twins:
+            with self._home.as_default():
+                self._make(tensor.op)
+        return self._twins[tensor.name]
+
+    def _needed(self) -> set[str]:
+        queue = [tensor.op for tensor in self._graph.outputs]
+        queue += [op for op in self._graph.get_operations() if _effects.has_effect(op)]
+        needed: set[str] = set()
+        while queue:
+            op = queue.pop()
+            if op.name not in needed:
+                needed.add(op.name)
+                queue.extend(tensor.op for tensor in self._reads(op))
+        return needed
+
+    def _reads(self, op: tf.Operation) -> Sequence[tf.Tensor]:
+        if op.name in self._plan:
+            return getattr(self._plan[op.name], "reads", op.inputs)
+        return [*op.inputs, *_custom_gradients.reads(op)]
+
+    def _make(self, last: tf.Operation) -> None:
+        """Makes an operation, and before it those whose outputs it reads."""
+        # A stack in place of recursion: a graph can be deeper than Python's limit.
+        stack = [last]
+        while stack:
+            op = stack[-1]
+            missing = [
+                tensor.op
+                for tensor in self._reads(op)
+                if tensor.name not in self._twins and tensor.op.name != op.name
+            ]
+            if missing and op.name not in self._made:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            if op.name not in self._made and op.type != "Placeholder":
+                self._made.add(op.name)
+                self._emit(op)
+
+    def _emit(self, op: tf.Operation) -> None:
+        if op.name in self._plan:
+            outputs = self._plan[op.name](self.value)
+        else:
+            inputs = [self._twins[tensor.name] for tensor in op.inputs]
+            outputs = self._run(op, inputs)
+            self._emission.observe(op, inputs, outputs)
+        # A function that was differentiated has its intermediates as further outputs.
+        for tensor, twin in zip(op.outputs, outputs, strict=False):
+            self._twins[tensor.name] = twin
+        if not _functions.is_call(op):
+            for index in self._emission.checks(op):
+                self._totals[op.name, index] = _flags.total(outputs[index])
+
+    def _run(self, op: tf.Operation, inputs: Sequence[Any]) -> Sequence[tf.Tensor]:
+        with tf.device(op.device) if op.device else contextlib.nullcontext():
+            if not _functions.is_call(op):
+                return self._copy(op, inputs)
+            if op.type in _LOOPS:
+                outputs, flags = self._loop(op, inputs)
+            elif op.type in _BRANCHES:
+                outputs, flags = self._branch(op, inputs)
+            elif op.type in _CASES:
+                outputs, flags = self._case(op, inputs)
+            else:
+                outputs, flags = self._call(op, inputs)
+        self._inner[op.name] = flags
+        return outputs
+
+    def _copy(self, op: tf.Operation, inputs: Sequence[Any]) -> Sequence[tf.Tensor]:
+        attributes = {
+            name: value
+            for name, value in op.node_def.attr.items()
+            if name not in _LEFT_OUT
+        }
+        with self._gradient_of(op):
+            copy = tf.compat.v1.get_default_graph().create_op(
+                op.type,
+                list(inputs),
+                [tensor.dtype for tensor in op.outputs],
+                name=op.name,
+                attrs=attributes,
+                op_def=op.op_def,
+            )
+        for tensor, twin in zip(op.outputs, copy.outputs, strict=True):
+            # What `set_shape` or `ensure_shape` told.
+            twin.set_shape(tensor.shape)
+        return copy.outputs
+
+    def _gradient_of(self, op: tf.Operation) -> contextlib.AbstractContextManager[None]:
+        if not _custom_gradients.is_custom(op):
+            return contextlib.nullcontext()
+        return _custom_gradients.kept(
+            op, self.value, lambda *call: self._body(*call).run()[0]
+        )
+
+    def _body(self, graph: tf.Graph, inputs: Sequence[Any]) -> "Body":
+        return Body(self._emission, graph, inputs)
+
+    def _call(
+        self, op: tf.Operation, inputs: Sequence[Any]
+    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        graph = _functions.body(op, "f")
+        if not _functions.is_compiled(op):
+            return self._body(graph, inputs).run()
+        return tf.function(
+            lambda: self._body(graph, inputs).run(), autograph=False, jit_compile=True
+        )()
+
+    def _branch(
+        self, op: tf.Operation, inputs: Sequence[Any]
+    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        then, other = self._choices(
+            [_functions.body(op, "then_branch"), _functions.body(op, "else_branch")],
+            inputs[1:],
+        )
+        return tf.cond(inputs[0], then, other)
+
+    def _case(
+        self, op: tf.Operation, inputs: Sequence[Any]
+    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        return tf.switch_case(
+            inputs[0], self._choices(_functions.branches(op), inputs[1:])
+        )
+
+    def _choices(
+        self, graphs: Sequence[tf.Graph], inputs: Sequence[Any]
+    ) -> list[Callable[[], Any]]:
+        """Returns the branches; each gives the flags of all, its own being true."""
+        counts = [
+            len(_flags.outputs_of(graph, self._emission.checks)) for graph in graphs
+        ]
+
+        def branch(position: int) -> Any:
+            outputs, own = self._body(graphs[position], inputs).run()
+            flags = [tf.zeros([count], tf.bool) for count in counts]
+            flags[position] = own
+            return outputs, tf.concat(flags, 0)
+
+        return [lambda i=i: branch(i) for i in range(len(graphs))]
+
+    def _loop(
+        self, op: tf.Operation, inputs: Sequence[Any]
+    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        condition, body = _functions.body(op, "cond"), _functions.body(op, "body")
+        fixed = _functions.unchanged(body)
+        moving = [i for i in range(len(inputs)) if i not in fixed]
+
+        def filled(values: Sequence[Any]) -> list[Any]:
+            changed = dict(zip(moving, values, strict=True))
+            return [changed.get(i, inputs[i]) for i in range(len(inputs))]
+
+        def goes_on(values: Sequence[Any], _: tf.Tensor) -> tf.Tensor:
+            return self._body(condition, filled(values)).run()[0][0]
+
+        def once(values: Sequence[Any], flags: tf.Tensor) -> Any:
+            outputs, new = self._body(body, filled(values)).run()
+            return [outputs[i] for i in moving], flags | new
+
+        count = len(_flags.outputs_of(body, self._emission.checks))
+        values, flags = tf.while_loop(
+            goes_on,
+            once,
+            ([inputs[i] for i in moving], tf.zeros([count], tf.bool)),
+            shape_invariants=(
+                [body.inputs[i].shape for i in moving],
+                tf.TensorShape([count]),
+            ),
+            parallel_iterations=op.get_attr("parallel_iterations"),
+            maximum_iterations=_functions.maximum_iterations(op, inputs),
+        )
+        return filled(values), flags
+
+    def _all_flags(self) -> tf.Tensor:
+        checks = self._emission.checks
+        own: list[Any] = []
+        inner: list[Any] = []
+        for op in self._graph.get_operations():
+            if _functions.is_call(op):
+                count = len(_flags.within(op, checks))
+                if count:
+                    known = self._inner.get(op.name)
+                    inner.append(tf.zeros([count], tf.bool) if known is None else known)
+            else:
+                own += [self._totals.get((op.name, i), 0.0) for i in checks(op)]
+        if own:
+            inner.insert(0, ~tf.math.is_finite(tf.stack(own)))
+        return tf.concat(inner, 0) if inner else tf.zeros([0], tf.bool)

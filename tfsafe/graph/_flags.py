@@ -1,0 +1,46 @@
+"""Flags for the outputs of operations: which of them are not finite."""
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tfsafe.graph import _functions
+
+# Gives the indices of the outputs of an operation that are to be looked at.
+Checks = Callable[[tf.Operation], Sequence[int]]
+# An operation and the index of one of its outputs.
+Output = tuple[tf.Operation, int]
+
+
+def outputs_of(graph: tf.Graph, checks: Checks) -> list[Output]:
+    """Returns the outputs that are looked at in a graph and in the bodies it calls.
+
+    Those of the graph itself come first, then those of its calls, one after another.
+    """
+    own: list[Output] = []
+    inner: list[Output] = []
+    for op in graph.get_operations():
+        if _functions.is_call(op):
+            inner += within(op, checks)
+        else:
+            own += [(op, index) for index in checks(op)]
+    return own + inner
+
+
+def within(op: tf.Operation, checks: Checks) -> list[Output]:
+    """Returns the outputs that are looked at in the bodies of a call."""
+    if op.type in {"StatelessWhile", "While"}:
+        return outputs_of(_functions.body(op, "body"), checks)
+    return [each for body in _functions.bodies(op) for each in outputs_of(body, checks)]
+
+
+def total(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns a sum that is finite only if every element of a tensor is."""
+    if tensor.dtype.is_complex:
+        tensor = tf.math.real(tensor) + tf.math.imag(tensor)
+    if tensor.dtype.size < 4:
+        tensor = tf.cast(tensor, tf.float32)
+    # A float64 beyond float32 would look infinite: its sum is judged first.
+    if tensor.dtype == tf.float64:
+        return tf.cast(tf.reduce_sum(tensor) * 0, tf.float32)
+    return tf.reduce_sum(tensor)
