@@ -14,6 +14,7 @@ from tfsafe.errors import Finding, NumericsError
 if TYPE_CHECKING:
     from tfsafe import (
         callbacks,
+        data,
         debugging,
         layers,
         losses,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     )
     from tfsafe._coverage import coverage
     from tfsafe.debugging import checked
+    from tfsafe.rewriting import stabilize
 
 __all__ = [
     "Finding",
@@ -32,6 +34,7 @@ __all__ = [
     "callbacks",
     "checked",
     "coverage",
+    "data",
     "debugging",
     "layers",
     "losses",
@@ -39,10 +42,12 @@ __all__ = [
     "ops",
     "optimizers",
     "regularizers",
+    "stabilize",
 ]
 
 _PACKAGES = {
     "callbacks",
+    "data",
     "debugging",
     "layers",
     "losses",
@@ -51,7 +56,11 @@ _PACKAGES = {
     "optimizers",
     "regularizers",
 }
-_HOMES = {"checked": "tfsafe.debugging", "coverage": "tfsafe._coverage"}
+_HOMES = {
+    "checked": "tfsafe.debugging",
+    "coverage": "tfsafe._coverage",
+    "stabilize": "tfsafe.rewriting",
+}
 
 
 def __getattr__(name: str) -> Any:

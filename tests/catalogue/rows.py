@@ -26,6 +26,9 @@ class Row:
       ours: The same of tfsafe's form.
       modes: The modes that the row names.
       fails_in: The modes in which the usual form fails.
+      wrapped: Takes what wraps a function, `tfsafe.stabilize` for one, and a mode;
+        tells whether the usual form is right when wrapped. None where it is no
+        function of tensors.
     """
 
     id: str
@@ -35,6 +38,7 @@ class Row:
     ours: Callable[[str], bool]
     modes: Sequence[str] = MODES
     fails_in: Sequence[str] = MODES
+    wrapped: Callable[[Callable[..., Any], str], bool] | None = None
 
 
 def formula(
@@ -84,4 +88,5 @@ def formula(
         check(ours),
         modes,
         modes if fails_in is None else fails_in,
+        lambda wrapper, mode: check(wrapper(usual))(mode),
     )

@@ -1,0 +1,273 @@
+"""Differences of nearly equal numbers keep their digits when they are rewritten."""
+
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.ops.edges import INF, NAN, same
+from tests.rewriting.emitting import fired, rewritten, second_gradients
+from tests.rewriting.tables import RULES
+from tests.support import modes, oracle
+
+# The rule, ways to write the formula, the truth, and points where digits are lost.
+ELEMENTWISE = {
+    "exp-minus-one": (
+        [
+            lambda x: tf.exp(x) - 1.0,
+            lambda x: -1 + tf.exp(x),
+            lambda x: -(1.0 - tf.exp(x)),
+        ],
+        mpmath.expm1,
+        [1e-8, -1e-5, 0.5, 3.0],
+    ),
+    "log-of-one-plus": (
+        [
+            lambda x: tf.math.log(1 + x),
+            lambda x: tf.math.log(x + 1.0),
+            lambda x: tf.math.log(1 - (-x)),
+            lambda x: tf.math.log((2.0 * x) * 0.5 + 1),
+        ],
+        mpmath.log1p,
+        [1e-8, -1e-5, 0.5, 3.0],
+    ),
+    "complement": (
+        [
+            lambda x: 1 - tf.cos(x),
+            lambda x: -tf.cos(x) + 1,
+            lambda x: -(tf.cos(x) - 1),
+        ],
+        lambda x: 2 * mpmath.sin(x / 2) ** 2,
+        [1e-8, -1e-3, 0.5, 3.0],
+    ),
+    "complement of a sigmoid": (
+        [lambda x: 1 - tf.sigmoid(x), lambda x: 1.0 - tf.nn.sigmoid(x)],
+        lambda x: 1 / (1 + mpmath.exp(x)),
+        [20.0, 50.0, -5.0, 0.5],
+    ),
+    "complement of a squared tanh": (
+        [
+            lambda x: 1 - tf.tanh(x) ** 2,
+            lambda x: 1 - tf.square(tf.tanh(x)),
+            lambda x: 1 - tf.tanh(x) * tf.tanh(x),
+        ],
+        lambda x: 1 / mpmath.cosh(x) ** 2,
+        [20.0, -9.0, 1e-3, 0.5],
+    ),
+    "complement of a square": (
+        [lambda x: 1 - x**2, lambda x: 1.0 - tf.square(x), lambda x: -(x * x - 1)],
+        lambda x: 1 - x * x,
+        [1 - 6e-8, 0.999, 1e-8, 3.0],
+    ),
+    "sqrt1pm1": (
+        [lambda x: tf.sqrt(1 + x) - 1, lambda x: (x + 1) ** 0.5 - 1.0],
+        lambda x: mpmath.sqrt(1 + x) - 1,
+        [1e-8, -1e-5, 0.5, 3.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("way", range(2))
+def test_a_difference_keeps_its_digits(name, way, mode):
+    functions, truth, points = ELEMENTWISE[name]
+    x = tf.constant(points)
+    value, (gradient,) = modes.value_and_gradients(
+        rewritten(RULES, functions[way]), [x], mode
+    )
+    assert oracle.ulp_error(value, oracle.exact(truth, x)) <= 6
+    slope = oracle.exact(lambda x: mpmath.diff(truth, x), x)
+    assert same(gradient, slope.astype(float), 1e-5)
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_it_is_recognised_however_it_is_written(name):
+    functions, truth, points = ELEMENTWISE[name]
+    x = tf.constant(points, tf.float64)
+    for function in functions:
+        assert name.split(" of a ")[0] in fired(RULES, function, x)
+        value = rewritten(RULES, function)(x)
+        assert oracle.ulp_error(value, oracle.exact(truth, x)) <= 6
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_second_gradients_and_half_precision_work(name):
+    functions, truth, points = ELEMENTWISE[name]
+    x = tf.constant(points[1:], tf.float32)
+    (second,) = second_gradients(RULES, functions[0], [x], "graph")
+    wanted = oracle.exact(lambda x: mpmath.diff(truth, x, 2), x).astype(float)
+    assert same(second, wanted, 1e-3)
+    half = tf.constant(points[2:], tf.float16)
+    value = rewritten(RULES, functions[0])(half)
+    assert oracle.ulp_error(value, oracle.exact(truth, half)) <= 0.51
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_nan_and_infinity_from_outside_come_out_as_before(name):
+    function = ELEMENTWISE[name][0][0]
+    x = tf.constant([NAN, INF, -INF])
+    assert same(rewritten(RULES, function)(x), function(x))
+
+
+def test_ones_of_the_same_shape_count_as_the_number():
+    x = tf.TensorSpec([None, 3], tf.float32)
+    assert fired(RULES, lambda x: tf.ones_like(x) - tf.sigmoid(x), x) == ["complement"]
+    others = fired(RULES, lambda x: tf.ones_like(x) - tf.sigmoid(x[:1]), x)
+    assert not others
+
+
+NEAR_MISSES = {
+    "another number": lambda x: tf.exp(x) - 1.0001,
+    "a sum": lambda x: tf.exp(x) + 1,
+    "a number of a shape of its own": lambda x: tf.exp(x) - tf.constant([[1.0], [1.0]]),
+    "another factor": lambda x: 1 - 2.001 * tf.cos(x),
+    "nearly 1": lambda x: 1.0001 - tf.cos(x),
+    "a plus": lambda x: 1 + tf.cos(x),
+    "a sine": lambda x: 1 - tf.sin(x),
+    "a cube": lambda x: 1 - tf.tanh(x) ** 3,
+    "a product of two": lambda x: 1 - tf.tanh(x) * tf.sin(x),
+    "another number under the root": lambda x: tf.sqrt(2 + tf.nn.relu(x)) - 1,
+    "another number beside the root": lambda x: tf.sqrt(1 + tf.nn.relu(x)) - 2,
+    "a logarithm of another sum": lambda x: tf.math.log(1.5 + tf.nn.relu(x)),
+    "integers": lambda x: tf.cast(tf.cast(x, tf.int32) ** 2 - 1, tf.float32),
+    "complex numbers": lambda x: tf.math.real(tf.exp(tf.complex(x, x)) - 1),
+    "a sum of squares": lambda x: x * x + tf.sin(x) ** 2,
+    "a difference of cubes": lambda x: x**3 - tf.sin(x) ** 3,
+    "a guard that is exact": lambda x: (1 - x) + 0.5,
+    "a guard of nothing constant": lambda x: (tf.sin(x) - x) + 1e-7,
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_a_near_miss_is_left_alone(name):
+    found = fired(RULES, NEAR_MISSES[name], tf.constant([0.5, 2.0]))
+    assert not set(found) - {"exp"}, found
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: a * a - b * b,
+        lambda a, b: tf.square(a) - b**2,
+        lambda a, b: -(b * b) + a * a,
+    ],
+)
+def test_a_difference_of_squares_is_a_product(function, mode):
+    a, b = tf.constant([1.0, 3e19, INF, NAN]), tf.constant([1 - 6e-8, 3e19, 1.0, 1.0])
+    assert fired(RULES, function, a, b)[-1] == "difference-of-squares"
+    value, (in_a, in_b) = modes.value_and_gradients(
+        rewritten(RULES, function), [a, b], mode
+    )
+    wanted = np.float64(a) ** 2 - np.float64(b) ** 2
+    assert same(value, wanted, 1e-6)
+    assert same(in_a, 2 * np.float64(a), 1e-6)
+    assert same(in_b, -2 * np.float64(b), 1e-6)
+
+
+# --- variance ----------------------------------------------------------------------
+
+# The formula, the axis and whether it is kept.
+VARIANCES = {
+    "mean of squares": (
+        lambda x: tf.reduce_mean(x * x) - tf.reduce_mean(x) ** 2,
+        None,
+        False,
+    ),
+    "rows": (
+        lambda x: (
+            tf.reduce_mean(tf.square(x), axis=1) - tf.square(tf.reduce_mean(x, axis=1))
+        ),
+        1,
+        False,
+    ),
+    "rows that keep their axis": (
+        lambda x: (
+            tf.reduce_mean(x**2, -1, keepdims=True) - tf.reduce_mean(x, -1, True) ** 2
+        ),
+        1,
+        True,
+    ),
+    "the other way round": (
+        lambda x: -(tf.reduce_mean(x, 0) ** 2) + tf.reduce_mean(x * x, 0),
+        0,
+        False,
+    ),
+    "sums over a number": (
+        lambda x: tf.reduce_sum(x * x, 1) / 3.0 - (tf.reduce_sum(x, 1) / 3.0) ** 2,
+        1,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VARIANCES)
+def test_a_variance_keeps_its_digits(name, mode):
+    function = VARIANCES[name][0]
+    x = tf.constant([[1e4, 1e4 + 0.01, 1e4 + 0.02], [1.0, 2.0, 3.0]])
+    assert "variance" in fired(RULES, function, x)
+    value, (gradient,) = modes.value_and_gradients(
+        rewritten(RULES, function), [x], mode
+    )
+    axis, keepdims = VARIANCES[name][1:]
+    exact = np.float64(x)
+    assert same(value, exact.var(axis, keepdims=keepdims), 1e-5)
+    centred = exact - exact.mean(axis, keepdims=True)
+    count = exact.size if axis is None else exact.shape[axis]
+    size = np.abs(centred).max(axis, keepdims=True)
+    assert np.all(np.abs(gradient - 2 * centred / count) <= 1e-5 * size)
+
+
+NO_VARIANCES = {
+    "other axes": lambda x, y: tf.reduce_mean(x * x, 0)[:2] - tf.reduce_mean(x, 1) ** 2,
+    "other tensors": lambda x, y: tf.reduce_mean(x * x) - tf.reduce_mean(y) ** 2,
+    "a covariance": lambda x, y: (
+        tf.reduce_mean(x * y) - tf.reduce_mean(x) * tf.reduce_mean(y)
+    ),
+    "half of the mean": lambda x, y: (
+        tf.reduce_mean(x * x) - 0.5 * tf.reduce_mean(x) ** 2
+    ),
+    "a mean without gradient": lambda x, y: (
+        tf.reduce_mean(x * x) - tf.stop_gradient(tf.reduce_mean(x)) ** 2
+    ),
+    "a sum": lambda x, y: tf.reduce_mean(x * x) - tf.reduce_sum(x) ** 2,
+    "a sum over another number": lambda x, y: (
+        tf.reduce_sum(x * x, 1) / 3.0 - (tf.reduce_sum(x, 1) / 2.0) ** 2
+    ),
+    "axes that one of them keeps": lambda x, y: (
+        tf.reduce_mean(x * x, 0, keepdims=True) - tf.reduce_mean(x, 0) ** 2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_VARIANCES)
+def test_what_is_no_variance_is_not_taken_for_one(name):
+    args = [tf.ones([2, 3]), tf.ones([2, 3])]
+    assert "variance" not in fired(RULES, NO_VARIANCES[name], *args)
+
+
+# --- guards ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda p: (1 - p) + 1e-7,
+        lambda p: 1e-7 + (1.0 - p),
+        lambda p: -((p - 1) - 1e-7),
+    ],
+)
+def test_a_guard_is_kept_from_being_merged(function, mode):
+    p = tf.constant([1.0, 0.25])
+    assert "guard" in fired(RULES, function, p)
+    value, (gradient,) = modes.value_and_gradients(
+        rewritten(RULES, function), [p], mode
+    )
+    assert value[0] == np.float32(1e-7)
+    assert value[1] == np.float32(0.75 + 1e-7)
+    assert same(gradient, -1.0)
+
+
+def test_without_the_rule_the_guard_is_merged():
+    # The reason for the rule; if this fails, TensorFlow has changed.
+    plain = tf.function(lambda p: (1 - p) + 1e-7, autograph=False)
+    assert plain(tf.constant([1.0]))[0] != np.float32(1e-7)

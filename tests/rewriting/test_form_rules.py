@@ -1,0 +1,409 @@
+"""Norms, deviations and means written by hand are those of `tfsafe.ops`."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.ops.edges import INF, NAN, same
+from tests.rewriting.emitting import (
+    fired,
+    rewritten,
+    second_gradients,
+    silent_gradients,
+)
+from tests.rewriting.tables import RULES
+from tests.support import modes
+
+
+def _both(function, args, mode):
+    args = [tf.constant(arg) for arg in args]
+    return modes.value_and_gradients(rewritten(RULES, function), args, mode)
+
+
+def _moments_root(x):
+    return tf.sqrt(tf.nn.moments(x, [-1])[1])
+
+
+def _variance(x):
+    return tf.reduce_mean(tf.square(x - tf.reduce_mean(x, -1, keepdims=True)), -1)
+
+
+ZERO, EQUAL = [[0.0, 0.0], [3.0, 4.0]], [[5.0, 5.0], [3.0, 5.0]]
+NORM = ([0.0, 5.0], [[0.0, 0.0], [0.6, 0.8]])
+STD = ([0.0, 1.0], [[0.0, 0.0], [-0.5, 0.5]])
+UNIT = ([[0.0, 0.0], [0.6, 0.8]], [[0.0, 0.0], [0.032, -0.024]])
+# The rule, the function, its argument, the value and the slopes.
+ROWS = {
+    "a sum of products": (
+        "norm",
+        lambda x: tf.sqrt(tf.reduce_sum(x * x, -1)),
+        ZERO,
+        *NORM,
+    ),
+    "a sum of powers": (
+        "norm",
+        lambda x: tf.reduce_sum(x**2, -1) ** 0.5,
+        ZERO,
+        *NORM,
+    ),
+    "tf.norm": ("norm", lambda x: tf.norm(x, axis=1), ZERO, *NORM),
+    "tf.linalg.norm": ("norm", lambda x: tf.linalg.norm(x, 2, -1), ZERO, *NORM),
+    "a euclidean norm": (
+        "norm",
+        lambda x: tf.math.reduce_euclidean_norm(x, 1),
+        ZERO,
+        *NORM,
+    ),
+    "a norm with a floor": (
+        "norm",
+        lambda x: tf.sqrt(tf.maximum(tf.reduce_sum(tf.square(x), -1), 0.0)),
+        ZERO,
+        *NORM,
+    ),
+    "a distance": (
+        "norm",
+        lambda x: tf.sqrt(tf.reduce_sum((x - 1.0) ** 2, -1)),
+        [[1.0, 1.0], [4.0, 5.0]],
+        *NORM,
+    ),
+    "a squared difference": (
+        "norm",
+        lambda x: tf.sqrt(tf.reduce_sum(tf.math.squared_difference(x, 1.0), -1)),
+        [[1.0, 1.0], [4.0, 5.0]],
+        *NORM,
+    ),
+    "a norm of order 3": (
+        "p-norm",
+        lambda x: tf.norm(x, 3, -1),
+        [[0.0, 0.0], [2.0, 0.0]],
+        [0.0, 2.0],
+        [[0.0, 0.0], [1.0, 0.0]],
+    ),
+    "tf.math.reduce_std": ("std", lambda x: tf.math.reduce_std(x, -1), EQUAL, *STD),
+    "a mean less the elements": (
+        "std",
+        lambda x: tf.sqrt(
+            tf.reduce_mean((tf.reduce_mean(x, -1, keepdims=True) - x) ** 2, -1)
+        ),
+        EQUAL,
+        *STD,
+    ),
+    "a root of moments": ("std", _moments_root, EQUAL, *STD),
+    "a root of a variance": ("std", lambda x: tf.sqrt(_variance(x)), EQUAL, *STD),
+    "a root of a difference of means": (
+        "std",
+        lambda x: tf.sqrt(
+            tf.maximum(
+                tf.reduce_mean(x * x, -1) - tf.square(tf.reduce_mean(x, -1)), 0.0
+            )
+        ),
+        EQUAL,
+        *STD,
+    ),
+    "a hypotenuse": (
+        "hypot",
+        lambda x: tf.sqrt(x[:, 0] ** 2 + tf.square(x[:, 1])),
+        ZERO,
+        *NORM,
+    ),
+    "a smooth magnitude": (
+        "hypot",
+        lambda x: tf.sqrt(tf.reduce_max(x, -1) ** 2 + 9.0),
+        [[0.0, -1.0], [-1.0, 4.0]],
+        [3.0, 5.0],
+        [[0.0, 0.0], [0.0, 0.8]],
+    ),
+}
+UNITS = {
+    "a quotient": lambda x: x / tf.norm(x, axis=-1, keepdims=True),
+    "a quotient with an axis added": lambda x: x / tf.norm(x, axis=-1)[:, None],
+    "a quotient with an axis expanded": lambda x: (
+        x / tf.expand_dims(tf.sqrt(tf.reduce_sum(x * x, 1)), -1)
+    ),
+    "a quotient with a floor": lambda x: (
+        x / tf.maximum(tf.norm(x, axis=-1, keepdims=True), 1e-7)
+    ),
+    "tf.math.l2_normalize": lambda x: tf.math.l2_normalize(x, -1),
+    "a product": lambda x: x * tf.math.rsqrt(tf.reduce_sum(x * x, -1, keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_it_is_right_where_the_plain_form_has_no_gradient(name, mode):
+    rule, function, x, wanted, slopes = ROWS[name]
+    assert fired(RULES, function, tf.constant(x))[-1] == rule
+    value, (gradient,) = _both(function, [x], mode)
+    assert same(value, wanted, 1e-6)
+    assert same(gradient, slopes, 1e-5)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_vector_over_its_norm_is_a_unit_vector(name, mode):
+    function = UNITS[name]
+    assert fired(RULES, function, tf.constant(ZERO))[-1].startswith("unit-vector")
+    x = tf.constant(ZERO)
+    unit = rewritten(RULES, function)
+    value, (gradient,) = modes.value_and_gradients(
+        lambda x: unit(x)[:, 0] * [1.0, 0.25], [x], mode
+    )
+    assert same(value, [0.0, 0.15], 1e-6)
+    assert same(gradient, [[0.0, 0.0], [0.032, -0.024]], 1e-5)
+
+
+@pytest.mark.parametrize("name", [*ROWS, *UNITS])
+def test_no_gradient_comes_of_no_gradient(name):
+    function, x = (UNITS[name], ZERO) if name in UNITS else ROWS[name][1:3]
+    x = tf.constant(x)
+    for gradient in silent_gradients(RULES, function, [x]):
+        assert same(gradient, 0.0)
+    (second,) = second_gradients(RULES, function, [x], "graph")
+    assert np.isfinite(second).all()
+
+
+@pytest.mark.parametrize("name", [*ROWS, *UNITS])
+def test_the_value_is_the_plain_one_where_that_is_accurate(name):
+    function = UNITS[name] if name in UNITS else ROWS[name][1]
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20, 3)).astype(np.float32)
+    value = rewritten(RULES, function)(tf.constant(x))
+    assert same(value, function(tf.constant(x)), 1e-6)
+    specs = [tf.TensorSpec([None, 3], tf.float32)]
+    assert same(rewritten(RULES, function, *specs)(tf.constant(x)), value, 1e-6)
+
+
+@pytest.mark.parametrize("name", [*ROWS, *UNITS])
+def test_a_nan_from_outside_comes_out(name):
+    function = UNITS[name] if name in UNITS else ROWS[name][1]
+    x = tf.constant([[NAN, 1.0], [1.0, NAN]])
+    before = function(x)
+    assert same(rewritten(RULES, function)(x), before)
+
+
+def test_squares_that_overflow_are_scaled(mode):
+    x = [[3e25, 4e25], [3e-25, 4e-25]]
+    value, (gradient,) = _both(lambda x: tf.norm(x, axis=1), [x], mode)
+    assert same(value, [5e25, 5e-25], 1e-6)
+    assert same(gradient, [[0.6, 0.8], [0.6, 0.8]], 1e-6)
+
+
+def test_half_precision_has_the_range_of_its_results():
+    x = tf.constant([300.0, -300.0], tf.float16)
+    assert same(rewritten(RULES, tf.math.reduce_std)(x), 300.0)
+    assert same(rewritten(RULES, tf.norm)(x), 424.25, 1e-3)
+    assert rewritten(RULES, tf.norm)(x).dtype == tf.float16
+
+
+def _scaled_hypot(x, y, one=1.0, shrunk=None):
+    # How Keras writes it.
+    x, y = tf.abs(x), tf.abs(y)
+    largest, least = tf.maximum(x, y), tf.minimum(x, y if shrunk is None else shrunk)
+    ratio = tf.math.divide_no_nan(least, largest)
+    return largest * tf.sqrt(one + tf.square(ratio))
+
+
+def test_a_scaled_hypotenuse_shares_its_gradient_at_a_tie(mode):
+    x, y = [3.0, 0.0, -3.0], [3.0, 0.0, 4.0]
+    assert "scaled-hypot" in fired(RULES, _scaled_hypot, tf.constant(x), tf.constant(y))
+    value, (in_x, in_y) = _both(_scaled_hypot, [x, y], mode)
+    assert same(value, [18**0.5, 0.0, 5.0], 1e-6)
+    assert same(in_x, [0.5**0.5, 0.0, -0.6], 1e-6)
+    assert same(in_y, [0.5**0.5, 0.0, 0.8], 1e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: _scaled_hypot(x, y, one=2.0),
+        lambda x, y: _scaled_hypot(x, y, shrunk=tf.abs(tf.sin(y))),
+        lambda x, y: tf.maximum(x, y) * tf.sqrt(1 + tf.square(x / y)),
+        lambda x, y: x * tf.sqrt(1 + tf.square(x)),
+        lambda x, y: x * tf.sqrt(1 + tf.math.squared_difference(x, y)),
+    ],
+)
+def test_what_is_no_scaled_hypotenuse_is_left_alone(function):
+    args = [tf.ones([2]), tf.ones([2])]
+    assert "scaled-hypot" not in fired(RULES, function, *args)
+
+
+NEAR_MISSES = {
+    "a product of two": lambda x: tf.sqrt(tf.abs(tf.reduce_sum(x * tf.sin(x), -1))),
+    "a sum of cubes": lambda x: tf.sqrt(tf.abs(tf.reduce_sum(x**3, -1))),
+    "a mean of squares": lambda x: tf.sqrt(tf.reduce_mean(x * x, -1)),
+    "a deviation from something else": lambda x: tf.sqrt(
+        tf.reduce_mean((x - tf.reduce_max(x, -1, keepdims=True)) ** 2, -1)
+    ),
+    "a deviation from the mean of another axis": lambda x: tf.sqrt(
+        tf.reduce_mean((x - tf.reduce_mean(x, 0, keepdims=True)) ** 2, -1)
+    ),
+    "a deviation beside the wrong row": lambda x: tf.sqrt(
+        tf.reduce_mean((x - tf.reduce_mean(x, 1)) ** 2, 1)
+    ),
+    "a root of a difference": lambda x: tf.sqrt(tf.nn.relu(x**2 - tf.sin(x) ** 2)),
+    "another root": lambda x: (tf.reduce_sum(x * x, -1)) ** 0.3,
+    "twice a square": lambda x: tf.sqrt(2.0 * x**2 + tf.sin(x) ** 2),
+    "a norm of something else": lambda x: (
+        tf.sin(x) / tf.norm(x, axis=-1, keepdims=True)
+    ),
+    "a norm along another axis": lambda x: x / tf.norm(x, axis=0)[:, None],
+    "a norm beside the wrong row": lambda x: x / tf.norm(x, axis=-1),
+    "a norm without gradient": lambda x: (
+        x / tf.stop_gradient(tf.norm(x, axis=-1, keepdims=True))
+    ),
+    "a norm and a number": lambda x: x / (tf.norm(x, axis=-1, keepdims=True) + 1e-3),
+    "a power that spreads": lambda x: tf.sqrt(
+        tf.reduce_sum(x[0] ** tf.fill([3, 3], 2.0), -1)
+    ),
+    "a root that spreads": lambda x: tf.reduce_sum(x * x, -1) ** tf.fill([2, 1], 0.5),
+    "a large floor": lambda x: tf.math.l2_normalize(x, -1, epsilon=0.5),
+    "a norm of another order": lambda x: (
+        tf.reduce_sum(tf.abs(x) ** 3.0, -1) ** (1 / 2.5)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_a_near_miss_is_left_alone(name):
+    found = set(fired(RULES, NEAR_MISSES[name], tf.ones([3, 3])))
+    forms = {"hypot", "p-norm", "std", "unit-vector", "unit-vector-by-rsqrt"}
+    assert not found & forms, found
+    if "norm" not in name:
+        assert "norm" not in found
+
+
+# --- shares, means and temperatures ---------------------------------------------------
+
+SHARES = {
+    "a weighted mean": (
+        lambda x, w: tf.reduce_sum(x * w, -1) / tf.reduce_sum(w, -1),
+        [[1.0, 2.0], [3.0, 5.0]],
+        [[0.0, 0.0], [1.0, 3.0]],
+        [0.0, 4.5],
+    ),
+    "an overlap": (
+        lambda x, w: (
+            tf.reduce_sum(x, -1) / (tf.reduce_sum(x, -1) + tf.reduce_sum(w, -1))
+        ),
+        [[0.0, 0.0], [3.0, 5.0]],
+        [[0.0, 0.0], [1.0, 3.0]],
+        [0.0, 8 / 12],
+    ),
+    "an intersection over a union": (
+        lambda x, w: (
+            tf.reduce_sum(x * w, -1)
+            / (tf.reduce_sum(x, -1) + tf.reduce_sum(w, -1) - tf.reduce_sum(x * w, -1))
+        ),
+        [[0.0, 0.0], [0.5, 1.0]],
+        [[0.0, 0.0], [1.0, 1.0]],
+        [0.0, 0.75],
+    ),
+    "what is left of a hull": (
+        lambda x, w: (x[:, 0] - w[:, 0]) / x[:, 0],
+        [[0.0], [4.0]],
+        [[0.0], [1.0]],
+        [0.0, 0.75],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_a_share_of_nothing_is_0(name, mode):
+    function, x, w, wanted = SHARES[name]
+    assert "share-of-nothing" in fired(RULES, function, tf.constant(x), tf.constant(w))
+    value, gradients = _both(function, [x, w], mode)
+    assert same(value, wanted, 1e-6)
+    for gradient in gradients:
+        assert same(gradient[0], 0.0)
+        assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: tf.reduce_sum(x * w, -1) / tf.reduce_sum(x + w, 0),
+        lambda x, w: tf.reduce_sum(x * x, -1) / tf.reduce_sum(w, -1),
+        lambda x, w: x / w,
+        lambda x, w: x / tf.zeros_like(x),
+        lambda x, w: tf.where(tf.math.is_nan(x / (x + w)), 5.0, x),
+    ],
+)
+def test_what_is_no_share_may_be_nan(function):
+    args = [tf.zeros([2, 2]), tf.zeros([2, 2])]
+    assert "share-of-nothing" not in fired(RULES, function, *args)
+    assert same(rewritten(RULES, function)(*args), function(*args))
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, keep: tf.reduce_mean(tf.boolean_mask(x, keep)),
+        lambda x, keep: tf.reduce_mean(tf.square(tf.boolean_mask(x, keep) - 1.0)),
+        lambda x, keep: tf.reduce_mean(tf.gather(x, tf.where(keep)[:, 0])),
+    ],
+)
+def test_the_mean_of_nothing_that_is_kept_is_0(function, mode):
+    x = tf.constant([1.0, 2.0, 4.0])
+    for keep in ([False, False, False], [True, False, True]):
+        keep = tf.constant(keep)
+        assert "mean-of-kept" in fired(RULES, function, x, keep)
+        stable = rewritten(RULES, function, x, keep)
+        value, (gradient,) = modes.value_and_gradients(
+            lambda x, stable=stable, keep=keep: stable(x, keep), [x], mode
+        )
+        plain = function(x, keep)
+        assert same(value, tf.where(tf.math.is_nan(plain), 0.0, plain), 1e-6)
+        # The gradient of a gather is made of slices.
+        assert np.isfinite(tf.convert_to_tensor(gradient)).all()
+
+
+def test_a_mean_of_what_cannot_be_empty_is_left_alone():
+    x = tf.TensorSpec([None], tf.float32)
+    assert not fired(RULES, tf.reduce_mean, x)
+    assert not fired(RULES, lambda x: tf.reduce_mean(tf.gather(x, [0, 1])), x)
+
+
+def test_a_temperature_of_0_is_the_limit(mode):
+    def function(z, t):
+        return tf.nn.softmax(z / t)
+
+    z = [[1.0, 2.0, 2.0], [-3.0, -1.0, -2.0]]
+    assert fired(RULES, function, tf.constant(z), tf.constant(0.0))[-1] == (
+        "softmax-temperature"
+    )
+    value, gradients = _both(function, [z, 0.0], mode)
+    assert same(value, [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0]])
+    assert all(same(gradient, 0.0) for gradient in gradients)
+    value, gradients = _both(function, [z, 1e-39], mode)
+    assert same(value, [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0]])
+    value, (in_z, in_t) = _both(lambda z, t: function(z, t)[:, 0], [z, 2.0], mode)
+    with tf.GradientTape() as tape:
+        z, t = tf.constant(z), tf.constant(2.0)
+        tape.watch([z, t])
+        wanted = function(z, t)[:, 0]
+    slopes = tape.gradient(wanted, [z, t])
+    assert same(value, wanted, 1e-6)
+    assert np.allclose(in_z, slopes[0], rtol=1e-5, atol=1e-7)
+    assert same(in_t, slopes[1], 1e-4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z, t: tf.nn.softmax(z / 2.0),
+        lambda z, t: tf.nn.softmax(z / z),
+        lambda z, t: tf.nn.softmax(z * t),
+        lambda z, t: tf.nn.softmax(z / tf.reduce_max(z, 0, keepdims=True)),
+    ],
+)
+def test_what_is_no_temperature_is_left_alone(function):
+    args = [tf.ones([2, 3]), tf.ones([])]
+    assert "softmax-temperature" not in fired(RULES, function, *args)
+
+
+def test_infinite_logits_are_as_before():
+    def function(z, t):
+        return tf.nn.softmax(z / t)
+
+    z = tf.constant([[1.0, -INF], [INF, 1.0], [-INF, -INF], [NAN, 1.0]])
+    args = [z, tf.constant(2.0)]
+    assert same(rewritten(RULES, function)(*args), function(*args), 1e-6)

@@ -1,0 +1,85 @@
+"""Making the `tf.function` that runs a function's stable form."""
+
+import contextlib
+import contextvars
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.rewriting import _recording
+from tfsafe.rewriting._plan import Rewrite
+from tfsafe.rewriting._rule import Rule
+from tfsafe.rewriting._trace import rewritten
+
+_FOUND: contextvars.ContextVar[list[Rewrite] | None] = contextvars.ContextVar(
+    "tfsafe_rewrites", default=None
+)
+_MARK = "tfsafe_stabilized"
+
+
+def stabilized(
+    function: Callable[..., Any], rules: Sequence[Rule], *, autograph: bool = True
+) -> Any:
+    """Returns a `tf.function` that runs the stable form of a function.
+
+    Args:
+      function: A Python function or a `tf.function`, whose options are kept.
+      rules: The rules to apply.
+      autograph: Whether AutoGraph converts a Python function.
+    """
+    plain = (
+        function if is_traced(function) else tf.function(function, autograph=autograph)
+    )
+
+    @tf.autograph.experimental.do_not_convert
+    def body(*args: Any, **kwargs: Any) -> Any:
+        if tf.executing_eagerly():
+            # `tf.config.run_functions_eagerly`: there is nothing eager to rewrite.
+            return result.get_concrete_function(*args, **kwargs)(*args, **kwargs)
+        if _recording.active() is not None:
+            return plain(*args, **kwargs)
+        value, found = rewritten(plain, rules, args, kwargs)
+        collector = _FOUND.get()
+        if collector is not None:
+            collector.extend(found)
+        return value
+
+    _resemble(body, plain.python_function)
+    setattr(body, _MARK, True)
+    result = _compat.with_body(plain, body)
+    _resemble(result, plain.python_function)
+    return result
+
+
+def is_traced(function: Any) -> bool:
+    """Returns whether this is a `tf.function`."""
+    return isinstance(function, _recording.FUNCTION)
+
+
+def is_stabilized(function: Any) -> bool:
+    """Returns whether this is a `tf.function` that `stabilized` made."""
+    body = getattr(function, "python_function", None)
+    # That of a method is wrapped once more, to be bound.
+    return hasattr(body, _MARK) or hasattr(getattr(body, "__wrapped__", None), _MARK)
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[Rewrite]]:
+    """Collects what is rewritten while functions are traced by this thread."""
+    found: list[Rewrite] = []
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
+
+
+def _resemble(function: Any, original: Any) -> None:
+    """Gives a function the name, the docstring and the signature of another one."""
+    functools.update_wrapper(function, original, updated=())
+    with contextlib.suppress(TypeError, ValueError):
+        function.__signature__ = inspect.signature(original)

@@ -1,0 +1,136 @@
+"""Which operations of a traced function are made otherwise, and how."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.rewriting._reader import Reader
+from tfsafe.rewriting._recording import Recording
+from tfsafe.rewriting._requests import Request, makers
+from tfsafe.rewriting._rule import Build, Rule, Value
+from tfsafe.rewriting._rules import SLOPES
+
+
+class Rewrite(NamedTuple):
+    """One operation that was made otherwise.
+
+    Attributes:
+      rule: The rule that says so.
+      op: The operation, as the function's own trace has it.
+    """
+
+    rule: Rule
+    op: tf.Operation
+
+
+# Tells an operation from all others, in other graphs too.
+Key = tuple[int, str]
+
+
+def key(op: tf.Operation) -> Key:
+    """Returns the key of an operation; valid as long as its graph lives."""
+    return id(op.graph), op.name
+
+
+class Planner:
+    """Plans graph by graph what to make in the place of operations.
+
+    Args:
+      rules: The rules, in the order in which they are tried.
+      recording: What was asked of tapes in these graphs.
+      origins: The operations of the function's own trace, by the keys of those in
+        the graphs, where the two differ.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        recording: Recording,
+        origins: Mapping[Key, tf.Operation],
+    ):
+        self._recording = recording
+        self._origins = origins
+        self._rules: dict[str, list[Rule]] = {}
+        for rule in rules:
+            for op_type in rule.op_types:
+                self._rules.setdefault(op_type, []).append(rule)
+        self._rewrites: dict[Key, Rewrite] = {}
+
+    def rewrites(self) -> list[Rewrite]:
+        """Returns what was made otherwise so far, in the order of the program."""
+        return list(self._rewrites.values())
+
+    def plan(self, graph: tf.Graph) -> dict[str, Callable[[Value], Any]]:
+        """Returns how to make some operations of a graph, by their names."""
+        requests = self._recording.requests(graph)
+        opaque = {name for request in requests for name in request.opaque()}
+        reader = Reader(graph)
+        differentiable = _differentiable(graph, requests)
+        plan: dict[str, Callable[[Value], Any]] = {}
+        for op in graph.get_operations():
+            for rule in self._rules.get(op.type, ()):
+                if rule.name in SLOPES and op.name not in differentiable:
+                    continue
+                build = rule.match(op, reader)
+                if build is None:
+                    continue
+                if not opaque or _keeps(op, build, opaque):
+                    plan[op.name] = self._maker(op, rule, build)
+                    break
+        plan.update(makers(requests, lambda request, value: request.answer(value)))
+        return plan
+
+    def _maker(self, op: tf.Operation, rule: Rule, build: Build) -> Any:
+        like = op.outputs[0]
+
+        def make(value: Value) -> Sequence[tf.Tensor]:
+            # A copy, for it to be known apart from what it may be made of.
+            twin = tf.identity(build(value))
+            twin.set_shape(like.shape)
+            self._rewrites[key(op)] = Rewrite(rule, self._origins.get(key(op), op))
+            return [twin]
+
+        return make
+
+
+def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
+    """Returns the names of the operations of which somebody may take a gradient.
+
+    Those that lead to a target of a tape or to what the function returns; of the
+    arithmetic of an optimizer nobody does.
+    """
+    queue = [*graph.outputs, *(each for r in requests for each in r.targets)]
+    found: set[str] = set()
+    while queue:
+        op = queue.pop().op
+        if op.name not in found:
+            found.add(op.name)
+            queue.extend(op.inputs)
+    return found
+
+
+def _keeps(op: tf.Operation, build: Build, opaque: set[str]) -> bool:
+    """Returns whether a rewrite leaves out none of the opaque tensors.
+
+    What it takes is found by building it in the graph that is read, where nobody will
+    look for it.
+    """
+    taken: set[str] = set()
+
+    def value(tensor: tf.Tensor) -> tf.Tensor:
+        taken.add(tensor.name)
+        return tensor
+
+    with op.graph.as_default():
+        build(value)
+    queue, seen = list(op.inputs), set()
+    while queue:
+        tensor = queue.pop()
+        if tensor.name in taken or tensor.name in seen:
+            continue
+        if tensor.name in opaque:
+            return False
+        seen.add(tensor.name)
+        queue.extend(tensor.op.inputs)
+    return True

@@ -1,0 +1,73 @@
+"""All rules, and the choice among them."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from tfsafe.rewriting import (
+    _cancellation,
+    _distances,
+    _forms,
+    _log_rules,
+    _masking,
+    _singular,
+)
+from tfsafe.rewriting._rule import Rule
+
+# Whole formulas first: of what is left, single operations have their derivatives
+# repaired.
+_TABLES: Sequence[Sequence[Rule]] = (
+    _log_rules.RULES,
+    _distances.RULES,
+    _forms.RULES,
+    _cancellation.RULES,
+    _masking.RULES,
+    _singular.RULES,
+)
+# Rules that change nothing but the gradient.
+SLOPES = frozenset(rule.name for rule in _singular.RULES)
+
+
+def all_rules() -> list[Rule]:
+    """Returns the rules in the order in which they are tried."""
+    return [rule for table in _TABLES for rule in table]
+
+
+def chosen(
+    rules: str | Iterable[str] | None = None, exclude: str | Iterable[str] = ()
+) -> list[Rule]:
+    """Returns the rules to apply.
+
+    Args:
+      rules: Names of those to apply; all of them where None.
+      exclude: Names of those to leave out.
+
+    Raises:
+      TypeError: If one of the arguments is neither a name nor several.
+      ValueError: If there is no rule of such a name.
+    """
+    known = all_rules()
+    names = [rule.name for rule in known]
+    wanted = names if rules is None else _checked(rules, names, "rules")
+    unwanted = _checked(exclude, names, "exclude")
+    return [rule for rule in known if rule.name in wanted and rule.name not in unwanted]
+
+
+def _checked(
+    given: str | Iterable[str], names: Sequence[str], argument: str
+) -> list[str]:
+    listed = [given] if isinstance(given, str) else given
+    listed = list(listed) if isinstance(listed, Iterable) else [listed]
+    for name in listed:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"`{argument}` must be the name of a rule, or several names. Received: "
+                f"{argument}={given!r}."
+            )
+        if name not in names:
+            near = difflib.get_close_matches(name, names, cutoff=0.4)
+            hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+            raise ValueError(
+                f"`{argument}` names no rule. Received: {argument}={given!r}, and there "
+                f"is no rule {name!r}. {hint}`tfsafe.stabilize.rules()` lists all."
+            )
+    return listed
