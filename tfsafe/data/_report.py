@@ -1,0 +1,184 @@
+"""What the check of a dataset reports, as plain data and as text."""
+
+import dataclasses
+from typing import Any
+
+from tfsafe.errors import Finding, NumericsError, wrapped
+
+_FEATURES_SHOWN = 20
+_HEADINGS = (
+    *("feature", "dtype", "count", "NaN", "Inf"),
+    *("min", "max", "constant", "first bad row"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataFinding(Finding):
+    """One thing that is wrong with one part of a dataset.
+
+    A `tfsafe.Finding` whose `subject` is the path of the feature, and whose `index` and
+    `shape` are those of the first bad value in its array, batch or element. `row` is
+    its row in a batch, and None where the data came in one piece.
+
+    Attributes:
+      element: The row of the first bad value, counted from the first row of all.
+      batch: Number of its batch, from 0; None where the data came in one piece.
+      value: The value, as text.
+      is_replaceable: Whether the policy `"replace"` can put a number in its place.
+    """
+
+    element: int | None = None
+    batch: int | None = None
+    value: str = ""
+    is_replaceable: bool = True
+
+    def headline(self) -> str:
+        """Says in a few words what is where."""
+        head = f"{self.kind} in {self.subject}" if self.subject else self.kind
+        return head + self._position()
+
+    def __str__(self) -> str:
+        lines = [f"{self.headline()}."]
+        if self.value:
+            many = f"{self.count} of {self.size} values, the first is {self.value}"
+            shown = (
+                f"{many} at index {self.index}"
+                if self.index
+                else (f"the value is {self.value}" if self.size == 1 else many)
+            )
+            lines += wrapped("  what:  ", f"{shown}; {self.dtype}")
+        if self.cause:
+            lines += wrapped("  why:   ", self.cause)
+        if self.paste:
+            lines.append(f"  cure:  {self.paste}")
+        lines += wrapped(" " * 9 if self.paste else "  cure:  ", self.cure)
+        return "\n".join(lines)
+
+    def _position(self) -> str:
+        in_batch = f"row {self.row} of batch {self.batch}"
+        if self.element is None:
+            return "" if self.batch is None else f", first in {in_batch}"
+        where = f", first in row {self.element}"
+        return where if self.batch is None else f"{where} ({in_batch})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """What one column of a dataset holds.
+
+    Attributes:
+      path: Its name, such as `x["age"]` or `x[:, 3]`.
+      dtype: Name of its dtype.
+      count: How many values were read.
+      nan: How many are NaN, NaT, None or blank.
+      inf: How many are infinite, or beyond the dtype that the model computes in.
+      minimum: The smallest finite one; None where there is none.
+      maximum: The largest finite one.
+      mean: The mean of the finite ones.
+      is_constant: Whether all are the same number to the model.
+      first_bad_row: The first row with a bad value; None where there is none.
+    """
+
+    path: str
+    dtype: str
+    count: int
+    nan: int = 0
+    inf: int = 0
+    minimum: float | None = None
+    maximum: float | None = None
+    mean: float | None = None
+    is_constant: bool = False
+    first_bad_row: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DataReport:
+    """What `check_finite` found. `str(report)` explains it, `as_dict` gives JSON.
+
+    Attributes:
+      rows: How many rows were read.
+      features: One entry for each column.
+      findings: What ends a training: bad values, first row first.
+      remarks: What may harm one: constant features, integers that the dtype rounds,
+        rows without values, numbers kept as text.
+    """
+
+    rows: int
+    features: tuple[Feature, ...]
+    findings: tuple[DataFinding, ...] = ()
+    remarks: tuple[DataFinding, ...] = ()
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether nothing is wrong; remarks do not count."""
+        return not self.findings
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the report as numbers, strings, lists and dicts."""
+        return dataclasses.asdict(self)
+
+    def raise_if_bad(self, rest: str = "`error.findings`") -> None:
+        """Raises what was found.
+
+        Args:
+          rest: What tells all of it, where there is more than the first finding.
+
+        Raises:
+          NumericsError: If `findings` is not empty.
+        """
+        if self.findings:
+            raise NumericsError(_joined(self.findings, rest), self.findings)
+
+    def __str__(self) -> str:
+        found = _counted(len(self.findings), "problem")
+        remarks = _counted(len(self.remarks), "remark")
+        rows, features = (
+            _counted(self.rows, "row"),
+            _counted(len(self.features), "feature"),
+        )
+        lines = [f"{found} and {remarks} in {rows} of {features}.", "", *self._table()]
+        for finding in (*self.findings, *self.remarks):
+            lines += ["", str(finding)]
+        return "\n".join(lines)
+
+    def _table(self) -> list[str]:
+        # Bad ones first; the sort keeps the order of the columns.
+        ranked = sorted(self.features, key=lambda each: each.first_bad_row is None)
+        rows = [_HEADINGS, *map(_cells, ranked[:_FEATURES_SHOWN])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  "
+            + "  ".join(
+                cell.ljust(width) if place < 2 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        if len(ranked) > _FEATURES_SHOWN:
+            lines.append(f"  and {len(ranked) - _FEATURES_SHOWN} more features")
+        return lines
+
+
+def _cells(feature: Feature) -> tuple[str, ...]:
+    shown = [
+        "" if number is None else f"{number:.5g}"
+        for number in (feature.minimum, feature.maximum)
+    ]
+    bad = "" if feature.first_bad_row is None else str(feature.first_bad_row)
+    counts = map(str, (feature.count, feature.nan, feature.inf))
+    constant = "yes" if feature.is_constant else ""
+    return (feature.path, feature.dtype, *counts, *shown, constant, bad)
+
+
+def _joined(findings: tuple[DataFinding, ...], rest: str) -> str:
+    text = str(findings[0])
+    if len(findings) > 1:
+        others = _counted(len(findings) - 1, "further problem")
+        text += f"\n  more:  {others}, see {rest}"
+    return text
+
+
+def _counted(number: int, noun: str) -> str:
+    if not number:
+        return f"no {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

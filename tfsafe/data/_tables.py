@@ -1,0 +1,119 @@
+"""The values of one leaf as lines and columns, read in chunks."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Values read at once: enough to make Python's share small, few enough for the cache.
+_CHUNK = 1 << 18
+
+
+class Spot(NamedTuple):
+    """Where a value stands, and what it is.
+
+    Attributes:
+      row: Its row, counted from the first row of all.
+      place: Its index in the array or in the batch.
+      value: The value.
+      shape: Shape of the array or the batch.
+      batch: Number of the batch; None where the data come in one piece.
+      row_in_batch: Its row in that batch.
+    """
+
+    row: int
+    place: tuple[int, ...]
+    value: Any
+    shape: tuple[int, ...]
+    batch: int | None = None
+    row_in_batch: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """The values of one leaf.
+
+    Attributes:
+      path: Name of the leaf, such as `x["age"]`.
+      array: Of rank 1 or more. The last axis runs over the columns, if there is more
+        than one and `has_columns`.
+      rows: How many rows the leaf has.
+      owners: The row of each position of the first axis; None where that axis runs over
+        the rows.
+      index_of: Index of a position of the first axis; None where it is that position.
+      has_columns: Whether the last axis is one of features, of fixed size.
+      is_single: Whether the leaf is one element, to which a first axis was added.
+      empty_rows: How many rows have no value.
+    """
+
+    path: str
+    array: np.ndarray
+    rows: int
+    owners: np.ndarray | None = None
+    index_of: Callable[[int], tuple[int, ...]] | None = None
+    has_columns: bool = True
+    is_single: bool = False
+    empty_rows: int = 0
+
+    @property
+    def columns(self) -> int:
+        """How many columns there are."""
+        is_wide = self.has_columns and self.array.ndim > 1
+        return self.array.shape[-1] if is_wide else 1
+
+    @property
+    def kind(self) -> str:
+        """`"text"`, `"time"`, or `"number"`."""
+        return {"O": "text", "S": "text", "U": "text", "M": "time", "m": "time"}.get(
+            self.array.dtype.kind, "number"
+        )
+
+    @property
+    def dtype_name(self) -> str:
+        """Name of the dtype."""
+        plain = {"U": "str", "S": "bytes"}
+        return plain.get(self.array.dtype.kind, self.array.dtype.name)
+
+    def column_path(self, column: int) -> str:
+        """Returns the path of a column, such as `x[:, 3]`."""
+        if not self.has_columns or self.array.ndim == 1:
+            return self.path
+        if self.array.ndim > 2 or self.owners is not None:
+            return f"{self.path}[..., {column}]"
+        return f"{self.path}[{'' if self.is_single else ':, '}{column}]"
+
+    def chunks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields the first position of each chunk, and its lines by its columns."""
+        if not self.array.size:
+            return
+        width = self.array[:1].size
+        step = max(1, _CHUNK // width)
+        for start in range(0, len(self.array), step):
+            part = self.array[start : start + step]
+            yield start, part.reshape(-1, self.columns)
+
+    def spot(
+        self, start: int, line: int, column: int, batch: int | None, before: int
+    ) -> Spot:
+        """Returns where a value of a chunk stands."""
+        inner = self.array.shape[1:]
+        where = np.unravel_index(
+            line * self.columns + column, (len(self.array), *inner)
+        )
+        position = start + int(where[0])
+        index = (position,) if self.index_of is None else self.index_of(position)
+        row = position if self.owners is None else int(self.owners[position])
+        value = self.array[(position, *where[1:])]
+        rest = tuple(map(int, where[1:]))
+        index = (*index, *rest)
+        if self.is_single:
+            return Spot(before + row, index[1:], value, inner)
+        in_batch = None if batch is None else row
+        return Spot(before + row, index, value, (self.rows, *inner), batch, in_batch)
+
+    def rows_of(self, start: int, lines: Any) -> np.ndarray:
+        """Returns the rows in which lines of a chunk are marked."""
+        length = lines.size // (self.array[:1].size // self.columns)
+        marked = np.flatnonzero(lines.reshape(length, -1).any(axis=1)) + start
+        return marked if self.owners is None else self.owners[marked]
