@@ -104,6 +104,7 @@ def test_keras_models_still_tell_the_layers_at_any_depth():
     found = _compat.all_layers(model)
     for layer in (model, outer, outer.forward_layer, outer.backward_layer):
         assert any(layer is each for each in found)
+    assert _compat.sublayers(outer) == [outer.forward_layer, outer.backward_layer]
 
 
 def test_tensorflow_still_tells_whether_a_step_must_leave_its_replica():

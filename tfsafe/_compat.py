@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -123,9 +124,16 @@ def carry_keras_logits(origin: Any, cast: Any) -> None:
 
     `_keras_logits`, tried with Keras 3.3.3 and 3.15.1.
     """
-    logits = keras_logits(origin)
+    set_keras_logits(cast, keras_logits(origin))
+
+
+def set_keras_logits(tensor: Any, logits: Any) -> None:
+    """Attaches to a tensor what Keras' losses are to take in its place, if not None.
+
+    `_keras_logits`, tried with Keras 3.3.3 and 3.15.1.
+    """
     if logits is not None:
-        cast._keras_logits = logits
+        tensor._keras_logits = logits
 
 
 def loss_options(loss: Any) -> dict[str, Any]:
@@ -238,6 +246,14 @@ def all_layers(model: Any) -> list[Any]:
     return model._flatten_layers()
 
 
+def sublayers(layer: Any) -> list[Any]:
+    """Returns the layers that stand directly within a layer or a model.
+
+    `_flatten_layers`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    return list(layer._flatten_layers(include_self=False, recursive=False))
+
+
 def strategy_needs_merge_call() -> bool:
     """Returns whether optimizers leave the replica context to update a variable.
 
@@ -270,6 +286,31 @@ def registered_gradient(name: str) -> Callable[..., Any]:
     return ops.gradient_registry.lookup(name)
 
 
+def with_body(function: Any, body: Callable[..., Any] | None = None) -> Any:
+    """Returns a `tf.function` with the options of another one, not traced yet.
+
+    `_clone`, tried with TensorFlow 2.16.1 and 2.21.0. Of the options only the input
+    signature is public.
+
+    Args:
+      function: The other one.
+      body: The Python function that it is made of; that of `function` where None.
+    """
+    return function._clone(body)
+
+
+def autograph_options(function: Any) -> dict[str, Any]:
+    """Returns the arguments for AutoGraph that a `tf.function` was made with.
+
+    `_autograph` and `_experimental_autograph_options`, tried with TensorFlow 2.16.1 and
+    2.21.0.
+    """
+    return {
+        "autograph": function._autograph,
+        "experimental_autograph_options": function._experimental_autograph_options,
+    }
+
+
 def is_xla(function_def: Any) -> bool:
     """Returns whether a function is compiled by XLA, from its definition.
 
@@ -280,27 +321,58 @@ def is_xla(function_def: Any) -> bool:
     return name in attributes and bool(attributes[name].b)
 
 
-@contextlib.contextmanager
-def eager_callback(callback: Callable[..., None]) -> Iterator[None]:
+_eager_callbacks = 0
+_eager_lock = threading.Lock()
+
+
+def add_eager_callback(callback: Callable[..., None]) -> None:
     """Calls `callback` after every operation that this thread executes.
 
-    `tensorflow.python.framework.op_callbacks`, on which TensorFlow's own
-    `enable_check_numerics` is built. Tried: TensorFlow 2.16.1 and 2.21.0.
+    `context.add_op_callback` and `execute.execute`, on which TensorFlow's own
+    `enable_check_numerics` is built. Its `op_callbacks.remove_op_callback` ends the
+    callbacks of all threads where it ends the last one of its own; here they are
+    counted. Tried: TensorFlow 2.16.1 and 2.21.0.
 
     Args:
       callback: Takes `op_type, inputs, attrs, outputs, op_name, graph`. `graph` is
         None for an operation that was executed, as opposed to traced.
+    """
+    from tensorflow.python.eager import context, execute
+
+    global _eager_callbacks
+    with _eager_lock:
+        context.context().add_op_callback(callback)
+        _eager_callbacks += 1
+        execute.execute = execute.execute_with_callbacks
+
+
+def remove_eager_callback(callback: Callable[..., None]) -> None:
+    """Ends what `add_eager_callback` began, in the same thread."""
+    from tensorflow.python.eager import context, execute
+
+    global _eager_callbacks
+    with _eager_lock:
+        context.context().remove_op_callback(callback)
+        _eager_callbacks -= 1
+        if not _eager_callbacks and not context.context().op_callbacks:
+            execute.execute = execute.quick_execute
+
+
+@contextlib.contextmanager
+def eager_callback(callback: Callable[..., None]) -> Iterator[None]:
+    """Calls `callback` after every operation; see `add_eager_callback`.
+
+    Args:
+      callback: As there.
 
     Yields:
       Nothing.
     """
-    from tensorflow.python.framework import op_callbacks
-
-    op_callbacks.add_op_callback(callback)
+    add_eager_callback(callback)
     try:
         yield
     finally:
-        op_callbacks.remove_op_callback(callback)
+        remove_eager_callback(callback)
 
 
 def called_function(frame: types.FrameType) -> tuple[Any, bool] | None:

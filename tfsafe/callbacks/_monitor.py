@@ -1,12 +1,21 @@
-"""The callback that shows in `fit` what a `SafeOptimizer` did."""
+"""The callback that checks `fit`, or shows what a `SafeOptimizer` did in it."""
 
 import os
 from typing import Any
 
 import keras
 
-from tfsafe.callbacks import _commit, _finite, _finite_mean, _guard, _summaries
+from tfsafe import _args
+from tfsafe.callbacks import (
+    _commit,
+    _finite,
+    _finite_mean,
+    _guard,
+    _step_checks,
+    _summaries,
+)
 from tfsafe.callbacks._warning import warn
+from tfsafe.debugging._options import options_of
 from tfsafe.errors import NumericsError, listed
 from tfsafe.optimizers import SafeOptimizer
 
@@ -19,26 +28,47 @@ _DONE = {
 
 
 class NumericsMonitor(keras.callbacks.Callback):
-    """Counts the bad steps of a `SafeOptimizer` where Keras shows its numbers.
+    """Checks the steps of `fit` for NaN and Inf, or counts those that were dealt with.
 
-    Adds `nonfinite_steps`, the optimizer's total so far, to the logs of every batch
-    and epoch, and `outlier_steps` where it has an `outlier_threshold`: the progress
-    bar, `History`, `CSVLogger` and TensorBoard show them. Warns once in a training, at
-    the first bad step, and names the variables. Ends the training with `NumericsError`
-    where the optimizer's `max_consecutive` is reached.
+    Under a plain optimizer it *checks*: `fit` runs as ever, with one sum over loss,
+    metrics and updated variables added to each step. A step that gives NaN or Inf is
+    undone, weights, slots, statistics, metrics and seeds, and its batch is run again,
+    operation by operation, to say which one made the first bad value, on which line,
+    why, and what to write instead. Then `on_finding` says how it goes on:
 
-    While it watches, the training loss that Keras shows is the mean over the batches
-    whose loss is finite. Without that, one bad batch makes it NaN for the rest of the
-    epoch, and callbacks that look at it stop a training that is well. This holds for
-    `loss` and for the means named `..._loss` of a model that keeps its own. What Keras
-    lists besides for each of several outputs stays a plain mean, and so do all
-    validation losses: nothing has dealt with a NaN there.
+    - `"raise"`: with `NumericsError`. The model is as before the step.
+    - `"warn"`: the step is left out, as if the batch had not been there, and counted.
+      A `RuntimeWarning` tells each place once. Each such step costs a replay: to train
+      on for long, use a `SafeOptimizer`.
+    - `"stop"`: a warning, and the training ends; the model is as before the step.
 
-    A bad step is undone as a whole. The optimizer guards the weights, but the forward
-    pass has written by then to the moving statistics of `BatchNormalization`, to the
-    metrics, to the seed generators of `Dropout` and to the states of `stateful`
-    recurrent layers; one NaN stays in them. With `commit_whole`, this state is put
-    back within the compiled step:
+    The validation of `fit` is checked as well, and so are `evaluate` and `predict` if
+    they are given this callback. There is no step to leave out: with `"warn"` and
+    `"stop"` their numbers are shown as they are.
+
+    Beside a `SafeOptimizer` it *counts*, and checks nothing: bad gradients are dealt
+    with. It warns once in a training, at the first bad step, and names the variables;
+    it ends the training with `NumericsError` where the optimizer's `max_consecutive`
+    is reached. While it watches, the training loss that Keras shows is the mean over
+    the batches whose loss is finite. Without that, one bad batch makes it NaN for the
+    rest of the epoch, and callbacks that look at it stop a training that is well. This
+    holds for `loss` and for the means named `..._loss` of a model that keeps its own.
+    What Keras lists besides for each of several outputs stays a plain mean, and so do
+    all validation losses: nothing has dealt with a NaN there.
+
+    Gradients that overflow under a `LossScaleOptimizer`, which skips such steps by
+    design, are no finding.
+
+    In both cases it adds `nonfinite_steps` to the logs of every batch and epoch: the
+    steps that were left out in this training, or the total of the `SafeOptimizer`; and
+    `outlier_steps` where that has an `outlier_threshold`. The progress bar, `History`,
+    `CSVLogger` and TensorBoard show them.
+
+    A bad step of a `SafeOptimizer` is undone as a whole. The optimizer guards the
+    weights, but the forward pass has written by then to the moving statistics of
+    `BatchNormalization`, to the metrics, to the seed generators of `Dropout` and to the
+    states of `stateful` recurrent layers; one NaN stays in them. With `commit_whole`,
+    this state is put back within the compiled step:
 
     - where the step is left out (policy `"skip"`, an outlier, or a
       `LossScaleOptimizer` that skips it), all of it. Training goes on bit for bit as if
@@ -50,27 +80,44 @@ class NumericsMonitor(keras.callbacks.Callback):
     one step did to its layers.
 
     Args:
-      commit_whole: Whether a bad step is undone as a whole.
+      commit_whole: Whether a bad step of a `SafeOptimizer` is undone as a whole.
       log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
-        once per epoch, `nonfinite_steps`, for the ten variables that were hit most
-        often `nonfinite_share/<path>`, and the histogram `nonfinite_shares` of all
-        variables: whether bad steps hit a few or all. Needs no TensorBoard to write.
-        None writes nothing.
+        once per epoch, `nonfinite_steps`; beside a `SafeOptimizer` also, for the ten
+        variables that were hit most often, `nonfinite_share/<path>`, and the histogram
+        `nonfinite_shares` of all variables: whether bad steps hit a few or all. Needs
+        no TensorBoard to write. None writes nothing.
+      checks: How closely to look. `"watch"` at what each step returns and writes;
+        `"domain"` also at the operations that can make a non-finite value of finite
+        ones other than by overflow; `"full"` at every floating output. None looks at
+        nothing and counts alone, which takes a `SafeOptimizer`.
+      on_finding: What a finding leads to: `"raise"`, `"warn"` or `"stop"`.
 
     Raises:
       TypeError: If `commit_whole` is no boolean, or `log_dir` no path.
-      ValueError: At the start of training, if the model's optimizer is not a
-        `SafeOptimizer`.
+      ValueError: If `checks` or `on_finding` is none of the above. At the start of
+        training, if `checks` is None and the model's optimizer is not a
+        `SafeOptimizer`, or the steps of the model cannot be checked; see `checked`.
+      NumericsError: During the training, at the first finding.
 
     Examples:
       >>> import keras
       >>> import numpy as np
+      >>> import tensorflow as tf
       >>> import tfsafe
       >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+      >>> model.compile("sgd", loss=lambda y, p: tf.math.log(y) * p)
+      >>> monitor = tfsafe.callbacks.NumericsMonitor()
+      >>> x, y = np.ones((4, 2)), np.array([[1.0], [2.0], [0.0], [1.0]])
+      >>> try:
+      ...     model.fit(x, y, verbose=0, callbacks=[monitor])
+      ... except tfsafe.NumericsError as error:
+      ...     print(error.findings[0].op_type, error.findings[0].cause)
+      Log log of 1 zero (at (2, 0)).
+
+      Beside a `SafeOptimizer`:
+
       >>> optimizer = tfsafe.optimizers.SafeOptimizer(keras.optimizers.SGD(0.01))
       >>> model.compile(optimizer, "mse")
-      >>> monitor = tfsafe.callbacks.NumericsMonitor()
-      >>> x, y = np.ones((8, 2)), np.ones((8, 1))
       >>> history = model.fit(x, y, verbose=0, callbacks=[monitor])
       >>> history.history["nonfinite_steps"]
       [0]
@@ -78,13 +125,16 @@ class NumericsMonitor(keras.callbacks.Callback):
       {}
     """
 
-    _optimizer: SafeOptimizer
+    _optimizer: SafeOptimizer | None = None
+    _checks: _step_checks.StepChecks | None = None
 
     def __init__(
         self,
         *,
         commit_whole: bool = True,
         log_dir: str | os.PathLike[str] | None = None,
+        checks: str | None = "watch",
+        on_finding: str = "raise",
     ) -> None:
         super().__init__()
         if not isinstance(commit_whole, bool):
@@ -94,19 +144,32 @@ class NumericsMonitor(keras.callbacks.Callback):
             )
         self.commit_whole = commit_whole
         self.log_dir = None if log_dir is None else _summaries.directory(log_dir)
+        _args.one_of(on_finding, _step_checks.RESPONSES, "on_finding")
+        if checks is not None:
+            options = options_of(checks, strict=False, ignore=())
+            self._checks = _step_checks.StepChecks(options, on_finding)
+        self.checks = checks
+        self.on_finding = on_finding
         self._switches: list[Any] = []
         self._summaries: _summaries.Summaries | None = None
         self._start = self._before = 0
-        self._hits_at_start: dict[str, int] | None = None
+        self._hits_at_start: dict[str, int] = {}
+
+    @property
+    def nonfinite_steps(self) -> int:
+        """The bad steps so far, as the logs show them."""
+        if self._optimizer is not None:
+            return self._optimizer.nonfinite_steps
+        return 0 if self._checks is None else self._checks.nonfinite_steps
 
     @property
     def nonfinite_shares(self) -> dict[str, float]:
         """For each variable that was hit, the share of the bad steps that hit it.
 
-        Most hit first, of this training or the last. They are counted on the device:
-        with `steps_per_execution=n`, in each of the `n` steps.
+        Of a `SafeOptimizer`; most hit first, of this training or the last. They are
+        counted on the device: with `steps_per_execution=n`, in each of the `n` steps.
         """
-        if self._hits_at_start is None:
+        if self._optimizer is None:
             return {}
         bad_steps = self._optimizer.nonfinite_steps - self._start
         hits = {
@@ -117,56 +180,92 @@ class NumericsMonitor(keras.callbacks.Callback):
         return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Finds the optimizer, and leaves bad batches out of the shown loss."""
-        self._optimizer = _safe_optimizer(self.model.optimizer)
+        """Finds the optimizer; leaves bad batches out of the shown loss, or checks."""
+        self._optimizer = _guard.find(self.model.optimizer)
+        if self._optimizer is not None:
+            self._begin_counting(self._optimizer)
+        elif self._checks is None:
+            raise ValueError(_without_optimizer(self.model.optimizer))
+        else:
+            self._checks.begin_training()
+            self._checks.begin(self.model, "train")
+        if self.log_dir is not None:
+            self._summaries = _summaries.Summaries(self.log_dir)
+
+    def _begin_counting(self, optimizer: SafeOptimizer) -> None:
         step = _commit.of_training(self.model)
         step.means = _finite_mean.of_losses(self.model)
         self._switches = [mean.active for mean in step.means]
         if self.commit_whole:
             self._switches.append(step.active)
-        if self.log_dir is not None:
-            self._summaries = _summaries.Summaries(self.log_dir)
-        self._start = self._before = self._optimizer.nonfinite_steps
-        self._hits_at_start = self._optimizer.nonfinite_steps_by_variable
+        self._start = self._before = optimizer.nonfinite_steps
+        self._hits_at_start = optimizer.nonfinite_steps_by_variable
         self._switch(True)
 
     def on_train_end(self, logs: Any = None) -> None:
         """Gives the training back as it was."""
         self._switch(False)
         self._switches = []
+        self._end("train")
         if self._summaries is not None:
             self._summaries.close()
             self._summaries = None
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        """Checks a validation."""
+        self._begin("test")
+
+    def on_test_end(self, logs: Any = None) -> None:
+        """Gives the validation back as it was."""
+        self._end("test")
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """Checks a prediction."""
+        self._begin("predict")
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        """Gives the prediction back as it was."""
+        self._end("predict")
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Begins the numbers of an epoch."""
+        if self._checks is not None:
+            self._checks.begin_epoch()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""
         # By the total, not by the last step: with `steps_per_execution` above 1 there
         # were others since the last call.
         total = self._report(logs)
+        if self._optimizer is None:
+            return
         is_first = total > self._before == self._start
         self._before = total
-        self._end_if_stuck()
+        self._end_if_stuck(self._optimizer)
         if is_first:
             warn(_first_warning(self._optimizer))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
         total = self._report(logs)
+        if self._optimizer is None and self._checks is not None and logs is not None:
+            self._checks.correct(logs)
         if self._summaries is not None:
             size = len(self.model.trainable_variables)
             self._summaries.write(epoch, total, self.nonfinite_shares, size)
 
     def _report(self, logs: Any) -> int:
-        total = self._optimizer.nonfinite_steps
+        total = self.nonfinite_steps
         if logs is not None:
             logs["nonfinite_steps"] = total
-            if self._optimizer.outlier_threshold is not None:
-                logs["outlier_steps"] = self._optimizer.outlier_steps
+            optimizer = self._optimizer
+            if optimizer is not None and optimizer.outlier_threshold is not None:
+                logs["outlier_steps"] = optimizer.outlier_steps
         return total
 
-    def _end_if_stuck(self) -> None:
+    def _end_if_stuck(self, optimizer: SafeOptimizer) -> None:
         try:
-            self._optimizer.raise_if_stuck()
+            optimizer.raise_if_stuck()
         except NumericsError:
             # Keras calls no `on_train_end` after an error.
             self.on_train_end()
@@ -175,6 +274,15 @@ class NumericsMonitor(keras.callbacks.Callback):
     def _switch(self, active: bool) -> None:
         for switch in self._switches:
             switch.assign(active)
+
+    def _begin(self, kind: str) -> None:
+        is_guarded = _guard.find(getattr(self.model, "optimizer", None)) is not None
+        if self._checks is not None and not is_guarded:
+            self._checks.begin(self.model, kind)
+
+    def _end(self, kind: str) -> None:
+        if self._checks is not None:
+            self._checks.end(kind)
 
 
 def _first_warning(optimizer: SafeOptimizer) -> str:
@@ -187,13 +295,11 @@ def _first_warning(optimizer: SafeOptimizer) -> str:
     )
 
 
-def _safe_optimizer(optimizer: Any) -> SafeOptimizer:
-    found = _guard.find(optimizer)
-    if found is None:
-        name = type(optimizer).__name__
-        raise ValueError(
-            "NumericsMonitor reports the bad steps of a SafeOptimizer. Received a "
-            f"model with optimizer {name}. Compile it with "
-            f"`tfsafe.optimizers.SafeOptimizer(keras.optimizers.{name}(...))`."
-        )
-    return found
+def _without_optimizer(optimizer: Any) -> str:
+    name = type(optimizer).__name__
+    return (
+        "With `checks=None`, NumericsMonitor counts the bad steps of a SafeOptimizer. "
+        f"Received a model with optimizer {name}. Compile it with "
+        f"`tfsafe.optimizers.SafeOptimizer(keras.optimizers.{name}(...))`, or leave "
+        "`checks` out to check the steps."
+    )

@@ -3,7 +3,7 @@
 import functools
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -12,11 +12,18 @@ import tensorflow as tf
 from tfsafe.debugging._compiled import CompiledCheck
 from tfsafe.debugging._eager import EagerCheck
 from tfsafe.debugging._model import check_model
+from tfsafe.debugging._options import Options, options_of
 
 _MISSING = object()
 
 
-def checked(target: Any = _MISSING, *, strict: bool = False) -> Any:
+def checked(
+    target: Any = _MISSING,
+    *,
+    checks: str = "watch",
+    strict: bool = False,
+    ignore: Sequence[str] = (),
+) -> Any:
     """Makes a function or a model raise `NumericsError` when its results go bad.
 
     A call whose outputs and written variables are finite is let through as it is. If
@@ -31,14 +38,26 @@ def checked(target: Any = _MISSING, *, strict: bool = False) -> Any:
     A value that is not finite but never reaches a result is no error: the `-inf` of a
     mask, or the branch that a `tf.where` does not take.
 
+    What cannot be run again is told by flags, if operations have them: `checks` says
+    which. So it is with what a loop draws from a dataset or from a generator without
+    seed; drawn outside of loops, it is kept for the second run.
+
     Args:
       target: What to check. A Python function, a `tf.function` (with `jit_compile` or
         without), a bound method or another callable; or a Keras model, whose `fit`,
         `evaluate`, `predict` and their `_on_batch` siblings are checked from then on,
         whether it is compiled before or after. Without it, a decorator is returned.
+      checks: Which operations of a `tf.function` have flags of their own: `"watch"`
+        none; `"domain"` those that make NaN or Inf of finite numbers other than by
+        overflow, such as a logarithm or a quotient; `"full"` all that compute floating
+        numbers. In a Python function each operation is looked at in any case.
       strict: Whether to report the first non-finite output of any operation, even if
-        it reaches no result. A `tf.function` is then run operation by operation on
-        every call, which takes many times as long.
+        it reaches no result. With `checks="domain"`, of those operations alone; else
+        `"full"` is meant.
+      ignore: Operations whose NaN and Inf are no error, each as `"op:<type>"`,
+        `"name:<name or layer scope>"`, both with `*` for any text, or
+        `"line:<end of a path>:<line>"`, without the line for a whole file:
+        `["op:Log", "name:*/attention/*", "line:train.py:33"]`.
 
     Returns:
       A callable with the arguments and results of `target`; for a model the model
@@ -46,8 +65,10 @@ def checked(target: Any = _MISSING, *, strict: bool = False) -> Any:
       the outermost function is the one to check.
 
     Raises:
-      TypeError: If `target` is a class or cannot be called.
-      ValueError: If a model builds its own training function or runs on replicas.
+      TypeError: If `target` is a class or cannot be called, or another argument is of
+        the wrong type.
+      ValueError: If a model builds its own training function, if there is no such
+        level, or if a rule of `ignore` cannot be read.
 
     Examples:
       >>> import tensorflow as tf
@@ -64,8 +85,11 @@ def checked(target: Any = _MISSING, *, strict: bool = False) -> Any:
       ...     print(error.findings[0].op_type, error.findings[0].cause)
       RealDiv 1 zero in the denominator.
     """
+    options = options_of(checks, strict, ignore)
     if target is _MISSING:
-        return functools.partial(checked, strict=strict)
+        return functools.partial(
+            checked, checks=checks, strict=strict, ignore=tuple(ignore)
+        )
     if isinstance(target, type):
         raise TypeError(
             "`target` must be a function or a model, not a class. Received: "
@@ -73,24 +97,24 @@ def checked(target: Any = _MISSING, *, strict: bool = False) -> Any:
             "on a method of the class."
         )
     if isinstance(target, keras.Model):
-        return check_model(target, strict)
+        return check_model(target, options)
     if not callable(target):
         raise TypeError(
             "`target` must be a function, a `tf.function`, a method or a Keras model. "
             f"Received: target={target!r} of type {type(target).__name__}."
         )
-    return CheckedFunction(target, strict)
+    return CheckedFunction(target, options)
 
 
 class CheckedFunction:
     """A function under the numeric checks; answers to the function's attributes."""
 
-    def __init__(self, function: Callable[..., Any], strict: bool):
+    def __init__(self, function: Callable[..., Any], options: Options):
         self._function = function
-        self._strict = strict
-        self._eager = EagerCheck(function, strict=strict)
+        self._options = options
+        self._eager = EagerCheck(function, options=options)
         self._compiled = (
-            CompiledCheck(function, strict=strict) if _is_traced(function) else None
+            CompiledCheck(function, options=options) if _is_traced(function) else None
         )
         self._bound: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         functools.update_wrapper(self, function, updated=())
@@ -110,7 +134,7 @@ class CheckedFunction:
             return types.MethodType(self, instance)
         if instance not in self._bound:
             method = self._function.__get__(instance, owner)
-            self._bound[instance] = CheckedFunction(method, self._strict)
+            self._bound[instance] = CheckedFunction(method, self._options)
         return self._bound[instance]
 
     def __getattr__(self, name: str) -> Any:

@@ -7,8 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.debugging import _findings, _results, _state, _values
+from tfsafe.debugging import _findings, _guard, _results, _state, _values, _verdict
+from tfsafe.debugging._options import Options
 from tfsafe.debugging._recorder import Recorder
+from tfsafe.debugging._rerun import followed
+from tfsafe.debugging._results import Bad
 from tfsafe.debugging._trail import Trail
 from tfsafe.errors import NumericsError
 
@@ -20,7 +23,7 @@ class EagerCheck:
 
     Args:
       function: The function.
-      strict: Whether a non-finite value on the way is an error too.
+      options: What the check is asked for.
       variables: Finds the variables that the call may write.
       names: Better names for variables, by `id` of the handle.
       labels: Names the arguments.
@@ -30,13 +33,13 @@ class EagerCheck:
         self,
         function: Callable[..., Any],
         *,
-        strict: bool,
+        options: Options,
         variables: Callable[[], Sequence[tf.Variable]] | None = None,
         names: _state.NamesOf = dict,
         labels: _results.Labels = _results.argument_labels,
     ):
         self._function = function
-        self._strict = strict
+        self._options = options
         self._variables = variables
         self._names = names
         self._labels = labels
@@ -54,7 +57,7 @@ class EagerCheck:
         arguments = list(self._labels(self._function, args, kwargs))
         trail = Trail(_namer(arguments, list(before.values())))
         recorder = Recorder(trail)
-        with _compat.eager_callback(recorder):
+        with _guard.entered(), _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
         bad = _results.bad_outputs(result)
         if not bad and not trail.all:
@@ -64,32 +67,31 @@ class EagerCheck:
             before.setdefault(key, (slot._replace(name=names.get(key, "")), value))
         written = [before[key] for key in recorder.written if key in before]
         bad += _results.bad_variables(slot for slot, _ in written)
-        bad = [each._replace(origins=trail.origins(each.key)) for each in bad]
-        if self._strict:
-            bad = [_results.Bad("", None, origins=frozenset(trail.all[:1]))]
-        if not bad:
+        told = self._told(bad, trail)
+        if not told:
             return result
         _state.put_back(written)
-        raise self._explained(bad, trail, arguments, len(written))
+        raise self._explained(told, arguments, len(written))
 
     @staticmethod
     def _explained(
-        bad: Sequence[_results.Bad],
-        trail: Trail,
-        arguments: Sequence[tuple[str, Any]],
-        restored: int,
+        told: Sequence[Bad], arguments: Sequence[tuple[str, Any]], restored: int
     ) -> NumericsError:
-        if trail.all and not any(each.origins for each in bad):
-            # A number that left TensorFlow, by `.numpy()` or `float()`, has lost its
-            # origin; what went wrong first is then the best guess.
-            origins = frozenset(_findings.ordered(trail.all)[:1])
-            bad = [each._replace(origins=origins) for each in bad]
         return _results.error(
-            bad,
+            told,
             batch=_results.batch_size(arguments),
             restored=restored,
             reason="no operation of the call gave non-finite values.",
         )
+
+    def _told(self, bad: Sequence[Bad], trail: Trail) -> list[Bad]:
+        found = [followed(each, trail, each.key) for each in bad]
+        if trail.all and found and not any(each.origins for each in found):
+            # A number that left TensorFlow, by `.numpy()` or `float()`, has lost its
+            # origin; what went wrong first is then the best guess.
+            origins = frozenset(_findings.ordered(trail.all)[:1])
+            found = [each._replace(origins=origins) for each in found]
+        return _verdict.due(found, trail.all, self._options)
 
     def _read(self, arguments: Sequence[Any]) -> dict[int, _state.Held]:
         names = self._names()

@@ -1,15 +1,23 @@
 """From a trail of bad values to findings, and to the text of the error."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from tfsafe.debugging import _cures, _rules, _values
-from tfsafe.debugging._trail import Origin, Step
-from tfsafe.errors import Finding, NumericsError, listed, wrapped
+from tfsafe.debugging import _cures, _pictures, _rules, _values
+from tfsafe.debugging._flagged import DOMAIN
+from tfsafe.debugging._trail import Origin, Passage, Step
+from tfsafe.errors import Finding, Link, NumericsError, Operand, listed, wrapped
+from tfsafe.graph import locate
 
 _AT_MOST = 5
+# So many steps of a long way are told from each of its ends.
+_ENDS = 20
+_TEXT = {tf.string}
+_FACTS = ("kind", "dtype", "count", "size", "index", "shape", "row")
 
 
 def ordered(origins: Iterable[Origin]) -> list[Origin]:
@@ -20,12 +28,17 @@ def ordered(origins: Iterable[Origin]) -> list[Origin]:
     return sorted(origins, key=lambda each: (each.is_intended, each.order))
 
 
-def describe(origin: Origin, batch: int | None) -> Finding:
+def describe(
+    origin: Origin,
+    batch: int | None,
+    ways: Sequence[tuple[str, Sequence[Passage]]] = (),
+) -> Finding:
     """Returns the finding that tells of an origin.
 
     Args:
       origin: Where bad values begin.
       batch: Number of rows of the batch, where there is one.
+      ways: The results that it reaches, each with the way to it.
     """
     value = _values.numbers(origin.value)
     bad = ~np.isfinite(value) if origin.births is None else origin.births
@@ -33,12 +46,14 @@ def describe(origin: Origin, batch: int | None) -> Finding:
     is_row = batch is not None and bool(index) and value.shape[0] == batch
     facts: dict[str, Any] = {
         "kind": _values.kind(value[bad]),
-        "dtype": np.asarray(origin.value).dtype.name,
+        "dtype": _values.array(origin.value).dtype.name,
         "count": int(bad.sum()),
         "size": value.size,
         "index": index,
         "shape": tuple(int(size) for size in value.shape),
         "row": index[0] if is_row else None,
+        "output": _operand(origin.subject, origin.value),
+        "chain": _chain(ways),
     }
     if origin.step is None:
         return _from_outside(origin, facts)
@@ -53,10 +68,12 @@ def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
         op_name="",
         subject=subject,
         cause="it was so before the call.",
+        paste="" if is_variable else 'tfsafe.data.check_finite(data, policy="report")',
         cure=(
             "start from a checkpoint whose weights are finite."
             if is_variable
-            else "clean the data before it reaches the model."
+            else 'tells of all such rows before the training; policy="drop" leaves them '
+            "out."
         ),
         **facts,
     )
@@ -95,17 +112,99 @@ def _from_operation(
         cause=cause,
         paste=paste,
         cure=cure,
+        inputs=tuple(
+            _operand(name, each)
+            for name, each in zip(origin.producers, step.inputs, strict=False)
+            if _values.is_number(each) and each.dtype not in _TEXT
+        ),
         **facts,
+    )
+
+
+def _operand(name: str, value: Any) -> Operand:
+    return _pictures.operand(name, _values.array(value))
+
+
+def _chain(ways: Sequence[tuple[str, Sequence[Passage]]]) -> tuple[Link, ...]:
+    """Returns the shortest way to a result, as plain data."""
+    known = [(label, way) for label, way in ways if way]
+    if not known:
+        return ()
+    label, way = min(known, key=lambda each: len(each[1]))
+    # A loop can make it very long: its beginning and its end say enough.
+    short = [*way[:_ENDS], *way[max(_ENDS, len(way) - _ENDS) :]]
+    links = [_link(each) for each in short if _values.is_float(each.value())]
+    # The value is gone, or is a list in which a loop keeps what its gradient needs.
+    if not links:
+        return ()
+    end = dataclasses.replace(
+        links[-1], op_type="", op_name="", site=None, scope="", subject=label
+    )
+    return (*links, end)
+
+
+def _link(passage: Passage) -> Link:
+    value = _values.numbers(passage.value())
+    bad = ~np.isfinite(value)
+    place = passage.place()
+    return Link(
+        passage.type,
+        passage.name,
+        _values.kind(value[bad]),
+        int(bad.sum()),
+        value.size,
+        shape=tuple(int(size) for size in value.shape),
+        dtype=_values.array(passage.value()).dtype.name,
+        site=place.site,
+        scope=place.scope,
+        is_gradient=place.is_gradient,
+    )
+
+
+def by_flag(
+    op: tf.Operation, index: int, graphs: Sequence[tf.Graph], reason: str
+) -> Finding:
+    """Returns the finding for an operation whose flag is up.
+
+    Args:
+      op: The operation.
+      index: Of its output.
+      graphs: The graphs in which its forward operation may stand.
+      reason: Why no more is known.
+    """
+    place = locate(op, graphs)
+    fault = "domain" if op.type in DOMAIN else "unknown"
+    failure = _cures.Failure(
+        place.forward_op or op.type,
+        fault,
+        place.is_gradient,
+        op.outputs[index].dtype.name,
+        [tensor.op.type for tensor in op.inputs],
+        place.site.source if place.site else "",
+    )
+    paste, cure = _cures.cure_of(failure)
+    return Finding(
+        kind="NaN or Inf",
+        op_type=op.type,
+        op_name=op.name,
+        dtype=op.outputs[index].dtype.name,
+        count=0,
+        size=0,
+        index=(),
+        site=place.site,
+        is_gradient=place.is_gradient,
+        forward_op=place.forward_op,
+        scope=place.scope,
+        cause=f"its values are not known: {reason}",
+        paste=paste,
+        cure=cure,
     )
 
 
 def unexplained(label: str, value: Any, batch: int | None, reason: str) -> Finding:
     """Returns the finding for a bad result whose first cause was not found."""
     finding = describe(Origin(0, value, subject=label), batch)
-    facts = {
-        name: getattr(finding, name)
-        for name in ("kind", "dtype", "count", "size", "index", "shape", "row")
-    }
+    facts = {name: getattr(finding, name) for name in (*_FACTS, "output")}
     return Finding(
         op_type="",
         op_name="",

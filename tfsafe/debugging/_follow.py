@@ -1,13 +1,13 @@
 """Running a traced function again with a trail of its bad values."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe.debugging._trail import Step, Trail
-from tfsafe.graph import Executed, Replay, family, locate
+from tfsafe.graph import Drawing, Executed, Replay, family, locate
 
 
 def follow(
@@ -18,6 +18,7 @@ def follow(
     others: Iterable[tf.Graph] = (),
     compiled: bool = False,
     xla: bool = False,
+    drawn: Mapping[Drawing, Sequence[Any]] | None = None,
 ) -> tuple[list[Any], set[str]]:
     """Runs a graph operation by operation and follows the bad values in it.
 
@@ -28,6 +29,7 @@ def follow(
       others: Graphs in which a forward operation may stand besides.
       compiled: Whether XLA compiles the graph itself.
       xla: Whether to use XLA's kernels for what XLA compiles.
+      drawn: What operations gave that cannot give it again, by `drawing`.
 
     Returns:
       The outputs, and the types of the operations met that draw random numbers from
@@ -49,6 +51,6 @@ def follow(
             )
         )
 
-    replay = Replay(observe, xla)
+    replay = Replay(observe, xla, drawn)
     outputs = replay.run(graph, inputs, compiled=compiled)
     return outputs, replay.random

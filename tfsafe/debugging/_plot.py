@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tfsafe import _args
-from tfsafe.debugging import _summary
+from tfsafe.debugging import _pictures, _summary
 
 # Blue for positive and red for negative, as in the colour map "RdBu"; black and two
 # loud colours for what is not a number of that scale.
@@ -13,8 +13,6 @@ _POSITIVE, _NEGATIVE = "#2166ac", "#b2182b"
 _BAD = {"NaN": "black", "+Inf": "#ff8c00", "-Inf": "#00b7c7"}
 # Longest side of an image; beyond it each pixel stands for a block of elements.
 _PIXELS = 256
-# Magnitudes below the largest one by more than this factor are drawn as the faintest.
-_DECADES = 12
 # So few bad elements get a ring each, to be found in a large picture.
 _RINGS = 30
 
@@ -70,33 +68,29 @@ def plot(
     if kind == "histogram" or (kind is None and array.ndim < 2) or not array.size:
         _draw_histogram(axes, numbers.ravel())
     else:
-        _draw_image(axes, numbers.reshape(-1, numbers.shape[-1] if array.ndim else 1))
+        _draw_image(axes, _pictures.matrix_of(numbers))
     axes.set_title(_heading(array, numbers) if title is None else title)
     return axes
 
 
 def _heading(array: np.ndarray, numbers: np.ndarray) -> str:
     shape = "x".join(map(str, array.shape)) or "scalar"
-    shares = {name: mask.mean() for name, mask in _masks(numbers).items() if mask.any()}
+    shares = {
+        name: mask.mean()
+        for name, mask in _pictures.masks(numbers).items()
+        if mask.any()
+    }
     said = [f"{_summary.percent(share)} {name}" for name, share in shares.items()]
     return ", ".join([f"{shape} {array.dtype.name}", *said])
-
-
-def _masks(numbers: np.ndarray) -> dict[str, np.ndarray]:
-    return {
-        "NaN": np.isnan(numbers),
-        "+Inf": np.isposinf(numbers),
-        "-Inf": np.isneginf(numbers),
-    }
 
 
 def _draw_image(axes: Any, numbers: np.ndarray) -> None:
     import matplotlib as mpl
 
     rows, columns = numbers.shape
-    bad = _masks(numbers)
-    masks = {name: _blocks(mask) for name, mask in bad.items()}
-    depths, low, high = _depths(_strongest(numbers))
+    bad = _pictures.masks(numbers)
+    masks = {name: _pictures.blocks(mask, _PIXELS) for name, mask in bad.items()}
+    depths, low, high = _pictures.depths(_pictures.strongest(numbers, _PIXELS))
     image = axes.imshow(
         depths,
         cmap="RdBu",
@@ -143,43 +137,8 @@ def _legend(axes: Any, masks: dict[str, np.ndarray]) -> None:
         )
 
 
-def _depths(numbers: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Maps magnitudes to depths from 0.2 to 1, with the sign; zeros and NaN to 0.
-
-    Returns:
-      The depths, and the decimal exponents that stand for 0.2 and for 1.
-    """
-    finite = np.isfinite(numbers) & (numbers != 0)
-    if not finite.any():
-        return np.zeros_like(numbers), 0.0, 0.0
-    logs = np.log10(np.abs(numbers[finite]))
-    high = np.ceil(logs.max())
-    low = max(np.floor(logs.min()), high - _DECADES)
-    depth = 0.2 + 0.8 * np.clip((logs - low) / max(high - low, 1.0), 0, 1)
-    depths = np.zeros_like(numbers)
-    depths[finite] = np.sign(numbers[finite]) * depth
-    return depths, low, high
-
-
-def _strongest(numbers: np.ndarray) -> np.ndarray:
-    """Returns of each block the finite element of the largest magnitude."""
-    finite = np.where(np.isfinite(numbers), numbers, 0.0)
-    highest, lowest = _blocks(finite), -_blocks(-finite)
-    return np.where(highest >= -lowest, highest, lowest)
-
-
-def _blocks(matrix: np.ndarray) -> np.ndarray:
-    """Returns the largest element of each block, at most 256 blocks along an axis."""
-    for axis in (0, 1):
-        size = matrix.shape[axis]
-        if size > _PIXELS:
-            starts = np.linspace(0, size, _PIXELS, endpoint=False).astype(int)
-            matrix = np.maximum.reduceat(matrix, starts, axis=axis)
-    return matrix
-
-
 def _draw_histogram(axes: Any, numbers: np.ndarray) -> None:
-    masks = _masks(numbers)
+    masks = _pictures.masks(numbers)
     finite = numbers[np.isfinite(numbers)]
     sides = {1: finite[finite > 0], -1: -finite[finite < 0]}
     logs = np.log10(np.concatenate([*sides.values()]))

@@ -3,6 +3,7 @@
 import functools
 import sys
 import types
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from tfsafe.graph import (
     written_inputs,
 )
 
+# So many tensors are remembered; the oldest are forgotten first.
+_AT_MOST = 100_000
 _NOBODY: Frame = ("", 0, "")
 
 
@@ -34,19 +37,23 @@ class Recorder:
       trail: Is told of every operation.
 
     Attributes:
+      trail: As given.
       before: The variables that the call has read, with their values before it.
       written: The handles of the variables that it may have changed.
+      is_busy: Whether it is looking, and is not to be told of what it runs itself.
     """
 
     def __init__(self, trail: Trail):
+        self.trail = trail
         self.before: dict[int, Held] = {}
         self.written: dict[int, tf.Tensor] = {}
-        self._trail = trail
-        self._graphs: list[tf.Graph] = []
+        self._graphs: weakref.WeakValueDictionary[int, tf.Graph] = (
+            weakref.WeakValueDictionary()
+        )
         # Who made a tensor, and who read it: for the forward line of a gradient.
         self._makers: dict[int, tuple[str, Frame]] = {}
         self._readers: dict[tuple[str, int, int], Frame] = {}
-        self._is_busy = False
+        self.is_busy = False
 
     def __call__(
         self,
@@ -60,13 +67,13 @@ class Recorder:
         """Takes note of one operation."""
         del attrs, op_name
         # The looking itself runs operations too.
-        if graph is not None or self._is_busy:
+        if graph is not None or self.is_busy:
             return
-        self._is_busy = True
+        self.is_busy = True
         try:
             self._note(tf.compat.as_str(op_type), inputs, outputs, sys._getframe(1))
         finally:
-            self._is_busy = False
+            self.is_busy = False
 
     def _note(
         self,
@@ -85,14 +92,25 @@ class Recorder:
             lambda: [self._makers.get(id(each), ("",))[0] for each in inputs],
         )
         if hasattr(tf.raw_ops, kind):
-            self._trail.observe(step)
+            self.trail.observe(step)
         else:
             self._observe_function(step, frame)
-        line = self._line(frame)
+        self._remember(kind, inputs, outputs, self._line(frame))
+
+    def _remember(
+        self,
+        kind: str,
+        inputs: Sequence[tf.Tensor],
+        outputs: Sequence[tf.Tensor],
+        line: Frame,
+    ) -> None:
         for each in outputs:
             self._makers[id(each)] = kind, line
         for index, each in enumerate(inputs):
             self._readers[kind, index, id(each)] = line
+        for known in (self._makers, self._readers):
+            if len(known) > _AT_MOST:
+                _halve(known)
 
     def _follow_state(
         self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
@@ -110,11 +128,11 @@ class Recorder:
         """Looks into a traced function that was called."""
         called = _compat.called_function(frame)
         if called is None or not self._descend(*called, step):
-            self._trail.observe(step._replace(type="StatefulPartitionedCall"))
+            self.trail.observe(step._replace(type="StatefulPartitionedCall"))
 
     def _descend(self, graph: tf.Graph, compiled: bool, step: Step) -> bool:
         """Runs a function again, from the inside; returns whether that told why."""
-        self._graphs.append(graph)
+        self._graphs[id(graph)] = graph
         # One that changed what it read cannot be run again as it was.
         if all(map(_values.is_clean, step.outputs)) or written_inputs(graph):
             return False
@@ -123,17 +141,17 @@ class Recorder:
                 results, _ = follow(
                     graph,
                     step.inputs,
-                    self._trail,
-                    others=self._graphs,
+                    self.trail,
+                    others=list(self._graphs.values()),
                     compiled=compiled,
                     xla=xla,
                 )
             except UnreadableError:
                 return False
-            if any(map(self._trail.origins, results)):
+            if any(map(self.trail.origins, results)):
                 for each, result in zip(step.outputs, results, strict=False):
-                    if origins := self._trail.origins(result):
-                        self._trail.mark(each, origins)
+                    if origins := self.trail.origins(result):
+                        self.trail.mark(each, origins)
                 return True
         return False
 
@@ -175,6 +193,11 @@ class Recorder:
             for index, each in enumerate(inputs)
         )
         return next(filter(None, found), _NOBODY)
+
+
+def _halve(known: dict[Any, Any]) -> None:
+    for key in list(known)[: len(known) // 2]:
+        del known[key]
 
 
 def _stack(frame: types.FrameType | None) -> list[Frame]:

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfsafe.debugging import _results, _state, _values
+from tfsafe.debugging._call import Call
 from tfsafe.debugging._follow import follow
 from tfsafe.debugging._results import Bad
-from tfsafe.debugging._state import Held, Slot
-from tfsafe.debugging._trail import Trail
+from tfsafe.debugging._state import Slot
+from tfsafe.debugging._trail import Origin, Trail
+from tfsafe.debugging._verdict import Failed
 from tfsafe.graph import family, is_compiled, written_inputs
 
 
@@ -43,8 +44,6 @@ class Rerun:
       names: Better names for variables, by `id` of the handle.
       labels: Names the arguments.
 
-    Attributes:
-      slots: The variables that the call may write.
     """
 
     def __init__(
@@ -56,83 +55,57 @@ class Rerun:
         names: _state.Names,
         labels: _results.Labels,
     ):
-        leaves = tf.nest.flatten((args, kwargs))
-        moving = [i for i, leaf in enumerate(leaves) if _is_fed(leaf)]
-
-        def call(values: Sequence[Any]) -> Any:
-            filled = list(leaves)
-            for index, value in zip(moving, values, strict=True):
-                filled[index] = value
-            args_, kwargs_ = tf.nest.pack_sequence_as((args, kwargs), filled)
-            return function(*args_, **kwargs_)
-
-        # The function's own trace is found again: its Python code does not run.
-        fed = [leaves[index] for index in moving]
-        self._concrete = tf.function(call, autograph=False).get_concrete_function(fed)
-        given = tf.nest.flatten(fed, expand_composites=True)
-        tensors = [tf.convert_to_tensor(each) for each in given]
-        self._inputs = [*tensors, *self._concrete.captured_inputs]
-        self.slots = written_slots(self._concrete, names)
+        call = Call(function, args, kwargs)
+        self._concrete, self._inputs = call.concrete, call.inputs
+        slots = written_slots(self._concrete, names)
         paths = {id(value): path for path, value in labels(function, args, kwargs)}
-        self._names = {id(slot.handle): slot.label for slot in self.slots}
+        self._names = {id(slot.handle): slot.label for slot in slots}
         for variable in self._concrete.variables:
             slot = _state.slot_of(variable, names)
             self._names[id(slot.handle)] = slot.label
-        for each, tensor in zip(given, tensors, strict=True):
+        for each, tensor in zip(call.given, call.inputs, strict=False):
             path = paths.get(id(each))
             self._names[id(tensor)] = f"argument `{path}`" if path else "an argument"
 
-    def follow(
-        self, held: Sequence[Held], *, xla: bool
-    ) -> tuple[Trail, list[Any], set[str]]:
-        """Runs the call from the inside; its variables change as in the call.
-
-        Args:
-          held: The variables with their values before the call.
-          xla: Whether to use XLA's kernels for what XLA compiles.
-
-        Returns:
-          The trail, the outputs, and the random operations that cannot be rewound.
-        """
-        trail = Trail(lambda value: self._names.get(id(value), ""))
-        for slot, value in held:
-            if not _values.is_clean(value):
-                trail.outside(value, slot.label, slot.handle)
-        graph = self._concrete.graph
-        outputs, random = follow(graph, self._inputs, trail, xla=xla)
-        return trail, outputs, random
-
-    def explain(
-        self, result: Any, bad: Sequence[Bad], held: Sequence[Held]
-    ) -> tuple[Sequence[Bad], str]:
+    def explain(self, failed: Failed) -> tuple[Sequence[Bad], str, list[Origin]]:
         """Finds the origins of bad results.
 
         The plain kernels are tried first: they are at hand, and XLA's differ from
         them in few operations, the gradient of sqrt at 0 for one.
 
         Args:
-          result: What the call returned.
-          bad: Which of its results are not finite.
-          held: The variables with their values before the call.
+          failed: The call.
 
         Returns:
-          `bad` with its origins, and the reason why some may be missing.
+          The bad results with their origins, the reason why some may be missing, and
+          all origins that were met.
         """
-        best: Sequence[Bad] = bad
+        best: tuple[Sequence[Bad], list[Origin]] = failed.bad, []
         random: set[str] = set()
         for xla in (False, True) if self._uses_xla() else (False,):
-            _state.put_back(held)
-            trail, outputs, random = self.follow(held, xla=xla)
+            _state.put_back(failed.held)
+            trail, outputs, random = self._follow(failed, xla)
             # The same output, in the call that failed and in this run.
-            twins = dict(zip(map(id, _tensors(result)), outputs, strict=True))
+            twins = dict(zip(map(id, _tensors(failed.result)), outputs, strict=True))
             told = [
-                each._replace(origins=trail.origins(twins.get(id(each.key), each.key)))
-                for each in bad
+                followed(each, trail, twins.get(id(each.key), each.key))
+                for each in failed.bad
             ]
-            best = max(best, told, key=_explained)
-            if _explained(best) == len(bad):
+            best = max(best, (told, trail.all), key=_explained)
+            if _explained(best) > len(failed.bad):
                 break
-        return best, _reason(random)
+        return best[0], _reason(random), best[1]
+
+    def _follow(self, failed: Failed, xla: bool) -> tuple[Trail, list[Any], set[str]]:
+        """Runs the call from the inside; its variables change as in the call."""
+        trail = Trail(lambda value: self._names.get(id(value), ""))
+        for slot, value in failed.held:
+            if not _values.is_clean(value):
+                trail.outside(value, slot.label, slot.handle)
+        outputs, random = follow(
+            self._concrete.graph, self._inputs, trail, xla=xla, drawn=failed.drawn
+        )
+        return trail, outputs, random
 
     def _uses_xla(self) -> bool:
         return any(
@@ -142,19 +115,22 @@ class Rerun:
         )
 
 
-def _is_fed(leaf: Any) -> bool:
-    if isinstance(leaf, np.ndarray | np.generic):
-        return True
-    return tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)
-
-
 def _tensors(result: Any) -> list[Any]:
     flat = tf.nest.flatten(result, expand_composites=True)
     return [each for each in flat if each is not None]
 
 
-def _explained(bad: Sequence[Bad]) -> int:
-    return sum(bool(each.origins) for each in bad)
+def followed(bad: Bad, trail: Trail, key: Any) -> Bad:
+    """Returns a bad result with what a trail knows of it, by tensor or handle."""
+    return bad._replace(
+        origins=trail.origins(key), way=lambda origin: trail.way(key, origin)
+    )
+
+
+def _explained(found: tuple[Sequence[Bad], list[Origin]]) -> int:
+    """Returns how much is known: of how many results, and whether of anything."""
+    told, origins = found
+    return sum(bool(each.origins) for each in told) + bool(origins)
 
 
 def _reason(random: set[str]) -> str:

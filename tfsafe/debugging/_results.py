@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfsafe.debugging import _findings, _values
 from tfsafe.debugging._state import Slot
-from tfsafe.debugging._trail import Origin
-from tfsafe.errors import NumericsError
+from tfsafe.debugging._trail import Origin, Passage
+from tfsafe.errors import Finding, NumericsError
 
 Labelled = Iterator[tuple[str, Any]]
 Labels = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Labelled]
@@ -28,12 +28,14 @@ class Bad(NamedTuple):
       value: Its value.
       key: The output, or the variable's handle.
       origins: Where its bad elements come from, as far as is known.
+      way: Finds how the bad elements of an origin came here.
     """
 
     label: str
     value: Any
     key: Any = None
     origins: frozenset[Origin] = frozenset()
+    way: Callable[[Origin], list[Passage]] = lambda _: []
 
 
 def argument_labels(
@@ -60,7 +62,10 @@ def argument_labels(
 
 def batch_size(arguments: Sequence[tuple[str, Any]]) -> int | None:
     """Returns the length of the first argument's first axis, if it has one."""
-    for _, value in arguments:
+    for path, value in arguments:
+        # A replica has some rows of the batch, and counts them from 0.
+        if _values.ON_REPLICA in path:
+            return None
         if isinstance(value, tf.Tensor | np.ndarray) and len(value.shape) > 0:
             return int(value.shape[0])
     return None
@@ -81,12 +86,18 @@ def bad_variables(slots: Iterable[Slot]) -> list[Bad]:
     return [each for each in read if not _values.is_clean(each.value)]
 
 
+def _ways(bad: Sequence[Bad], origin: Origin) -> list[tuple[str, list[Passage]]]:
+    """Returns the results that an origin reaches, each with the way to it."""
+    return [(each.label, each.way(origin)) for each in bad if origin in each.origins]
+
+
 def error(
     bad: Sequence[Bad],
     *,
     batch: int | None,
     restored: int,
     reason: str = "",
+    findings: Sequence[Finding] = (),
 ) -> NumericsError:
     """Builds the error for results that are not finite.
 
@@ -95,14 +106,18 @@ def error(
       batch: Number of rows of the batch, where there is one.
       restored: How many variables were put back.
       reason: Why the place is not known, in case it is not.
+      findings: What is known besides, for that case.
 
     Returns:
       The error, to be raised.
     """
     origins = _findings.ordered({each for result in bad for each in result.origins})
     if origins:
-        findings = [_findings.describe(each, batch) for each in origins[:_AT_MOST]]
-    else:
+        findings = [
+            _findings.describe(each, batch, _ways(bad, each))
+            for each in origins[:_AT_MOST]
+        ]
+    elif not findings:
         first = bad[0]
         findings = [_findings.unexplained(first.label, first.value, batch, reason)]
     return _findings.error(

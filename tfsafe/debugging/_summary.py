@@ -112,10 +112,11 @@ def summarize(structure: Any) -> Summaries:
       kernel   2x2    float64    0    3  1.333  25 %   25 %     (0, 1)
       bias[0]  -      float64    2    2      2     -      -          -
     """
-    return Summaries(_summary(path, leaf) for path, leaf in _tensors(structure))
+    return Summaries(_summary(path, leaf) for path, leaf in named_arrays(structure))
 
 
-def _tensors(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
+def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Yields the tensors of a structure, each with its path."""
     if isinstance(structure, keras.Model | keras.Layer):
         structure = {weight.path: weight for weight in structure.weights}
     whole = "" if isinstance(structure, dict | list | tuple) else "tensor"
@@ -153,6 +154,12 @@ def real_numbers(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64)
 
 
+def mean(finite: np.ndarray) -> float | None:
+    """Returns the mean of finite numbers, which no sum of them overflows."""
+    scale = float(np.abs(finite).max(initial=0.0)) or 1.0
+    return float(np.mean(finite / scale)) * scale if finite.size else None
+
+
 def _plain(path: str) -> str:
     """Drops the brackets of a name that stands alone: `['kernel']` is `kernel`."""
     head, bracket, rest = path.partition("']")
@@ -166,14 +173,13 @@ def _summary(path: str, array: np.ndarray) -> Summary:
     finite = real[~bad]
     tiny = LIMITS[name].tiny if name in LIMITS else 0.0
     count = max(array.size, 1)
-    scale = float(np.abs(finite).max(initial=0.0)) or 1.0
     return Summary(
         path,
         array.shape,
         name,
         float(finite.min()) if finite.size else None,
         float(finite.max()) if finite.size else None,
-        float(np.mean(finite / scale)) * scale if finite.size else None,
+        mean(finite),
         float(np.isnan(real).sum()) / count,
         float(np.isposinf(real).sum()) / count,
         float(np.isneginf(real).sum()) / count,

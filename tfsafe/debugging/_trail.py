@@ -1,5 +1,7 @@
 """From which operation does a bad value come: the trail of non-finite values."""
 
+import functools
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -72,7 +74,11 @@ _ELEMENTWISE = frozenset([
     "Xlog1py",
     "Xlogy",
 ])
-_WRITES = (
+# What hands out the data.
+_ELEMENTS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "OptionalGetValue"})
+# So many origins are remembered of a program whose values are not kept.
+_LAST = 20
+WRITES = (
     "AssignAddVariableOp",
     "AssignSubVariableOp",
     "AssignVariableOp",
@@ -142,27 +148,116 @@ class Origin:
 
 Origins = frozenset[Origin]
 
+_NONE: Origins = frozenset()
+_OUTSIDE = Step("", "", (), (), lambda: Place(None), list)
+
+
+class Passage(NamedTuple):
+    """A bad value on its way, and the operation that gave it.
+
+    Attributes:
+      kept: What must not be freed while this is known.
+      value: Gives the bad tensor, or None if it is gone.
+      origins: Where its bad elements come from.
+      type: Type of the operation; empty for a value from outside.
+      name: Name of the operation.
+      place: Finds where the operation comes from.
+      parents: `id` of the bad values that went in.
+    """
+
+    kept: Any
+    value: Callable[[], Any]
+    origins: Origins
+    type: str = ""
+    name: str = ""
+    place: Callable[[], Place] = lambda: Place(None)
+    parents: tuple[int, ...] = ()
+
 
 class Trail:
     """Follows bad values from operation to operation.
 
     Args:
       name: Says what a value from outside is called, or nothing.
+      keeps: Whether bad values are kept, for the way from an origin to a result. If
+        not, a value that the program has freed is forgotten.
     """
 
-    def __init__(self, name: Callable[[Any], str]):
+    def __init__(self, name: Callable[[Any], str], *, keeps: bool = True):
         self.all: list[Origin] = []
         self._name = name
-        # The tensor stands beside its origins so that its `id` stays taken.
-        self._marks: dict[int, tuple[Any, Origins]] = {}
+        self._keeps = keeps
+        # By `id` of the tensor or handle: it is kept, or its passage goes with it.
+        self._marks: dict[int, Passage] = {}
+        self._count = 0
 
     def origins(self, value: Any) -> Origins:
         """Returns where the bad elements of a value come from; empty if it is good."""
-        return self._marks[id(value)][1] if id(value) in self._marks else frozenset()
+        return self._marks[id(value)].origins if id(value) in self._marks else _NONE
 
-    def mark(self, value: Any, origins: Iterable[Origin]) -> None:
-        """Notes that a value is bad, and why."""
-        self._marks[id(value)] = value, frozenset(origins)
+    def mark(
+        self,
+        key: Any,
+        origins: Iterable[Origin],
+        step: Step | None = None,
+        value: Any = None,
+    ) -> None:
+        """Notes that a value is bad, and why.
+
+        Args:
+          key: The bad tensor, or the handle of a variable.
+          origins: Where its bad elements come from.
+          step: The operation that gave it.
+          value: The bad tensor, where `key` is a handle.
+        """
+        value = key if value is None else value
+        what = _OUTSIDE if step is None else step
+        parents = tuple(id(each) for each in what.inputs if id(each) in self._marks)
+        place = what.place
+        if not what.name:
+            # An eager operation is at its place only now.
+            place = functools.partial(_same, what.place())
+        self._marks[id(key)] = Passage(
+            *self._held(key, value),
+            frozenset(origins),
+            what.type,
+            what.name,
+            place,
+            parents,
+        )
+
+    def unmark(self, key: Any) -> None:
+        """Notes that a value is good again."""
+        self._marks.pop(id(key), None)
+
+    def _held(self, key: Any, value: Any) -> tuple[Any, Callable[[], Any]]:
+        if self._keeps:
+            return key, functools.partial(_same, value)
+        drop, number = self._marks.pop, id(key)
+        end = weakref.ref(key, lambda _: drop(number, None))
+        # The value of a variable is a tensor of its own, which nobody else holds.
+        return end, weakref.ref(value) if key is value else lambda: value
+
+    def way(self, value: Any, origin: Origin) -> list[Passage]:
+        """Returns how bad elements came from an origin to a value, origin first."""
+        found: list[Passage] = []
+        key: int | None = id(value)
+        seen: set[int] = set()
+        while key is not None and key in self._marks and key not in seen:
+            seen.add(key)
+            passage = self._marks[key]
+            found.append(passage)
+            if passage.value() is origin.value:
+                break
+            key = next(
+                (
+                    each
+                    for each in passage.parents
+                    if each in self._marks and origin in self._marks[each].origins
+                ),
+                None,
+            )
+        return found[::-1]
 
     def outside(self, value: Any, subject: str, key: Any = None) -> Origin:
         """Notes a bad value that no operation of the run made.
@@ -177,12 +272,12 @@ class Trail:
         """
         infinite = not np.isnan(_values.numbers(value)).any()
         origin = self._new(value, subject=subject, is_intended=infinite and not subject)
-        self.mark(value if key is None else key, [origin])
+        self.mark(value if key is None else key, [origin], value=value)
         return origin
 
     def observe(self, step: Step) -> None:
         """Follows bad values through one operation."""
-        if step.type.startswith(_WRITES):
+        if step.type.startswith(WRITES):
             self._observe_write(step, step.inputs[0])
         carriers = [each for each in step.outputs if _is_container(each)]
         bad = [
@@ -195,13 +290,16 @@ class Trail:
         sources = self._sources(step)
         for each in carriers:
             if sources:
-                self.mark(each, sources)
+                self.mark(each, sources, step)
         for each in bad:
-            self.mark(each, self._causes(step, each, sources))
+            self.mark(each, self._causes(step, each, sources), step)
 
     def _new(self, value: Any, **what: Any) -> Origin:
-        origin = Origin(len(self.all), value, **what)
+        self._count += 1
+        origin = Origin(self._count, value, **what)
         self.all.append(origin)
+        if not self._keeps:
+            del self.all[:-_LAST]
         return origin
 
     def _sources(self, step: Step) -> Origins:
@@ -222,6 +320,8 @@ class Trail:
                 handle = step.inputs[0]
                 name = self._name(handle) or "a variable"
                 return frozenset([self.outside(bad, name, handle)])
+            if step.type in _ELEMENTS:
+                return frozenset([self.outside(bad, "an element of the dataset")])
             infinite = step.type == "Const" and not np.isnan(value).any()
             return frozenset([self._new(bad, step=step, is_intended=infinite)])
         if np.isnan(value).any() and all(each.is_intended for each in sources):
@@ -246,10 +346,14 @@ class Trail:
             return
         value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=floats[-1].dtype)
         if _values.is_finite(value):
-            self._marks.pop(id(handle), None)
+            self.unmark(handle)
             return
         sources = self._sources(step)
-        self.mark(handle, sources or [self._new(value, step=step)])
+        self.mark(handle, sources or [self._new(value, step=step)], step, value)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _is_container(value: Any) -> bool:

@@ -7,6 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 
+# In the path of a value that each replica has a part of.
+ON_REPLICA = " (replica "
+
+
 def is_float(value: Any) -> bool:
     """Returns whether `value` is a dense floating tensor, complex ones included."""
     return isinstance(value, tf.Tensor) and (
@@ -28,7 +32,7 @@ def is_finite(tensor: tf.Tensor) -> bool:
         # One number crosses to the host, not the tensor.
         real = tf.math.abs(tensor) if tensor.dtype.is_complex else tensor
         return bool(tf.reduce_all(tf.math.is_finite(real)))
-    return bool(np.isfinite(np.asarray(tensor)).all())
+    return bool(np.isfinite(array(tensor)).all())
 
 
 def _is_on_host(tensor: tf.Tensor) -> bool:
@@ -54,12 +58,19 @@ def is_same(one: Any, other: Any) -> bool:
     return np.array_equal(numbers(one), numbers(other), equal_nan=True)
 
 
+def array(value: Any) -> np.ndarray:
+    """Returns a tensor as a NumPy array of its dtype."""
+    # NumPy cannot make an array of a single bfloat16 by itself.
+    is_single = isinstance(value, tf.Tensor) and not value.shape.rank
+    return np.asarray(value.numpy() if is_single else value)
+
+
 def numbers(value: Any) -> np.ndarray:
     """Returns a tensor as a NumPy array, floats as float64."""
-    array = np.asarray(value)
-    if array.dtype.kind in "iubcO" or array.dtype == np.float64:
-        return array
-    return array.astype(np.float64)
+    given = array(value)
+    if given.dtype.kind in "iubcO" or given.dtype == np.float64:
+        return given
+    return given.astype(np.float64)
 
 
 def kind(array: np.ndarray) -> str:
@@ -101,7 +112,13 @@ def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(structure, list | tuple):
         for index, value in enumerate(structure):
             yield from leaves(value, f"{label}[{index}]")
-    elif isinstance(structure, tf.Variable) or not tf.is_tensor(structure):
+    elif isinstance(structure, tf.Variable):
+        yield label, structure
+    elif isinstance(structure, tf.distribute.DistributedValues):
+        parts = tf.nest.flatten(structure, expand_composites=True)
+        for replica, part in enumerate(parts):
+            yield f"{label}{ON_REPLICA}{replica})", part
+    elif not tf.is_tensor(structure):
         yield label, structure
     else:
         for part in tf.nest.flatten(structure, expand_composites=True):

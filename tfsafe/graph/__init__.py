@@ -1,7 +1,15 @@
 """Reading a traced function, and running it again operation by operation."""
 
 from tfsafe.graph._emit import Emission, Plan, Value
-from tfsafe.graph._functions import UnreadableError, family, is_compiled, written_inputs
+from tfsafe.graph._functions import (
+    UnreadableError,
+    bodies,
+    family,
+    in_order,
+    is_call,
+    is_compiled,
+    written_inputs,
+)
 from tfsafe.graph._places import (
     Frame,
     Place,
@@ -22,8 +30,11 @@ __all__ = [
     "Replay",
     "UnreadableError",
     "Value",
+    "bodies",
     "drawing",
     "family",
+    "in_order",
+    "is_call",
     "is_compiled",
     "is_drawn",
     "is_user_file",

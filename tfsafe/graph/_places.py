@@ -104,6 +104,9 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     Returns:
       The place, as far as the stack traces in the graph tell it.
     """
+    written = _before_vectorizing(op)
+    if written is not None:
+        return locate(written, graphs)
     outer, inner = split_frames(_frames(op))
     if not inner:
         return Place(site_of(outer), scope=_scope(op.name))
@@ -115,6 +118,29 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
         return Place(site_of(outer), True, _gradient_of(inner), _scope(op.name))
     place = locate(forward, graphs)
     return Place(place.site or site_of(outer), True, forward.type, place.scope)
+
+
+def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:
+    """Returns the operation of the user's that `tf.vectorized_map` made `op` from.
+
+    It still stands in the graph, unused: `loop_body/Sqrt` for `loop_body/Sqrt/pfor/...`.
+    """
+    name, found, _ = op.name.rpartition("/pfor/")
+    if not found:
+        return None
+    try:
+        return op.graph.get_operation_by_name(name)
+    except KeyError:
+        return None
+
+
+def _is_backward(op: tf.Operation) -> bool:
+    """Returns whether an operation stands in a library's gradient function.
+
+    The user's own code is no part of it, such as what `tf.recompute_grad` runs again.
+    """
+    inner = split_frames(_frames(op))[1]
+    return bool(inner) and site_of(inner) is None
 
 
 def _frames(op: tf.Operation) -> list[Frame]:
@@ -200,7 +226,7 @@ def _by_tensors(op: tf.Operation, kind: str) -> tf.Operation | None:
     fitting = [
         each
         for each in candidates.values()
-        if not split_frames(_frames(each))[1] and _is_kind(each, kind)
+        if not _is_backward(each) and _is_kind(each, kind)
     ]
     return max(fitting, key=shared, default=None)
 
@@ -226,7 +252,7 @@ def _forward_tensors(op: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]
             tensor
             for each in ops
             for tensor in each.inputs
-            if not split_frames(_frames(tensor.op))[1]
+            if not _is_backward(tensor.op)
         ]
 
     return forward([op]), forward(group.values())

@@ -5,6 +5,7 @@ whoever watches sees every value and its operation, in the order of the program.
 public TensorFlow is used: the graph says what to run, `tf.raw_ops` runs it.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -169,20 +170,26 @@ class Replay:
         steps = []
         meetings = _collectives.meetings(graph)
         for op in _functions.in_order(graph, meetings):
-            if op.type == "Placeholder" or op.type in _NOT_AGAIN:
+            # An input of the graph, which need not be a placeholder: the captures of
+            # `tf.vectorized_map` are of type `Const`. Or run with those that it meets.
+            is_known = op.outputs and op.outputs[0].name in slots
+            if is_known or op.type == "Placeholder" or op.type in _NOT_AGAIN:
                 continue
             together = meetings.get(op.name, [])
-            if together and op.outputs[0].name in slots:
-                # Run already, with the first of those that meet.
-                continue
-            self.random |= _KERNEL_RANDOM & {op.type}
+            known = self._drawn.get(drawing(op))
+            if known is None:
+                self.random |= _KERNEL_RANDOM & {op.type}
             results = [each for part in together or [op] for each in part.outputs]
             for tensor in results:
                 slots[tensor.name] = len(slots)
             arguments = [part.inputs[0] for part in together] or op.inputs
             used = [slots[tensor.name] for tensor in arguments]
             made = [slots[tensor.name] for tensor in results]
-            kernel = _kernel_of(op, together, compiled)
+            kernel = (
+                _kernel_of(op, together, compiled)
+                if known is None
+                else functools.partial(_known, known)
+            )
             steps.append(_Step(op, kernel, used, made, []))
         outputs = [slots[tensor.name] for tensor in graph.outputs]
         kept = set(outputs)
@@ -191,13 +198,6 @@ class Replay:
             step.last_uses.extend(done)
             kept |= done
         return _Program(steps, len(slots), inputs, outputs)
-
-    def _kernel(self, op: tf.Operation, compiled: bool) -> _Kernel:
-        known = self._drawn.get(drawing(op))
-        if known is not None:
-            return lambda _: known
-        self.random |= _KERNEL_RANDOM & {op.type}
-        return _kernel(op, compiled)
 
     def _call(
         self,
@@ -246,6 +246,10 @@ def _kernel_of(
     if together:
         return _collectives.kernel(together)
     return None if _functions.is_call(op) else _kernel(op, compiled)
+
+
+def _known(values: Sequence[Any], _: Sequence[Any]) -> Sequence[Any]:
+    return values
 
 
 def _kernel(op: tf.Operation, compiled: bool) -> _Kernel:

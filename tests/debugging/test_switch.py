@@ -1,0 +1,315 @@
+"""The numeric checks switched on for a whole program, and off again."""
+
+import concurrent.futures
+import gc
+import threading
+import weakref
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tests.debugging import programs
+from tests.support import modes
+from tfsafe import debugging
+from tfsafe.debugging import _switch
+
+ZERO = tf.constant(0.0)
+
+
+@pytest.fixture(autouse=True)
+def switched_off():
+    yield
+    debugging.disable_check_numerics()
+    assert _switch._SWITCH.active() is None
+    assert "_switch" not in tf.GradientTape.gradient.__code__.co_filename
+
+
+def failure(function, *args):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        function(*args)
+    return caught.value.findings[0]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_it_reaches_a_function_that_was_traced_before(jit_compile):
+    function = tf.function(programs.forward_inf, jit_compile=jit_compile)
+    assert np.isneginf(function(programs.X).numpy()).any()
+    debugging.enable_check_numerics()
+    finding = failure(function, programs.X)
+    assert finding.op_type == "Log"
+    assert programs.is_at(finding.site, "forward_inf")
+    debugging.disable_check_numerics()
+    assert np.isneginf(function(programs.X).numpy()).any()
+
+
+def test_it_reaches_concrete_and_loaded_functions_and_methods(tmp_path):
+    class Module(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([3])])
+        def run(self, x):
+            return tf.math.log(x)
+
+    module = Module()
+    concrete = module.run.get_concrete_function()
+    tf.saved_model.save(module, str(tmp_path), signatures=concrete)
+    loaded = tf.saved_model.load(str(tmp_path))
+    x = tf.zeros([3])
+    with debugging.check_numerics():
+        for function in (module.run, concrete, loaded.run):
+            assert failure(function, x).op_type == "Log"
+        with pytest.raises(tfsafe.NumericsError, match="Log"):
+            loaded.signatures["serving_default"](x=x)
+    assert np.isneginf(loaded.run(x).numpy()).all()
+
+
+def test_signature_of_tensorflow_is_taken():
+    debugging.enable_check_numerics(30, 50)
+    debugging.enable_check_numerics(stack_height_limit=3, path_length_limit=9)
+    assert failure(tf.function(tf.math.log), ZERO).op_type == "Log"
+
+
+def test_gradients_of_eager_code_are_checked():
+    x = tf.Variable([0.0, 4.0])
+    with debugging.check_numerics():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.sqrt(x))
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            tape.gradient(loss, x)
+    finding = caught.value.findings[0]
+    assert (finding.op_type, finding.forward_op) == ("SqrtGrad", "Sqrt")
+    assert finding.site.source == "loss = tf.reduce_sum(tf.sqrt(x))"
+    assert "gradient" in str(caught.value)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_the_backward_function_of_an_eager_tape_is_looked_into(jit_compile):
+    function = tf.function(
+        lambda x: tf.reduce_sum(tf.sqrt(x)), autograph=False, jit_compile=jit_compile
+    )
+    x = tf.Variable([0.0, 4.0])
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = function(x) * 2.0
+        return tape.gradient(loss, [x])
+
+    with debugging.check_numerics():
+        finding = failure(step)
+    assert finding.is_gradient
+    assert finding.forward_op == "Sqrt"
+    assert "tf.sqrt(x)" in finding.site.source
+
+
+def test_jacobians_are_checked():
+    x = tf.constant([[0.0, 4.0]])
+    with debugging.check_numerics():
+        for name in ("jacobian", "batch_jacobian"):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.sqrt(x)
+            with pytest.raises(tfsafe.NumericsError):
+                getattr(tape, name)(y, x)
+
+
+def test_a_variable_that_is_given_a_bad_value_keeps_its_last_one():
+    weight = tf.Variable([3e38, 1.0])
+    with debugging.check_numerics():
+        finding = failure(lambda: weight.assign(weight * 2.0))
+        assert finding.op_type == "Mul"
+        assert weight.numpy().tolist() == np.float32([3e38, 1.0]).tolist()
+        finding = failure(lambda: weight.assign_add(weight))
+        assert finding.op_type == "AssignAddVariableOp"
+    assert weight.numpy().tolist() == np.float32([3e38, 1.0]).tolist()
+
+
+def test_infinities_that_the_program_writes_are_no_failure():
+    with debugging.check_numerics():
+        best = tf.Variable(np.inf)
+        best.assign(-np.inf)
+        masked = tf.where([True, False], ZERO, -np.inf)
+        assert tf.nn.softmax(masked).numpy().tolist() == [1.0, 0.0]
+    assert best.numpy() == -np.inf
+
+
+def test_eager_values_that_reach_no_result_are_no_failure_unless_strict():
+    x = tf.Variable([0.0, 1.0])
+
+    def step():
+        with tf.GradientTape() as tape:
+            safe = tf.where(x > 0, x, tf.ones_like(x))
+            loss = tf.reduce_sum(tf.math.log(safe))
+        tf.math.log(x)
+        return tape.gradient(loss, x)
+
+    with debugging.check_numerics():
+        assert step().numpy().tolist() == [0.0, 1.0]
+    with debugging.check_numerics(strict=True):
+        finding = failure(step)
+    assert finding.op_type == "Log"
+    assert finding.site.source == "tf.math.log(x)"
+    with debugging.check_numerics(strict=True, ignore=["op:Log"]):
+        step()
+
+
+def test_blocks_may_be_nested_and_the_innermost_counts():
+    log = tf.function(tf.math.log)
+    hidden = tf.function(lambda x: tf.math.tanh(tf.math.log(x)))
+    debugging.enable_check_numerics()
+    hidden(ZERO)
+    with debugging.check_numerics(strict=True):
+        failure(hidden, ZERO)
+        with debugging.check_numerics(ignore=["op:Log"]):
+            log(ZERO)
+        failure(hidden, ZERO)
+        debugging.disable_check_numerics()
+        failure(hidden, ZERO)
+    log(ZERO)
+
+
+def test_an_error_inside_a_block_ends_it():
+    with pytest.raises(KeyError), debugging.check_numerics():
+        raise KeyError
+    tf.function(tf.math.log)(ZERO)
+
+
+def test_it_reaches_other_threads():
+    log = tf.function(tf.math.log)
+    log(ZERO)
+    with (
+        debugging.check_numerics(),
+        concurrent.futures.ThreadPoolExecutor(2) as pool,
+    ):
+        errors = [pool.submit(log, ZERO).exception() for _ in range(4)]
+        x = tf.Variable(0.0)
+
+        def eager():
+            log(tf.constant(1.0))
+            with tf.GradientTape() as tape:
+                y = tf.sqrt(x)
+            return tape.gradient(y, x)
+
+        errors.append(pool.submit(eager).exception())
+        assert all(isinstance(each, tfsafe.NumericsError) for each in errors)
+        debugging.disable_check_numerics()
+    # The thread that outlives the block is free again.
+    kept = threading.Thread(target=log, args=[ZERO])
+    kept.start()
+    kept.join()
+
+
+@pytest.mark.parametrize("options", [{}, {"jit_compile": True}, {"run_eagerly": True}])
+def test_models_are_reached_and_given_back(options):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((2,)), programs.Norm()])
+    model.compile(keras.optimizers.SGD(0.1), "mse", **options)
+    good, bad = np.ones([4, 2], "float32"), np.zeros([4, 2], "float32")
+    y = np.ones([4, 1], "float32")
+    model.fit(good, y, verbose=0)
+    before = model.get_weights()
+    debugging.enable_check_numerics()
+    model.fit(good, y, verbose=0)
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        model.fit(bad, y, verbose=0)
+    finding = caught.value.findings[0]
+    assert programs.is_at(finding.site, "norm")
+    debugging.disable_check_numerics()
+    assert "make_train_function" not in vars(model)
+    model.fit(good, y, verbose=0)
+    assert all(np.isfinite(each).all() for each in [*before, *model.get_weights()])
+
+
+def test_the_gradients_of_a_scaled_loss_overflow_by_design():
+    optimizer = keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.SGD(0.1), initial_scale=1e38
+    )
+    weight = keras.Variable([1.0])
+    optimizer.build([weight])
+    with debugging.check_numerics():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight.value * 1e3)
+            scaled = optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, [weight.value])
+        assert np.isinf(gradients[0].numpy()).any()
+        optimizer.apply(gradients, [weight])
+    assert weight.numpy().tolist() == [1.0]
+
+
+def test_functions_of_data_and_of_python_are_left_alone():
+    def inner(x):
+        return np.log(x + tf.function(tf.math.log)(tf.constant(0.0)).numpy() * 0.0)
+
+    with debugging.check_numerics():
+        data = tf.data.Dataset.from_tensors(ZERO).map(tf.math.log)
+        assert np.isneginf(next(iter(data)).numpy())
+
+        @tf.function
+        def run(x):
+            return tf.where(True, x, tf.numpy_function(tf.math.log, [x], tf.float32))
+
+        assert run(ZERO).numpy() == 0.0
+    del inner
+
+
+def test_what_a_library_calls_inside_is_no_result():
+    with debugging.check_numerics():
+        logs = tf.vectorized_map(tf.math.log, tf.constant([0.0, 1.0]))
+        assert tf.exp(logs).numpy().tolist() == [0.0, 1.0]
+
+
+def test_checks_do_not_keep_a_function_alive():
+    with debugging.check_numerics():
+        function = tf.function(lambda x: x * 2.0)
+        function(ZERO)
+        gone = weakref.ref(function)
+        del function
+        gc.collect()
+        assert gone() is None
+
+
+def test_a_gradient_can_be_taken_through_a_function(mode):
+    x = tf.Variable([2.0])
+    function = modes.compile_for(mode, lambda: x**3)
+    with debugging.check_numerics(), tf.GradientTape() as tape:
+        y = function()
+        assert tape.gradient(y, x).numpy().tolist() == [12.0]
+
+
+def test_switching_on_inside_a_trace_is_warned_of():
+    @tf.function
+    def run(x):
+        debugging.enable_check_numerics()
+        return x
+
+    with pytest.warns(UserWarning, match="inside a function that is being traced"):
+        run(ZERO)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({"checks": "all"}, ValueError, "`checks` must be \"watch\".* checks='all'"),
+        (
+            {"strict": 1},
+            TypeError,
+            "`strict` must be True or False. Received: strict=1",
+        ),
+        ({"ignore": "op:Log"}, TypeError, "must be a sequence of strings"),
+        (
+            {"ignore": ["Log"]},
+            ValueError,
+            "must be one of \"op:Log\".* Received: 'Log'",
+        ),
+        ({"ignore": ["op:"]}, ValueError, "Received: 'op:'"),
+        ({"ignore": [3]}, ValueError, "Received: 3"),
+    ],
+)
+def test_wrong_options_are_refused(arguments, kind, message):
+    for ask in (
+        debugging.enable_check_numerics,
+        lambda **each: debugging.check_numerics(**each).__enter__(),
+        lambda **each: tfsafe.checked(tf.math.log, **each),
+    ):
+        with pytest.raises(kind, match=message):
+            ask(**arguments)

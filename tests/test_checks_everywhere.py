@@ -1,0 +1,173 @@
+"""The matrix of the numeric checks: ways in x places x failures.
+
+In every cell the right operation and the right line of the user's, and the weights as
+before; `EXCEPTIONS` lists the cells where it is not so, and why.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfsafe
+from tests.everywhere import faults, models, places, runs, ways
+from tests.everywhere.faults import FAULTS, HEALTHY
+from tfsafe.errors import Finding
+
+# (run, failure): the reason.
+EXCEPTIONS = {
+    ("loaded", name): "A SavedModel has no source lines; the operation is named."
+    for name in ("forward_nan", "forward_inf", "backward_nan", "update_nan")
+}
+SWITCHED_ON = {"check_numerics", "enable_check_numerics"}
+EXCEPTIONS["eager", "input_nan"] = (
+    "Where the checks are switched on for a whole program, eager code has no call "
+    "whose arguments have names; the value is told to be from outside."
+)
+
+
+def function_cells() -> list[Any]:
+    cells = [
+        (way, run, place, fault)
+        for way in ways.FUNCTIONS
+        for run in runs.RUNS
+        for place in places.PLACES
+        for fault in FAULTS
+    ]
+    cells += [
+        (way, run, "plain", fault)
+        for way in ways.FUNCTIONS
+        for run in runs.OTHER_RUNS
+        for fault in FAULTS
+    ]
+    # XLA takes up to a second a cell: one of each failure is enough for `make test`.
+    # `enable_check_numerics` and its block are one switch.
+    return [
+        _param(
+            cell,
+            is_slow=(cell[1] == "xla" and cell[:3:2] != ("checked", "plain"))
+            or (cell[0] == "enable_check_numerics" and cell[2] != "plain"),
+        )
+        for cell in cells
+    ]
+
+
+def model_cells() -> list[Any]:
+    cells = [
+        (way, place, fault)
+        for way in ways.MODELS
+        for place in models.PLACES
+        for fault in FAULTS
+        if models.PLACES[place].is_training or not FAULTS[fault].is_in_training
+    ]
+    own = {"checked", "NumericsMonitor"}
+    return [
+        _param(
+            cell,
+            is_slow=("xla" in cell[1] and cell[:2] != ("NumericsMonitor", "fit_xla"))
+            or (cell[0] not in own and cell[1] != "fit"),
+        )
+        for cell in cells
+    ]
+
+
+def _param(cell: tuple[str, ...], *, is_slow: bool) -> Any:
+    marks = [pytest.mark.slow] if is_slow else []
+    return pytest.param(*cell, id="-".join(cell), marks=marks)
+
+
+@pytest.mark.parametrize(("way", "run", "place", "fault"), function_cells())
+def test_a_failing_function_is_explained(way, run, place, fault):
+    given = FAULTS[fault]
+    program = places.Program(places.PLACES[place], given)
+    how = {**runs.RUNS, **runs.OTHER_RUNS}[run]
+    function = how(ways.FUNCTIONS[way], program)
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        function(faults.batch(given))
+    finding = caught.value.findings[0]
+    if way in SWITCHED_ON and (run, fault) == ("eager", "input_nan"):
+        assert (finding.op_type, finding.index) == ("", (1, 2))
+        assert finding.subject
+    elif run == "loaded" and (run, fault) in EXCEPTIONS:
+        assert finding.op_type == given.op
+    else:
+        faults.assert_is(finding, given)
+    if way == "checked" or run != "eager":
+        assert program.weight.numpy().tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("way", ["checked", "check_numerics"])
+@pytest.mark.parametrize("run", ["eager", "graph"])
+@pytest.mark.parametrize("place", places.PLACES)
+def test_a_function_that_is_well_is_let_through(way, run, place):
+    program = places.Program(places.PLACES[place], HEALTHY)
+    function = runs.RUNS[run](ways.FUNCTIONS[way], program)
+    assert np.isfinite(function(faults.batch(HEALTHY)))
+    assert np.isfinite(program.weight).all()
+
+
+@pytest.mark.parametrize(("way", "place", "fault"), model_cells())
+def test_a_failing_model_is_explained(way, place, fault):
+    given, where = FAULTS[fault], models.PLACES[place]
+    model = models.model_of(where, given)
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        ways.MODELS[way](model, where, given)
+    faults.assert_is(caught.value.findings[0], given)
+    (scale,) = model.get_weights()
+    assert scale.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("way", ["checked", "NumericsMonitor"])
+@pytest.mark.parametrize("place", [name for name in models.PLACES if "xla" not in name])
+def test_a_model_that_is_well_is_let_through(way, place):
+    where = models.PLACES[place]
+    model = models.model_of(where, HEALTHY)
+    ways.MODELS[way](model, where, HEALTHY)
+    assert np.isfinite(model.get_weights()[0]).all()
+
+
+@pytest.fixture(scope="module")
+def on_replicas() -> dict[str, Any]:
+    """What is found under a `MirroredStrategy` on two logical CPUs."""
+    root = pathlib.Path(__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.everywhere.replicas"],
+        cwd=root,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("way", ways.MODELS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failing_model_on_two_replicas_is_explained(on_replicas, way, fault):
+    cell = on_replicas[f"{way}/{fault}"]
+    finding = Finding.from_dict(cell["finding"])
+    if fault == "input_nan":
+        assert finding.subject == "argument `x (replica 1)`"
+        # Of the two rows of the batch, each replica has one.
+        assert (finding.index, finding.row) == ((0, 2), None)
+    else:
+        faults.assert_is(finding, FAULTS[fault])
+    assert cell["scale"] == [[1.0, 1.0, 1.0]] * 2
+
+
+@pytest.mark.parametrize("way", ways.MODELS)
+def test_a_model_on_two_replicas_that_is_well_is_let_through(on_replicas, way):
+    cell = on_replicas[f"{way}/healthy"]
+    assert cell["finding"] is None
+    assert cell["scale"][0] == cell["scale"][1] != [1.0, 1.0, 1.0]
+
+
+def test_there_are_at_most_five_exceptions():
+    assert len(EXCEPTIONS) <= 5
+    assert all(EXCEPTIONS.values())

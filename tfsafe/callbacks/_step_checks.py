@@ -1,0 +1,159 @@
+"""The checks that `NumericsMonitor` puts around the steps of a model."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+
+from tfsafe.callbacks._warning import warn
+from tfsafe.debugging._model import KINDS, Steps
+from tfsafe.debugging._options import Options
+from tfsafe.errors import NumericsError
+
+RESPONSES = ("raise", "warn", "stop")
+_LEFT_OUT = {
+    "warn": (
+        "The step is left out, and training goes on. Further such steps are counted as "
+        "`nonfinite_steps` in the logs, with one warning for each place."
+    ),
+    "stop": "The step is left out, and training ends here.",
+}
+
+
+class _Made(NamedTuple):
+    """What Keras calls for each batch.
+
+    Attributes:
+      stock: Its own function.
+      checked: Ours.
+    """
+
+    stock: Any
+    checked: Any
+
+
+class StepChecks:
+    """Checks the steps of a model from one event of Keras to another.
+
+    Keras calls no `on_train_end` after an error. But it asks for the function of a
+    kind of step before it uses it anew; the checks are gone by then.
+
+    Args:
+      options: What is checked.
+      on_finding: One of `RESPONSES`.
+
+    Attributes:
+      nonfinite_steps: How many training steps were left out.
+    """
+
+    def __init__(self, options: Options, on_finding: str):
+        self.nonfinite_steps = 0
+        self._options = options
+        self._on_finding = on_finding
+        self._model: Any = None
+        self._steps: Any = None
+        self._made: dict[str, _Made] = {}
+        self._makers: dict[str, Any] = {}
+        self._told: set[Any] = set()
+        self._logs: Any = None
+
+    def begin(self, model: keras.Model, kind: str) -> None:
+        """Puts the checks around the steps of one kind.
+
+        Raises:
+          ValueError: If the steps of this model cannot be checked.
+        """
+        if self._model is not model:
+            self._model, self._made = model, {}
+            self._steps = Steps(model, self._options, self._guard)
+        stock = getattr(model, f"{kind}_function")
+        made = self._made.get(kind)
+        if made is None or made.stock is not stock:
+            # Otherwise as traced in an earlier training.
+            made = self._made[kind] = _Made(stock, self._steps.function(kind))
+        name = f"make_{kind}_function"
+        self._makers[kind] = vars(model).get(name)
+        setattr(model, name, functools.partial(self._make_anew, kind))
+        setattr(model, f"{kind}_function", made.checked)
+
+    def end(self, kind: str) -> None:
+        """Takes the checks away again."""
+        if kind not in self._makers:
+            return
+        model, maker = self._model, self._makers.pop(kind)
+        delattr(model, f"make_{kind}_function")
+        if maker is not None:
+            setattr(model, f"make_{kind}_function", maker)
+        made = self._made[kind]
+        # It was compiled anew since, if the function is another one.
+        if getattr(model, f"{kind}_function") is made.checked:
+            setattr(model, f"{kind}_function", made.stock)
+
+    def begin_training(self) -> None:
+        """Forgets what was found before."""
+        self.nonfinite_steps = 0
+        self._told = set()
+
+    def begin_epoch(self) -> None:
+        """Forgets the logs of the epoch before."""
+        self._logs = None
+
+    def correct(self, logs: dict[str, Any]) -> None:
+        """Shows NaN for the numbers of an epoch of which no step is left."""
+        if self._logs is None and self.nonfinite_steps:
+            names = self._model.get_metrics_result()
+            logs.update({name: math.nan for name in names if name in logs})
+
+    def _make_anew(self, kind: str, force: bool = False) -> Any:
+        self.end(kind)
+        function = getattr(self._model, f"make_{kind}_function")(force=force)
+        if force:
+            # In the midst of a training: whoever asks wants another trace of the step.
+            self.begin(self._model, kind)
+        return function
+
+    def _guard(
+        self,
+        kind: str,
+        checked: Callable[[Any], Any],
+        plain: Callable[[Any], Any],
+    ) -> Callable[[Any], Any]:
+        def step(batch: Any) -> Any:
+            try:
+                results = checked(batch)
+            except NumericsError as error:
+                if self._on_finding == "raise":
+                    for each in KINDS:
+                        self.end(each)
+                    raise
+                self._respond(kind, error)
+                # A validation has nothing to leave out: it shows what there is.
+                return self._logs_so_far() if kind == "train" else plain(batch)
+            if kind == "train":
+                self._logs = results
+            return results
+
+        return step
+
+    def _respond(self, kind: str, error: NumericsError) -> None:
+        """Says what was found, and counts or ends."""
+        if kind == "train":
+            self.nonfinite_steps += 1
+        if self._on_finding == "stop":
+            self._model.stop_training = True
+        first = error.findings[0]
+        place = first.site, first.op_type, first.subject
+        if place in self._told:
+            return
+        self._told.add(place)
+        done = _LEFT_OUT[self._on_finding] if kind == "train" else "It stays as it is."
+        warn(f"{error}\n  {done}")
+
+    def _logs_so_far(self) -> Any:
+        results = self._model.get_metrics_result()
+        if self._logs is None:
+            return dict.fromkeys(results, math.nan)
+        is_usual = isinstance(self._logs, dict) and self._logs.keys() == results.keys()
+        return results if is_usual else self._logs

@@ -1,0 +1,107 @@
+"""What a check is asked for: its level, how strict it is, and what it leaves out."""
+
+import fnmatch
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tfsafe.errors import Site
+
+LEVELS = ("watch", "domain", "full")
+_FORMS = (
+    '"op:Log" (a type of operation), "name:*/attention/*" (a name or a layer scope), '
+    '"line:train.py:33" (a line) or "line:train.py" (a file)'
+)
+
+
+class Ignored(NamedTuple):
+    """One rule of `ignore`.
+
+    Attributes:
+      what: `"op"`, `"name"` or `"line"`.
+      pattern: What follows: a pattern of `fnmatch`, or the end of a path.
+      number: Of the line, with `"line"`; 0 for the whole file.
+    """
+
+    what: str
+    pattern: str
+    number: int = 0
+
+    def matches(
+        self, types: Iterable[str], names: Iterable[str], site: Site | None
+    ) -> bool:
+        """Returns whether an operation is one of those to leave out.
+
+        Args:
+          types: Its type, and that of the forward operation of a gradient.
+          names: Its name and its scope.
+          site: The user's line.
+        """
+        if self.what == "op":
+            return any(fnmatch.fnmatchcase(each, self.pattern) for each in types)
+        if self.what == "name":
+            return any(fnmatch.fnmatchcase(each, self.pattern) for each in names)
+        if site is None or self.number not in {0, site.line}:
+            return False
+        return f"/{site.path}".endswith(f"/{self.pattern.lstrip('/')}")
+
+
+class Options(NamedTuple):
+    """What a check is asked for.
+
+    Attributes:
+      checks: Its level, one of `LEVELS`.
+      strict: Whether a non-finite value that reaches no result is an error too.
+      ignore: The operations to leave out.
+    """
+
+    checks: str = "watch"
+    strict: bool = False
+    ignore: tuple[Ignored, ...] = ()
+
+    @property
+    def level(self) -> str:
+        """The level at which a graph is looked at: `strict` needs every operation."""
+        return "full" if self.strict and self.checks == "watch" else self.checks
+
+    def ignores(
+        self, types: Iterable[str], names: Iterable[str], site: Site | None
+    ) -> bool:
+        """Returns whether an operation is to be left out; see `Ignored.matches`."""
+        types, names = list(types), list(names)
+        return any(each.matches(types, names, site) for each in self.ignore)
+
+
+def options_of(checks: Any, strict: Any, ignore: Any) -> Options:
+    """Returns the options that a user asked for.
+
+    Raises:
+      TypeError: If `strict` is no boolean, or `ignore` no sequence of strings.
+      ValueError: If there is no such level, or a rule of `ignore` cannot be read.
+    """
+    if checks not in LEVELS:
+        raise ValueError(
+            '`checks` must be "watch", "domain" or "full". '
+            f"Received: checks={checks!r}."
+        )
+    if not isinstance(strict, bool):
+        raise TypeError(f"`strict` must be True or False. Received: strict={strict!r}.")
+    if isinstance(ignore, str) or not isinstance(ignore, Iterable):
+        raise TypeError(
+            f"`ignore` must be a sequence of strings, such as {_FORMS}. "
+            f"Received: ignore={ignore!r}."
+        )
+    return Options(checks, strict, tuple(map(_rule, ignore)))
+
+
+def _rule(text: Any) -> Ignored:
+    what, _, pattern = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if what not in {"op", "name", "line"} or not pattern:
+        raise ValueError(
+            f"A rule of `ignore` must be one of {_FORMS}. Received: {text!r}."
+        )
+    if what != "line":
+        return Ignored(what, pattern)
+    path, _, number = pattern.rpartition(":")
+    if path and number.isdigit():
+        return Ignored(what, path, int(number))
+    return Ignored(what, pattern)
