@@ -1,49 +1,53 @@
-"""What `tfsafe.checked` costs: a whole training step with it, over one without.
+"""What the numeric checks cost: a whole training step with them, over one without.
 
-Run `python -m benchmarks.checks [--rounds N]`. In each round the variants run one
-after the other, in an order drawn anew, and each is divided by the plain one of the
-same round; the table shows the median and the quartiles of these ratios. The second
-"plain" is a control: its distance from 1 is the noise.
+Run `python -m benchmarks.checks [--models MLP ...] [--ways loop fit monitor] [--modes
+graph XLA] [--checks watch domain ...] [--rounds N] [--builds N]`.
+
+The ways are a loop written by hand (`loop`), the training function of `fit` (`fit`),
+and a whole `fit` of 100 steps with the callback `NumericsMonitor` (`monitor`). The
+first two are checked by `tfsafe.checked`. "TensorFlow" is
+`tf.debugging.enable_check_numerics`, switched on while its function is traced and runs;
+XLA cannot compile it.
+
+All variants of a step run in one process. In each round they run one after the other,
+in an order drawn anew, and each is divided by the one without checks of the same
+round; the table shows the median and the quartiles of these ratios. "control" is the
+step without checks once more: its distance from 1 is the noise. The first call, which
+traces and compiles, is timed once for each build of all variants, and is shown as the
+median over the builds.
 """
 
 import argparse
 import math
 import os
+import random
 import statistics
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 import tfsafe
-from benchmarks import _timing
+from benchmarks import _models, _timing
 
-MODELS = ("MLP", "LSTM")
+# What `tfsafe.checked` and `NumericsMonitor` are asked for.
+ASKED = {
+    "watch": {"checks": "watch"},
+    "domain": {"checks": "domain"},
+    "full": {"checks": "full"},
+    "strict": {"checks": "full", "strict": True},
+}
+VARIANTS = ("control", *ASKED, "TensorFlow")
 # Seconds of steps between two readings of the clock.
 BETWEEN = 0.08
+# Of one `fit` with the monitor.
+STEPS = 100
 
 
-def make_model(name):
-    """Returns a model and one batch for it."""
-    rng = np.random.default_rng(0)
-    if name == "MLP":
-        sizes, shape = (
-            (keras.layers.Dense(256, "relu"), keras.layers.Dense(128)),
-            (784,),
-        )
-        rows = 128
-    else:
-        sizes, shape, rows = (keras.layers.LSTM(64),), (100, 16), 32
-    model = keras.Sequential([keras.Input(shape), *sizes, keras.layers.Dense(10)])
-    x = rng.normal(size=(rows, *shape)).astype("float32")
-    return model, x, rng.integers(0, 10, rows)
-
-
-def custom_loop(name, compiled, wrap):
+def loop(name, compiled, variant):
     """Returns a function that runs one step of a loop written by hand."""
-    model, x, y = make_model(name)
+    model, x, y = _models.make(name)
     optimizer = keras.optimizers.Adam()
     optimizer.build(model.trainable_variables)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -56,52 +60,115 @@ def custom_loop(name, compiled, wrap):
         optimizer.apply(gradients, model.trainable_variables)
         return loss
 
-    step, x, y = wrap(step), tf.constant(x), tf.constant(y)
+    if variant in ASKED:
+        step = tfsafe.checked(step, **ASKED[variant])
+    x, y = tf.constant(x), tf.constant(y)
     return lambda: step(x, y)
 
 
-def fit(name, compiled, wrap):
+def fit(name, compiled, variant):
     """Returns a function that runs one step of `fit`'s training function."""
-    model, x, y = make_model(name)
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, jit_compile=compiled)
-    model = wrap(model)
+    model, batches = compiled_model(name, compiled)
+    if variant in ASKED:
+        model = tfsafe.checked(model, **ASKED[variant])
     model.make_train_function()
-    iterator = iter(tf.data.Dataset.from_tensors((x, y)).repeat())
+    iterator = iter(batches)
     return lambda: model.train_function(iterator)
 
 
-VARIANTS = {
-    "plain": lambda each: each,
-    "control": lambda each: each,
-    "checked": tfsafe.checked,
-}
+def monitor(name, compiled, variant):
+    """Returns a function that runs `fit` for a number of steps."""
+    model, batches = compiled_model(name, compiled)
+    callbacks = []
+    if variant in ASKED:
+        callbacks = [tfsafe.callbacks.NumericsMonitor(**ASKED[variant])]
+    given = {"steps_per_epoch": STEPS, "verbose": 0, "shuffle": False}
+    return lambda: model.fit(batches, callbacks=callbacks, **given).history["loss"]
 
 
-def measure(way, name, compiled, rounds):
-    """Returns the seconds of a step of each variant, for each round."""
-    runs = {variant: way(name, compiled, wrap) for variant, wrap in VARIANTS.items()}
-    return _timing.side_by_side(runs, rounds, BETWEEN, math.inf)
+def compiled_model(name, compiled):
+    """Returns a model that is ready for `fit`, and its data."""
+    model, x, y = _models.make(name)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, jit_compile=compiled)
+    model.optimizer.build(model.trainable_variables)
+    return model, tf.data.Dataset.from_tensors((x, y)).repeat()
+
+
+WAYS = {"loop": loop, "fit": fit, "monitor": monitor}
+
+
+def under_tensorflows(run):
+    """Returns a function that runs under TensorFlow's own checks."""
+
+    def checked():
+        tf.debugging.enable_check_numerics()
+        try:
+            return run()
+        finally:
+            tf.debugging.disable_check_numerics()
+
+    return checked
+
+
+def measure(way, name, compiled, variants, arguments):
+    """Returns the seconds of each round, and those of the first call in each build."""
+    first = {variant: [] for variant in variants}
+    for _ in range(arguments.builds):
+        runs = {}
+        for variant in random.sample(variants, len(variants)):
+            run = WAYS[way](name, compiled, variant)
+            if variant == "TensorFlow":
+                run = under_tensorflows(run)
+            first[variant].append(_timing.seconds(run, 1))
+            runs[variant] = run
+    return _timing.side_by_side(runs, arguments.rounds, BETWEEN, math.inf), first
+
+
+def rows(way, name, compiled, arguments):
+    """Yields the rows of the table for one step."""
+    variants = ["none", *arguments.checks]
+    if compiled:
+        variants = [variant for variant in variants if variant != "TensorFlow"]
+    times, first = measure(way, name, compiled, variants, arguments)
+    steps = STEPS if way == "monitor" else 1
+    step = f"{name}, {way}, {'XLA' if compiled else 'graph'}"
+    base = statistics.median(first["none"])
+    for variant in variants:
+        milliseconds = 1e3 * statistics.median(times[variant]) / steps
+        ratio = "1"
+        if variant != "none":
+            ratio = _timing.cell(_timing.quartiles(times, variant, "none"))
+        seconds = statistics.median(first[variant])
+        yield (
+            f"| {step} | {variant} | {milliseconds:.2f} | {ratio} | {seconds:.2f} "
+            f"| {seconds / base:.2f} |"
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=25)
-    rounds = parser.parse_args().rounds
-    print("| step | ms | control | checked |")
-    print("|---|---|---|---|")
-    for way in (custom_loop, fit):
-        for name in MODELS:
-            for compiled in (False, True):
-                times = measure(way, name, compiled, rounds)
-                milliseconds = 1e3 * statistics.median(times["plain"])
-                cells = [
-                    _timing.cell(_timing.quartiles(times, variant, "plain"))
-                    for variant in ("control", "checked")
-                ]
-                where = "XLA" if compiled else "graph"
-                row = f"| {name}, {way.__name__}, {where} | {milliseconds:.2f} "
-                print(row + f"| {cells[0]} | {cells[1]} |", flush=True)
+    parser.add_argument("--builds", type=int, default=2)
+    for name, choices in {
+        "models": _models.BODIES,
+        "ways": WAYS,
+        "modes": ("graph", "XLA"),
+        "checks": VARIANTS,
+    }.items():
+        parser.add_argument(
+            f"--{name}", nargs="+", choices=list(choices), default=list(choices)
+        )
+    arguments = parser.parse_args()
+    # What TensorFlow and XLA set up once in a process is no part of a first call.
+    loop("MLP", "XLA" in arguments.modes, "none")()
+    print("| step | checks | ms | ratio [quartiles] | first call, s | ratio |")
+    print("|---|---|---|---|---|---|")
+    for name in arguments.models:
+        for way in arguments.ways:
+            for mode in arguments.modes:
+                for row in rows(way, name, mode == "XLA", arguments):
+                    print(row, flush=True)
 
 
 if __name__ == "__main__":

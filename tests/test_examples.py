@@ -25,7 +25,12 @@ def run(*command: str, cwd: pathlib.Path) -> str:
 
 def test_every_example_has_a_test():
     examples = {path.name for path in (ROOT / "examples").glob("*.py")}
-    assert examples == {"custom_loop.py", "long_sequences.py", "rescue_lstm.py"}
+    assert examples == {
+        "custom_loop.py",
+        "long_sequences.py",
+        "rescue_lstm.py",
+        "stabilize_legacy.py",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +139,20 @@ def test_the_custom_loop_survives_and_the_checks_name_the_bad_row(tmp_path):
     assert re.search(r"^SafeOptimizer .* 1 of 10 +weights finite$", output, re.M)
     assert "NaN in argument `sequences`, first in row 29 of the batch" in output
     assert "16 variables were put back" in output
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [["eager"], pytest.param(["eager", "graph", "XLA"], marks=pytest.mark.slow)],
+    ids=len,
+)
+def test_old_losses_are_right_once_stabilised(modes, tmp_path):
+    example = str(ROOT / "examples" / "stabilize_legacy.py")
+    output = run(example, "--modes", *modes, cwd=tmp_path)
+    plain, stabilized, total = re.search(
+        r"^plain: (\d+) of \d+ right, stabilized: (\d+) of (\d+) right$", output, re.M
+    ).groups()
+    assert stabilized == total == str(24 * len(modes))
+    assert int(plain) < int(total) / 10
+    assert "3 rewrites in `focal`" in output
+    assert "log-of-sigmoid" in output

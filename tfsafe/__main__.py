@@ -1,4 +1,4 @@
-"""The command line: `python -m tfsafe demo`."""
+"""The command line: `python -m tfsafe demo`, `python -m tfsafe run`."""
 
 import argparse
 import importlib.util
@@ -6,35 +6,33 @@ import os
 import pathlib
 import runpy
 import sys
+from collections.abc import Sequence
 
 import tfsafe
+from tfsafe._run import run
 
 _NEEDED = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 
 
-def main(argv: list[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Runs one command.
 
     Args:
       argv: Command and its arguments; those of the process where None.
     """
+    argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(
         prog="python -m tfsafe", description=tfsafe.__doc__
     )
     parser.add_argument("--version", action="version", version=tfsafe.__version__)
     commands = parser.add_subparsers(dest="command", required=True)
-    # The example has options of its own, which this parser leaves to it.
-    commands.add_parser(
-        "demo",
-        add_help=False,
-        help="an LSTM that real data kills, found out and saved three ways; "
-        "`demo --help` shows its options",
-    )
-    _, rest = parser.parse_known_args(argv)
-    demo(rest)
+    # Each command has options of its own, which this parser leaves to it.
+    for name, (_, text) in _COMMANDS.items():
+        commands.add_parser(name, add_help=False, help=text)
+    _COMMANDS[parser.parse_args(argv[:1]).command][0](argv[1:])
 
 
-def demo(arguments: list[str]) -> None:
+def demo(arguments: Sequence[str]) -> None:
     """Runs the example `rescue_lstm.py`.
 
     Args:
@@ -63,6 +61,20 @@ def _examples() -> pathlib.Path:
     package = pathlib.Path(tfsafe.__file__).parent
     installed = package / "examples"
     return installed if installed.is_dir() else package.parent / "examples"
+
+
+_COMMANDS = {
+    "demo": (
+        demo,
+        "an LSTM that real data kills, found out and saved three ways; `demo --help` "
+        "shows its options",
+    ),
+    "run": (
+        run,
+        "a script that nobody edits, under the numeric checks; `run --help` shows its "
+        "options",
+    ),
+}
 
 
 if __name__ == "__main__":

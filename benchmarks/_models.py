@@ -1,0 +1,67 @@
+"""The models whose training steps are timed, each with one batch of noise."""
+
+import keras
+import numpy as np
+
+CLASSES = 10
+
+
+def _mlp():
+    return _chain(
+        (784,), keras.layers.Dense(256, "relu"), keras.layers.Dense(128, "relu")
+    )
+
+
+def _lstm():
+    return _chain((100, 16), keras.layers.LSTM(64))
+
+
+def _convnet():
+    return _chain(
+        (28, 28, 1),
+        keras.layers.Conv2D(16, 3),
+        keras.layers.BatchNormalization(),
+        keras.layers.ReLU(),
+        keras.layers.MaxPooling2D(),
+        keras.layers.Conv2D(32, 3, activation="relu"),
+        keras.layers.MaxPooling2D(),
+        keras.layers.Flatten(),
+        keras.layers.Dense(64, "relu"),
+    )
+
+
+def _transformer(width=64, heads=4, depth=2, rate=0.1):
+    inputs = x = keras.Input((64, width))
+    for _ in range(depth):
+        attention = keras.layers.MultiHeadAttention(
+            heads, width // heads, dropout=rate
+        )(x, x)
+        dropped = keras.layers.Dropout(rate)(attention)
+        x = keras.layers.LayerNormalization()(x + dropped)
+        hidden = keras.layers.Dense(4 * width, "relu")(x)
+        dropped = keras.layers.Dropout(rate)(keras.layers.Dense(width)(hidden))
+        x = keras.layers.LayerNormalization()(x + dropped)
+    return keras.Model(inputs, keras.layers.GlobalAveragePooling1D()(x))
+
+
+def _chain(shape, *layers):
+    return keras.Sequential([keras.Input(shape), *layers])
+
+
+# The body that comes before the last layer, and the rows of a batch.
+BODIES = {
+    "MLP": (_mlp, 128),
+    "LSTM": (_lstm, 32),
+    "convnet": (_convnet, 32),
+    "transformer": (_transformer, 16),
+}
+
+
+def make(name, outputs=CLASSES):
+    """Returns a model with a linear last layer, a batch for it, and its labels."""
+    body, rows = BODIES[name]
+    body = body()
+    model = keras.Model(body.inputs, keras.layers.Dense(outputs)(body.outputs[0]))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(rows, *body.input_shape[1:])).astype("float32")
+    return model, x, rng.integers(0, CLASSES, rows)

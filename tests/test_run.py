@@ -1,0 +1,377 @@
+"""`python -m tfsafe run`: as `python` runs a script, and the checks besides."""
+
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tfsafe import __main__ as cli
+from tfsafe import _run, debugging
+from tfsafe.rewriting import _switch
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file of Python and returns its path."""
+
+    def write(source, name="script.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(source))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Runs a script in this process, of which everything is put back afterwards."""
+    for name in ("argv", "path", "excepthook"):
+        value = getattr(sys, name)
+        monkeypatch.setattr(sys, name, value[:] if isinstance(value, list) else value)
+    sys.path.insert(0, "of python -m")
+    yield lambda *arguments: cli.main(["run", *arguments])
+    debugging.disable_check_numerics()
+    _switch.disable_stabilize()
+
+
+def process(*arguments, cwd, own=False, **options):
+    """Runs a script in a process of its own, with the checks or by `python` alone."""
+    command = [sys.executable, *([] if own else ["-m", "tfsafe", "run"]), *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **options)
+
+
+def uncaught(raised):
+    """Has an error that left `run` shown, as Python does in the end."""
+    sys.excepthook(raised.type, raised.value, raised.tb)
+
+
+LOOKS = """
+    import sys
+    assert __name__ == "__main__" and sys.modules["__main__"].__file__ == __file__
+    print(sys.argv[1:], __file__, sys.path[0], __package__, sys.stdin.readline())
+    sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("module", [False, True], ids=["script", "module"])
+def test_a_script_finds_what_python_gives_it(module, write, tmp_path):
+    path = write(LOOKS, "folder/looks.py")
+    program = ["-m", "folder.looks"] if module else ["folder/looks.py"]
+    arguments = [*program, "3", "--checks", "--", "-m", "-h"]
+    given = {"cwd": tmp_path, "input": "line\n"}
+    ours, pythons = process(*arguments, **given), process(*arguments, own=True, **given)
+    assert ours.stdout == pythons.stdout
+    assert path in ours.stdout
+    assert "['3', '--checks', '--', '-m', '-h']" in ours.stdout
+    assert "line" in ours.stdout
+    assert ours.returncode == pythons.returncode == 3
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "raise ValueError('of the script')",
+        "raise KeyboardInterrupt",
+        "import missing",
+        "sys.exit('in words')",
+        "open('folder/broken.py', 'w').write('1 +'); import folder.broken",
+        "f = lambda: f(); f()",
+    ],
+)
+def test_an_error_looks_and_ends_as_under_python(last, write, tmp_path):
+    write("", "folder/__init__.py")
+    path = write(f"import sys\nsys.path.insert(0, '.')\n\n{last}\n")
+    ours, pythons = (process(path, cwd=tmp_path, own=own) for own in (False, True))
+    assert ours.returncode == pythons.returncode != 0
+    if "Keyboard" in last:
+        assert ours.returncode == -signal.SIGINT
+    told = re.sub("^tfsafe: nothing was checked.*\n", "", ours.stderr, flags=re.M)
+    # Of an endless recursion Python shows fewer frames, where there are some before.
+    told, right = (re.sub(r"\d+ more", "", each) for each in (told, pythons.stderr))
+    assert told == right
+
+
+@pytest.mark.parametrize("code", [None, 0, 4, "in words"])
+def test_the_exit_code_passes_through(code, here, write):
+    with pytest.raises(SystemExit) as raised:
+        here(write(f"import sys\nsys.exit({code!r})"))
+    assert raised.value.code == code
+
+
+def test_an_error_of_the_script_has_its_own_lines(here, write, capsys):
+    path = write("def f():\n    raise OSError('of the disk')\n\nf()\n")
+    with pytest.raises(OSError, match="of the disk") as raised:
+        here(path)
+    uncaught(raised)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "Traceback (most recent call last):",
+        f'  File "{path}", line 4, in <module>',
+        "    f()",
+        f'  File "{path}", line 2, in f',
+        "    raise OSError('of the disk')",
+        "OSError: of the disk",
+    ]
+
+
+def test_a_folder_runs_as_under_python(write, tmp_path, here, capsys):
+    write("import helper; print(helper.name, sys.path[0])", "app/__main__.py")
+    write("import sys; print(sys.path[0])\nimport helper", "app/__main__.py")
+    write("print('helped')", "app/helper.py")
+    here("--checks", "none", str(tmp_path / "app"))
+    assert capsys.readouterr().out == f"{tmp_path / 'app'}\nhelped\n"
+    assert "of python -m" not in sys.path
+
+
+def test_a_script_leads_the_path_unless_python_is_told_not_to(
+    write, here, capsys, monkeypatch
+):
+    path = write("import sys; print(sys.path[0])")
+
+    class Flags:
+        safe_path = True
+
+    monkeypatch.setattr(sys, "flags", Flags)
+    here("--checks", "none", path)
+    assert capsys.readouterr().out == "of python -m\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.py"], r"there is no file .*nowhere\.py"),
+        ([], "the following arguments are required: script.py"),
+        (["--checks", "some", "x.py"], "argument --checks: invalid choice: 'some'"),
+        (["--report", "no/such/page.html", __file__], "there is no folder .*such"),
+        (["--ignore", "Log", "{path}"], "argument --ignore: A rule .* Received: 'Log'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(arguments, message, here, write, capsys):
+    path = write("")
+    with pytest.raises(SystemExit) as error:
+        here(*(each.format(path=path) for each in arguments))
+    assert error.value.code == 2
+    assert re.search(message, " ".join(capsys.readouterr().err.split()))
+
+
+def test_a_module_that_is_not_there_is_named(here, capsys):
+    with pytest.raises(ImportError, match="No module named nosuchmodule"):
+        here("-m", "nosuchmodule")
+
+
+FORWARD = """
+    import sys
+    import tensorflow as tf
+
+    @tf.function
+    def rate(hits, total):
+        return tf.reduce_mean(hits / total)
+
+    def main():
+        return rate(tf.constant([1.0, 0.0]), tf.constant([2.0, 0.0]))
+
+    {call}
+"""
+
+
+def test_a_finding_is_shown_with_the_users_lines_alone(here, write, capsys):
+    path = write(FORWARD.format(call="main()"))
+    with pytest.raises(tfsafe.NumericsError) as raised:
+        here(path)
+    uncaught(raised)
+    told = capsys.readouterr().err
+    assert told.startswith(
+        f'Traceback (most recent call last):\n  File "{path}", line 12, in <module>\n'
+    )
+    assert re.findall(r'File "(.*?)", line (\d+)', told) == [(path, "12"), (path, "10")]
+    assert "\ntfsafe.NumericsError: NaN from `RealDiv`" in told
+    assert f"where: {path}:7 in rate" in told
+    assert "1 zero in the denominator" in told
+    assert told.endswith("run again with `--report finding.html`\n")
+    assert "\x1b" not in told
+
+
+def test_a_finding_is_coloured_on_a_terminal(here, write, capsys, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with pytest.raises(tfsafe.NumericsError) as raised:
+        here(write(FORWARD.format(call="main()")))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    uncaught(raised)
+    assert "\x1b[1;31mNaN from `RealDiv`" in capsys.readouterr().err
+
+
+def test_a_script_may_catch_the_finding_itself(here, write, capsys):
+    caught = "try:\n        main()\n    except ArithmeticError: print('caught')"
+    here(write(FORWARD.format(call=caught)))
+    assert capsys.readouterr() == ("caught\n", "")
+
+
+def test_a_script_may_show_errors_in_its_own_way(here, write, capsys):
+    call = "sys.excepthook = lambda kind, value, lines: print('mine', lines.tb_lineno)"
+    with pytest.raises(tfsafe.NumericsError) as raised:
+        here(write(FORWARD.format(call=f"{call}\n    main()")))
+    uncaught(raised)
+    assert capsys.readouterr().out == "mine 13\n"
+
+
+def test_a_report_is_written_of_a_finding_in_other_clothes(
+    here, write, capsys, tmp_path
+):
+    page = tmp_path / "finding.html"
+    call = "try:\n        main()\n    except ArithmeticError as e: raise OSError from e"
+    with pytest.raises(OSError, match=r"^$") as raised:
+        here("--report", str(page), write(FORWARD.format(call=call)))
+    uncaught(raised)
+    told = capsys.readouterr().err
+    assert "OSError" in told
+    assert told.endswith(f"tfsafe: the report is {page}\n")
+    assert "RealDiv" in page.read_text()
+
+
+def test_without_a_finding_there_is_no_report(here, write, capsys, tmp_path):
+    page = tmp_path / "finding.html"
+    here("--report", str(page), write("print('done')"))
+    assert f"no finding, so that {page} was not written" in capsys.readouterr().err
+    assert not page.exists()
+
+
+def test_the_options_reach_the_checks(here, write, monkeypatch):
+    asked = {}
+    monkeypatch.setattr(debugging, "enable_check_numerics", asked.update)
+    rules = ["--ignore", "op:Log", "--ignore", "line:train.py"]
+    here("--checks", "domain", "--strict", *rules, write(""))
+    assert asked == {
+        "checks": "domain", "strict": True, "ignore": ["op:Log", "line:train.py"],
+    }  # fmt: skip
+
+
+def test_without_checks_nothing_is_raised(here, write, capsys):
+    here("--checks", "none", write(FORWARD.format(call="print(main().numpy())")))
+    assert capsys.readouterr() == ("nan\n", "")
+
+
+def test_without_eager_execution_it_says_so(here, write, capsys, monkeypatch):
+    path = write("")
+    monkeypatch.setattr(
+        tf.compat.v1, "executing_eagerly_outside_functions", lambda: False
+    )
+    here("--checks", "none", path)
+    assert "the script switched eager execution off" in capsys.readouterr().err
+
+
+def test_another_backend_of_keras_is_not_checked(here, write, capsys, monkeypatch):
+    def refuse():
+        raise ImportError("Received: backend 'jax'.")
+
+    monkeypatch.setattr(_run._compat, "require_tensorflow_backend", refuse)
+    here("--stabilize", write("print('ran')"))
+    assert capsys.readouterr() == (
+        "ran\n", "tfsafe: nothing is checked. Received: backend 'jax'.\n",
+    )  # fmt: skip
+
+
+NAIVE = """
+    import tensorflow as tf
+
+    weights = tf.Variable([[-60.0, 60.0]])
+
+    @tf.function
+    def step(x, labels):
+        with tf.GradientTape() as tape:
+            p = tf.nn.softmax(x @ weights)
+            loss = -tf.reduce_mean(tf.reduce_sum(labels * tf.math.log(p), 1))
+        weights.assign_sub(tape.gradient(loss, weights))
+        return loss
+
+    loss = step(tf.constant([[2.0]]), tf.constant([[1.0, 0.0]]))
+    print(loss.numpy(), weights.numpy())
+"""
+
+
+def test_a_naive_loss_is_right_once_stabilised(here, write, capsys):
+    path = write(NAIVE)
+    with pytest.raises(tfsafe.NumericsError, match="Log"):
+        here(path)
+    debugging.disable_check_numerics()
+    here("--stabilize", path)
+    ran, told = capsys.readouterr()
+    assert ran == "240.0 [[-58.  58.]]\n"
+    assert "tfsafe: formulas were rewritten to their stable form:\n" in told
+    assert re.search(rf"^  {path}:10 in step: .*log-of-softmax", told, re.M)
+
+
+def test_of_many_rewrites_the_first_lines_are_named(here, write, capsys):
+    lines = [f"    x{n} = tf.math.log(tf.nn.softmax(x))" for n in range(23)]
+    body = "\n".join(["@tf.function", "def many(x):", *lines, "    return x0"])
+    used = "".join(f" + x{n}" for n in range(23))
+    source = f"import tensorflow as tf\n{body.replace('return x0', f'return 0{used}')}"
+    here("--stabilize", write(f"{source}\nmany(tf.constant([1.0, 2.0]))\n"))
+    told = capsys.readouterr().err
+    assert told.count("log-of-softmax") == 20
+    assert told.endswith("  and 3 more lines\n")
+
+
+def test_a_stable_script_has_nothing_to_rewrite(here, write, capsys):
+    here("--stabilize", write("print('ran')"))
+    told = "tfsafe: no formula of the script had to be rewritten.\n"
+    assert capsys.readouterr() == ("ran\n", told)
+
+
+FIT = """
+    import os
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    # After TensorFlow is set up there is no choosing.
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    two = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(cpu, two)
+
+    class Share(keras.layers.Layer):
+        def call(self, x):
+            return x / keras.ops.sum(x, axis=-1, keepdims=True)
+
+    model = keras.Sequential([keras.Input((3,)), Share(), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.ones((4, 3), "float32")
+    x[2] = 0
+    model.fit(x, np.ones(4), verbose=0)
+    print("not reached")
+"""
+
+
+def test_fit_of_a_script_nobody_edits_stops_at_the_bad_batch(write, tmp_path):
+    path = write(FIT)
+    result = process("--checks", "domain", "--report", "it.html", path, cwd=tmp_path)
+    assert result.returncode == 1
+    assert not result.stdout
+    assert f"where: {path}:15 in call" in result.stderr
+    assert "tfsafe.NumericsError: NaN from `RealDiv`" in result.stderr
+    assert "keras/src" not in result.stderr
+    assert result.stderr.endswith("tfsafe: the report is it.html\n")
+    assert "Share" in (tmp_path / "it.html").read_text()
+
+
+def test_the_environment_that_a_script_sets_has_its_effect(write, tmp_path):
+    source = """
+        import os
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+        os.environ["TF_USE_LEGACY_KERAS"] = "0"
+        import sys
+        assert not {"tensorflow", "keras", "numpy"} & set(sys.modules)
+        from tensorflow import math, constant
+        math.log(constant(0.0))
+        print("reached", "tfsafe.debugging" in sys.modules)
+    """
+    result = process(write(source), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "reached True\n")
+    assert "tfsafe" not in result.stderr

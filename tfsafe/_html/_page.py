@@ -1,0 +1,232 @@
+"""The report as a web page: one file that loads nothing from anywhere."""
+
+import dataclasses
+import linecache
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tfsafe import _explain
+from tfsafe._html import _drawing
+from tfsafe._html._drawing import text
+from tfsafe._html._style import STYLE
+
+if TYPE_CHECKING:
+    from tfsafe.errors import Finding, Link, Operand, Site
+
+# Lines of source before and after the one that is meant.
+_AROUND = 4
+# The browser itself is told to load nothing.
+_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+"""
+_FOOT = "</main>\n</body>\n</html>\n"
+# Letters of a picture, the class that draws them, and their name.
+_LEGEND = [
+    ("123456789", "positive level8", "positive"),
+    ("abcdefghi", "negative level8", "negative"),
+    ("0", "zero", "zero"),
+    ("N", "nan", "NaN"),
+    ("P", "posinf", "+Inf"),
+    ("M", "neginf", "-Inf"),
+]
+
+
+def write(page: str, path: "str | os.PathLike[str] | None") -> str:
+    """Writes a page to a file, if one is named, and returns it."""
+    if path is not None:
+        # A file name on Linux may hold bytes that are no characters.
+        pathlib.Path(path).write_text(page, encoding="utf-8", errors="replace")
+    return page
+
+
+def of_findings(findings: Sequence["Finding"], message: str, title: str = "") -> str:
+    """Returns the page of an error.
+
+    Args:
+      findings: First cause first; may be empty.
+      message: The error's text.
+      title: Heading; the first finding if empty.
+    """
+    head = _explain.first_line(findings[0]) if findings else message.partition("\n")[0]
+    body = [f'<h1 class="bad">{_coded(title or head)}</h1>']
+    if findings:
+        body += [f'<p class="lead">{_coded(head)}</p>'] if title else []
+        body += _article(findings[0], 2)
+    if len(findings) > 1:
+        body.append(f"<h2>{_explain.counted(len(findings) - 1, 'further place')}</h2>")
+    for each in findings[1:]:
+        summary = f"<summary>{_coded(_explain.first_line(each))}</summary>"
+        body += ["<details>", summary, *_article(each, 3), "</details>"]
+    body += ["<details>", "<summary>The message as text</summary>"]
+    body += [_scrolling(text(message), "message"), "</details>"]
+    return _page(title or head, body)
+
+
+def of_tensors(operands: Sequence["Operand"], title: str = "") -> str:
+    """Returns the page of some tensors; without a title it counts them."""
+    title = title or _explain.counted(len(operands), "tensor") or "No tensors"
+    return _page(title, [f"<h1>{_coded(title)}</h1>", *_tensors(operands)])
+
+
+def _page(title: str, body: Sequence[str]) -> str:
+    head = _HEAD.format(title=text(title.replace("`", "")), style=STYLE)
+    return head + "\n".join(body) + "\n" + _FOOT
+
+
+def _article(finding: "Finding", level: int) -> list[str]:
+    sections = {
+        "Where": _where(finding),
+        "Why": _why(finding),
+        "What to do": _cure(finding),
+        "How it spread": _way(finding),
+    }
+    parts = ["<article>", f'<p class="what">{text(_explain.what(finding))}</p>']
+    for heading, section in sections.items():
+        if section:
+            parts += [f"<h{level}>{heading}</h{level}>", *section]
+    return [*parts, "</article>"]
+
+
+def _where(finding: "Finding") -> list[str]:
+    if finding.site is None and finding.subject:
+        return []
+    parts = []
+    if finding.site is None:
+        name = text(finding.op_name or finding.op_type)
+        parts.append(f"<p>No line of yours; operation <code>{name}</code></p>")
+    else:
+        site = finding.site
+        file = f"<code>{text(site.path)}:{site.line}</code>"
+        parts.append(f"<p>{file} in <code>{text(site.function)}</code></p>")
+        parts += _source(site)
+    around = _explain.place_of(finding)
+    return parts + ([f'<p class="note">{text(around)}</p>'] if around else [])
+
+
+def _source(site: "Site") -> list[str]:
+    """Shows the line with those around it, as far as the file is still as it was."""
+    if not site.source:
+        return []
+    lines = linecache.getlines(site.path)
+    if not 0 < site.line <= len(lines) or lines[site.line - 1].strip() != site.source:
+        shown = {site.line: site.source}
+    else:
+        first, last = max(site.line - _AROUND, 1), site.line + _AROUND
+        shown = dict(enumerate(lines[first - 1 : last], first))
+        while not shown[max(shown)].strip():
+            shown.popitem()
+    rows = []
+    for number, line in shown.items():
+        tag = "mark" if number == site.line else "span"
+        code = text(line.rstrip()) or " "
+        rows.append(f'<{tag}><b aria-hidden="true">{number:>5}</b>  {code}</{tag}>')
+    return [_scrolling("".join(rows), "source")]
+
+
+def _scrolling(content: str, style: str) -> str:
+    # Whoever has no mouse scrolls with the keys, once the block has the focus.
+    label = "Source" if style == "source" else "Text"
+    return (
+        f'<pre class="{style}" tabindex="0" role="region" aria-label="{label}">'
+        f"{content}</pre>"
+    )
+
+
+def _why(finding: "Finding") -> list[str]:
+    parts = [f"<p>{text(finding.cause)}</p>"] if finding.cause else []
+    output = finding.output
+    if output is not None:
+        name = output.name or finding.op_type or finding.subject
+        output = dataclasses.replace(output, name=name)
+    if finding.inputs or output:
+        parts += _tensors(finding.inputs, output, finding.index)
+    return parts
+
+
+def _tensors(
+    operands: Sequence["Operand"],
+    output: "Operand | None" = None,
+    index: Sequence[int] | None = None,
+) -> list[str]:
+    note = "" if output is None else "went in"
+    figures = [_figure(each, note) for each in operands]
+    if output is not None:
+        figures.append(_figure(output, "came out", index))
+    shown = [each.picture for each in [*operands, output] if each and each.picture]
+    letters = {letter for each in shown for row in each.rows for letter in row}
+    keys = [
+        f'<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true">'
+        f'<rect class="{style}" width="10" height="10"/></svg> {name}</li>'
+        for those, style, name in _LEGEND
+        if letters.intersection(those)
+    ]
+    legend = [f'<ul class="legend">{"".join(keys)}</ul>'] if keys else []
+    return ['<div class="tensors">', *figures, "</div>", *legend]
+
+
+def _figure(operand: "Operand", note: str, index: Sequence[int] | None = None) -> str:
+    picture = operand.picture
+    notes = [note] if note else []
+    if picture is not None and picture.high > picture.low:
+        notes.append(f"depth of colour: 1e{picture.low:.0f} to 1e{picture.high:.0f}")
+    style = "" if index is None else ' class="out"'
+    return (
+        f"<figure{style}>{_drawing.picture(operand, index)}<figcaption>"
+        f"<strong>{_coded(operand.name)}</strong> {text(_explain.kind_of(operand))}"
+        f"<span>{text(_explain.figures(operand))}</span>"
+        f'<span class="note">{"; ".join(notes)}</span></figcaption></figure>'
+    )
+
+
+def _cure(finding: "Finding") -> list[str]:
+    if not finding.cure:
+        return []
+    paste = [_scrolling(text(finding.paste), "paste")] if finding.paste else []
+    return [*paste, f"<p>{text(finding.cure)}</p>"]
+
+
+def _way(finding: "Finding") -> list[str]:
+    """Shows the chain as a graph, and in words for whom the graph is no help."""
+    if not finding.chain:
+        return []
+    steps = [_step(link) for link in finding.chain]
+    return [
+        _drawing.chain(finding, finding.chain),
+        "<details>",
+        "<summary>The steps as a list</summary>",
+        f"<ol>{''.join(steps)}</ol>",
+        "</details>",
+    ]
+
+
+def _step(link: "Link") -> str:
+    told = f"<strong>{_coded(_explain.name_of(link))}</strong>: {text(link.kind)}"
+    if link.size:
+        told += f" in {_explain.share_of(link)} values"
+    if link.site is None:
+        return f"<li>{told}</li>"
+    place = f"<code>{text(link.site.path)}:{link.site.line}</code>"
+    return f"<li>{told}, {place} <code>{text(link.site.source)}</code></li>"
+
+
+def _coded(sentence: str) -> str:
+    """Writes what stands between backticks as code."""
+    parts = text(sentence).split("`")
+    return "".join(
+        f"<code>{part}</code>" if number % 2 else part
+        for number, part in enumerate(parts)
+    )

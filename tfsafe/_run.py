@@ -1,0 +1,264 @@
+"""`python -m tfsafe run`: a script that nobody edits, under the numeric checks."""
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import runpy
+import sys
+import traceback
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tfsafe import _after_import, _compat, _explain
+from tfsafe.errors import NumericsError
+
+if TYPE_CHECKING:
+    from tfsafe.rewriting._plan import Rewrite
+
+_LEVELS = ("watch", "domain", "full", "none")
+_PACKAGES = ("tensorflow", "keras")
+# Of these files no frame is shown: what lies between `python` and the script.
+_BETWEEN = (
+    __file__,
+    _after_import.__file__,
+    runpy.__file__,
+    importlib.util.__file__,
+    "<frozen runpy>",
+    "<frozen importlib",
+)
+# As many lines with rewrites are named.
+_MOST = 20
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Runs a script or a module as `python` does, with the checks switched on.
+
+    The checks begin when the script has imported TensorFlow, so that what it puts into
+    `os.environ` before that has its effect. Arguments, exit code, standard streams and
+    errors are the script's own. A `NumericsError` that nothing catches is shown as the
+    lines of the user's that led to it and the explanation of the finding.
+
+    Args:
+      arguments: Options, then the script and its arguments.
+
+    Raises:
+      SystemExit: If the arguments are wrong, with exit code 2; if the script raises it.
+    """
+    options = _options(arguments)
+    sys.argv = [options.program, *options.arguments]
+    conditions = _Conditions(options)
+    conditions.watch.install()
+    try:
+        if options.is_module:
+            runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+        else:
+            _lead_the_path_with(options.program)
+            # Absolute, as `python` makes `__file__`.
+            runpy.run_path(os.path.abspath(options.program), run_name="__main__")
+    except SystemExit:
+        conditions.conclude()
+        raise
+    except BaseException as error:
+        _hand_over(error, options.report)
+        raise
+    conditions.conclude()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tfsafe run",
+        usage="%(prog)s [options] script.py [arguments]\n"
+        "       %(prog)s [options] -m package.module [arguments]",
+        description="Runs a script as `python` does, under the numeric checks.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add(
+        "--checks", choices=_LEVELS, default="watch",
+        help="watch (the default): loss, gradients, variables; domain: also the "
+        "operations that can make NaN or Inf; full: every operation",
+    )  # fmt: skip
+    add(
+        "--strict", action="store_true",
+        help="report values that are not finite even where they reach no result",
+    )  # fmt: skip
+    add(
+        "--ignore", action="append", default=[], metavar="RULE",
+        help="leave operations out: op:Log, name:*/attention/*, line:train.py:33; may "
+        "be given several times",
+    )  # fmt: skip
+    add(
+        "--stabilize", action="store_true",
+        help="rewrite every tf.function and Keras training step to its stable form",
+    )  # fmt: skip
+    add(
+        "--report", metavar="PATH",
+        help="write the finding as a web page to this file",
+    )  # fmt: skip
+    add(
+        "-m", dest="is_module", action="store_true",
+        help="run a module, as `python -m` does",
+    )  # fmt: skip
+    add("program", metavar="script.py", help="what to run")
+    add("arguments", nargs=argparse.REMAINDER, help="what it finds in `sys.argv`")
+    return parser
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Returns what is asked for.
+
+    Raises:
+      SystemExit: If it cannot be done.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.is_module and not os.path.exists(options.program):
+        parser.error(f"there is no file {os.path.abspath(options.program)}")
+    folder = os.path.dirname(os.path.abspath(options.report or "finding.html"))
+    if not os.path.isdir(folder):
+        parser.error(f"argument --report: there is no folder {folder}")
+    return options
+
+
+def _lead_the_path_with(script: str) -> None:
+    # `python -m` has put the working directory there; `python script.py` puts the
+    # script's, and `runpy` that of a directory or an archive. `python -P` puts nothing.
+    if not getattr(sys.flags, "safe_path", False):
+        folder = os.path.dirname(os.path.realpath(script))
+        sys.path[0:1] = [folder] if os.path.isfile(script) else []
+
+
+class _Conditions:
+    """What a script runs under: switched on in time, and told of at its end."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.watch = _after_import.AfterImport(_PACKAGES, self._switch_on)
+        self._options = options
+        self._is_on = False
+        self._rewrites: list[Rewrite] = []
+        # Open to the end of the process: what atexit runs belongs to the script.
+        self._open = contextlib.ExitStack()
+
+    def _switch_on(self) -> None:
+        try:
+            _compat.require_tensorflow_backend()
+        except ImportError as error:
+            _say(f"nothing is checked. {error}")
+            return
+        self._is_on = True
+        if self._options.stabilize:
+            from tfsafe.rewriting import _function, _switch
+
+            _switch.enable_stabilize()
+            self._rewrites = self._open.enter_context(_function.collected())
+        if self._options.checks != "none":
+            from tfsafe import debugging
+
+            try:
+                debugging.enable_check_numerics(
+                    checks=self._options.checks,
+                    strict=self._options.strict,
+                    ignore=self._options.ignore,
+                )
+            except ValueError as error:
+                _parser().error(f"argument --ignore: {error}")
+
+    def conclude(self) -> None:
+        """Says what the user may have missed in a script that came to its end."""
+        self.watch.remove()
+        if not self.watch.is_done:
+            _say(
+                "nothing was checked: the script imported neither TensorFlow nor "
+                "Keras. What it starts as another process has to be run this way too."
+            )
+        elif self._is_on and _is_without_eager():
+            _say("nothing was checked: the script switched eager execution off.")
+        elif self._options.report is not None:
+            _say(f"no finding, so that {self._options.report} was not written.")
+        if self._is_on and self._options.stabilize:
+            _say("\n  ".join(_told(self._rewrites)))
+
+
+def _is_without_eager() -> bool:
+    import tensorflow as tf
+
+    return not tf.compat.v1.executing_eagerly_outside_functions()
+
+
+def _told(rewrites: Sequence["Rewrite"]) -> list[str]:
+    """Says which formulas were rewritten, line by line of the user's."""
+    from tfsafe.graph import locate
+
+    rules: dict[str, dict[str, None]] = {}
+    for rule, op in rewrites:
+        site = locate(op).site
+        where = f"{site.path}:{site.line} in {site.function}" if site else "libraries"
+        rules.setdefault(where, {})[rule.name] = None
+    if not rules:
+        return ["no formula of the script had to be rewritten."]
+    lines = [f"{where}: {', '.join(names)}" for where, names in rules.items()]
+    more = [f"and {len(lines) - _MOST} more lines"] if len(lines) > _MOST else []
+    return ["formulas were rewritten to their stable form:", *lines[:_MOST], *more]
+
+
+def _hand_over(error: BaseException, report: str | None) -> None:
+    """Lets Python show an error that nothing caught, without the frames around it."""
+    show, lines = sys.excepthook, _of_the_script(error.__traceback__)
+    cause = _numerics_error(error)
+    if cause is not None and report is not None:
+        cause.to_html(report)
+
+    def excepthook(kind: Any, value: BaseException, _: Any) -> None:
+        if isinstance(value, NumericsError) and show is sys.__excepthook__:
+            _show(value, lines)
+        else:
+            show(kind, value.with_traceback(lines), lines)
+        if cause is not None:
+            _say(
+                f"the report is {report}"
+                if report
+                else "for pictures and the way to the loss, run again with "
+                "`--report finding.html`"
+            )
+
+    # Python calls it in the end, and sets the exit code: 1, or that of Ctrl-C.
+    sys.excepthook = excepthook
+
+
+def _of_the_script(lines: types.TracebackType | None) -> types.TracebackType | None:
+    """Leaves out the frames that are there because of us."""
+    kept = []
+    while lines is not None:
+        if not lines.tb_frame.f_code.co_filename.startswith(_BETWEEN):
+            kept.append(lines)
+        lines = lines.tb_next
+    for line, inner in zip(kept, [*kept[1:], None], strict=False):
+        line.tb_next = inner
+    return kept[0] if kept else None
+
+
+def _numerics_error(error: BaseException | None) -> NumericsError | None:
+    """Returns the `NumericsError` that an error is, or is due to."""
+    while error is not None and not isinstance(error, NumericsError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _show(error: NumericsError, lines: types.TracebackType | None) -> None:
+    """Prints the user's lines that led to an error, and its explanation."""
+    from tfsafe.graph import is_user_file
+
+    frames = traceback.extract_tb(lines)
+    users = [frame for frame in frames if is_user_file(frame.filename)]
+    text = error.explain(color=_explain.wants_color(sys.stderr))
+    sys.stderr.writelines([
+        "Traceback (most recent call last):\n",
+        *traceback.format_list(users or frames),
+        f"tfsafe.NumericsError: {text}\n",
+    ])
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"tfsafe: {text}\n")
