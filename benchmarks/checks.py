@@ -4,8 +4,8 @@ Run `python -m benchmarks.checks [--models MLP ...] [--ways loop fit monitor] [-
 graph XLA] [--checks watch domain ...] [--rounds N] [--builds N]`.
 
 The ways are a loop written by hand (`loop`), the training function of `fit` (`fit`),
-and a whole `fit` of 100 steps with the callback `NumericsMonitor` (`monitor`). The
-first two are checked by `tfsafe.checked`. "TensorFlow" is
+and a whole `fit` of 100 steps with the callback `NumericsMonitor` (`monitor`), which
+knows no `strict`. The first two are checked by `tfsafe.checked`. "TensorFlow" is
 `tf.debugging.enable_check_numerics`, switched on while its function is traced and runs;
 XLA cannot compile it.
 
@@ -128,8 +128,10 @@ def measure(way, name, compiled, variants, arguments):
 def rows(way, name, compiled, arguments):
     """Yields the rows of the table for one step."""
     variants = ["none", *arguments.checks]
-    if compiled:
-        variants = [variant for variant in variants if variant != "TensorFlow"]
+    left_out = {"TensorFlow"} if compiled else set()
+    if way == "monitor":
+        left_out.add("strict")
+    variants = [variant for variant in variants if variant not in left_out]
     times, first = measure(way, name, compiled, variants, arguments)
     steps = STEPS if way == "monitor" else 1
     step = f"{name}, {way}, {'XLA' if compiled else 'graph'}"

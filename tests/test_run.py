@@ -31,10 +31,10 @@ def write(tmp_path):
 @pytest.fixture
 def here(monkeypatch):
     """Runs a script in this process, of which everything is put back afterwards."""
-    for name in ("argv", "path", "excepthook"):
-        value = getattr(sys, name)
-        monkeypatch.setattr(sys, name, value[:] if isinstance(value, list) else value)
-    sys.path.insert(0, "of python -m")
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", ["of python -m", *sys.path])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     yield lambda *arguments: cli.main(["run", *arguments])
     debugging.disable_check_numerics()
     _switch.disable_stabilize()
@@ -52,9 +52,10 @@ def uncaught(raised):
 
 
 LOOKS = """
+    'Shows what it was given.'
     import sys
     assert __name__ == "__main__" and sys.modules["__main__"].__file__ == __file__
-    print(sys.argv[1:], __file__, sys.path[0], __package__, sys.stdin.readline())
+    print(sys.argv, __file__, sys.path[0], __package__, __doc__, sys.stdin.readline())
     sys.exit(int(sys.argv[1]))
 """
 
@@ -68,7 +69,7 @@ def test_a_script_finds_what_python_gives_it(module, write, tmp_path):
     ours, pythons = process(*arguments, **given), process(*arguments, own=True, **given)
     assert ours.stdout == pythons.stdout
     assert path in ours.stdout
-    assert "['3', '--checks', '--', '-m', '-h']" in ours.stdout
+    assert "'3', '--checks', '--', '-m', '-h']" in ours.stdout
     assert "line" in ours.stdout
     assert ours.returncode == pythons.returncode == 3
 
@@ -121,7 +122,6 @@ def test_an_error_of_the_script_has_its_own_lines(here, write, capsys):
 
 
 def test_a_folder_runs_as_under_python(write, tmp_path, here, capsys):
-    write("import helper; print(helper.name, sys.path[0])", "app/__main__.py")
     write("import sys; print(sys.path[0])\nimport helper", "app/__main__.py")
     write("print('helped')", "app/helper.py")
     here("--checks", "none", str(tmp_path / "app"))
@@ -256,6 +256,14 @@ def test_without_checks_nothing_is_raised(here, write, capsys):
     assert capsys.readouterr() == ("nan\n", "")
 
 
+def test_without_tensorflow_it_says_so(here, write, capsys, monkeypatch):
+    monkeypatch.setattr(_run, "_PACKAGES", ("nosuchpackage",))
+    here(write("print('ran')"))
+    ran, told = capsys.readouterr()
+    assert ran == "ran\n"
+    assert told.startswith("tfsafe: nothing was checked: the script imported neither")
+
+
 def test_without_eager_execution_it_says_so(here, write, capsys, monkeypatch):
     path = write("")
     monkeypatch.setattr(
@@ -356,7 +364,7 @@ def test_fit_of_a_script_nobody_edits_stops_at_the_bad_batch(write, tmp_path):
     assert f"where: {path}:15 in call" in result.stderr
     assert "tfsafe.NumericsError: NaN from `RealDiv`" in result.stderr
     assert "keras/src" not in result.stderr
-    assert result.stderr.endswith("tfsafe: the report is it.html\n")
+    assert "\ntfsafe: the report is it.html\n" in result.stderr
     assert "Share" in (tmp_path / "it.html").read_text()
 
 

@@ -61,7 +61,7 @@ def _head(finding: "Finding") -> str:
 def what(finding: "Finding") -> str:
     """Says how many elements are bad, of what, and where the first one is."""
     if not finding.size:
-        return f"values of {finding.dtype}"
+        return f"values of {finding.dtype}" if finding.dtype else ""
     if not finding.shape:
         return f"the only value, {finding.dtype}"
     first = "at" if finding.count == 1 else "the first at"
@@ -250,7 +250,7 @@ def _is_code(line: str) -> bool:
     """Returns whether a line is Python rather than English."""
     try:
         ast.parse(line)
-    except (SyntaxError, SystemError):
+    except (SyntaxError, ValueError, SystemError):
         return False
     return True
 

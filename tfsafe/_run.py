@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import importlib.util
 import os
+import pkgutil
 import runpy
 import sys
 import traceback
@@ -48,20 +49,18 @@ def run(arguments: Sequence[str]) -> None:
     """
     options = _options(arguments)
     sys.argv = [options.program, *options.arguments]
-    conditions = _Conditions(options)
+    conditions, usual = _Conditions(options), sys.excepthook
     conditions.watch.install()
     try:
         if options.is_module:
             runpy.run_module(options.program, run_name="__main__", alter_sys=True)
         else:
-            _lead_the_path_with(options.program)
-            # Absolute, as `python` makes `__file__`.
-            runpy.run_path(os.path.abspath(options.program), run_name="__main__")
+            _run_script(options.program)
     except SystemExit:
         conditions.conclude()
         raise
     except BaseException as error:
-        _hand_over(error, options.report)
+        _hand_over(error, options.report, usual)
         raise
     conditions.conclude()
 
@@ -122,12 +121,23 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _lead_the_path_with(script: str) -> None:
+def _run_script(program: str) -> None:
+    path = os.path.abspath(program)
+    is_source = pkgutil.get_importer(path) is None and not path.endswith(".pyc")
     # `python -m` has put the working directory there; `python script.py` puts the
-    # script's, and `runpy` that of a directory or an archive. `python -P` puts nothing.
+    # script's, and `runpy` that of a folder or an archive. `python -P` puts nothing.
     if not getattr(sys.flags, "safe_path", False):
-        folder = os.path.dirname(os.path.realpath(script))
-        sys.path[0:1] = [folder] if os.path.isfile(script) else []
+        sys.path[0:1] = [os.path.dirname(os.path.realpath(path))] if is_source else []
+    if not is_source:
+        runpy.run_path(path, run_name="__main__")
+        return
+    # By hand, because `runpy` changes `sys.argv[0]` and `__package__`.
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    module = types.ModuleType("__main__")
+    vars(module).update(__file__=path, __cached__=None)
+    sys.modules["__main__"] = module
+    exec(code, vars(module))
 
 
 class _Conditions:
@@ -203,15 +213,22 @@ def _told(rewrites: Sequence["Rewrite"]) -> list[str]:
     return ["formulas were rewritten to their stable form:", *lines[:_MOST], *more]
 
 
-def _hand_over(error: BaseException, report: str | None) -> None:
-    """Lets Python show an error that nothing caught, without the frames around it."""
+def _hand_over(error: BaseException, report: str | None, usual: Any) -> None:
+    """Lets Python show an error that nothing caught, without the frames around it.
+
+    Args:
+      error: The error.
+      report: Where to write the report to, if it is due to a finding.
+      usual: The `sys.excepthook` of before. If the script has put another one there,
+        it is used.
+    """
     show, lines = sys.excepthook, _of_the_script(error.__traceback__)
     cause = _numerics_error(error)
     if cause is not None and report is not None:
         cause.to_html(report)
 
     def excepthook(kind: Any, value: BaseException, _: Any) -> None:
-        if isinstance(value, NumericsError) and show is sys.__excepthook__:
+        if isinstance(value, NumericsError) and show is usual:
             _show(value, lines)
         else:
             show(kind, value.with_traceback(lines), lines)

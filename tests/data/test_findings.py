@@ -315,6 +315,7 @@ def test_rows_without_values_are_a_remark():
 def test_booleans_integers_and_columns_of_no_width_are_good():
     data = {"a": np.array([True, False]), "b": np.array([1, 2]), "c": np.ones((2, 0))}
     assert check_finite(data) is data
+    report(data).raise_if_bad()
 
 
 def test_a_wide_report_shows_the_bad_features_first():

@@ -115,6 +115,17 @@ def test_replace_writes_numbers(batch, value):
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("value", "expected"), [(5.0, 5 + 2j), ("mean", 2 + 2j)])
+def test_the_bad_part_of_a_complex_number_is_replaced(value, expected):
+    x = np.array([1 + 1j, complex(np.nan, 2), 3 + 3j])
+    with pytest.warns(UserWarning, match="replaced"):
+        (got,) = drain(check_finite(of(x), policy="replace", value=value))
+    with pytest.warns(UserWarning, match="replaced"):
+        at_hand = check_finite(x, policy="replace", value=value)
+    np.testing.assert_array_equal(got, [1 + 1j, expected, 3 + 3j])
+    np.testing.assert_array_equal(got, at_hand)
+
+
 def test_a_pass_begins_anew():
     checked = check_finite(of(*features()))
     for _ in range(2):
@@ -226,6 +237,8 @@ def test_labels_are_checked(labels):
     with pytest.warns(UserWarning, match="Label out of range"):
         kept = drain(check_finite(dataset, num_classes=3, policy="drop"))
     assert kept[0][1].tolist() == [labels[0], labels[2]]
+    with pytest.raises(tf.errors.UnknownError, match="has no number for this"):
+        drain(check_finite(dataset, num_classes=3, policy="replace", value="mean"))
     with pytest.raises(ValueError, match="`num_classes` tells of the labels"):
         check_finite(of(np.ones(3)), num_classes=3)
 

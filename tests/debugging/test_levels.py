@@ -368,3 +368,103 @@ def test_rules_are_read():
     assert _options.options_of("watch", True, ()).level == "full"
     assert _options.options_of("domain", True, ()).level == "domain"
     assert not _verdict.Known().covers(_verdict.Failed(None, (), ()))
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_variables_whose_sum_overflows_are_written_all_the_same(compiled):
+    weight, steps = tf.Variable([1e38, 1e38]), tf.Variable(0)
+
+    def step(x):
+        steps.assign_add(1)
+        weight.assign_add(x)
+        return tf.reduce_max(weight)
+
+    checked = tfsafe.checked(modes.compile_for(compiled, step))
+    x = tf.constant([1e38, 1e38])
+    for count in (2, 3):
+        assert checked(x).numpy() == np.float32(count * 1e38)
+    assert steps.numpy() == 2
+    error = failure(checked, x)
+    assert error.findings[0].op_type == "AssignAddVariableOp"
+    assert "2 variables were put back" in str(error)
+    assert weight.numpy().tolist() == [np.float32(3e38)] * 2
+    assert steps.numpy() == 2
+
+
+def test_what_is_read_after_a_write_is_the_new_value(level):
+    one, two = tf.Variable(1.0), tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function
+    def inner(x):
+        two.assign(two * x)
+        return one.read_value()
+
+    @tf.function
+    def step(x):
+        one.assign_add(x)
+        first = one * 10.0
+        one.assign_sub(0.5)
+        read = inner(x)
+        gathered = tf.gather(two, [0, 2])
+        one.assign(one + read)
+        return first, gathered, two[1]
+
+    results = []
+    for function in (step, tfsafe.checked(step, checks=level)):
+        one.assign(1.0)
+        two.assign([1.0, 2.0, 3.0])
+        found = [each.numpy().tolist() for each in function(tf.constant(2.0))]
+        results.append([found, one.numpy(), two.numpy().tolist()])
+    assert results[0] == results[1]
+
+
+def test_a_variable_that_a_branch_writes_is_put_back(level):
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step(x):
+        tf.cond(x > 0.0, lambda: weight.assign_add(x), lambda: weight.assign_sub(x))
+        return tf.math.log(weight - weight)
+
+    failure(tfsafe.checked(step, checks=level), tf.constant(2.0))
+    assert weight.numpy() == 1.0
+
+
+def test_what_prints_runs_once(level, capfd):
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step(x):
+        tf.print("here")
+        weight.assign(x)
+        return tf.math.log(x)
+
+    failure(tfsafe.checked(step, checks=level), tf.constant(0.0))
+    assert capfd.readouterr().err.count("here") == 1
+    assert weight.numpy() == 1.0
+
+
+def test_a_number_that_a_signature_makes_a_tensor_is_taken(level):
+    weight = tf.Variable(1.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([]), tf.TensorSpec([])])
+    def step(x, y):
+        weight.assign_add(y)
+        return x / y
+
+    checked = tfsafe.checked(step, checks=level)
+    assert checked(4.0, 2.0).numpy() == 2.0
+    assert checked(4.0, y=2).numpy() == 2.0
+    assert failure(checked, 4.0, 0.0).findings[0].op_type == "RealDiv"
+    assert weight.numpy() == 5.0
+
+
+def test_the_inputs_of_the_operation_are_named(mode):
+    def run(x):
+        return tf.math.log(x) + tf.sqrt(x)
+
+    x = tf.constant([0.0, 1.0])
+    finding = failure(tfsafe.checked(modes.compile_for(mode, run)), x).findings[0]
+    assert finding.inputs[0].zeros == 1
+    assert finding.inputs[0].name == "argument `x`"
+    assert finding.output.neginfs == 1

@@ -77,7 +77,7 @@ def test_a_bad_argument_is_told():
           cure:  tfsafe.data.check_finite(data, policy="report")
                  tells of all such rows before the training; policy="drop" leaves them out.
           reach: output
-        """)
+        """)  # noqa: E501
 
 
 def test_variables_are_told_to_be_put_back_and_further_places_counted():

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.debugging import programs
+from tfsafe.debugging._model import check_model, is_checked, uncheck_model
 
 SEQUENCE = (3, 4)
 CONFIGS = [
@@ -286,12 +287,87 @@ def test_a_model_with_a_training_function_of_its_own_is_refused():
         tfsafe.checked(Own(name="own"))
 
 
-def test_a_model_on_several_replicas_is_refused():
+def test_a_model_of_several_workers_is_refused():
     model = keras.Sequential([keras.layers.Dense(1)])
 
-    class Strategy:
+    class Workers:
         num_replicas_in_sync = 2
 
-    model._distribute_strategy = Strategy()
-    with pytest.raises(ValueError, match="under Strategy with 2 replicas"):
+    model._distribute_strategy = Workers()
+    with pytest.raises(ValueError, match="under Workers with 2 replicas"):
         tfsafe.checked(model)
+
+
+def test_a_gradient_that_no_loss_scale_can_mend_is_a_failure():
+    model = norm_model(jit_compile=False)
+    optimizer = keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.SGD(0.1), initial_scale=4.0
+    )
+    model.compile(optimizer, "mse", jit_compile=False)
+    tfsafe.checked(model)
+    x = np.array([[1.0, 2.0], [0.0, 0.0]], "float32")
+    y = np.ones([2, 1], "float32")
+    # The scale falls to 2 and to 1.
+    history = model.fit(x, y, batch_size=2, epochs=2, verbose=0).history
+    assert list(history) == ["loss"]
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        model.fit(x, y, verbose=0)
+    assert caught.value.findings[0].op_type == "SqrtGrad"
+    assert programs.is_at(caught.value.findings[0].site, "norm")
+    assert "gradient of" in str(caught.value)
+    assert float(optimizer.dynamic_scale.numpy()) == 1.0
+
+
+def test_a_loss_scale_that_may_fall_below_one_is_let_fall():
+    model = norm_model(jit_compile=False)
+    optimizer = tfsafe.optimizers.LossScaleOptimizer(
+        keras.optimizers.SGD(0.1), initial_scale=1.0, minimum_scale=0.25
+    )
+    model.compile(optimizer, "mse", jit_compile=False)
+    x, y = np.zeros([1, 2], "float32"), np.ones([1, 1], "float32")
+    tfsafe.checked(model).fit(x, y, epochs=2, verbose=0)
+    with pytest.raises(tfsafe.NumericsError, match="SqrtGrad"):
+        model.fit(x, y, verbose=0)
+
+
+def test_gradients_are_noted_where_they_are_no_part_of_a_branch():
+    class Sometimes(keras.Sequential):
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = self.optimizer.scale_loss(self.compiled_loss_of(x, y))
+            gradients = tape.gradient(loss, self.trainable_variables)
+
+            def apply():
+                self.optimizer.apply(gradients, self.trainable_variables)
+                return 0
+
+            tf.cond(tf.size(x) > 0, apply, lambda: 1)
+            return {"loss": loss}
+
+        def compiled_loss_of(self, x, y):
+            return tf.reduce_mean((self(x) - y) ** 2)
+
+    model = Sometimes([keras.Input((2,)), keras.layers.Dense(1)])
+    optimizer = keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.SGD(0.1), initial_scale=1.0
+    )
+    optimizer.build(model.trainable_variables)
+    model.compile(optimizer, jit_compile=False)
+    history = tfsafe.checked(model).fit(
+        np.ones([2, 2], "float32"), np.ones([2, 1], "float32"), verbose=0
+    )
+    assert np.isfinite(history.history["loss"]).all()
+
+
+@pytest.mark.parametrize("was_trained", [False, True])
+def test_a_model_may_be_unchecked_again(was_trained):
+    x, y = sequences(bad_row=0)
+    model = check_model(classifier(jit_compile=False))
+    assert is_checked(model)
+    if was_trained:
+        model.fit(*sequences(), verbose=0)
+    assert uncheck_model(model) is model
+    assert not is_checked(model)
+    assert np.isnan(model.fit(x, y, verbose=0).history["loss"]).all()
+    assert uncheck_model(model) is model

@@ -1,6 +1,7 @@
 """The numeric checks switched on for a whole program, and off again."""
 
 import concurrent.futures
+import functools
 import gc
 import threading
 import weakref
@@ -83,8 +84,10 @@ def test_gradients_of_eager_code_are_checked():
     assert "gradient" in str(caught.value)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_the_backward_function_of_an_eager_tape_is_looked_into(jit_compile):
+@pytest.mark.parametrize(
+    ("jit_compile", "checks"), [(False, "watch"), (True, "watch"), (False, "full")]
+)
+def test_the_backward_function_of_an_eager_tape_is_looked_into(jit_compile, checks):
     function = tf.function(
         lambda x: tf.reduce_sum(tf.sqrt(x)), autograph=False, jit_compile=jit_compile
     )
@@ -95,11 +98,20 @@ def test_the_backward_function_of_an_eager_tape_is_looked_into(jit_compile):
             loss = function(x) * 2.0
         return tape.gradient(loss, [x])
 
-    with debugging.check_numerics():
+    with debugging.check_numerics(checks=checks):
         finding = failure(step)
     assert finding.is_gradient
     assert finding.forward_op == "Sqrt"
     assert "tf.sqrt(x)" in finding.site.source
+
+
+def test_functions_can_be_exported_while_it_is_on(tmp_path):
+    module = tf.Module()
+    module.run = tf.function(tf.math.log, input_signature=[tf.TensorSpec([])])
+    with debugging.check_numerics(checks="full"):
+        failure(module.run, ZERO)
+        tf.saved_model.save(module, str(tmp_path))
+    assert np.isneginf(tf.saved_model.load(str(tmp_path)).run(ZERO).numpy())
 
 
 def test_jacobians_are_checked():
@@ -237,19 +249,19 @@ def test_the_gradients_of_a_scaled_loss_overflow_by_design():
 
 
 def test_functions_of_data_and_of_python_are_left_alone():
-    def inner(x):
-        return np.log(x + tf.function(tf.math.log)(tf.constant(0.0)).numpy() * 0.0)
+    inner = tf.function(tf.math.log)
+
+    def python(x):
+        return np.float32(inner(x))
+
+    @tf.function
+    def run(x):
+        return tf.where(x > 0, tf.numpy_function(python, [x], tf.float32), x)
 
     with debugging.check_numerics():
         data = tf.data.Dataset.from_tensors(ZERO).map(tf.math.log)
         assert np.isneginf(next(iter(data)).numpy())
-
-        @tf.function
-        def run(x):
-            return tf.where(True, x, tf.numpy_function(tf.math.log, [x], tf.float32))
-
         assert run(ZERO).numpy() == 0.0
-    del inner
 
 
 def test_what_a_library_calls_inside_is_no_result():
@@ -313,3 +325,66 @@ def test_wrong_options_are_refused(arguments, kind, message):
     ):
         with pytest.raises(kind, match=message):
             ask(**arguments)
+
+
+def test_functions_that_are_run_eagerly_are_followed_as_eager_code():
+    x = tf.Variable(0.0)
+    function = tf.function(lambda: tf.sqrt(x), autograph=False)
+    tf.config.run_functions_eagerly(True)
+    try:
+        with debugging.check_numerics():
+            with tf.GradientTape() as tape:
+                y = function()
+            with pytest.raises(tfsafe.NumericsError, match="gradient of `Sqrt`"):
+                tape.gradient(y, x)
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def test_a_partial_function_is_the_users():
+    function = tf.function(functools.partial(lambda x, y: tf.math.log(x * y), y=2.0))
+    with debugging.check_numerics():
+        assert failure(function, ZERO).op_type == "Log"
+
+
+def test_a_model_follows_a_change_of_what_is_asked_for():
+    class Hidden(keras.layers.Layer):
+        def call(self, x):
+            return tf.tanh(tf.math.log(x))
+
+    model = keras.Sequential([keras.Input((1,)), Hidden()])
+    model.compile(loss="mse")
+    x = np.zeros([2, 1], "float32")
+    with debugging.check_numerics():
+        model.evaluate(x, x, verbose=0)
+        with (
+            debugging.check_numerics(strict=True),
+            pytest.raises(tfsafe.NumericsError, match="Log"),
+        ):
+            model.evaluate(x, x, verbose=0)
+        model.evaluate(x, x, verbose=0)
+
+
+def test_a_model_that_cannot_be_checked_is_warned_of():
+    class Own(keras.Model):
+        def make_train_function(self, force=False):
+            return super().make_train_function(force)
+
+        def call(self, x):
+            return x
+
+    model = Own()
+    model.compile(loss="mse")
+    with (
+        debugging.check_numerics(),
+        pytest.warns(UserWarning, match="defines itself.* It is not checked"),
+    ):
+        model.predict(np.zeros([2, 1], "float32"), verbose=0)
+
+
+def test_without_eager_execution_it_is_refused(monkeypatch):
+    monkeypatch.setattr(
+        tf.compat.v1, "executing_eagerly_outside_functions", lambda: False
+    )
+    with pytest.raises(RuntimeError, match="numeric checks need eager execution"):
+        debugging.enable_check_numerics()

@@ -42,12 +42,13 @@ class Place(NamedTuple):
       method: Name of the method that is called.
       options: Of `compile`.
       policy: Of the layer's dtype.
-      has_update: Whether the method trains.
+      is_scaled: Whether a `LossScaleOptimizer` scales the loss.
     """
 
     method: str = "fit"
     options: Any = {"jit_compile": False}
     policy: str | None = None
+    is_scaled: bool = False
 
     @property
     def is_training(self) -> bool:
@@ -62,7 +63,7 @@ PLACES = {
     "fit_three_steps_a_call": Place(options={**GRAPH, "steps_per_execution": 3}),
     "fit_three_steps_a_call_xla": Place(options={**XLA, "steps_per_execution": 3}),
     "fit_bfloat16": Place(policy="mixed_bfloat16"),
-    "fit_float16": Place(policy="mixed_float16"),
+    "fit_float16": Place(policy="mixed_float16", is_scaled=True),
     "evaluate": Place("evaluate"),
     "evaluate_xla": Place("evaluate", XLA),
     "predict": Place("predict"),
@@ -74,8 +75,12 @@ def model_of(place: Place, fault: Fault) -> keras.Model:
     """Makes a compiled model that fails on `batch(fault)`."""
     layer = Formula(fault.core, dtype=place.policy, name="formula")
     model = keras.Sequential([keras.Input((3,)), layer])
-    # With `mixed_float16`, Keras puts a `LossScaleOptimizer` around it.
-    model.compile(Optimizer(fault.update), _loss, **place.options)
+    optimizer: Any = Optimizer(fault.update)
+    if place.is_scaled:
+        # Above 1, a gradient that is not finite is left out, and the scale is halved.
+        scaled = keras.optimizers.LossScaleOptimizer
+        optimizer = scaled(optimizer, initial_scale=1.0)
+    model.compile(optimizer, _loss, **place.options)
     return model
 
 

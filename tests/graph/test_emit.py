@@ -48,6 +48,17 @@ def bounded(x):
     )[1]
 
 
+def bounded_by_a_tensor(x):
+    # As Keras bounds its recurrent layers.
+    longest = tf.reduce_max(tf.stack([tf.shape(x)[0] - 2, 1]))
+    return tf.while_loop(
+        lambda i, _: i < longest,
+        lambda i, y: (i + 1, y * tf.cos(y)),
+        (0, x),
+        maximum_iterations=longest,
+    )[1]
+
+
 def branch(x):
     return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.sin(x), lambda: tf.exp(x)) * x
 
@@ -127,6 +138,7 @@ def gradient_inside(x):
 
 PROGRAMS = [
     bounded,
+    bounded_by_a_tensor,
     branch,
     calling,
     case,
@@ -184,7 +196,9 @@ def test_the_gradient_of_the_gradient_is_that_of_the_program(program):
 
 
 @pytest.mark.parametrize(
-    "program", [bounded, branch, calling, custom], ids=lambda each: each.__name__
+    "program",
+    [bounded, bounded_by_a_tensor, branch, calling, custom],
+    ids=lambda each: each.__name__,
 )
 def test_under_xla_too(program):
     x = tf.constant(X)

@@ -1,5 +1,6 @@
 """Running one function through a table of rules, without the driver."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +9,12 @@ import tensorflow as tf
 from tfsafe.graph._emit import Emission
 from tfsafe.rewriting._reader import Reader
 from tfsafe.rewriting._rule import Rule
+
+
+def in_modes(*names: str) -> list[tuple[str, str]]:
+    """Returns each name with two modes: with the graph, and with one of the others."""
+    others = itertools.cycle(("xla", "eager"))
+    return [(name, mode) for name in names for mode in ("graph", next(others))]
 
 
 def _matches(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Any:

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import INF, NAN, same
-from tests.rewriting.emitting import fired, rewritten, second_gradients
+from tests.rewriting.emitting import fired, in_modes, rewritten, second_gradients
 from tests.rewriting.tables import RULES
 from tests.support import modes, oracle
 
@@ -68,12 +68,11 @@ ELEMENTWISE = {
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-@pytest.mark.parametrize("way", range(2))
-def test_a_difference_keeps_its_digits(name, way, mode):
+def test_a_difference_keeps_its_digits(name, mode):
     functions, truth, points = ELEMENTWISE[name]
     x = tf.constant(points)
     value, (gradient,) = modes.value_and_gradients(
-        rewritten(RULES, functions[way]), [x], mode
+        rewritten(RULES, functions[0]), [x], mode
     )
     assert oracle.ulp_error(value, oracle.exact(truth, x)) <= 6
     slope = oracle.exact(lambda x: mpmath.diff(truth, x), x)
@@ -200,7 +199,7 @@ VARIANCES = {
 }
 
 
-@pytest.mark.parametrize("name", VARIANCES)
+@pytest.mark.parametrize(("name", "mode"), in_modes(*VARIANCES))
 def test_a_variance_keeps_its_digits(name, mode):
     function = VARIANCES[name][0]
     x = tf.constant([[1e4, 1e4 + 0.01, 1e4 + 0.02], [1.0, 2.0, 3.0]])

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import same
-from tests.rewriting.emitting import fired, rewritten
+from tests.rewriting.emitting import fired, in_modes, rewritten
 from tests.rewriting.tables import RULES
 from tests.support import modes
 
@@ -79,7 +79,7 @@ def _truth(a, b):
     return np.sum(difference**2, -1)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize(("name", "mode"), in_modes(*PAIRS))
 def test_the_squared_distances_of_all_pairs_keep_their_digits(name, mode):
     a, b = _vectors()
     function = PAIRS[name]
@@ -171,6 +171,21 @@ NEAR_MISSES = {
         tf.reduce_sum(a * a, 0) + tf.reduce_sum(b * b, 0) - 2 * tf.reduce_sum(a * b, 1)
     ),
     "another product": lambda a, b: a * a + b * b - 2 * a * tf.sin(b),
+    "sums that spread": lambda a, b: (
+        tf.reduce_sum(a * a, 1, keepdims=True)
+        + tf.reduce_sum(b * b, 1)
+        - 2 * tf.reduce_sum(a * b, 1)
+    ),
+    "a batch of other shape": lambda a, b: (
+        tf.reduce_sum(a * a, 1)[:, None]
+        + tf.reduce_sum(b * b, 1)[None, :]
+        - 2 * tf.matmul(a[None], b[None], transpose_b=True)
+    ),
+    "distances among the squares": lambda a, b: (
+        tf.reduce_sum(tf.math.squared_difference(a, b), 1)
+        + tf.reduce_sum(b * b, 1)
+        - 2 * tf.reduce_sum(a * b, 1)
+    ),
     "a vector without gradient": lambda a, b: _sum_of(tf.stop_gradient(a), b, first=a),
 }
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tests.ops.edges import INF, NAN, same
 from tests.rewriting.emitting import (
     fired,
+    in_modes,
     rewritten,
     second_gradients,
     silent_gradients,
@@ -128,7 +129,7 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(("name", "mode"), in_modes(*ROWS))
 def test_it_is_right_where_the_plain_form_has_no_gradient(name, mode):
     rule, function, x, wanted, slopes = ROWS[name]
     assert fired(RULES, function, tf.constant(x))[-1] == rule
@@ -137,7 +138,7 @@ def test_it_is_right_where_the_plain_form_has_no_gradient(name, mode):
     assert same(gradient, slopes, 1e-5)
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize(("name", "mode"), in_modes(*UNITS))
 def test_a_vector_over_its_norm_is_a_unit_vector(name, mode):
     function = UNITS[name]
     assert fired(RULES, function, tf.constant(ZERO))[-1].startswith("unit-vector")
@@ -186,6 +187,19 @@ def test_squares_that_overflow_are_scaled(mode):
     assert same(gradient, [[0.6, 0.8], [0.6, 0.8]], 1e-6)
 
 
+def test_an_unknown_rank_is_no_obstacle():
+    spec, x = tf.TensorSpec(None, tf.float32), tf.constant([[3.0, 4.0], [0.0, 0.0]])
+    for function, wanted in (
+        (tf.norm, 5.0),
+        (lambda x: x / tf.norm(x), x / 5.0),
+        (lambda x: x / tf.norm(x, axis=-1, keepdims=True), x / [[5.0], [1.0]]),
+        (lambda x: tf.sqrt(tf.reduce_sum(x * x, -1)), [5.0, 0.0]),
+    ):
+        assert fired(RULES, function, spec)[-1] in {"norm", "unit-vector"}
+        assert same(rewritten(RULES, function, spec)(x), wanted, 1e-6)
+    assert "norm" not in fired(RULES, lambda x: tf.sqrt(tf.reduce_sum(x * x, 1)), spec)
+
+
 def test_half_precision_has_the_range_of_its_results():
     x = tf.constant([300.0, -300.0], tf.float16)
     assert same(rewritten(RULES, tf.math.reduce_std)(x), 300.0)
@@ -217,6 +231,10 @@ def test_a_scaled_hypotenuse_shares_its_gradient_at_a_tie(mode):
         lambda x, y: _scaled_hypot(x, y, shrunk=tf.abs(tf.sin(y))),
         lambda x, y: tf.maximum(x, y) * tf.sqrt(1 + tf.square(x / y)),
         lambda x, y: x * tf.sqrt(1 + tf.square(x)),
+        lambda x, y: (
+            tf.maximum(x, y)
+            * tf.sqrt(1 + tf.square(tf.minimum(x, y) / tf.maximum(x, y)))
+        ),
         lambda x, y: x * tf.sqrt(1 + tf.math.squared_difference(x, y)),
     ],
 )
@@ -254,6 +272,8 @@ NEAR_MISSES = {
         tf.reduce_sum(x[0] ** tf.fill([3, 3], 2.0), -1)
     ),
     "a root that spreads": lambda x: tf.reduce_sum(x * x, -1) ** tf.fill([2, 1], 0.5),
+    "a norm of all entries of order 3": lambda x: tf.norm(x, 3),
+    "a quasi-norm": lambda x: tf.norm(x, 0.5, -1),
     "a large floor": lambda x: tf.math.l2_normalize(x, -1, epsilon=0.5),
     "a norm of another order": lambda x: (
         tf.reduce_sum(tf.abs(x) ** 3.0, -1) ** (1 / 2.5)
@@ -279,6 +299,12 @@ SHARES = {
         [[0.0, 0.0], [1.0, 3.0]],
         [0.0, 4.5],
     ),
+    "a mean with constant weights": (
+        lambda x, w: tf.reduce_sum(x * [0.0, 0.0]) / tf.reduce_sum([0.0, 0.0]) * w,
+        [[1.0, 2.0], [3.0, 5.0]],
+        [[0.0, 0.0], [0.0, 0.0]],
+        0.0,
+    ),
     "an overlap": (
         lambda x, w: (
             tf.reduce_sum(x, -1) / (tf.reduce_sum(x, -1) + tf.reduce_sum(w, -1))
@@ -296,6 +322,12 @@ SHARES = {
         [[0.0, 0.0], [1.0, 1.0]],
         [0.0, 0.75],
     ),
+    "all of it": (
+        lambda x, w: w[:, 0] * x[:, 0] / (w[:, 0] * x[:, 0]),
+        [[0.0], [4.0]],
+        [[0.0], [1.0]],
+        [1.0, 1.0],
+    ),
     "what is left of a hull": (
         lambda x, w: (x[:, 0] - w[:, 0]) / x[:, 0],
         [[0.0], [4.0]],
@@ -305,7 +337,7 @@ SHARES = {
 }
 
 
-@pytest.mark.parametrize("name", SHARES)
+@pytest.mark.parametrize(("name", "mode"), in_modes(*SHARES))
 def test_a_share_of_nothing_is_0(name, mode):
     function, x, w, wanted = SHARES[name]
     assert "share-of-nothing" in fired(RULES, function, tf.constant(x), tf.constant(w))
@@ -323,6 +355,8 @@ def test_a_share_of_nothing_is_0(name, mode):
         lambda x, w: tf.reduce_sum(x * x, -1) / tf.reduce_sum(w, -1),
         lambda x, w: x / w,
         lambda x, w: x / tf.zeros_like(x),
+        lambda x, w: (x + 0.0) / tf.constant(0.0),
+        lambda x, w: tf.reduce_sum(x * [1.0, 2.0], -1) / tf.reduce_sum([1.0, 2.0]),
         lambda x, w: tf.where(tf.math.is_nan(x / (x + w)), 5.0, x),
     ],
 )

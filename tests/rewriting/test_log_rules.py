@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.rewriting.emitting import fired, rewritten, second_gradients
+from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.log_cases import LOGARITHMS, Case
 from tests.support import contrast, modes, oracle
 from tfsafe.rewriting._log_rules import RULES

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tests.ops.edges import INF, NAN, same
 from tests.rewriting.emitting import (
     fired,
+    in_modes,
     rewritten,
     second_gradients,
     silent_gradients,
@@ -55,7 +56,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(("name", "mode"), in_modes(*ROWS))
 def test_the_value_stays_and_the_slope_is_bounded(name, mode):
     function, args, slopes = ROWS[name]
     args = [tf.constant(arg) for arg in args]

@@ -7,34 +7,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.rewriting.formula import (
+    GRADIENT,
+    LOGITS,
+    VALUE,
+    assert_close,
+    log_softmax,
+    logits,
+    second,
+    with_own_tape,
+)
 from tests.support import modes
 from tfsafe.rewriting import stabilize
-
-# The plain formulas give -inf here, and a gradient of NaN.
-LOGITS = [[0.0, -200.0], [1.0, 2.0]]
-VALUE = [[0.0, -200.0], [-1.3132617, -0.3132617]]
-# Of the sum of the second column.
-GRADIENT = [[-1.0, 1.0], [-0.26894143, 0.26894143]]
 
 Pair = collections.namedtuple("Pair", ["value", "nothing"])
 
 
-def logits() -> tf.Tensor:
-    return tf.constant(LOGITS)
-
-
-def log_softmax(x):
-    return tf.math.log(tf.nn.softmax(x))
-
-
-def second(x):
-    return tf.reduce_sum(log_softmax(x)[:, 1])
-
-
-def assert_close(got, right):
-    np.testing.assert_allclose(got, right, rtol=2e-6)
-
-
+@pytest.mark.usefixtures("grappler_off")
 def test_the_plain_formula_fails_here():
     with tf.GradientTape() as tape:
         x = logits()
@@ -59,59 +48,17 @@ def test_value_and_gradient_are_right_in_every_mode(mode, inner):
     assert_close(tape.gradient(column, x), GRADIENT)
 
 
-def with_own_tape(x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = second(x)
-    return value, tape.gradient(value, x)
-
-
 def test_a_tape_inside_the_function_gives_the_stable_gradient(mode):
     value, gradient = modes.compile_for(mode, stabilize(with_own_tape))(logits())
     assert_close(value, -200.3132617)
     assert_close(gradient, GRADIENT)
 
 
-def curvature(x):
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            value = second(x)
-        slope = inner.gradient(value, x)[:, 1]
-    return outer.gradient(slope, x)
-
-
-@pytest.mark.parametrize("where", ["both inside", "one inside", "both outside"])
-def test_the_second_derivative_is_right(where, mode):
-    def outside(function):
-        def gradient(x):
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                value = function(x)
-            return tape.gradient(value, x)
-
-        return gradient
-
-    def slope(x):
-        return with_own_tape(x)[1][:, 1]
-
-    if where == "both inside":
-        function = stabilize(curvature)
-    elif where == "one inside":
-        function = outside(stabilize(slope))
-    else:
-        function = outside(lambda x: outside(stabilize(second))(x)[:, 1])
-    got = modes.compile_for(mode, function)(logits())
-    # -p (1 - p) for the second of two logits.
-    assert_close(got, [[0, 0], [0.19661194, -0.19661194]])
-
-
 def test_loops_and_branches_are_rewritten_and_differentiated(mode):
     def function(x):
         def body(i, total):
             picked = tf.switch_case(i, [lambda: second(x), lambda: -second(x)])
-            total += tf.cond(i < 2, lambda: picked, lambda: tf.zeros([]))
+            total += tf.cond(i > 0, lambda: picked, lambda: second(x) * 0.5)
             return i + 1, total
 
         with tf.GradientTape() as tape:
@@ -122,9 +69,9 @@ def test_loops_and_branches_are_rewritten_and_differentiated(mode):
         return total, tape.gradient(total, x)
 
     total, gradient = modes.compile_for(mode, stabilize(function))(logits())
-    # Once as it is, and twice with the other sign.
-    assert_close(total, 200.3132617)
-    assert_close(gradient, -np.array(GRADIENT))
+    # Half of it, and twice with the other sign.
+    assert_close(total, 1.5 * 200.3132617)
+    assert_close(gradient, -1.5 * np.array(GRADIENT))
 
 
 def test_autograph_turns_python_loops_and_branches_into_graphs():
@@ -154,11 +101,11 @@ def test_formulas_meet_across_the_functions_that_are_called():
         return value, tape.gradient(value, x)
 
     # What they were traced to before is not what is rewritten.
-    assert np.isneginf(step(logits())[0])
+    assert np.isnan(step(logits())[1][0, 0])
     value, gradient = stabilize(lambda x: step(x))(logits())
     assert_close(value, -200.3132617)
     assert_close(gradient, GRADIENT)
-    assert np.isneginf(step(logits())[0])
+    assert np.isnan(step(logits())[1][0, 0])
 
 
 def test_a_function_that_xla_compiles_is_rewritten_within():
@@ -176,131 +123,6 @@ def test_the_outermost_of_nested_stable_functions_rewrites_all():
 
     assert np.isneginf(outer(logits())[0, 1])
     assert_close(stabilize(outer)(logits()), VALUE)
-
-
-# What a gradient is taken of decides what may be rewritten.
-WEIGHTS = tf.Variable([[0.5, -2.0]])
-FIXED = tf.constant([[0.5, -2.0]])
-
-
-def in_an_intermediate(x):
-    probs = tf.nn.softmax(x)
-    with tf.GradientTape() as tape:
-        tape.watch(probs)
-        value = tf.reduce_sum(tf.math.log(probs)[:, 1])
-    return tape.gradient(value, probs)
-
-
-def of_what_was_made_before_the_tape(x):
-    probs = tf.nn.softmax(x)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = tf.reduce_sum(tf.math.log(probs) * x)
-    return tape.gradient(value, x)
-
-
-def past_a_pause(x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = log_softmax(x)
-        with tape.stop_recording():
-            frozen = y * 2.0
-        value = y * frozen
-    return tape.gradient(value, x)
-
-
-def after_a_reset(x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = log_softmax(x)
-        tape.reset()
-        tape.watch(x)
-        value = y * x
-    return tape.gradient(value, x)
-
-
-def many_at_once(x):
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y = log_softmax(x)
-        z = y * WEIGHTS
-    upstream = tf.constant([[2.0, -1.0]])
-    return [
-        tape.gradient(z, {"x": x, "w": WEIGHTS}),
-        tape.gradient([z, y], [x], output_gradients=[upstream, -upstream]),
-        tape.gradient(y, [WEIGHTS, x]),
-        tape.gradient(y, WEIGHTS, unconnected_gradients="zero"),
-        tape.gradient(tf.stop_gradient(y), x),
-        tape.gradient(y, tf.constant(1.0)),
-    ]
-
-
-def old_policy_outside_the_tape(x):
-    old = log_softmax(WEIGHTS)
-    with tf.GradientTape() as tape:
-        value = tf.reduce_sum(tf.exp(log_softmax(WEIGHTS) - old) * x)
-    return tape.gradient(value, WEIGHTS)
-
-
-def of_rows(x):
-    with tf.GradientTape() as tape:
-        value = log_softmax(tf.gather(WEIGHTS, [0, 0])) * x
-    slices = tape.gradient(value, WEIGHTS)
-    assert isinstance(slices, tf.IndexedSlices)
-    return tf.convert_to_tensor(slices), slices.indices
-
-
-def jacobians(x):
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y = log_softmax(x)
-    return tape.jacobian(y, x), tape.batch_jacobian(y, x)
-
-
-def by_tf_gradients(x):
-    return tf.gradients(log_softmax(x), x)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        in_an_intermediate,
-        of_what_was_made_before_the_tape,
-        past_a_pause,
-        after_a_reset,
-        many_at_once,
-        old_policy_outside_the_tape,
-        of_rows,
-        jacobians,
-        by_tf_gradients,
-    ],
-    ids=lambda function: function.__name__,
-)
-def test_a_gradient_is_of_what_the_tape_saw(function):
-    got, right = stabilize(function)(FIXED), tf.function(function)(FIXED)
-    tf.nest.assert_same_structure(got, right)
-    for one, other in zip(tf.nest.flatten(got), tf.nest.flatten(right), strict=True):
-        if other is not None:
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-            assert one.dtype == other.dtype
-
-
-def test_a_tape_that_is_asked_in_a_branch_or_from_outside_answers_as_ever():
-    tape = tf.GradientTape(persistent=True)
-
-    def function(x):
-        with tf.GradientTape(persistent=True) as own:
-            own.watch(x)
-            y = x * x
-        with tape:
-            tape.watch(x)
-            z = x * 3.0
-        in_branch = tf.cond(x[0, 0] > 0, lambda: own.gradient(y, x), lambda: x)
-        return in_branch, tape.gradient(z, x)
-
-    doubled, three = stabilize(function)(FIXED)
-    assert_close(doubled, 2 * FIXED)
-    assert_close(three, tf.fill([1, 2], 3.0))
 
 
 class Counter(tf.Module):
@@ -333,9 +155,8 @@ def test_variables_are_captured_and_written_once_and_in_order():
     weights = module.weights.numpy()
     assert np.isfinite(weights).all()
     assert weights.any()
-    second_call = step(logits())
-    assert [int(second_call["seen"]), int(second_call["after"])] == [11, 110]
-    assert second_call["loss"] < first["loss"]
+    again = step(logits())
+    assert [int(again["seen"]), int(again["after"])] == [11, 110]
     assert step.experimental_get_tracing_count() == 1
 
 
@@ -506,7 +327,6 @@ def test_methods_are_bound_to_their_object():
     assert_close(stabilize(half.plain)(2 * logits()), VALUE)
     assert one.decorated.__name__ == "decorated"
     assert one.decorated.__doc__ == "Takes logits."
-    assert not np.isfinite(one.excluded(logits())[0, 1])
 
 
 def test_a_model_exported_as_a_saved_model_stays_stable(tmp_path):
@@ -546,9 +366,9 @@ def test_tapes_and_functions_are_as_they_were_after_tracing():
 
     @stabilize
     def refuses(x):
-        raise ZeroDivisionError("mine")
+        raise ValueError("mine")
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
+    with pytest.raises(ValueError, match="mine"):
         refuses(logits())
     stabilize(with_own_tape)(logits())
     assert [getattr(tf.GradientTape, name) for name in methods] == before
@@ -573,6 +393,7 @@ def test_what_cannot_be_called_is_refused():
         stabilize(3)
 
 
+@pytest.mark.usefixtures("grappler_off")
 def test_rules_are_chosen_by_name():
     only = stabilize(log_softmax, rules=["log-of-softmax"])
     assert_close(only(logits()), VALUE)
@@ -580,6 +401,8 @@ def test_rules_are_chosen_by_name():
     assert np.isneginf(other(logits())[0, 1])
     without = stabilize(exclude=["log-of-softmax"])(log_softmax)
     assert np.isneginf(without(logits())[0, 1])
+    head = Head(1.0)
+    assert np.isneginf(head.excluded(logits())[0, 1])
 
 
 @pytest.mark.parametrize("argument", ["rules", "exclude"])

@@ -1,6 +1,7 @@
 """Drawings of a report as inline SVG: tensors as pictures, the way of bad values."""
 
 import html
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -98,13 +99,10 @@ def _cell_of(index: Sequence[int], operand: "Operand") -> tuple[int, int]:
     row = 0
     for size, each in zip(shape, outer, strict=False):
         row = row * size + each
-    count = 1
-    for size in shape[:-1]:
-        count *= size
     rows = operand.picture.rows if operand.picture else ("",)
     # The last cell that begins at the element or before it.
-    x = ((column + 1) * len(rows[0]) - 1) // max(shape[-1], 1)
-    return x, ((row + 1) * len(rows) - 1) // max(count, 1)
+    x = ((column + 1) * len(rows[0]) - 1) // shape[-1]
+    return x, ((row + 1) * len(rows) - 1) // math.prod(shape[:-1])
 
 
 def chain(finding: "Finding", links: Sequence["Link"]) -> str:

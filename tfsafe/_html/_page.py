@@ -94,7 +94,8 @@ def _article(finding: "Finding", level: int) -> list[str]:
         "What to do": _cure(finding),
         "How it spread": _way(finding),
     }
-    parts = ["<article>", f'<p class="what">{text(_explain.what(finding))}</p>']
+    what = _explain.what(finding)
+    parts = ["<article>", *([f'<p class="what">{text(what)}</p>'] if what else [])]
     for heading, section in sections.items():
         if section:
             parts += [f"<h{level}>{heading}</h{level}>", *section]
@@ -127,8 +128,9 @@ def _source(site: "Site") -> list[str]:
     else:
         first, last = max(site.line - _AROUND, 1), site.line + _AROUND
         shown = dict(enumerate(lines[first - 1 : last], first))
-        while not shown[max(shown)].strip():
-            shown.popitem()
+        for edge in (min, max):
+            while not shown[edge(shown)].strip():
+                del shown[edge(shown)]
     rows = []
     for number, line in shown.items():
         tag = "mark" if number == site.line else "span"

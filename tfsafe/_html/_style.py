@@ -43,7 +43,7 @@ code, pre { font-size: 0.875em; }
 pre {
   margin: 0.5rem 0; padding: 0.75rem 0; overflow-x: auto; line-height: 1.6;
   background: var(--card); border: 1px solid var(--line); border-radius: 8px;
-  overflow-wrap: normal;
+  overflow-wrap: normal; tab-size: 4;
 }
 pre.message, pre.paste { padding: 0.75rem 1rem; }
 pre.paste { border-left: 4px solid var(--good); }

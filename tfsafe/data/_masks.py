@@ -81,20 +81,31 @@ def take(leaf: Any, keep: tf.Tensor) -> Any:
     return tf.boolean_mask(leaf, keep)
 
 
-def fill(leaf: Any, bad: tf.Tensor, numbers: np.ndarray) -> Any:
-    """Returns a leaf with other numbers where it is bad.
+def fill(leaf: Any, numbers: Any, limits: Limits) -> Any:
+    """Returns a leaf with other numbers where it is not finite.
 
     Args:
-      leaf: Dense, ragged or sparse tensor.
-      bad: What `bad_values` returns for it.
+      leaf: Dense, ragged or sparse tensor, floating or complex.
       numbers: One for all, or one for each position of the last axis.
+      limits: What the model can take.
     """
     values = flat(leaf)
-    new = tf.cast(tf.constant(numbers, tf.float64), values.dtype)
-    mended = tf.where(bad, new if numbers.size > 1 else new[0], values)
+    if values.dtype.is_complex:
+        mended = tf.complex(
+            _filled(tf.math.real(values), numbers.real, limits),
+            _filled(tf.math.imag(values), numbers.imag, limits),
+        )
+    else:
+        mended = _filled(values, numbers, limits)
     if isinstance(leaf, tf.RaggedTensor):
         return leaf.with_flat_values(mended)
     return leaf.with_values(mended) if isinstance(leaf, tf.SparseTensor) else mended
+
+
+def _filled(values: tf.Tensor, numbers: np.ndarray, limits: Limits) -> tf.Tensor:
+    new = tf.cast(tf.constant(numbers, tf.float64), values.dtype)
+    new = new if numbers.size > 1 else new[0]
+    return tf.where(_not_finite(values, limits), new, values)
 
 
 def _not_finite(values: tf.Tensor, limits: Limits) -> tf.Tensor:

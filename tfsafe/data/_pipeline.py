@@ -104,17 +104,24 @@ class Stage:
 
     def _numbers(self) -> dict[str, np.ndarray]:
         """Returns what to put in place of bad values, by the path of the leaf."""
-        if self._policy.value != "mean":
-            value = np.full(1, float(self._policy.value))
-            return {path: value for path, _ in self._parts}
-        tallies = self._read().tallies
-        return {
-            path: _policies.fill_values(
-                tallies[path], _verdict.columns(tallies[path]), self._policy
-            )
-            for path, spec in self._parts
-            if spec.dtype.is_floating
-        }
+        policy = self._policy
+        tallies = self._read().tallies if policy.value == "mean" else {}
+
+        def numbers(path: str) -> np.ndarray:
+            if policy.value != "mean":
+                return np.full(1, float(policy.value))
+            columns = _verdict.columns(tallies[path])
+            return _policies.fill_values(tallies[path], columns, policy)
+
+        found = {}
+        for path, spec in self._parts:
+            if spec.dtype.is_complex and policy.value == "mean":
+                found[path] = numbers(f"{path}.real") + 1j * numbers(f"{path}.imag")
+            elif spec.dtype.is_complex:
+                found[path] = numbers(path) * (1 + 1j)
+            elif spec.dtype.is_floating:
+                found[path] = numbers(path)
+        return found
 
     def _step(self, state: Any, *elements: Any) -> tuple[Any, Any]:
         """Checks one element.
@@ -162,18 +169,19 @@ class Stage:
     def _mended(
         self, element: Any, held: Sequence[tuple[str, Any]], found: Any, bad: tf.Tensor
     ) -> Any:
-        if self._policy.name == "raise" or not (
-            self.is_batched or self._policy.name == "replace"
-        ):
+        """Returns the element without its bad rows, or with other numbers."""
+        is_dropped = self._policy.name == "drop" and not self.is_batched
+        if self._policy.name == "raise" or is_dropped:
             return element
         new = []
         for (path, leaf), mask in zip(held, found, strict=True):
             if self._policy.name == "drop":
                 new.append(_masks.take(leaf, tf.logical_not(bad)))
             else:
-                is_hit = mask is not None
+                is_hit = mask is not None and path in self._fills
+                numbers = self._fills.get(path)
                 new.append(
-                    _masks.fill(leaf, mask, self._fills[path]) if is_hit else leaf
+                    _masks.fill(leaf, numbers, self._policy.limits) if is_hit else leaf
                 )
         return _structure.rebuilt(element, iter(new))
 
@@ -187,20 +195,26 @@ class Stage:
     ) -> None:
         """Raises, or warns of the 1st, 2nd, 4th, 8th ... bad row of a pass."""
         before, after = int(bad_rows), int(bad_rows) + int(new_bad_rows)
-        if self._policy.name != "raise" and before.bit_length() == after.bit_length():
+        is_told = before.bit_length() != after.bit_length()
+        if self._policy.name == "drop" and not is_told:
             return
         leaves = tf.nest.pack_sequence_as(
             [spec for _, spec in self._parts], flat, expand_composites=True
         )
-        element = _structure.rebuilt(self._spec, iter(leaves))
+        # Text is judged by its whole column, which no batch has.
+        numeric = (None if leaf.dtype == tf.string else leaf for leaf in leaves)
+        element = _structure.rebuilt(self._spec, numeric)
         survey = self._survey()
         self._add(survey, element, int(number), int(rows))
         report = survey.report()
         if self._policy.name == "raise":
             report.raise_if_bad('check_finite(dataset, policy="report")')
-        done = "dropped" if self._policy.name == "drop" else "replaced values in"
-        so_far = f"{after} rows" if after > 1 else "1 row"
-        _policies.tell(f"{done} {so_far} so far", report, stacklevel=2)
+        if self._policy.name == "replace":
+            _policies.refuse_unmendable(report)
+        if is_told:
+            done = "dropped" if self._policy.name == "drop" else "replaced values in"
+            rows_told = f"{after} rows" if after > 1 else "1 row"
+            _policies.tell(f"{done} {rows_told} so far", report, stacklevel=2)
 
     def _survey(self) -> Survey:
         return Survey(self._policy.limits, _ORIGIN, self._joined, not self.is_batched)

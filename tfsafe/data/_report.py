@@ -47,8 +47,7 @@ class DataFinding(Finding):
                 else (f"the value is {self.value}" if self.size == 1 else many)
             )
             lines += wrapped("  what:  ", f"{shown}; {self.dtype}")
-        if self.cause:
-            lines += wrapped("  why:   ", self.cause)
+        lines += wrapped("  why:   ", self.cause)
         if self.paste:
             lines.append(f"  cure:  {self.paste}")
         lines += wrapped(" " * 9 if self.paste else "  cure:  ", self.cure)

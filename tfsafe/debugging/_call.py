@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsafe.graph import bodies, is_call
+
 
 class Call:
     """One call of a `tf.function`, laid open.
@@ -43,6 +45,23 @@ class Call:
         self.given = tf.nest.flatten(fed, expand_composites=True)
         own = [tf.convert_to_tensor(each) for each in self.given]
         self.inputs = [*own, *self.concrete.captured_inputs]
+
+    def inside(self) -> tuple[tf.Graph, list[Any]]:
+        """Returns the graph of the function itself, and its inputs.
+
+        That of the call where this does more than to hand on its tensors: it may make
+        a tensor of a Python number first, as a signature asks.
+        """
+        graph = self.concrete.graph
+        known = dict(
+            zip((each.name for each in graph.inputs), self.inputs, strict=True)
+        )
+        (op,) = filter(is_call, graph.get_operations())
+        inner = next(bodies(op))
+        plain = all(each.name in known for each in op.inputs)
+        if not plain or len(inner.outputs) != len(graph.outputs):
+            return graph, self.inputs
+        return inner, [known[each.name] for each in op.inputs]
 
     def packed(self, outputs: Sequence[Any]) -> Any:
         """Returns the result that the call gives with these outputs of the graph."""

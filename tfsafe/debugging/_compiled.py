@@ -4,18 +4,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.debugging import _guard, _results, _state, _twin, _values, _verdict
+from tfsafe.debugging import _guard, _results, _state, _sums, _twin, _verdict
 from tfsafe.debugging._call import Call
 from tfsafe.debugging._options import Options
 from tfsafe.debugging._rerun import Rerun, written_slots
+from tfsafe.debugging._results import Bad
 from tfsafe.debugging._state import Slot
-from tfsafe.debugging._twin import Look
+from tfsafe.debugging._twin import Look, Twin
 from tfsafe.debugging._verdict import Failed, Known
 from tfsafe.graph import UnreadableError
 
+_NAN = np.float64(math.nan)
 _HINT = ' With checks="full" the operation is named all the same.'
 
 
@@ -23,16 +26,16 @@ class Kept(NamedTuple):
     """What a call hands out besides its result, to be looked at when it failed.
 
     Attributes:
-      before: The values that the variables had, by `_key`.
-      look: Index of what the trace looks at; None without flags and drawings.
+      look: Index of what the trace looks at.
+      before: The values that the variables had.
       flags: Which operations gave numbers that are not finite.
       drawn: What operations gave that cannot give it again.
     """
 
-    before: Mapping[str, tf.Tensor]
-    look: Any = None
-    flags: Any = None
-    drawn: Any = ()
+    look: tf.Tensor
+    before: Sequence[tf.Tensor]
+    flags: tf.Tensor | None = None
+    drawn: Sequence[Sequence[tf.Tensor]] = ()
 
 
 class CompiledCheck:
@@ -43,8 +46,9 @@ class CompiledCheck:
     finite, the variables are put back and the function is run again, operation by
     operation, to see where the bad values begin.
 
-    Where operations are to have flags, or draw from what a replay cannot rewind, the
-    function is emitted again inside the other one, in place of the call.
+    Where that serves, the function is emitted again inside the other one, in place of
+    the call: with flags on its operations, with what it drew and a second run cannot
+    draw again, and with its variables written at the end, only if the sum is finite.
 
     Args:
       function: The `tf.function`, or a concrete function.
@@ -69,12 +73,14 @@ class CompiledCheck:
         self._names = names
         self._labels = labels
         self._signature = signature
-        self._slots: list[Slot] = []
         self._looks: list[Look] = []
         self._watched: Any = None
         self._is_xla = False
         self._serves_many = False
         self._known = Known()
+        # Whether variables may be written at the end; what is ignored, and what
+        # `strict` reports, is known after the call alone.
+        self._holds = not (options.strict or options.ignore)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function.
@@ -93,7 +99,7 @@ class CompiledCheck:
                 self._watched = self._watching()
             result, total, kept = self._watched(*args, **kwargs)
             if not math.isfinite(total.numpy()):
-                self._judge(args, kwargs, result, Kept(*kept))
+                return self._judge(args, kwargs, result, kept)
             return result
 
     def _concrete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -116,85 +122,100 @@ class CompiledCheck:
             # From the next call on, one trace of ours does so too.
             self._serves_many = True
             self._watched = self._watching()
+        slots = self._written(concrete, args, kwargs)
+        twin = self._twin(args, kwargs, slots)
+        if twin is None:
+            before = [slot.read() for slot in slots]
+            result = self._function(*args, **kwargs)
+            self._looks.append(Look(slots))
+            kept = Kept(self._last_look(), before)
+            # These reads see what the function wrote.
+            after = [slot.read() for slot in slots]
+            return result, _sums.total([result, after]), kept
+        before = [slot.read() for slot in twin.look.kept]
+        twin.emit()
+        self._looks.append(twin.look)
+        new = [slot.read() for slot in twin.look.kept] + twin.frozen.values()
+        total = _sums.total([twin.result, new])
+        twin.frozen.commit(tf.math.is_finite(total))
+        if self._options.strict:
+            total += tf.where(tf.reduce_any(twin.flags), tf.constant(_NAN), 0)
+        kept = Kept(self._last_look(), before, twin.flags, twin.drawn)
+        return twin.result, total, kept
+
+    def _last_look(self) -> tf.Tensor:
+        return tf.constant(len(self._looks) - 1)
+
+    def _written(
+        self, concrete: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> list[Slot]:
+        """Returns the variables that a call may write."""
         names = self._names()
         slots = written_slots(concrete, names)
         for leaf in tf.nest.flatten((args, kwargs)):
             if isinstance(leaf, tf.Variable):
                 slots.append(_state.slot_of(leaf, names))
-        before = {self._key(slot): slot.read() for slot in slots}
-        result, total, *kept = self._inside(concrete, args, kwargs)
-        # These reads see what the function wrote.
-        after = [slot.read() for slot in slots]
-        return result, total + _total([result, after]), (before, *kept)
+        return list({id(slot.handle): slot for slot in slots}.values())
 
-    def _inside(
-        self, concrete: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[Any, ...]:
-        """Calls the function or emits it; returns its result and `Kept`'s rest."""
-        none = tf.constant(0.0, tf.float64)
+    def _twin(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], slots: Sequence[Slot]
+    ) -> Twin | None:
+        """Returns what is to be emitted in place of a call, if that serves."""
         try:
-            is_due = _twin.is_due(concrete, self._options)
+            call = Call(self._function, args, kwargs)
+            twin = Twin(call, self._options, slots, holds=self._holds)
         except UnreadableError as error:
             if self._options.strict:
                 raise ValueError(
                     f"`strict=True` cannot look into this function: {error}. Use "
                     "`strict=False`."
                 ) from None
-            is_due = False
-        if not is_due:
-            return self._function(*args, **kwargs), none
-        twin = _twin.emit(Call(self._function, args, kwargs), self._options)
-        self._looks.append(twin.look)
-        if self._options.strict:
-            none = tf.where(tf.reduce_any(twin.flags), tf.constant(math.nan), 0.0)
-        look = tf.constant(len(self._looks) - 1)
-        return twin.result, tf.cast(none, tf.float64), look, twin.flags, twin.drawn
-
-    def _key(self, slot: Slot) -> str:
-        for index, known in enumerate(self._slots):
-            if known.handle is slot.handle:
-                return str(index)
-        self._slots.append(slot)
-        return str(len(self._slots) - 1)
+            return None
+        return twin if twin.is_due else None
 
     def _judge(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, kept: Kept
-    ) -> None:
-        """Raises if a call whose sum is not finite is a failure."""
+    ) -> Any:
+        """Raises if a call whose sum is not finite is a failure; returns its result."""
         failed = self._failed(result, kept)
+        is_due = (
+            failed.bad or failed.frozen or (self._options.strict and failed.flagged)
+        )
         # The sum of finite numbers can overflow.
-        if not (failed.bad or (self._options.strict and failed.flagged)):
-            return
-        if self._known.covers(failed):
-            return
+        if not is_due or self._known.covers(failed):
+            return result
         after = [(slot, slot.read()) for slot, _ in failed.held]
         told, reason = self._explained(args, kwargs, failed)
+        if failed.frozen and not any(each.origins for each in told):
+            # Nothing is written yet: it may be, and then the results are looked at.
+            self._holds = False
+            self._watched = self._watching()
+            return self(*args, **kwargs)
         if not told:
             _state.put_back(after)
             self._known.add(failed)
-            return
+            return result
         batch = _results.batch_size(list(self._labels(self._function, args, kwargs)))
         raise _verdict.error(told, failed, batch=batch, reason=reason)
 
     def _failed(self, result: Any, kept: Kept) -> Failed:
-        held = [(self._slots[int(key)], value) for key, value in kept.before.items()]
-        bad = _results.bad_outputs(result)
-        bad += _results.bad_variables(slot for slot, _ in held)
-        if kept.look is None:
-            return Failed(result, bad, held)
         look = self._looks[int(kept.look)]
+        held = list(zip(look.kept, kept.before, strict=True))
+        # They have not been written.
+        held += [(slot, slot.read()) for slot in look.frozen]
         return Failed(
             result,
-            bad,
+            _results.bad_outputs(result) + _results.bad_variables(look.kept),
             held,
-            _twin.raised(look, kept.flags),
+            look.frozen,
+            [] if kept.flags is None else _twin.raised(look, kept.flags),
             look.graphs,
             dict(zip(look.drawn, kept.drawn, strict=True)),
         )
 
     def _explained(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed
-    ) -> tuple[Sequence[_results.Bad], str]:
+    ) -> tuple[Sequence[Bad], str]:
         """Finds out why results are bad; leaves the variables as before the call."""
         _state.put_back(failed.held)
         try:
@@ -205,7 +226,7 @@ class CompiledCheck:
         # Whatever stands in the way of an explanation, the failure is to be told.
         except (UnreadableError, TypeError, ValueError, tf.errors.OpError) as error:
             hint = "" if failed.flagged else _HINT
-            return failed.bad or [_results.Bad("", None)], f"{error}.{hint}"
+            return failed.bad or [Bad("", None)], f"{error}.{hint}"
         finally:
             _state.put_back(failed.held)
         return _verdict.due(told, origins, self._options), reason
@@ -214,17 +235,3 @@ class CompiledCheck:
 def _serves_many_shapes(concrete: Any) -> bool:
     own = len(concrete.inputs) - len(concrete.captured_inputs)
     return any(not each.shape.is_fully_defined() for each in concrete.inputs[:own])
-
-
-def _total(structure: Any) -> tf.Tensor:
-    """Returns a sum that is finite only if every number in the structure is."""
-    sums = [tf.constant(0.0, tf.float64)]
-    for each in tf.nest.flatten(structure, expand_composites=True):
-        if not _values.is_float(each):
-            continue
-        if each.dtype.is_complex:
-            each = tf.math.real(each) + tf.math.imag(each)
-        if each.dtype.size < 4:
-            each = tf.cast(each, tf.float32)
-        sums.append(tf.cast(tf.reduce_sum(each), tf.float64))
-    return tf.add_n(sums)

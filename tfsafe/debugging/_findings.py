@@ -72,8 +72,8 @@ def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
         cure=(
             "start from a checkpoint whose weights are finite."
             if is_variable
-            else 'tells of all such rows before the training; policy="drop" leaves them '
-            "out."
+            else "tells of all such rows before the training; "
+            'policy="drop" leaves them out.'
         ),
         **facts,
     )
@@ -114,7 +114,7 @@ def _from_operation(
         cure=cure,
         inputs=tuple(
             _operand(name, each)
-            for name, each in zip(origin.producers, step.inputs, strict=False)
+            for name, each in zip(origin.names, step.inputs, strict=False)
             if _values.is_number(each) and each.dtype not in _TEXT
         ),
         **facts,
@@ -203,15 +203,11 @@ def by_flag(
 
 def unexplained(label: str, value: Any, batch: int | None, reason: str) -> Finding:
     """Returns the finding for a bad result whose first cause was not found."""
+    facts: dict[str, Any] = {"op_type": "", "op_name": "", "subject": label}
+    facts["cause"] = f"the operation that made it could not be found: {reason}"
     finding = describe(Origin(0, value, subject=label), batch)
-    facts = {name: getattr(finding, name) for name in (*_FACTS, "output")}
-    return Finding(
-        op_type="",
-        op_name="",
-        subject=label,
-        cause=f"the operation that made it could not be found: {reason}",
-        **facts,
-    )
+    facts |= {name: getattr(finding, name) for name in (*_FACTS, "output")}
+    return Finding(**facts)
 
 
 def error(

@@ -1,23 +1,33 @@
 """Holding back what a call writes until its results are known to be finite."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.debugging._state import Slot
 from tfsafe.graph import Plan, Value, bodies, is_call, is_compiled
 
 _READ = "ReadVariableOp"
 # How the new value follows from the old one.
-_WRITES = {
+_WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "AssignAddVariableOp": lambda old, new: old + new,
     "AssignSubVariableOp": lambda old, new: old - new,
     "AssignVariableOp": lambda _, new: new,
 }
+_OF_VARIABLES = ("Assign", "ReadVariable", "Resource", "Rng", "Stateful", "Var")
 # They look at a variable, but not at its value.
 _HARMLESS = frozenset({"VarIsInitializedOp", "VariableShape"})
+
+
+def may_repeat(op: tf.Operation) -> bool:
+    """Returns whether an operation leaves nothing behind but values of variables."""
+    return (
+        not op.op_def.is_stateful
+        or is_call(op)
+        or op.type == "Placeholder"
+        or op.type.startswith(_OF_VARIABLES)
+    )
 
 
 def plain_variables(graph: tf.Graph) -> set[int]:
@@ -50,20 +60,21 @@ def _is_plain(op: tf.Operation, place: int) -> bool:
 class Frozen:
     """Gives variables their new values at the end of a call, or not at all.
 
+    The old values need not be kept then: nothing is to be put back.
+
     Args:
-      slots: The variables, all of them plain.
-      handles: What stands for their handles in the graph that is emitted.
+      handles: The handles of the variables, all of them plain.
     """
 
-    def __init__(self, slots: Sequence[Slot], handles: Sequence[Any]):
-        self._slots = {
-            id(handle): slot for slot, handle in zip(slots, handles, strict=True)
-        }
+    def __init__(self, handles: Sequence[tf.Tensor]):
+        self._handles = {id(handle): handle for handle in handles}
         self._old: dict[int, tf.Tensor] = {}
         self._new: dict[int, tf.Tensor] = {}
 
     def plan(self, graph: tf.Graph) -> Plan:
         """Returns how to make what reads and writes variables; see `graph.Plan`."""
+        if not self._handles:
+            return {}
         return {
             op.name: functools.partial(self._make, op)
             for op in graph.get_operations()
@@ -72,7 +83,7 @@ class Frozen:
 
     def _make(self, op: tf.Operation, value: Value) -> list[tf.Tensor]:
         handle = value(op.inputs[0])
-        if id(handle) not in self._slots:
+        if id(handle) not in self._handles:
             return _copied(op, value)
         if op.type == _READ:
             return [self._value(handle, op.outputs[0])]
@@ -81,46 +92,39 @@ class Frozen:
         self._new[id(handle)] = _WRITES[op.type](old, new)
         return []
 
-    def _value(self, handle: Any, like: tf.Tensor) -> tf.Tensor:
+    def _value(self, handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
         key = id(handle)
-        if key not in self._new and key not in self._old:
-            self._old[key] = tf.raw_ops.ReadVariableOp(
-                resource=handle, dtype=like.dtype
-            )
-            self._old[key].set_shape(like.shape)
-        return self._new.get(key, self._old.get(key))
+        if key in self._new:
+            return self._new[key]
+        if key not in self._old:
+            self._old[key] = _read(handle, like)
+        return self._old[key]
 
     def values(self) -> list[tf.Tensor]:
         """Returns the new values."""
         return list(self._new.values())
 
-    def commit(self, is_good: tf.Tensor, *, compiled: bool) -> None:
-        """Writes the new values, if the call is good.
-
-        Args:
-          is_good: Whether it is.
-          compiled: Whether XLA compiles the graph.
-        """
-        if compiled:
-            for key, new in self._new.items():
-                slot = self._slots[key]
-                old = self._old.get(key)
-                slot.write(tf.where(is_good, new, slot.read() if old is None else old))
-            return
+    def commit(self, is_good: tf.Tensor) -> None:
+        """Writes the new values if the call is good."""
 
         def write() -> tf.Tensor:
             for key, new in self._new.items():
-                self._slots[key].write(new)
+                tf.raw_ops.AssignVariableOp(resource=self._handles[key], value=new)
             return is_good
 
-        tf.cond(is_good, write, lambda: is_good)
+        if self._new:
+            tf.cond(is_good, write, lambda: is_good)
+
+
+def _read(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=like.dtype)
+    value.set_shape(like.shape)
+    return value
 
 
 def _copied(op: tf.Operation, value: Value) -> list[tf.Tensor]:
-    raw = getattr(tf.raw_ops, op.type)
+    handle = value(op.inputs[0])
     if op.type == _READ:
-        copy = raw(resource=value(op.inputs[0]), dtype=op.outputs[0].dtype)
-        copy.set_shape(op.outputs[0].shape)
-        return [copy]
-    raw(resource=value(op.inputs[0]), value=value(op.inputs[1]))
+        return [_read(handle, op.outputs[0])]
+    getattr(tf.raw_ops, op.type)(resource=handle, value=value(op.inputs[1]))
     return []

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfsafe.debugging import _state
 from tfsafe.debugging._eager import EagerCheck
+from tfsafe.debugging._loss_scale import noted_gradients, without_gradients
 from tfsafe.debugging._options import Options
 from tfsafe.debugging._replicas import check_strategy, joined, mean
 from tfsafe.debugging._step import CompiledStep, batch_labels, without_optionals
@@ -34,14 +35,6 @@ def check_model(model: keras.Model, options: Options = _USUAL) -> keras.Model:
       ValueError: If the model makes these functions in a way of its own, or is trained
         by several workers.
     """
-    own = [name for name in map(_maker, KINDS) if _is_own(model, name)]
-    if own:
-        raise ValueError(
-            f"`checked` replaces `{own[0]}`, which this model defines itself. "
-            f"Received: target={model.name!r} of class {type(model).__name__}. Apply "
-            "`tfsafe.checked` to the step inside that function instead."
-        )
-    check_strategy(model)
     steps = Steps(model, options)
     for kind in KINDS:
         setattr(model, _maker(kind), functools.partial(steps.make, kind))
@@ -104,11 +97,22 @@ class Steps:
       options: As in `checked`.
       guard: What is put around each step: called with the kind of the step, the
         checked step and the plain one, it returns the step to take.
+
+    Raises:
+      ValueError: As `check_model`.
     """
 
     def __init__(
         self, model: keras.Model, options: Options, guard: Guard = _nothing_around
     ):
+        own = [name for name in map(_maker, KINDS) if _is_own(model, name)]
+        if own:
+            raise ValueError(
+                f"The checks replace `{own[0]}`, which this model defines itself. "
+                f"Received: model {model.name!r} of class {type(model).__name__}. "
+                "Apply `tfsafe.checked` to the step inside that function instead."
+            )
+        check_strategy(model)
         self._model = model
         self._guard = guard
         self._options = options
@@ -139,7 +143,12 @@ class Steps:
         @tf.autograph.experimental.do_not_convert
         def one_step(data: Any) -> Any:
             strategy = model.distribute_strategy
-            return reduce(strategy, strategy.run(step, args=(data,)))
+            is_one = strategy.num_replicas_in_sync == 1
+            with noted_gradients(getattr(model, "optimizer", None)) as noted:
+                results = reduce(strategy, strategy.run(step, args=(data,)))
+            if not (noted and is_one and isinstance(results, dict)):
+                return results
+            return {**results, **noted}
 
         known: dict[str, Any] = {}
 
@@ -147,7 +156,7 @@ class Steps:
             key = repr(spec)
             if key not in known:
                 known[key] = self._guard(kind, *self._both(one_step, spec))
-            return known[key](without_optionals(data))
+            return without_gradients(known[key](without_optionals(data)))
 
         return run
 

@@ -1,5 +1,6 @@
 """A report as a web page: of an error, of findings, of tensors."""
 
+import math
 import os
 from typing import Any
 
@@ -20,8 +21,8 @@ def report(
     nothing from anywhere and needs no JavaScript, in light and dark colours.
 
     Args:
-      subject: A `NumericsError`, what `tfsafe.data.check_finite` reports, a `Finding` or
-        several, `Summaries`, or anything that `tfsafe.debugging.summarize` takes:
+      subject: A `NumericsError`, what `tfsafe.data.check_finite` reports, a `Finding`
+        or several, `Summaries`, or anything that `tfsafe.debugging.summarize` takes:
         tensors, nested structures of them, models.
       path: File to write, replaced if it exists.
       title: Heading; where empty, the first finding or the number of tensors.
@@ -71,9 +72,7 @@ def _operands(subject: Any) -> list[Operand]:
 
 def _operand(summary: Summary) -> Operand:
     """Returns a summary as an operand; it has shares where that has counts."""
-    size = 1
-    for each in summary.shape:
-        size *= each
+    size = math.prod(summary.shape)
     shares = summary.zero, summary.nan, summary.posinf, summary.neginf
     zeros, nans, posinfs, neginfs = (round(share * size) for share in shares)
     return Operand(

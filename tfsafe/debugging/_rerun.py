@@ -89,10 +89,11 @@ class Rerun:
             twins = dict(zip(map(id, _tensors(failed.result)), outputs, strict=True))
             told = [
                 followed(each, trail, twins.get(id(each.key), each.key))
-                for each in failed.bad
+                for each in [*failed.bad, *_results.bad_variables(failed.frozen)]
             ]
-            best = max(best, (told, trail.all), key=_explained)
-            if _explained(best) > len(failed.bad):
+            origins = trail.all
+            best = max(best, (told, origins), key=_explained)
+            if origins and all(each.origins for each in told):
                 break
         return best[0], _reason(random), best[1]
 

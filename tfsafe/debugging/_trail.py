@@ -121,6 +121,7 @@ class Origin:
       step: The operation, or None for a value from outside.
       place: Where the operation comes from.
       producers: Types of the operations that made its inputs.
+      names: What its inputs are: their producers, or what came from outside.
       subject: What the value from outside is, such as ``"argument `x`"``.
       is_intended: Whether it is an infinity that the program wrote down as such,
         the `-inf` of a mask for one.
@@ -144,6 +145,7 @@ class Origin:
         self.is_intended = is_intended
         self.place = step.place() if step else Place(None)
         self.producers = step.producers() if step else []
+        self.names = list(self.producers)
 
 
 Origins = frozenset[Origin]
@@ -297,6 +299,11 @@ class Trail:
     def _new(self, value: Any, **what: Any) -> Origin:
         self._count += 1
         origin = Origin(self._count, value, **what)
+        for index, producer in enumerate(origin.producers):
+            # No operation made it.
+            if producer in {"", "Placeholder"} and origin.step is not None:
+                given = self._name(origin.step.inputs[index])
+                origin.names[index] = given or "a tensor from outside"
         self.all.append(origin)
         if not self._keeps:
             del self.all[:-_LAST]

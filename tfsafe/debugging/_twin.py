@@ -7,7 +7,9 @@ import tensorflow as tf
 
 from tfsafe.debugging._call import Call
 from tfsafe.debugging._flagged import outputs_to_check
+from tfsafe.debugging._frozen import Frozen, may_repeat, plain_variables
 from tfsafe.debugging._options import Options
+from tfsafe.debugging._state import Slot
 from tfsafe.graph import (
     Drawing,
     Emission,
@@ -18,78 +20,106 @@ from tfsafe.graph import (
     is_call,
     is_drawn,
     locate,
+    written_inputs,
 )
 
 
 class Look(NamedTuple):
-    """What one trace of a twin looks at.
+    """What one trace of a check looks at.
 
     Attributes:
+      kept: The variables whose values before the call are handed out.
+      frozen: The variables that are written only if the call is good.
       flagged: The operations that have flags, each with the index of its output.
       graphs: The graphs in which they stand.
       drawn: The operations whose outputs are handed out.
     """
 
-    flagged: list[tuple[tf.Operation, int]]
-    graphs: list[tf.Graph]
-    drawn: list[Drawing]
+    kept: Sequence[Slot]
+    frozen: Sequence[Slot] = ()
+    flagged: Sequence[tuple[tf.Operation, int]] = ()
+    graphs: Sequence[tf.Graph] = ()
+    drawn: Sequence[Drawing] = ()
 
 
-class Twin(NamedTuple):
-    """What a twin gives.
+class Twin:
+    """A call that is emitted again while a check is traced.
+
+    Args:
+      call: The call.
+      options: What the check is asked for.
+      slots: The variables that the call may write.
+      holds: Whether to hold back what is written, as far as that can be.
 
     Attributes:
-      result: The result of the function.
+      look: What the trace looks at.
+      frozen: What it holds back.
+      result: The result of the function, once it is emitted.
       flags: Boolean vector: which of `look.flagged` are not finite.
       drawn: The outputs of the operations `look.drawn`.
-      look: What it looks at.
     """
 
-    result: Any
-    flags: tf.Tensor
-    drawn: list[list[tf.Tensor]]
-    look: Look
+    def __init__(
+        self, call: Call, options: Options, slots: Sequence[Slot], *, holds: bool
+    ):
+        self._call = call
+        self._options = options
+        self._graph, self._inputs = call.inside()
+        self._graphs = family(self._graph)
+        plain = _plain(self._graph, self._inputs) if holds else set()
+        if not all(map(may_repeat, _operations(self._graphs))):
+            plain = set()
+        frozen = [slot for slot in slots if id(slot.handle) in plain]
+        kept = [slot for slot in slots if id(slot.handle) not in plain]
+        self.frozen = Frozen([slot.handle for slot in frozen])
+        self.look = Look(kept, frozen, graphs=self._graphs)
+        self.result: Any = None
+        self.flags = tf.zeros([0], tf.bool)
+        self.drawn: list[list[tf.Tensor]] = []
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the call must be emitted again, to be checked or to be cheaper."""
+        return (
+            self._options.level != "watch"
+            or bool(self.look.frozen)
+            or any(map(is_drawn, _operations(self._graphs)))
+        )
+
+    def emit(self) -> None:
+        """Emits the call into the trace that is being made."""
+        home = tf.compat.v1.get_default_graph()
+        keys: list[Drawing] = []
+
+        def observe(op: tf.Operation, _: Any, outputs: Sequence[tf.Tensor]) -> None:
+            # In a loop, an operation draws more than once.
+            if is_drawn(op) and outputs[0].graph is home:
+                keys.append(drawing(op))
+                self.drawn.append(list(outputs))
+
+        emission = Emission(plan=self.frozen.plan, observe=observe, checks=self._checks)
+        variables = self._call.concrete.variables
+        outputs = emission.emit(self._graph, self._inputs, variables)
+        self.look = self.look._replace(flagged=emission.flagged, drawn=keys)
+        self.result = self._call.packed(outputs)
+        self.flags = emission.flags()
+
+    def _checks(self, op: tf.Operation) -> list[int]:
+        outputs = outputs_to_check(op, self._options.level)
+        ignored = outputs and _is_ignored(op, self._graphs, self._options)
+        return [] if ignored else outputs
 
 
-def is_due(concrete: Any, options: Options) -> bool:
-    """Returns whether a function must be emitted again to be checked.
-
-    Either because its operations are to have flags, or because it draws from something
-    that a replay cannot rewind: the elements of a dataset, random numbers without seed.
-
-    Raises:
-      UnreadableError: If the function cannot be read.
-    """
-    graphs = family(concrete.graph)
-    return options.level != "watch" or any(
-        is_drawn(op) for graph in graphs for op in graph.get_operations()
-    )
+def _operations(graphs: Sequence[tf.Graph]) -> Iterator[tf.Operation]:
+    for graph in graphs:
+        yield from graph.get_operations()
 
 
-def emit(call: Call, options: Options) -> Twin:
-    """Emits a call into the trace that is being made."""
-    graphs = family(call.concrete.graph)
-    home = tf.compat.v1.get_default_graph()
-    drawn: list[list[tf.Tensor]] = []
-    keys: list[Drawing] = []
-
-    def observe(op: tf.Operation, _: Any, outputs: Sequence[tf.Tensor]) -> None:
-        # In a loop, an operation draws more than once.
-        if is_drawn(op) and outputs[0].graph is home:
-            keys.append(drawing(op))
-            drawn.append(list(outputs))
-
-    def checks(op: tf.Operation) -> list[int]:
-        outputs = outputs_to_check(op, options.level)
-        return [] if outputs and _is_ignored(op, graphs, options) else outputs
-
-    for variable in call.concrete.variables:
-        # An outer tape learns of the variables that a trace reads.
-        variable.read_value()
-    emission = Emission(observe=observe, checks=checks)
-    outputs = emission.emit(call.concrete.graph, call.inputs)
-    look = Look(emission.flagged, graphs, keys)
-    return Twin(call.packed(outputs), emission.flags(), drawn, look)
+def _plain(graph: tf.Graph, inputs: Sequence[Any]) -> set[int]:
+    """Returns the `id` of the handles that are plain wherever they are passed."""
+    plain = plain_variables(graph) & set(written_inputs(graph))
+    others = {id(each) for index, each in enumerate(inputs) if index not in plain}
+    return {id(inputs[index]) for index in plain} - others
 
 
 def _is_ignored(op: tf.Operation, graphs: Sequence[tf.Graph], options: Options) -> bool:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-
 # In the path of a value that each replica has a part of.
 ON_REPLICA = " (replica "
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfsafe.debugging import _findings, _results
 from tfsafe.debugging._options import Options
 from tfsafe.debugging._results import Bad
-from tfsafe.debugging._state import Held
+from tfsafe.debugging._state import Held, Slot
 from tfsafe.debugging._trail import Origin
 from tfsafe.errors import Finding, NumericsError
 from tfsafe.graph import Drawing
@@ -22,6 +22,7 @@ class Failed(NamedTuple):
       result: What it returned.
       bad: Which of its results are not finite.
       held: The variables with their values before the call.
+      frozen: Those among them that it would have written, and did not.
       flagged: The operations that gave them, as far as they have flags, first one
         first.
       graphs: The graphs in which these stand.
@@ -31,6 +32,7 @@ class Failed(NamedTuple):
     result: Any
     bad: Sequence[Bad]
     held: Sequence[Held]
+    frozen: Sequence[Slot] = ()
     flagged: Sequence[tuple[tf.Operation, int]] = ()
     graphs: Sequence[tf.Graph] = ()
     drawn: Mapping[Drawing, Any] = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.graph import _custom_gradients, _effects, _flags, _functions
+from tfsafe.graph import _custom_gradients, _effects, _flags, _functions, _places
 
 # Gives the twin of a tensor.
 Value = Callable[[tf.Tensor], tf.Tensor]
@@ -207,6 +207,7 @@ class Body:
                 attrs=attributes,
                 op_def=op.op_def,
             )
+        _places.note_twin(copy, op)
         for tensor, twin in zip(op.outputs, copy.outputs, strict=True):
             # What `set_shape` or `ensure_shape` told.
             twin.set_shape(tensor.shape)

@@ -6,6 +6,7 @@ import linecache
 import os
 import re
 import sysconfig
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -91,6 +92,22 @@ def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Fra
     return frames, ()
 
 
+# What the operations of a graph are twins of, by their names.
+_ORIGINALS: weakref.WeakKeyDictionary[tf.Graph, dict[str, tf.Operation]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def note_twin(twin: tf.Operation, op: tf.Operation) -> None:
+    """Notes that one operation was emitted for another, whose place it has."""
+    _ORIGINALS.setdefault(twin.graph, {})[twin.name] = original(op)
+
+
+def original(op: tf.Operation) -> tf.Operation:
+    """Returns the operation that `op` was emitted for, or `op` itself."""
+    return _ORIGINALS.get(op.graph, {}).get(op.name, op)
+
+
 def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     """Finds where an operation of a traced function comes from.
 
@@ -123,7 +140,8 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
 def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:
     """Returns the operation of the user's that `tf.vectorized_map` made `op` from.
 
-    It still stands in the graph, unused: `loop_body/Sqrt` for `loop_body/Sqrt/pfor/...`.
+    It still stands in the graph, unused: `loop_body/Sqrt` for
+    `loop_body/Sqrt/pfor/...`.
     """
     name, found, _ = op.name.rpartition("/pfor/")
     if not found:
@@ -144,7 +162,9 @@ def _is_backward(op: tf.Operation) -> bool:
 
 
 def _frames(op: tf.Operation) -> list[Frame]:
-    return [(each.filename, each.lineno, each.name) for each in op.traceback or ()]
+    return [
+        (each.filename, each.lineno, each.name) for each in original(op).traceback or ()
+    ]
 
 
 def _scope(name: str) -> str:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.rewriting._factored import Factored, bounded
+from tfsafe.rewriting._factored import Factored, again, bounded
 from tfsafe.rewriting._logarithms import MOVERS, logarithms
 from tfsafe.rewriting._reader import Reader
 from tfsafe.rewriting._recognition import either_way, is_sum
@@ -66,18 +66,27 @@ def _is_log_sigmoid(op: tf.Operation, reader: Reader) -> bool:
 def _leaf(
     tensor: tf.Tensor, weight: tf.Tensor, value: Value, reader: Reader
 ) -> tf.Tensor:
-    """Builds one logarithm, whose gradient is 0 where nothing comes in."""
-    plain = _plain(tensor, reader)
-    if plain is not None:
-        return bounded(ops.log(value(plain)), weight)
+    """Builds one logarithm, 0 where it is infinite and weighs 0."""
     ratio = _ratio(tensor, reader)
     if ratio is None:
-        return bounded(value(tensor), weight)
+        return bounded(_silent(tensor, value, reader), weight)
     # Both may be infinite, and their difference NaN.
     top, bottom = ratio
     return bounded(top.whole_log(value), weight) - bounded(
         bottom.whole_log(value), weight
     )
+
+
+def _silent(tensor: tf.Tensor, value: Value, reader: Reader) -> tf.Tensor:
+    """Builds a logarithm, moved or not, with the gradient of `ops.log`."""
+    op = reader.op(tensor)
+    plain = _plain(tensor, reader)
+    if plain is not None:
+        return ops.log(value(plain))
+    if op.type not in MOVERS:
+        return value(tensor)
+    logs = [i for i in MOVERS[op.type] if _is_log(op.inputs[i], reader)]
+    return again(op, value, {i: _silent(op.inputs[i], value, reader) for i in logs})
 
 
 def _ratio(tensor: tf.Tensor, reader: Reader) -> tuple[Factored, Factored] | None:
@@ -117,11 +126,17 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
             return None
         plain = _plain(log, reader)
         if plain is not None:
-            return lambda value, w=weight, p=plain: ops.xlogy(value(w), value(p))
-        return lambda value, w=weight, x=log: (
-            value(w) * _bounded(x, value(w), value, reader)
-        )
+            return _xlogy(weight, plain)
+        return _weighed(weight, log, reader)
     return None
+
+
+def _xlogy(weight: tf.Tensor, probs: tf.Tensor) -> Build:
+    return lambda value: ops.xlogy(value(weight), value(probs))
+
+
+def _weighed(weight: tf.Tensor, log: tf.Tensor, reader: Reader) -> Build:
+    return lambda value: value(weight) * _bounded(log, value(weight), value, reader)
 
 
 RULES = (

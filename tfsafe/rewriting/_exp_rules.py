@@ -1,7 +1,5 @@
 """Rules for softmax, sigmoid, tanh and quotients made of exponentials by hand."""
 
-from typing import Any
-
 import tensorflow as tf
 
 from tfsafe import ops
@@ -81,7 +79,8 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
         return _weighted_sigmoid(op, logs)
 
     def build(value: Value) -> tf.Tensor:
-        return _times_exp(_quotient(a, b, value), *both(a, b, value), -1)
+        first, second = both(a, b, value)
+        return _times_exp(_quotient(a, b, value), first, second, -1)
 
     return build
 
@@ -94,11 +93,12 @@ def _weighted_sigmoid(op: tf.Operation, logs: Logarithms) -> Build | None:
         if found is None or not logs.reader.is_number(one, 1):
             continue
         if found.is_pure and not found.is_partial:
-            top = op.inputs[0]
-            return lambda value, found=found: (
-                value(top) * ops.sigmoid(-found.exponent(value))
-            )
+            return _times_sigmoid(op.inputs[0], found)
     return None
+
+
+def _times_sigmoid(top: tf.Tensor, u: Factored) -> Build:
+    return lambda value: value(top) * ops.sigmoid(-u.exponent(value))
 
 
 def _quotient(a: Factored, b: Factored, value: Value) -> tf.Tensor | None:
@@ -150,71 +150,67 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
 _HIGHAM = "Blanchard, Higham and Higham, IMA Journal of Numerical Analysis 41(4), 2021"
 
 
-def _rule(*texts: str, op_types: Any, match: Any) -> Rule:
-    return Rule(*texts, op_types=op_types, match=match)
-
-
 RULES = (
-    _rule(
-        "softmax-by-hand",
-        "exp(x) / sum(exp(x)), also masked, with a maximum subtracted, with an epsilon",
-        "ops.softmax(x); the bias of the epsilon goes",
-        "an exponential overflows, or all of them underflow",
-        _HIGHAM,
+    Rule(
+        name="softmax-by-hand",
+        before="exp(x) / sum(exp(x)), also masked, shifted by max(x), with an epsilon",
+        after="ops.softmax(x); the bias of the epsilon goes",
+        fails="an exponential overflows, or all of them underflow",
+        reference=_HIGHAM,
         op_types=(*_DIVISIONS, "DivNoNan"),
         match=_match_softmax,
     ),
-    _rule(
-        "sigmoid-by-hand",
-        "1 / (1 + exp(-x)), exp(x) / (1 + exp(x)), (tanh(x / 2) + 1) / 2",
-        "ops.sigmoid(x)",
-        "the exponential overflows; the tanh rounds to -1",
-        "tfsafe.ops.sigmoid",
+    Rule(
+        name="sigmoid-by-hand",
+        before="1 / (1 + exp(-x)), exp(x) / (1 + exp(x)), (tanh(x / 2) + 1) / 2",
+        after="ops.sigmoid(x)",
+        fails="the exponential overflows; the tanh rounds to -1",
+        reference="tfsafe.ops.sigmoid",
         op_types=(*_DIVISIONS, "Reciprocal", "Inv", "Pow", "Mul", "Add", "AddV2"),
         match=_match_sigmoid,
     ),
-    _rule(
-        "tanh-by-hand",
-        "(exp(x) - exp(-x)) / (exp(x) + exp(-x))",
-        "ops.tanh(x)",
-        "an exponential overflows, or x is small",
-        "tfsafe.ops.tanh",
+    Rule(
+        name="tanh-by-hand",
+        before="(exp(x) - exp(-x)) / (exp(x) + exp(-x))",
+        after="ops.tanh(x)",
+        fails="an exponential overflows, or x is small",
+        reference="tfsafe.ops.tanh",
         op_types=_DIVISIONS,
         match=_match_tanh,
     ),
-    _rule(
-        "complement-of-softmax",
-        "1 - softmax(x)",
-        "-ops.expm1(ops.log_softmax(x))",
-        "a class dominates its row",
-        _HIGHAM,
+    Rule(
+        name="complement-of-softmax",
+        before="1 - softmax(x)",
+        after="-ops.expm1(ops.log_softmax(x))",
+        fails="a class dominates its row",
+        reference=_HIGHAM,
         op_types=("Sub",),
         match=_match_complement,
     ),
-    _rule(
-        "ratio-of-exponentials",
-        "exp(x) / exp(y), cosh(x) / cosh(y), sum(w * exp(x)) / sum(exp(y))",
-        "exp(x - y)",
-        "an exponential overflows or underflows, and the quotient does not",
-        "identity; Knuth, The Art of Computer Programming 2, section 4.2.2",
+    Rule(
+        name="ratio-of-exponentials",
+        before="exp(x) / exp(y), cosh(x) / cosh(y), sum(w * exp(x)) / sum(exp(y))",
+        after="exp(x - y)",
+        fails="an exponential overflows or underflows, and the quotient does not",
+        reference="identity; Knuth, The Art of Computer Programming 2, section 4.2.2",
         op_types=_DIVISIONS,
         match=_match_ratio,
     ),
-    _rule(
-        "product-of-exponentials",
-        "exp(x) * exp(y)",
-        "exp(x + y)",
-        "one overflows or underflows, and the product does not",
-        "identity; Knuth, The Art of Computer Programming 2, section 4.2.2",
+    Rule(
+        name="product-of-exponentials",
+        before="exp(x) * exp(y)",
+        after="exp(x + y)",
+        fails="one overflows or underflows, and the product does not",
+        reference="identity; Knuth, The Art of Computer Programming 2, section 4.2.2",
         op_types=("Mul",),
         match=_match_product,
     ),
-    _rule(
-        "root-of-exponential",
-        "sqrt(exp(x)), exp(x) ** k for k < 1",
-        "exp(x / 2), exp(k * x)",
-        "the exponential overflows or underflows, and the root does not",
-        "identity",
+    Rule(
+        name="root-of-exponential",
+        before="sqrt(exp(x)), exp(x) ** k for k < 1",
+        after="exp(x / 2), exp(k * x)",
+        fails="the exponential overflows or underflows, and the root does not",
+        reference="identity",
         op_types=("Sqrt", "Rsqrt", "Pow", "Reciprocal", "Inv"),
         match=_match_root,
     ),

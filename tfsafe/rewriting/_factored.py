@@ -1,5 +1,6 @@
 """A tensor as a weight times an exponential, so that neither overflows."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph._functions import attributes
+from tfsafe.graph._replay import _raw_kernel
 from tfsafe.rewriting._rule import Build, Value
 
 # The rule for what is kept off 0.
@@ -65,7 +66,8 @@ class Factored(NamedTuple):
         return weight * tf.ones_like(exponent), exponent + tf.zeros_like(weight)
 
 
-class Widened(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Widened:
     """Gives twins in a wider dtype than that of half precision.
 
     Attributes:
@@ -131,20 +133,12 @@ def divided(a: Build | None, b: Build | None) -> Build | None:
     return once(lambda value: a(value) / b(value))
 
 
-def again(
-    op: tf.Operation, value: Value, inputs: dict[int, tf.Tensor], **changes: Any
-) -> tf.Tensor:
+def again(op: tf.Operation, value: Value, inputs: dict[int, tf.Tensor]) -> tf.Tensor:
     """Builds an operation anew, with other tensors for some of its inputs."""
-    arguments: dict[str, Any] = {}
-    place = 0
-    count = len(op.inputs) - len(op.op_def.input_arg) + 1
-    for argument in op.op_def.input_arg:
-        places = range(place, place + (count if argument.number_attr else 1))
-        found = [inputs[i] if i in inputs else value(op.inputs[i]) for i in places]
-        arguments[argument.name] = found if argument.number_attr else found[0]
-        place = places.stop
-    function = getattr(tf.raw_ops, op.type)
-    return function(**arguments, **{**attributes(op), **changes})
+    tensors = [
+        inputs[i] if i in inputs else value(each) for i, each in enumerate(op.inputs)
+    ]
+    return _raw_kernel(op)(tensors)[0]
 
 
 def shared_exponent(
@@ -158,6 +152,9 @@ def shared_exponent(
     Args:
       pairs: Weights and exponents.
       axes: Axes over which one exponent is shared; they stay, with size 1.
+
+    Returns:
+      The exponent that is shared.
     """
     largest: tf.Tensor | None = None
     for weight, exponent in pairs:
@@ -171,10 +168,7 @@ def shared_exponent(
 
 
 def scaled(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
-    """Builds `weight * exp(exponent)`, and 0 for a weight of 0 and a finite exponent.
-
-    The gradient in a weight of 0 is 0 where the exponential overflows.
-    """
+    """Builds `weight * exp(exponent)`, 0 for a weight of 0 and a finite exponent."""
     exponential = ops.exp(exponent)
     is_nothing = (
         tf.equal(weight, 0) & tf.math.is_inf(exponential) & tf.math.is_finite(exponent)
@@ -183,10 +177,7 @@ def scaled(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
 
 
 def weighed(weight: tf.Tensor, logarithm: tf.Tensor) -> tf.Tensor:
-    """Builds `weight * logarithm` with 0 for a weight of 0, however low the logarithm.
-
-    A NaN of the logarithm stays.
-    """
+    """Builds `weight * logarithm`, 0 for a weight of 0 and an infinite logarithm."""
     return weight * bounded(logarithm, weight)
 
 
@@ -199,11 +190,9 @@ def bounded(logarithm: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
 def log_one_minus_softmax(
     x: tf.Tensor, axis: Sequence[int] | None, mask: tf.Tensor | None
 ) -> tf.Tensor:
-    """Builds `log(1 - softmax(x))`.
-
-    For the likeliest class it is the logarithm of the sum of all others: once these
-    underflow, nothing is left of them in its own probability.
-    """
+    """Builds `log(1 - softmax(x))`."""
+    # For the likeliest class it is the logarithm of the sum of all others: once these
+    # underflow, nothing is left of them in its own probability.
     log_probs = ops.log_softmax(x, axis, mask=mask)
     largest = tf.reduce_max(log_probs, axis, keepdims=True)
     is_top = tf.equal(log_probs, largest) & (largest > -math.log(2))
@@ -222,12 +211,15 @@ def kept_off_zero(found: Factored | None, floor: float | None) -> Factored | Non
     if found is None or floor is None:
         return found
 
-    def build(value: Value) -> tf.Tensor:
-        log = found.whole_log(value)
-        lowest = tf.constant(math.log(floor), log.dtype)
-        return tf.where(tf.math.is_inf(log) & (log < 0), lowest, log)
+    return Factored(GUARDED, applied(lambda log: off_zero(log, floor), found.whole_log))
 
-    return Factored(GUARDED, once(build))
+
+def off_zero(log: tf.Tensor, floor: float | None) -> tf.Tensor:
+    """Builds a logarithm with that of `floor` where it is `-inf`."""
+    if floor is None:
+        return log
+    lowest = tf.constant(math.log(floor), log.dtype)
+    return tf.where(tf.math.is_inf(log) & (log < 0), lowest, log)
 
 
 def one_minus_exp(x: tf.Tensor) -> Factored:

@@ -31,7 +31,7 @@ def stabilized(
       rules: The rules to apply.
       autograph: Whether AutoGraph converts a Python function.
     """
-    plain = (
+    plain: Any = (
         function if is_traced(function) else tf.function(function, autograph=autograph)
     )
 

@@ -55,16 +55,12 @@ def _is_certain(probs: tf.Tensor, found: Factored, reader: Any) -> bool:
 def _maybe_guarded(
     op: tf.Operation, found: Factored, guard: forms.Guarded
 ) -> Factored | None:
-    """Factors a guarded sum of probabilities with weights that can be anything.
-
-    Where it lies beyond 0 or 1, the formula is left as it is.
-    """
+    """Factors a guarded weighted sum of probabilities; as it is beyond 0 and 1."""
     if guard.floor is None and guard.gap is None:
         return None
-    kept = found if guard.floor is None else _factored.kept_off_zero(found, guard.floor)
 
     def build(value: Value) -> tf.Tensor:
-        log = kept.whole_log(value)
+        log = _factored.off_zero(found.whole_log(value), guard.floor)
         as_it_is = ops.log(value(op.outputs[0]))
         is_beyond = log > 0
         if found.weight is not None and not found.is_nonnegative:
@@ -103,7 +99,7 @@ def _of_input(
 ) -> _Case:
     """Returns the case of an operation whose logarithm is a function of its input."""
 
-    def case(op: tf.Operation, logs: Any) -> Factored:
+    def case(op: tf.Operation, _: Any) -> Factored:
         x = op.inputs[0]
         return Factored(
             name,
@@ -201,13 +197,13 @@ def _powered(a: Factored | None, exponent: float) -> Factored | None:
     if a.is_partial and not a.is_nonnegative:
         return None
 
-    def weight(value: Value) -> tf.Tensor:
-        return ops.pow(a.weight(value), exponent)
+    def power(weight: tf.Tensor) -> tf.Tensor:
+        return ops.pow(weight, exponent)
 
     return a._replace(
         name="log-of-power",
         log=None if a.log is None else applied(lambda log: exponent * log, a.log),
-        weight=None if a.weight is None else once(weight),
+        weight=None if a.weight is None else applied(power, a.weight),
         offset=exponent * a.offset,
     )
 
@@ -294,7 +290,7 @@ def _prod(op: tf.Operation, logs: Any) -> Factored | None:
         return ops.log(size) + a.exponent(value)
 
     signs = None
-    if not a.is_nonnegative:
+    if a.weight is not None and not a.is_nonnegative:
         signs = reduced(tf.reduce_prod, applied(tf.sign, a.weight))
     return Factored(
         "log-of-product",

@@ -1,5 +1,6 @@
 """What the logarithm of `1 - p` is made of, by the operation that computes p."""
 
+import math
 from typing import Any
 
 import tensorflow as tf
@@ -15,7 +16,7 @@ from tfsafe.rewriting._factored import (
     once,
     one_minus_exp,
 )
-from tfsafe.rewriting._rule import Value
+from tfsafe.rewriting._rule import Build, Value
 
 _NAME = "log-of-complement"
 
@@ -68,11 +69,9 @@ def _of_known(op: tf.Operation, logs: Any) -> Factored | None:
 
 
 def _of_product(op: tf.Operation, logs: Any) -> Factored | None:
-    """Factors `1 - a * b` and `1 - prod(a)` of probabilities.
-
-    The second is the sum of what each factor leaves of the product before it:
-    `(1 - a[0]) + a[0] * (1 - a[1]) + ...`. No term of it is negative.
-    """
+    """Factors `1 - a * b` and `1 - prod(a)` of probabilities."""
+    # The sum of what each factor leaves of the product of those before it. None of
+    # its terms is negative.
     if op.type == "Prod":
         return _of_prod(op, logs)
     if op.type != "Mul" or not all(map(logs.reader.is_probability, op.inputs)):
@@ -86,7 +85,20 @@ def _of_product(op: tf.Operation, logs: Any) -> Factored | None:
         second = a.whole_log(value) + left_b.whole_log(value)
         return ops.log_add_exp(left_a.whole_log(value), second)
 
-    return Factored(_NAME, once(build))
+    return _where_likely(logs.of(op.outputs[0]), build)
+
+
+def _where_likely(product: Factored | None, build: Build) -> Factored | None:
+    """Factors 1 minus a product, by `build` where the product is above 1/2."""
+    if product is None:
+        return None
+
+    def both(value: Value) -> tf.Tensor:
+        log = product.whole_log(value)
+        rare = ops.log1mexp(tf.minimum(log, -math.log(2)))
+        return tf.where(log < -math.log(2), rare, build(value))
+
+    return Factored(_NAME, once(both))
 
 
 def _of_prod(op: tf.Operation, logs: Any) -> Factored | None:
@@ -104,14 +116,17 @@ def _of_prod(op: tf.Operation, logs: Any) -> Factored | None:
         terms = left.whole_log(value) + before
         return ops.logsumexp(terms, axes, keepdims)
 
-    return Factored(_NAME, once(build))
+    return _where_likely(logs.of(op.outputs[0]), build)
 
 
 def _of_any(op: tf.Operation, logs: Any) -> Factored | None:
     """Factors 1 minus an exponential of something known to be at most 0."""
     a = logs.of(op.outputs[0])
-    is_usable = a is not None and (a.is_pure or a.is_masked) and not a.is_partial
-    if not is_usable:
+    if a is None or a.is_partial:
+        return None
+    # A weight of 0 has a slope that its logarithm has not.
+    is_sum = op.type == "Sum" and a.is_nonnegative
+    if not (a.is_pure or a.is_masked or is_sum):
         return None
     return Factored(
         _NAME,

@@ -82,8 +82,12 @@ def _match_lgammas(op: tf.Operation, reader: Reader) -> Build | None:
     total = reader.op(a.inputs[0])
     for first, y in either_way(total) if is_sum(total) else []:
         if reader.same(first, x):
-            return lambda value, y=y: _lgammas(value(x), value(y), value(a.inputs[0]))
+            return _pochhammer(x, y, a.inputs[0])
     return None
+
+
+def _pochhammer(x: tf.Tensor, y: tf.Tensor, total: tf.Tensor) -> Build:
+    return lambda value: _lgammas(value(x), value(y), value(total))
 
 
 def _lgammas(x: tf.Tensor, y: tf.Tensor, total: tf.Tensor) -> tf.Tensor:

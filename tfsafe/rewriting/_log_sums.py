@@ -67,9 +67,9 @@ def _plus(op: tf.Operation, logs: Any) -> Factored | None:
     if not (a.is_pure and b.is_pure):
         is_at_risk = (a.name and b.name) or a.has_exp or b.has_exp
         return total(a, b, 1) if is_at_risk else None
-    exponents = [reader_op.inputs[0] for reader_op in _exponentials(op, logs)]
-    if len(exponents) == 2 and forms.are_opposite(*exponents, logs.reader):
-        log = once(lambda value: ops.log_cosh(value(exponents[0])))
+    u = _cosh_argument(op, logs.reader)
+    if u is not None:
+        log = once(lambda value: ops.log_cosh(value(u)))
         return Factored("log-of-cosh", log, offset=_LOG_2, has_exp=True)
     return Factored(
         "log-of-sum",
@@ -83,9 +83,13 @@ def _is_harmless(op: tf.Operation, logs: Any) -> bool:
     return any(logs.reader.scalar(each) is not None for each in op.inputs)
 
 
-def _exponentials(op: tf.Operation, logs: Any) -> list[tf.Operation]:
-    found = [logs.reader.op(each) for each in op.inputs]
-    return [each for each in found if each.type == "Exp"]
+def _cosh_argument(op: tf.Operation, reader: Any) -> tf.Tensor | None:
+    """Recognises `exp(u) + exp(-u)`; returns `u`."""
+    a, b = (reader.op(each) for each in op.inputs)
+    if a.type != "Exp" or b.type != "Exp":
+        return None
+    u, v = a.inputs[0], b.inputs[0]
+    return u if forms.are_opposite(u, v, reader) else None
 
 
 def both(a: Factored, b: Factored, value: Value) -> list[tf.Tensor]:
@@ -192,21 +196,29 @@ def weighted_sum(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored
 
 
 def for_value(tensor: tf.Tensor, logs: Any) -> Factored:
-    """Factors any tensor, so that its value is as accurate as its exponent is small.
+    """Factors any tensor, a sum of exponentials by what makes its value most accurate.
 
-    The exponential of a logarithm loses a digit for each one of the logarithm. A sum is
-    a weight of moderate size times an exponential here, not one exponential.
+    The exponential of a logarithm loses a digit for each one of the logarithm. Here a
+    sum is a weight of moderate size times an exponential.
+
+    Args:
+      tensor: The tensor.
+      logs: What is known of the logarithms of the graph.
+
+    Returns:
+      The factors; those of the logarithm for what is no sum.
     """
-    found = logs.parts(tensor)
+    found: Factored = logs.parts(tensor)
     op = logs.reader.op(tensor)
     if found.name != "log-of-sum" or not found.is_pure:
         return found
     if forms.is_sum(op):
-        return total(*(logs.parts(each) for each in op.inputs), 1)
-    axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
-    a = logs.of(op.inputs[0]) if op.type in {"Sum", "Mean"} else None
-    if a is None or axes is None:
+        x, y = op.inputs
+        return total(logs.parts(x), logs.parts(y), 1)
+    a = logs.of(op.inputs[0])
+    if op.type not in {"Sum", "Mean"} or a is None:
         return found
+    axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
     a = _shared_out(a, op) if op.type == "Mean" else a
     return weighted_sum(a, axes, op.get_attr("keep_dims"))
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.rewriting._recognition import either_way, is_sum, stands
+from tfsafe.rewriting._recognition import adds_axes, either_way, is_sum, stands
 
 
 class LogSum(NamedTuple):
@@ -22,7 +22,7 @@ def _base(tensor: tf.Tensor, reader: Any) -> tuple[tf.Tensor, bool]:
     """Returns what a tensor is a reshaped copy of, and whether it has no gradient."""
     tensor = reader.source(tensor)
     is_stopped = False
-    while tensor.op.type in _RESHAPED:
+    while tensor.op.type in _RESHAPED or adds_axes(tensor.op, reader):
         is_stopped |= tensor.op.type == "StopGradient"
         tensor = reader.source(tensor.op.inputs[0])
     return tensor, is_stopped
@@ -69,7 +69,7 @@ def _is_put_back(
 
 
 def _is_same_base(m: tf.Tensor, shift: tf.Tensor, reader: Any) -> bool:
-    """Returns whether two tensors hold the same numbers, the one with axes of size 1."""
+    """Returns whether two tensors are the same but for their shape."""
     (a, is_stopped), (b, is_also) = _base(m, reader), _base(shift, reader)
     if is_stopped != is_also:
         return False

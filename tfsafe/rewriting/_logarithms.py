@@ -113,10 +113,19 @@ class Logarithms:
         found = {i: find(op.inputs[i]) for i in places}
         if not any(found.values()):
             return None
-        if is_complement and not all(found.values()):
-            return None
-        filled = {i: each or self._still(op.inputs[i]) for i, each in found.items()}
+        still = self._still_complement if is_complement else self._still
+        filled = {i: each or still(op.inputs[i]) for i, each in found.items()}
         return _together(op, filled)
+
+    def _still_complement(self, tensor: tf.Tensor) -> Factored:
+        """Factors 1 minus what stands beside a probability."""
+        return Factored(
+            "",
+            None,
+            weight=lambda value: 1 - value(tensor),
+            is_nonnegative=self.reader.bounds(tensor).high <= 1,
+            is_masked=self.reader.is_mask(tensor),
+        )
 
     def _still(self, tensor: tf.Tensor) -> Factored:
         """Factors what stands beside an exponential, in its own shape."""
@@ -167,8 +176,8 @@ def _cast(found: Factored | None, op: tf.Operation) -> Factored | None:
 
     def recast(build: Build) -> Build:
         def cast(value: Value) -> tf.Tensor:
-            wide = Widened(value, target) if is_wider else value
-            return tf.cast(build(wide), target)
+            made = build(Widened(value, target)) if is_wider else build(value)
+            return tf.cast(made, target)
 
         return once(cast)
 

@@ -72,9 +72,7 @@ class StabilizedLoss(keras.losses.Loss):
     def _whole(
         self, y_true: Any, y_pred: Any, sample_weight: Any, attached: Any
     ) -> Any:
-        for each, (mask, logits) in zip(
-            tf.nest.flatten(y_pred), attached, strict=True
-        ):
+        for each, (mask, logits) in zip(tf.nest.flatten(y_pred), attached, strict=True):
             if mask is not None:
                 _compat.set_keras_mask(each, mask)
             if logits is not None:

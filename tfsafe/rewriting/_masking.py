@@ -83,10 +83,10 @@ def _masked(x: tf.Tensor, mask: tf.Tensor, compared: list[tf.Tensor]) -> Build:
 
 
 def _compared(reader: Reader, mask: tf.Tensor, x: tf.Tensor) -> list[tf.Tensor] | None:
-    """Returns the floating tensors behind `x` whose comparison the mask is.
+    """Returns the floating tensors whose comparison the mask is.
 
-    A NaN in one of them makes a mask that says nothing. None if their elements cannot
-    be found again in the mask.
+    A NaN in one of them makes a mask that says nothing. None if one of them is behind
+    `x` as well and its elements cannot be found again in the mask.
     """
     behind = _behind(x)
     found = []
@@ -99,10 +99,10 @@ def _compared(reader: Reader, mask: tf.Tensor, x: tf.Tensor) -> list[tf.Tensor] 
         seen.add((tensor.name, in_place))
         op = reader.value_source(tensor).op
         if op.type in _COMPARISONS and is_float(op.inputs[0]):
-            operands = [each for each in op.inputs if each.op.name in behind]
-            if operands and not in_place:
+            if in_place:
+                found += [x for x in op.inputs if reader.constant(x) is None]
+            elif any(each.op.name in behind for each in op.inputs):
                 return None
-            found += operands
         else:
             stays = in_place and op.type in _LOGIC | {"Mul", "Sub"}
             queue += [(each, stays) for each in op.inputs]

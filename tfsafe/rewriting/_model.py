@@ -63,6 +63,9 @@ def model_report(
       model: The model, stabilised or not.
       args: Parts of a batch.
       kwargs: Likewise, by the names `x`, `y` and `sample_weight`.
+
+    Returns:
+      The report.
     """
     batch = (*args, *kwargs.values())
     step = model.train_step if getattr(model, "optimizer", None) else model.predict_step

@@ -9,6 +9,21 @@ from tfsafe.rewriting._reader import Reader
 from tfsafe.rewriting._rule import Value
 
 _ADDITIONS = frozenset({"Add", "AddV2", "AddN"})
+# Of one tensor, with the shape of that tensor.
+_KEEP_SHAPE = frozenset({
+    "Abs",
+    "Cos",
+    "Exp",
+    "Log",
+    "Neg",
+    "Relu",
+    "Sigmoid",
+    "Sin",
+    "Softmax",
+    "Sqrt",
+    "Square",
+    "Tanh",
+})
 # Deeper sums are not taken apart.
 _DEPTH = 12
 
@@ -63,11 +78,20 @@ def number(reader: Reader, tensor: tf.Tensor, beside: tf.Tensor) -> float | None
       beside: What it is combined with. It must not be given another shape by it.
     """
     op = reader.op(tensor)
-    if op.type == "Fill" and reader.op(op.inputs[0]).type == "Shape":
-        of = reader.op(op.inputs[0]).inputs[0]
-        return reader.scalar(op.inputs[1]) if reader.same(of, beside) else None
+    if op.type == "OnesLike" and _has_shape(reader, beside, op.inputs[0]):
+        return 1.0
     value = reader.scalar(tensor)
     return value if value is not None and _fits(tensor.shape, beside.shape) else None
+
+
+def _has_shape(reader: Reader, tensor: tf.Tensor, of: tf.Tensor) -> bool:
+    """Returns whether `tensor` is `of`, or an elementwise function of it."""
+    while not reader.same(tensor, of):
+        op = reader.op(tensor)
+        if op.type not in _KEEP_SHAPE:
+            return False
+        tensor = op.inputs[0]
+    return True
 
 
 def _fits(shape: tf.TensorShape, beside: tf.TensorShape) -> bool:

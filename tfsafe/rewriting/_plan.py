@@ -1,13 +1,13 @@
 """Which operations of a traced function are made otherwise, and how."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfsafe.rewriting._reader import Reader
 from tfsafe.rewriting._recording import Recording
-from tfsafe.rewriting._requests import Request, makers
+from tfsafe.rewriting._requests import Request, inside, makers
 from tfsafe.rewriting._rule import Build, Rule, Value
 from tfsafe.rewriting._rules import SLOPES
 
@@ -17,20 +17,11 @@ class Rewrite(NamedTuple):
 
     Attributes:
       rule: The rule that says so.
-      op: The operation, as the function's own trace has it.
+      op: The operation that it was, in a graph that was read.
     """
 
     rule: Rule
     op: tf.Operation
-
-
-# Tells an operation from all others, in other graphs too.
-Key = tuple[int, str]
-
-
-def key(op: tf.Operation) -> Key:
-    """Returns the key of an operation; valid as long as its graph lives."""
-    return id(op.graph), op.name
 
 
 class Planner:
@@ -39,23 +30,19 @@ class Planner:
     Args:
       rules: The rules, in the order in which they are tried.
       recording: What was asked of tapes in these graphs.
-      origins: The operations of the function's own trace, by the keys of those in
-        the graphs, where the two differ.
     """
 
     def __init__(
         self,
         rules: Sequence[Rule],
         recording: Recording,
-        origins: Mapping[Key, tf.Operation],
     ):
         self._recording = recording
-        self._origins = origins
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
             for op_type in rule.op_types:
                 self._rules.setdefault(op_type, []).append(rule)
-        self._rewrites: dict[Key, Rewrite] = {}
+        self._rewrites: dict[tuple[int, str], Rewrite] = {}
 
     def rewrites(self) -> list[Rewrite]:
         """Returns what was made otherwise so far, in the order of the program."""
@@ -85,10 +72,12 @@ class Planner:
         like = op.outputs[0]
 
         def make(value: Value) -> Sequence[tf.Tensor]:
-            # A copy, for it to be known apart from what it may be made of.
-            twin = tf.identity(build(value))
+            # What a branch takes from around it is to be the branch's own tensor:
+            # gradient functions in the branch hold it. And the result is a copy, to be
+            # known apart from what it may be made of.
+            twin = tf.identity(build(lambda tensor: inside(value(tensor))))
             twin.set_shape(like.shape)
-            self._rewrites[key(op)] = Rewrite(rule, self._origins.get(key(op), op))
+            self._rewrites[id(op.graph), op.name] = Rewrite(rule, op)
             return [twin]
 
         return make

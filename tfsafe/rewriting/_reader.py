@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph._functions import READERS, attributes
+from tfsafe.graph._functions import READERS
+from tfsafe.graph._replay import _raw_kernel
 from tfsafe.rewriting._bounds import Bounds, bounds_of
 
 # Operations that give their first input as it is, whatever it is.
@@ -125,7 +126,8 @@ class Reader:
         if op.type not in _FOLDED:
             return None
         inputs = [self.constant(each) for each in op.inputs]
-        return None if any(each is None for each in inputs) else _computed(op, inputs)
+        known = [each for each in inputs if each is not None]
+        return _computed(op, known) if len(known) == len(inputs) else None
 
     def scalar(self, tensor: tf.Tensor) -> float | None:
         """Returns the number that all elements of a constant are."""
@@ -162,13 +164,13 @@ class Reader:
                 continue
             stack.pop()
             if top.name not in self._numbers:
-                key = self._key(top, [self._numbers.get(each.name) for each in inputs])
+                key = self._key(
+                    top, [self._numbers.get(each.name, -1) for each in inputs]
+                )
                 self._numbers[top.name] = self._known.setdefault(key, len(self._known))
         return self._numbers[self.source(tensor).name]
 
-    def _key(
-        self, tensor: tf.Tensor, inputs: Sequence[int | None]
-    ) -> tuple[object, ...]:
+    def _key(self, tensor: tf.Tensor, inputs: Sequence[int]) -> tuple[object, ...]:
         op = tensor.op
         if not self._is_pure(op):
             return (tensor.name,)
@@ -283,15 +285,9 @@ def _static(tensor: tf.Tensor) -> np.ndarray | None:
 
 def _computed(op: tf.Operation, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
     """Runs an operation on constants, with TensorFlow's own rounding."""
-    function = getattr(tf.raw_ops, op.type)
-    names = [argument.name for argument in op.op_def.input_arg]
     with tf.init_scope(), tf.device("CPU"):
         tensors = [
             tf.constant(value, each.dtype)
             for value, each in zip(inputs, op.inputs, strict=True)
         ]
-        if op.op_def.input_arg[0].number_attr:
-            count = len(tensors) - len(names) + 1
-            tensors[:count] = [tensors[:count]]
-        arguments = dict(zip(names, tensors, strict=True))
-        return np.asarray(function(**arguments, **attributes(op)))
+        return np.asarray(_raw_kernel(op)(tensors)[0])

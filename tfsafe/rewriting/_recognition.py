@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tfsafe.rewriting._bounds import row_axis
@@ -128,11 +129,7 @@ def are_opposite(a: tf.Tensor, b: tf.Tensor, reader: Any) -> bool:
 
 
 def softmax_of(op: tf.Operation, logs: Any) -> Softmax | None:
-    """Recognises a softmax: TensorFlow's, or `a / sum(a)` of exponentials.
-
-    Between the sum and the quotient there may be a guard and a reshaping that puts the
-    summed axes back.
-    """
+    """Recognises a softmax: TensorFlow's, or `a / sum(a)` of exponentials."""
     if op.type == "Softmax":
         logits = op.inputs[0]
         return Softmax(lambda value: value(logits), (-1,))
@@ -171,14 +168,25 @@ def total_of(tensor: tf.Tensor, reader: Any) -> Total | None:
     """Recognises a sum over axes behind a guard and what puts the axes back."""
     op = reader.op(_unguarded(tensor, reader))
     shape, is_plain = op.outputs[0].shape, True
-    while op.type in {"ExpandDims", "Reshape", "StridedSlice"}:
-        if op.type == "StridedSlice" and not op.get_attr("new_axis_mask"):
-            return None
+    while op.type in {"ExpandDims", "Reshape"} or adds_axes(op, reader):
         op, is_plain = reader.op(_unguarded(op.inputs[0], reader)), False
     if op.type != "Sum":
         return None
     axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
     return Total(op, axes, shape, is_plain) if axes else None
+
+
+def adds_axes(op: tf.Operation, reader: Any) -> bool:
+    """Returns whether `op` is `x[:, None]` or the like, and takes all of x."""
+    begin = reader.constant(op.inputs[1]) if op.type == "StridedSlice" else None
+    if begin is None or op.get_attr("shrink_axis_mask"):
+        return False
+    masks = [op.get_attr(f"{each}_mask") for each in ("begin", "end")]
+    free = [op.get_attr(f"{each}_mask") for each in ("new_axis", "ellipsis")]
+    strides = reader.constant(op.inputs[3])
+    taken = masks[0] & masks[1] | free[0] | free[1]
+    is_whole = taken == (1 << begin.size) - 1
+    return is_whole and strides is not None and bool(np.all(strides == 1))
 
 
 def whole_softmax(share: tf.Tensor, axes: tuple[int, ...], logs: Any) -> Softmax | None:
@@ -223,11 +231,9 @@ def is_normalised(op: tf.Operation, reader: Any) -> bool:
 
 
 def sigmoid_of(op: tf.Operation, logs: Any) -> Build | None:
-    """Recognises a sigmoid, TensorFlow's or by hand; returns how to build its argument.
-
-    By hand it is `n / (n + m)`, of which `1 / (1 + exp(-x))` and
-    `exp(x) / (exp(x) + 1)` are cases, or `(tanh(x / 2) + 1) / 2`.
-    """
+    """Recognises a sigmoid, TensorFlow's or by hand; returns what builds its input."""
+    # By hand it is n / (n + m), of which 1 / (1 + exp(-x)) and exp(x) / (exp(x) + 1)
+    # are cases, or (tanh(x / 2) + 1) / 2.
     if op.type == "Sigmoid":
         x = op.inputs[0]
         return lambda value: value(x)

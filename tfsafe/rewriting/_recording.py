@@ -9,7 +9,7 @@ there, of the formulas that stand in their place; of the first one nothing is le
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf

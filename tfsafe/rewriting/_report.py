@@ -77,15 +77,16 @@ class Report(list[Change]):
         return "\n".join([f"{count} in `{self.name}`.", *map(str, self)])
 
 
-def report_of(
-    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Report:
+def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
     """Traces a stabilised function and reports.
 
     Args:
       function: A `tf.function` that `stabilized` made.
       args: Arguments to trace it with.
       kwargs: Likewise, by name.
+
+    Returns:
+      The report.
     """
     args, kwargs = tf.nest.map_structure(_traceable, (tuple(args), dict(kwargs)))
     with collected() as found:

@@ -93,7 +93,9 @@ def _part(gradient: Any, source: tf.Tensor, mark: Mark) -> tf.Tensor:
     if gradient is None:
         # What stands in place of the old formula does not depend on the source at all.
         is_handle = source.dtype == tf.resource
-        shape = tf.raw_ops.VariableShape(input=source) if is_handle else tf.shape(source)
+        shape = (
+            tf.raw_ops.VariableShape(input=source) if is_handle else tf.shape(source)
+        )
         gradient = tf.zeros(shape, tf.int32 if mark.part == "indices" else like.dtype)
     if mark.part == "dense":
         dense = tf.convert_to_tensor(gradient)

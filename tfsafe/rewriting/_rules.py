@@ -67,7 +67,7 @@ def _checked(
             near = difflib.get_close_matches(name, names, cutoff=0.4)
             hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
             raise ValueError(
-                f"`{argument}` names no rule. Received: {argument}={given!r}, and there "
-                f"is no rule {name!r}. {hint}`tfsafe.stabilize.rules()` lists all."
+                f"`{argument}` names no rule. Received: {argument}={given!r}; there is "
+                f"no rule {name!r}. {hint}`tfsafe.stabilize.rules()` lists all."
             )
     return listed

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.rewriting._flow import is_watched
+from tfsafe.rewriting._flow import is_regular, is_watched
 from tfsafe.rewriting._parts import both_ways, is_float, reduction, terms
 from tfsafe.rewriting._reader import Reader
 from tfsafe.rewriting._rule import Build, Rule, Value
@@ -16,10 +16,12 @@ def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
     x, y = op.inputs
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
-    if reader.constant(x) is not None or reader.constant(y) is not None:
+    if reader.constant(x) is not None or is_regular(reader, op):
         return None
     if not _is_weighted_mean(reader, x, y) and not _is_part(reader, x, y):
         return None
+    if reader.same(x, y):
+        return lambda value: ops.divide(value(x), value(y), at_zero=1.0)
     return lambda value: ops.xdivy(value(x), value(y))
 
 
@@ -37,7 +39,7 @@ def _is_weighted_mean(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
 
 def _is_part(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     """Returns whether one of the two is a term of the other, or the same."""
-    return any(
+    return reader.constant(y) is None and any(
         reader.same(whole, term.tensor)
         for part, whole in ((x, y), (y, x))
         for term in terms(reader, part)
@@ -95,7 +97,7 @@ RULES = (
     Rule(
         name="share-of-nothing",
         before="sum(x * w) / sum(w), or a / (a + b)",
-        after="the same, 0 for 0 / 0",
+        after="the same, 0 for 0 / 0, and 1 for a / a",
         fails="all weights are 0, or a and b are",
         reference="tfsafe.ops.xdivy",
         op_types=["RealDiv", "Div"],

@@ -1,8 +1,8 @@
 """Tracing a function to its stable form.
 
 Three traces make one: the function as it is written; its operations in one graph, with
-the bodies of plain calls in the place of the calls, so that a formula is seen whole, and
-without the gradients that it took; and, in the trace that is to be made, those
+the bodies of plain calls in the place of the calls, so that a formula is seen whole,
+and without the gradients that it took; and, in the trace that is to be made, those
 operations again with the rules applied and the gradients taken anew.
 """
 
@@ -14,13 +14,13 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.graph import Emission, UnreadableError, family, is_compiled
-from tfsafe.rewriting._plan import Key, Planner, Rewrite, key
+from tfsafe.rewriting._plan import Planner, Rewrite
 from tfsafe.rewriting._recording import Recording, recorded
 from tfsafe.rewriting._requests import inside, makers, stand_ins
 from tfsafe.rewriting._rule import Rule
 
 _PLAIN_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-_WHOLE = (tf.resource, tf.variant)
+_HANDLES = (tf.resource, tf.variant)
 
 
 class _Written(NamedTuple):
@@ -70,13 +70,14 @@ def rewritten(
             stacklevel=2,
         )
         return written.pack(written.concrete(*written.arguments)), []
-    recording, origins = written.recording, {}
+    recording = written.recording
     if recording.is_asked() or any(map(_has_plain_calls, graphs)):
-        graph, inputs, recording, origins = _flat(graph, inputs, recording)
-    planner = Planner(rules, recording, origins)
-    outputs = Emission(plan=planner.plan).emit(
-        graph, [inside(each) for each in inputs], written.concrete.variables
-    )
+        graph, recording = _flat(graph, inputs, recording)
+    planner = Planner(rules, recording)
+    for variable in written.concrete.variables:
+        # For a tape around the function, which knows them by this alone.
+        tf.compat.v1.get_default_graph().watch_variable(variable)
+    outputs = Emission(plan=planner.plan).emit(graph, [inside(i) for i in inputs])
     return written.pack(outputs), planner.rewrites()
 
 
@@ -90,80 +91,92 @@ def _has_plain_calls(graph: tf.Graph) -> bool:
     )
 
 
-def _written(
-    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> _Written:
-    leaves = tf.nest.flatten((args, kwargs))
-    places = [
-        i
-        for i, each in enumerate(leaves)
-        if isinstance(each, tf.Tensor) and each.dtype not in _WHOLE
-    ]
-    arguments = [leaves[i] for i in places]
+def _written(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Written:
+    call = _Call(args, kwargs)
     recording = Recording()
     python_function = function.python_function
-    results: list[Any] = []
-
-    @tf.autograph.experimental.do_not_convert
-    def given(tensors: Sequence[tf.Tensor]) -> Any:
-        filled = list(leaves)
-        for place, tensor in zip(places, tensors, strict=True):
-            filled[place] = tensor
-        return tf.nest.pack_sequence_as((args, kwargs), filled)
-
-    @tf.autograph.experimental.do_not_convert
-    def keep(result: Any) -> list[tf.Tensor]:
-        results[:] = [result]
-        return [
-            tf.convert_to_tensor(each)
-            for each in tf.nest.flatten(result, expand_composites=True)
-            if each is not None
-        ]
 
     def body(*tensors):  # type: ignore[no-untyped-def]
-        own_args, own_kwargs = given(tensors)
+        own_args, own_kwargs = call.given(tensors)
         with recorded(recording):
-            return keep(python_function(*own_args, **own_kwargs))
+            return call.kept(python_function(*own_args, **own_kwargs))
 
     concrete = tf.function(
         body, **_compat.autograph_options(function)
-    ).get_concrete_function(*(tf.TensorSpec(t.shape, t.dtype) for t in arguments))
+    ).get_concrete_function(*(tf.TensorSpec(t.shape, t.dtype) for t in call.tensors))
+    inputs = [*call.tensors, *concrete.captured_inputs]
+    return _Written(concrete, inputs, call.tensors, recording, call.packed)
 
-    def pack(outputs: Sequence[tf.Tensor]) -> Any:
+
+class _Call:
+    """Makes the arguments and the result of a call lists of tensors, and back.
+
+    Args:
+      args: Arguments.
+      kwargs: Arguments by name.
+
+    Attributes:
+      tensors: The tensors among the arguments. Handles are not: what is known of a
+        handle does not enter another trace with it, but is captured.
+    """
+
+    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
+        self._structure = args, kwargs
+        self._leaves = tf.nest.flatten(self._structure)
+        self._places = [
+            index
+            for index, each in enumerate(self._leaves)
+            if isinstance(each, tf.Tensor) and each.dtype not in _HANDLES
+        ]
+        self._result: Any = None
+        self.tensors = [self._leaves[index] for index in self._places]
+
+    @tf.autograph.experimental.do_not_convert
+    def given(self, tensors: Sequence[tf.Tensor]) -> Any:
+        """Returns the arguments with other tensors in place of the tensors."""
+        filled = list(self._leaves)
+        for index, tensor in zip(self._places, tensors, strict=True):
+            filled[index] = tensor
+        return tf.nest.pack_sequence_as(self._structure, filled)
+
+    @tf.autograph.experimental.do_not_convert
+    def kept(self, result: Any) -> list[tf.Tensor]:
+        """Notes the structure of a result; returns its tensors."""
+        self._result = tf.nest.map_structure(
+            lambda each: tf.identity(each) if isinstance(each, tf.Variable) else each,
+            result,
+        )
+        flat = tf.nest.flatten(self._result, expand_composites=True)
+        return [tf.convert_to_tensor(each) for each in flat if each is not None]
+
+    def packed(self, outputs: Sequence[tf.Tensor]) -> Any:
+        """Returns the result with other tensors in place of its own."""
         rest = iter(outputs)
-        flat = tf.nest.flatten(results[0], expand_composites=True)
+        flat = tf.nest.flatten(self._result, expand_composites=True)
         return tf.nest.pack_sequence_as(
-            results[0],
+            self._result,
             [None if each is None else next(rest) for each in flat],
             expand_composites=True,
         )
 
-    inputs = [*arguments, *concrete.captured_inputs]
-    return _Written(concrete, inputs, arguments, recording, pack)
-
 
 def _flat(
     graph: tf.Graph, inputs: Sequence[Any], recording: Recording
-) -> tuple[tf.Graph, Sequence[Any], Recording, dict[Key, tf.Operation]]:
+) -> tuple[tf.Graph, Recording]:
     """Emits a graph with the bodies of its plain calls in place of the calls."""
-    flat = Recording()
-    origins: dict[Key, tf.Operation] = {}
+    recorded_anew = Recording()
 
     def plan(each: tf.Graph) -> Any:
         return makers(
             recording.requests(each),
-            lambda request, value: stand_ins(request, value, flat.add),
+            lambda request, value: stand_ins(request, value, recorded_anew.add),
         )
 
-    def note(
-        op: tf.Operation, _: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
-    ) -> None:
-        for each in outputs:
-            origins[key(each.op)] = op
-
-    def emit() -> list[tf.Tensor]:
-        emission = Emission(plan=plan, observe=note)
-        return emission.emit(graph, [inside(each) for each in inputs])
-
-    concrete = tf.function(emit, autograph=False).get_concrete_function()
-    return concrete.graph, concrete.captured_inputs, flat, origins
+    # It is only read, and never made a function.
+    flat = tf.Graph()
+    with flat.as_default():
+        flat.inputs = [
+            tf.compat.v1.placeholder(each.dtype, each.shape) for each in inputs
+        ]
+        flat.outputs = Emission(plan=plan).emit(graph, flat.inputs)
+    return flat, recorded_anew

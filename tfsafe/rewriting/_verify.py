@@ -1,15 +1,16 @@
 """Running both forms of a function on the same arguments, with a judge."""
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.errors import NumericsError
 from tfsafe._limits import LIMITS
+from tfsafe.errors import NumericsError
 from tfsafe.graph import UnreadableError, family, is_drawn, written_inputs
 from tfsafe.rewriting._function import collected, is_traced, stabilized
 from tfsafe.rewriting._rule import Rule
@@ -51,7 +52,8 @@ def verified(
     return call
 
 
-class _Wrong(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class _Wrong:
     """Where the stable form is wrong.
 
     Attributes:
@@ -102,7 +104,7 @@ def _verify(
     except tf.errors.OpError as error:
         return f"`{name}` was not verified, for it does not run in float64: {error}"
     with collected() as found:
-        wrong = _compared(forms, naive, forms.stable(rules), judge)
+        wrong = _compared(naive, forms.stable(rules), judge)
     if not wrong:
         return ""
     fired = list(dict.fromkeys(each.rule.name for each in found))
@@ -110,7 +112,7 @@ def _verify(
         rule
         for rule in fired
         if not _compared(
-            forms, naive, forms.stable([r for r in rules if r.name != rule]), judge
+            naive, forms.stable([r for r in rules if r.name != rule]), judge
         )
     ] or fired
     return _told(name, wrong, blamed)
@@ -183,7 +185,7 @@ class _Forms:
         concrete = self._concrete
         return tf.function(
             lambda: widened(concrete.graph, concrete.captured_inputs), autograph=False
-        )
+        ).get_concrete_function()
 
     def stable(self, rules: Sequence[Rule]) -> list[tuple[str, Any]]:
         """Returns the outcome of the stable form that some rules make."""
@@ -192,7 +194,6 @@ class _Forms:
 
 
 def _compared(
-    forms: _Forms,
     naive: Sequence[tuple[str, Any]],
     stable: Sequence[tuple[str, Any]],
     judge: Sequence[tuple[str, Any]],
@@ -235,6 +236,6 @@ def _told(name: str, wrong: Sequence[_Wrong], blamed: Sequence[str]) -> str:
             f"`exclude=[{rules}]`."
         )
     raise NumericsError(
-        f"{text} Leave them out with `exclude=[{rules}]`, and please report the formula."
+        f"{text} Leave out what is behind it, with `exclude=[{rules}]`, and please "
+        "report the formula."
     )
-

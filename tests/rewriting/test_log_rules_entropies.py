@@ -1,0 +1,293 @@
+"""Products with logarithms, and the losses that are made of them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import fired, rewritten, second_gradients
+from tests.support import contrast, modes
+from tfsafe.rewriting._log_rules import RULES
+
+log, softmax, sigmoid = tf.math.log, tf.nn.softmax, tf.sigmoid
+NAN, INF = np.nan, np.inf
+
+
+def _total(x):
+    return tf.reduce_sum(x, -1)
+
+
+def _run(function, *args, mode="graph"):
+    value, slopes = modes.value_and_gradients(rewritten(RULES, function), args, mode)
+    return np.asarray(value), [np.asarray(slope) for slope in slopes]
+
+
+# Of weights y and probabilities p: 0 times the logarithm of 0.
+WEIGHTED = {
+    "y * log(p)": (lambda y, p: y * log(p), 1),
+    "log(p) * y": (lambda y, p: log(p) * y, 1),
+    "-y * log(p)": (lambda y, p: -y * log(p), -1),
+    "y * -log(p)": (lambda y, p: y * -log(p), -1),
+    "y * (log(p) / 2)": (lambda y, p: y * (log(p) / 2), 0.5),
+    "y * (3 * log(p))": (lambda y, p: y * (3 * log(p)), 3),
+    "y * reshape(log(p))": (lambda y, p: y * tf.reshape(log(p), [5]), 1),
+    "y * log(p * p) / 2": (lambda y, p: y * log(p * p) / 2, 1),
+}
+
+
+@pytest.mark.parametrize(("formula", "factor"), WEIGHTED.values(), ids=list(WEIGHTED))
+def test_nothing_times_the_logarithm_of_nothing_is_nothing(formula, factor):
+    y = tf.constant([0.0, 1.0, 0.0, 2.0, 0.5])
+    p = tf.constant([0.0, 0.5, 0.25, 1.0, 0.125])
+    assert "weighted-log" in fired(RULES, formula, y, p)
+    value, (in_y, in_p) = _run(formula, y, p)
+    np.testing.assert_allclose(
+        value, factor * np.array([0, np.log(0.5), 0, 0, 0.5 * np.log(0.125)]), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        in_y, factor * np.array([0, *np.log([0.5, 0.25, 1, 0.125])]), rtol=1e-6
+    )
+    np.testing.assert_allclose(in_p, factor * np.array([0, 2, 0, 2, 4]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("formula", "factor"), WEIGHTED.values(), ids=list(WEIGHTED))
+def test_a_nan_that_came_in_stays(formula, factor):
+    y = tf.constant([0.0, NAN, 1.0, NAN, 0.0])
+    p = tf.constant([NAN, 0.5, NAN, 0.0, 0.0])
+    value = np.sign(factor) * rewritten(RULES, formula)(y, p)
+    assert np.isnan(value[:4]).all()
+    assert value[4] == 0
+
+
+# Rows of logits, with a class that has all the probability and one that has none.
+Z = tf.constant([[0.0, -200.0, 3.0], [1.0, -INF, 0.0], [120.5, 0.0, 0.5]])
+W = tf.constant([[1.0, 2.0, 3.0], [0.5, -INF, 0.0], [0.0, 120.0, 0.0]])
+
+
+def _exact_entropy(z):
+    z = np.asarray(z, np.float64)
+    log_p = z - np.logaddexp.reduce(z, -1, keepdims=True)
+    finite = np.where(np.isinf(log_p), 0, log_p)
+    p = np.exp(log_p)
+    entropy = -(p * finite).sum(-1)
+    return entropy, -p * (finite + entropy[:, None])
+
+
+ENTROPIES = {
+    "-sum(p * log(p))": lambda z: -_total(softmax(z) * log(softmax(z))),
+    "-sum(p * log(p + 1e-8))": lambda z: -_total(softmax(z) * log(softmax(z) + 1e-8)),
+    "-sum(log(clip(p)) * p)": lambda z: (
+        -_total(log(tf.clip_by_value(softmax(z), 1e-7, 1.0)) * softmax(z))
+    ),
+    "-sum(p * log_softmax(z))": lambda z: -_total(softmax(z) * tf.nn.log_softmax(z)),
+    "sum(p * log(1 / p))": lambda z: _total(softmax(z) * log(1 / softmax(z))),
+}
+
+
+@pytest.mark.parametrize("formula", ENTROPIES.values(), ids=list(ENTROPIES))
+def test_the_entropy_leaves_out_impossible_classes(formula):
+    value, (slope,) = _run(formula, Z)
+    exact, slopes = _exact_entropy(Z)
+    np.testing.assert_allclose(value, exact, rtol=2e-6, atol=1e-35)
+    np.testing.assert_allclose(slope, slopes, rtol=3e-6, atol=1e-7)
+
+
+DIVERGENCES = {
+    "sum(p * (log(p) - log(q)))": lambda z, w: _total(
+        softmax(z) * (log(softmax(z)) - log(softmax(w)))
+    ),
+    "sum(p * log(p / q))": lambda z, w: _total(
+        softmax(z) * log(softmax(z) / softmax(w))
+    ),
+    "sum((log(p) - log(q)) * p) by log_softmax": lambda z, w: _total(
+        (tf.nn.log_softmax(z) - tf.nn.log_softmax(w)) * softmax(z)
+    ),
+}
+
+
+@pytest.mark.parametrize("formula", DIVERGENCES.values(), ids=list(DIVERGENCES))
+def test_the_divergence_leaves_out_what_both_hold_impossible(formula):
+    value, slopes = _run(formula, Z, W)
+    log_p, log_q = (
+        np.asarray(x, np.float64)
+        - np.logaddexp.reduce(np.asarray(x, np.float64), -1, keepdims=True)
+        for x in (Z, W)
+    )
+    with np.errstate(invalid="ignore"):
+        lead = np.where(np.isinf(log_p), 0, log_p - log_q)
+    p = np.exp(log_p)
+    exact = (p * lead).sum(-1)
+    np.testing.assert_allclose(value, exact, rtol=2e-6)
+    np.testing.assert_allclose(
+        slopes[0], p * (lead - exact[:, None]), rtol=3e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(slopes[1], np.exp(log_q) - p, rtol=3e-6, atol=1e-6)
+
+
+def test_the_divergence_from_labels_leaves_out_labels_of_0():
+    y = tf.constant([[0.0, 1.0, 0.0]])
+
+    def formula(y, z):
+        return _total(y * log(y / softmax(z)))
+
+    value, (in_y, in_z) = _run(formula, y, tf.constant([[0.0, -200.0, -INF]]))
+    np.testing.assert_allclose(value, [200])
+    np.testing.assert_allclose(in_z, [[1, -1, 0]])
+    assert np.isfinite(in_y).all()
+
+
+def _focal(z, y):
+    p = sigmoid(z)
+    p_t = tf.where(y > 0, p, 1 - p)
+    return -((1 - p_t) ** 2) * log(p_t + 1e-7)
+
+
+def _picked(z, y):
+    return -log(_total(y * softmax(z)) + 1e-8)
+
+
+def _mixed(z, y):
+    p = sigmoid(z)
+    return -log(tf.clip_by_value(y * p + (1 - y) * (1 - p), 1e-7, 1 - 1e-7))
+
+
+def _both(z, y):
+    p = tf.clip_by_value(sigmoid(z), 1e-7, 1 - 1e-7)
+    return -(y * log(p) + (1 - y) * log(1 - p))
+
+
+Y = tf.constant([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+LOGITS = tf.constant([[-200.0, 95.0, 1.0], [0.5, -150.0, 120.0]])
+
+
+@pytest.mark.parametrize("formula", [_mixed, _both], ids=["p_t", "both terms"])
+def test_a_binary_cross_entropy_is_that_of_the_logits(formula):
+    value, (slope, _) = _run(formula, LOGITS, Y)
+    z, y = (np.asarray(x, np.float64) for x in (LOGITS, Y))
+    side = np.where(y > 0, -z, z)
+    np.testing.assert_allclose(value, np.logaddexp(0, side), rtol=2e-6, atol=1e-30)
+    np.testing.assert_allclose(slope, 1 / (1 + np.exp(-z)) - y, rtol=2e-6, atol=1e-7)
+
+
+def test_a_focal_loss_is_that_of_the_logits():
+    value, (slope, _) = _run(_focal, LOGITS, Y)
+    z, y = (np.asarray(x, np.float64) for x in (LOGITS, Y))
+    side = np.where(y > 0, -z, z)
+    np.testing.assert_allclose(
+        value, np.logaddexp(0, side) / (1 + np.exp(-side)) ** 2, rtol=3e-6, atol=1e-30
+    )
+    assert slope[0, 0] == pytest.approx(-1)
+
+
+def test_labels_that_are_no_probabilities_keep_their_formula():
+    z = tf.constant([[0.0, -200.0, 3.0]] * 3)
+    y = tf.constant([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [3.0, 0.0, 4.0]])
+    value, (slope, _) = _run(_picked, z, y)
+    with contrast.without_grappler():
+        naive = _picked(z, y)
+    np.testing.assert_allclose(value[0], 203.04858735, rtol=1e-6)
+    assert np.isnan(value[1])
+    np.testing.assert_allclose(value[2], naive[2], rtol=1e-6)
+    np.testing.assert_allclose(slope[0], [0.04742587, -1, 0.95257413], rtol=1e-5)
+
+
+def test_a_guard_gives_the_finite_number_that_it_is_for_where_nothing_is_left():
+    z = tf.constant([[0.0, -INF]])
+    value, (slope,) = _run(lambda z: log(softmax(z) + 1e-7), z)
+    np.testing.assert_allclose(value, [[0, np.log(1e-7)]], rtol=1e-6)
+    assert np.all(slope == 0)
+
+
+MIXTURES = {
+    "weights of a softmax": (
+        lambda x, w: log(_total(softmax(w) * tf.exp(-0.5 * x**2) / 2.5066283)),
+        lambda x, w: np.exp(w) / np.exp(w).sum(-1, keepdims=True),
+    ),
+    "any weights": (
+        lambda x, w: log(_total(w * tf.exp(-0.5 * x**2) / 2.5066283)),
+        lambda x, w: w,
+    ),
+    "terms one by one": (
+        lambda x, w: log(
+            w[:, 0] * tf.exp(-0.5 * x[:, 0] ** 2) / 2.5066283
+            + w[:, 1] * tf.exp(-0.5 * x[:, 1] ** 2) / 2.5066283
+        ),
+        lambda x, w: w,
+    ),
+}
+
+
+@pytest.mark.parametrize(("formula", "weights"), MIXTURES.values(), ids=list(MIXTURES))
+def test_a_mixture_of_gaussians_is_finite_far_out(formula, weights):
+    x = tf.constant([[20.0, 21.0], [-40.0, 0.5], [18.0, 20.0]])
+    w = tf.constant([[0.3, 0.7], [0.5, 0.25], [0.0, 1.0]])
+    assert fired(RULES, formula, x, w)[-1] == "log-of-sum"
+    value, (in_x, in_w) = _run(formula, x, w)
+    x, w = (np.asarray(a, np.float64) for a in (x, w))
+    terms = weights(x, w) * np.exp(-0.5 * x**2) / 2.5066283
+    np.testing.assert_allclose(value, np.log(terms.sum(-1)), rtol=2e-6)
+    share = terms / terms.sum(-1, keepdims=True)
+    np.testing.assert_allclose(in_x, -x * share, rtol=1e-5, atol=1e-6)
+    # A weight of 0 has a slope too: it is not a logarithm of 0.
+    if weights(x, w) is w:
+        np.testing.assert_allclose(in_w[2, 0], np.exp(38.0), rtol=2e-5)
+    assert np.isfinite(in_w).all()
+
+
+def test_half_precision_is_computed_where_it_is_cast_to():
+    z = tf.constant([[0.0, -30.0, 3.0]], tf.float16)
+
+    def formula(z):
+        return log(tf.cast(softmax(z), tf.float32) + 1e-7)
+
+    value, (slope,) = _run(formula, z)
+    assert value.dtype == np.float32
+    assert slope.dtype == np.float16
+    exact = tf.nn.log_softmax(tf.cast(z, tf.float64))
+    np.testing.assert_allclose(value, exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_the_result_has_the_dtype_of_the_formula(dtype):
+    z = tf.constant([[0.0, -30.0, 3.0]], dtype)
+    made = rewritten(RULES, ENTROPIES["-sum(p * log(p))"])(z)
+    assert made.dtype == z.dtype
+    tolerance = {"float16": 1e-3, "bfloat16": 8e-3, "float64": 1e-12}[dtype]
+    exact, _ = _exact_entropy(tf.cast(z, tf.float64))
+    np.testing.assert_allclose(tf.cast(made, tf.float64), exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+@pytest.mark.parametrize(
+    ("formula", "second"),
+    [
+        (lambda z: log(sigmoid(z)), lambda p: -p * (1 - p)),
+        (lambda z: log(1 - sigmoid(z) + 1e-7), lambda p: -p * (1 - p)),
+        (lambda z: log(1 + tf.exp(z)), lambda p: p * (1 - p)),
+    ],
+    ids=["log(p)", "log(1 - p + eps)", "softplus"],
+)
+def test_the_second_slope_is_right(formula, second, mode):
+    z = tf.constant([-100.0, -1.0, 0.5, 60.0])
+    (got,) = second_gradients(RULES, formula, [z], mode)
+    p = 1 / (1 + np.exp(-np.asarray(z, np.float64)))
+    exact = second(p)
+    exact[3] = np.sign(exact[1]) * np.exp(-60)
+    np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-38)
+
+
+@pytest.mark.parametrize("formula", ["entropy", "divergence", "mixture"])
+def test_under_xla_and_for_unknown_shapes(formula):
+    function = {
+        "entropy": lambda z, w: ENTROPIES["-sum(p * log(p))"](z),
+        "divergence": DIVERGENCES["sum(p * (log(p) - log(q)))"],
+        "mixture": lambda z, w: log(_total(softmax(w) * tf.exp(-(z**2)))),
+    }[formula]
+    z = tf.constant([[0.0, -200.0, 3.0], [1.0, 0.5, 12.5]])
+    w = tf.constant([[1.0, 2.0, 3.0], [0.5, -7.0, 0.0]])
+    spec = tf.TensorSpec([None, None])
+    made = rewritten(RULES, function, spec, spec)
+    compiled = tf.function(made.python_function, autograph=False, jit_compile=True)
+    value = made(z, w).numpy()
+    assert np.isfinite(value).all()
+    np.testing.assert_allclose(compiled(z, w), value, rtol=3e-6)
+    np.testing.assert_allclose(rewritten(RULES, function)(z, w), value, rtol=3e-6)

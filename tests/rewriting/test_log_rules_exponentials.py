@@ -1,0 +1,339 @@
+"""Softmax, sigmoid, tanh and quotients of exponentials that are written by hand."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import fired, rewritten
+from tests.rewriting.log_cases import BOTH, HANDS, ROWS, SIGMOIDS, USUAL, sig, soft
+from tests.support import contrast, modes, oracle
+from tfsafe.rewriting._log_rules import RULES
+
+exp = tf.exp
+X = tf.constant(ROWS)
+
+
+def _exact(function, x):
+    with mp.workdps(250):
+        points = [mp.mpf(float(v)) for v in x.numpy()]
+        return (
+            np.array([function(v) for v in points], object),
+            np.array([mp.diff(function, v) for v in points], object),
+        )
+
+
+def _tanh(x):
+    return mp.tanh(x)
+
+
+ELEMENTWISE = {
+    **{
+        text: ("sigmoid-by-hand", formula, sig, BOTH)
+        for text, formula in SIGMOIDS.items()
+        if text != "sigmoid(x)"
+    },
+    "(1 + exp(-x)) ** -1": (
+        "sigmoid-by-hand",
+        lambda x: (1 + exp(-x)) ** -1.0,
+        sig,
+        BOTH,
+    ),
+    "(exp(x) - exp(-x)) / (exp(x) + exp(-x))": (
+        "tanh-by-hand",
+        lambda x: (exp(x) - exp(-x)) / (exp(x) + exp(-x)),
+        _tanh,
+        BOTH,
+    ),
+    "(exp(2x) - 1) / (exp(2x) + 1)": (
+        "tanh-by-hand",
+        lambda x: (exp(2 * x) - 1) / (exp(2 * x) + 1),
+        _tanh,
+        BOTH,
+    ),
+    "(1 - exp(-2x)) / (1 + exp(-2x))": (
+        "tanh-by-hand",
+        lambda x: (1 - exp(-2 * x)) / (1 + exp(-2 * x)),
+        _tanh,
+        BOTH,
+    ),
+    "sinh(x) / cosh(x)": (
+        "ratio-of-exponentials",
+        lambda x: tf.sinh(x) / tf.cosh(x),
+        _tanh,
+        BOTH,
+    ),
+    "cosh(x) / cosh(x + 1)": (
+        "ratio-of-exponentials",
+        lambda x: tf.cosh(x) / tf.cosh(x + 1),
+        lambda x: mp.cosh(x) / mp.cosh(x + 1),
+        (*USUAL, 120.0),
+    ),
+    "x / (1 + exp(-x))": (
+        "ratio-of-exponentials",
+        lambda x: x / (1 + exp(-x)),
+        lambda x: x * sig(x),
+        BOTH,
+    ),
+    "exp(x) / exp(x - 1)": (
+        "ratio-of-exponentials",
+        lambda x: exp(x) / exp(x - 1),
+        lambda x: mp.exp(1) + 0 * x,
+        (1.0, -2.0, 128.0, -256.0),
+    ),
+    "exp(x) / exp(x / 2)": (
+        "ratio-of-exponentials",
+        lambda x: exp(x) / exp(x / 2),
+        lambda x: mp.exp(x / 2),
+        BOTH,
+    ),
+    "1 / exp(x)": (
+        "ratio-of-exponentials",
+        lambda x: 1 / exp(x),
+        lambda x: mp.exp(-x),
+        (*USUAL, 20.0, -80.0, 95.0),
+    ),
+    "exp(x) * exp(-x / 2)": (
+        "product-of-exponentials",
+        lambda x: exp(x) * exp(-x / 2),
+        lambda x: mp.exp(x / 2),
+        BOTH,
+    ),
+    "sqrt(exp(x))": (
+        "root-of-exponential",
+        lambda x: tf.sqrt(exp(x)),
+        lambda x: mp.exp(x / 2),
+        BOTH,
+    ),
+    "rsqrt(exp(x))": (
+        "root-of-exponential",
+        lambda x: tf.math.rsqrt(exp(x)),
+        lambda x: mp.exp(-x / 2),
+        BOTH,
+    ),
+    "exp(x) ** 0.25": (
+        "root-of-exponential",
+        lambda x: exp(x) ** 0.25,
+        lambda x: mp.exp(x / 4),
+        BOTH,
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ELEMENTWISE.values(), ids=list(ELEMENTWISE))
+def test_what_is_written_by_hand_is_right_everywhere(row):
+    name, formula, exact, points = row
+    x = tf.constant(points)
+    assert name in fired(RULES, formula, x)
+    value, (slope,) = modes.value_and_gradients(rewritten(RULES, formula), [x], "graph")
+    values, slopes = _exact(exact, x)
+    assert oracle.ulp_error(value, values) <= 6
+    # The slope of a constant quotient is the difference of two equal terms.
+    scale = 1 if name.startswith("ratio") else 0
+    assert oracle.ulp_error(slope, slopes, scale) <= 12
+
+
+@pytest.mark.parametrize("row", ELEMENTWISE.values(), ids=list(ELEMENTWISE))
+def test_as_it_stands_it_fails(row):
+    _, formula, exact, points = row
+    x = tf.constant(points)
+    with contrast.without_grappler():
+        value, (slope,) = modes.value_and_gradients(formula, [x], "eager")
+    values, slopes = _exact(exact, x)
+    errors = [oracle.ulp_error(value, values), oracle.ulp_error(slope, slopes)]
+    assert max(errors) > 1e3
+
+
+def _masked(x):
+    e = exp(x) * tf.constant([1.0, 0.0, 1.0])
+    return e / (tf.reduce_sum(e, -1, keepdims=True) + 1e-9)
+
+
+SOFTMAXES = {
+    **{text: HANDS[text] for text in ("exp(x) / sum(exp(x))",)},
+    "exp(x) / expand_dims(sum(exp(x)))": lambda x: (
+        exp(x) / tf.expand_dims(tf.reduce_sum(exp(x), 1), -1)
+    ),
+    "exp(x) / sum(exp(x))[:, None]": lambda x: (
+        exp(x) / tf.reduce_sum(exp(x), 1)[:, None]
+    ),
+    "exp(x) / reshape(sum(exp(x)), [-1, 1])": lambda x: (
+        exp(x) / tf.reshape(tf.reduce_sum(exp(x), 1), [-1, 1])
+    ),
+    "exp(x) / max(sum(exp(x)), 1e-9)": lambda x: (
+        exp(x) / tf.maximum(tf.reduce_sum(exp(x), 1, keepdims=True), 1e-9)
+    ),
+    "divide_no_nan": lambda x: tf.math.divide_no_nan(
+        exp(x), tf.reduce_sum(exp(x), 1, keepdims=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("formula", SOFTMAXES.values(), ids=list(SOFTMAXES))
+def test_a_softmax_by_hand_is_a_softmax(formula):
+    assert fired(RULES, formula, X) == ["softmax-by-hand"]
+    truth = np.array([soft([mp.mpf(v) for v in row]) for row in ROWS], object)
+    assert oracle.ulp_error(rewritten(RULES, formula)(X), truth) <= 8
+    with contrast.without_grappler():
+        assert np.isnan(formula(X)).any()
+
+
+def test_a_softmax_under_a_mask_is_one_of_what_is_left():
+    assert fired(RULES, _masked, X) == ["softmax-by-hand"]
+    got = rewritten(RULES, _masked)(X)
+    truth = np.array([soft([mp.mpf(row[0]), mp.mpf(row[2])]) for row in ROWS], object)
+    assert oracle.ulp_error(got[:, ::2], truth) <= 8
+    assert np.all(got[:, 1] == 0)
+
+
+def test_a_softmax_of_everything_divides_by_one_number():
+    x = tf.constant([100.0, 99.0, -100.0])
+
+    def formula(x):
+        return exp(x) / tf.reduce_sum(exp(x))
+
+    assert fired(RULES, formula, x) == ["softmax-by-hand"]
+    truth = np.array(soft([mp.mpf(100), mp.mpf(99), mp.mpf(-100)]), object)
+    assert oracle.ulp_error(rewritten(RULES, formula)(x), truth) <= 8
+
+
+def test_a_mean_weighted_by_exponentials_survives_their_underflow():
+    x = tf.constant([[200.0, 201.0, 300.0]])
+    y = tf.constant([[1.0, -2.0, 5.0]])
+
+    def formula(x, y):
+        kernel = exp(-x)
+        return tf.reduce_sum(kernel * y, -1) / tf.reduce_sum(kernel, -1)
+
+    assert fired(RULES, formula, x, y) == ["ratio-of-exponentials"]
+    value, slopes = modes.value_and_gradients(
+        rewritten(RULES, formula), [x, y], "graph"
+    )
+    p = float(sig(mp.mpf(1)))
+    np.testing.assert_allclose(value, [p - 2 * (1 - p)], rtol=1e-6)
+    np.testing.assert_allclose(slopes[1], [[p, 1 - p, 0]], rtol=1e-5)
+    np.testing.assert_allclose(
+        slopes[0], [[-3 * p * (1 - p), 3 * p * (1 - p), 0]], rtol=1e-5
+    )
+
+
+def test_the_complement_of_a_softmax_keeps_the_digits_of_the_others():
+    def formula(x):
+        return 1 - tf.nn.softmax(x)
+
+    x = tf.constant([[20.0, 0.0, -1.0]])
+    assert fired(RULES, formula, x) == ["complement-of-softmax"]
+    p = soft([mp.mpf(20), mp.mpf(0), mp.mpf(-1)])
+    truth = np.array([[1 - v for v in p]], object)
+    assert oracle.ulp_error(rewritten(RULES, formula)(x), truth) <= 8
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_other_dtypes_stay_as_they_are(dtype):
+    x = tf.constant([[0.0, 5.0, -3.0]], dtype)
+    got = rewritten(RULES, HANDS["exp(x) / sum(exp(x))"])(x)
+    assert got.dtype == x.dtype
+    exact = tf.nn.softmax(tf.cast(x, tf.float64))
+    tolerance = {"float16": 1e-3, "bfloat16": 8e-3, "float64": 1e-14}[dtype]
+    np.testing.assert_allclose(tf.cast(got, tf.float64), exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [HANDS["exp(x) / sum(exp(x))"], lambda x: exp(x) / exp(2 * x)],
+    ids=["softmax", "ratio"],
+)
+def test_it_is_right_under_xla_and_for_any_shape(formula):
+    made = rewritten(RULES, formula, tf.TensorSpec(None))
+    compiled = tf.function(made.python_function, autograph=False, jit_compile=True)
+    assert np.isfinite(made(X)).sum() >= 7
+    np.testing.assert_allclose(made(X), compiled(X), rtol=2e-6)
+    assert np.isnan(made(tf.fill([1, 3], np.nan))).all()
+
+
+def test_keras_logaddexp_has_equal_slopes_at_a_tie():
+    import keras
+
+    x, y = tf.constant([1.0, -np.inf, 3.0]), tf.constant([1.0, -np.inf, np.inf])
+    assert fired(RULES, keras.ops.logaddexp, x, y)[-1] == "log-add-exp-by-hand"
+    value, (in_x, in_y) = modes.value_and_gradients(
+        rewritten(RULES, keras.ops.logaddexp), [x, y], "graph"
+    )
+    np.testing.assert_allclose(value, [1 + np.log(2), -np.inf, np.inf], rtol=1e-6)
+    np.testing.assert_allclose(in_x, [0.5, 0, 0])
+    np.testing.assert_allclose(in_y, [0.5, 0, 1])
+
+
+def test_the_difference_of_two_lgammas_keeps_its_digits_and_its_domain():
+    def formula(x, y):
+        return tf.math.lgamma(y + x) - tf.math.lgamma(x)
+
+    x = tf.constant([1e8, 2.5, -0.5, -0.5, np.nan, 3.0])
+    y = tf.constant([3.0, 0.5, 2.0, -2.0, 1.0, -3.5])
+    assert fired(RULES, formula, x, y) == ["log-pochhammer"]
+    value, slopes = modes.value_and_gradients(
+        rewritten(RULES, formula), [x, y], "graph"
+    )
+    exact = [
+        float(
+            mp.loggamma(mp.mpf(float(a + b))).real - mp.loggamma(mp.mpf(float(a))).real
+        )
+        for a, b in zip(x.numpy()[1:4].astype(float), y.numpy()[1:4], strict=True)
+    ]
+    np.testing.assert_allclose(value[:4], [55.262042, *exact], rtol=2e-6)
+    assert np.isnan(value[4])
+    np.testing.assert_allclose(
+        value[5], float(mp.loggamma(-0.5).real - mp.log(2)), 1e-6
+    )
+    assert np.isfinite(np.array(slopes)[:, [0, 1, 2, 3, 5]]).all()
+
+
+LOG_SUMS = {
+    "log(sum(exp(x - max(x)))) + max(x)": lambda x: (
+        tf.math.log(tf.reduce_sum(exp(x - tf.reduce_max(x, -1, keepdims=True)), -1))
+        + tf.reduce_max(x, -1)
+    ),
+    "tf.reduce_logsumexp(x)": lambda x: tf.reduce_logsumexp(x, -1),
+    "log(sum(exp(x - 3))) + 3": lambda x: tf.math.log(tf.reduce_sum(exp(x - 3), 1)) + 3,
+}
+
+
+@pytest.mark.parametrize("formula", LOG_SUMS.values(), ids=list(LOG_SUMS))
+def test_a_logsumexp_by_hand_is_right_for_a_row_of_impossible_classes(formula):
+    x = tf.constant([[-np.inf] * 3, [1.0, 1.0, 1.0], [100.0, -np.inf, 99.0]])
+    assert "logsumexp-by-hand" in fired(RULES, formula, x)
+    value, (slope,) = modes.value_and_gradients(rewritten(RULES, formula), [x], "graph")
+    p = float(sig(mp.mpf(1)))
+    np.testing.assert_allclose(
+        value, [-np.inf, 1 + np.log(3), 100 - np.log(p)], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        slope, [[0, 0, 0], [1 / 3] * 3, [p, 0, 1 - p]], rtol=1e-5
+    )
+
+
+LOG_SOFTMAXES = {
+    "x - log(sum(exp(x)))": lambda x: (
+        x - tf.math.log(tf.reduce_sum(exp(x), -1, keepdims=True))
+    ),
+    "x - log(sum(exp(x)))[:, None]": lambda x: (
+        x - tf.math.log(tf.reduce_sum(exp(x), -1))[:, None]
+    ),
+    "x - reduce_logsumexp(x)": lambda x: (
+        x - tf.reduce_logsumexp(x, axis=-1, keepdims=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("formula", LOG_SOFTMAXES.values(), ids=list(LOG_SOFTMAXES))
+def test_a_log_softmax_by_hand_keeps_the_digits_of_the_likeliest(formula):
+    x = tf.constant([[20.0, 0.0], [120.0, 0.0], [1.0, 1.0]])
+    assert "log-softmax-by-hand" in fired(RULES, formula, x)
+    truth = np.array(
+        [
+            [mp.log(v) for v in soft([mp.mpf(a) for a in row])]
+            for row in x.numpy().tolist()
+        ],
+        object,
+    )
+    assert oracle.ulp_error(rewritten(RULES, formula)(x), truth) <= 8

@@ -1,0 +1,270 @@
+"""Logarithms through what moves, picks, reduces and combines probabilities.
+
+The exact answer is the formula itself in float64, where nothing fails yet.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import fired, rewritten
+from tests.support import contrast
+from tfsafe.rewriting._log_rules import RULES
+
+log, exp, sigmoid, softmax = tf.math.log, tf.exp, tf.sigmoid, tf.nn.softmax
+X = np.array([[0.5, -150.0, 3.0], [-200.0, 110.0, -2.5], [1.0, -120.0, 95.0]])
+ONE = np.eye(3)[[1, 1, 0]]
+PLAIN = np.array([[0.5, 2.0, 1.0]])
+
+
+def _hot(x):
+    return tf.constant(ONE, x.dtype)
+
+
+def _plain(x):
+    return tf.constant(PLAIN, x.dtype)
+
+
+def _total(x, axis=-1, keepdims=False):
+    return tf.reduce_sum(x, axis, keepdims=keepdims)
+
+
+FORMULAS = {
+    "reshape": lambda x: log(tf.reshape(sigmoid(x), [-1])),
+    "transpose": lambda x: log(tf.transpose(softmax(x))),
+    "squeeze": lambda x: log(tf.squeeze(sigmoid(x)[:, None], [1])),
+    "expand": lambda x: log(tf.expand_dims(sigmoid(x), 0)),
+    "slice": lambda x: log(sigmoid(x)[1:, ::2]),
+    "tf.slice": lambda x: log(tf.slice(sigmoid(x), [0, 1], [2, 1])),
+    "gather": lambda x: log(tf.gather(softmax(x), [1, 0], axis=1)),
+    "gather of rows": lambda x: log(tf.gather(softmax(x), [1, 0, 2], batch_dims=1)),
+    "gather_nd": lambda x: log(tf.gather_nd(softmax(x), [[0, 1], [1, 0]])),
+    "boolean_mask": lambda x: log(tf.boolean_mask(softmax(x), x < 2)),
+    "tile": lambda x: log(tf.tile(sigmoid(x), [1, 2])),
+    "reverse": lambda x: log(tf.reverse(sigmoid(x), [1])),
+    "broadcast": lambda x: log(tf.broadcast_to(sigmoid(x), [2, 3, 3])),
+    "concat": lambda x: log(tf.concat([sigmoid(x), softmax(x)], 1)),
+    "concat with ones": lambda x: log(tf.concat([sigmoid(x), tf.ones_like(x)], 1)),
+    "concat with a constant": lambda x: log(
+        tf.concat([sigmoid(x), tf.fill([3, 1], tf.cast(0.25, x.dtype))], 1)
+    ),
+    "stack": lambda x: log(tf.stack([sigmoid(x), sigmoid(-x)])),
+    "stack with weights": lambda x: log(
+        tf.stack([_plain(x) * sigmoid(x), sigmoid(-x)])
+    ),
+    "where": lambda x: log(tf.where(x > -130, sigmoid(x), sigmoid(-x))),
+    "where with 1": lambda x: log(tf.where(x < -130, sigmoid(x), 1)),
+    "where with numbers": lambda x: log(tf.where(x < 0, sigmoid(x), 2 * tf.abs(x))),
+    "stop_gradient": lambda x: x * log(tf.stop_gradient(sigmoid(x))),
+    "tf.compat.v1.where": lambda x: log(
+        tf.raw_ops.Select(condition=x < 0, x=sigmoid(x), y=softmax(x))
+    ),
+    "largest": lambda x: log(tf.reduce_max(sigmoid(-x), 1)),
+    "smallest": lambda x: log(tf.reduce_min(sigmoid(x), 1, keepdims=True)),
+    "the larger": lambda x: log(tf.maximum(sigmoid(x), softmax(x))),
+    "the smaller": lambda x: log(tf.minimum(exp(x), 2.0 * sigmoid(x))),
+    "at least a number": lambda x: log(tf.maximum(exp(x), 0.5)),
+    "product of weights": lambda x: log(_plain(x) * exp(x)),
+    "product of many": lambda x: log(tf.reduce_prod(sigmoid(x), 1, keepdims=True)),
+    "product of many with weights": lambda x: log(
+        tf.reduce_prod((2 + tf.tanh(x)) * sigmoid(x), 1)
+    ),
+    "product of signed numbers": lambda x: log(tf.reduce_prod(x * exp(x), 0)[::2]),
+    "cumulative product": lambda x: log(tf.math.cumprod(sigmoid(x), 1)),
+    "cumulative sum": lambda x: log(tf.cumsum(exp(x), 1, reverse=True)),
+    "power of weights": lambda x: log((x * exp(x / 3)) ** 2),
+    "odd power of weights": lambda x: log((_plain(x) * exp(x / 3)) ** 3),
+    "power of a tensor": lambda x: log(sigmoid(x) ** (_plain(x) / 2)),
+    "absolute value": lambda x: log(tf.abs(x * exp(x))),
+    "negative of a negative": lambda x: log(-(-2 * exp(x))),
+    "ratio with weights": lambda x: log(_plain(x) * exp(x) / (3 * sigmoid(-x))),
+    "a weight over an exponential": lambda x: log(_plain(x) / exp(x)),
+    "reciprocal": lambda x: log(tf.math.reciprocal(_plain(x) * exp(x))),
+    "rsqrt": lambda x: log(tf.math.rsqrt(sigmoid(x))),
+    "sinh": lambda x: log(tf.sinh(tf.abs(x))),
+    "difference with weights": lambda x: log(
+        2 * exp(x) * _plain(x) - exp(x) * tf.abs(tf.sin(x))
+    ),
+    "exponential and a number": lambda x: log(exp(x) + tf.abs(_plain(x) - 0.25)),
+    "two softmaxes": lambda x: log(0.5 * (softmax(x) + softmax(-x))),
+    "two terms of weights": lambda x: log(
+        _plain(x) * softmax(x) + (3 - _plain(x)) * softmax(-x)
+    ),
+    "sum with one-hot": lambda x: log(_total(_hot(x) * softmax(x))),
+    "mean of weights": lambda x: log(tf.reduce_mean(_plain(x) * sigmoid(x - 80), 1)),
+    "mean": lambda x: log(tf.reduce_mean(sigmoid(x - 150))),
+    "1 + tanh": lambda x: log(1 + tf.tanh(x / 30)),
+    "1 + erf": lambda x: log(1 + tf.math.erf(tf.minimum(x, 0) / 60)),
+    "1 - product": lambda x: log(1 - sigmoid(x / 3) * sigmoid(-x / 9)),
+    "1 - product of many": lambda x: log(1 - tf.reduce_prod(sigmoid(-x / 6), 1)),
+    "1 - picked": lambda x: log(1 - _total(_hot(x) * softmax(x / 12))),
+    "1 - where": lambda x: log(1 - tf.where(x < 0, sigmoid(x), 0.5)),
+    "1 - reshape": lambda x: log(1 - tf.reshape(sigmoid(x / 9), [9])),
+    "1 - masked": lambda x: log(1 - _hot(x) * sigmoid(x / 9)),
+    "picked from a softmax": lambda x: log(exp(x[0, 1]) / _total(exp(x), [0, 1])),
+    "picked before the exponential": lambda x: log(
+        exp(x[:, 1] / 2) / _total(exp(x / 2))
+    ),
+    "picked by gather": lambda x: log(
+        tf.gather(exp(x), [1, 0, 2], batch_dims=1) / _total(exp(x))
+    ),
+    "the diagonal": lambda x: log(tf.linalg.diag_part(exp(x)) / _total(exp(x))),
+    "the diagonal, of columns": lambda x: log(
+        tf.linalg.diag_part(exp(x)) / _total(exp(x), 0)
+    ),
+    "picked by one-hot": lambda x: log(_total(_hot(x) * exp(x)) / _total(exp(x))),
+    "picked along another axis": lambda x: log(x[:, 1] ** 2 * exp(x[:, 1])),
+    "of another row": lambda x: log(exp(x[0]) / _total(exp(x))),
+    "by a slice of rows": lambda x: log(exp(x)[:, 1][::-1] / _total(exp(x))),
+    "masked softmax": lambda x: log(
+        tf.where(
+            x < 90,
+            exp(x)
+            * tf.cast(x < 90, x.dtype)
+            / _total(exp(x) * tf.cast(x < 90, x.dtype), keepdims=True),
+            1,
+        )
+    ),
+    "xlogy": lambda x: tf.math.xlogy(_plain(x), sigmoid(x)),
+    "xlog1py": lambda x: tf.math.xlog1py(_plain(x), exp(x)),
+    "log1p of minus": lambda x: tf.math.log1p(-1 * sigmoid(x / 9)),
+    "log1p of 0 - p": lambda x: tf.math.log1p(0 - sigmoid(x / 9)),
+    "a sigmoid of two": lambda x: log(exp(x) / (exp(2 * x) + exp(x))),
+    "a weighted log of a moved ratio": lambda x: (
+        _plain(x) * tf.reshape(log(softmax(x) / sigmoid(x)), [3, 3])
+    ),
+    "a log_sigmoid": lambda x: _plain(x) * tf.math.log_sigmoid(x),
+}
+
+
+def _value_and_slope(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = function(x)
+    return np.asarray(value), np.asarray(tape.gradient(value, x))
+
+
+@pytest.mark.parametrize("formula", FORMULAS.values(), ids=list(FORMULAS))
+def test_the_formula_is_that_of_float64(formula):
+    x = tf.constant(X, tf.float32)
+    assert fired(RULES, formula, x)
+    got = _value_and_slope(rewritten(RULES, formula), x)
+    with contrast.without_grappler():
+        exact = _value_and_slope(formula, tf.constant(X))
+    np.testing.assert_allclose(got[0], exact[0], rtol=5e-6, atol=1e-15)
+    np.testing.assert_allclose(got[1], exact[1], rtol=2e-5, atol=2e-6)
+
+
+def _loss(x):
+    return exp(x) - 1
+
+
+# Formulas with a part that no rule can vouch for, or with two that would clash.
+DOUBTFUL = {
+    "product of two differences": lambda x: log(_loss(x) * _loss(x + 0.1)),
+    "square of a difference": lambda x: log(_loss(x) ** 2),
+    "power of a difference by a tensor": lambda x: log(tf.abs(_loss(x)) ** _plain(x)),
+    "absolute difference": lambda x: log(tf.abs(_loss(x))),
+    "product of differences": lambda x: log(tf.reduce_prod(_loss(x), 0) ** 2),
+    "sum of differences": lambda x: log(10 + _total(_loss(x))),
+    "difference and exponential": lambda x: log(_loss(x) + exp(2 * x)),
+    "ratio of differences": lambda x: log(_loss(x) / _loss(2 * x)),
+    "reciprocal of a difference": lambda x: log(tf.abs(tf.math.reciprocal(_loss(x)))),
+    "minus a difference": lambda x: log(-(-_loss(x) - 2)),
+    "minus expm1": lambda x: log(-tf.math.expm1(-tf.abs(x))),
+    "largest difference": lambda x: log(2 + tf.reduce_max(_loss(x), 0)),
+    "cumulative sum of differences": lambda x: log(9 + tf.cumsum(_loss(x))),
+    "cumulative product of differences": lambda x: log(tf.math.cumprod(_loss(x)) ** 2),
+    "a difference beside a weight": lambda x: log(
+        tf.abs(tf.where(x > 0, _loss(x), x * exp(x)))
+    ),
+    "1 - 0.5 p": lambda x: log(1 - 0.5 * sigmoid(x)),
+    "1 - w p": lambda x: log(1 - _plain(x) * 0.4 * sigmoid(x)),
+    "1 - (p + eps)": lambda x: log(1 - (sigmoid(x) + 1e-6)),
+    "1 - p of a plain p": lambda x: log(1 - tf.abs(tf.sin(x)) * sigmoid(x)),
+    "1 - product over two axes": lambda x: log(1 - tf.reduce_prod(sigmoid(x), [0, 1])),
+    "clip by raw operation": lambda x: log(
+        tf.raw_ops.ClipByValue(
+            t=sigmoid(x),
+            clip_value_min=tf.cast(1e-7, x.dtype),
+            clip_value_max=tf.cast(1, x.dtype),
+        )
+    ),
+    "relu of a weighted sum": lambda x: log(tf.nn.relu(_total(_plain(x) * softmax(x)))),
+    "sums along two axes": lambda x: log(_total(_hot(x) * exp(x), 0) / _total(exp(x))),
+    "sum of a product of probabilities": lambda x: log(
+        _total(softmax(x) * exp(x)) / _total(exp(x))
+    ),
+    "a sum over a sum": lambda x: log(_total(2 * sigmoid(x)) / _total(exp(x))),
+    "a slice of a sum with kept axes": lambda x: log(
+        exp(x[:, :1]) / _total(exp(x), keepdims=True)
+    ),
+    "a slice over a sum of two axes": lambda x: log(
+        exp(x[:, 1]) / _total(exp(x[:, None, :]), [1, 2])
+    ),
+    "a slice with strides": lambda x: log(exp(x[::-1, 1]) / _total(exp(x))),
+    "another function of a slice": lambda x: log(exp(-x[:, 1]) / _total(exp(2 * x))),
+    "log of a sum of others, shifted": lambda x: log(_total(sigmoid(x))) + x[:, 0],
+    "log of a sum, shifted by a column": lambda x: (
+        log(_total(exp(x - x), keepdims=True)) + x
+    ),
+    "log of a sum, shifted by all": lambda x: log(_total(exp(x - x))) + x[:, 0],
+    "half a tanh, halved": lambda x: log(tf.tanh(x) / 2 + 0.5),
+    "exp(x) * exp(x)": lambda x: exp(x) * exp(x),
+    "tanh of weights": lambda x: (_plain(x) * exp(x) - x) / (_plain(x) * exp(x) + x),
+    "a weighted odds": lambda x: x * exp(x) / (x * exp(x) + 40),
+    "a mean of unknown size": lambda x: log(
+        tf.reduce_mean(tf.boolean_mask(exp(x), x > 0))
+    ),
+    "a mean over a mean": lambda x: exp(x) / (0.5 + tf.reduce_mean(exp(x))),
+    "a repeated softmax": lambda x: log(_total(softmax(x)[:, :1] * sigmoid(x)) + 1e-7),
+    "a product of two weights": lambda x: log((x * exp(x)) * (x * exp(-x / 2))),
+    "1 over weights": lambda x: log(1 / (x * x * exp(x)) / (_plain(x) * exp(-x))),
+    "a vector condition": lambda x: log(
+        tf.raw_ops.Select(condition=x[:, 0] > 0, x=sigmoid(x), y=exp(x))
+    ),
+}
+
+
+@pytest.mark.parametrize("formula", DOUBTFUL.values(), ids=list(DOUBTFUL))
+def test_whatever_is_made_of_it_the_formula_keeps_its_value(formula):
+    x = np.array([[0.5, -1.5, 3.0], [-2.0, 1.25, -0.5], [1.0, 2.0, -3.0]])
+    got = _value_and_slope(rewritten(RULES, formula), tf.constant(x, tf.float32))
+    with contrast.without_grappler():
+        exact = _value_and_slope(formula, tf.constant(x))
+    np.testing.assert_allclose(got[0], exact[0], rtol=2e-5, atol=1e-6)
+    # Float64 has slopes of NaN of its own, and the logarithm of a negative number none.
+    known = np.isfinite(got[1]) & np.isfinite(exact[1])
+    np.testing.assert_allclose(got[1][known], exact[1][known], rtol=5e-5, atol=2e-6)
+    assert np.isfinite(got[1]).all() or np.isnan(exact[0]).any()
+
+
+def test_a_body_of_a_loop_is_read_like_a_function():
+    def formula(x):
+        return tf.while_loop(
+            lambda i, _: i < 2,
+            lambda i, total: (i + 1, total + log(softmax(x))),
+            [0, tf.zeros_like(x)],
+        )[1]
+
+    x = tf.constant(X, tf.float32)
+    exact = 2 * tf.nn.log_softmax(tf.constant(X))
+    np.testing.assert_allclose(rewritten(RULES, formula)(x), exact, rtol=5e-6)
+
+
+def test_a_formula_deeper_than_pythons_stack_is_left_alone():
+    def formula(x):
+        p = sigmoid(x)
+        for _ in range(1500):
+            p = tf.reshape(p, [9])
+        return log(p)
+
+    assert fired(RULES, formula, tf.constant(X)) == []
+
+
+def test_every_rule_says_what_it_does():
+    names = [rule.name for rule in RULES]
+    assert len(set(names)) == len(names)
+    for rule in RULES:
+        assert all([rule.before, rule.after, rule.fails, rule.reference])
+        assert rule.op_types

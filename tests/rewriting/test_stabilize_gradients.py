@@ -1,0 +1,173 @@
+"""Gradients that a stabilised function takes itself, of what its tapes saw."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.formula import (
+    assert_close,
+    log_softmax,
+    logits,
+    second,
+    with_own_tape,
+)
+from tests.support import modes
+from tfsafe.rewriting import stabilize
+
+
+def curvature(x):
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            value = second(x)
+        slope = inner.gradient(value, x)[:, 1]
+    return outer.gradient(slope, x)
+
+
+@pytest.mark.parametrize("where", ["both inside", "one inside"])
+def test_the_second_derivative_is_right(where, mode):
+    def outside(function):
+        def gradient(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                value = function(x)
+            return tape.gradient(value, x)
+
+        return gradient
+
+    def slope(x):
+        return with_own_tape(x)[1][:, 1]
+
+    if where == "both inside":
+        function = stabilize(curvature)
+    else:
+        function = outside(stabilize(slope))
+    got = modes.compile_for(mode, function)(logits())
+    # -p (1 - p) for the second of two logits.
+    assert_close(got, [[0, 0], [0.19661194, -0.19661194]])
+
+
+# What a gradient is taken of decides what may be rewritten.
+WEIGHTS = tf.Variable([[0.5, -2.0]])
+FIXED = tf.constant([[0.5, -2.0]])
+
+
+def in_an_intermediate(x):
+    probs = tf.nn.softmax(x)
+    with tf.GradientTape() as tape:
+        tape.watch(probs)
+        value = tf.reduce_sum(tf.math.log(probs)[:, 1])
+    return tape.gradient(value, probs)
+
+
+def of_what_was_made_before_the_tape(x):
+    probs = tf.nn.softmax(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = tf.reduce_sum(tf.math.log(probs) * x)
+    return tape.gradient(value, x)
+
+
+def past_a_pause(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = log_softmax(x)
+        with tape.stop_recording():
+            frozen = y * 2.0
+        value = y * frozen
+    return tape.gradient(value, x)
+
+
+def after_a_reset(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = log_softmax(x)
+        tape.reset()
+        tape.watch(x)
+        value = y * x
+    return tape.gradient(value, x)
+
+
+def many_at_once(x):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = log_softmax(x)
+        z = y * WEIGHTS
+    upstream = tf.constant([[2.0, -1.0]])
+    return [
+        tape.gradient(z, {"x": x, "w": WEIGHTS}),
+        tape.gradient([z, y], [x], output_gradients=[upstream, -upstream]),
+        tape.gradient(y, [WEIGHTS, x]),
+        tape.gradient(y, WEIGHTS, unconnected_gradients="zero"),
+        tape.gradient(tf.stop_gradient(y), x),
+        tape.gradient(y, tf.constant(1.0)),
+    ]
+
+
+def old_policy_outside_the_tape(x):
+    old = log_softmax(WEIGHTS)
+    with tf.GradientTape() as tape:
+        value = tf.reduce_sum(tf.exp(log_softmax(WEIGHTS) - old) * x)
+    return tape.gradient(value, WEIGHTS)
+
+
+def of_rows(x):
+    with tf.GradientTape() as tape:
+        value = log_softmax(tf.gather(WEIGHTS, [0, 0])) * x
+    slices = tape.gradient(value, WEIGHTS)
+    assert isinstance(slices, tf.IndexedSlices)
+    return tf.convert_to_tensor(slices), slices.indices
+
+
+def jacobians(x):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = log_softmax(x)
+    return tape.jacobian(y, x), tape.batch_jacobian(y, x)
+
+
+def by_tf_gradients(x):
+    return tf.gradients(log_softmax(x), x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        in_an_intermediate,
+        of_what_was_made_before_the_tape,
+        past_a_pause,
+        after_a_reset,
+        many_at_once,
+        old_policy_outside_the_tape,
+        of_rows,
+        jacobians,
+        by_tf_gradients,
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_a_gradient_is_of_what_the_tape_saw(function):
+    got, right = stabilize(function)(FIXED), tf.function(function)(FIXED)
+    tf.nest.assert_same_structure(got, right)
+    for one, other in zip(tf.nest.flatten(got), tf.nest.flatten(right), strict=True):
+        if other is not None:
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+            assert one.dtype == other.dtype
+
+
+def test_a_tape_that_is_asked_in_a_branch_or_from_outside_answers_as_ever():
+    tape = tf.GradientTape(persistent=True)
+
+    def function(x):
+        with tf.GradientTape(persistent=True) as own:
+            own.watch(x)
+            y = x * x
+        with tape:
+            tape.watch(x)
+            z = x * 3.0
+        in_branch = tf.cond(x[0, 0] > 0, lambda: own.gradient(y, x), lambda: x)
+        return in_branch, tape.gradient(z, x)
+
+    doubled, three = stabilize(function)(FIXED)
+    assert_close(doubled, 2 * FIXED)
+    assert_close(three, tf.fill([1, 2], 3.0))

@@ -1,0 +1,130 @@
+"""The switch behind `python -m tfsafe run --stabilize`."""
+
+import gc
+import weakref
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tfsafe.rewriting import _switch, stabilize
+
+LOGITS = tf.constant([[0.0, -200.0]])
+X = np.array([[300.0, -1.0], [-2.0, 400.0]], np.float32)
+Y = np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
+
+
+@pytest.fixture
+def switched():
+    _switch.enable_stabilize()
+    yield
+    _switch.disable_stabilize()
+
+
+def gradient(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = tf.reduce_sum(tf.math.log(tf.nn.softmax(x))[:, 1])
+    return tape.gradient(value, x)
+
+
+def naive(y_true, y_pred):
+    return -tf.reduce_sum(y_true * tf.math.log(y_pred), -1)
+
+
+def model():
+    keras.utils.set_random_seed(0)
+    made = keras.Sequential([keras.Input([2]), keras.layers.Dense(2, "softmax")])
+    made.compile("sgd", naive, jit_compile=False)
+    return made
+
+
+def trained(made):
+    made.fit(X, Y, verbose=0)
+    return made.get_weights()[0]
+
+
+def test_functions_and_models_are_stable_while_it_is_on():
+    function, made = tf.function(gradient), model()
+    assert np.isnan(function(LOGITS)).all()
+    methods = type(function).__call__, keras.Model.fit
+    _switch.enable_stabilize()
+    _switch.enable_stabilize()
+    try:
+        np.testing.assert_allclose(function(LOGITS), [[-1.0, 1.0]])
+        concrete = function.get_concrete_function(LOGITS)
+        np.testing.assert_allclose(concrete(LOGITS), [[-1.0, 1.0]])
+        outer = tf.function(lambda x: function(x) * 2.0)
+        np.testing.assert_allclose(outer(LOGITS), [[-2.0, 2.0]])
+        assert np.isfinite(trained(made)).all()
+    finally:
+        _switch.disable_stabilize()
+    assert (type(function).__call__, keras.Model.fit) == methods
+    assert np.isnan(function(LOGITS)).all()
+    assert not hasattr(made.train_step, "function")
+
+
+@pytest.mark.usefixtures("switched")
+def test_what_it_does_not_rewrite():
+    stable = stabilize(gradient)
+    np.testing.assert_allclose(stable(LOGITS), [[-1.0, 1.0]])
+    # Eager code, and functions that run eagerly.
+    assert np.isnan(gradient(LOGITS)).all()
+    tf.config.run_functions_eagerly(True)
+    try:
+        assert np.isnan(tf.function(gradient)(LOGITS)).all()
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.usefixtures("switched")
+def test_a_function_is_forgotten_when_its_owner_is():
+    function = tf.function(lambda x: x + 1.0)
+    function(LOGITS)
+    known = weakref.ref(function)
+    del function
+    gc.collect()
+    assert known() is None
+
+
+@pytest.mark.usefixtures("switched")
+def test_a_model_that_cannot_be_rewritten_is_left_as_it_is():
+    class Replicas:
+        num_replicas_in_sync = 2
+
+    made = model()
+    strategy = made._distribute_strategy
+    made._distribute_strategy = Replicas()
+    left = pytest.warns(RuntimeWarning, match=r"2 replicas.*It is left as it is\.")
+    with left, pytest.raises(AttributeError):
+        made.fit(X, Y, verbose=0)
+    made._distribute_strategy = strategy
+
+
+def test_it_works_together_with_the_checks(switched):
+    tfsafe.debugging.enable_check_numerics()
+    try:
+        np.testing.assert_allclose(tf.function(gradient)(LOGITS), [[-1.0, 1.0]])
+        assert np.isfinite(trained(model())).all()
+        with pytest.raises(tfsafe.NumericsError):
+            tf.function(tf.math.log)(tf.constant(-1.0))
+    finally:
+        tfsafe.debugging.disable_check_numerics()
+
+
+def test_what_others_put_around_the_methods_stays():
+    function = tf.function(gradient)
+    kind = type(function)
+    original = kind.__call__
+    _switch.enable_stabilize()
+    ours = kind.__call__
+    kind.__call__ = lambda self, *args: ours(self, *args)
+    theirs = kind.__call__
+    _switch.disable_stabilize()
+    try:
+        assert kind.__call__ is theirs
+        assert np.isnan(function(LOGITS)).all()
+    finally:
+        kind.__call__ = original
