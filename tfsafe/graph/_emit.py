@@ -8,12 +8,20 @@ where they are called.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.graph import _custom_gradients, _effects, _flags, _functions, _places
+from tfsafe.graph import (
+    _custom_gradients,
+    _effects,
+    _flags,
+    _functions,
+    _liveness,
+    _places,
+)
 
 # Gives the twin of a tensor.
 Value = Callable[[tf.Tensor], tf.Tensor]
@@ -56,6 +64,8 @@ class Emission:
         self.observe = observe
         self.checks = checks
         self.flagged: list[_flags.Output] = []
+        # The graph stands beside its plan so that its `id` stays taken.
+        self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
         self._flags = tf.zeros([0], tf.bool)
 
     def emit(
@@ -86,6 +96,23 @@ class Emission:
         self.flagged = _flags.outputs_of(graph, self.checks)
         return outputs
 
+    def plan_of(self, graph: tf.Graph) -> Plan:
+        """Returns the plan of a graph, which is asked for once."""
+        if id(graph) not in self._plans:
+            self._plans[id(graph)] = graph, self.plan(graph)
+        return self._plans[id(graph)][1]
+
+    def reads(self, graph: tf.Graph) -> _liveness.Reads:
+        """Returns the function that gives what an operation of the graph reads."""
+        plan = self.plan_of(graph)
+
+        def reads(op: tf.Operation) -> Sequence[tf.Tensor]:
+            if op.name in plan:
+                return getattr(plan[op.name], "reads", op.inputs)
+            return [*op.inputs, *_custom_gradients.reads(op)]
+
+        return reads
+
     def flags(self) -> tf.Tensor:
         """Returns a boolean vector: which outputs of the last graph are not finite.
 
@@ -101,7 +128,8 @@ class Body:
     def __init__(self, emission: Emission, graph: tf.Graph, inputs: Sequence[Any]):
         self._emission = emission
         self._graph = graph
-        self._plan = emission.plan(graph)
+        self._plan = emission.plan_of(graph)
+        self._reads = emission.reads(graph)
         self._home = tf.compat.v1.get_default_graph()
         # Twins by the name of the tensor.
         self._twins = {
@@ -109,40 +137,61 @@ class Body:
             for tensor, value in zip(graph.inputs, inputs, strict=True)
         }
         self._made: set[str] = set()
+        # Names of the tensors that somebody reads.
+        self._used: set[str] = set()
         self._totals: dict[tuple[str, int], tf.Tensor] = {}
         self._inner: dict[str, tf.Tensor] = {}
 
-    def run(self) -> tuple[list[tf.Tensor], tf.Tensor]:
-        """Emits the graph; returns its outputs and its flags."""
-        needed = self._needed()
+    def run(
+        self, wanted: Collection[int] | None = None
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Emits the graph.
+
+        Args:
+          wanted: Positions of the outputs that are wanted; all where None.
+
+        Returns:
+          Its outputs, those that nobody wants being None, and its flags.
+        """
+        outputs = self._graph.outputs
+        wanted = range(len(outputs)) if wanted is None else wanted
+        needed = self._needed([outputs[i] for i in wanted])
         for op in _functions.in_order(self._graph):
             if op.name in needed:
                 self._make(op)
-        outputs = [self.value(tensor) for tensor in self._graph.outputs]
-        return outputs, self._all_flags()
+        made = [
+            self.value(each) if i in wanted else None for i, each in enumerate(outputs)
+        ]
+        return made, self._all_flags()
 
     def value(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns the twin of a tensor; makes it now if nobody has needed it yet."""
         if tensor.name not in self._twins:
             with self._home.as_default():
-                self._make(tensor.op)
+                self._make(self._ask(tensor))
         return self._twins[tensor.name]
 
-    def _needed(self) -> set[str]:
-        queue = [tensor.op for tensor in self._graph.outputs]
-        queue += [op for op in self._graph.get_operations() if _effects.has_effect(op)]
-        needed: set[str] = set()
-        while queue:
-            op = queue.pop()
-            if op.name not in needed:
-                needed.add(op.name)
-                queue.extend(tensor.op for tensor in self._reads(op))
-        return needed
+    def _ask(self, tensor: tf.Tensor) -> tf.Operation:
+        """Returns the operation to make for a tensor that is not there."""
+        self._used.add(tensor.name)
+        # A call of which nobody had wanted this output is made again.
+        self._made.discard(tensor.op.name)
+        return tensor.op
 
-    def _reads(self, op: tf.Operation) -> Sequence[tf.Tensor]:
-        if op.name in self._plan:
-            return getattr(self._plan[op.name], "reads", op.inputs)
-        return [*op.inputs, *_custom_gradients.reads(op)]
+    def _needed(self, outputs: Sequence[tf.Tensor]) -> set[str]:
+        effects = [op for op in self._graph.get_operations() if _effects.has_effect(op)]
+        read = [tensor for op in effects for tensor in self._reads(op)]
+        found = _liveness.ancestors([*outputs, *read], self._reads)
+        self._used |= found.keys()
+        return {op.name for op in effects} | {each.op.name for each in found.values()}
+
+    def _wanted(self, op: tf.Operation) -> list[int]:
+        """Returns the positions of the outputs of a call that somebody reads."""
+        return [
+            i
+            for i, tensor in enumerate(op.outputs)
+            if tensor.name in self._used or _effects.has_effect(op)
+        ]
 
     def _make(self, last: tf.Operation) -> None:
         """Makes an operation, and before it those whose outputs it reads."""
@@ -151,12 +200,12 @@ class Body:
         while stack:
             op = stack[-1]
             missing = [
-                tensor.op
+                tensor
                 for tensor in self._reads(op)
                 if tensor.name not in self._twins and tensor.op.name != op.name
             ]
             if missing and op.name not in self._made:
-                stack.extend(missing)
+                stack.extend(self._ask(tensor) for tensor in missing)
                 continue
             stack.pop()
             if op.name not in self._made and op.type != "Placeholder":
@@ -172,7 +221,8 @@ class Body:
             self._emission.observe(op, inputs, outputs)
         # A function that was differentiated has its intermediates as further outputs.
         for tensor, twin in zip(op.outputs, outputs, strict=False):
-            self._twins[tensor.name] = twin
+            if twin is not None:
+                self._twins[tensor.name] = twin
         if not _functions.is_call(op):
             for index in self._emission.checks(op):
                 self._totals[op.name, index] = _flags.total(outputs[index])
@@ -226,9 +276,9 @@ class Body:
     def _call(
         self, op: tf.Operation, inputs: Sequence[Any]
     ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
-        graph = _functions.body(op, "f")
+        graph, wanted = _functions.body(op, "f"), self._wanted(op)
         if not _functions.is_compiled(op):
-            return self._body(graph, inputs).run()
+            return self._body(graph, inputs).run(wanted)
         return tf.function(
             lambda: self._body(graph, inputs).run(), autograph=False, jit_compile=True
         )()
@@ -263,14 +313,15 @@ class Body:
             flags[position] = own
             return outputs, tf.concat(flags, 0)
 
-        return [lambda i=i: branch(i) for i in range(len(graphs))]
+        return [functools.partial(branch, i) for i in range(len(graphs))]
 
     def _loop(
         self, op: tf.Operation, inputs: Sequence[Any]
     ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
         condition, body = _functions.body(op, "cond"), _functions.body(op, "body")
         fixed = _functions.unchanged(body)
-        moving = [i for i in range(len(inputs)) if i not in fixed]
+        live = _liveness.live_variables(op, self._wanted(op), self._emission.reads)
+        moving = sorted(live - fixed)
 
         def filled(values: Sequence[Any]) -> list[Any]:
             changed = dict(zip(moving, values, strict=True))
@@ -280,7 +331,7 @@ class Body:
             return self._body(condition, filled(values)).run()[0][0]
 
         def once(values: Sequence[Any], flags: tf.Tensor) -> Any:
-            outputs, new = self._body(body, filled(values)).run()
+            outputs, new = self._body(body, filled(values)).run(moving)
             return [outputs[i] for i in moving], flags | new
 
         count = len(_flags.outputs_of(body, self._emission.checks))
@@ -295,7 +346,9 @@ class Body:
             parallel_iterations=op.get_attr("parallel_iterations"),
             maximum_iterations=_functions.maximum_iterations(op, inputs),
         )
-        return filled(values), flags
+        return [
+            each if i in live else None for i, each in enumerate(filled(values))
+        ], flags
 
     def _all_flags(self) -> tf.Tensor:
         checks = self._emission.checks

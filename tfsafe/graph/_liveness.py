@@ -1,0 +1,58 @@
+"""Which variables of a loop matter to whoever reads some of its outputs.
+
+A loop that was differentiated keeps what its gradient reads in variables of its own.
+Where that gradient is not wanted, they are not either.
+"""
+
+from collections.abc import Callable, Iterable
+
+import tensorflow as tf
+
+from tfsafe.graph import _effects, _functions
+
+# Gives the tensors that an operation reads.
+Reads = Callable[[tf.Operation], Iterable[tf.Tensor]]
+
+
+def ancestors(tensors: Iterable[tf.Tensor], reads: Reads) -> dict[str, tf.Tensor]:
+    """Returns tensors and all that they are computed from, by name."""
+    found: dict[str, tf.Tensor] = {}
+    seen: set[str] = set()
+    queue = list(tensors)
+    while queue:
+        tensor = queue.pop()
+        found[tensor.name] = tensor
+        if tensor.op.name not in seen:
+            seen.add(tensor.op.name)
+            queue.extend(reads(tensor.op))
+    return found
+
+
+def live_variables(
+    op: tf.Operation, used: Iterable[int], reads: Callable[[tf.Graph], Reads]
+) -> set[int]:
+    """Returns the positions of the loop variables that matter.
+
+    Args:
+      op: The loop.
+      used: Positions of the outputs that somebody reads.
+      reads: Gives, for a graph, what each of its operations reads.
+    """
+    condition, body = _functions.body(op, "cond"), _functions.body(op, "body")
+    live: set[int] = set()
+    queue = [*used, *_reached(condition, condition.outputs, reads(condition))]
+    effects = [each for each in body.get_operations() if _effects.has_effect(each)]
+    queue += _reached(
+        body, [tensor for each in effects for tensor in each.inputs], reads(body)
+    )
+    while queue:
+        position = queue.pop()
+        if position not in live:
+            live.add(position)
+            queue.extend(_reached(body, [body.outputs[position]], reads(body)))
+    return live
+
+
+def _reached(graph: tf.Graph, tensors: Iterable[tf.Tensor], reads: Reads) -> list[int]:
+    found = ancestors(tensors, reads)
+    return [i for i, tensor in enumerate(graph.inputs) if tensor.name in found]
