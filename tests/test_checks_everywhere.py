@@ -66,12 +66,11 @@ def model_cells() -> list[Any]:
         for fault in FAULTS
         if models.PLACES[place].is_training or not FAULTS[fault].is_in_training
     ]
-    own = {"checked", "NumericsMonitor"}
     return [
         _param(
             cell,
             is_slow=("xla" in cell[1] and cell[:2] != ("NumericsMonitor", "fit_xla"))
-            or (cell[0] not in own and cell[1] != "fit"),
+            or (cell[0] != "NumericsMonitor" and cell[1] != "fit"),
         )
         for cell in cells
     ]
@@ -123,7 +122,7 @@ def test_a_failing_model_is_explained(way, place, fault):
     assert scale.tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("way", ["checked", "NumericsMonitor"])
+@pytest.mark.parametrize("way", ["NumericsMonitor"])
 @pytest.mark.parametrize("place", [name for name in models.PLACES if "xla" not in name])
 def test_a_model_that_is_well_is_let_through(way, place):
     where = models.PLACES[place]
@@ -136,11 +135,16 @@ def test_a_model_that_is_well_is_let_through(way, place):
 REPLICA_WAYS = [_param((way,), is_slow=way != "NumericsMonitor") for way in ways.MODELS]
 
 
-@functools.cache
 def on_replicas(way: str) -> dict[str, Any]:
     """Returns what is found under a `MirroredStrategy` on two logical CPUs."""
+    return printed_by("tests.everywhere.replicas", way)
+
+
+@functools.cache
+def printed_by(*arguments: str) -> dict[str, Any]:
+    """Runs `python -m` in a process of its own; returns the JSON that it prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.everywhere.replicas", way],
+        [sys.executable, "-m", *arguments],
         cwd=pathlib.Path(__file__).parent.parent,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
@@ -170,6 +174,24 @@ def test_a_model_on_two_replicas_that_is_well_is_let_through(way):
     cell = on_replicas(way)["healthy"]
     assert cell["finding"] is None
     assert cell["scale"][0] != [1.0, 1.0, 1.0]
+
+
+SCRIPT = ("tfsafe", "run", "-m", "tests.everywhere.script")
+
+
+@pytest.mark.parametrize("program", ["fit", "graph", "eager"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failing_script_is_explained(program, fault):
+    finding = Finding.from_dict(printed_by(*SCRIPT)[f"{program}/{fault}"])
+    if (program, fault) in EXCEPTIONS:
+        assert (finding.op_type, finding.index) == ("", (1, 2))
+    else:
+        faults.assert_is(finding, FAULTS[fault])
+
+
+@pytest.mark.parametrize("program", ["fit", "graph", "eager"])
+def test_a_script_that_is_well_is_let_through(program):
+    assert printed_by(*SCRIPT)[f"{program}/healthy"] is None
 
 
 def test_there_are_at_most_five_exceptions():

@@ -314,3 +314,23 @@ def test_an_eager_callback_outlives_that_of_another_thread():
         tf.sqrt(x)
     tf.math.log(x)
     assert seen == ["Sqrt"]
+
+
+def test_a_tf_function_is_made_again_with_its_options():
+    spec = tf.TensorSpec([None], tf.float32)
+    function = tf.function(
+        lambda x: x + 1.0, [spec], autograph=False, reduce_retracing=True
+    )
+    function(tf.zeros([1]))
+    again = _compat.with_body(function)
+    assert type(again) is type(function)
+    assert again.experimental_get_tracing_count() == 0
+    assert again.input_signature == (spec,)
+    assert float(again(tf.zeros([1]))[0]) == 1
+    other = _compat.with_body(function, lambda x: x + 2.0)
+    assert float(other(tf.zeros([3]))[0]) == 2
+    assert _compat.autograph_options(other) == {
+        "autograph": False,
+        "experimental_autograph_options": None,
+    }
+    assert _compat.autograph_options(tf.function(abs))["autograph"] is True

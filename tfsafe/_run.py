@@ -62,7 +62,10 @@ def run(arguments: Sequence[str]) -> None:
     except BaseException as error:
         _hand_over(error, options.report, usual)
         raise
-    conditions.conclude()
+    else:
+        conditions.conclude()
+    finally:
+        conditions.end()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -148,7 +151,6 @@ class _Conditions:
         self._options = options
         self._is_on = False
         self._rewrites: list[Rewrite] = []
-        # Open to the end of the process: what atexit runs belongs to the script.
         self._open = contextlib.ExitStack()
 
     def _switch_on(self) -> None:
@@ -175,9 +177,15 @@ class _Conditions:
             except ValueError as error:
                 _parser().error(f"argument --ignore: {error}")
 
+    def end(self) -> None:
+        """Ends the watch and the collecting; the checks go on for what atexit runs."""
+        self.watch.remove()
+        # Raised where the script imported TensorFlow in a context of asyncio's.
+        with contextlib.suppress(ValueError):
+            self._open.close()
+
     def conclude(self) -> None:
         """Says what the user may have missed in a script that came to its end."""
-        self.watch.remove()
         if not self.watch.is_done:
             _say(
                 "nothing was checked: the script imported neither TensorFlow nor "

@@ -247,7 +247,7 @@ def test_a_model_with_a_training_function_of_its_own_is_refused(data):
 
 
 def test_the_checks_are_one_of_the_levels():
-    with pytest.raises(ValueError, match="`checks` must be.*Received: checks='all'"):
+    with pytest.raises(ValueError, match=r"`checks` must be.*Received: checks='all'"):
         NumericsMonitor(checks="all")
 
 

@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from tests.everywhere.faults import Fault, batch
 
+GRAPH, XLA, EAGER = {"jit_compile": False}, {"jit_compile": True}, {"run_eagerly": True}
+
 
 class Formula(keras.layers.Layer):
     """Computes the core of a fault."""
@@ -46,7 +48,7 @@ class Place(NamedTuple):
     """
 
     method: str = "fit"
-    options: Any = {"jit_compile": False}
+    options: Any = GRAPH
     policy: str | None = None
     is_scaled: bool = False
 
@@ -55,7 +57,6 @@ class Place(NamedTuple):
         return self.method == "fit"
 
 
-GRAPH, XLA, EAGER = {"jit_compile": False}, {"jit_compile": True}, {"run_eagerly": True}
 PLACES = {
     "fit": Place(),
     "fit_xla": Place(options=XLA),

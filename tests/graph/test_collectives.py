@@ -56,8 +56,7 @@ def test_all_replicas_get_the_same(merge, final):
 def test_the_first_meets_the_first_and_the_second_the_second():
     def run(x, y):
         first = reduced(x, 0), reduced(y, 1)
-        second = reduced(first[0] + 1.0, 0), reduced(first[1] + 1.0, 1)
-        return second
+        return reduced(first[0] + 1.0, 0), reduced(first[1] + 1.0, 1)
 
     outputs, _ = replay(run, *VALUES)
     assert outputs == [[12.0, 0.0]] * 2

@@ -92,6 +92,12 @@ HANDS = {
     "exp(x) / sum(exp(x))": by_hand,
     "exp(x - max) / (sum + 1e-8)": shifted,
     "softmax along another axis": other_axis,
+    "exp(x) * (1 / sum(exp(x)))": lambda x: (
+        exp(x) * (1 / tf.reduce_sum(exp(x), -1, keepdims=True))
+    ),
+    "exp(x) * reciprocal(sum(exp(x)))": lambda x: (
+        exp(x) * tf.math.reciprocal(tf.reduce_sum(exp(x), -1, keepdims=True))
+    ),
     "p / sum(p) of a softmax": lambda x: (
         tf.nn.softmax(x) / tf.reduce_sum(tf.nn.softmax(x), -1, keepdims=True)
     ),

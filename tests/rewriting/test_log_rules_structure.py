@@ -25,6 +25,11 @@ def _plain(x):
     return tf.constant(PLAIN, x.dtype)
 
 
+def _guard(x):
+    # The exact formula has none.
+    return 0.0 if x.dtype == tf.float64 else 1e-7
+
+
 def _total(x, axis=-1, keepdims=False):
     return tf.reduce_sum(x, axis, keepdims=keepdims)
 
@@ -129,6 +134,13 @@ FORMULAS = {
     "xlog1py": lambda x: tf.math.xlog1py(_plain(x), exp(x)),
     "log1p of minus": lambda x: tf.math.log1p(-1 * sigmoid(x / 9)),
     "log1p of 0 - p": lambda x: tf.math.log1p(0 - sigmoid(x / 9)),
+    "guarded exp of log_softmax": lambda x: log(
+        1 - tf.minimum(exp(tf.nn.log_softmax(x / 9)), 1 - _guard(x))
+    ),
+    "guarded exp of a log-softmax by hand": lambda x: log(
+        exp(x - tf.reduce_logsumexp(x, -1, keepdims=True)) + _guard(x)
+    ),
+    "1 - exp(log_sigmoid)": lambda x: log(1 - exp(tf.math.log_sigmoid(x / 9))),
     "a sigmoid of two": lambda x: log(exp(x) / (exp(2 * x) + exp(x))),
     "a weighted log of a moved ratio": lambda x: (
         _plain(x) * tf.reshape(log(softmax(x) / sigmoid(x)), [3, 3])

@@ -18,8 +18,10 @@ from tests.rewriting.formula import (
     with_own_tape,
 )
 from tests.support import modes
+from tfsafe import _compat
 from tfsafe.rewriting import stabilize
 
+FIXED = tf.constant([[0.5, -2.0]])
 Pair = collections.namedtuple("Pair", ["value", "nothing"])
 
 
@@ -375,12 +377,36 @@ def test_tapes_and_functions_are_as_they_were_after_tracing():
     assert np.isneginf(with_own_tape(logits())[0])
 
 
-def test_what_cannot_be_read_is_left_as_it_is_and_said(tmp_path):
+def test_a_function_that_was_loaded_is_called_as_it_is(tmp_path):
     module = tf.Module()
     module.f = tf.function(log_softmax, (tf.TensorSpec([2, 2], tf.float32),))
     tf.saved_model.save(module, str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
     assert_close(stabilize(lambda x: loaded.f(x))(logits()), VALUE)
+
+
+def test_what_cannot_be_read_is_left_as_it_is_and_said(monkeypatch):
+    monkeypatch.setattr(_compat, "function_graph", lambda *_: None)
+    inner = tf.function(lambda x: x * 2.0)
+
+    def outer(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = inner(x)
+        return {"y": y, "none": None, "slope": tape.gradient(y, x)}
+
+    with pytest.warns(RuntimeWarning, match="`outer` is left as it is, for its opera"):
+        result = stabilize(outer)(FIXED)
+    assert result["none"] is None
+    assert_close(result["y"], 2 * FIXED)
+    assert_close(result["slope"], tf.fill([1, 2], 2.0))
+
+
+def test_a_variable_that_is_returned_becomes_a_tensor():
+    variable = tf.Variable(3.0)
+    result = stabilize(lambda: {"v": variable})()["v"]
+    assert isinstance(result, tf.Tensor)
+    assert float(result) == 3.0
 
 
 def test_a_class_is_refused():

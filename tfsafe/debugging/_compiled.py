@@ -1,5 +1,6 @@
 """Checking a `tf.function`: one cheap look at each call, a replay when it fails."""
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -109,7 +110,9 @@ class CompiledCheck:
 
     def _watching(self) -> Any:
         return tf.function(
-            self._watch,
+            # TensorFlow counts traces by code, to warn of too many: a partial has none
+            # in common with the checks of other functions.
+            functools.partial(self._watch),
             input_signature=self._signature,
             autograph=False,
             jit_compile=self._is_xla or None,

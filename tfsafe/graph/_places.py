@@ -6,7 +6,6 @@ import linecache
 import os
 import re
 import sysconfig
-import weakref
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -87,25 +86,30 @@ def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Fra
     """
     for index in range(len(frames) - 1, -1, -1):
         path, _, function = frames[index]
-        if _compat.GRADIENT_FRAMES.get(os.path.basename(path)) == function:
+        # AutoGraph has no name for a lambda.
+        if function and (
+            _compat.GRADIENT_FRAMES.get(os.path.basename(path)) == function
+        ):
             return frames[: index + 1], frames[index + 1 :]
     return frames, ()
 
 
-# What the operations of a graph are twins of, by their names.
-_ORIGINALS: weakref.WeakKeyDictionary[tf.Graph, dict[str, tf.Operation]] = (
-    weakref.WeakKeyDictionary()
-)
+# Attribute of a graph: what its operations are twins of, by their names. The graph has
+# it, not this module, so that both go when nobody needs them any more: by way of a
+# Python function the one can hold on to the other.
+_ORIGINALS = "tfsafe_originals"
 
 
 def note_twin(twin: tf.Operation, op: tf.Operation) -> None:
     """Notes that one operation was emitted for another, whose place it has."""
-    _ORIGINALS.setdefault(twin.graph, {})[twin.name] = original(op)
+    if not hasattr(twin.graph, _ORIGINALS):
+        setattr(twin.graph, _ORIGINALS, {})
+    getattr(twin.graph, _ORIGINALS)[twin.name] = original(op)
 
 
 def original(op: tf.Operation) -> tf.Operation:
     """Returns the operation that `op` was emitted for, or `op` itself."""
-    return _ORIGINALS.get(op.graph, {}).get(op.name, op)
+    return getattr(op.graph, _ORIGINALS, {}).get(op.name, op)
 
 
 def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:

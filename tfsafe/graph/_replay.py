@@ -266,10 +266,28 @@ def _kernel(op: tf.Operation, compiled: bool) -> _Kernel:
         return lambda _: filler
     kernel = _raw_kernel(op)
     if compiled and _is_arithmetic(op):
-        return tf.function(kernel, autograph=False, jit_compile=True)
+        return _compiled(kernel)
     if op.device:
         return _placed(kernel, op.device)
     return kernel
+
+
+def _compiled(kernel: _Kernel) -> _Kernel:
+    """Returns a kernel of XLA's: one concrete function for each kind of inputs.
+
+    A loop can change the shapes. Concrete functions are what XLA compiles in any case;
+    a `tf.function` around them would warn of so many traces.
+    """
+    known: dict[Any, Any] = {}
+
+    def run(inputs: Sequence[Any]) -> Sequence[Any]:
+        key = tuple((each.dtype, tuple(each.shape)) for each in inputs)
+        if key not in known:
+            function = tf.function(kernel, autograph=False, jit_compile=True)
+            known[key] = function.get_concrete_function(list(inputs))
+        return known[key](list(inputs))
+
+    return run
 
 
 def _is_arithmetic(op: tf.Operation) -> bool:

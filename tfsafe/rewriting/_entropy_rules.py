@@ -5,8 +5,8 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.rewriting._factored import Factored, again, bounded
 from tfsafe.rewriting._logarithms import MOVERS, logarithms
+from tfsafe.rewriting._patterns import either_way, is_sum
 from tfsafe.rewriting._reader import Reader
-from tfsafe.rewriting._recognition import either_way, is_sum
 from tfsafe.rewriting._rule import Build, Rule, Value
 
 # Their output is infinite where a probability is 0.

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.rewriting import _patterns as patterns
 from tfsafe.rewriting import _recognition as forms
 from tfsafe.rewriting._factored import Factored, scaled
 from tfsafe.rewriting._log_sums import both, for_value
@@ -44,12 +45,12 @@ def _match_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
 def _match_tanh(op: tf.Operation, reader: Reader) -> Build | None:
     logs = logarithms(reader)
     top, bottom = (reader.op(each) for each in op.inputs)
-    if top.type != "Sub" or not forms.is_sum(bottom):
+    if top.type != "Sub" or not patterns.is_sum(bottom):
         return None
     x, y = top.inputs
     if not any(
         (_same(reader, x, a) and _same(reader, y, b))
-        for a, b in forms.either_way(bottom)
+        for a, b in patterns.either_way(bottom)
     ):
         return None
     a, b = logs.parts(x), logs.parts(y)
@@ -88,7 +89,7 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
 def _weighted_sigmoid(op: tf.Operation, logs: Logarithms) -> Build | None:
     """Matches `a / (1 + exp(u))`, such as `x / (1 + exp(-x))`."""
     total = logs.reader.op(op.inputs[1])
-    for one, x in forms.either_way(total) if forms.is_sum(total) else []:
+    for one, x in patterns.either_way(total) if patterns.is_sum(total) else []:
         found = logs.of(x)
         if found is None or not logs.reader.is_number(one, 1):
             continue
@@ -157,7 +158,7 @@ RULES = (
         after="ops.softmax(x); the bias of the epsilon goes",
         fails="an exponential overflows, or all of them underflow",
         reference=_HIGHAM,
-        op_types=(*_DIVISIONS, "DivNoNan"),
+        op_types=(*_DIVISIONS, "DivNoNan", "Mul"),
         match=_match_softmax,
     ),
     Rule(

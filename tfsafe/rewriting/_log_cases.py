@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.rewriting import _factored, _log_picks, _log_sums
+from tfsafe.rewriting import _patterns as patterns
 from tfsafe.rewriting import _recognition as forms
 from tfsafe.rewriting._factored import (
     Factored,
@@ -40,16 +41,16 @@ def _guarded(op: tf.Operation, logs: Any) -> Factored | None:
     found = (logs.complement if guard.is_complement else logs.of)(guard.probs)
     if found is None:
         return None
-    if guard.is_complement or _is_certain(guard.probs, found, logs.reader):
+    if guard.is_complement or _is_certain(guard.probs, found, logs):
         return _factored.kept_off_zero(found, guard.floor)
     return (
         None if found.has_exp or found.is_partial else _maybe_guarded(op, found, guard)
     )
 
 
-def _is_certain(probs: tf.Tensor, found: Factored, reader: Any) -> bool:
+def _is_certain(probs: tf.Tensor, found: Factored, logs: Any) -> bool:
     """Returns whether what is guarded is a probability by its own structure."""
-    return reader.is_probability(probs) or found.name == _factored.GUARDED
+    return forms.is_share(probs, logs) or found.name == _factored.GUARDED
 
 
 def _maybe_guarded(
@@ -112,7 +113,7 @@ def _of_input(
 
 
 def _mul(op: tf.Operation, logs: Any) -> Factored | None:
-    if forms.square_of(op, logs.reader) is not None:
+    if patterns.square_of(op, logs.reader) is not None:
         return _square(op, logs)
     return _times(logs.parts(op.inputs[0]), logs.parts(op.inputs[1]))
 

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.rewriting import _patterns as patterns
 from tfsafe.rewriting import _recognition as forms
 from tfsafe.rewriting._factored import (
     Factored,
@@ -40,7 +41,7 @@ def complement(op: tf.Operation, logs: Any) -> Factored | None:
 
 def _of_guarded(guard: forms.Guarded, logs: Any) -> Factored | None:
     # A floor that is added makes `1 - p` negative at 1: that is not a guard.
-    if guard.is_shifted or not logs.reader.is_probability(guard.probs):
+    if guard.is_shifted or not forms.is_share(guard.probs, logs):
         return None
     return kept_off_zero(logs.complement(guard.probs), guard.gap)
 
@@ -56,7 +57,7 @@ def _of_softmax(softmax: forms.Softmax) -> Factored:
 def _of_known(op: tf.Operation, logs: Any) -> Factored | None:
     """Factors `1 - tanh(x)^2`, `1 - tanh(x)`, `1 - erf(x)`, `1 - exp(x)`."""
     reader = logs.reader
-    root = forms.square_of(op, reader)
+    root = patterns.square_of(op, reader)
     if root is not None and reader.op(root).type == "Tanh":
         x = reader.op(root).inputs[0]
         return Factored(_NAME, once(lambda value: -2 * ops.log_cosh(value(x))))

@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.rewriting import _patterns as patterns
 from tfsafe.rewriting import _recognition as forms
 from tfsafe.rewriting._factored import Factored, again, once
 from tfsafe.rewriting._log_sums import weighted_sum
@@ -45,7 +46,7 @@ def _by_weights(
     if not same_axes or keepdims != total.op.get_attr("keep_dims"):
         return None
     product = reader.op(top.inputs[0])
-    for e, weight in forms.either_way(product):
+    for e, weight in patterns.either_way(product):
         is_whole = product.outputs[0].shape.rank == e.shape.rank is not None
         if not is_whole or not reader.same(e, total.op.inputs[0]):
             continue

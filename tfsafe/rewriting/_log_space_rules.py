@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.rewriting import _log_totals as totals
+from tfsafe.rewriting._patterns import either_way, is_sum
 from tfsafe.rewriting._reader import Reader
-from tfsafe.rewriting._recognition import either_way, is_sum
 from tfsafe.rewriting._rule import Build, Rule
 
 

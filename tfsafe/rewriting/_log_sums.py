@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.rewriting import _recognition as forms
+from tfsafe.rewriting import _patterns as patterns
 from tfsafe.rewriting._factored import (
     Factored,
     applied,
@@ -28,14 +28,14 @@ def add(op: tf.Operation, logs: Any) -> Factored | None:
 
 def _one_plus(op: tf.Operation, logs: Any) -> Factored | None:
     reader = logs.reader
-    u = forms.one_plus(op, "Tanh", reader)
+    u = patterns.one_plus(op, "Tanh", reader)
     if u is not None:
         log = once(lambda value: log_one_minus_tanh(-value(u)))
         return Factored("log-of-complement", log)
-    u = forms.one_plus(op, "Erf", reader)
+    u = patterns.one_plus(op, "Erf", reader)
     if u is not None:
         return Factored("log-of-erfc", once(lambda value: ops.log_erfc(-value(u))))
-    for x, constant in forms.either_way(op):
+    for x, constant in patterns.either_way(op):
         a = logs.of(x)
         if reader.is_number(constant, 1) and a is not None:
             return one_plus(a)
@@ -89,7 +89,7 @@ def _cosh_argument(op: tf.Operation, reader: Any) -> tf.Tensor | None:
     if a.type != "Exp" or b.type != "Exp":
         return None
     u, v = a.inputs[0], b.inputs[0]
-    return u if forms.are_opposite(u, v, reader) else None
+    return u if patterns.are_opposite(u, v, reader) else None
 
 
 def both(a: Factored, b: Factored, value: Value) -> list[tf.Tensor]:
@@ -212,7 +212,7 @@ def for_value(tensor: tf.Tensor, logs: Any) -> Factored:
     op = logs.reader.op(tensor)
     if found.name != "log-of-sum" or not found.is_pure:
         return found
-    if forms.is_sum(op):
+    if patterns.is_sum(op):
         x, y = op.inputs
         return total(logs.parts(x), logs.parts(y), 1)
     a = logs.of(op.inputs[0])

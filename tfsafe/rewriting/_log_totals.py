@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.rewriting._recognition import adds_axes, either_way, is_sum, stands
+from tfsafe.rewriting._patterns import adds_axes, either_way, is_sum, stands
 
 
 class LogSum(NamedTuple):

@@ -7,8 +7,8 @@ import tensorflow as tf
 from tfsafe.rewriting import _log_cases, _log_complements
 from tfsafe.rewriting._factored import Factored, Widened, again, log_number, once
 from tfsafe.rewriting._log_sums import one_plus
+from tfsafe.rewriting._patterns import negated
 from tfsafe.rewriting._reader import Reader
-from tfsafe.rewriting._recognition import negated
 from tfsafe.rewriting._rule import Build, Value
 
 _FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})

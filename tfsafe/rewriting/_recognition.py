@@ -2,11 +2,18 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from tfsafe.rewriting._bounds import row_axis
 from tfsafe.rewriting._factored import Factored, once
+from tfsafe.rewriting._log_totals import log_softmax_of
+from tfsafe.rewriting._patterns import (
+    adds_axes,
+    either_way,
+    is_sum,
+    negated,
+    stands,
+)
 from tfsafe.rewriting._rule import Build, Value
 
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm
@@ -65,7 +72,7 @@ def guarded(op: tf.Operation, reader: Any) -> Guarded | None:
         number = reader.scalar(constant)
         if number is None:
             continue
-        if op.type in _ADDITIONS and 0 < number <= _GUARD:
+        if is_sum(op) and 0 < number <= _GUARD:
             return Guarded(p, floor=number, is_shifted=True)
         if op.type == "Maximum" and number <= _GUARD:
             return Guarded(p, floor=_above(number))
@@ -74,58 +81,8 @@ def guarded(op: tf.Operation, reader: Any) -> Guarded | None:
     return None
 
 
-_ADDITIONS = frozenset({"Add", "AddV2"})
-_COMMUTATIVE = _ADDITIONS | {"Maximum", "Minimum", "Mul"}
-
-
-def either_way(op: tf.Operation) -> list[tuple[tf.Tensor, tf.Tensor]]:
-    """Returns the operands of a commutative operation in both orders."""
-    if op.type not in _COMMUTATIVE:
-        return []
-    a, b = op.inputs
-    return [(a, b), (b, a)]
-
-
 def _above(number: float) -> float | None:
     return number if number > 0 else None
-
-
-def is_sum(op: tf.Operation) -> bool:
-    """Returns whether `op` adds two tensors."""
-    return op.type in _ADDITIONS
-
-
-def square_of(op: tf.Operation, reader: Any) -> tf.Tensor | None:
-    """Recognises `x * x`, `square(x)` and `x ** 2`; returns `x`."""
-    if op.type == "Square":
-        return op.inputs[0]
-    if op.type == "Mul" and reader.same(*op.inputs):
-        return op.inputs[0]
-    if op.type == "Pow" and reader.is_number(op.inputs[1], 2):
-        return op.inputs[0]
-    return None
-
-
-def negated(tensor: tf.Tensor, reader: Any) -> tf.Tensor | None:
-    """Recognises `-x` and `-1 * x`; returns `x`."""
-    op = reader.op(tensor)
-    if op.type == "Neg":
-        return op.inputs[0]
-    if op.type == "Mul":
-        for x, constant in either_way(op):
-            if reader.is_number(constant, -1):
-                return x
-    if op.type == "Sub" and reader.is_number(op.inputs[0], 0):
-        return op.inputs[1]
-    return None
-
-
-def are_opposite(a: tf.Tensor, b: tf.Tensor, reader: Any) -> bool:
-    """Returns whether one tensor is the negative of the other."""
-    minus_a, minus_b = negated(a, reader), negated(b, reader)
-    return (minus_a is not None and reader.same(minus_a, b)) or (
-        minus_b is not None and reader.same(minus_b, a)
-    )
 
 
 def softmax_of(op: tf.Operation, logs: Any) -> Softmax | None:
@@ -133,14 +90,54 @@ def softmax_of(op: tf.Operation, logs: Any) -> Softmax | None:
     if op.type == "Softmax":
         logits = op.inputs[0]
         return Softmax(lambda value: value(logits), (-1,))
-    if op.type not in {"RealDiv", "Div", "DivNoNan"}:
+    if op.type == "Exp":
+        return _exp_of_log_softmax(op, logs.reader)
+    for share, total in quotients(op, logs.reader):
+        found = _share_of(share, total, logs)
+        if found is not None:
+            return found
+    return None
+
+
+def _exp_of_log_softmax(op: tf.Operation, reader: Any) -> Softmax | None:
+    log = reader.op(op.inputs[0])
+    if log.type == "LogSoftmax":
+        logits = log.inputs[0]
+        return Softmax(lambda value: value(logits), (-1,))
+    found = log_softmax_of(log, reader) if log.type == "Sub" else None
+    if found is None:
         return None
-    return _share_of(op, logs)
+    x, axes = found
+    return Softmax(lambda value: value(x), axes)
 
 
-def _share_of(op: tf.Operation, logs: Any) -> Softmax | None:
-    share = op.inputs[0]
-    total = total_of(op.inputs[1], logs.reader)
+def quotients(op: tf.Operation, reader: Any) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    """Recognises `a / b` and `a * (1 / b)`; returns both sides."""
+    if op.type in {"RealDiv", "Div", "DivNoNan"}:
+        a, b = op.inputs
+        return [(a, b)]
+    found = []
+    for a, inverse in either_way(op) if op.type == "Mul" else []:
+        inner = reader.op(inverse)
+        if inner.type in {"Reciprocal", "Inv"}:
+            found.append((a, inner.inputs[0]))
+        elif inner.type in {"RealDiv", "Div"} and reader.is_number(inner.inputs[0], 1):
+            found.append((a, inner.inputs[1]))
+    return found
+
+
+def is_share(tensor: tf.Tensor, logs: Any) -> bool:
+    """Returns whether a tensor is a probability by its own structure."""
+    op = logs.reader.op(tensor)
+    return (
+        logs.reader.is_probability(tensor)
+        or softmax_of(op, logs) is not None
+        or sigmoid_of(op, logs) is not None
+    )
+
+
+def _share_of(share: tf.Tensor, divisor: tf.Tensor, logs: Any) -> Softmax | None:
+    total = total_of(divisor, logs.reader)
     if total is None or not logs.reader.same(total.op.inputs[0], share):
         return None
     if not _lines_up(share, total):
@@ -176,19 +173,6 @@ def total_of(tensor: tf.Tensor, reader: Any) -> Total | None:
     return Total(op, axes, shape, is_plain) if axes else None
 
 
-def adds_axes(op: tf.Operation, reader: Any) -> bool:
-    """Returns whether `op` is `x[:, None]` or the like, and takes all of x."""
-    begin = reader.constant(op.inputs[1]) if op.type == "StridedSlice" else None
-    if begin is None or op.get_attr("shrink_axis_mask"):
-        return False
-    masks = [op.get_attr(f"{each}_mask") for each in ("begin", "end")]
-    free = [op.get_attr(f"{each}_mask") for each in ("new_axis", "ellipsis")]
-    strides = reader.constant(op.inputs[3])
-    taken = masks[0] & masks[1] | free[0] | free[1]
-    is_whole = taken == (1 << begin.size) - 1
-    return is_whole and strides is not None and bool(np.all(strides == 1))
-
-
 def whole_softmax(share: tf.Tensor, axes: tuple[int, ...], logs: Any) -> Softmax | None:
     """Returns `share / sum(share)` as a softmax, if `share` is an exponential."""
     found = logs.of(share)
@@ -201,7 +185,7 @@ def whole_softmax(share: tf.Tensor, axes: tuple[int, ...], logs: Any) -> Softmax
 def _unguarded(tensor: tf.Tensor, reader: Any) -> tf.Tensor:
     """Returns what stands behind `x + 1e-7` or `max(x, 1e-7)`."""
     op = reader.op(tensor)
-    if op.type in _ADDITIONS | {"Maximum"}:
+    if op.type in {"Add", "AddV2", "Maximum"}:
         for x, constant in either_way(op):
             number = reader.scalar(constant)
             if number is not None and 0 <= number <= _GUARD:
@@ -237,10 +221,20 @@ def sigmoid_of(op: tf.Operation, logs: Any) -> Build | None:
     if op.type == "Sigmoid":
         x = op.inputs[0]
         return lambda value: value(x)
+    if op.type == "Exp":
+        return _exp_of_log_sigmoid(op, logs.reader)
     by_hand = _chances_of(op, logs)
     if by_hand is not None:
         return by_hand[0]
     return _half_tanh_of(op, logs.reader)
+
+
+def _exp_of_log_sigmoid(op: tf.Operation, reader: Any) -> Build | None:
+    softplus = negated(op.inputs[0], reader)
+    if softplus is None or reader.op(softplus).type != "Softplus":
+        return None
+    x = reader.op(softplus).inputs[0]
+    return lambda value: -value(x)
 
 
 def _chances_of(op: tf.Operation, logs: Any) -> tuple[Build, bool] | None:
@@ -320,23 +314,3 @@ def _tanh_plus(op: tf.Operation, number: float, reader: Any) -> tf.Tensor | None
             if reader.is_number(factor, number) and reader.op(y).type == "Tanh":
                 return reader.op(y).inputs[0]
     return None
-
-
-def one_plus(op: tf.Operation, type_: str, reader: Any) -> tf.Tensor | None:
-    """Recognises `1 + f(u)` for the operation type of f; returns `u`."""
-    for x, constant in either_way(op) if is_sum(op) else []:
-        if reader.is_number(constant, 1) and reader.op(x).type == type_:
-            return reader.op(x).inputs[0]
-    return None
-
-
-def stands(shape: tf.TensorShape, whole: tf.TensorShape, axes: tuple[int, ...]) -> bool:
-    """Returns whether a reshaped reduction stands along its axes again."""
-    rank = whole.rank
-    if rank is None or shape.rank != rank or any(shape[axis] != 1 for axis in axes):
-        return False
-    kept = [axis for axis in range(rank) if axis not in axes]
-    unknown = [axis for axis in kept if whole[axis] is None]
-    return len(unknown) <= 1 and all(
-        shape[axis] == whole[axis] for axis in kept if axis not in unknown
-    )

@@ -1,0 +1,170 @@
+"""Shares and means of nothing, and a temperature of 0, have their limits."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.ops.edges import INF, NAN, same
+from tests.rewriting.emitting import (
+    fired,
+    in_modes,
+    rewritten,
+)
+from tests.rewriting.tables import RULES
+from tests.support import modes
+
+
+def _both(function, args, mode):
+    args = [tf.constant(arg) for arg in args]
+    return modes.value_and_gradients(rewritten(RULES, function), args, mode)
+
+
+SHARES = {
+    "a weighted mean": (
+        lambda x, w: tf.reduce_sum(x * w, -1) / tf.reduce_sum(w, -1),
+        [[1.0, 2.0], [3.0, 5.0]],
+        [[0.0, 0.0], [1.0, 3.0]],
+        [0.0, 4.5],
+    ),
+    "a mean with constant weights": (
+        lambda x, w: tf.reduce_sum(x * [0.0, 0.0]) / tf.reduce_sum([0.0, 0.0]) * w,
+        [[1.0, 2.0], [3.0, 5.0]],
+        [[0.0, 0.0], [0.0, 0.0]],
+        0.0,
+    ),
+    "an overlap": (
+        lambda x, w: (
+            tf.reduce_sum(x, -1) / (tf.reduce_sum(x, -1) + tf.reduce_sum(w, -1))
+        ),
+        [[0.0, 0.0], [3.0, 5.0]],
+        [[0.0, 0.0], [1.0, 3.0]],
+        [0.0, 8 / 12],
+    ),
+    "an intersection over a union": (
+        lambda x, w: (
+            tf.reduce_sum(x * w, -1)
+            / (tf.reduce_sum(x, -1) + tf.reduce_sum(w, -1) - tf.reduce_sum(x * w, -1))
+        ),
+        [[0.0, 0.0], [0.5, 1.0]],
+        [[0.0, 0.0], [1.0, 1.0]],
+        [0.0, 0.75],
+    ),
+    "all of it": (
+        lambda x, w: w[:, 0] * x[:, 0] / (w[:, 0] * x[:, 0]),
+        [[0.0], [4.0]],
+        [[0.0], [1.0]],
+        [1.0, 1.0],
+    ),
+    "what is left of a hull": (
+        lambda x, w: (x[:, 0] - w[:, 0]) / x[:, 0],
+        [[0.0], [4.0]],
+        [[0.0], [1.0]],
+        [0.0, 0.75],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*SHARES))
+def test_a_share_of_nothing_is_0(name, mode):
+    function, x, w, wanted = SHARES[name]
+    assert "share-of-nothing" in fired(RULES, function, tf.constant(x), tf.constant(w))
+    value, gradients = _both(function, [x, w], mode)
+    assert same(value, wanted, 1e-6)
+    for gradient in gradients:
+        assert same(gradient[0], 0.0)
+        assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: tf.reduce_sum(x * w, -1) / tf.reduce_sum(x + w, 0),
+        lambda x, w: tf.reduce_sum(x * x, -1) / tf.reduce_sum(w, -1),
+        lambda x, w: x / w,
+        lambda x, w: x / tf.zeros_like(x),
+        lambda x, w: (x + 0.0) / tf.constant(0.0),
+        lambda x, w: tf.reduce_sum(x * [1.0, 2.0], -1) / tf.reduce_sum([1.0, 2.0]),
+        lambda x, w: tf.where(tf.math.is_nan(x / (x + w)), 5.0, x),
+    ],
+)
+def test_what_is_no_share_may_be_nan(function):
+    args = [tf.zeros([2, 2]), tf.zeros([2, 2])]
+    assert "share-of-nothing" not in fired(RULES, function, *args)
+    assert same(rewritten(RULES, function)(*args), function(*args))
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, keep: tf.reduce_mean(tf.boolean_mask(x, keep)),
+        lambda x, keep: tf.reduce_mean(tf.square(tf.boolean_mask(x, keep) - 1.0)),
+        lambda x, keep: tf.reduce_mean(tf.gather(x, tf.where(keep)[:, 0])),
+    ],
+)
+def test_the_mean_of_nothing_that_is_kept_is_0(function, mode):
+    x = tf.constant([1.0, 2.0, 4.0])
+    for keep in ([False, False, False], [True, False, True]):
+        keep = tf.constant(keep)
+        assert "mean-of-kept" in fired(RULES, function, x, keep)
+        stable = rewritten(RULES, function, x, keep)
+        value, (gradient,) = modes.value_and_gradients(
+            lambda x, stable=stable, keep=keep: stable(x, keep), [x], mode
+        )
+        plain = function(x, keep)
+        assert same(value, tf.where(tf.math.is_nan(plain), 0.0, plain), 1e-6)
+        # The gradient of a gather is made of slices.
+        assert np.isfinite(tf.convert_to_tensor(gradient)).all()
+
+
+def test_a_mean_of_what_cannot_be_empty_is_left_alone():
+    x = tf.TensorSpec([None], tf.float32)
+    assert not fired(RULES, tf.reduce_mean, x)
+    assert not fired(RULES, lambda x: tf.reduce_mean(tf.gather(x, [0, 1])), x)
+
+
+def test_a_temperature_of_0_is_the_limit(mode):
+    def function(z, t):
+        return tf.nn.softmax(z / t)
+
+    z = [[1.0, 2.0, 2.0], [-3.0, -1.0, -2.0]]
+    assert fired(RULES, function, tf.constant(z), tf.constant(0.0))[-1] == (
+        "softmax-temperature"
+    )
+    value, gradients = _both(function, [z, 0.0], mode)
+    assert same(value, [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0]])
+    assert all(same(gradient, 0.0) for gradient in gradients)
+    value, gradients = _both(function, [z, 1e-39], mode)
+    assert same(value, [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0]])
+    value, (in_z, in_t) = _both(lambda z, t: function(z, t)[:, 0], [z, 2.0], mode)
+    with tf.GradientTape() as tape:
+        z, t = tf.constant(z), tf.constant(2.0)
+        tape.watch([z, t])
+        wanted = function(z, t)[:, 0]
+    slopes = tape.gradient(wanted, [z, t])
+    assert same(value, wanted, 1e-6)
+    assert np.allclose(in_z, slopes[0], rtol=1e-5, atol=1e-7)
+    assert same(in_t, slopes[1], 1e-4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z, t: tf.nn.softmax(z / 2.0),
+        lambda z, t: tf.nn.softmax(z / z),
+        lambda z, t: tf.nn.softmax(z * t),
+        lambda z, t: tf.nn.softmax(z / tf.reduce_max(z, 0, keepdims=True)),
+    ],
+)
+def test_what_is_no_temperature_is_left_alone(function):
+    args = [tf.ones([2, 3]), tf.ones([])]
+    assert "softmax-temperature" not in fired(RULES, function, *args)
+
+
+def test_infinite_logits_are_as_before():
+    def function(z, t):
+        return tf.nn.softmax(z / t)
+
+    z = tf.constant([[1.0, -INF], [INF, 1.0], [-INF, -INF], [NAN, 1.0]])
+    args = [z, tf.constant(2.0)]
+    assert same(rewritten(RULES, function)(*args), function(*args), 1e-6)
