@@ -41,4 +41,5 @@ def main() -> None:
     application.exec()
 
 
-main()
+if __name__ == "__main__":
+    main()

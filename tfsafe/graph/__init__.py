@@ -18,7 +18,14 @@ from tfsafe.graph._places import (
     site_of,
     split_frames,
 )
-from tfsafe.graph._replay import Drawing, Executed, Replay, drawing, is_drawn
+from tfsafe.graph._replay import (
+    Drawing,
+    Executed,
+    Replay,
+    drawing,
+    is_drawn,
+    raw_kernel,
+)
 
 __all__ = [
     "Drawing",
@@ -39,6 +46,7 @@ __all__ = [
     "is_drawn",
     "is_user_file",
     "locate",
+    "raw_kernel",
     "site_of",
     "split_frames",
     "written_inputs",

@@ -327,28 +327,29 @@ class Body:
             changed = dict(zip(moving, values, strict=True))
             return [changed.get(i, inputs[i]) for i in range(len(inputs))]
 
-        def goes_on(values: Sequence[Any], _: tf.Tensor) -> tf.Tensor:
+        def goes_on(values: Sequence[Any], _: Sequence[tf.Tensor]) -> tf.Tensor:
             return self._body(condition, filled(values)).run()[0][0]
 
-        def once(values: Sequence[Any], flags: tf.Tensor) -> Any:
+        def once(values: Sequence[Any], flags: Sequence[tf.Tensor]) -> Any:
             outputs, new = self._body(body, filled(values)).run(moving)
-            return [outputs[i] for i in moving], flags | new
+            return [outputs[i] for i in moving], [each | new for each in flags]
 
         count = len(_flags.outputs_of(body, self._emission.checks))
+        none = tf.zeros([count], tf.bool)
         values, flags = tf.while_loop(
             goes_on,
             once,
-            ([inputs[i] for i in moving], tf.zeros([count], tf.bool)),
+            ([inputs[i] for i in moving], [none] if count else []),
             shape_invariants=(
                 [body.inputs[i].shape for i in moving],
-                tf.TensorShape([count]),
+                [none.shape] if count else [],
             ),
             parallel_iterations=op.get_attr("parallel_iterations"),
             maximum_iterations=_functions.maximum_iterations(op, inputs),
         )
         return [
             each if i in live else None for i, each in enumerate(filled(values))
-        ], flags
+        ], flags[0] if count else none
 
     def _all_flags(self) -> tf.Tensor:
         checks = self._emission.checks

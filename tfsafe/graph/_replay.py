@@ -264,7 +264,7 @@ def _kernel(op: tf.Operation, compiled: bool) -> _Kernel:
         shape = [size or 0 for size in tf.TensorShape(op.get_attr("shape"))]
         filler = [tf.zeros(shape, op.get_attr("dtype"))]
         return lambda _: filler
-    kernel = _raw_kernel(op)
+    kernel = raw_kernel(op)
     if compiled and _is_arithmetic(op):
         return _compiled(kernel)
     if op.device:
@@ -307,7 +307,12 @@ def _placed(kernel: _Kernel, device: str) -> _Kernel:
     return run
 
 
-def _raw_kernel(op: tf.Operation) -> _Kernel:
+def raw_kernel(op: tf.Operation) -> _Kernel:
+    """Returns the function that makes `op` anew from a list of tensors for its inputs.
+
+    Raises:
+      UnreadableError: If the operation holds a function or a resource of its own.
+    """
     function = getattr(tf.raw_ops, op.type, None)
     if function is None or "Iterator" in op.type or "Collective" in op.type:
         raise UnreadableError(f"`{op.type}` cannot be run a second time on its own")

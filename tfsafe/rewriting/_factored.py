@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph._replay import _raw_kernel
+from tfsafe.graph import raw_kernel
 from tfsafe.rewriting._rule import Build, Value
 
 # The rule for what is kept off 0.
@@ -138,7 +138,7 @@ def again(op: tf.Operation, value: Value, inputs: dict[int, tf.Tensor]) -> tf.Te
     tensors = [
         inputs[i] if i in inputs else value(each) for i, each in enumerate(op.inputs)
     ]
-    return _raw_kernel(op)(tensors)[0]
+    return raw_kernel(op)(tensors)[0]
 
 
 def shared_exponent(

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.graph._functions import READERS
-from tfsafe.graph._replay import _raw_kernel
+from tfsafe.graph import raw_kernel
 from tfsafe.rewriting._bounds import Bounds, bounds_of
 
 # Operations that give their first input as it is, whatever it is.
@@ -290,4 +290,4 @@ def _computed(op: tf.Operation, inputs: Sequence[np.ndarray]) -> np.ndarray | No
             tf.constant(value, each.dtype)
             for value, each in zip(inputs, op.inputs, strict=True)
         ]
-        return np.asarray(_raw_kernel(op)(tensors)[0])
+        return np.asarray(raw_kernel(op)(tensors)[0])
