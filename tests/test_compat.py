@@ -1,5 +1,6 @@
 """The private names of TensorFlow and Keras still mean what `_compat` thinks."""
 
+import importlib.util
 import os
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._compat import _backend
 from tfsafe.graph import family
 
 
@@ -134,7 +136,7 @@ def test_keras_layers_still_attach_their_mask():
 
 
 def test_a_machine_without_keras_is_told_to_install_it(monkeypatch):
-    monkeypatch.setattr(_compat.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs Keras 3. Install it with `pip inst"):
         _compat.require_tensorflow_backend()
 
@@ -171,7 +173,7 @@ def test_the_backend_is_read_without_keras(
     monkeypatch.setenv("KERAS_BACKEND", variable)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     monkeypatch.delitem(sys.modules, "keras")
-    assert _compat._keras_backend() == expected
+    assert _backend._keras_backend() == expected
 
 
 def test_tensorflow_still_gives_the_graph_of_a_nested_function():

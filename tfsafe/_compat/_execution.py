@@ -1,0 +1,138 @@
+"""What TensorFlow executes just now: callbacks, and the frames of the stack."""
+
+import contextlib
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tfsafe._compat._functions import is_xla
+
+_eager_callbacks = 0
+_eager_lock = threading.Lock()
+
+
+def add_eager_callback(callback: Callable[..., None]) -> None:
+    """Calls `callback` after every operation that this thread executes.
+
+    `context.add_op_callback` and `execute.execute`, on which TensorFlow's own
+    `enable_check_numerics` is built. Its `op_callbacks.remove_op_callback` ends the
+    callbacks of all threads where it ends the last one of its own; here they are
+    counted. Tried: TensorFlow 2.16.1 and 2.21.0.
+
+    Args:
+      callback: Takes `op_type, inputs, attrs, outputs, op_name, graph`. `graph` is
+        None for an operation that was executed, as opposed to traced.
+    """
+    from tensorflow.python.eager import context, execute
+
+    global _eager_callbacks
+    with _eager_lock:
+        context.context().add_op_callback(callback)
+        _eager_callbacks += 1
+        execute.execute = execute.execute_with_callbacks
+
+
+def remove_eager_callback(callback: Callable[..., None]) -> None:
+    """Ends what `add_eager_callback` began, in the same thread."""
+    from tensorflow.python.eager import context, execute
+
+    global _eager_callbacks
+    with _eager_lock:
+        context.context().remove_op_callback(callback)
+        _eager_callbacks -= 1
+        if not _eager_callbacks and not context.context().op_callbacks:
+            execute.execute = execute.quick_execute
+
+
+@contextlib.contextmanager
+def eager_callback(callback: Callable[..., None]) -> Iterator[None]:
+    """Calls `callback` after every operation; see `add_eager_callback`.
+
+    Args:
+      callback: As there.
+
+    Yields:
+      Nothing.
+    """
+    add_eager_callback(callback)
+    try:
+        yield
+    finally:
+        remove_eager_callback(callback)
+
+
+def called_function(frame: types.FrameType) -> tuple[Any, bool] | None:
+    """Returns the traced function whose eager call is on the stack.
+
+    The frame of `AtomicFunction.call_flat`. Tried: TensorFlow 2.16.1 and 2.21.0.
+
+    Args:
+      frame: Where to start; its callers are searched.
+
+    Returns:
+      Its graph and whether XLA compiles it; None if no function is being called.
+    """
+    inner: types.FrameType | None = frame
+    while inner is not None:
+        code = inner.f_code
+        if code.co_name == "call_flat" and code.co_filename.endswith(
+            "atomic_function.py"
+        ):
+            function = inner.f_locals["self"]
+            return function.graph, is_xla(function.cached_definition)
+        inner = inner.f_back
+    return None
+
+
+def differentiated(
+    frame: types.FrameType,
+) -> tuple[str, Sequence[Any], Sequence[Any]] | None:
+    """Returns the forward operation that an eager tape differentiates just now.
+
+    The frame of `backprop._gradient_function`. Tried: TensorFlow 2.16.1 and 2.21.0.
+
+    Args:
+      frame: Where to start; its callers are searched.
+
+    Returns:
+      Its type, its inputs and its outputs, as far as the tape kept them; None if no
+      tape is at work.
+    """
+    inner: types.FrameType | None = frame
+    while inner is not None:
+        code = inner.f_code
+        if code.co_name == "_gradient_function" and code.co_filename.endswith(
+            "backprop.py"
+        ):
+            held = inner.f_locals
+            return held["op_name"], held["inputs"] or (), held["outputs"] or ()
+        inner = inner.f_back
+    return None
+
+
+def before_autograph(frame: types.FrameType) -> tuple[str, int, str]:
+    """Returns file, line and function of a frame, as they were before AutoGraph.
+
+    AutoGraph runs a rewritten copy of a function, which holds a map of its lines:
+    `ag_source_map`, found in the frame that calls it. Tried: TensorFlow 2.16.1 and
+    2.21.0. In traced functions TensorFlow applies the map itself.
+    """
+    code = frame.f_code
+    place = code.co_filename, frame.f_lineno, code.co_name
+    if "__autograph_generated_file" not in code.co_filename or frame.f_back is None:
+        return place
+    copy = frame.f_back.f_locals.get("converted_f")
+    for copied, origin in getattr(copy, "ag_source_map", {}).items():
+        if (copied.filename, copied.lineno) == place[:2]:
+            return origin.loc.filename, origin.loc.lineno, origin.function_name
+    return place
+
+
+# The functions under which all gradient functions are called, by the name of their
+# file: the tape's, and that of the bodies of loops, branches and nested functions.
+# Tried: TensorFlow 2.16.1 and 2.21.0.
+GRADIENT_FRAMES = {
+    "imperative_grad.py": "imperative_grad",
+    "gradients_util.py": "_GradientsHelper",
+}

@@ -1,0 +1,178 @@
+"""The internals of Keras, by what they are needed for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def spectrogram_parts(layer: Any, inputs: Any) -> tuple[Any, Any]:
+    """Returns the real and the imaginary part that a Keras `STFTSpectrogram` takes.
+
+    `_apply_conv` and `_adjust_shapes`, tried with Keras 3.15.1; 3.3.3 does not have the
+    layer.
+    """
+    real, imaginary = (
+        layer._adjust_shapes(layer._apply_conv(inputs, kernel))
+        for kernel in (layer.real_kernel, layer.imag_kernel)
+    )
+    return real, imaginary
+
+
+def keras_mask(tensor: Any) -> Any:
+    """Returns the mask that a Keras layer attached to its output, or None.
+
+    `_keras_mask`, tried with Keras 3.3.3 and 3.15.1. Keras' own accessor is not
+    public, and a loss is handed the tensor alone.
+    """
+    return getattr(tensor, "_keras_mask", None)
+
+
+def set_keras_mask(tensor: Any, mask: Any) -> None:
+    """Attaches a mask to a tensor, as a Keras layer does to its output.
+
+    `_keras_mask`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    tensor._keras_mask = mask
+
+
+def keras_logits(tensor: Any) -> Any:
+    """Returns what a Keras softmax or sigmoid was applied to, or None.
+
+    `_keras_logits`, tried with Keras 3.3.3 and 3.15.1. Keras attaches it to the
+    output of its two activations, for its own losses.
+    """
+    return getattr(tensor, "_keras_logits", None)
+
+
+def carry_keras_logits(origin: Any, cast: Any) -> None:
+    """Attaches to a tensor what `keras_logits` returns for the one it was cast from.
+
+    `_keras_logits`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    set_keras_logits(cast, keras_logits(origin))
+
+
+def set_keras_logits(tensor: Any, logits: Any) -> None:
+    """Attaches to a tensor what Keras' losses are to take in its place, if not None.
+
+    `_keras_logits`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    if logits is not None:
+        tensor._keras_logits = logits
+
+
+def loss_options(loss: Any) -> dict[str, Any]:
+    """Returns the arguments that a loss of Keras was made with for its function.
+
+    `_fn_kwargs`, tried with Keras 3.3.3 and 3.15.1. The public `get_config` leaves out
+    the `delta` of `Huber` and the `axis` of `CosineSimilarity`.
+    """
+    return dict(getattr(loss, "_fn_kwargs", {}))
+
+
+def attention_dropout(layer: Any) -> Any:
+    """Returns the dropout layer within a Keras attention layer with heads.
+
+    `_dropout_layer`, tried with Keras 3.3.3 and 3.15.1. A second one would have random
+    numbers, and a place in the saved file, of its own.
+    """
+    return layer._dropout_layer
+
+
+# What Keras' `SwapEMAWeights` reads of the optimizer that it finds under a
+# `LossScaleOptimizer`. Tried: Keras 3.3.3 and 3.15.1.
+OPTIMIZER_INTERNALS = (
+    "_distribution_strategy",
+    "_model_variables_moving_average",
+    "_trainable_variables",
+)
+
+
+def built_variables(optimizer: Any) -> list[Any]:
+    """Returns the variables that a Keras optimizer was built with.
+
+    Tried: Keras 3.3.3 and 3.15.1.
+    """
+    return list(optimizer._trainable_variables)
+
+
+def variable_positions(optimizer: Any, variables: Sequence[Any]) -> list[int]:
+    """Returns where variables stand in the list that an optimizer was built with.
+
+    By Keras' own index, which knows the replicas of one distributed variable as one.
+    Tried: Keras 3.3.3 and 3.15.1.
+
+    Returns:
+      One position per variable.
+
+    Raises:
+      ValueError: Keras' own, if the optimizer does not know one of them.
+    """
+    optimizer._check_variables_are_known(variables)
+    return [optimizer._get_variable_index(variable) for variable in variables]
+
+
+def strategy_of(optimizer: Any) -> Any:
+    """Returns the distribution strategy under which a Keras optimizer was made.
+
+    Tried: Keras 3.3.3 and 3.15.1.
+    """
+    return optimizer._distribution_strategy
+
+
+def variable_key(optimizer: Any, variable: Any) -> Any:
+    """Returns what a Keras optimizer knows a variable by.
+
+    The same for all replicas of it. Tried: Keras 3.3.3 and 3.15.1.
+    """
+    return optimizer._var_key(variable)
+
+
+def without_weight_decay(optimizer: Any, variables: Sequence[Any]) -> list[Any]:
+    """Returns the variables that a Keras optimizer excludes from its weight decay.
+
+    It looks at the names of TensorFlow's. Tried: Keras 3.3.3 and 3.15.1.
+    """
+    return [v for v in variables if not optimizer._use_weight_decay(tf_variable(v))]
+
+
+def tf_variable(variable: Any) -> Any:
+    """Returns TensorFlow's variable in one of Keras, or what is one already.
+
+    The variables of a Keras 3.3 optimizer are no `keras.Variable`; but `value` is a
+    method of TensorFlow's alone. Tried: Keras 3.3.3 and 3.15.1.
+    """
+    return variable if callable(variable.value) else variable.value
+
+
+def centered_moments(optimizer: Any, variable: Any) -> tuple[Any, Any]:
+    """Returns the slots of a centered `RMSprop`: mean square and mean of the gradient.
+
+    Tried: Keras 3.3.3 and 3.15.1.
+    """
+    index = optimizer._get_variable_index(variable)
+    return optimizer._velocities[index], optimizer._average_gradients[index]
+
+
+def set_path(variable: Any, path: str) -> None:
+    """Gives a Keras variable the path of another one, whose place it takes.
+
+    `path` in Keras 3.3.3, `_path` in 3.15.1.
+    """
+    setattr(variable, "_path" if hasattr(variable, "_path") else "path", path)
+
+
+def all_layers(model: Any) -> list[Any]:
+    """Returns a model and the layers within it, at any depth.
+
+    `_flatten_layers`, tried with Keras 3.3.3 and 3.15.1. The public `layers` leaves
+    out those within a layer, such as the two of a `Bidirectional`.
+    """
+    return model._flatten_layers()
+
+
+def sublayers(layer: Any) -> list[Any]:
+    """Returns the layers that stand directly within a layer or a model.
+
+    `_flatten_layers`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    return list(layer._flatten_layers(include_self=False, recursive=False))
