@@ -336,3 +336,44 @@ def test_a_tf_function_is_made_again_with_its_options():
         "experimental_autograph_options": None,
     }
     assert _compat.autograph_options(tf.function(abs))["autograph"] is True
+
+
+def test_the_variables_of_layers_and_of_keras_are_known_as_such():
+    layer = keras.layers.Dense(1)
+    layer.build((None, 2))
+    assert _compat.is_keras_variable(layer.kernel)
+    assert _compat.is_keras_variable(keras.Variable([1.0]))
+    assert not _compat.is_keras_variable(tf.Variable(1.0))
+
+
+@pytest.mark.parametrize("gradient", [None, lambda upstream: [5 * upstream]])
+def test_a_tape_records_an_operation_that_a_graph_made(gradient):
+    variable = tf.Variable(3.0)
+
+    @tf.function
+    def slope():
+        with tf.GradientTape() as tape:
+            _compat.watch(variable)
+            assert tape.watched_variables() == (variable,)
+            read = tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=tf.float32)
+            square = read.graph.create_op("Square", [read], [tf.float32])
+            _compat.record(square, gradient)
+        return tape.gradient(square.outputs[0], variable)
+
+    assert float(slope()) == (6 if gradient is None else 5)
+
+
+def test_nothing_is_recorded_without_a_tape():
+    with tf.Graph().as_default() as graph:
+        _compat.record(tf.zeros([]).op)
+    assert len(graph.get_operations()) == 1
+
+
+def test_the_options_of_a_tf_function_that_need_a_call_are_known():
+    signature = [tf.TensorSpec([], tf.float32)]
+    assert _compat.is_called_in_place(tf.function(abs))
+    assert _compat.is_called_in_place(tf.function(abs, reduce_retracing=True))
+    assert not _compat.is_called_in_place(tf.function(abs, jit_compile=True))
+    assert not _compat.is_called_in_place(tf.function(abs, signature))
+    named = tf.function(abs, experimental_implements="something")
+    assert not _compat.is_called_in_place(named)

@@ -21,7 +21,8 @@ _WIDE = 100
 
 def lines_of(finding: "Finding") -> list[str]:
     """Returns the explanation of a finding, line by line."""
-    lines = [headline(finding), f"  what:  {what(finding)}", *_where(finding)]
+    size = [f"  what:  {what(finding)}"] if finding.size else []
+    lines = [headline(finding), *size, *_where(finding)]
     if finding.cause:
         lines += wrapped("  why:   ", finding.cause)
     heads = ["  input: "] + [_INDENT] * len(finding.inputs)

@@ -1,13 +1,77 @@
-"""Helpers for the vector-Jacobian products of `tf.custom_gradient` functions."""
+"""Functions with gradients of their own, and helpers for these."""
 
+import functools
+import types
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 _Pair = tuple[tf.Tensor, tf.Tensor]
 
 
-@tf.custom_gradient
+def local(tensor: Any) -> Any:
+    """Returns a tensor, or its copy in the graph that is being made if it is of another.
+
+    In the gradient of a traced function or of a loop, what a gradient function holds
+    are tensors of that graph. No tape sees how they come over, and the gradient of the
+    gradient cannot reach them; it can reach a copy that is made here.
+    """
+    if tf.executing_eagerly():
+        return tensor
+    graph = tf.compat.v1.get_default_graph()
+    is_other = getattr(tensor, "graph", graph) is not graph
+    return tf.identity(tensor) if is_other else tensor
+
+
+def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Is `tf.custom_gradient` for functions that gradients call as well.
+
+    Args:
+      function: Of tensors; returns values and their vector-Jacobian product.
+
+    Returns:
+      Function of tensors; returns the values.
+    """
+
+    # TensorFlow's decorator outside, which AutoGraph passes over.
+    @tf.custom_gradient
+    @functools.wraps(function)
+    def of_local(*args: Any) -> Any:
+        args = tuple(map(local, args))
+        value, vjp = function(*args)
+        return value, vjp if tf.executing_eagerly() else _with_constants(vjp, args)
+
+    return of_local
+
+
+def _with_constants(
+    vjp: Callable[..., Any], args: Sequence[tf.Tensor]
+) -> Callable[..., Any]:
+    """Returns `vjp` with constants for the tensors that it holds beside the arguments.
+
+    What it returns has its gradient by functions of the arguments (see `known`). With
+    both tapes outside of a `tf.function`, TensorFlow would send zeros back into the
+    other tensors, and 0 times an infinite slope of its own operations is NaN.
+    """
+    graph = tf.compat.v1.get_default_graph()
+
+    def constant(x: Any) -> Any:
+        if isinstance(x, tuple):
+            return tf.nest.map_structure(constant, x)
+        is_arg = any(x is each for each in args)
+        if is_arg or not isinstance(x, tf.Tensor) or not x.dtype.is_floating:
+            return x
+        return tf.stop_gradient(x) if getattr(x, "graph", None) is graph else x
+
+    cells = tuple(
+        types.CellType(constant(cell.cell_contents)) for cell in vjp.__closure__ or ()
+    )
+    code, name, defaults = vjp.__code__, vjp.__name__, vjp.__defaults__
+    return types.FunctionType(code, vjp.__globals__, name, defaults, cells)
+
+
+@custom_gradient
 def chain(
     upstream: tf.Tensor, slope: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
@@ -33,7 +97,7 @@ def chain(
     return tf.math.multiply_no_nan(slope, upstream), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def product(
     x: tf.Tensor, y: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:

@@ -63,9 +63,10 @@ def test_a_backward_failure_is_told_with_its_forward_line():
           input: Sqrt, float32 2x3: all 0
                  Tile, float32 2x3: all 1
           cure:  tfsafe.ops.sqrt(x - x)
-                 has the same values, and slope 0 where the true slope is infinite.
+                 has the same values, and slope 0 where the true slope is infinite. Or let
+                 tfsafe.stabilize(f) rewrite it, f being the function or the model.
           reach: output
-        """)
+        """)  # noqa: E501
 
 
 def test_a_bad_argument_is_told():
@@ -185,6 +186,7 @@ def test_a_real_finding_is_plain_data():
         ({"cause": ""}, "  cure:  is 0 there."),
         ({"site": dataclasses.replace(SITE, source="")}, "train.py:12 in loss (loop"),
         ({"subject": "a variable", "site": None}, "NaN in a variable."),
+        ({"kind": "NaN or Inf", "size": 0, "count": 0}, "NaN or Inf from `RealDiv`."),
     ],
     ids=[
         "loops",
@@ -195,10 +197,16 @@ def test_a_real_finding_is_plain_data():
         "no-cause",
         "no-source",
         "variable",
+        "flag",
     ],
 )
 def test_each_part_of_a_finding_has_its_words(change, line):
     assert line in str(dataclasses.replace(FINDING, **change))
+
+
+def test_a_finding_without_values_tells_nothing_of_them():
+    text = str(dataclasses.replace(FINDING, kind="NaN or Inf", size=0, count=0))
+    assert "what:" not in text
 
 
 def test_a_site_shows_its_source_if_there_is_one():

@@ -49,7 +49,13 @@ ROWS = [
         [-INF, NAN],
         "log1p of 1 number equal to -1 and 1 number below -1 (the first at (0,)).",
     ),
-    ("Xlogy", [[1], [0]], [-INF], "log of 1 zero (at (0,))."),
+    (
+        "Xlogy",
+        [[1, 0], [0, 0]],
+        [-INF, 0],
+        "log of 1 zero with a weight other than 0 (at (0,)).",
+    ),
+    ("Xlogy", [[1], [-1]], [NAN], "log of 1 negative number (at (0,))."),
     ("Xlog1py", [[1], [-1]], [-INF], "log1p of 1 number of at most -1 (at (0,))."),
     ("Sqrt", [-2.0], NAN, "sqrt of 1 negative number."),
     (
@@ -222,10 +228,11 @@ def cure(op, source, **facts):
         ("RealDiv", "] + f(", "tfsafe.ops.divide(x, y)"),
         ("RealDiv", "", "tfsafe.ops.divide(x, y)"),
         ("RealDiv", "if (a / b) > 3:", "tfsafe.ops.divide(a, b)"),
-        ("Log", "return -tf.math.log(p + q)", "tfsafe.ops.xlogy(weight, p + q)"),
+        ("Log", "return -tf.math.log(p + q)", ""),
         ("Rsqrt", "tf.math.rsqrt(v)", "tfsafe.ops.rsqrt(v)"),
         ("Atan2", "angle = tf.atan2(dy, dx)", "tfsafe.ops.atan2(dy, dx)"),
-        ("Xlogy", "tf.math.xlogy(p, q)", "tfsafe.ops.xlogy(p, q)"),
+        ("Xlogy", "tf.math.xlogy(p, q)", ""),
+        ("Rsqrt", "y = x * tf.math.rsqrt(v)", "tfsafe.ops.rsqrt(v)"),
         ("Exp", "tf.exp(x)", ""),
     ],
 )
@@ -238,6 +245,53 @@ def test_a_gradient_has_a_cure_of_its_own():
     assert cure("Sqrt", "tf.sqrt(p)", is_gradient=True) == "tfsafe.ops.sqrt(p)"
     power = cure("Pow", "return (a + b) ** c", is_gradient=True)
     assert power == "tfsafe.ops.pow(a + b, c)"
+
+
+@pytest.mark.parametrize(
+    ("source", "paste"),
+    [
+        ("return -tf.math.log(p + q)", "tfsafe.ops.xlogy(weight, p + q)"),
+        ("y = w[0] * tf.math.log(p)", "tfsafe.ops.xlogy(w[0], p)"),
+        ("y = tf.math.log(p) * (a + b)", "tfsafe.ops.xlogy(a + b, p)"),
+        ("y = w * tf.math.log(p) + v * tf.math.log(q)", "tfsafe.ops.xlogy(weight, x)"),
+    ],
+)
+def test_a_logarithm_times_nothing_is_told_with_its_weight(source, paste):
+    assert cure("Log", source, after=["Mul by 0", "Mul by 0 Sum"]) == paste
+
+
+@pytest.mark.parametrize(
+    ("after", "paste"),
+    [
+        (["RealDiv by such", "Sum"], "tfsafe.ops.softmax(s, axis=-1)"),
+        (["RealDiv by such Log"], "tfsafe.ops.log_softmax(s, axis=-1)"),
+        (["Sum", "Sum Log"], "tfsafe.ops.logsumexp(s, axis=-1)"),
+        (["RealDiv"], ""),
+        ([], ""),
+    ],
+)
+def test_what_follows_an_exponential_says_what_it_was_for(after, paste):
+    source = "p = tf.exp(s) / tf.reduce_sum(tf.exp(s), -1)"
+    assert cure("Exp", source, fault="overflow", after=after) == paste
+
+
+@pytest.mark.parametrize(
+    ("source", "scope", "paste"),
+    [
+        ("y = tf.norm(a - b, axis=1)", "norm", "tfsafe.ops.norm(a - b, axis=1)"),
+        ("y = tf.norm(a - b, axis=1)", "", "tfsafe.ops.norm(a - b, axis=1)"),
+        ("y = tf.math.reduce_std(x)", "", "tfsafe.ops.std(x)"),
+        ("y = keras.ops.std(x, 0)", "reduce_std", "tfsafe.ops.std(x, 0)"),
+        ("y = (tf.norm(", "", "tfsafe.ops.norm(x, axis=-1)"),
+        ("y = tf.norm(x) - tf.norm(y)", "", "tfsafe.ops.norm(x, axis=-1)"),
+        ("z, _ = tf.linalg.normalize(v)", "normalize", "tfsafe.ops.normalize(v)"),
+        ("y = tf.norm(x) + tf.sqrt(z)", "net/norm_1", "tfsafe.ops.norm(x)"),
+        ("y = tf.norm(x) + tf.sqrt(z)", "net", "tfsafe.ops.sqrt(z)"),
+        ("y = self.norm_layer(tf.sqrt(z))", "norm", "tfsafe.ops.sqrt(z)"),
+    ],
+)
+def test_a_root_within_a_function_is_cured_as_that_function(source, scope, paste):
+    assert cure("Sqrt", source, is_gradient=True, scope=scope) == paste
 
 
 def test_the_operation_before_leads_to_a_better_cure():
@@ -271,8 +325,10 @@ def test_every_cure_can_be_reached(row):
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",
         "producers": [row.source],
+        "after": [row.after],
     }
-    assert cure_of(row.op, **facts)[1] == row.words
+    mends = f" {_cures.REWRITES}" if row.is_rewritten else ""
+    assert cure_of(row.op, **facts)[1] == row.words + mends
 
 
 def test_the_kind_of_the_fault_is_told_with_the_cause():

@@ -339,10 +339,7 @@ def test_flags_reach_into_loops_branches_and_calls():
 
     def program(x):
         for i in tf.range(4):
-            if i == 2:
-                x = tf.math.log(x - tf.cast(i, tf.float32))
-            else:
-                x = tf.sqrt(x)
+            x = tf.math.log(x - tf.cast(i, tf.float32)) if i == 2 else tf.sqrt(x)
         return inside(x)
 
     assert sorted(flagged(program, tf.constant(1.0))) == ["Log", "Log", "Sqrt"]
@@ -361,3 +358,98 @@ def test_a_deep_graph_needs_no_recursion():
 
     x = tf.constant(0.5)
     assert float(again(program, x)(x)) == float(tf.function(program)(x))
+
+
+def test_a_tape_in_the_trace_that_is_made_sees_the_twin(mode):
+    v = tf.Variable([2.0, 3.0])
+
+    @tf.custom_gradient
+    def doubled(x):
+        return tf.sin(x), lambda upstream: 2 * upstream * tf.cos(x)
+
+    def program(x):
+        return v * doubled(x) + tf.gather(x, [1, 0])
+
+    x = tf.constant([1.0, 2.0])
+    concrete = tf.function(program).get_concrete_function(x)
+
+    def differentiated(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            inputs = [x, *concrete.captured_inputs]
+            (y,) = Emission().emit(concrete.graph, inputs, concrete.variables)
+        return tape.gradient(y, [x, v])
+
+    differentiated = tf.function(differentiated, jit_compile=mode == "xla")
+    if mode == "eager":
+        differentiated = differentiated.get_concrete_function(x)
+    in_x, in_v = differentiated(x)
+    np.testing.assert_allclose(in_x, 2 * np.cos([1.0, 2.0]) * [2, 3] + 1, rtol=1e-6)
+    np.testing.assert_allclose(in_v, np.sin([1.0, 2.0]), rtol=1e-6)
+
+
+def chain(length, x):
+    for _ in range(length):
+        x = tf.sin(tf.exp(x))
+    return x
+
+
+def test_what_a_maker_does_not_ask_for_is_not_made():
+    seen = []
+
+    def plan(graph):
+        # Around the exponential that the sine is taken of.
+        return {
+            op.name: lambda value, op=op: [tf.cos(value(op.inputs[0].op.inputs[0]))]
+            for op in graph.get_operations()
+            if op.type == "Sin"
+        }
+
+    emission = Emission(plan=plan, observe=lambda op, *_: seen.append(op.type))
+    x = tf.constant([0.3])
+    twin = again(lambda x: (chain(2, x), tf.exp(x + 1)), x, emission=emission)
+    np.testing.assert_allclose(twin(x)[0], np.cos(np.cos([0.3])), rtol=1e-6)
+    assert seen.count("Exp") == 1
+
+
+def test_makers_that_ask_for_what_others_make_may_be_many():
+    asked = []
+
+    def plan(graph):
+        def maker(op):
+            def make(value):
+                asked.append(op.name)
+                return [value(op.inputs[0].op.inputs[0]) + 1.0]
+
+            return make
+
+        sines = [op for op in graph.get_operations() if op.type == "Sin"]
+        return {op.name: maker(op) for op in sines}
+
+    x = tf.constant(0.0)
+    twin = again(lambda x: chain(300, x), x, emission=Emission(plan=plan))
+    assert float(twin(x)) == 300
+    # Some are asked again after what they need was made.
+    assert len(set(asked)) == 300
+    assert len(asked) < 900
+
+
+def test_a_maker_that_asks_late_reads_what_was_there_before_a_write():
+    v = tf.Variable([1.0, 2.0])
+
+    def program(i):
+        before = tf.raw_ops.ResourceGather(resource=v.handle, indices=i, dtype=v.dtype)
+        v.assign([10.0, 20.0])
+        return tf.sin(before)
+
+    def plan(graph):
+        return {
+            op.name: lambda value, op=op: [value(op.inputs[0])]
+            for op in graph.get_operations()
+            if op.type == "Sin"
+        }
+
+    i = tf.constant([1])
+    twin = again(program, i, emission=Emission(plan=plan))
+    assert list(twin(i).numpy()) == [2.0]
+    assert list(v.numpy()) == [10.0, 20.0]

@@ -1,5 +1,6 @@
 """A traced function that is run operation by operation does what it does."""
 
+import logging
 import os
 
 import keras
@@ -237,3 +238,42 @@ def test_an_operation_without_a_stack_has_no_line():
     place = graph.locate(op)
     assert not place.is_gradient
     assert place.site is None or place.site.path == __file__
+
+
+def test_many_kernels_of_xla_are_no_reason_for_a_warning():
+    @tf.function(autograph=False, jit_compile=True)
+    def roots(x):
+        for _ in range(8):
+            x = tf.sqrt(x + 1.0)
+        return x
+
+    said = []
+    handler = logging.Handler()
+    handler.emit = said.append
+    tf.get_logger().addHandler(handler)
+    try:
+        concrete = roots.get_concrete_function(X)
+        runner = graph.Replay(lambda _: None, xla=True)
+        runner.run(concrete.graph, [X], compiled=True)
+    finally:
+        tf.get_logger().removeHandler(handler)
+    assert not said
+
+
+def test_a_kernel_of_xla_serves_each_shape_that_a_loop_gives_it():
+    shapes = [tf.TensorShape([]), tf.TensorShape([None])]
+
+    @tf.function(autograph=False)
+    def grown(x):
+        return tf.while_loop(
+            lambda i, _: i < 3,
+            lambda i, y: [i + 1, tf.concat([y, tf.exp(y[-1:])], 0)],
+            [tf.constant(0), x],
+            shape_invariants=shapes,
+        )[1]
+
+    x = tf.constant([0.1])
+    concrete = grown.get_concrete_function(x)
+    runner = graph.Replay(lambda _: None, xla=True)
+    (found,) = runner.run(concrete.graph, [x], compiled=True)
+    np.testing.assert_allclose(found.numpy(), concrete(x).numpy(), rtol=1e-6)

@@ -27,12 +27,16 @@ class Expression:
       naive: Takes float32 logits.
       exact: Takes the logits in float64.
       logits: Logits to take the loss at.
+      given: What else `naive` takes.
+      tolerance: Relative and absolute.
     """
 
     text: str
-    naive: Callable[[tf.Tensor], tf.Tensor]
+    naive: Callable[..., tf.Tensor]
     exact: Callable[[tf.Tensor], tf.Tensor]
     logits: np.ndarray
+    given: tuple[np.ndarray, ...] = ()
+    tolerance: tuple[float, float] = (2e-5, 1e-9)
 
 
 def _by_hand(z):
@@ -116,13 +120,13 @@ GUARDS = {
 }
 
 
-def _complement(z):
+def complement(z):
     """Returns log(1 - softmax(z)), from the sum of the other classes."""
-    others = tf.where(tf.eye(CLASSES, dtype=tf.bool), -np.inf, z[:, None, :])
+    others = tf.where(tf.eye(CLASSES, dtype=tf.bool), -np.inf, z[..., None, :])
     return tf.reduce_logsumexp(others, -1) - tf.reduce_logsumexp(z, -1, keepdims=True)
 
 
-def _no_nan(weight, term):
+def no_nan(weight, term):
     """Returns a product that is 0 where the weight is, with a gradient of 0."""
     used = tf.not_equal(weight, 0)
     return tf.where(used, weight, 0) * tf.where(used, term, 0)
@@ -133,41 +137,39 @@ def _no_nan(weight, term):
 TERMS = {
     "-y * log(p)": (
         lambda p, y, log: -y * log(p),
-        lambda a, b, y: -_no_nan(y, a),
+        lambda a, b, y: -no_nan(y, a),
     ),
     "-log(p) * y": (
         lambda p, y, log: -log(p) * y,
-        lambda a, b, y: -_no_nan(y, a),
+        lambda a, b, y: -no_nan(y, a),
     ),
     "-(1 - y) * log(1 - p)": (
         lambda p, y, log: -(1 - y) * log(1 - p),
-        lambda a, b, y: -_no_nan(1 - y, b),
+        lambda a, b, y: -no_nan(1 - y, b),
     ),
     "-(y * log(p) + (1 - y) * log(1 - p))": (
         lambda p, y, log: -(y * log(p) + (1 - y) * log(1 - p)),
-        lambda a, b, y: -(_no_nan(y, a) + _no_nan(1 - y, b)),
+        lambda a, b, y: -(no_nan(y, a) + no_nan(1 - y, b)),
     ),
     "-y * (1 - p)**2 * log(p)": (
         lambda p, y, log: -y * (1 - p) ** 2 * log(p),
-        lambda a, b, y: -_no_nan(y, tf.exp(2 * b) * a),
+        lambda a, b, y: -no_nan(y, tf.exp(2 * b) * a),
     ),
     "y * (log(y) - log(p))": (
         lambda p, y, log: y * (tf.math.log(y) - log(p)),
-        lambda a, b, y: _no_nan(
-            y, tf.math.log(tf.where(y > 0, y, tf.ones_like(y))) - a
-        ),
+        lambda a, b, y: no_nan(y, tf.math.log(tf.where(y > 0, y, tf.ones_like(y))) - a),
     ),
     "log(1 / p) * y": (
         lambda p, y, log: log(1 / p) * y,
-        lambda a, b, y: -_no_nan(y, a),
+        lambda a, b, y: -no_nan(y, a),
     ),
     "y * log(p ** 2)": (
         lambda p, y, log: y * log(p**2),
-        lambda a, b, y: 2 * _no_nan(y, a),
+        lambda a, b, y: 2 * no_nan(y, a),
     ),
     "y * log(sqrt(p))": (
         lambda p, y, log: y * log(tf.sqrt(p)),
-        lambda a, b, y: _no_nan(y, a) / 2,
+        lambda a, b, y: no_nan(y, a) / 2,
     ),
     # Not with a clipped p: that one stays a factor, as it stands.
     "p * log(p)": (
@@ -202,10 +204,10 @@ PICKS = {
 }
 MASKS = {
     "{}": (lambda term, m: term, lambda term, m: term),
-    "m * {}": (lambda term, m: m * term, lambda term, m: _no_nan(m, term)),
+    "m * {}": (lambda term, m: m * term, lambda term, m: no_nan(m, term)),
     "where(m, {}, 0)": (
         lambda term, m: tf.where(m > 0, term, tf.zeros_like(term)),
-        lambda term, m: _no_nan(m, term),
+        lambda term, m: no_nan(m, term),
     ),
     "boolean_mask({}, m)": (
         lambda term, m: tf.boolean_mask(term, m > 0),
@@ -284,7 +286,7 @@ def make(seed: int) -> Expression:
 
     def exact(z: tf.Tensor) -> tf.Tensor:
         log_p = tf.nn.log_softmax(z) if multiclass else tf.math.log_sigmoid(z)
-        log_q = _complement(z) if multiclass else tf.math.log_sigmoid(-z)
+        log_q = complement(z) if multiclass else tf.math.log_sigmoid(-z)
         if term in PICKS:
             made = PICKS[term][1](log_p, tf.constant(y))
         else:

@@ -37,6 +37,9 @@ def _total(x, axis=-1, keepdims=False):
 FORMULAS = {
     "reshape": lambda x: log(tf.reshape(sigmoid(x), [-1])),
     "transpose": lambda x: log(tf.transpose(softmax(x))),
+    "reshape under a guard": lambda x: log(
+        tf.reshape(exp(x) / (1 + exp(x)), [-1]) + _guard(x)
+    ),
     "squeeze": lambda x: log(tf.squeeze(sigmoid(x)[:, None], [1])),
     "expand": lambda x: log(tf.expand_dims(sigmoid(x), 0)),
     "slice": lambda x: log(sigmoid(x)[1:, ::2]),
@@ -249,6 +252,24 @@ def test_whatever_is_made_of_it_the_formula_keeps_its_value(formula):
     known = np.isfinite(got[1]) & np.isfinite(exact[1])
     np.testing.assert_allclose(got[1][known], exact[1][known], rtol=5e-5, atol=2e-6)
     assert np.isfinite(got[1]).all() or np.isnan(exact[0]).any()
+
+
+def test_one_minus_a_softmax_along_the_first_axis_is_the_sum_of_the_others():
+    z = tf.constant([[0.0, 1.0], [60.0, -2.0], [1.0, 3.0]])
+    value = rewritten(RULES, lambda z: log(1 - exp(tf.nn.log_softmax(z, 0))))(z)
+    np.testing.assert_allclose(value[1, 0], np.logaddexp(0, 1) - 60, rtol=1e-6)
+    assert np.isfinite(value).all()
+
+
+def test_half_precision_by_hand_that_is_cast_and_clipped_is_a_probability():
+    # As Keras' binary cross-entropy has it.
+    def formula(x):
+        p = tf.cast(exp(x) / (1 + exp(x)), tf.float32)
+        return log(1 - tf.clip_by_value(p, 1e-7, 1 - 1e-7))
+
+    x = tf.constant([20.0, 2.0], tf.bfloat16)
+    value = rewritten(RULES, formula)(x)
+    np.testing.assert_allclose(value, -np.logaddexp(0, [20.0, 2.0]), rtol=1e-6)
 
 
 def test_a_body_of_a_loop_is_read_like_a_function():

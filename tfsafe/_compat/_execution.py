@@ -136,3 +136,39 @@ GRADIENT_FRAMES = {
     "imperative_grad.py": "imperative_grad",
     "gradients_util.py": "_GradientsHelper",
 }
+
+
+def record(operation: Any, gradient: Callable[..., Any] | None = None) -> None:
+    """Has the active tapes record an operation of a graph, as if they had seen it.
+
+    `execute.record_gradient` and `record.record_operation`, which the wrapper of each
+    operation calls. Tried: TensorFlow 2.16.1 and 2.21.0.
+
+    Args:
+      operation: An operation that was made by `tf.Graph.create_op`.
+      gradient: Its gradient where that is not the one of its type: takes one tensor
+        for each output and returns one for each input.
+    """
+    from tensorflow.python.eager import execute
+    from tensorflow.python.eager import record as tapes
+
+    if not execute.must_record_gradient():
+        return
+    inputs, outputs = list(operation.inputs), list(operation.outputs)
+    if gradient is not None:
+        tapes.record_operation(operation.type, outputs, inputs, gradient)
+        return
+    attributes: list[Any] = []
+    for each in operation.op_def.attr:
+        attributes += [each.name, operation.get_attr(each.name)]
+    execute.record_gradient(operation.type, inputs, tuple(attributes), outputs)
+
+
+def watch(variable: Any) -> None:
+    """Tells the active tapes and the graph that is made that a variable is read.
+
+    `resource_variable_ops.variable_accessed`. Tried: TensorFlow 2.16.1 and 2.21.0.
+    """
+    from tensorflow.python.ops import resource_variable_ops
+
+    resource_variable_ops.variable_accessed(variable)

@@ -61,6 +61,18 @@ def autograph_options(function: Any) -> dict[str, Any]:
     }
 
 
+def is_called_in_place(function: Any) -> bool:
+    """Returns whether a `tf.function` has no option that needs a call of its own.
+
+    `_jit_compile` and `_attributes`, tried with TensorFlow 2.16.1 and 2.21.0.
+    """
+    return (
+        function.input_signature is None
+        and not function._jit_compile
+        and not function._attributes
+    )
+
+
 def is_xla(function_def: Any) -> bool:
     """Returns whether a function is compiled by XLA, from its definition.
 

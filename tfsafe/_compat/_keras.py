@@ -144,6 +144,19 @@ def tf_variable(variable: Any) -> Any:
     return variable if callable(variable.value) else variable.value
 
 
+def is_keras_variable(thing: Any) -> bool:
+    """Returns whether something is a variable of Keras.
+
+    In Keras 3.3.3 `keras.Variable` is no base of the variables that layers make; their
+    common base is `KerasVariable`. Tried: Keras 3.3.3 and 3.15.1.
+    """
+    import keras
+
+    return isinstance(thing, keras.Variable) or any(
+        base.__name__ == "KerasVariable" for base in type(thing).__mro__
+    )
+
+
 def centered_moments(optimizer: Any, variable: Any) -> tuple[Any, Any]:
     """Returns the slots of a centered `RMSprop`: mean square and mean of the gradient.
 

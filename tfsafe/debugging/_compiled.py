@@ -198,8 +198,7 @@ class CompiledCheck:
             _state.put_back(after)
             self._known.add(failed)
             return result
-        batch = _results.batch_size(list(self._labels(self._function, args, kwargs)))
-        raise _verdict.error(told, failed, batch=batch, reason=reason)
+        raise _verdict.error(told, failed, reason)
 
     def _failed(self, result: Any, kept: Kept) -> Failed:
         look = self._looks[int(kept.look)]

@@ -56,6 +56,8 @@ class EagerCheck:
         before = self._read([*args, *kwargs.values()])
         arguments = list(self._labels(self._function, args, kwargs))
         trail = Trail(_namer(arguments, list(before.values())))
+        batch = _results.batch_size(arguments)
+        trail.rows = _results.rows_of((each for _, each in arguments), batch)
         recorder = Recorder(trail)
         with _guard.entered(), _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
@@ -64,25 +66,20 @@ class EagerCheck:
             return result
         names = self._names()
         for key, (slot, value) in recorder.before.items():
-            before.setdefault(key, (slot._replace(name=names.get(key, "")), value))
+            name = names.get(key) or recorder.name_of(slot.handle)
+            before.setdefault(key, (slot._replace(name=name), value))
         written = [before[key] for key in recorder.written if key in before]
         bad += _results.bad_variables(slot for slot, _ in written)
         told = self._told(bad, trail)
         if not told:
             return result
         _state.put_back(written)
-        raise self._explained(told, arguments, len(written))
+        raise self._explained(told, len(written))
 
     @staticmethod
-    def _explained(
-        told: Sequence[Bad], arguments: Sequence[tuple[str, Any]], restored: int
-    ) -> NumericsError:
-        return _results.error(
-            told,
-            batch=_results.batch_size(arguments),
-            restored=restored,
-            reason="no operation of the call gave non-finite values.",
-        )
+    def _explained(told: Sequence[Bad], restored: int) -> NumericsError:
+        reason = "no operation of the call gave non-finite values."
+        return _results.error(told, restored=restored, reason=reason)
 
     def _told(self, bad: Sequence[Bad], trail: Trail) -> list[Bad]:
         found = [followed(each, trail, each.key) for each in bad]

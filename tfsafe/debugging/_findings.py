@@ -30,20 +30,21 @@ def ordered(origins: Iterable[Origin]) -> list[Origin]:
 
 def describe(
     origin: Origin,
-    batch: int | None,
-    ways: Sequence[tuple[str, Sequence[Passage]]] = (),
+    label: str = "",
+    way: Sequence[Passage] = (),
+    after: Sequence[str] = (),
 ) -> Finding:
     """Returns the finding that tells of an origin.
 
     Args:
       origin: Where bad values begin.
-      batch: Number of rows of the batch, where there is one.
-      ways: The results that it reaches, each with the way to it.
+      label: The result that it reaches.
+      way: How it comes there.
+      after: What its bad values met next.
     """
     value = _values.numbers(origin.value)
     bad = ~np.isfinite(value) if origin.births is None else origin.births
     index = _values.first(bad)
-    is_row = batch is not None and bool(index) and value.shape[0] == batch
     facts: dict[str, Any] = {
         "kind": _values.kind(value[bad]),
         "dtype": _values.array(origin.value).dtype.name,
@@ -51,18 +52,18 @@ def describe(
         "size": value.size,
         "index": index,
         "shape": tuple(int(size) for size in value.shape),
-        "row": index[0] if is_row else None,
+        "row": origin.row_of(index),
         "output": _operand(origin.subject, origin.value),
-        "chain": _chain(ways),
+        "chain": _chain(origin, label, way),
     }
     if origin.step is None:
         return _from_outside(origin, facts)
-    return _from_operation(origin, origin.step, value, bad, facts)
+    return _from_operation(origin, origin.step, value, bad, facts, after)
 
 
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
     subject = origin.subject or "a constant, or a tensor made before the call"
-    is_variable = subject.startswith("variable")
+    is_variable = subject.startswith(("variable", "a variable"))
     return Finding(
         op_type="",
         op_name="",
@@ -85,6 +86,7 @@ def _from_operation(
     value: np.ndarray,
     bad: np.ndarray,
     facts: dict[str, Any],
+    after: Sequence[str],
 ) -> Finding:
     place = origin.place
     inputs = [_values.numbers(each) for each in step.inputs if _values.is_number(each)]
@@ -95,10 +97,12 @@ def _from_operation(
     failure = _cures.Failure(
         place.forward_op or step.type,
         fault,
-        place.is_gradient,
+        bool(place.forward_op),
         facts["dtype"],
         origin.producers,
         place.site.source if place.site else "",
+        place.scope,
+        after,
     )
     paste, cure = _cures.cure_of(failure)
     return Finding(
@@ -125,18 +129,19 @@ def _operand(name: str, value: Any) -> Operand:
     return _pictures.operand(name, _values.array(value))
 
 
-def _chain(ways: Sequence[tuple[str, Sequence[Passage]]]) -> tuple[Link, ...]:
-    """Returns the shortest way to a result, as plain data."""
-    known = [(label, way) for label, way in ways if way]
-    if not known:
-        return ()
-    label, way = min(known, key=lambda each: len(each[1]))
+def _chain(origin: Origin, label: str, way: Sequence[Passage]) -> tuple[Link, ...]:
+    """Returns the way to a result, as plain data."""
     # A loop can make it very long: its beginning and its end say enough.
     short = [*way[:_ENDS], *way[max(_ENDS, len(way) - _ENDS) :]]
     links = [_link(each) for each in short if _values.is_float(each.value())]
     # The value is gone, or is a list in which a loop keeps what its gradient needs.
     if not links:
         return ()
+    if origin.step is None:
+        if way[0].type:
+            # A variable was written in between.
+            links.insert(0, _link(Passage(None, lambda: origin.value, frozenset())))
+        links[0] = dataclasses.replace(links[0], subject=origin.subject)
     end = dataclasses.replace(
         links[-1], op_type="", op_name="", site=None, scope="", subject=label
     )
@@ -177,10 +182,11 @@ def by_flag(
     failure = _cures.Failure(
         place.forward_op or op.type,
         fault,
-        place.is_gradient,
+        bool(place.forward_op),
         op.outputs[index].dtype.name,
         [tensor.op.type for tensor in op.inputs],
         place.site.source if place.site else "",
+        place.scope,
     )
     paste, cure = _cures.cure_of(failure)
     return Finding(
@@ -201,11 +207,11 @@ def by_flag(
     )
 
 
-def unexplained(label: str, value: Any, batch: int | None, reason: str) -> Finding:
+def unexplained(label: str, value: Any, reason: str) -> Finding:
     """Returns the finding for a bad result whose first cause was not found."""
     facts: dict[str, Any] = {"op_type": "", "op_name": "", "subject": label}
     facts["cause"] = f"the operation that made it could not be found: {reason}"
-    finding = describe(Origin(0, value, subject=label), batch)
+    finding = describe(Origin(0, value, subject=label))
     facts |= {name: getattr(finding, name) for name in (*_FACTS, "output")}
     return Finding(**facts)
 

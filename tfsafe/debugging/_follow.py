@@ -36,6 +36,9 @@ def follow(
       a state that cannot be rewound.
     """
     graphs = [each for root in (graph, *others) for each in family(root)]
+    # By `id`: what is alive was made by the last operation of that key, or came from
+    # outside and was there from the beginning.
+    makers: dict[int, str] = {}
 
     def observe(executed: Executed) -> None:
         op = executed.op
@@ -46,10 +49,12 @@ def follow(
                 executed.inputs,
                 executed.outputs,
                 functools.partial(locate, op, graphs),
-                lambda: [tensor.op.type for tensor in op.inputs],
+                lambda: [makers.get(id(each), "") for each in executed.inputs],
                 executed.loops,
             )
         )
+        for each in executed.outputs:
+            makers[id(each)] = op.type
 
     replay = Replay(observe, xla, drawn)
     outputs = replay.run(graph, inputs, compiled=compiled)

@@ -53,6 +53,11 @@ class Recorder:
         # Who made a tensor, and who read it: for the forward line of a gradient.
         self._makers: dict[int, tuple[str, Frame]] = {}
         self._readers: dict[tuple[str, int, int], Frame] = {}
+        # The variables met, by `id` of the handle.
+        self._owners: weakref.WeakValueDictionary[int, Any] = (
+            weakref.WeakValueDictionary()
+        )
+        trail.names.append(self._owned)
         self.is_busy = False
 
     def __call__(
@@ -83,6 +88,11 @@ class Recorder:
         frame: types.FrameType,
     ) -> None:
         self._follow_state(kind, inputs, outputs)
+        for each in inputs:
+            if each.dtype == tf.resource and id(each) not in self._owners:
+                owner = _owner(each, frame)
+                if owner is not None:
+                    self._owners[id(each)] = owner
         step = Step(
             kind,
             "",
@@ -104,13 +114,27 @@ class Recorder:
         outputs: Sequence[tf.Tensor],
         line: Frame,
     ) -> None:
+        maker = kind, line
+        if kind == "Identity":
+            maker = self._makers.get(id(inputs[0]), maker)
         for each in outputs:
-            self._makers[id(each)] = kind, line
+            self._makers[id(each)] = maker
         for index, each in enumerate(inputs):
             self._readers[kind, index, id(each)] = line
         for known in (self._makers, self._readers):
             if len(known) > _AT_MOST:
                 _halve(known)
+
+    def name_of(self, handle: tf.Tensor) -> str:
+        """Returns the name of a variable that the program holds; empty if unknown."""
+        owner = self._owners.get(id(handle))
+        if owner is None:
+            return ""
+        return str(getattr(owner, "path", owner.name)).partition(":")[0]
+
+    def _owned(self, value: Any) -> str:
+        name = self.name_of(value)
+        return f"variable `{name}`" if name else ""
 
     def _follow_state(
         self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
@@ -193,6 +217,26 @@ class Recorder:
             for index, each in enumerate(inputs)
         )
         return next(filter(None, found), _NOBODY)
+
+
+def _owner(handle: tf.Tensor, frame: types.FrameType | None) -> Any:
+    """Returns the variable with a handle that somebody on the stack works on.
+
+    That of Keras if there is one: its path tells more.
+    """
+    found = None
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        for value in list(frame.f_locals.values()):
+            # One that is being made has no handle, and no value, yet.
+            if isinstance(value, tf.Variable):
+                if found is None and getattr(value, "handle", None) is handle:
+                    found = value
+            elif _compat.is_keras_variable(value):
+                inner = getattr(value, "value", None)
+                if getattr(inner, "handle", None) is handle:
+                    return value
+        frame = frame.f_back
+    return found
 
 
 def _halve(known: dict[Any, Any]) -> None:

@@ -58,7 +58,9 @@ class Rerun:
         call = Call(function, args, kwargs)
         self._concrete, self._inputs = call.concrete, call.inputs
         slots = written_slots(self._concrete, names)
-        paths = {id(value): path for path, value in labels(function, args, kwargs)}
+        arguments = list(labels(function, args, kwargs))
+        paths = {id(value): path for path, value in arguments}
+        self._batch = _results.batch_size(arguments)
         self._names = {id(slot.handle): slot.label for slot in slots}
         for variable in self._concrete.variables:
             slot = _state.slot_of(variable, names)
@@ -100,6 +102,7 @@ class Rerun:
     def _follow(self, failed: Failed, xla: bool) -> tuple[Trail, list[Any], set[str]]:
         """Runs the call from the inside; its variables change as in the call."""
         trail = Trail(lambda value: self._names.get(id(value), ""))
+        trail.rows = _results.rows_of(self._inputs, self._batch)
         for slot, value in failed.held:
             if not _values.is_clean(value):
                 trail.outside(value, slot.label, slot.handle)
@@ -124,7 +127,9 @@ def _tensors(result: Any) -> list[Any]:
 def followed(bad: Bad, trail: Trail, key: Any) -> Bad:
     """Returns a bad result with what a trail knows of it, by tensor or handle."""
     return bad._replace(
-        origins=trail.origins(key), way=lambda origin: trail.way(key, origin)
+        origins=trail.origins(key),
+        way=lambda origin: trail.way(key, origin),
+        after=trail.after,
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.debugging import _findings, _values
+from tfsafe.debugging._rows import Rows
 from tfsafe.debugging._state import Slot
 from tfsafe.debugging._trail import Origin, Passage
 from tfsafe.errors import Finding, NumericsError
@@ -29,6 +30,8 @@ class Bad(NamedTuple):
       key: The output, or the variable's handle.
       origins: Where its bad elements come from, as far as is known.
       way: Finds how the bad elements of an origin came here.
+      after: Finds what the bad elements of an origin met next.
+      rank: How well it serves as the end of a way, the loss best: the lower the better.
     """
 
     label: str
@@ -36,6 +39,8 @@ class Bad(NamedTuple):
     key: Any = None
     origins: frozenset[Origin] = frozenset()
     way: Callable[[Origin], list[Passage]] = lambda _: []
+    after: Callable[[Origin], list[str]] = lambda _: []
+    rank: int = 1
 
 
 def argument_labels(
@@ -71,30 +76,50 @@ def batch_size(arguments: Sequence[tuple[str, Any]]) -> int | None:
     return None
 
 
+def rows_of(values: Iterable[Any], batch: int | None) -> Rows | None:
+    """Returns what follows the rows of a batch, given the arguments of a call."""
+    return Rows(batch, values) if batch else None
+
+
 def bad_outputs(result: Any) -> list[Bad]:
     """Returns the leaves of a result that are not finite."""
     return [
-        Bad(label, value, value)
+        Bad(label, value, value, rank=_rank(label, value))
         for label, value in _values.leaves(result, "output")
         if not _values.is_clean(value)
     ]
 
 
+def _rank(label: str, value: Any) -> int:
+    # The loss, or a number that may well be it.
+    if "loss" in label:
+        return 0
+    return 1 if not np.ndim(value) else 2
+
+
 def bad_variables(slots: Iterable[Slot]) -> list[Bad]:
     """Returns the variables that are not finite."""
-    read = [Bad(slot.label, slot.read(), slot.handle) for slot in slots]
+    read = [
+        Bad(slot.label, slot.read(), slot.handle, rank=3 if slot.is_trainable else 4)
+        for slot in slots
+    ]
     return [each for each in read if not _values.is_clean(each.value)]
 
 
-def _ways(bad: Sequence[Bad], origin: Origin) -> list[tuple[str, list[Passage]]]:
-    """Returns the results that an origin reaches, each with the way to it."""
-    return [(each.label, each.way(origin)) for each in bad if origin in each.origins]
+def _described(bad: Sequence[Bad], origin: Origin) -> Finding:
+    """Returns the finding for an origin, with the way to the best of its results."""
+    reached = [each for each in bad if origin in each.origins]
+    ways = [(each.rank, each.label, each.way(origin)) for each in reached]
+    known = [each for each in ways if each[2]]
+    _, label, way = min(
+        known, key=lambda each: (each[0], len(each[2])), default=(0, "", [])
+    )
+    return _findings.describe(origin, label, way, reached[0].after(origin))
 
 
 def error(
     bad: Sequence[Bad],
     *,
-    batch: int | None,
     restored: int,
     reason: str = "",
     findings: Sequence[Finding] = (),
@@ -103,7 +128,6 @@ def error(
 
     Args:
       bad: The results.
-      batch: Number of rows of the batch, where there is one.
       restored: How many variables were put back.
       reason: Why the place is not known, in case it is not.
       findings: What is known besides, for that case.
@@ -113,13 +137,10 @@ def error(
     """
     origins = _findings.ordered({each for result in bad for each in result.origins})
     if origins:
-        findings = [
-            _findings.describe(each, batch, _ways(bad, each))
-            for each in origins[:_AT_MOST]
-        ]
+        findings = [_described(bad, each) for each in origins[:_AT_MOST]]
     elif not findings:
         first = bad[0]
-        findings = [_findings.unexplained(first.label, first.value, batch, reason)]
+        findings = [_findings.unexplained(first.label, first.value, reason)]
     return _findings.error(
         findings, [each.label for each in bad if each.label], restored
     )

@@ -39,7 +39,8 @@ class Rule(NamedTuple):
     Attributes:
       op: Type of the operation; `"*"` for any.
       test: Returns the cause in words, or an empty string.
-      fault: Kind of the fault: `"domain"`, `"overflow"` or `"unknown"`.
+      fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
+        other function mends, `"overflow"` or `"unknown"`.
     """
 
     op: str
@@ -91,8 +92,30 @@ def _named(
     return test
 
 
+def _only_if(index: int, holds: Callable[[Any], Any], test: Test) -> Test:
+    """Builds a test that says nothing unless some element of an input is so."""
+
+    def guarded(evidence: Evidence) -> str:
+        inputs = evidence.inputs[index : index + 1]
+        return test(evidence) if any(np.any(holds(x)) for x in inputs) else ""
+
+    return guarded
+
+
+def _weighted_log(evidence: Evidence) -> str:
+    argument = np.broadcast_to(evidence.inputs[1], evidence.output.shape)
+    zeros = (argument == 0) & evidence.bad
+    if not zeros.any():
+        return ""
+    count = _count(zeros, "zero", "zeros")
+    return f"log of {count} with a weight other than 0{_where(zeros)}"
+
+
 _ZERO = (lambda x: x == 0, "zero", "zeros")
 _NEGATIVE = (lambda x: x < 0, "negative number", "negative numbers")
+_is_negative = _NEGATIVE[0]
+_LOG = _named(0, "log of {}", _ZERO, _NEGATIVE)
+_ROOT = _named(0, "1/sqrt of {}", _ZERO, _NEGATIVE)
 _OUTSIDE_ONE = (lambda x: abs(x) > 1, "number", "numbers")
 
 
@@ -237,7 +260,8 @@ RULES = [
     Rule("RealDiv", _overflow("the quotient"), "overflow"),
     Rule("Reciprocal", _named(0, "the reciprocal of {}", _ZERO)),
     Rule("Inv", _named(0, "the reciprocal of {}", _ZERO)),
-    Rule("Log", _named(0, "log of {}", _ZERO, _NEGATIVE)),
+    Rule("Log", _only_if(0, _is_negative, _LOG), "negative"),
+    Rule("Log", _LOG),
     Rule(
         "Log1p",
         _named(
@@ -247,7 +271,8 @@ RULES = [
             (lambda x: x < -1, "number below -1", "numbers below -1"),
         ),
     ),
-    Rule("Xlogy", _named(1, "log of {}", _ZERO, _NEGATIVE)),
+    Rule("Xlogy", _named(1, "log of {}", _NEGATIVE), "negative"),
+    Rule("Xlogy", _weighted_log),
     Rule(
         "Xlog1py",
         _named(
@@ -255,7 +280,8 @@ RULES = [
         ),
     ),
     Rule("Sqrt", _named(0, "sqrt of {}", _NEGATIVE)),
-    Rule("Rsqrt", _named(0, "1/sqrt of {}", _ZERO, _NEGATIVE)),
+    Rule("Rsqrt", _only_if(0, _is_negative, _ROOT), "negative"),
+    Rule("Rsqrt", _ROOT),
     Rule("SqrtGrad", _root_slope),
     Rule("Exp", _exponential("exp"), "overflow"),
     Rule("Expm1", _exponential("expm1"), "overflow"),

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -44,6 +44,8 @@ class Session(Recorder):
         )
         self.is_open = True
         self._tapes = 0
+        # What variables held before the update that is being made.
+        self._whole: list[Held] = []
         _compat.add_eager_callback(self)
 
     def close(self) -> None:
@@ -105,8 +107,10 @@ class Session(Recorder):
         origins = self.trail.origins(handle)
         if not origins or all(each.is_intended for each in origins):
             return
-        bad = [Bad("a variable", next(iter(origins)).value, handle)]
-        held = [] if value is None else [(Slot(handle, value.dtype, ""), value)]
+        new = next(iter(origins)).value
+        slot = Slot(handle, new.dtype, self.name_of(handle))
+        held = self._whole or ([] if value is None else [(slot, value)])
+        bad = [Bad(slot.label, new, handle)]
         self._raise_if_due(bad, held, options)
 
     def scaled(self, loss: Any) -> None:
@@ -126,6 +130,27 @@ class Session(Recorder):
             yield
         finally:
             self._tapes -= 1
+
+    @contextlib.contextmanager
+    def updating(self, variables: Iterable[Any]) -> Iterator[None]:
+        """Marks an update of variables, which is made as a whole or not at all.
+
+        Args:
+          variables: Those that it may write.
+
+        Yields:
+          Nothing.
+        """
+        if self._whole:
+            yield
+            return
+        with _guard.entered():
+            slots = [_state.slot_of(each, {}) for each in variables]
+            self._whole = [(slot, slot.read()) for slot in slots]
+        try:
+            yield
+        finally:
+            self._whole = []
 
     def judge_gradients(self, target: Any, gradients: Any) -> None:
         """Raises if gradients that a tape handed out are not finite.
@@ -166,4 +191,4 @@ class Session(Recorder):
             raise self._error(told, held)
 
     def _error(self, told: Sequence[Bad], held: Sequence[Held]) -> NumericsError:
-        return _results.error(told, batch=None, restored=len(held), reason=_REASON)
+        return _results.error(told, restored=len(held), reason=_REASON)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from tfsafe import _compat
+
 
 class Slot(NamedTuple):
     """A variable, by its handle: the object itself may be gone.
@@ -16,11 +18,13 @@ class Slot(NamedTuple):
       handle: Resource tensor.
       dtype: Dtype of the value.
       name: Name for messages; empty where it is not known.
+      is_trainable: Whether the training is about it.
     """
 
     handle: tf.Tensor
     dtype: tf.DType
     name: str
+    is_trainable: bool = False
 
     @property
     def label(self) -> str:
@@ -57,14 +61,15 @@ def slot_of(variable: tf.Variable, names: Names) -> Slot:
       names: Better names than the variable's own, by `id` of the handle.
     """
     own = variable.name.partition(":")[0]
-    return Slot(variable.handle, variable.dtype, names.get(id(variable.handle), own))
+    name = names.get(id(variable.handle), own)
+    return Slot(variable.handle, variable.dtype, name, bool(variable.trainable))
 
 
 def variables_in(thing: Any) -> Iterator[tf.Variable]:
     """Yields the TensorFlow variables of a variable, a module or a container."""
     if isinstance(thing, tf.Variable):
         yield thing
-    elif isinstance(thing, keras.Variable):
+    elif _compat.is_keras_variable(thing):
         yield thing.value
     elif isinstance(thing, tf.random.Generator):
         yield thing.state

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe._limits import LIMITS
 from tfsafe.debugging import _values
 
@@ -136,7 +137,7 @@ def array_of(tensor: Any, caller: str) -> np.ndarray:
     Raises:
       TypeError: If it has none yet.
     """
-    if isinstance(tensor, keras.Variable):
+    if _compat.is_keras_variable(tensor):
         tensor = tensor.value
     if tf.is_tensor(tensor) and not hasattr(tensor, "numpy"):
         raise TypeError(

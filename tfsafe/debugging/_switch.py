@@ -17,6 +17,7 @@ from tfsafe.debugging._compiled import CompiledCheck
 from tfsafe.debugging._model import check_model, is_checked, uncheck_model
 from tfsafe.debugging._options import Options, options_of
 from tfsafe.debugging._session import Session
+from tfsafe.debugging._state import variables_in
 from tfsafe.graph import is_user_file
 
 
@@ -120,6 +121,7 @@ class Switch:
         for name in ("train", "test", "predict"):
             self._replace(keras.Model, f"make_{name}_function", _makes)
         self._replace(keras.optimizers.LossScaleOptimizer, "scale_loss", _scales)
+        self._replace(keras.Optimizer, "apply", _applies)
 
     def _replace(self, kind: type, name: str, wrap: Callable[..., Any]) -> None:
         original = getattr(kind, name)
@@ -181,6 +183,17 @@ def _scales(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     return scale
 
 
+def _applies(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        if switch.active() is None or not _is_outermost():
+            return original(optimizer, grads, trainable_variables)
+        updated = [*optimizer.variables, *(trainable_variables or ())]
+        with switch.session().updating(variables_in(updated)):
+            return original(optimizer, grads, trainable_variables)
+
+    return apply
+
+
 def _is_outermost() -> bool:
     # A thread that Python did not start runs a `tf.py_function` of some function.
     return (
@@ -235,8 +248,10 @@ def enable_check_numerics(
     - In eager code the gradients that a `tf.GradientTape` hands out and the values that
       variables are given must be finite. Infinities that the program writes itself are
       let through. A variable that is given a bad value keeps its last one, if the
-      program has read that. The gradients of a loss that a `LossScaleOptimizer` has
-      scaled overflow by design and are let through.
+      program has read that. A bad `apply` of a Keras optimizer leaves all variables as
+      they were; those that the optimizer makes in its first step are left out. The
+      gradients of a loss that a `LossScaleOptimizer` has scaled overflow by design and
+      are let through.
 
     What it cannot reach: a `fit` that is running; a function that is being called; the
     eager operations of another thread until that thread calls a `tf.function` or asks

@@ -9,73 +9,16 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.debugging import _values
+from tfsafe.debugging._elementwise import ELEMENTWISE
+from tfsafe.debugging._rows import Rows
 from tfsafe.graph import Place
 
-# Element i of the output depends on the elements i of the inputs alone, so that a
-# bad element can be told from one that was bad before.
-_ELEMENTWISE = frozenset([
-    "Abs",
-    "Acos",
-    "Acosh",
-    "Add",
-    "AddV2",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atan2",
-    "Atanh",
-    "Cast",
-    "Cos",
-    "Cosh",
-    "Div",
-    "DivNoNan",
-    "Erf",
-    "Erfc",
-    "Erfinv",
-    "Exp",
-    "Expm1",
-    "FloorDiv",
-    "FloorMod",
-    "Inv",
-    "InvGrad",
-    "Lgamma",
-    "Log",
-    "Log1p",
-    "Maximum",
-    "Minimum",
-    "Mod",
-    "Mul",
-    "MulNoNan",
-    "Neg",
-    "Pow",
-    "RealDiv",
-    "Reciprocal",
-    "ReciprocalGrad",
-    "Relu",
-    "ReluGrad",
-    "Rsqrt",
-    "RsqrtGrad",
-    "Select",
-    "SelectV2",
-    "Sigmoid",
-    "SigmoidGrad",
-    "Sin",
-    "Sinh",
-    "Softplus",
-    "Sqrt",
-    "SqrtGrad",
-    "Square",
-    "SquaredDifference",
-    "Sub",
-    "Tan",
-    "Tanh",
-    "TanhGrad",
-    "Xdivy",
-    "Xlog1py",
-    "Xlogy",
-])
 # What hands out the data.
 _ELEMENTS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "OptionalGetValue"})
+# They hand on what came in.
+_PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
+# So many of the ways are looked at that bad values take.
+_WAYS = 20
 # So many origins are remembered of a program whose values are not kept.
 _LAST = 20
 WRITES = (
@@ -98,7 +41,8 @@ class Step(NamedTuple):
       inputs: Values that went in.
       outputs: Values that came out.
       place: Finds where the operation comes from.
-      producers: Finds the types of the operations that made the inputs.
+      producers: Finds the types of the operations that made the inputs; empty for what
+        came from outside.
       loops: Iterations of the loops around it.
     """
 
@@ -125,6 +69,7 @@ class Origin:
       subject: What the value from outside is, such as ``"argument `x`"``.
       is_intended: Whether it is an infinity that the program wrote down as such,
         the `-inf` of a mask for one.
+      row_of: Finds the row of the batch that an element of `value` belongs to.
     """
 
     def __init__(
@@ -143,6 +88,7 @@ class Origin:
         self.births = births
         self.subject = subject
         self.is_intended = is_intended
+        self.row_of: Callable[[tuple[int, ...]], int | None] = lambda _: None
         self.place = step.place() if step else Place(None)
         self.producers = step.producers() if step else []
         self.names = list(self.producers)
@@ -183,12 +129,21 @@ class Trail:
       name: Says what a value from outside is called, or nothing.
       keeps: Whether bad values are kept, for the way from an origin to a result. If
         not, a value that the program has freed is forgotten.
+
+    Attributes:
+      all: The origins that were met.
+      names: Says what a value from outside, or the handle of a variable, is called;
+        asked one after the other.
+      rows: Follows the rows of the batch, where there is one.
     """
 
     def __init__(self, name: Callable[[Any], str], *, keeps: bool = True):
         self.all: list[Origin] = []
-        self._name = name
+        self.names = [name]
+        self.rows: Rows | None = None
         self._keeps = keeps
+        # The handle of the variable that a tensor was read from.
+        self._reads: dict[int, tuple[Any, Any]] = {}
         # By `id` of the tensor or handle: it is kept, or its passage goes with it.
         self._marks: dict[int, Passage] = {}
         self._count = 0
@@ -261,6 +216,30 @@ class Trail:
             )
         return found[::-1]
 
+    def after(self, origin: Origin) -> list[str]:
+        """Returns what the bad values of an origin met in their first steps.
+
+        Returns:
+          One text for each way, the types of the operations in a row: `"Sum Log"`. A
+          quotient of two bad values is `"RealDiv by such"`, and a product that makes
+          NaN of infinities `"Mul by 0"`.
+        """
+        found: list[str] = []
+        ways = [("", id(origin.value))]
+        for _ in range(4):
+            ways = [
+                (f"{way} {_met(passage)}".strip(), key)
+                for way, parent in ways[:_WAYS]
+                for key, passage in list(self._marks.items())
+                if parent in passage.parents and key != parent
+            ]
+            found += [way for way, _ in ways]
+        return found
+
+    def name(self, value: Any) -> str:
+        """Returns what a value from outside is called; empty if nobody knows."""
+        return next(filter(None, (name(value) for name in self.names)), "")
+
     def outside(self, value: Any, subject: str, key: Any = None) -> Origin:
         """Notes a bad value that no operation of the run made.
 
@@ -272,6 +251,9 @@ class Trail:
         Returns:
           The origin that was noted.
         """
+        if self.rows is not None and subject.startswith("argument"):
+            # An array of NumPy became a tensor on the way.
+            self.rows.start(value)
         infinite = not np.isnan(_values.numbers(value)).any()
         origin = self._new(value, subject=subject, is_intended=infinite and not subject)
         self.mark(value if key is None else key, [origin], value=value)
@@ -279,6 +261,9 @@ class Trail:
 
     def observe(self, step: Step) -> None:
         """Follows bad values through one operation."""
+        if self.rows is not None:
+            self.rows.observe(step.type, step.inputs, step.outputs)
+        self._note_read(step)
         if step.type.startswith(WRITES):
             self._observe_write(step, step.inputs[0])
         carriers = [each for each in step.outputs if _is_container(each)]
@@ -299,15 +284,34 @@ class Trail:
     def _new(self, value: Any, **what: Any) -> Origin:
         self._count += 1
         origin = Origin(self._count, value, **what)
-        for index, producer in enumerate(origin.producers):
-            # No operation made it.
-            if producer in {"", "Placeholder"} and origin.step is not None:
-                given = self._name(origin.step.inputs[index])
-                origin.names[index] = given or "a tensor from outside"
+        if self.rows is not None:
+            origin.row_of = functools.partial(self.rows.of, value)
+        if origin.step is not None:
+            made = zip(origin.step.inputs, origin.producers, strict=True)
+            origin.names = [self._called(value, producer) for value, producer in made]
         self.all.append(origin)
         if not self._keeps:
             del self.all[:-_LAST]
         return origin
+
+    def _called(self, value: Any, producer: str) -> str:
+        """Returns what to call an input of an operation."""
+        if not producer:
+            return self.name(value) or "a tensor from outside"
+        if id(value) in self._reads:
+            return self.name(self._reads[id(value)][1]) or "a variable"
+        return producer
+
+    def _note_read(self, step: Step) -> None:
+        if step.type == "ReadVariableOp":
+            handle = step.inputs[0]
+        elif step.type == "Identity" and id(step.inputs[0]) in self._reads:
+            handle = self._reads[id(step.inputs[0])][1]
+        else:
+            return
+        key, drop = id(step.outputs[0]), self._reads.pop
+        end = weakref.ref(step.outputs[0], lambda _: drop(key, None))
+        self._reads[key] = end, handle
 
     def _sources(self, step: Step) -> Origins:
         """Returns the origins of the bad inputs."""
@@ -315,7 +319,7 @@ class Trail:
         for each in step.inputs:
             known = self.origins(each)
             if not known and _values.is_float(each) and not _values.is_finite(each):
-                known = frozenset([self.outside(each, self._name(each))])
+                known = frozenset([self.outside(each, self.name(each))])
             found |= known
         return frozenset(found)
 
@@ -325,7 +329,7 @@ class Trail:
         if not sources:
             if step.type in {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}:
                 handle = step.inputs[0]
-                name = self._name(handle) or "a variable"
+                name = self.name(handle) or "a variable"
                 return frozenset([self.outside(bad, name, handle)])
             if step.type in _ELEMENTS:
                 return frozenset([self.outside(bad, "an element of the dataset")])
@@ -334,7 +338,7 @@ class Trail:
         if np.isnan(value).any() and all(each.is_intended for each in sources):
             # `inf - inf`, or a row that is masked as a whole.
             return frozenset([self._new(bad, step=step)])
-        if step.type not in _ELEMENTWISE:
+        if step.type not in ELEMENTWISE:
             return sources
         births = ~np.isfinite(value)
         inherited = np.zeros_like(births)
@@ -361,6 +365,17 @@ class Trail:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _met(passage: Passage) -> str:
+    """Returns what `Trail.after` calls an operation; empty for one that only passes."""
+    if passage.type == "RealDiv" and len(passage.parents) > 1:
+        return "RealDiv by such"
+    if passage.type == "Mul":
+        value = passage.value()
+        if value is not None and "NaN" in _values.kind(_values.numbers(value)):
+            return "Mul by 0"
+    return "" if passage.type in _PASS else passage.type
 
 
 def _is_container(value: Any) -> bool:

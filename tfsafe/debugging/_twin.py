@@ -90,24 +90,28 @@ class Twin:
         """Emits the call into the trace that is being made."""
         home = tf.compat.v1.get_default_graph()
         keys: list[Drawing] = []
+        drawn: list[list[tf.Tensor]] = []
+        graphs, options = self._graphs, self._options
 
+        # TensorFlow registers gradients for good, and these two with them: they must
+        # not hold the call.
         def observe(op: tf.Operation, _: Any, outputs: Sequence[tf.Tensor]) -> None:
             # In a loop, an operation draws more than once.
             if is_drawn(op) and outputs[0].graph is home:
                 keys.append(drawing(op))
-                self.drawn.append(list(outputs))
+                drawn.append(list(outputs))
 
-        emission = Emission(plan=self.frozen.plan, observe=observe, checks=self._checks)
+        def checks(op: tf.Operation) -> list[int]:
+            outputs = outputs_to_check(op, options.level)
+            return [] if outputs and _is_ignored(op, graphs, options) else outputs
+
+        emission = Emission(plan=self.frozen.plan, observe=observe, checks=checks)
         variables = self._call.concrete.variables
         outputs = emission.emit(self._graph, self._inputs, variables)
         self.look = self.look._replace(flagged=emission.flagged, drawn=keys)
+        self.drawn = drawn
         self.result = self._call.packed(outputs)
         self.flags = emission.flags()
-
-    def _checks(self, op: tf.Operation) -> list[int]:
-        outputs = outputs_to_check(op, self._options.level)
-        ignored = outputs and _is_ignored(op, self._graphs, self._options)
-        return [] if ignored else outputs
 
 
 def _operations(graphs: Sequence[tf.Graph]) -> Iterator[tf.Operation]:

@@ -112,14 +112,11 @@ def by_flags(failed: Failed, reason: str) -> list[Finding]:
 def error(
     told: Sequence[Bad],
     failed: Failed,
-    *,
-    batch: int | None,
     reason: str,
 ) -> NumericsError:
     """Builds the error for a failure; see `_results.error`."""
     return _results.error(
         told,
-        batch=batch,
         restored=len(failed.held),
         reason=reason,
         findings=by_flags(failed, reason),

@@ -10,6 +10,7 @@ from tfsafe.graph._functions import (
     is_compiled,
     written_inputs,
 )
+from tfsafe.graph._liveness import live_operations
 from tfsafe.graph._places import (
     Frame,
     Place,
@@ -45,6 +46,7 @@ __all__ = [
     "is_compiled",
     "is_drawn",
     "is_user_file",
+    "live_operations",
     "locate",
     "raw_kernel",
     "site_of",

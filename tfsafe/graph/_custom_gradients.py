@@ -40,7 +40,7 @@ def reads(op: tf.Operation) -> list[tf.Tensor]:
 @contextlib.contextmanager
 def kept(
     op: tf.Operation, value: Callable[[tf.Tensor], Any], emit: _Emit
-) -> Iterator[None]:
+) -> Iterator[Callable[..., Any]]:
     """Gives the operation that is made within the gradient that `op` has.
 
     Args:
@@ -49,7 +49,7 @@ def kept(
       emit: Emits the graph of the gradient.
 
     Yields:
-      Nothing.
+      The gradient: takes one tensor for each output, returns one for each input.
     """
     name = f"tfsafe_emitted_{next(_numbers)}"
 
@@ -68,7 +68,7 @@ def kept(
         )
 
     with tf.compat.v1.get_default_graph().gradient_override_map({op.type: name}):
-        yield
+        yield functools.partial(gradient, None)
 
 
 def _traced(op: tf.Operation, specs: list[tf.TensorSpec]) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.graph import (
     _custom_gradients,
     _effects,
@@ -27,7 +28,7 @@ from tfsafe.graph import (
 Value = Callable[[tf.Tensor], tf.Tensor]
 # How to make the outputs of an operation, by its name, instead of copying it. The
 # tensors that a maker will ask for may be listed in its attribute `reads`; without it
-# they are taken to be the operation's inputs.
+# it is found out when it asks.
 Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
 # Is told an operation, the twins of its inputs and its new outputs.
 Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
@@ -35,6 +36,8 @@ Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], Non
 _LOOPS = frozenset({"StatelessWhile", "While"})
 _BRANCHES = frozenset({"If", "StatelessIf"})
 _CASES = frozenset({"Case", "StatelessCase"})
+# Makers that ask for what other makers make, which ask in their turn: no deeper.
+_DEPTH = 8
 # They name operations and gradients of the graph that is read.
 _LEFT_OUT = frozenset({"_class", "_gradient_op_type"})
 
@@ -89,9 +92,9 @@ class Emission:
           UnreadableError: If the graph calls a function that Python does not know.
         """
         for variable in variables:
-            # A tape learns of a variable when it is read by this name, not of the
-            # operation that reads it.
-            variable.value()
+            # A tape learns of a variable by its name, not by the operation that
+            # reads it.
+            _compat.watch(variable)
         outputs, self._flags = Body(self, graph, inputs).run()
         self.flagged = _flags.outputs_of(graph, self.checks)
         return outputs
@@ -103,7 +106,7 @@ class Emission:
         return self._plans[id(graph)][1]
 
     def reads(self, graph: tf.Graph) -> _liveness.Reads:
-        """Returns the function that gives what an operation of the graph reads."""
+        """Returns the function that gives what an operation of the graph may read."""
         plan = self.plan_of(graph)
 
         def reads(op: tf.Operation) -> Sequence[tf.Tensor]:
@@ -122,6 +125,18 @@ class Emission:
         return self._flags
 
 
+class _TooDeepError(Exception):
+    """A maker asked for a tensor that is to be made before the maker is asked again.
+
+    Attributes:
+      tensor: The tensor.
+    """
+
+    def __init__(self, tensor: tf.Tensor):
+        super().__init__(tensor.name)
+        self.tensor = tensor
+
+
 class Body:
     """One graph that is being emitted."""
 
@@ -137,6 +152,8 @@ class Body:
             for tensor, value in zip(graph.inputs, inputs, strict=True)
         }
         self._made: set[str] = set()
+        # How many makers are asking just now, one within the other.
+        self._depth = 0
         # Names of the tensors that somebody reads.
         self._used: set[str] = set()
         self._totals: dict[tuple[str, int], tf.Tensor] = {}
@@ -155,20 +172,34 @@ class Body:
         """
         outputs = self._graph.outputs
         wanted = range(len(outputs)) if wanted is None else wanted
-        needed = self._needed([outputs[i] for i in wanted])
-        for op in _functions.in_order(self._graph):
-            if op.name in needed:
+        read = [outputs[i] for i in wanted]
+        certain, _ = _liveness.needed(self._graph, read, self._reads_first)
+        possible, self._used = _liveness.needed(self._graph, read, self._reads)
+        for op in self._graph.get_operations():
+            # What a maker may ask for is made when it does, save what might give
+            # something else by then.
+            is_due = op.op_def.is_stateful and op.name in possible
+            if is_due or op.name in certain:
                 self._make(op)
         made = [
             self.value(each) if i in wanted else None for i, each in enumerate(outputs)
         ]
-        return made, self._all_flags()
+        flags = _flags.joined(
+            self._graph, self._emission.checks, self._totals, self._inner
+        )
+        return made, flags
 
     def value(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns the twin of a tensor; makes it now if nobody has needed it yet."""
         if tensor.name not in self._twins:
-            with self._home.as_default():
-                self._make(self._ask(tensor))
+            if self._depth == _DEPTH:
+                raise _TooDeepError(tensor)
+            self._depth += 1
+            try:
+                with self._home.as_default():
+                    self._make(self._ask(tensor))
+            finally:
+                self._depth -= 1
         return self._twins[tensor.name]
 
     def _ask(self, tensor: tf.Tensor) -> tf.Operation:
@@ -178,12 +209,11 @@ class Body:
         self._made.discard(tensor.op.name)
         return tensor.op
 
-    def _needed(self, outputs: Sequence[tf.Tensor]) -> set[str]:
-        effects = [op for op in self._graph.get_operations() if _effects.has_effect(op)]
-        read = [tensor for op in effects for tensor in self._reads(op)]
-        found = _liveness.ancestors([*outputs, *read], self._reads)
-        self._used |= found.keys()
-        return {op.name for op in effects} | {each.op.name for each in found.values()}
+    def _reads_first(self, op: tf.Operation) -> Sequence[tf.Tensor]:
+        """Returns what must be there before an operation is made."""
+        if op.name in self._plan:
+            return getattr(self._plan[op.name], "reads", ())
+        return self._reads(op)
 
     def _wanted(self, op: tf.Operation) -> list[int]:
         """Returns the positions of the outputs of a call that somebody reads."""
@@ -201,7 +231,7 @@ class Body:
             op = stack[-1]
             missing = [
                 tensor
-                for tensor in self._reads(op)
+                for tensor in self._reads_first(op)
                 if tensor.name not in self._twins and tensor.op.name != op.name
             ]
             if missing and op.name not in self._made:
@@ -210,7 +240,13 @@ class Body:
             stack.pop()
             if op.name not in self._made and op.type != "Placeholder":
                 self._made.add(op.name)
-                self._emit(op)
+                try:
+                    self._emit(op)
+                except _TooDeepError as error:
+                    self._made.discard(op.name)
+                    if self._depth:
+                        raise
+                    stack += [op, self._ask(error.tensor)]
 
     def _emit(self, op: tf.Operation) -> None:
         if op.name in self._plan:
@@ -248,7 +284,7 @@ class Body:
             for name, value in op.node_def.attr.items()
             if name not in _LEFT_OUT
         }
-        with self._gradient_of(op):
+        with self._gradient_of(op) as gradient:
             copy = tf.compat.v1.get_default_graph().create_op(
                 op.type,
                 list(inputs),
@@ -257,13 +293,17 @@ class Body:
                 attrs=attributes,
                 op_def=op.op_def,
             )
+        # A tape in the trace that is made sees no more than what it is told.
+        _compat.record(copy, gradient)
         _places.note_twin(copy, op)
         for tensor, twin in zip(op.outputs, copy.outputs, strict=True):
             # What `set_shape` or `ensure_shape` told.
             twin.set_shape(tensor.shape)
         return copy.outputs
 
-    def _gradient_of(self, op: tf.Operation) -> contextlib.AbstractContextManager[None]:
+    def _gradient_of(
+        self, op: tf.Operation
+    ) -> contextlib.AbstractContextManager[Callable[..., Any] | None]:
         if not _custom_gradients.is_custom(op):
             return contextlib.nullcontext()
         return _custom_gradients.kept(
@@ -350,19 +390,3 @@ class Body:
         return [
             each if i in live else None for i, each in enumerate(filled(values))
         ], flags[0] if count else none
-
-    def _all_flags(self) -> tf.Tensor:
-        checks = self._emission.checks
-        own: list[Any] = []
-        inner: list[Any] = []
-        for op in self._graph.get_operations():
-            if _functions.is_call(op):
-                count = len(_flags.within(op, checks))
-                if count:
-                    known = self._inner.get(op.name)
-                    inner.append(tf.zeros([count], tf.bool) if known is None else known)
-            else:
-                own += [self._totals.get((op.name, i), 0.0) for i in checks(op)]
-        if own:
-            inner.insert(0, ~tf.math.is_finite(tf.stack(own)))
-        return tf.concat(inner, 0) if inner else tf.zeros([0], tf.bool)

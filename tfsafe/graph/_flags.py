@@ -1,6 +1,7 @@
 """Flags for the outputs of operations: which of them are not finite."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -44,3 +45,33 @@ def total(tensor: tf.Tensor) -> tf.Tensor:
     if tensor.dtype == tf.float64:
         return tf.cast(tf.reduce_sum(tensor) * 0, tf.float32)
     return tf.reduce_sum(tensor)
+
+
+def joined(
+    graph: tf.Graph,
+    checks: Checks,
+    totals: Mapping[tuple[str, int], tf.Tensor],
+    inner: Mapping[str, tf.Tensor],
+) -> tf.Tensor:
+    """Returns the flags of a graph, in the order of `outputs_of`.
+
+    Args:
+      graph: The graph.
+      checks: What is looked at.
+      totals: The `total` of an output by its operation's name and its index; what did
+        not run is missing.
+      inner: The flags within a call by its name, likewise.
+    """
+    own: list[Any] = []
+    others: list[Any] = []
+    for op in graph.get_operations():
+        if _functions.is_call(op):
+            count = len(within(op, checks))
+            if count:
+                known = inner.get(op.name)
+                others.append(tf.zeros([count], tf.bool) if known is None else known)
+        else:
+            own += [totals.get((op.name, index), 0.0) for index in checks(op)]
+    if own:
+        others.insert(0, ~tf.math.is_finite(tf.stack(own)))
+    return tf.concat(others, 0) if others else tf.zeros([0], tf.bool)

@@ -1,17 +1,17 @@
-"""Which variables of a loop matter to whoever reads some of its outputs.
+"""Which operations of a graph, and which variables of a loop, matter to a reader.
 
 A loop that was differentiated keeps what its gradient reads in variables of its own.
 Where that gradient is not wanted, they are not either.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import _effects, _functions
+from tfsafe.graph import _custom_gradients, _effects, _functions
 
 # Gives the tensors that an operation reads.
-Reads = Callable[[tf.Operation], Iterable[tf.Tensor]]
+Reads = Callable[[tf.Operation], Sequence[tf.Tensor]]
 
 
 def ancestors(tensors: Iterable[tf.Tensor], reads: Reads) -> dict[str, tf.Tensor]:
@@ -26,6 +26,40 @@ def ancestors(tensors: Iterable[tf.Tensor], reads: Reads) -> dict[str, tf.Tensor
             seen.add(tensor.op.name)
             queue.extend(reads(tensor.op))
     return found
+
+
+def needed(
+    graph: tf.Graph, outputs: Iterable[tf.Tensor], reads: Reads
+) -> tuple[set[str], set[str]]:
+    """Finds what is computed for some tensors of a graph and for its effects.
+
+    Returns:
+      The names of the operations, and those of the tensors that somebody reads.
+    """
+    effects = [op for op in graph.get_operations() if _effects.has_effect(op)]
+    read = [tensor for op in effects for tensor in reads(op)]
+    behind = ancestors([*outputs, *read], reads)
+    names = {op.name for op in effects} | {each.op.name for each in behind.values()}
+    return names, set(behind)
+
+
+def live_operations(
+    graph: tf.Graph, instead: Mapping[str, Sequence[tf.Tensor]]
+) -> list[tf.Operation]:
+    """Returns what a graph must run, for its effects or for its outputs.
+
+    Args:
+      graph: Graph of a traced function.
+      instead: What some operations read in place of their inputs, by their names.
+    """
+
+    def reads(op: tf.Operation) -> Sequence[tf.Tensor]:
+        if op.name in instead:
+            return instead[op.name]
+        return [*op.inputs, *_custom_gradients.reads(op)]
+
+    live, _ = needed(graph, graph.outputs, reads)
+    return [op for op in graph.get_operations() if op.name in live]
 
 
 def live_variables(

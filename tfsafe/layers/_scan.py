@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe._gradients import custom_gradient
 from tfsafe.ops import _layer_norm
 
 _Rows = Sequence[tf.Tensor]
@@ -33,7 +34,7 @@ def project(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """Computes `x @ kernel`; rows of `x` without an incoming gradient give none."""
     # With NaN in such a row, the gradient of `tf.matmul` in the kernel is 0 * NaN.
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             kept = tf.math.multiply_no_nan(x, tf.cast(_is_live(upstream), x.dtype))
@@ -125,7 +126,7 @@ def guarded_step(
     flat = _Flat(step, len(gates), len(states), pieces)
     rows = len(gates) + len(states)
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(*args: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
         def vjp(*upstream: tf.Tensor) -> list[tf.Tensor]:
             live = tf.cast(_is_live(*upstream), args[0].dtype)
@@ -171,7 +172,7 @@ def scan(
     count = len(states)
     loop = _Loop(_Flat(step, 1 if is_joint else 2, count, pieces), dropped, keep)
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(
         projected: tf.Tensor, kernel: tf.Tensor, *others: tf.Tensor
     ) -> tuple[list[tf.Tensor], Any]:

@@ -15,10 +15,10 @@ of the gradient as well:
 
 Half precision is computed in float32 and rounded once, at the end.
 
-Two limits are TensorFlow's. For a gradient of a gradient both tapes stand inside one
-`tf.function`, or both outside of it: with a function between them TensorFlow raises an
-error for nested custom gradients. And `tf.autodiff.ForwardAccumulator` in eager mode
-goes by the operations inside, so that the promises hold backwards only.
+A `tf.function` may stand between the two tapes of a gradient of a gradient, but not
+around `spectral_function` and `singular_value_function`, whose tapes stand both inside
+of it. And `tf.autodiff.ForwardAccumulator` in eager mode goes by the operations inside,
+so that the promises hold backwards only.
 """
 
 from tfsafe.ops._activation import elu, mish, selu, sigmoid, squareplus, tanh

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, product
+from tfsafe._gradients import chain, custom_gradient, local, product
 from tfsafe._limits import LIMITS
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _divide, ratio
@@ -257,7 +257,7 @@ def squareplus(x: Any, b: float = 4.0, *, name: str = "squareplus") -> tf.Tensor
         return _precision.in_float32(lambda x: _squareplus(x, b), x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _tanh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     value = tf.tanh(x)
 
@@ -267,7 +267,7 @@ def _tanh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return value, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _tanh_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # Not 1 - tanh(x)^2. With p = sigmoid(-2 * |x|), the slope is 4 * p * (1 - p).
     rest = tf.sigmoid(-tf.abs(2 * x))
@@ -281,7 +281,7 @@ def _tanh_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return slope, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     value = tf.sigmoid(x)
 
@@ -291,7 +291,7 @@ def _sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return value, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _sigmoid_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # Not y * (1 - y), which is 0 as soon as y rounds to 1.
     slope = tf.raw_ops.SoftplusGrad(gradients=tf.sigmoid(x), features=-x)
@@ -303,7 +303,7 @@ def _sigmoid_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 
 def _elu(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             return chain(upstream, _elu_slope(x, alpha))
@@ -320,7 +320,7 @@ def _elu(x: tf.Tensor, alpha: float) -> tf.Tensor:
 
 
 def _elu_slope(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         slope = tf.exp(tf.minimum(x, 0))
         if alpha != 1:
@@ -335,7 +335,7 @@ def _elu_slope(x: tf.Tensor, alpha: float) -> tf.Tensor:
     return function(x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _mish(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         slope = _gate(x) + chain(_gate_slope(x), x)
@@ -345,7 +345,7 @@ def _mish(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.math.multiply_no_nan(x, _gate(x)), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _gate(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `tanh(log(1 + exp(x)))`."""
 
@@ -358,7 +358,7 @@ def _gate(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return above / (above + 2), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _gate_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes the derivative of `_gate`, `(1 - gate^2) * sigmoid(x)`."""
 
@@ -376,12 +376,13 @@ def _gate_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 def _squareplus(x: tf.Tensor, b: float) -> tf.Tensor:
     root = tf.constant(b**0.5, x.dtype)
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            slope = ratio(_squareplus_value(x, root), _hypot(x, root))
+            side = local(root)
+            slope = ratio(_squareplus_value(x, side), _hypot(x, side))
             # The same as `(1 + x / hypot) / 2`, which loses the digits of its tail.
-            return chain(upstream, known(slope, lambda x: 0.5 * _cosine(x, root), x))
+            return chain(upstream, known(slope, lambda x: 0.5 * _cosine(x, side), x))
 
         return _squareplus_value(x, root), vjp
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import product
+from tfsafe._gradients import custom_gradient, product
 from tfsafe.ops import _normalize, _pairs
 from tfsafe.ops._division import _divide, ratio
 
@@ -262,7 +262,7 @@ def _positive_part(x: tf.Tensor) -> tf.Tensor:
     return tf.where(x < 0, tf.zeros_like(x), x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _largest(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # The slope is shared by those that are equal, as in `tf.reduce_max`, whose own is
     # NaN in a row with a NaN, whatever comes in.

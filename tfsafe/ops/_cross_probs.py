@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, nan_where
+from tfsafe._gradients import chain, custom_gradient, nan_where
 from tfsafe.ops import _cross_rows
 from tfsafe.ops._division import ratio
 from tfsafe.ops._known import known
@@ -37,7 +37,7 @@ def _logarithm(bounded: bool) -> Callable[[tf.Tensor], tf.Tensor]:
     return bounded_log if bounded else log
 
 
-@tf.custom_gradient
+@custom_gradient
 def weigh(
     loss: tf.Tensor, weight: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
@@ -51,7 +51,7 @@ def weigh(
     return tf.math.multiply_no_nan(loss, weight), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def binary(
     target: tf.Tensor, p: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
@@ -74,7 +74,7 @@ def _binary_slope(target: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
     return ratio(1 - target, 1 - p) - ratio(target, p)
 
 
-@tf.custom_gradient
+@custom_gradient
 def bounded_binary(
     target: tf.Tensor, p: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:

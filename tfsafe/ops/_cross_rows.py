@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, product
+from tfsafe._gradients import chain, custom_gradient, product
 from tfsafe.ops._known import known
 from tfsafe.ops._logsumexp import log_softmax
 from tfsafe.ops._softmax import softmax_of
@@ -32,7 +32,7 @@ class _Rows(NamedTuple):
     is_empty: tf.Tensor
 
 
-@tf.custom_gradient
+@custom_gradient
 def dense(
     labels: tf.Tensor, z: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
@@ -55,7 +55,7 @@ def dense(
 def sparse(indices: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     """Returns the loss of each row of logits; the indices are classes."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(z: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         loss, slope = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(
             features=tf.stop_gradient(z), labels=indices

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain
+from tfsafe._gradients import chain, custom_gradient
 from tfsafe.ops import _classes, _cross_probs, _cross_rows, _precision
 from tfsafe.ops._activation import _sigmoid
 from tfsafe.ops._known import known
@@ -270,7 +270,7 @@ def binary(
     return _cross_probs.binary(target, x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _binary_logits(
     target: tf.Tensor, z: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import nan_where, product
+from tfsafe._gradients import custom_gradient, nan_where, product
 from tfsafe.ops import _pairs, _precision
 from tfsafe.ops._exponential import exp
 from tfsafe.ops._logsumexp import log_softmax
@@ -110,7 +110,7 @@ def _log_likelihood(
       is_end: Whether an alignment may end in a state.
     """
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(frames: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             posterior = _posterior(frames, may_skip, is_end)
@@ -174,7 +174,7 @@ def _shifted(x: tf.Tensor, by: int, filler: Any = float("-inf")) -> tf.Tensor:
     return tf.pad(x, [[0, 0], [by, 0]], constant_values=filler)[:, :size]
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_add(
     terms: tf.Tensor,
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where
+from tfsafe._gradients import chain, custom_gradient, nan_where
 from tfsafe.ops import _precision
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -104,7 +104,7 @@ def _directed(x: tf.Tensor, exclusive: bool, reverse: bool) -> tf.Tensor:
 
 
 def _cumprod(x: tf.Tensor) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             # With the product of all before i taken out, the slope in i is
@@ -128,7 +128,7 @@ def _recurrence(u: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return u
 
 
-@tf.custom_gradient
+@custom_gradient
 def _times(
     x: tf.Tensor, y: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:

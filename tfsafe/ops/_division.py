@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, unbroadcast
 from tfsafe.ops import _precision
 from tfsafe.ops._known import known
 
@@ -100,7 +100,7 @@ def reciprocal(x: Any, *, at_zero: float = 0.0, name: str = "reciprocal") -> tf.
 
 
 def _divide(x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def quotient(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         value = _quotient(x, y, at_zero)
         return value, _vjp(x, y, value)
@@ -108,7 +108,7 @@ def _divide(x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
     return quotient(x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _over(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `x / y`, and 0 where `y` is 0, whatever `x` is."""
     value = tf.math.divide_no_nan(x, y)
@@ -134,7 +134,7 @@ def _quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float) -> tf.Tensor:
 
 
 def _reciprocal(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         inverse = tf.math.reciprocal_no_nan(x)
 
@@ -150,7 +150,7 @@ def _reciprocal(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
     return function(x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def ratio(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     # `x / y`, and 0 where `x` or `y` is 0: the division for gradients, where `x` is the
     # incoming gradient. A zero one gives 0 even if `y` is NaN; a NaN in `x` stays.
@@ -158,7 +158,7 @@ def ratio(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return value, _ratio_vjp(x, y, value)
 
 
-@tf.custom_gradient
+@custom_gradient
 def share(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     # `ratio` where `y` is 0 only if `x` is, for less.
     value = tf.math.xdivy(x, y)

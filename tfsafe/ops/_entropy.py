@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, product, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, nan_where, product, unbroadcast
 from tfsafe.ops import _precision
 from tfsafe.ops._division import ratio
 from tfsafe.ops._exponential import exp
@@ -81,7 +81,7 @@ def entropy(
         return value if keepdims else _precision.drop(value, along)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _entropy_terms(
     p: tf.Tensor,
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
@@ -172,7 +172,7 @@ def kl_divergence(
         return value if keepdims else _precision.drop(value, along)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _divergence_terms(
     p: tf.Tensor, q: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
@@ -193,7 +193,7 @@ def _divergence_terms(
     return value, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _slope_in_p(
     p: tf.Tensor, q: tf.Tensor, logarithm: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, None]]]:
@@ -208,7 +208,7 @@ def _slope_in_p(
     return tf.where(at_edge, tf.zeros_like(logarithm), 1 + logarithm), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _logit_divergence_terms(
     p: tf.Tensor, log_q: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, product
+from tfsafe._gradients import chain, custom_gradient, product
 from tfsafe.ops import _precision
 from tfsafe.ops._activation import _tanh
 from tfsafe.ops._log_slope import inverse
@@ -56,7 +56,7 @@ def expm1(x: Any, *, name: str = "expm1") -> tf.Tensor:
         return _precision.in_float32(_expm1, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(upstream, exp(x))
@@ -64,7 +64,7 @@ def _expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.math.expm1(x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def exp(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Returns the exponential, silent where it overflows and nothing comes in."""
 
@@ -108,7 +108,7 @@ def log_cosh(x: Any, *, name: str = "log_cosh") -> tf.Tensor:
         return _precision.in_float32(_log_cosh, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_cosh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(upstream, _tanh(x))
@@ -157,7 +157,7 @@ def log1mexp(x: Any, *, name: str = "log1mexp") -> tf.Tensor:
         return _precision.in_float32(_log1mexp, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log1mexp(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return -chain(upstream, odds(-x))
@@ -173,7 +173,7 @@ def log1mexp_value(x: tf.Tensor) -> tf.Tensor:
     return tf.where(x < -_LOG_2, far, near)
 
 
-@tf.custom_gradient
+@custom_gradient
 def odds(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Returns the odds `1 / (exp(x) - 1)` of a probability `exp(-x)`; 0 where x = 0."""
 
@@ -183,7 +183,7 @@ def odds(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return inverse(tf.math.expm1(x)), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def certainty(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Returns `1 / (1 - exp(-x))`, which is 1 more than the odds; 0 where x = 0."""
 
@@ -228,7 +228,7 @@ def log_expm1(x: Any, *, name: str = "log_expm1") -> tf.Tensor:
         return _precision.in_float32(_log_expm1, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(upstream, certainty(x))

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
 from tfsafe.ops import _precision
 
 _Axis = Sequence[int] | None
@@ -185,7 +185,7 @@ def _reduced(
 def _extremum(
     reduction: Callable[..., tf.Tensor], x: tf.Tensor, axis: _Axis
 ) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         is_nan = tf.math.is_nan(x)
         has_nan = tf.reduce_any(is_nan, axis, keepdims=True)
@@ -208,7 +208,7 @@ def _chosen(
 ) -> tf.Tensor:
     # `at_least` says whether its first argument is chosen, or as good.
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         # No comparison holds for a NaN.
         is_x = at_least(x, y) | tf.math.is_nan(x)

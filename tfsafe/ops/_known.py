@@ -5,6 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe._gradients import custom_gradient
+
 
 def known(
     value: tf.Tensor, function: Callable[..., tf.Tensor], *args: tf.Tensor
@@ -23,13 +25,16 @@ def known(
     """
     value = tf.stop_gradient(value)
 
-    @tf.custom_gradient
+    @custom_gradient
     def remembered(*args: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def vjp(upstream: tf.Tensor) -> Any:
+            # Copies: in the gradient of a loop, `args` belong to the graph of the
+            # loop, and no tape sees how they come over.
+            copies = [tf.identity(each) for each in args]
             with tf.GradientTape() as tape:
-                tape.watch(args)
-                again = function(*args)
-            gradients = tape.gradient(again, args, upstream)
+                tape.watch(copies)
+                again = function(*copies)
+            gradients = tape.gradient(again, copies, upstream)
             return gradients[0] if len(args) == 1 else gradients
 
         return tf.identity(value), vjp

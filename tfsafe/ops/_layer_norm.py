@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from tfsafe._gradients import custom_gradient
 from tfsafe._limits import LIMITS
 
 
@@ -44,7 +45,7 @@ def layer_norm(
 def standardize(x: tf.Tensor, epsilon: float) -> tf.Tensor:
     """Computes `(x - mean) / sqrt(variance + epsilon)` along a row."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         value, inverse = with_inverse(x, epsilon)
         return value, lambda upstream: slope(value, inverse, upstream)

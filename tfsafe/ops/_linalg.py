@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import nan_where
+from tfsafe._gradients import custom_gradient, local, nan_where
 from tfsafe.ops import _matrix, _precision
 from tfsafe.ops._elimination import eliminate, factorize
 from tfsafe.ops._known import known
@@ -186,7 +186,7 @@ def cholesky(input: Any, *, name: str = "cholesky") -> tf.Tensor:
         )
 
 
-@tf.custom_gradient
+@custom_gradient
 def _det(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     clean, poison = _matrix.finite(x)
     _, pivots, sign = eliminate(clean, clean[:, :, :0])
@@ -207,7 +207,7 @@ def _each(x: tf.Tensor) -> tf.Tensor:
     return x[:, tf.newaxis, tf.newaxis]
 
 
-@tf.custom_gradient
+@custom_gradient
 def _cofactors(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # In the bases of the singular vectors the matrix is diagonal.
     clean, poison = _matrix.finite(x)
@@ -249,7 +249,7 @@ def _product_without_pairs(s: tf.Tensor) -> tf.Tensor:
     return tf.reshape(pairs, tf.shape(rest)) * (1 - identity)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _slogdet(x: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Any]:
     clean, poison = _matrix.finite(x)
     _, pivots, sign = eliminate(clean, clean[:, :, :0])
@@ -258,8 +258,10 @@ def _slogdet(x: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Any]:
     singular = _each(tf.reduce_any(tf.equal(pivots, 0), 1))
 
     def vjp(_: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+        is_singular = local(singular)
+
         def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
-            inverse = _inverse_or_pseudoinverse(args[0], singular)
+            inverse = _inverse_or_pseudoinverse(args[0], is_singular)
             return [_each(*upstreams) * tf.linalg.matrix_transpose(inverse)]
 
         return _matrix.guarded(slope, [upstream], [x])[0]
@@ -275,7 +277,7 @@ def _inverse_or_pseudoinverse(x: tf.Tensor, singular: tf.Tensor) -> tf.Tensor:
     return tf.where(singular, pseudoinverse(others), _inv(regular))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _inv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     clean, poison = _matrix.finite(x)
     identity = tf.eye(tf.shape(x)[1], batch_shape=tf.shape(x)[:1], dtype=x.dtype)
@@ -284,8 +286,10 @@ def _inv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     value = solution + nan_where(singular, x.dtype) + poison
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        result = local(value)
+
         def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
-            inverse = known(value, _inv, *args)
+            inverse = known(result, _inv, *args)
             inner = tf.matmul(inverse, *upstreams, transpose_a=True)
             return [-tf.matmul(inner, inverse, transpose_b=True)]
 
@@ -294,15 +298,17 @@ def _inv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return value, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _cholesky(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     clean, poison = _matrix.finite(tf.linalg.band_part(x, -1, 0))
     factor, valid = factorize(clean)
     value = factor + nan_where(_each(tf.logical_not(valid)), x.dtype) + poison
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        result = local(value)
+
         def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
-            return [_through_factor(known(value, _cholesky, *args), *upstreams)]
+            return [_through_factor(known(result, _cholesky, *args), *upstreams)]
 
         return _matrix.guarded(slope, [upstream], [x])[0]
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, product, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
 
 _Three = tuple[tf.Tensor, tf.Tensor, None]
 
 
-@tf.custom_gradient
+@custom_gradient
 def inverse(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """Returns `1 / x`, 0 where `x` is 0 and NaN where it is negative."""
 
@@ -39,7 +39,7 @@ def over(x: tf.Tensor, y: tf.Tensor, outside: tf.Tensor) -> tf.Tensor:
     return _over(x, y, tf.stop_gradient(outside))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _over(
     x: tf.Tensor, y: tf.Tensor, outside: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Three]]:

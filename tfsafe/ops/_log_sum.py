@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, product, silence, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, product, silence, unbroadcast
 from tfsafe.ops import _precision
 from tfsafe.ops._activation import _sigmoid
 from tfsafe.ops._exponential import certainty, log1mexp_value, odds
@@ -60,7 +60,7 @@ def log_add_exp(x: Any, y: Any, *, name: str = "log_add_exp") -> tf.Tensor:
         return _precision.in_float32(_log_add_exp, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_add_exp(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     distance = tf.abs(_difference(x, y))
     value = tf.maximum(x, y) + tf.math.log1p(tf.exp(-distance))
@@ -76,7 +76,7 @@ def _log_add_exp(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return value, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     # `x - y`, and 0 for two equal infinities.
     is_tie = tf.equal(x, y)
@@ -130,7 +130,7 @@ def log_sub_exp(x: Any, y: Any, *, name: str = "log_sub_exp") -> tf.Tensor:
         return _precision.in_float32(_log_sub_exp, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_sub_exp(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> _Pair:
         lead = _difference(x, y)
@@ -225,14 +225,14 @@ def _cumulative(x: tf.Tensor, axis: int, exclusive: bool, reverse: bool) -> tf.T
 
         return silence(part(u) - part(-u), u, [axis])
 
-    @tf.custom_gradient
+    @custom_gradient
     def spread(u: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         def vjp(v: tf.Tensor) -> _Pair:
             return gather(v, x), in_x(u, v, x)
 
         return signed(u, _less(total(x, reverse)), _finite(x), not reverse), vjp
 
-    @tf.custom_gradient
+    @custom_gradient
     def gather(v: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         def vjp(u: tf.Tensor) -> _Pair:
             return spread(u, x), in_x(u, v, x)
@@ -242,7 +242,7 @@ def _cumulative(x: tf.Tensor, axis: int, exclusive: bool, reverse: bool) -> tf.T
     def in_x(u: tf.Tensor, v: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         return product(v, spread(u, x)) - spread(product(u, gather(v, x)), x)
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             # Only differences count; near 0 they are rounded least.

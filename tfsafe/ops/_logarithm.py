@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, product
+from tfsafe._gradients import chain, custom_gradient, product
 from tfsafe.ops import _precision
 from tfsafe.ops._activation import _sigmoid
 from tfsafe.ops._known import known
@@ -53,7 +53,7 @@ def log(x: Any, *, name: str = "log") -> tf.Tensor:
         return _precision.in_float32(_log, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     value = tf.math.log(x)
 
@@ -101,7 +101,7 @@ def log1p(x: Any, *, name: str = "log1p") -> tf.Tensor:
         return _precision.in_float32(_log1p, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log1p(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     value = tf.math.log1p(x)
 
@@ -147,7 +147,7 @@ def logit(x: Any, *, name: str = "logit") -> tf.Tensor:
         return _precision.in_float32(_logit, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _logit(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # For the likelier outcome, the odds less 1 are (2x - 1) / (1 - x), and all of it
     # is exact but the quotient; for the other one the sign changes.
@@ -162,7 +162,7 @@ def _logit(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return value, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _logit_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     slope = inverse(x * (1 - x))
 
@@ -211,7 +211,7 @@ def log_sigmoid(x: Any, *, name: str = "log_sigmoid") -> tf.Tensor:
         return _precision.in_float32(_log_sigmoid, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(upstream, _sigmoid(-x))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, silence
+from tfsafe._gradients import chain, custom_gradient, local, nan_where, silence
 from tfsafe._limits import LIMITS
 from tfsafe.ops import _precision
 from tfsafe.ops._softmax import at_temperature, hide, is_minus_inf, temper
@@ -204,7 +204,7 @@ def _mean_at_largest(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
 
 
 def _log_softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis)
         # A row of nothing but -inf stays as it is; a +inf makes all of its row NaN.
@@ -250,7 +250,7 @@ def _log_softmax_vjp(
 
 
 def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis)
 
@@ -264,8 +264,9 @@ def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
 
 def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
     """Computes the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
+    row = _Row(*map(local, row))
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             # p * (u - sum(p * u)) is the same for u and u - constant. The constant

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import nan_where
+from tfsafe._gradients import custom_gradient, nan_where
 
 _Tensors = Sequence[tf.Tensor]
 
@@ -160,7 +160,7 @@ def guarded(
         slopes = function(tensors[:count], tensors[count:])
         return [silence(slope, tensors[:count]) for slope in slopes]
 
-    @tf.custom_gradient
+    @custom_gradient
     def with_gradient(*tensors: tf.Tensor) -> Any:
         def vjp(*outer: tf.Tensor) -> list[tf.Tensor]:
             def again(outer: _Tensors, tensors: _Tensors) -> _Tensors:
@@ -220,7 +220,7 @@ def last(value: tf.Tensor, name: str, reason: str, *args: tf.Tensor) -> tf.Tenso
       *args: What it depends on.
     """
 
-    @tf.custom_gradient
+    @custom_gradient
     def end(value: tf.Tensor, *_: tf.Tensor) -> Any:
         def vjp(_: tf.Tensor) -> NoReturn:
             raise LookupError(

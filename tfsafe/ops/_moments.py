@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain
+from tfsafe._gradients import chain, custom_gradient, local
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _reciprocal
 from tfsafe.ops._known import known
@@ -243,7 +243,7 @@ def _reduced(
 
 
 def _mean(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         count = _count(x, axis, keep)
         scaled, power, _ = _precision.scaled(_zero_unless(keep, x), axis)
@@ -258,13 +258,14 @@ def _mean(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
 
 
 def _variance(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis, keep)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            mask = local(keep)
             deviation = known(
-                row.power * row.centred, lambda x: _deviation(x, axis, keep), x
+                row.power * row.centred, lambda x: _deviation(x, axis, mask), x
             )
             return chain(2 * upstream / row.count, deviation)
 
@@ -276,13 +277,14 @@ def _variance(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
 
 
 def _std(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis, keep)
         root = tf.sqrt(row.variance)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            score = known(over(row.centred, root), lambda x: _score(x, axis, keep), x)
+            mask = local(keep)
+            score = known(over(row.centred, root), lambda x: _score(x, axis, mask), x)
             return chain(upstream / row.count, score)
 
         return row.power * root, vjp
@@ -293,7 +295,7 @@ def _std(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
 def _deviation(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
     """Returns `x` less its mean, and 0 where it is masked."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis, keep)
 
@@ -308,18 +310,19 @@ def _deviation(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
 def _score(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
     """Returns the deviation over the standard deviation; 0 where both are 0."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis, keep)
         root = tf.sqrt(row.variance)
         value = over(row.centred, root)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            score = known(value, lambda x: _score(x, axis, keep), x)
+            mask = local(keep)
+            score = known(value, lambda x: _score(x, axis, mask), x)
             along = tf.reduce_sum(chain(upstream, score), axis, keepdims=True)
-            slope = _centre(upstream, row.count, axis, keep)
+            slope = _centre(upstream, row.count, axis, mask)
             slope -= chain(along / row.count, score)
-            std = known(row.power * root, lambda x: _std(x, axis, keep), x)
+            std = known(row.power * root, lambda x: _std(x, axis, mask), x)
             return chain(slope, _reciprocal(std))
 
         return value, vjp

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where
+from tfsafe._gradients import chain, custom_gradient, nan_where
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _reciprocal, ratio
 from tfsafe.ops._known import known
@@ -121,7 +121,7 @@ def norm_of_order(
 def euclidean(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
     """Computes the Euclidean norm; the axes stay, with size 1."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         scaled, power, _ = _precision.scaled(x, axis)
         length = _length(scaled, axis)
@@ -138,7 +138,7 @@ def euclidean(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
 def direction(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
     """Computes `x` over its Euclidean norm, and 0 where the norm is 0."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         scaled, power, _ = _precision.scaled(x, axis)
         length = _length(scaled, axis)
@@ -165,7 +165,7 @@ def _length(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
 
 
 def _sum_of_magnitudes(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             return chain(upstream, tf.sign(x))
@@ -176,7 +176,7 @@ def _sum_of_magnitudes(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
 
 
 def _largest_magnitude(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         magnitude = tf.abs(x)
         # The magnitude of nothing is 0, and a NaN is not to be passed over.
@@ -196,7 +196,7 @@ def _largest_magnitude(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
 
 
 def _p_norm(x: tf.Tensor, axis: _Axis, p: float) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         largest = tf.reduce_max(tf.abs(x), axis, keepdims=True)
         usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
@@ -218,7 +218,7 @@ def _p_norm(x: tf.Tensor, axis: _Axis, p: float) -> tf.Tensor:
 def _signed_power(x: tf.Tensor, power: float) -> tf.Tensor:
     """Computes `sign(x) * abs(x)**power`, and 0 at 0."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             at_zero = float(power == 1)

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import nan_where, product
+from tfsafe._gradients import custom_gradient, nan_where, product
 from tfsafe.ops import _precision
 from tfsafe.ops._division import ratio
 from tfsafe.ops._norm import direction, euclidean, norm_of_order
@@ -203,7 +203,7 @@ def _cosine(a: tf.Tensor, b: tf.Tensor, axis: _Axis) -> tf.Tensor:
     return _within_1(cosine) + nan_where(is_nan, cosine.dtype)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _within_1(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """Takes off what rounding adds to a cosine of 1 or -1, and nothing of the slope."""
     # Not `tf.clip_by_value`, which XLA made a NaN pass over in TensorFlow 2.16.

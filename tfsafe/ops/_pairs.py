@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args, _compat
-from tfsafe._gradients import chain, product, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops import _labels, _precision
 from tfsafe.ops._division import ratio
@@ -96,7 +96,7 @@ def mean(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor:
     return compute(lambda y, p: tf.reduce_mean(formula(y, p), -1), y_true, y_pred, name)
 
 
-@tf.custom_gradient
+@custom_gradient
 def square(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `x * x`; a zero incoming gradient gives 0, NaN or not."""
 
@@ -106,7 +106,7 @@ def square(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.square(x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def absolute(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `|x|`; a zero incoming gradient gives 0, NaN or not."""
 
@@ -116,7 +116,7 @@ def absolute(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.abs(x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def weighted(weight: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `weight * x`, and 0 for a weight of 0 unless `x` is NaN."""
 
@@ -130,7 +130,7 @@ def weighted(weight: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return weight * tf.where(unused, tf.zeros_like(x), x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def log(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `log(x)`, continued with slope 1 below the smallest normal number."""
     smallest = least(x)

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _reciprocal
 from tfsafe.ops._known import known
@@ -136,7 +136,7 @@ def angle(x: Any, *, name: str = "angle") -> tf.Tensor:
         return _atan2(tf.math.imag(x), tf.math.real(x))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _hypot(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     largest, root = _scaled_length(x, y)
 
@@ -148,7 +148,7 @@ def _hypot(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return largest * root, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _atan2(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         largest, root = _scaled_length(x, y)
@@ -161,7 +161,7 @@ def _atan2(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return tf.math.atan2(y, x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _cosine(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `x / hypot(x, y)`, and 0 where both are 0."""
     largest, root = _scaled_length(x, y)

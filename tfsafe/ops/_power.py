@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, product, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, nan_where, product, unbroadcast
 from tfsafe.ops import _exponential, _precision
 from tfsafe.ops._known import known
 from tfsafe.ops._logarithm import _log
@@ -113,7 +113,7 @@ def _power(x: tf.Tensor, exponent: float, above: tf.Tensor | None = None) -> tf.
     # `above` is `x ** (exponent + 1)`, and given if the result is for a slope, whose
     # pole at 0 is replaced by 0.
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         value = _power_value(x, exponent, above)
 
@@ -150,7 +150,7 @@ def _pow(
 ) -> tf.Tensor:
     """Computes `x ** (y - lowered)`, with `above` as in `_power`."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
         exponent = y - lowered

@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
+from tfsafe._gradients import custom_gradient, local
 from tfsafe._limits import LIMITS
 from tfsafe.ops import _matrix, _precision
 from tfsafe.ops._known import known
@@ -170,16 +171,17 @@ def pseudoinverse(x: tf.Tensor, rcond: float | None = None) -> tf.Tensor:
       Tensor of shape `[batch, n, m]`.
     """
 
-    @tf.custom_gradient
+    @custom_gradient
     def pseudo(x: tf.Tensor) -> Any:
         value = _by_singular_values(x, rcond)
         value += _matrix.last(tf.zeros_like(value), "pinv", "forward derivative", x)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            result = local(value)
+
             def slope(upstreams: Any, args: Any) -> Any:
-                return [
-                    _golub_pereyra(args[0], known(value, pseudo, args[0]), *upstreams)
-                ]
+                inverse = known(result, pseudo, *args)
+                return [_golub_pereyra(*args, inverse, *upstreams)]
 
             return _matrix.guarded(slope, [upstream], [x])[0]
 
@@ -212,14 +214,16 @@ def _golub_pereyra(x: tf.Tensor, p: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor
     return rows + columns - back
 
 
-@tf.custom_gradient
+@custom_gradient
 def _solve(matrix: tf.Tensor, rhs: tf.Tensor) -> Any:
     inverse = pseudoinverse(matrix)
 
     def vjp(upstream: tf.Tensor) -> list[tf.Tensor]:
+        result = local(inverse)
+
         def slopes(upstreams: Any, args: Any) -> Any:
             (a, b), (upstream,) = args, upstreams
-            p = known(inverse, pseudoinverse, a)
+            p = known(result, pseudoinverse, a)
             x = p @ b
             y = tf.matmul(p, upstream, transpose_a=True)
             residual = tf.matmul(b - a @ x, p @ y, transpose_b=True)

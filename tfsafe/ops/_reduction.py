@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where
+from tfsafe._gradients import chain, custom_gradient, nan_where
 from tfsafe.ops import _precision
 from tfsafe.ops._division import ratio
 
@@ -82,7 +82,7 @@ def masked_mean(
 def _weighted_mean(
     x: tf.Tensor, weights: tf.Tensor, axis: _Axis, empty_value: float
 ) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, Any]:
         is_ignored = tf.equal(weights, 0)
         shares, inverse, total = _scaled_weights(weights, axis)

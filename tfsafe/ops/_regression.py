@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops import _pairs
 from tfsafe.ops._division import _divide, ratio
@@ -151,7 +151,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     )
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log1p_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `log1p(x) - log1p(y)`, each continued with slope 1 from -1 down."""
     least = tf.constant(LIMITS[x.dtype.name].eps / 2 - 1, x.dtype)
@@ -203,7 +203,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> tf.Tensor:
 def _huber(x: tf.Tensor, delta: Any) -> tf.Tensor:
     delta = tf.cast(delta, x.dtype)
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         size = tf.abs(x)
         inside = size <= delta

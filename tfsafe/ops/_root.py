@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain
+from tfsafe._gradients import chain, custom_gradient
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _over, share
 from tfsafe.ops._known import known
@@ -90,7 +90,7 @@ def rsqrt(x: Any, *, at_zero: float = 0.0, name: str = "rsqrt") -> tf.Tensor:
         return _precision.in_float32(lambda x: _rsqrt(x, at_zero), x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _sqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     root = tf.sqrt(x)
 
@@ -102,7 +102,7 @@ def _sqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 
 def _rsqrt(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         inverse = tf.math.reciprocal_no_nan(tf.sqrt(x))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, product, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _over, _reciprocal, _vjp, share
 from tfsafe.ops._known import known
@@ -27,7 +27,7 @@ def elementwise(function: _Function) -> _Function:
     gradient is 0, even at a NaN or where the slope is infinite.
     """
 
-    @tf.custom_gradient
+    @custom_gradient
     def silent(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             return chain(upstream, elementwise(_slope(function))(x))
@@ -50,7 +50,7 @@ def _slope(function: _Function) -> _Function:
     return slope
 
 
-@tf.custom_gradient
+@custom_gradient
 def multiply(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `x * y`, 0 times infinity and all."""
 
@@ -63,7 +63,7 @@ def multiply(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return x * y, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def squared_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `(x - y) ** 2`."""
 
@@ -79,7 +79,7 @@ def divide(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_divide, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _divide(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return x / y, _vjp(x, y, tf.math.divide_no_nan(x, y))
 
@@ -94,7 +94,7 @@ def reciprocal(x: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_inverse, x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _inverse(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         slope = _reciprocal(x)
@@ -108,7 +108,7 @@ def rsqrt(x: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_inverse_root, x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _inverse_root(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     inverse = tf.math.rsqrt(x)
 
@@ -132,7 +132,7 @@ def _tf_pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.where(is_one, tf.ones_like(value), value)
 
 
-@tf.custom_gradient
+@custom_gradient
 def held(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     """Returns `x`, which no optimiser merges with the operations before and after.
 
@@ -166,7 +166,7 @@ def _or_zero(
     return tf.where(is_zero, tf.zeros_like(value), value)
 
 
-@tf.custom_gradient
+@custom_gradient
 def masked(
     x: tf.Tensor, mask: tf.Tensor, is_unknown: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, None]]]:

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain
+from tfsafe._gradients import chain, custom_gradient
 from tfsafe.ops import _precision
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -64,7 +64,7 @@ def sinc(x: Any, *, name: str = "sinc") -> tf.Tensor:
 def _bessel(x: tf.Tensor, order: int) -> tf.Tensor:
     """Computes the spherical Bessel function of this order at `pi * x`."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             slope = -(order + 1) * _bessel(x, order + 1)

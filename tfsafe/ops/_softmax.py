@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, local, nan_where, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops import _precision
 from tfsafe.ops._division import ratio
@@ -155,7 +155,7 @@ def temper(x: tf.Tensor, temperature: tf.Tensor, axis: _Axis) -> tf.Tensor:
     is for functions whose gradients along `axis` sum to 0.
     """
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(
         x: tf.Tensor, temperature: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
@@ -183,7 +183,7 @@ def temper(x: tf.Tensor, temperature: tf.Tensor, axis: _Axis) -> tf.Tensor:
 def softmax_of(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None = None) -> tf.Tensor:
     """Computes the softmax of what `keep` keeps; all else must be finite, and is 0."""
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         # Not `tf.nn.softmax`, which on a CPU gives 0 beside a NaN or an infinity.
         exponentials = tf.exp(x - _largest(x, axis))
@@ -193,9 +193,10 @@ def softmax_of(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None = None) -> tf.T
         value = exponentials / tf.where(tf.equal(total, 0), tf.ones_like(total), total)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            if keep is not None:
-                upstream = tf.where(keep, upstream, tf.zeros_like(upstream))
-            probs = known(value, lambda x: softmax_of(x, axis, keep), x)
+            mask = local(keep)
+            if mask is not None:
+                upstream = tf.where(mask, upstream, tf.zeros_like(upstream))
+            probs = known(value, lambda x: softmax_of(x, axis, mask), x)
             return softmax_vjp(probs, upstream, axis)
 
         return value, vjp

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, product
+from tfsafe._gradients import chain, custom_gradient, nan_where, product
 from tfsafe.ops._division import _reciprocal
 from tfsafe.ops._exponential import exp
 from tfsafe.ops._known import known
@@ -63,7 +63,7 @@ def erfinv(x: Any, *, name: str = "erfinv") -> tf.Tensor:
         return _in_float64(_erfinv, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _erfinv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     value = tf.sign(x) * _erfinv_value(tf.abs(x))
 
@@ -127,7 +127,7 @@ def log_erfc(x: Any, *, name: str = "log_erfc") -> tf.Tensor:
         return _in_float64(_log_erfc, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_erfc(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return -chain(upstream, _hazard(x))
@@ -140,7 +140,7 @@ def _log_erfc(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.where(x < 0.5, near, value), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _hazard(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Returns `-d/dx log(erfc(x))`, the density of a tail over its probability."""
     is_far, distant, bounded = _parts(x)
@@ -235,7 +235,7 @@ def log_pochhammer(x: Any, y: Any, *, name: str = "log_pochhammer") -> tf.Tensor
         return _in_float64(_log_pochhammer, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _log_pochhammer(
     x: tf.Tensor, y: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
@@ -278,7 +278,7 @@ def _is_outside(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.logical_or(x < 0, x + y < 0)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _digamma_difference(
     x: tf.Tensor, y: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
@@ -309,7 +309,7 @@ def _digamma_difference_value(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return value + nan_where(_is_outside(x, y), x.dtype)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _digamma(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Returns the digamma function for `x > 0`, 0 at 0 and NaN below."""
     at_pole = tf.equal(x, 0)

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe._gradients import custom_gradient
 from tfsafe.ops import _divided, _matrix, _precision
 
 _Function = Callable[[tf.Tensor], tf.Tensor]
@@ -230,7 +231,7 @@ def _rebuild(
     def back(x: tf.Tensor) -> tf.Tensor:
         return v @ x @ inverse
 
-    @tf.custom_gradient
+    @custom_gradient
     def rebuilt(a: tf.Tensor, values: tf.Tensor) -> Any:
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             table = _divided.first(function, w)
@@ -245,7 +246,7 @@ def _rebuild(
         end = _matrix.last(tf.zeros_like(value), name, "forward derivative", a)
         return value + end, vjp
 
-    @tf.custom_gradient
+    @custom_gradient
     def slope(upstream: tf.Tensor, a: tf.Tensor, table: tf.Tensor) -> Any:
         inner = turned(upstream)
         value = back(tf.math.multiply_no_nan(table, inner))

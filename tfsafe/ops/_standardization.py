@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, nan_where, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
 from tfsafe.ops import _moments, _precision
 
 _no_nan = tf.math.multiply_no_nan
@@ -48,7 +48,7 @@ def standardize(
     def average(x: tf.Tensor) -> tf.Tensor:
         return _precision.reduce_in_runs(tf.reduce_mean, x, axis)
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         # Small rows are scaled as far as epsilon can follow.
         rest, _, inverse = _precision.scaled(x, axis, least=epsilon**0.5)
@@ -71,7 +71,7 @@ def standardize(
     return function(x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def scale(
     value: tf.Tensor, gain: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
@@ -136,7 +136,7 @@ def standardize_batch(
     def average(x: tf.Tensor) -> tf.Tensor:
         return across(total(kept(x))) / divisor
 
-    @tf.custom_gradient
+    @custom_gradient
     def function(x: tf.Tensor, gain: tf.Tensor, shift: tf.Tensor) -> Any:
         mean = tf.where(is_empty, otherwise[0], average(x))
         centred = x - mean

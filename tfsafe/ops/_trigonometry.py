@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where
+from tfsafe._gradients import chain, custom_gradient, nan_where
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _reciprocal
 from tfsafe.ops._norm import direction, euclidean
@@ -197,7 +197,7 @@ def atanh(x: Any, *, name: str = "atanh") -> tf.Tensor:
         return _precision.in_float32(_atanh, _args.float_tensor(x, "x"))
 
 
-@tf.custom_gradient
+@custom_gradient
 def _asin(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(upstream, _rsqrt(_complement(x)))
@@ -205,7 +205,7 @@ def _asin(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.asin(x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _acos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(-upstream, _rsqrt(_complement(x)))
@@ -213,7 +213,7 @@ def _acos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.acos(x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _complement(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `1 - x^2` without rounding the square."""
 
@@ -223,7 +223,7 @@ def _complement(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return (1 - x) * (1 + x), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _acosh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         # Two roots: the root of the product would overflow.
@@ -233,7 +233,7 @@ def _acosh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return 2 * tf.asinh(tf.sqrt(0.5 * (x - 1))), vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _atanh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         # The formula is finite outside the domain, the slope is not.

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, product, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops import _exponential, _precision
 from tfsafe.ops._activation import _tanh
@@ -28,7 +28,7 @@ def one_minus_cos(x: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_one_minus_cos, x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _one_minus_cos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return chain(upstream, elementwise(tf.sin)(x))
@@ -41,7 +41,7 @@ def sech_squared(x: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_sech_squared, x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     shrinking = tf.exp(-2 * tf.abs(x))
     value = 4 * shrinking / tf.square(1 + shrinking)
@@ -58,7 +58,7 @@ def sqrt1pm1(x: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_sqrt1pm1, x)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _sqrt1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     root = tf.sqrt(1 + x)
 
@@ -75,7 +75,7 @@ def difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_difference_of_squares, a, b)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return (
@@ -91,7 +91,7 @@ def exp_times(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return _precision.in_float32(_exp_times, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         in_x = chain(upstream, known(value, _exp_times, x, y))
@@ -150,7 +150,7 @@ def _from_products(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return value
 
 
-@tf.custom_gradient
+@custom_gradient
 def _gram_distances(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     rows = tf.reduce_sum(tf.square(a), -1)[..., :, tf.newaxis]
     columns = tf.reduce_sum(tf.square(b), -1)[..., tf.newaxis, :]

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, nan_where, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
 from tfsafe.ops import _precision
 from tfsafe.ops._division import _divide, _reciprocal, ratio
 from tfsafe.ops._log_slope import over
@@ -60,7 +60,7 @@ def xlogy(x: Any, y: Any, *, name: str = "xlogy") -> tf.Tensor:
         return _precision.in_float32(_xlogy, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _xlogy(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     value = or_nan(tf.math.xlogy(x, y), y)
 
@@ -116,7 +116,7 @@ def xlog1py(x: Any, y: Any, *, name: str = "xlog1py") -> tf.Tensor:
         return _precision.in_float32(_xlog1py, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _xlog1py(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     value = or_nan(tf.math.xlog1py(x, y), y)
 
@@ -173,7 +173,7 @@ def xdivy(x: Any, y: Any, *, name: str = "xdivy") -> tf.Tensor:
         return _precision.in_float32(_xdivy, x, y)
 
 
-@tf.custom_gradient
+@custom_gradient
 def _xdivy(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> _Pair:
         in_x = chain(upstream, _reciprocal(y))
@@ -188,7 +188,7 @@ def or_nan(value: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_nan(y), y, value)
 
 
-@tf.custom_gradient
+@custom_gradient
 def bounded_log(y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """Returns `log(y)`, and 0 where `y` is 0: the slope of `x * log(y)` in `x`."""
     # No logarithm of 0 is taken, so that a check of all operations stays silent.
@@ -200,7 +200,7 @@ def bounded_log(y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tenso
     return value, vjp
 
 
-@tf.custom_gradient
+@custom_gradient
 def _bounded_log1p(y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     value = tf.math.log1p(tf.where(tf.equal(y, -1), tf.zeros([], y.dtype), y))
 

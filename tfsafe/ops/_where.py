@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, unbroadcast
+from tfsafe._gradients import chain, custom_gradient, unbroadcast
 from tfsafe.ops import _precision
 
 
@@ -218,7 +218,7 @@ def clip(
 def _clip(
     x: tf.Tensor, low: tf.Tensor, high: tf.Tensor, keep_gradient: bool | str
 ) -> tf.Tensor:
-    @tf.custom_gradient
+    @custom_gradient
     def function(
         x: tf.Tensor, low: tf.Tensor, high: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, ...]]]:

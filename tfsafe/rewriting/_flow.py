@@ -134,7 +134,7 @@ def _flow(reader: Reader) -> _Flow:
 
 
 def _forwards(reader: Reader) -> frozenset[str]:
-    operations = reader.graph.get_operations()
+    operations = reader.operations
     doubtful = {
         reader.op(op.inputs[0]).name for op in operations if op.type in _WATCHES
     }
@@ -161,7 +161,7 @@ def _stays_finite(reader: Reader, op: tf.Operation) -> bool:
 def _backwards(reader: Reader) -> tuple[frozenset[str], frozenset[str]]:
     dropped: set[str] = set()
     watched: set[str] = set()
-    for op in reversed(reader.graph.get_operations()):
+    for op in reversed(reader.operations):
         drops = op.name in dropped or op.type in _DROPS or _is_masking(reader, op)
         watches = op.name in watched or op.type in _WATCHES
         for tensor in op.inputs:

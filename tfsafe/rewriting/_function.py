@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
@@ -19,6 +20,32 @@ _FOUND: contextvars.ContextVar[list[Rewrite] | None] = contextvars.ContextVar(
     "tfsafe_rewrites", default=None
 )
 _MARK = "tfsafe_stabilized"
+
+
+class _Stabilized(_recording.FUNCTION):
+    """A `tf.function` that is no call of its own where another one is traced.
+
+    XLA would compile the outer one anew in each step if a constant went from the
+    forward pass of a call to its gradient, for it takes all that the call depends on
+    for constants as well.
+    """
+
+    @tf.autograph.experimental.do_not_convert
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _compat.is_called_in_place(self) or not _is_traced_into():
+            return super().__call__(*args, **kwargs)
+        args, kwargs = tf.nest.map_structure(_as_argument, (args, kwargs))
+        return self.python_function(*args, **kwargs)
+
+
+def _is_traced_into() -> bool:
+    """Returns whether a `tf.function` is being traced, or a branch or loop in it."""
+    graph = tf.compat.v1.get_default_graph()
+    return not tf.executing_eagerly() and graph.building_function
+
+
+def _as_argument(value: Any) -> Any:
+    return tf.constant(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
 def stabilized(
@@ -51,6 +78,7 @@ def stabilized(
     _resemble(body, plain.python_function)
     setattr(body, _MARK, True)
     result = _compat.with_body(plain, body)
+    result.__class__ = _Stabilized
     _resemble(result, plain.python_function)
     return result
 

@@ -1,10 +1,11 @@
 """Which operations of a traced function are made otherwise, and how."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import live_operations
 from tfsafe.rewriting._reader import Reader
 from tfsafe.rewriting._recording import Recording
 from tfsafe.rewriting._requests import Request, inside, makers
@@ -44,18 +45,30 @@ class Planner:
                 self._rules.setdefault(op_type, []).append(rule)
         self._rewrites: dict[tuple[int, str], Rewrite] = {}
 
-    def rewrites(self) -> list[Rewrite]:
-        """Returns what was made otherwise so far, in the order of the program."""
-        return list(self._rewrites.values())
+    def rewrites(self, graphs: Iterable[tf.Graph]) -> list[Rewrite]:
+        """Returns what was made otherwise so far.
+
+        Args:
+          graphs: The graphs that were emitted, in the order to list them in; others,
+            such as those of gradients, come after them.
+        """
+        rest = dict(self._rewrites)
+        keys = [(id(each), op.name) for each in graphs for op in each.get_operations()]
+        listed = [rest.pop(key) for key in keys if key in rest]
+        return [*listed, *rest.values()]
 
     def plan(self, graph: tf.Graph) -> dict[str, Callable[[Value], Any]]:
         """Returns how to make some operations of a graph, by their names."""
         requests = self._recording.requests(graph)
+        answers = makers(requests, lambda request, value: request.answer(value))
+        operations = live_operations(
+            graph, {mark.op.name: r.reads() for r in requests for mark in r.marks}
+        )
         opaque = {name for request in requests for name in request.opaque()}
-        reader = Reader(graph)
+        reader = Reader(graph, operations)
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
-        for op in graph.get_operations():
+        for op in operations:
             for rule in self._rules.get(op.type, ()):
                 if rule.name in SLOPES and op.name not in differentiable:
                     continue
@@ -65,8 +78,7 @@ class Planner:
                 if not opaque or _keeps(op, build, opaque):
                     plan[op.name] = self._maker(op, rule, build)
                     break
-        plan.update(makers(requests, lambda request, value: request.answer(value)))
-        return plan
+        return plan | answers
 
     def _maker(self, op: tf.Operation, rule: Rule, build: Build) -> Any:
         like = op.outputs[0]
@@ -80,6 +92,8 @@ class Planner:
             self._rewrites[id(op.graph), op.name] = Rewrite(rule, op)
             return [twin]
 
+        if rule.name in SLOPES:
+            make.reads = op.inputs  # type: ignore[attr-defined]
         return make
 
 
@@ -90,7 +104,7 @@ def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
     arithmetic of an optimizer nobody does.
     """
     queue = [*graph.outputs, *(each for r in requests for each in r.targets)]
-    found: set[str] = set()
+    found = {mark.op.name for request in requests for mark in request.marks}
     while queue:
         op = queue.pop().op
         if op.name not in found:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph._functions import READERS
 from tfsafe.graph import raw_kernel
+from tfsafe.graph._functions import READERS
 from tfsafe.rewriting._bounds import Bounds, bounds_of
 
 # Operations that give their first input as it is, whatever it is.
@@ -67,14 +67,19 @@ class Reader:
     Args:
       graph: Graph of a traced function or of the body of a loop or branch. Its inputs
         can be anything.
+      operations: Those of its operations that count; all where None.
 
     Attributes:
       graph: The graph.
+      operations: Those of its operations that count, in order.
       memory: What rules remember about it, by the type of what they remember.
     """
 
-    def __init__(self, graph: tf.Graph):
+    def __init__(
+        self, graph: tf.Graph, operations: Sequence[tf.Operation] | None = None
+    ):
         self.graph = graph
+        self.operations = graph.get_operations() if operations is None else operations
         self.memory: dict[type, Any] = {}
         self._constants: dict[str, np.ndarray | None] = {}
         self._numbers: dict[str, int] = {}
@@ -186,7 +191,7 @@ class Reader:
         if self._written is None:
             self._written = {
                 each.name
-                for op in self.graph.get_operations()
+                for op in self.operations
                 if op.type not in READERS
                 for each in op.inputs
                 if each.dtype == tf.resource
@@ -220,7 +225,7 @@ class Reader:
             return op.inputs[0].dtype == tf.bool or self.is_mask(op.inputs[0])
         if op.type == "OneHot":
             return self.is_number(op.inputs[2], 1) and self.is_number(op.inputs[3], 0)
-        if op.type in _MOVED:
+        if op.type in MOVED:
             return self.is_mask(op.inputs[0])
         if op.type == "Mul":
             return all(self.is_mask(each) for each in op.inputs)
@@ -248,7 +253,7 @@ class Reader:
 
 _COMMUTATIVE = frozenset({"Add", "AddV2", "Maximum", "Minimum", "Mul"})
 # Operations that move elements of their first input, and add none.
-_MOVED = frozenset({
+MOVED = frozenset({
     "BroadcastTo",
     "ExpandDims",
     "GatherNd",

@@ -14,6 +14,7 @@ from tfsafe.rewriting._patterns import (
     negated,
     stands,
 )
+from tfsafe.rewriting._reader import MOVED
 from tfsafe.rewriting._rule import Build, Value
 
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm
@@ -104,11 +105,24 @@ def _exp_of_log_softmax(op: tf.Operation, reader: Any) -> Softmax | None:
     if log.type == "LogSoftmax":
         logits = log.inputs[0]
         return Softmax(lambda value: value(logits), (-1,))
+    if log.type == "Transpose":
+        return _exp_of_transposed(log, reader)
     found = log_softmax_of(log, reader) if log.type == "Sub" else None
     if found is None:
         return None
     x, axes = found
     return Softmax(lambda value: value(x), axes)
+
+
+def _exp_of_transposed(transpose: tf.Operation, reader: Any) -> Softmax | None:
+    """Recognises `exp(log_softmax(x, axis))` along another axis than the last."""
+    log = reader.op(transpose.inputs[0])
+    order = reader.constant(transpose.inputs[1])
+    if log.type != "LogSoftmax" or order is None:
+        return None
+    x = log.inputs[0]
+    axis = list(order).index(order.size - 1)
+    return Softmax(lambda value: tf.transpose(value(x), order), (axis,))
 
 
 def quotients(op: tf.Operation, reader: Any) -> list[tuple[tf.Tensor, tf.Tensor]]:
@@ -129,6 +143,8 @@ def quotients(op: tf.Operation, reader: Any) -> list[tuple[tf.Tensor, tf.Tensor]
 def is_share(tensor: tf.Tensor, logs: Any) -> bool:
     """Returns whether a tensor is a probability by its own structure."""
     op = logs.reader.op(tensor)
+    while op.type in MOVED or (op.type == "Cast" and op.inputs[0].dtype.is_floating):
+        op = logs.reader.op(op.inputs[0])
     return (
         logs.reader.is_probability(tensor)
         or softmax_of(op, logs) is not None

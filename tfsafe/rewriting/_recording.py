@@ -121,7 +121,8 @@ def _is_plain(tensor: Any) -> bool:
 
 def _marked(gradient: Any, source: int, marks: list[Mark]) -> Any:
     def mark(tensor: tf.Tensor, part: str) -> tf.Tensor:
-        copy = tf.identity(tensor)
+        # No rule looks through it, but a tape does.
+        copy = tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
         marks.append(Mark(copy.op, source, part))
         return copy
 
@@ -163,7 +164,7 @@ class _Spans:
 
 _RECORDINGS: dict[int, Recording] = {}
 _LOCK = threading.Lock()
-FUNCTION = type(tf.function(lambda: None))
+FUNCTION: Any = type(tf.function(lambda: None))
 
 
 def active() -> Recording | None:

@@ -130,7 +130,7 @@ def stand_ins(request: Request, value: Value, add: Callable[[Request], None]) ->
 
 
 class Answered:
-    """Makes the output of one mark; all marks of a request share one answer."""
+    """Makes the outputs of the marks of a request, which share one answer."""
 
     def __init__(
         self,

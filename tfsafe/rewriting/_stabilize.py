@@ -35,13 +35,20 @@ def stabilize(
 
     Gradients are those of the stable form, whether a `tf.GradientTape` is around the
     function or inside it, as in a train step of one's own. Loops, branches and the
-    `tf.function`s that it calls are rewritten as well.
+    `tf.function`s that it calls are rewritten as well. What the function itself asks of
+    `tape.jacobian`, `tape.batch_jacobian` or `tf.gradients` is still the gradient of
+    the formulas as they are written; ask around the function, or use `tape.gradient`.
+
+    Called while another `tf.function` is traced, the stable form is traced into that
+    one in place, unless it has `jit_compile=True` or an input signature.
 
     Args:
       target: What to rewrite. A Python function of tensors, a `tf.function` (whose
         options are kept, `jit_compile` among them) or a method; a Keras loss; or a
         Keras model, whose steps of `fit`, `evaluate` and `predict` are rewritten from
-        then on, forward pass and loss together. Without it, a decorator is returned.
+        then on, forward pass and loss together; a call of the model and what
+        `model.export` writes stay as they are (export a stabilised function of the
+        model with `tf.saved_model.save`). Without it, a decorator is returned.
       rules: Names of the rules to apply; all where None. `tfsafe.stabilize.rules()`
         lists them.
       exclude: Names of rules to leave out.

@@ -71,14 +71,15 @@ def rewritten(
         )
         return written.pack(written.concrete(*written.arguments)), []
     recording = written.recording
-    if recording.is_asked() or any(map(_has_plain_calls, graphs)):
+    if any(map(_has_plain_calls, graphs)):
         graph, recording = _flat(graph, inputs, recording)
+        graphs = family(graph)
     planner = Planner(rules, recording)
     for variable in written.concrete.variables:
-        # For a tape around the function, which knows them by this alone.
-        tf.compat.v1.get_default_graph().watch_variable(variable)
+        # Before `inside`: a tape follows the handle of a variable that it knows.
+        _compat.watch(variable)
     outputs = Emission(plan=planner.plan).emit(graph, [inside(i) for i in inputs])
-    return written.pack(outputs), planner.rewrites()
+    return written.pack(outputs), planner.rewrites(graphs)
 
 
 def _name(function: Any) -> str:

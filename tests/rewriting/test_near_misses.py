@@ -1,0 +1,230 @@
+"""Every rule fires for its formula, and not for one that only looks like it."""
+
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import fired
+from tfsafe import stabilize
+from tfsafe.rewriting._rules import all_rules
+
+exp, log, sqrt = tf.exp, tf.math.log, tf.sqrt
+softmax, sigmoid, relu = tf.nn.softmax, tf.sigmoid, tf.nn.relu
+
+
+def _total(x):
+    return tf.reduce_sum(x, -1, keepdims=True)
+
+
+def _mean(x):
+    return tf.reduce_mean(x, -1, keepdims=True)
+
+
+def _distances(x, factor):
+    squares = tf.reduce_sum(x * x, 1)
+    product = tf.matmul(x, tf.sin(x), transpose_b=True)
+    others = tf.reduce_sum(tf.sin(x) * tf.sin(x), 1)
+    return squares[:, None] + others[None, :] - factor * product
+
+
+def _scaled_hypot(x, scale):
+    a, b = tf.abs(x), tf.abs(tf.sin(x))
+    large, small = tf.maximum(a, b), tf.minimum(a, b)
+    return large * sqrt(1 + (small / scale(large, small)) ** 2)
+
+
+def _positive(x):
+    return x > 0.5
+
+
+# By rule: the formula, and one that is off by a sign, a number, an axis or a factor.
+PAIRS = {
+    "softmax-by-hand": (
+        lambda x: exp(x) / _total(exp(x)),
+        lambda x: exp(x) / _total(exp(2 * x)),
+    ),
+    "sigmoid-by-hand": (
+        lambda x: 1 / (1 + exp(-x)),
+        lambda x: 1 / (1.01 + exp(-x)),
+    ),
+    "tanh-by-hand": (
+        lambda x: (exp(x) - exp(-x)) / (exp(x) + exp(-x)),
+        lambda x: (exp(x) - exp(-x)) / (exp(x) + exp(-2 * x)),
+    ),
+    "complement-of-softmax": (
+        lambda x: 1 - softmax(x),
+        lambda x: 1.5 - softmax(x),
+    ),
+    "ratio-of-exponentials": (
+        lambda x: exp(x) / exp(tf.sin(x)),
+        lambda x: exp(x) / tf.sin(x),
+    ),
+    "product-of-exponentials": (
+        lambda x: exp(x) * exp(tf.sin(x)),
+        lambda x: exp(x) + exp(tf.sin(x)),
+    ),
+    "root-of-exponential": (lambda x: sqrt(exp(x)), lambda x: sqrt(exp(x) + x)),
+    "logsumexp-by-hand": (
+        lambda x: log(_total(exp(x - x[:, :1]))) + x[:, :1],
+        lambda x: log(_total(exp(x - x[:, :1]))) - x[:, :1],
+    ),
+    "log-softmax-by-hand": (
+        lambda x: x - log(_total(exp(x))),
+        lambda x: x - log(_total(exp(2 * x))),
+    ),
+    "log-add-exp-by-hand": (
+        lambda x: tf.maximum(x, 2 * x) + tf.math.log1p(exp(-tf.abs(x - 2 * x))),
+        lambda x: tf.minimum(x, 2 * x) + tf.math.log1p(exp(-tf.abs(x - 2 * x))),
+    ),
+    "log-pochhammer": (
+        lambda x: tf.math.lgamma(x + tf.sin(x)) - tf.math.lgamma(x),
+        lambda x: tf.math.lgamma(x * tf.sin(x)) - tf.math.lgamma(x),
+    ),
+    "log-of-softmax": (
+        lambda x: log(softmax(x)),
+        lambda x: log(exp(x) / tf.stop_gradient(_total(exp(x)))),
+    ),
+    "log-of-sigmoid": (lambda x: log(sigmoid(x)), lambda x: log(0.7 + sigmoid(x))),
+    "log-of-complement": (
+        lambda x: log(1 - sigmoid(x)),
+        lambda x: log(1.001 - sigmoid(x)),
+    ),
+    "log-of-guarded-probability": (
+        lambda x: log(softmax(x) + 1e-7),
+        lambda x: log(softmax(x) + 1e-3),
+    ),
+    "log-of-exp": (lambda x: log(exp(x)), lambda x: log(exp(x) + relu(x))),
+    "log-of-product": (
+        lambda x: log(softmax(x) * sigmoid(x)),
+        lambda x: log(softmax(x) + sigmoid(x)),
+    ),
+    "log-of-ratio": (
+        lambda x: log(sigmoid(x) / x),
+        lambda x: log(tf.tanh(x) / x),
+    ),
+    "log-of-odds": (
+        lambda x: log(sigmoid(x) / (1 - sigmoid(x))),
+        lambda x: log(sigmoid(x) / (1 - sigmoid(-2 * x))),
+    ),
+    "log-of-power": (lambda x: log(softmax(x) ** 3), lambda x: log(relu(x) ** 3)),
+    "log-of-sum": (
+        lambda x: log(_total(exp(x))),
+        lambda x: log(_total(tf.math.expm1(x))),
+    ),
+    "log-of-difference": (
+        lambda x: log(exp(x) - exp(tf.sin(x))),
+        lambda x: log(exp(x) - tf.sin(x)),
+    ),
+    "log-of-cosh": (lambda x: log(tf.cosh(x)), lambda x: log(exp(x) + exp(-2 * x))),
+    "log-of-erfc": (
+        lambda x: log(1 - tf.math.erf(x)),
+        lambda x: log(1.1 - tf.math.erf(x)),
+    ),
+    "weighted-log": (lambda x: x * log(x), lambda x: x + log(x)),
+    "squared-distances": (lambda x: _distances(x, 2.0), lambda x: _distances(x, 1.0)),
+    "norm": (
+        lambda x: sqrt(tf.reduce_sum(x * x, -1)),
+        lambda x: sqrt(tf.reduce_sum(x * tf.sin(x), -1)),
+    ),
+    "p-norm": (
+        lambda x: tf.reduce_sum(tf.abs(x) ** 3.0, -1) ** (1 / 3),
+        lambda x: tf.reduce_sum(tf.abs(x) ** 3.0, -1) ** (1 / 2),
+    ),
+    "std": (
+        lambda x: sqrt(tf.reduce_mean((x - _mean(x)) ** 2, -1)),
+        lambda x: sqrt(tf.reduce_mean((x - _mean(tf.sin(x))) ** 2, -1)),
+    ),
+    "hypot": (
+        lambda x: sqrt(x * x + tf.sin(x) ** 2),
+        lambda x: sqrt(x * x + tf.sin(x) ** 3),
+    ),
+    "scaled-hypot": (
+        lambda x: _scaled_hypot(x, lambda large, _: large),
+        lambda x: _scaled_hypot(x, lambda _, small: small),
+    ),
+    "unit-vector": (
+        lambda x: x / tf.norm(x, axis=-1, keepdims=True),
+        lambda x: x / tf.norm(x, axis=0, keepdims=True)[:, ::-1],
+    ),
+    "unit-vector-by-rsqrt": (
+        lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 1e-12)),
+        lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 0.1)),
+    ),
+    "share-of-nothing": (
+        lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
+        lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
+    ),
+    "mean-of-kept": (
+        lambda x: tf.reduce_mean(tf.boolean_mask(x, _positive(x))),
+        lambda x: tf.reduce_mean(tf.gather(x, [0, 1])),
+    ),
+    "softmax-temperature": (
+        lambda x: softmax(x / x[0, 0]),
+        lambda x: softmax(x / x[0]),
+    ),
+    "variance": (
+        lambda x: tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, -1) ** 2,
+        lambda x: tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, 0) ** 2,
+    ),
+    "exp-minus-one": (lambda x: exp(x) - 1, lambda x: exp(x) - 1.01),
+    "complement": (lambda x: 1 - tf.cos(x), lambda x: 1 - tf.sin(x)),
+    "difference-of-squares": (
+        lambda x: x * x - tf.sin(x) ** 2,
+        lambda x: x * x + tf.sin(x) ** 2,
+    ),
+    "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
+    "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
+    "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),
+    "mask-after": (
+        lambda x: tf.cast(_positive(x), tf.float32) * log(x),
+        lambda x: relu(x) * log(x),
+    ),
+    "exp-times": (lambda x: exp(x) * x, lambda x: exp(-tf.abs(x)) * x),
+    "multiply-no-nan": (
+        lambda x: tf.math.multiply_no_nan(x, tf.sin(x)),
+        lambda x: x * tf.sin(x),
+    ),
+    "unused-branch": (
+        lambda x: tf.where(_positive(x), tf.sin(log(x)), x),
+        lambda x: tf.sin(log(x)) + x,
+    ),
+    "sqrt": (sqrt, lambda x: sqrt(relu(x) + 1)),
+    "rsqrt": (tf.math.rsqrt, lambda x: tf.math.rsqrt(relu(x) + 1)),
+    "log": (log, lambda x: log(relu(x) + 2)),
+    "log1p": (tf.math.log1p, lambda x: tf.math.log1p(relu(x))),
+    "exp": (exp, lambda x: exp(-tf.abs(x))),
+    "expm1": (tf.math.expm1, lambda x: tf.math.expm1(-tf.abs(x))),
+    "reciprocal": (
+        tf.math.reciprocal,
+        lambda x: tf.math.reciprocal(relu(x) + 1),
+    ),
+    "division": (lambda x: x / tf.sin(x), lambda x: x / (relu(x) + 1)),
+    "divide-no-nan": (
+        lambda x: tf.math.divide_no_nan(x, tf.sin(x)),
+        lambda x: x * tf.math.sin(x),
+    ),
+    "asin": (tf.asin, lambda x: tf.asin(0.5 * tf.tanh(x))),
+    "acos": (tf.acos, lambda x: tf.acos(0.5 * tf.tanh(x))),
+    "acosh": (tf.acosh, lambda x: tf.acosh(relu(x) + 1.5)),
+    "atanh": (tf.atanh, lambda x: tf.atanh(0.5 * tf.tanh(x))),
+    "atan2": (lambda x: tf.atan2(x, tf.sin(x)), lambda x: tf.atan(x / 2)),
+    "angle": (
+        lambda x: tf.math.angle(tf.complex(x, x)),
+        lambda x: tf.math.real(tf.complex(x, x)),
+    ),
+    "xlogy": (lambda x: tf.math.xlogy(x, tf.sin(x)), lambda x: x + tf.sin(x)),
+    "xlog1py": (lambda x: tf.math.xlog1py(x, tf.sin(x)), lambda x: x + tf.sin(x)),
+    "xdivy": (lambda x: tf.math.xdivy(x, tf.sin(x)), lambda x: x + tf.sin(x)),
+    "pow": (lambda x: x ** tf.sin(x), lambda x: x**4),
+}
+X = [[0.5, 0.25, 2.0], [0.1, 1.5, 0.75], [1.0, 3.0, 0.3]]
+
+
+def test_there_is_a_near_miss_for_every_rule():
+    assert list(PAIRS) == stabilize.rules()
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_rule_fires_for_its_formula_alone(name):
+    formula, near = PAIRS[name]
+    assert name in fired(all_rules(), formula, tf.constant(X))
+    assert name not in fired(all_rules(), near, tf.constant(X))
