@@ -11,7 +11,7 @@ _Pair = tuple[tf.Tensor, tf.Tensor]
 
 
 def local(tensor: Any) -> Any:
-    """Returns a tensor, or its copy in the graph that is being made if it is of another.
+    """Returns a tensor; if it is of another graph, its copy in the one being made.
 
     In the gradient of a traced function or of a loop, what a gradient function holds
     are tensors of that graph. No tape sees how they come over, and the gradient of the

@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-_CPU = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    _CPU, [tf.config.LogicalDeviceConfiguration()] * 2
-)
-
-import tfsafe  # noqa: E402
-from tests.everywhere import faults, models, ways  # noqa: E402
+import tfsafe
+from tests.everywhere import faults, models, ways
 
 GRAPH = models.Place()
 
 
 def main() -> None:
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
     warnings.simplefilter("ignore")
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     run = ways.MODELS[sys.argv[1]]

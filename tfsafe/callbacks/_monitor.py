@@ -109,7 +109,7 @@ class NumericsMonitor(keras.callbacks.Callback):
       >>> monitor = tfsafe.callbacks.NumericsMonitor()
       >>> x, y = np.ones((4, 2)), np.array([[1.0], [2.0], [0.0], [1.0]])
       >>> try:
-      ...     model.fit(x, y, verbose=0, callbacks=[monitor])
+      ...     model.fit(x, y, shuffle=False, verbose=0, callbacks=[monitor])
       ... except tfsafe.NumericsError as error:
       ...     print(error.findings[0].op_type, error.findings[0].cause)
       Log log of 1 zero (at (2, 0)).

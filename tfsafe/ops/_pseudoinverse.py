@@ -180,8 +180,8 @@ def pseudoinverse(x: tf.Tensor, rcond: float | None = None) -> tf.Tensor:
             result = local(value)
 
             def slope(upstreams: Any, args: Any) -> Any:
-                inverse = known(result, pseudo, *args)
-                return [_golub_pereyra(*args, inverse, *upstreams)]
+                inverse = known(result, pseudo, args[0])
+                return [_golub_pereyra(args[0], inverse, *upstreams)]
 
             return _matrix.guarded(slope, [upstream], [x])[0]
 
