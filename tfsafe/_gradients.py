@@ -1,7 +1,6 @@
 """Functions with gradients of their own, and helpers for these."""
 
 import functools
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,37 +37,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     @tf.custom_gradient
     @functools.wraps(function)
     def of_local(*args: Any) -> Any:
-        args = tuple(map(local, args))
-        value, vjp = function(*args)
-        return value, vjp if tf.executing_eagerly() else _with_constants(vjp, args)
+        return function(*map(local, args))
 
     return of_local
-
-
-def _with_constants(
-    vjp: Callable[..., Any], args: Sequence[tf.Tensor]
-) -> Callable[..., Any]:
-    """Returns `vjp` with constants for the tensors that it holds beside the arguments.
-
-    What it returns has its gradient by functions of the arguments (see `known`). With
-    both tapes outside of a `tf.function`, TensorFlow would send zeros back into the
-    other tensors, and 0 times an infinite slope of its own operations is NaN.
-    """
-    graph = tf.compat.v1.get_default_graph()
-
-    def constant(x: Any) -> Any:
-        if isinstance(x, tuple):
-            return tf.nest.map_structure(constant, x)
-        is_arg = any(x is each for each in args)
-        if is_arg or not isinstance(x, tf.Tensor) or not x.dtype.is_floating:
-            return x
-        return tf.stop_gradient(x) if getattr(x, "graph", None) is graph else x
-
-    cells = tuple(
-        types.CellType(constant(cell.cell_contents)) for cell in vjp.__closure__ or ()
-    )
-    code, name, defaults = vjp.__code__, vjp.__name__, vjp.__defaults__
-    return types.FunctionType(code, vjp.__globals__, name, defaults, cells)
 
 
 @custom_gradient

@@ -15,10 +15,12 @@ of the gradient as well:
 
 Half precision is computed in float32 and rounded once, at the end.
 
-A `tf.function` may stand between the two tapes of a gradient of a gradient, but not
-around `spectral_function` and `singular_value_function`, whose tapes stand both inside
-of it. And `tf.autodiff.ForwardAccumulator` in eager mode goes by the operations inside,
-so that the promises hold backwards only.
+Two limits are TensorFlow's. For a gradient of a gradient, both tapes stand inside one
+`tf.function`, or both are called without one. With a function between them the result
+is right where the function is smooth, but may be NaN at a singular point; and `pinv`,
+`lstsq`, `spectral_function` and `singular_value_function` raise an error. And
+`tf.autodiff.ForwardAccumulator` in eager mode goes by the operations inside, so that
+the promises hold backwards only.
 """
 
 from tfsafe.ops._activation import elu, mish, selu, sigmoid, squareplus, tanh
