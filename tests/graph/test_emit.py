@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support import modes
 from tfsafe.graph import Emission
 
 
@@ -175,10 +176,7 @@ def test_value_and_gradient_are_those_of_the_program(program):
 
 
 def twice(function, x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = function(x)
-    return y, tape.gradient(y, x)
+    return modes.value_and_gradients(function, [x], "eager")
 
 
 @pytest.mark.parametrize(

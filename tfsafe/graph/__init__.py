@@ -1,7 +1,10 @@
 """Reading a traced function, and running it again operation by operation."""
 
+from tfsafe.graph._custom_gradients import is_custom
 from tfsafe.graph._emit import Emission, Plan, Value
+from tfsafe.graph._flags import summed
 from tfsafe.graph._functions import (
+    READERS,
     UnreadableError,
     bodies,
     family,
@@ -29,6 +32,7 @@ from tfsafe.graph._replay import (
 )
 
 __all__ = [
+    "READERS",
     "Drawing",
     "Emission",
     "Executed",
@@ -44,6 +48,7 @@ __all__ = [
     "in_order",
     "is_call",
     "is_compiled",
+    "is_custom",
     "is_drawn",
     "is_user_file",
     "live_operations",
@@ -51,5 +56,6 @@ __all__ = [
     "raw_kernel",
     "site_of",
     "split_frames",
+    "summed",
     "written_inputs",
 ]

@@ -7,23 +7,14 @@ from tfsafe.graph import _functions
 # Stateful to TensorFlow, but all that they do is to give a value. The random kernels
 # advance a state of their own, which nobody can read; TensorFlow leaves them out too
 # where their value is not needed.
-_VALUES_ONLY = frozenset({
-    "Multinomial",
-    "ParameterizedTruncatedNormal",
+_VALUES_ONLY = _functions.KERNEL_RANDOM | {
     "Placeholder",
     "PlaceholderWithDefault",
-    "RandomGamma",
-    "RandomPoissonV2",
-    "RandomShuffle",
-    "RandomStandardNormal",
-    "RandomUniform",
-    "RandomUniformInt",
     "ResourceGather",
     "ResourceGatherNd",
-    "TruncatedNormal",
     "VarIsInitializedOp",
     "VariableShape",
-})
+}
 
 
 def has_effect(op: tf.Operation) -> bool:

@@ -33,9 +33,6 @@ Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
 # Is told an operation, the twins of its inputs and its new outputs.
 Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
 
-_LOOPS = frozenset({"StatelessWhile", "While"})
-_BRANCHES = frozenset({"If", "StatelessIf"})
-_CASES = frozenset({"Case", "StatelessCase"})
 # Makers that ask for what other makers make, which ask in their turn: no deeper.
 _DEPTH = 8
 # They name operations and gradients of the graph that is read.
@@ -109,6 +106,8 @@ class Emission:
         """Returns the function that gives what an operation of the graph may read."""
         plan = self.plan_of(graph)
 
+        # Asked for again and again, and a custom gradient is searched for tensors.
+        @functools.cache
         def reads(op: tf.Operation) -> Sequence[tf.Tensor]:
             if op.name in plan:
                 return getattr(plan[op.name], "reads", op.inputs)
@@ -173,8 +172,10 @@ class Body:
         outputs = self._graph.outputs
         wanted = range(len(outputs)) if wanted is None else wanted
         read = [outputs[i] for i in wanted]
-        certain, _ = _liveness.needed(self._graph, read, self._reads_first)
         possible, self._used = _liveness.needed(self._graph, read, self._reads)
+        certain = possible
+        if self._plan:
+            certain, _ = _liveness.needed(self._graph, read, self._reads_first)
         for op in self._graph.get_operations():
             # What a maker may ask for is made when it does, save what might give
             # something else by then.
@@ -217,11 +218,10 @@ class Body:
 
     def _wanted(self, op: tf.Operation) -> list[int]:
         """Returns the positions of the outputs of a call that somebody reads."""
-        return [
-            i
-            for i, tensor in enumerate(op.outputs)
-            if tensor.name in self._used or _effects.has_effect(op)
-        ]
+        outputs = enumerate(op.outputs)
+        if _effects.has_effect(op):
+            return [i for i, _ in outputs]
+        return [i for i, tensor in outputs if tensor.name in self._used]
 
     def _make(self, last: tf.Operation) -> None:
         """Makes an operation, and before it those whose outputs it reads."""
@@ -267,11 +267,11 @@ class Body:
         with tf.device(op.device) if op.device else contextlib.nullcontext():
             if not _functions.is_call(op):
                 return self._copy(op, inputs)
-            if op.type in _LOOPS:
+            if op.type in _functions.LOOPS:
                 outputs, flags = self._loop(op, inputs)
-            elif op.type in _BRANCHES:
+            elif op.type in _functions.BRANCHES:
                 outputs, flags = self._branch(op, inputs)
-            elif op.type in _CASES:
+            elif op.type in _functions.CASES:
                 outputs, flags = self._case(op, inputs)
             else:
                 outputs, flags = self._call(op, inputs)

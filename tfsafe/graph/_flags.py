@@ -30,21 +30,29 @@ def outputs_of(graph: tf.Graph, checks: Checks) -> list[Output]:
 
 def within(op: tf.Operation, checks: Checks) -> list[Output]:
     """Returns the outputs that are looked at in the bodies of a call."""
-    if op.type in {"StatelessWhile", "While"}:
+    if op.type in _functions.LOOPS:
         return outputs_of(_functions.body(op, "body"), checks)
     return [each for body in _functions.bodies(op) for each in outputs_of(body, checks)]
 
 
-def total(tensor: tf.Tensor) -> tf.Tensor:
-    """Returns a sum that is finite only if every element of a tensor is."""
+def summed(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns a sum that is finite only if every element of a tensor is.
+
+    In float64 for float64 and complex128, else in float32.
+    """
     if tensor.dtype.is_complex:
         tensor = tf.math.real(tensor) + tf.math.imag(tensor)
     if tensor.dtype.size < 4:
         tensor = tf.cast(tensor, tf.float32)
-    # A float64 beyond float32 would look infinite: its sum is judged first.
-    if tensor.dtype == tf.float64:
-        return tf.cast(tf.reduce_sum(tensor) * 0, tf.float32)
     return tf.reduce_sum(tensor)
+
+
+def total(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns a float32 number that is finite only if every element of a tensor is."""
+    result = summed(tensor)
+    # A float64 beyond float32 would look infinite.
+    is_wide = result.dtype == tf.float64
+    return tf.cast(result * 0, tf.float32) if is_wide else result
 
 
 def joined(

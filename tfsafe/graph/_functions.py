@@ -17,6 +17,22 @@ READERS = frozenset({
     "VariableShape",
 })
 
+# Operations whose kernels draw from a state of their own.
+KERNEL_RANDOM = frozenset({
+    "Multinomial",
+    "ParameterizedTruncatedNormal",
+    "RandomGamma",
+    "RandomPoissonV2",
+    "RandomShuffle",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
+    "TruncatedNormal",
+})
+
+LOOPS = frozenset({"StatelessWhile", "While"})
+BRANCHES = frozenset({"If", "StatelessIf"})
+CASES = frozenset({"Case", "StatelessCase"})
 # Where the arguments of the called functions begin among the operation's inputs.
 _CALLS = {
     "Case": 1,
@@ -75,7 +91,7 @@ def bodies(op: tf.Operation) -> Iterator[tf.Graph]:
     for name, value in op.node_def.attr.items():
         if value.HasField("func"):
             yield body(op, name)
-    if op.type in {"Case", "StatelessCase"}:
+    if op.type in CASES:
         yield from branches(op)
 
 

@@ -26,17 +26,6 @@ _PASS = frozenset({
     "PreventGradient",
     "StopGradient",
 })
-_KERNEL_RANDOM = frozenset({
-    "Multinomial",
-    "ParameterizedTruncatedNormal",
-    "RandomGamma",
-    "RandomPoissonV2",
-    "RandomShuffle",
-    "RandomStandardNormal",
-    "RandomUniform",
-    "RandomUniformInt",
-    "TruncatedNormal",
-})
 _NEXT = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 _Kernel = Callable[[Sequence[Any]], Sequence[Any]]
 # An operation, by its graph and its name.
@@ -45,7 +34,7 @@ Drawing = tuple[int, str]
 
 def is_drawn(op: tf.Operation) -> bool:
     """Returns whether `op` gives something else each time, from a state of its own."""
-    return op.type in _KERNEL_RANDOM or op.type in _NEXT
+    return op.type in _functions.KERNEL_RANDOM or op.type in _NEXT
 
 
 def drawing(op: tf.Operation) -> Drawing:
@@ -178,7 +167,7 @@ class Replay:
             together = meetings.get(op.name, [])
             known = self._drawn.get(drawing(op))
             if known is None:
-                self.random |= _KERNEL_RANDOM & {op.type}
+                self.random |= _functions.KERNEL_RANDOM & {op.type}
             results = [each for part in together or [op] for each in part.outputs]
             for tensor in results:
                 slots[tensor.name] = len(slots)
@@ -207,12 +196,12 @@ class Replay:
         loops: tuple[int, ...],
     ) -> Sequence[Any]:
         compiled = compiled or _functions.is_compiled(op)
-        if op.type in {"While", "StatelessWhile"}:
+        if op.type in _functions.LOOPS:
             return self._loop(op, inputs, compiled, loops)
-        if op.type in {"If", "StatelessIf"}:
+        if op.type in _functions.BRANCHES:
             taken = "then_branch" if np.any(inputs[0]) else "else_branch"
             graph = _functions.body(op, taken)
-        elif op.type in {"Case", "StatelessCase"}:
+        elif op.type in _functions.CASES:
             graphs = _functions.branches(op)
             index = int(inputs[0])
             graph = graphs[index if 0 <= index < len(graphs) else -1]

@@ -242,12 +242,12 @@ def _one_hot(op: tf.Operation, reader: Any) -> Bounds:
     return Bounds(min(on.low, off.low), max(on.high, off.high))
 
 
-_KEEP_FIRST = frozenset({
+# Operations that move elements of their first input, and add none.
+MOVED = frozenset({
     "BroadcastTo",
     "ExpandDims",
-    "Max",
-    "Mean",
-    "Min",
+    "GatherNd",
+    "GatherV2",
     "Reshape",
     "ReverseV2",
     "Slice",
@@ -255,9 +255,8 @@ _KEEP_FIRST = frozenset({
     "StridedSlice",
     "Tile",
     "Transpose",
-    "GatherNd",
-    "GatherV2",
 })
+_KEEP_FIRST = MOVED | {"Max", "Mean", "Min"}
 _RULES: dict[str, _Rule] = {
     "Add": _add,
     "AddV2": _add,

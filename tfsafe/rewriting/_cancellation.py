@@ -106,12 +106,7 @@ def _match_log1p(op: tf.Operation, reader: Reader) -> Build | None:
     if found is None or found[1] != 1 or not is_float(op.outputs[0]):
         return None
     term = found[0]
-
-    def build(value: Value) -> tf.Tensor:
-        x = value(term.tensor)
-        return ops.log1p(x if term.factor == 1 else term.factor * x)
-
-    return build
+    return lambda value: ops.log1p(term.make(value))
 
 
 def _match_one_minus(op: tf.Operation, reader: Reader) -> Build | None:
@@ -175,12 +170,7 @@ def _match_sqrt1pm1(op: tf.Operation, reader: Reader) -> Build | None:
     if inner is None or inner[1] != 1:
         return None
     term = inner[0]
-
-    def build(value: Value) -> tf.Tensor:
-        x = value(term.tensor)
-        return _uncancelled.sqrt1pm1(x if term.factor == 1 else term.factor * x)
-
-    return build
+    return lambda value: _uncancelled.sqrt1pm1(term.make(value))
 
 
 def _match_guard(op: tf.Operation, reader: Reader) -> Build | None:

@@ -63,6 +63,11 @@ class Term(NamedTuple):
     factor: float
     tensor: tf.Tensor
 
+    def make(self, value: Value) -> tf.Tensor:
+        """Returns the term in the graph that is made."""
+        x = value(self.tensor)
+        return x if self.factor == 1 else self.factor * x
+
 
 def is_float(tensor: tf.Tensor) -> bool:
     """Returns whether the dtype is one that the functions of `tfsafe.ops` take."""

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph import raw_kernel
-from tfsafe.graph._functions import READERS
-from tfsafe.rewriting._bounds import Bounds, bounds_of
+from tfsafe.graph import READERS, is_custom, raw_kernel
+from tfsafe.rewriting._bounds import MOVED, Bounds, bounds_of
 
 # Operations that give their first input as it is, whatever it is.
 _SAME = frozenset({"Identity", "PreventGradient", "Snapshot", "EnsureShape"})
@@ -92,7 +91,7 @@ class Reader:
         """Returns what `tensor` is a copy of; not through `tf.stop_gradient`."""
         while True:
             op = tensor.op
-            if op.type in _SAME or (op.type == "IdentityN" and not _is_custom(op)):
+            if op.type in _SAME or (op.type == "IdentityN" and not is_custom(op)):
                 tensor = op.inputs[tensor.value_index]
             else:
                 return tensor
@@ -252,25 +251,6 @@ class Reader:
 
 
 _COMMUTATIVE = frozenset({"Add", "AddV2", "Maximum", "Minimum", "Mul"})
-# Operations that move elements of their first input, and add none.
-MOVED = frozenset({
-    "BroadcastTo",
-    "ExpandDims",
-    "GatherNd",
-    "GatherV2",
-    "Reshape",
-    "ReverseV2",
-    "Slice",
-    "Squeeze",
-    "StridedSlice",
-    "Tile",
-    "Transpose",
-})
-
-
-def _is_custom(op: tf.Operation) -> bool:
-    """Returns whether `tf.custom_gradient` gives the operation another gradient."""
-    return "_gradient_op_type" in op.node_def.attr
 
 
 def _attributes(op: tf.Operation) -> tuple[tuple[str, bytes], ...]:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.rewriting._bounds import row_axis
+from tfsafe.rewriting._bounds import MOVED, row_axis
 from tfsafe.rewriting._factored import Factored, once
 from tfsafe.rewriting._log_totals import log_softmax_of
 from tfsafe.rewriting._patterns import (
@@ -14,7 +14,6 @@ from tfsafe.rewriting._patterns import (
     negated,
     stands,
 )
-from tfsafe.rewriting._reader import MOVED
 from tfsafe.rewriting._rule import Build, Value
 
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm

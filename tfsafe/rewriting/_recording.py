@@ -32,10 +32,6 @@ class Recording:
         """Returns what was asked in one graph; bodies of loops are others."""
         return [each for each in self._requests if each.graph is graph]
 
-    def is_asked(self) -> bool:
-        """Returns whether anything was asked."""
-        return bool(self._requests)
-
     def add(self, request: Request) -> None:
         """Notes a request."""
         self._requests.append(request)
