@@ -12,7 +12,7 @@ import tensorflow as tf
 import tfsafe
 from tfsafe import __main__ as cli
 from tfsafe import _run, debugging
-from tfsafe.rewriting import _switch
+from tfsafe.rewriting.targets import switch
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def here(monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     yield lambda *arguments: cli.main(["run", *arguments])
     debugging.disable_check_numerics()
-    _switch.disable_stabilize()
+    switch.disable_stabilize()
 
 
 def process(*arguments, cwd, own=False, **options):

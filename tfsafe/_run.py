@@ -16,7 +16,7 @@ from tfsafe import _after_import, _compat, _explain
 from tfsafe.errors import NumericsError
 
 if TYPE_CHECKING:
-    from tfsafe.rewriting._plan import Rewrite
+    from tfsafe.rewriting.engine.planner import Rewrite
 
 _LEVELS = ("watch", "domain", "full", "none")
 _PACKAGES = ("tensorflow", "keras")
@@ -161,10 +161,10 @@ class _Conditions:
             return
         self._is_on = True
         if self._options.stabilize:
-            from tfsafe.rewriting import _function, _switch
+            from tfsafe.rewriting.targets import function, switch
 
-            _switch.enable_stabilize()
-            self._rewrites = self._open.enter_context(_function.collected())
+            switch.enable_stabilize()
+            self._rewrites = self._open.enter_context(function.collected())
         if self._options.checks != "none":
             from tfsafe import debugging
 

@@ -6,8 +6,9 @@ import pytest
 import tensorflow as tf
 
 from tfsafe import NumericsError
-from tfsafe.data import _pipeline, _policies, check_finite
-from tfsafe.data._tally import Limits
+from tfsafe.data import check_finite
+from tfsafe.data.checks import pipeline, policies
+from tfsafe.data.faults.tally import Limits
 
 BATCH = 4
 
@@ -311,8 +312,8 @@ def test_a_mirrored_strategy_takes_the_checked_dataset():
 def test_what_a_pipeline_calls_tells_of_its_element(policy):
     # In a pipeline it runs in a thread of TensorFlow's, where no coverage is taken.
     x, y = features()
-    chosen = _policies.policy_of(policy, 0.0, Limits(np.dtype("float32")))
-    stage = _pipeline.Stage(of(x, y), chosen, None)
+    chosen = policies.policy_of(policy, 0.0, Limits(np.dtype("float32")))
+    stage = pipeline.Stage(of(x, y), chosen, None)
     element = [tf.constant(part[4:8]) for part in (x, y)]
     counts = [tf.constant(number, tf.int64) for number in (1, 4, 0, 1)]
     if policy == "raise":

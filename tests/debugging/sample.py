@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tfsafe.debugging import _pictures
+from tfsafe.debugging.inspection import pictures
 from tfsafe.errors import Finding, Link, NumericsError, Site
 
 SOURCE = """\
@@ -51,8 +51,8 @@ def finding(folder):
         shape=(6, 4),
         scope="model/softmax",
         iteration=(3,),
-        inputs=(_pictures.operand("Softmax", probs),),
-        output=_pictures.operand("", logs),
+        inputs=(pictures.operand("Softmax", probs),),
+        output=pictures.operand("", logs),
         chain=(
             Link("Log", "loss/Log", "-Inf", 2, 24, (6, 4), "float32", log),
             Link("Mul", "loss/mul", "NaN", 2, 24, (6, 4), "float32", total),

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging import _values
+from tfsafe.debugging.tracing import values
 
 ONE = tf.constant(1.0)
 Pair = collections.namedtuple("Pair", "left right")
@@ -395,7 +395,7 @@ def test_a_function_whose_failure_does_not_repeat_is_named_where_it_is_called():
 
 
 def test_tensors_on_a_device_are_looked_at_on_the_device(monkeypatch, mode):
-    monkeypatch.setattr("tfsafe.debugging._values._is_on_host", lambda _: False)
+    monkeypatch.setattr("tfsafe.debugging.tracing.values._is_on_host", lambda _: False)
     checked = tfsafe.checked(modes.compile_for(mode, lambda x: tf.math.log(x)))
     assert checked(tf.constant([1.0])).numpy() == 0.0
     with pytest.raises(tfsafe.NumericsError, match="Log"):
@@ -406,10 +406,10 @@ def test_tensors_on_a_device_are_looked_at_on_the_device(monkeypatch, mode):
 
 def test_values_are_the_same_only_in_the_same_dtype_and_shape():
     one = tf.constant([1.0, float("nan")])
-    assert _values.is_same(one, tf.identity(one))
-    assert not _values.is_same(one, tf.cast(one, tf.float64))
-    assert not _values.is_same(one, one[:1])
-    assert not _values.is_same(one, tf.constant(1))
+    assert values.is_same(one, tf.identity(one))
+    assert not values.is_same(one, tf.cast(one, tf.float64))
+    assert not values.is_same(one, one[:1])
+    assert not values.is_same(one, tf.constant(1))
 
 
 def test_a_callable_object_is_checked():

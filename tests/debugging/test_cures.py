@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging import _cures
+from tfsafe.debugging.explain import suggestions
 
 
 def softmax(s):
@@ -158,13 +158,13 @@ def test_a_cure_cures(function, arguments, is_gradient):
         return eval(code, known)
 
     assert is_finite(pasted, arguments, is_gradient), finding.paste
-    if _cures.REWRITES in finding.cure:
+    if suggestions.REWRITES in finding.cure:
         stable = tfsafe.stabilize(tf.function(function, autograph=False))
         assert is_finite(stable, arguments, is_gradient)
 
 
 def test_every_formula_and_every_rewrite_that_is_told_of_is_run():
-    told = {row.op for row in _cures.CURES if row.is_rewritten}
+    told = {row.op for row in suggestions.CURES if row.is_rewritten}
     assert told == {"Exp", "Log", "Sqrt"}
     run = " ".join(name for case in CASES for name in case[0].__code__.co_names)
     assert all(name.rpartition(".")[2] in run for name in ("norm", "l2_normalize"))

@@ -11,8 +11,9 @@ import tensorflow as tf
 import tfsafe
 from tests.debugging import programs
 from tests.support import modes
-from tfsafe.debugging import _options, _verdict
-from tfsafe.debugging._rerun import Rerun
+from tfsafe.debugging.checks import options as _options
+from tfsafe.debugging.checks import verdict
+from tfsafe.debugging.tracing.replayed_call import Rerun
 
 LEVELS = ("watch", "domain", "full")
 COMPILED = ("graph", "xla")
@@ -367,7 +368,7 @@ def test_rules_are_read():
     assert options.level == "watch"
     assert _options.options_of("watch", True, ()).level == "full"
     assert _options.options_of("domain", True, ()).level == "domain"
-    assert not _verdict.Known().covers(_verdict.Failed(None, (), ()))
+    assert not verdict.Known().covers(verdict.Failed(None, (), ()))
 
 
 @pytest.mark.parametrize("compiled", COMPILED)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.debugging import programs
-from tfsafe.debugging._model import check_model, is_checked, uncheck_model
+from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
 
 SEQUENCE = (3, 4)
 CONFIGS = [

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfsafe.debugging import _pictures
+from tfsafe.debugging.inspection import pictures
 from tfsafe.errors import Picture
 
 NAN, INF = np.nan, np.inf
 
 
 def test_every_kind_of_element_has_its_letter():
-    picture = _pictures.picture(np.array([[NAN, INF, -INF], [0.0, 1e3, -1e-2]]))
+    picture = pictures.picture(np.array([[NAN, INF, -INF], [0.0, 1e3, -1e-2]]))
     assert picture == Picture(("NPM", "09a"), -2.0, 3.0)
 
 
 def test_letters_grow_with_the_magnitude():
     numbers = 10.0 ** np.arange(10)
-    assert _pictures.picture(numbers).rows == ("1123456789",)
-    assert _pictures.picture(-numbers).rows == ("aabcdefghi",)
+    assert pictures.picture(numbers).rows == ("1123456789",)
+    assert pictures.picture(-numbers).rows == ("aabcdefghi",)
 
 
 def test_a_bad_element_among_many_is_seen_in_its_block():
@@ -28,7 +28,7 @@ def test_a_bad_element_among_many_is_seen_in_its_block():
     numbers[700, 13] = INF
     numbers[701, 13] = NAN
     numbers[0, 499] = -INF
-    picture = _pictures.picture(numbers)
+    picture = pictures.picture(numbers)
     assert {len(row) for row in picture.rows} == {64}
     assert len(picture.rows) == 64
     assert picture.rows[0] == "1" * 63 + "M"
@@ -36,15 +36,15 @@ def test_a_bad_element_among_many_is_seen_in_its_block():
 
 
 def test_a_scalar_a_vector_and_a_cube_are_matrices():
-    assert _pictures.picture(np.array(0.0)).rows == ("0",)
-    assert _pictures.picture(np.zeros(3)).rows == ("000",)
-    assert _pictures.picture(np.zeros([2, 2, 3])).rows == ("000",) * 4
+    assert pictures.picture(np.array(0.0)).rows == ("0",)
+    assert pictures.picture(np.zeros(3)).rows == ("000",)
+    assert pictures.picture(np.zeros([2, 2, 3])).rows == ("000",) * 4
 
 
 def test_the_figures_of_an_operand_are_counted():
     x = np.array([[0.0, -3.0, NAN], [INF, -INF, 5.0]], "float32")
-    operand = _pictures.operand("Mul", x)
-    assert dataclasses.replace(operand, picture=None) == _pictures.Operand(
+    operand = pictures.operand("Mul", x)
+    assert dataclasses.replace(operand, picture=None) == pictures.Operand(
         "Mul",
         "float32",
         (2, 3),
@@ -61,13 +61,13 @@ def test_the_figures_of_an_operand_are_counted():
 
 
 def test_no_elements_have_no_picture_and_no_range():
-    operand = _pictures.operand("x", np.zeros([0, 2]))
+    operand = pictures.operand("x", np.zeros([0, 2]))
     assert (operand.min, operand.max, operand.mean) == (None, None, None)
     assert operand.picture is None
 
 
 @pytest.mark.parametrize("kind", ["bool", "int32", "bfloat16", "complex64"])
 def test_other_dtypes_are_seen_as_real_numbers(kind):
-    operand = _pictures.operand("x", np.asarray(tf.cast([0.0, 1.0], kind)))
+    operand = pictures.operand("x", np.asarray(tf.cast([0.0, 1.0], kind)))
     assert (operand.dtype, operand.min, operand.max) == (kind, 0.0, 1.0)
     assert operand.picture.rows == ("01",)

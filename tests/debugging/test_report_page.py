@@ -12,7 +12,7 @@ from tests.debugging import sample
 from tests.support import browser
 from tfsafe import NumericsError
 from tfsafe._html._style import STYLE
-from tfsafe.debugging import _pictures
+from tfsafe.debugging.inspection import pictures
 from tfsafe.errors import Link, Site
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -113,7 +113,7 @@ def test_names_of_files_functions_tensors_and_steps_are_escaped(tmp_path):
     finding = dataclasses.replace(
         sample.finding(tmp_path),
         site=site,
-        inputs=(_pictures.operand(evil, np.ones(2)),),
+        inputs=(pictures.operand(evil, np.ones(2)),),
         chain=(link, dataclasses.replace(link, subject=evil)),
     )
     reader = Reader(NumericsError("text", [finding]).to_html())

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
-from tfsafe.debugging import _cures, _rules
+from tfsafe.debugging.explain import causes, suggestions
 
 INF = np.inf
 
@@ -13,8 +13,8 @@ INF = np.inf
 def cause(op, inputs, output, dtype="float32"):
     arrays = [np.asarray(each, np.float64) for each in inputs]
     value = np.asarray(output, np.float64)
-    evidence = _rules.Evidence(arrays, value, ~np.isfinite(value), dtype)
-    return _rules.cause_of(op, evidence)[0]
+    evidence = causes.Evidence(arrays, value, ~np.isfinite(value), dtype)
+    return causes.cause_of(op, evidence)[0]
 
 
 NAN = np.nan
@@ -178,18 +178,18 @@ def test_an_overflow_is_told_with_the_limit_of_the_dtype(op, what):
 
 
 def test_whole_numbers_have_no_statistics():
-    evidence = _rules.Evidence(
+    evidence = causes.Evidence(
         [np.array([1, 2]), np.array([0.5])],
         np.array([NAN]),
         np.array([True]),
         "float32",
     )
-    assert _rules.cause_of("Exotic", evidence)[0] == "input 1: from 0.5 to 0.5."
+    assert causes.cause_of("Exotic", evidence)[0] == "input 1: from 0.5 to 0.5."
 
 
 def test_every_row_of_the_table_has_a_test():
     tested = {op for op, *_ in [*ROWS, *OVERFLOWS]}
-    assert {rule.op for rule in _rules.RULES} - {"*"} <= tested
+    assert {rule.op for rule in causes.RULES} - {"*"} <= tested
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,9 @@ def test_a_rule_that_does_not_hold_leaves_the_statistics(op, inputs, output):
 
 def cure_of(op, source="", *, fault="domain", **facts):
     known = {"is_gradient": False, "dtype": "float32", "producers": [], **facts}
-    return _cures.cure_of(_cures.Failure(op=op, source=source, fault=fault, **known))
+    return suggestions.cure_of(
+        suggestions.Failure(op=op, source=source, fault=fault, **known)
+    )
 
 
 def cure(op, source, **facts):
@@ -319,7 +321,9 @@ def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words
     assert bool(told) == bool(words)
 
 
-@pytest.mark.parametrize("row", _cures.CURES, ids=lambda row: f"{row.op}-{row.words}")
+@pytest.mark.parametrize(
+    "row", suggestions.CURES, ids=lambda row: f"{row.op}-{row.words}"
+)
 def test_every_cure_can_be_reached(row):
     facts = {
         "fault": row.fault or "domain",
@@ -327,7 +331,7 @@ def test_every_cure_can_be_reached(row):
         "producers": [row.source],
         "after": [row.after],
     }
-    mends = f" {_cures.REWRITES}" if row.is_rewritten else ""
+    mends = f" {suggestions.REWRITES}" if row.is_rewritten else ""
     assert cure_of(row.op, **facts)[1] == row.words + mends
 
 
@@ -335,8 +339,8 @@ def test_the_kind_of_the_fault_is_told_with_the_cause():
     def fault(op, inputs, output):
         arrays = [np.asarray(each, np.float64) for each in inputs]
         value = np.asarray(output, np.float64)
-        evidence = _rules.Evidence(arrays, value, ~np.isfinite(value), "float32")
-        return _rules.cause_of(op, evidence)[1]
+        evidence = causes.Evidence(arrays, value, ~np.isfinite(value), "float32")
+        return causes.cause_of(op, evidence)[1]
 
     assert fault("RealDiv", [[1], [0]], [INF]) == "domain"
     assert fault("RealDiv", [[1e30], [1e-30]], [INF]) == "overflow"
@@ -344,8 +348,8 @@ def test_the_kind_of_the_fault_is_told_with_the_cause():
 
 
 def test_every_name_that_a_cure_recommends_exists():
-    text = " ".join(each.paste + " " + each.words for each in _cures.CURES)
-    text += " ".join([_cures._SCALE, _cures._SKIP])
+    text = " ".join(each.paste + " " + each.words for each in suggestions.CURES)
+    text += " ".join([suggestions._SCALE, suggestions._SKIP])
     names = {"ops", "losses", "layers", "optimizers"}
     found = 0
     for word in text.replace("(", " ").replace(")", " ").replace(",", " ").split():

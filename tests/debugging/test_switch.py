@@ -15,7 +15,7 @@ import tfsafe
 from tests.debugging import programs
 from tests.support import modes
 from tfsafe import debugging
-from tfsafe.debugging import _switch
+from tfsafe.debugging.checks import switch
 
 ZERO = tf.constant(0.0)
 
@@ -24,7 +24,7 @@ ZERO = tf.constant(0.0)
 def switched_off():
     yield
     debugging.disable_check_numerics()
-    assert _switch._SWITCH.active() is None
+    assert switch._SWITCH.active() is None
     assert "_switch" not in tf.GradientTape.gradient.__code__.co_filename
 
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging import _rows, _trail
-from tfsafe.debugging._follow import follow
+from tfsafe.debugging.tracing import batch_rows, provenance
+from tfsafe.debugging.tracing.replay import follow
 
 NAN = float("nan")
 
@@ -189,8 +189,8 @@ BATCH = np.arange(1.0, 13.0, dtype="float32").reshape(4, 3)
 )
 def test_rows_are_followed_as_far_as_they_are_sure(make, row):
     x = tf.constant(BATCH)
-    trail = _trail.Trail(lambda _: "")
-    trail.rows = _rows.Rows(4, [x])
+    trail = provenance.Trail(lambda _: "")
+    trail.rows = batch_rows.Rows(4, [x])
 
     @tf.function(autograph=False)
     def function(x):

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.support import modes
 from tfsafe import layers
-from tfsafe.layers import _statistics
+from tfsafe.layers.normalization import statistics
 
 RANDOM = np.random.default_rng(0)
 STAMPS = 1.7e9 + 1000 * RANDOM.random(300)
@@ -250,8 +250,8 @@ def test_an_unbuilt_layer_has_nothing_to_finish():
 
 
 def test_chunks_and_batches_add_up_to_the_whole(monkeypatch):
-    monkeypatch.setattr(_statistics, "_CHUNK", 100)
-    whole, parts = _statistics.Moments([1]), _statistics.Moments([1])
+    monkeypatch.setattr(statistics, "_CHUNK", 100)
+    whole, parts = statistics.Moments([1]), statistics.Moments([1])
     whole.update(X)
     for batch in np.split(X, [1, 1, 250]):
         parts.update(batch)

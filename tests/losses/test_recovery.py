@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.losses.samples import close
 from tests.support import modes
 from tfsafe import losses
-from tfsafe.ops import _recovery
+from tfsafe.keras_formulas import logit_recovery
 
 FAR = np.array([[0.0, 200.0]], "float32")
 ONE_HOT = np.array([[1.0, 0.0]], "float32")
@@ -75,7 +75,7 @@ def test_what_is_not_the_result_of_a_softmax_has_no_logits(name):
     @tf.function(input_signature=[tf.TensorSpec([2, 3], tf.float32)], autograph=False)
     def traced(z):
         probs = NOT_SEEN_THROUGH[name](z)
-        assert _recovery.logits_behind(probs, 1) is None
+        assert logit_recovery.logits_behind(probs, 1) is None
         return probs
 
     traced.get_concrete_function()
@@ -87,8 +87,8 @@ def test_a_row_of_unknown_size_is_not_seen_through_a_reshape():
     )
     def traced(z):
         probs = tf.reshape(tf.nn.softmax(z), [-1, tf.size(z)])
-        assert _recovery.logits_behind(probs, 1) is None
-        assert _recovery.logits_behind(tf.nn.softmax(z), 1) is not None
+        assert logit_recovery.logits_behind(probs, 1) is None
+        assert logit_recovery.logits_behind(tf.nn.softmax(z), 1) is not None
         return probs
 
     traced.get_concrete_function()
@@ -96,16 +96,16 @@ def test_a_row_of_unknown_size_is_not_seen_through_a_reshape():
 
 def test_eager_probabilities_have_the_logits_that_keras_attached():
     z = tf.constant([[0.0, 200.0], [3.0, 1.0]])
-    assert _recovery.logits_behind(keras.activations.softmax(z), 1) is z
-    assert _recovery.logits_behind(tf.nn.softmax(z), 1) is None
+    assert logit_recovery.logits_behind(keras.activations.softmax(z), 1) is z
+    assert logit_recovery.logits_behind(tf.nn.softmax(z), 1) is None
     assert (
-        _recovery.logits_behind(tf.reshape(keras.activations.softmax(z), [4]), 0)
+        logit_recovery.logits_behind(tf.reshape(keras.activations.softmax(z), [4]), 0)
         is None
     )
     # Attached by the other activation, or for another axis.
-    assert _recovery.logits_behind(keras.activations.sigmoid(z), 1) is None
-    assert _recovery.logits_behind(keras.activations.softmax(z), None) is None
-    assert _recovery.logits_behind(keras.activations.softmax(z, axis=0), 1) is None
+    assert logit_recovery.logits_behind(keras.activations.sigmoid(z), 1) is None
+    assert logit_recovery.logits_behind(keras.activations.softmax(z), None) is None
+    assert logit_recovery.logits_behind(keras.activations.softmax(z, axis=0), 1) is None
 
 
 def test_a_masked_class_costs_the_most_and_the_others_share_the_rest(mode):

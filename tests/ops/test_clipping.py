@@ -8,11 +8,11 @@ import tensorflow as tf
 from tests.ops.edges import INF, NAN, documented, same
 from tests.support import modes, oracle
 from tfsafe import ops
-from tfsafe.ops import _clipping
+from tfsafe.ops.nn import clipping
 
 
 def ours(name, gradients, mode):
-    clip = getattr(_clipping, name)
+    clip = getattr(clipping, name)
     return modes.compile_for(mode, lambda *g: clip(g, 1.0))(*gradients)
 
 
@@ -30,14 +30,14 @@ def test_clipping_agrees_with_exact_arithmetic(name, size, mode):
 
 
 def test_no_gradient_is_nothing_to_clip():
-    assert _clipping.clip_each([], 1.0) == []
-    assert _clipping.clip_together([], 1.0) == []
+    assert clipping.clip_each([], 1.0) == []
+    assert clipping.clip_together([], 1.0) == []
 
 
 @pytest.mark.parametrize("name", ["clip_each", "clip_together"])
 @pytest.mark.parametrize("clip_norm", [1.0, 1e-30])
 def test_zeros_stay_zero_however_small_the_norm_to_clip_to(name, clip_norm, mode):
-    clip = getattr(_clipping, name)
+    clip = getattr(clipping, name)
     step = modes.compile_for(mode, lambda *g: clip(g, clip_norm))
     for value in step(tf.zeros(3), tf.zeros((0, 2))):
         assert not np.any(value)

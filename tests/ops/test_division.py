@@ -9,7 +9,7 @@ from tests.ops.elementwise import each_place, edges, errors
 from tests.support import modes, oracle
 from tfsafe import ops
 from tfsafe._limits import LIMITS
-from tfsafe.ops._division import ratio
+from tfsafe.ops.elementwise.division import ratio
 
 
 def _pairs(dtype):

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes, oracle
-from tfsafe.ops._layer_norm import layer_norm, standardize
+from tfsafe.ops.kernels.layer_norm import layer_norm, standardize
 
 EPSILON = 1e-5
 GENERATOR = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.ops.edges import same
 from tests.support import modes
 from tfsafe import ops
-from tfsafe.ops import _divided
+from tfsafe.ops.linalg import divided_differences
 
 _TURN = np.linalg.qr(np.random.RandomState(0).randn(4, 4))[0]
 _OTHER = np.linalg.qr(np.random.RandomState(1).randn(4, 4))[0]
@@ -94,8 +94,8 @@ def test_an_odd_polynomial_has_the_same_derivatives(values, columns, transposed)
 def test_divided_differences_agree_with_mpmath(function, exact, gap):
     points = [1.0, 1.0 + gap, 1.0 + 2 * gap]
     w = tf.constant([points], tf.float64)
-    table = _divided.first(function, w)
-    curved = _divided.second(function, w, table)
+    table = divided_differences.first(function, w)
+    curved = divided_differences.second(function, w, table)
     with mpmath.workdps(60):
         a, b, c = (mpmath.mpf(float(point)) for point in w[0])
         if gap:

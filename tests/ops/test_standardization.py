@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes, oracle
-from tfsafe.ops import _precision
-from tfsafe.ops._standardization import scale, standardize, standardize_batch
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.standardization import scale, standardize, standardize_batch
 
 GENERATOR = np.random.default_rng(0)
 NORMAL = GENERATOR.normal(size=(6, 16))
@@ -166,7 +166,7 @@ def test_axes_that_others_lie_between_are_reduced_one_after_another(axis, mode):
 def test_runs_of_axes_know_all_and_none():
     x = tf.reshape(tf.range(24.0), [2, 3, 4])
     for axis in (None, [], [0], [0, 2], [1, 2]):
-        got = _precision.reduce_in_runs(tf.reduce_max, x, axis)
+        got = precision.reduce_in_runs(tf.reduce_max, x, axis)
         np.testing.assert_array_equal(got, tf.reduce_max(x, axis, keepdims=True))
 
 

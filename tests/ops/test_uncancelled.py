@@ -9,7 +9,7 @@ from tests.ops.edges import INF, NAN, same
 from tests.ops.elementwise import each_place, edges, errors
 from tests.support import modes, oracle
 from tfsafe._limits import LIMITS
-from tfsafe.ops import _uncancelled
+from tfsafe.ops.kernels import uncancelled
 
 
 def _signed(dtype, low, high):
@@ -24,7 +24,7 @@ def _sech_squared(x):
 # The function, the truths of value, slope and second slope, and the largest argument.
 ELEMENTWISE = {
     "one_minus_cos": (
-        _uncancelled.one_minus_cos,
+        uncancelled.one_minus_cos,
         (
             lambda x: 2 * mpmath.sin(x / 2) ** 2,
             (mpmath.sin, lambda x: x),
@@ -33,7 +33,7 @@ ELEMENTWISE = {
         3.0,
     ),
     "sech_squared": (
-        _uncancelled.sech_squared,
+        uncancelled.sech_squared,
         (
             _sech_squared,
             lambda x: -2 * mpmath.tanh(x) * _sech_squared(x),
@@ -45,7 +45,7 @@ ELEMENTWISE = {
         8.0,
     ),
     "sqrt1pm1": (
-        _uncancelled.sqrt1pm1,
+        uncancelled.sqrt1pm1,
         (
             lambda x: x / (mpmath.sqrt(1 + x) + 1),
             lambda x: 0.5 / mpmath.sqrt(1 + x),
@@ -89,7 +89,7 @@ def test_the_edges_are_silent(name, rows, mode):
 def test_a_difference_of_squares_keeps_the_digits_of_near_numbers(mode, dtype):
     a = tf.constant([1.0, 3.0, -7.0, 100.0], dtype)
     b = a * (1 + tf.constant([1, -2, 3, 0], dtype) * 2 * LIMITS[dtype.name].eps)
-    value = modes.compile_for(mode, _uncancelled.difference_of_squares)(a, b)
+    value = modes.compile_for(mode, uncancelled.difference_of_squares)(a, b)
     truth = oracle.exact(lambda a, b: a**2 - b**2, a, b)
     assert oracle.ulp_error(value, truth) <= 2
 
@@ -97,7 +97,7 @@ def test_a_difference_of_squares_keeps_the_digits_of_near_numbers(mode, dtype):
 def test_the_slopes_of_a_difference_of_squares_do_not_cancel(mode):
     one, x = tf.constant(1.0), tf.constant([1e-9, 2.0])
     value, (in_one, in_x) = modes.value_and_gradients(
-        _uncancelled.difference_of_squares, [one, x], mode
+        uncancelled.difference_of_squares, [one, x], mode
     )
     assert same(value, [1.0, -3.0], 1e-6)
     assert same(in_one, 4.0, 1e-6)
@@ -119,7 +119,7 @@ EXP_TIMES = [
 
 def test_the_edges_of_an_exponential_times_a_number(mode):
     got, wanted, silent = edges(
-        _uncancelled.exp_times, EXP_TIMES, tf.float32, mode, arguments=2
+        uncancelled.exp_times, EXP_TIMES, tf.float32, mode, arguments=2
     )
     for result, column in zip(got, wanted, strict=True):
         assert same(result, column, 1e-5)
@@ -130,7 +130,7 @@ def test_the_edges_of_an_exponential_times_a_number(mode):
 def test_where_nothing_overflows_an_exponential_is_multiplied_as_it_is(dtype):
     x, y = tf.constant([-3.0, 0.5, 4.0], dtype), tf.constant([[2.0], [-1.5]], dtype)
     truth = oracle.exact(lambda x, y: mpmath.exp(x) * y, *np.broadcast_arrays(x, y))
-    value = _uncancelled.exp_times(x, y)
+    value = uncancelled.exp_times(x, y)
     assert oracle.ulp_error(value, truth) <= (0.51 if dtype.size == 2 else 3)
 
 
@@ -142,14 +142,14 @@ def _exact_distances(a, b):
 @pytest.mark.parametrize("is_large", [False, True])
 def test_squared_distances_agree_with_float64(is_large, mode, monkeypatch):
     if is_large:
-        monkeypatch.setattr(_uncancelled, "MOST_DIFFERENCES", 0)
+        monkeypatch.setattr(uncancelled, "MOST_DIFFERENCES", 0)
     rng = np.random.default_rng(0)
     a = rng.normal(size=(2, 5, 3)).astype(np.float32) + 100
     b = rng.normal(size=(2, 4, 3)).astype(np.float32) + 100
     b[0, 0] = a[0, 1] + 1e-3
     args = [tf.constant(a), tf.constant(b)]
     value, gradients = modes.value_and_gradients(
-        _uncancelled.squared_distances, args, mode
+        uncancelled.squared_distances, args, mode
     )
     assert same(value, _exact_distances(a, b), 1e-5)
     wanted = 2 * (4 * np.float64(a) - b.astype(np.float64).sum(1, keepdims=True))
@@ -161,24 +161,24 @@ def test_squared_distances_agree_with_float64(is_large, mode, monkeypatch):
 @pytest.mark.parametrize("is_large", [False, True])
 def test_the_distance_of_a_vector_from_itself_is_0(is_large, mode, monkeypatch):
     if is_large:
-        monkeypatch.setattr(_uncancelled, "MOST_DIFFERENCES", 0)
+        monkeypatch.setattr(uncancelled, "MOST_DIFFERENCES", 0)
     x = tf.random.stateless_normal([6, 5], [1, 2]) * 50
-    value = modes.compile_for(mode, lambda x: _uncancelled.squared_distances(x, x))(x)
+    value = modes.compile_for(mode, lambda x: uncancelled.squared_distances(x, x))(x)
     assert same(tf.linalg.diag_part(value), 0.0)
     assert np.all(value.numpy() >= 0)
 
 
 def test_distances_of_unknown_sizes_are_not_written_out_one_by_one():
     spec = tf.TensorSpec([None, 3], tf.float32)
-    traced = tf.function(_uncancelled.squared_distances).get_concrete_function(
+    traced = tf.function(uncancelled.squared_distances).get_concrete_function(
         spec, spec
     )
     assert any("MatMul" in op.type for op in traced.graph.get_operations())
 
 
 def test_a_negative_rounding_of_a_squared_distance_is_0(monkeypatch):
-    monkeypatch.setattr(_uncancelled, "MOST_DIFFERENCES", 0)
+    monkeypatch.setattr(uncancelled, "MOST_DIFFERENCES", 0)
     x = tf.random.stateless_normal([40, 7], [3, 4]) * 1000
-    value = _uncancelled.squared_distances(x, tf.identity(x))
+    value = uncancelled.squared_distances(x, tf.identity(x))
     assert np.all(value.numpy() >= 0)
     assert np.all(np.sqrt(tf.linalg.diag_part(value)) < 1e-4)

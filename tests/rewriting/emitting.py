@@ -7,8 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.graph._emit import Emission
-from tfsafe.rewriting._reader import Reader
-from tfsafe.rewriting._rule import Rule
+from tfsafe.rewriting.engine.rule import Rule
+from tfsafe.rewriting.facts.tensors import Reader
 
 
 def in_modes(*names: str) -> list[tuple[str, str]]:

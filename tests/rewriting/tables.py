@@ -1,17 +1,17 @@
 """The tables of the rules, one after another as they are tried."""
 
-from tfsafe.rewriting import (
-    _cancellation,
-    _distances,
-    _forms,
-    _masking,
-    _singular,
+from tfsafe.rewriting.rules import (
+    cancellation,
+    distances,
+    masking,
+    norms,
+    singular_gradients,
 )
 
 RULES = (
-    *_forms.RULES,
-    *_distances.RULES,
-    *_cancellation.RULES,
-    *_masking.RULES,
-    *_singular.RULES,
+    *norms.RULES,
+    *distances.RULES,
+    *cancellation.RULES,
+    *masking.RULES,
+    *singular_gradients.RULES,
 )

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten, second_gradients
 from tests.support import contrast, modes
-from tfsafe.rewriting._log_rules import RULES
+from tfsafe.rewriting.rules.logarithms import RULES
 
 log, softmax, sigmoid = tf.math.log, tf.nn.softmax, tf.sigmoid
 NAN, INF = np.nan, np.inf

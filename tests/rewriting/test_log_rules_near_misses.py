@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten
 from tests.support import contrast
-from tfsafe.rewriting._log_rules import RULES
+from tfsafe.rewriting.rules.logarithms import RULES
 
 log, exp = tf.math.log, tf.exp
 softmax, sigmoid = tf.nn.softmax, tf.sigmoid

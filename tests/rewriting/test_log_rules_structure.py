@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten
 from tests.support import contrast
-from tfsafe.rewriting._log_rules import RULES
+from tfsafe.rewriting.rules.logarithms import RULES
 
 log, exp, sigmoid, softmax = tf.math.log, tf.exp, tf.sigmoid, tf.nn.softmax
 X = np.array([[0.5, -150.0, 3.0], [-200.0, 110.0, -2.5], [1.0, -120.0, 95.0]])

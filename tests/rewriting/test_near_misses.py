@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired
 from tfsafe import stabilize
-from tfsafe.rewriting._rules import all_rules
+from tfsafe.rewriting.rules.table import all_rules
 
 exp, log, sqrt = tf.exp, tf.math.log, tf.sqrt
 softmax, sigmoid, relu = tf.nn.softmax, tf.sigmoid, tf.nn.relu

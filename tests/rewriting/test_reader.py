@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfsafe.rewriting._reader import Reader
+from tfsafe.rewriting.facts.tensors import Reader
 
 X = tf.TensorSpec([2, 3])
 

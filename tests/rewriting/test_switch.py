@@ -9,7 +9,8 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
-from tfsafe.rewriting import _switch, stabilize
+from tfsafe.rewriting import stabilize
+from tfsafe.rewriting.targets import switch
 
 LOGITS = tf.constant([[0.0, -200.0]])
 X = np.array([[300.0, -1.0], [-2.0, 400.0]], np.float32)
@@ -18,9 +19,9 @@ Y = np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
 
 @pytest.fixture
 def switched():
-    _switch.enable_stabilize()
+    switch.enable_stabilize()
     yield
-    _switch.disable_stabilize()
+    switch.disable_stabilize()
 
 
 def gradient(x):
@@ -50,8 +51,8 @@ def test_functions_and_models_are_stable_while_it_is_on():
     function, made = tf.function(gradient), model()
     assert np.isnan(function(LOGITS)).all()
     methods = type(function).__call__, keras.Model.fit
-    _switch.enable_stabilize()
-    _switch.enable_stabilize()
+    switch.enable_stabilize()
+    switch.enable_stabilize()
     try:
         np.testing.assert_allclose(function(LOGITS), [[-1.0, 1.0]])
         concrete = function.get_concrete_function(LOGITS)
@@ -60,7 +61,7 @@ def test_functions_and_models_are_stable_while_it_is_on():
         np.testing.assert_allclose(outer(LOGITS), [[-2.0, 2.0]])
         assert np.isfinite(trained(made)).all()
     finally:
-        _switch.disable_stabilize()
+        switch.disable_stabilize()
     assert (type(function).__call__, keras.Model.fit) == methods
     assert np.isnan(function(LOGITS)).all()
     assert not hasattr(made.train_step, "function")
@@ -118,11 +119,11 @@ def test_what_others_put_around_the_methods_stays():
     function = tf.function(gradient)
     kind = type(function)
     original = kind.__call__
-    _switch.enable_stabilize()
+    switch.enable_stabilize()
     ours = kind.__call__
     kind.__call__ = lambda self, *args: ours(self, *args)
     theirs = kind.__call__
-    _switch.disable_stabilize()
+    switch.disable_stabilize()
     try:
         assert kind.__call__ is theirs
         assert np.isnan(function(LOGITS)).all()

@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 
 from tfsafe import NumericsError
-from tfsafe.rewriting import _rules, stabilize
-from tfsafe.rewriting._rule import Rule
+from tfsafe.rewriting import stabilize
+from tfsafe.rewriting.engine.rule import Rule
+from tfsafe.rewriting.rules import table
 
 
 def log_softmax(x):
@@ -33,7 +34,7 @@ def wrong(name, match):
 def rule(monkeypatch):
     def use(match):
         rules = [wrong("wrong-log", match)]
-        monkeypatch.setattr(_rules, "_TABLES", (rules,))
+        monkeypatch.setattr(table, "_TABLES", (rules,))
 
     return use
 

@@ -15,7 +15,7 @@ from tfsafe.callbacks import (
     _summaries,
 )
 from tfsafe.callbacks._warning import warn
-from tfsafe.debugging._options import options_of
+from tfsafe.debugging.checks.options import options_of
 from tfsafe.errors import NumericsError, listed
 from tfsafe.optimizers import SafeOptimizer
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import keras
 
 from tfsafe.callbacks._warning import warn
-from tfsafe.debugging._model import KINDS, Steps
-from tfsafe.debugging._options import Options
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.models.model import KINDS, Steps
 from tfsafe.errors import NumericsError
 
 RESPONSES = ("raise", "warn", "stop")

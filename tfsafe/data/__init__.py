@@ -1,6 +1,6 @@
 """Data as a suspect: what is not finite, or not a number, before a model sees it."""
 
-from tfsafe.data._check import check_finite
-from tfsafe.data._report import DataFinding, DataReport, Feature
+from tfsafe.data.checks.check import check_finite
+from tfsafe.data.faults.report import DataFinding, DataReport, Feature
 
 __all__ = ["DataFinding", "DataReport", "Feature", "check_finite"]

@@ -1,15 +1,15 @@
 """Finding the operation, the line and the cause of the first NaN or Inf."""
 
-from tfsafe.debugging._checked import checked
-from tfsafe.debugging._plot import plot
-from tfsafe.debugging._report import report
-from tfsafe.debugging._retain import retain, retain_gradients
-from tfsafe.debugging._summary import Summaries, Summary, summarize
-from tfsafe.debugging._switch import (
+from tfsafe.debugging.checks.checked import checked
+from tfsafe.debugging.checks.switch import (
     check_numerics,
     disable_check_numerics,
     enable_check_numerics,
 )
+from tfsafe.debugging.inspection.plot import plot
+from tfsafe.debugging.inspection.report import report
+from tfsafe.debugging.inspection.retain import retain, retain_gradients
+from tfsafe.debugging.inspection.summary import Summaries, Summary, summarize
 
 __all__ = [
     "Summaries",

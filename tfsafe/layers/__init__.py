@@ -7,13 +7,12 @@ object.
 from typing import TYPE_CHECKING
 
 from tfsafe import _swap
-from tfsafe.layers._activation import LogSigmoid, LogSoftmax, Softmax
-from tfsafe.layers._adapted_normalization import Normalization
-from tfsafe.layers._attention import AdditiveAttention, Attention
-from tfsafe.layers._batch_normalization import BatchNormalization
-from tfsafe.layers._categories import CategoryEncoding, Discretization, Hashing
-from tfsafe.layers._dot import Dot
-from tfsafe.layers._dropout import (
+from tfsafe.layers.attention.attention import AdditiveAttention, Attention
+from tfsafe.layers.attention.multi_head import GroupQueryAttention, MultiHeadAttention
+from tfsafe.layers.core.activation import LogSigmoid, LogSoftmax, Softmax
+from tfsafe.layers.core.categories import CategoryEncoding, Discretization, Hashing
+from tfsafe.layers.core.dot import Dot
+from tfsafe.layers.core.dropout import (
     AlphaDropout,
     Dropout,
     GaussianDropout,
@@ -21,14 +20,26 @@ from tfsafe.layers._dropout import (
     SpatialDropout2D,
     SpatialDropout3D,
 )
-from tfsafe.layers._embedding import Embedding
-from tfsafe.layers._keras_pooling import (
+from tfsafe.layers.core.embedding import Embedding
+from tfsafe.layers.core.masking import Masking
+from tfsafe.layers.core.spectrogram import STFTSpectrogram
+from tfsafe.layers.normalization.adapted import Normalization
+from tfsafe.layers.normalization.batch import BatchNormalization
+from tfsafe.layers.normalization.per_sample import (
+    GroupNormalization,
+    LayerNormalization,
+    RMSNormalization,
+    UnitNormalization,
+)
+from tfsafe.layers.normalization.spectral import SpectralNormalization
+from tfsafe.layers.pooling.keras_pooling import (
     AveragePooling1D,
     GlobalAveragePooling1D,
     GlobalMaxPooling1D,
     MaxPooling1D,
 )
-from tfsafe.layers._keras_recurrent import (
+from tfsafe.layers.pooling.safe_mean import SafeMeanPooling
+from tfsafe.layers.recurrent.keras_recurrent import (
     GRU,
     LSTM,
     RNN,
@@ -38,22 +49,8 @@ from tfsafe.layers._keras_recurrent import (
     SimpleRNN,
     TimeDistributed,
 )
-from tfsafe.layers._layer_norm_gru import LayerNormGRU, LayerNormGRUCell
-from tfsafe.layers._layer_norm_lstm import LayerNormLSTM, LayerNormLSTMCell
-from tfsafe.layers._masking import Masking
-from tfsafe.layers._multi_head_attention import (
-    GroupQueryAttention,
-    MultiHeadAttention,
-)
-from tfsafe.layers._normalization import (
-    GroupNormalization,
-    LayerNormalization,
-    RMSNormalization,
-    UnitNormalization,
-)
-from tfsafe.layers._pooling import SafeMeanPooling
-from tfsafe.layers._spectral_normalization import SpectralNormalization
-from tfsafe.layers._spectrogram import STFTSpectrogram
+from tfsafe.layers.recurrent.layer_norm_gru import LayerNormGRU, LayerNormGRUCell
+from tfsafe.layers.recurrent.layer_norm_lstm import LayerNormLSTM, LayerNormLSTMCell
 
 # Keras' own second names.
 AvgPool1D = AveragePooling1D

@@ -6,18 +6,18 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.keras_formulas import similarity
 from tfsafe.losses import _reduction
 from tfsafe.losses._reduction import Weighted
-from tfsafe.ops import _agreement
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-hinge = _safe(_agreement.hinge)
-squared_hinge = _safe(_agreement.squared_hinge)
-categorical_hinge = _safe(_agreement.categorical_hinge)
-cosine_similarity = _safe(_agreement.cosine_similarity)
-dice = _safe(_agreement.dice)
-tversky = _safe(_agreement.tversky)
+hinge = _safe(similarity.hinge)
+squared_hinge = _safe(similarity.squared_hinge)
+categorical_hinge = _safe(similarity.categorical_hinge)
+cosine_similarity = _safe(similarity.cosine_similarity)
+dice = _safe(similarity.dice)
+tversky = _safe(similarity.tversky)
 
 
 @_safe

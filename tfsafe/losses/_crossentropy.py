@@ -2,16 +2,14 @@
 
 import keras
 
+from tfsafe.keras_formulas import crossentropy
 from tfsafe.losses._reduction import Weighted
-from tfsafe.ops import _bounded_crossentropy
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-binary_crossentropy = _safe(_bounded_crossentropy.binary_crossentropy)
-categorical_crossentropy = _safe(_bounded_crossentropy.categorical_crossentropy)
-sparse_categorical_crossentropy = _safe(
-    _bounded_crossentropy.sparse_categorical_crossentropy
-)
+binary_crossentropy = _safe(crossentropy.binary_crossentropy)
+categorical_crossentropy = _safe(crossentropy.categorical_crossentropy)
+sparse_categorical_crossentropy = _safe(crossentropy.sparse_categorical_crossentropy)
 
 
 @_safe

@@ -6,8 +6,8 @@ from typing import Any
 import keras
 
 from tfsafe import _args
+from tfsafe.keras_formulas import ctc as _ctc
 from tfsafe.losses._reduction import Weighted, given
-from tfsafe.ops import _ctc
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 

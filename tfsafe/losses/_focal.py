@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe.keras_formulas import crossentropy
 from tfsafe.losses._reduction import Weighted, given
-from tfsafe.ops import _bounded_crossentropy
 
 # Keras 3.3 does not have it.
 _BASE: Any = getattr(
@@ -14,12 +14,10 @@ _BASE: Any = getattr(
 )
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-binary_focal_crossentropy = _safe(_bounded_crossentropy.binary_focal_crossentropy)
-categorical_focal_crossentropy = _safe(
-    _bounded_crossentropy.categorical_focal_crossentropy
-)
+binary_focal_crossentropy = _safe(crossentropy.binary_focal_crossentropy)
+categorical_focal_crossentropy = _safe(crossentropy.categorical_focal_crossentropy)
 categorical_generalized_cross_entropy = _safe(
-    _bounded_crossentropy.categorical_generalized_cross_entropy
+    crossentropy.categorical_generalized_cross_entropy
 )
 
 

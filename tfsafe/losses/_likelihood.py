@@ -6,13 +6,13 @@ from typing import Any
 import keras
 
 from tfsafe import _args
+from tfsafe.keras_formulas import likelihood
 from tfsafe.losses._reduction import Weighted, given
-from tfsafe.ops import _likelihood
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-kl_divergence = _safe(_likelihood.kl_divergence)
-poisson = _safe(_likelihood.poisson)
+kl_divergence = _safe(likelihood.kl_divergence)
+poisson = _safe(likelihood.poisson)
 
 
 @_safe

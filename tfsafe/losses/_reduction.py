@@ -7,8 +7,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.ops import _labels, _pairs
-from tfsafe.ops._pairs import align
+from tfsafe.keras_formulas import arguments, labels
+from tfsafe.keras_formulas.arguments import align
 
 REDUCTIONS = (
     "sum_over_batch_size",
@@ -86,14 +86,14 @@ class Weighted(keras.losses.Loss):
           TypeError: If one of them is not dense, or not of numbers.
           ValueError: If the predictions have an unknown number of axes.
         """
-        wide = _pairs.widened(y_pred, self.dtype)
+        wide = arguments.widened(y_pred, self.dtype)
         if wide.shape.rank is None:
             raise ValueError(
                 "`y_pred` must have a known number of axes. Received: y_pred.shape="
                 f"{wide.shape}. Set it, for example with "
                 "`tf.ensure_shape(y_pred, [None, None])`."
             )
-        return _labels.tensor(y_true), wide
+        return labels.tensor(y_true), wide
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs, options and dtype included.

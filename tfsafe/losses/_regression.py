@@ -2,17 +2,17 @@
 
 import keras
 
+from tfsafe.keras_formulas import regression
 from tfsafe.losses._reduction import Weighted
-from tfsafe.ops import _regression
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-mean_squared_error = _safe(_regression.mean_squared_error)
-mean_absolute_error = _safe(_regression.mean_absolute_error)
-mean_absolute_percentage_error = _safe(_regression.mean_absolute_percentage_error)
-mean_squared_logarithmic_error = _safe(_regression.mean_squared_logarithmic_error)
-huber = _safe(_regression.huber)
-log_cosh = _safe(_regression.log_cosh)
+mean_squared_error = _safe(regression.mean_squared_error)
+mean_absolute_error = _safe(regression.mean_absolute_error)
+mean_absolute_percentage_error = _safe(regression.mean_absolute_percentage_error)
+mean_squared_logarithmic_error = _safe(regression.mean_squared_logarithmic_error)
+huber = _safe(regression.huber)
+log_cosh = _safe(regression.log_cosh)
 
 
 @_safe

@@ -8,8 +8,10 @@ import tensorflow as tf
 
 from tfsafe import _args, ops
 from tfsafe._limits import LIMITS
+from tfsafe.keras_formulas import labels as _labels
+from tfsafe.keras_formulas import logit_recovery
 from tfsafe.losses import _reduction
-from tfsafe.ops import _classes, _labels, _recovery
+from tfsafe.ops.nn import classes
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -117,7 +119,7 @@ class StableCrossEntropy(keras.losses.Loss):
         # Set afterwards: Keras 3.3 does not know all of them.
         self.reduction = _args.one_of(reduction, _reduction.REDUCTIONS, "reduction")
         self.from_logits = _args.one_of(from_logits, (False, True), "from_logits")
-        self.label_smoothing = _classes.smoothing_share(label_smoothing)
+        self.label_smoothing = classes.smoothing_share(label_smoothing)
         self.axis = _integer(axis, "axis", "the axis of the classes")
         self.labels = _args.one_of(labels, _labels.KINDS, "labels")
         self.ignore_class = None
@@ -145,7 +147,7 @@ class StableCrossEntropy(keras.losses.Loss):
         self, y_true: Any, y_pred: Any, sample_weight: Any, mask: Any, reduction: Any
     ) -> tf.Tensor:
         x = _args.float_tensor(y_pred, "y_pred", tf.float32)
-        axis = _classes.class_axis(self.axis, x.shape)
+        axis = classes.class_axis(self.axis, x.shape)
         labels = _labels.tensor(y_true)
         kind = _labels.kind_of(self.labels, labels.shape, x.shape, axis)
         labels = _labels.lay_out(labels, x.shape, axis, kind)
@@ -168,7 +170,7 @@ class StableCrossEntropy(keras.losses.Loss):
         options: dict[str, Any] = {"label_smoothing": self.label_smoothing}
         if kind != "binary":
             options["axis"] = axis
-        logits = _recovery.logits_behind(x, options.get("axis"))
+        logits = logit_recovery.logits_behind(x, options.get("axis"))
         if self.from_logits and logits is not None:
             warnings.warn(
                 "`from_logits=True`, but `y_pred` is the output of a softmax or "

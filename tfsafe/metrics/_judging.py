@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._gradients import nan_where
-from tfsafe.ops._pairs import align, widened
+from tfsafe.keras_formulas.arguments import align, widened
 
 # Not "tfsafe": losses of the same names are saved under that.
 safe = keras.saving.register_keras_serializable(package="tfsafe.metrics")

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe._gradients import nan_where
+from tfsafe.keras_formulas.arguments import align
 from tfsafe.metrics._judging import Wide, judged, safe
-from tfsafe.ops._pairs import align
 
 
 @safe

@@ -6,40 +6,38 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.metrics._judging import Judging, judged, safe
-from tfsafe.ops import (
-    _agreement,
-    _bounded_crossentropy,
-    _correlation,
-    _likelihood,
-    _regression,
+from tfsafe.keras_formulas import (
+    correlation,
+    crossentropy,
+    likelihood,
+    regression,
+    similarity,
 )
+from tfsafe.metrics._judging import Judging, judged, safe
 
 # The losses have the same functions, saved under the same names.
 _function = keras.saving.register_keras_serializable(package="tfsafe")
 
-mean_squared_error = _function(_regression.mean_squared_error)
-mean_absolute_error = _function(_regression.mean_absolute_error)
-mean_absolute_percentage_error = _function(_regression.mean_absolute_percentage_error)
-mean_squared_logarithmic_error = _function(_regression.mean_squared_logarithmic_error)
-huber = _function(_regression.huber)
-log_cosh = _function(_regression.log_cosh)
-hinge = _function(_agreement.hinge)
-squared_hinge = _function(_agreement.squared_hinge)
-categorical_hinge = _function(_agreement.categorical_hinge)
-kl_divergence = _function(_likelihood.kl_divergence)
-poisson = _function(_likelihood.poisson)
-binary_crossentropy = _function(_bounded_crossentropy.binary_crossentropy)
-binary_focal_crossentropy = _function(_bounded_crossentropy.binary_focal_crossentropy)
-categorical_crossentropy = _function(_bounded_crossentropy.categorical_crossentropy)
-categorical_focal_crossentropy = _function(
-    _bounded_crossentropy.categorical_focal_crossentropy
-)
+mean_squared_error = _function(regression.mean_squared_error)
+mean_absolute_error = _function(regression.mean_absolute_error)
+mean_absolute_percentage_error = _function(regression.mean_absolute_percentage_error)
+mean_squared_logarithmic_error = _function(regression.mean_squared_logarithmic_error)
+huber = _function(regression.huber)
+log_cosh = _function(regression.log_cosh)
+hinge = _function(similarity.hinge)
+squared_hinge = _function(similarity.squared_hinge)
+categorical_hinge = _function(similarity.categorical_hinge)
+kl_divergence = _function(likelihood.kl_divergence)
+poisson = _function(likelihood.poisson)
+binary_crossentropy = _function(crossentropy.binary_crossentropy)
+binary_focal_crossentropy = _function(crossentropy.binary_focal_crossentropy)
+categorical_crossentropy = _function(crossentropy.categorical_crossentropy)
+categorical_focal_crossentropy = _function(crossentropy.categorical_focal_crossentropy)
 sparse_categorical_crossentropy = _function(
-    _bounded_crossentropy.sparse_categorical_crossentropy
+    crossentropy.sparse_categorical_crossentropy
 )
-pearson_correlation = _function(_correlation.pearson_correlation)
-concordance_correlation = _function(_correlation.concordance_correlation)
+pearson_correlation = _function(correlation.pearson_correlation)
+concordance_correlation = _function(correlation.concordance_correlation)
 
 MeanSquaredError = judged("MeanSquaredError", mean_squared_error)
 MeanAbsoluteError = judged("MeanAbsoluteError", mean_absolute_error)
@@ -72,7 +70,7 @@ SparseCategoricalCrossentropy = judged(
 
 
 def _cosine(y_true: Any, y_pred: Any, axis: Any = -1) -> tf.Tensor:
-    return -_agreement.cosine_similarity(y_true, y_pred, axis)
+    return -similarity.cosine_similarity(y_true, y_pred, axis)
 
 
 CosineSimilarity = judged("CosineSimilarity", _cosine)

@@ -23,44 +23,48 @@ is right where the function is smooth, but may be NaN at a singular point; and `
 the promises hold backwards only.
 """
 
-from tfsafe.ops._activation import elu, mish, selu, sigmoid, squareplus, tanh
-from tfsafe.ops._clipping import clip_by_global_norm, clip_by_norm
-from tfsafe.ops._crossentropy import (
+from tfsafe.ops.elementwise.division import divide, reciprocal
+from tfsafe.ops.elementwise.entropy import entropy, kl_divergence
+from tfsafe.ops.elementwise.exponential import expm1, log1mexp, log_cosh, log_expm1
+from tfsafe.ops.elementwise.extremum import maximum, minimum, reduce_max, reduce_min
+from tfsafe.ops.elementwise.logarithm import log, log1p, log_sigmoid, logit
+from tfsafe.ops.elementwise.plane import angle, atan2, hypot
+from tfsafe.ops.elementwise.power import exp, pow
+from tfsafe.ops.elementwise.root import rsqrt, sqrt
+from tfsafe.ops.elementwise.sinc import sinc
+from tfsafe.ops.elementwise.special import erfinv, log_erfc, log_pochhammer
+from tfsafe.ops.elementwise.trigonometry import acos, acosh, angle_between, asin, atanh
+from tfsafe.ops.elementwise.weighted_logarithm import xdivy, xlog1py, xlogy
+from tfsafe.ops.elementwise.where import clip, multiply_no_nan, where
+from tfsafe.ops.linalg.determinants import cholesky, det, inv, slogdet
+from tfsafe.ops.linalg.pseudoinverse import lstsq, pinv
+from tfsafe.ops.linalg.spectral import singular_value_function, spectral_function
+from tfsafe.ops.nn.activation import elu, mish, selu, sigmoid, squareplus, tanh
+from tfsafe.ops.nn.clipping import clip_by_global_norm, clip_by_norm
+from tfsafe.ops.nn.crossentropy import (
     binary_crossentropy,
     categorical_crossentropy,
     sparse_categorical_crossentropy,
 )
-from tfsafe.ops._cumulative import cumprod, cumsum, unsorted_segment_max
-from tfsafe.ops._distance import cdist, distance
-from tfsafe.ops._division import divide, reciprocal
-from tfsafe.ops._entropy import entropy, kl_divergence
-from tfsafe.ops._exponential import expm1, log1mexp, log_cosh, log_expm1
-from tfsafe.ops._extremum import maximum, minimum, reduce_max, reduce_min
-from tfsafe.ops._focal import (
+from tfsafe.ops.nn.distance import cdist, distance
+from tfsafe.ops.nn.focal import (
     binary_focal_crossentropy,
     categorical_focal_crossentropy,
     categorical_generalized_cross_entropy,
 )
-from tfsafe.ops._image import ssim_multiscale
-from tfsafe.ops._linalg import cholesky, det, inv, slogdet
-from tfsafe.ops._log_sum import cumulative_logsumexp, log_add_exp, log_sub_exp
-from tfsafe.ops._logarithm import log, log1p, log_sigmoid, logit
-from tfsafe.ops._logsumexp import log_softmax, logsumexp
-from tfsafe.ops._moments import mean, moments, std, variance
-from tfsafe.ops._norm import norm
-from tfsafe.ops._normalize import cosine_similarity, l2_normalize, normalize
-from tfsafe.ops._plane import angle, atan2, hypot
-from tfsafe.ops._power import exp, pow
-from tfsafe.ops._pseudoinverse import lstsq, pinv
-from tfsafe.ops._reduction import masked_mean
-from tfsafe.ops._root import rsqrt, sqrt
-from tfsafe.ops._sinc import sinc
-from tfsafe.ops._softmax import softmax
-from tfsafe.ops._special import erfinv, log_erfc, log_pochhammer
-from tfsafe.ops._spectral import singular_value_function, spectral_function
-from tfsafe.ops._trigonometry import acos, acosh, angle_between, asin, atanh
-from tfsafe.ops._weighted_logarithm import xdivy, xlog1py, xlogy
-from tfsafe.ops._where import clip, multiply_no_nan, where
+from tfsafe.ops.nn.images import ssim_multiscale
+from tfsafe.ops.nn.normalize import cosine_similarity, l2_normalize, normalize
+from tfsafe.ops.nn.softmax import softmax
+from tfsafe.ops.reductions.cumulative import cumprod, cumsum, unsorted_segment_max
+from tfsafe.ops.reductions.log_sums import (
+    cumulative_logsumexp,
+    log_add_exp,
+    log_sub_exp,
+)
+from tfsafe.ops.reductions.logsumexp import log_softmax, logsumexp
+from tfsafe.ops.reductions.masked_mean import masked_mean
+from tfsafe.ops.reductions.moments import mean, moments, std, variance
+from tfsafe.ops.reductions.norm import norm
 
 __all__ = [
     "acos",

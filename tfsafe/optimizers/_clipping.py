@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.ops import _clipping
+from tfsafe.ops.nn import clipping
 from tfsafe.optimizers import _gradient_check
 from tfsafe.optimizers._delegation import DelegatingOptimizer
 
@@ -54,7 +54,7 @@ class ClippingOptimizer(DelegatingOptimizer):
         ]
         # The inner optimizer divides by the scale only afterwards.
         clip_norm *= self.loss_scale_factor or 1.0
-        clip = _clipping.clip_each if self._own_clipnorm else _clipping.clip_together
+        clip = clipping.clip_each if self._own_clipnorm else clipping.clip_together
         known = [_with_shape(grads[index], variables[index]) for index in clipped]
         for index, gradient in zip(clipped, clip(known, clip_norm), strict=True):
             result[index] = gradient

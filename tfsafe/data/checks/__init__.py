@@ -1,0 +1,1 @@
+"""`check_finite` for arrays, pipelines and generators."""

@@ -1,0 +1,162 @@
+"""The check of a dataset, whatever it is made of."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe.data.checks import batches, pipeline, policies
+from tfsafe.data.faults.explain import Origin
+from tfsafe.data.faults.tally import Limits
+from tfsafe.data.sources import structure
+
+
+def check_finite(
+    dataset: Any,
+    *,
+    policy: str = "raise",
+    value: float | str = 0.0,
+    dtype: Any = None,
+    num_classes: int | None = None,
+    batched: bool | None = None,
+) -> Any:
+    """Finds what is not finite, or no number, in data, before a model does.
+
+    One NaN among a million values makes the loss, the gradients and every weight NaN.
+    This names the row, the feature and the value, and says what to do.
+
+    Found, and acted on by the policy:
+
+    - NaN, infinity, NaT, None and `pandas.NA`;
+    - finite numbers that become infinite in the dtype that the model computes in;
+    - text in a column of numbers, and blanks there such as "" and "n/a";
+    - a header row that was read as data, as text or as NaN;
+    - labels that are no class, where `num_classes` is given; data without rows.
+
+    Remarks, in the report only: constant features, by whose standard deviation of 0 a
+    standardisation divides; integers that the dtype rounds; ragged rows without values;
+    numbers kept as text; a first row of data that became the names of the columns.
+
+    Args:
+      dataset: Any of
+
+        - NumPy arrays (also structured, and of objects or text), tensors (also ragged
+          and sparse), DataFrames, Series, lists of numbers, alone or in tuples, lists
+          and dicts, with the same number of rows. A tuple is `(x, y, sample_weight)`;
+        - a `tf.data.Dataset`, batched or not;
+        - a `keras.utils.PyDataset`, or a generator of batches.
+      policy: What to do with what is found.
+
+        - `"raise"`: raise `NumericsError`;
+        - `"drop"`: leave out the rows, of all parts alike, and warn;
+        - `"replace"`: write `value` in place of the values, and warn;
+        - `"report"`: return a `DataReport`, and change nothing.
+      value: For "replace": a number; or "mean", that of the other values of the column,
+        for which a `tf.data.Dataset` is read once beforehand.
+      dtype: Floating dtype that the model computes in. If None, that of Keras' global
+        dtype policy.
+      num_classes: Number of classes, where `y` holds integer labels.
+      batched: Whether the first axis of the elements of a `tf.data.Dataset` runs over
+        rows. If None, it does where the size of that axis is open, as `batch` leaves
+        it; behind `batch(..., drop_remainder=True)` say True.
+
+    Returns:
+      For the policy "report" a `DataReport`. Otherwise `dataset` itself if it is at
+      hand and nothing is wrong with it, and else the same kind of object; a scan of an
+      array copies nothing. A `tf.data.Dataset`, a `PyDataset` and a generator come back
+      as one that checks each batch as it flows by; for the others all is done at once.
+
+    Raises:
+      tfsafe.NumericsError: For the policy "raise"; for "drop" if no row would be left;
+        for "replace" where no number can help, as for a header. A `tf.data.Dataset`
+        raises while it is read, within `fit` too, and there TensorFlow makes a
+        `tf.errors.UnknownError` with the same text of it. To have the findings as data
+        before the training: `check_finite(dataset, policy="report").raise_if_bad()`.
+      TypeError: If `dataset` holds anything else, or a tensor that is being traced.
+      ValueError: If the parts differ in their number of rows, or an argument is out of
+        its range.
+
+    Numerics:
+      text in tf.data    judged in the report only; a pipeline lets it pass
+      complex            its real and its imaginary part, one by one
+      sparse             only the values that are stored
+
+    Examples:
+      >>> import numpy as np
+      >>> from tfsafe.data import check_finite
+      >>> x = {"age": np.array([31.0, np.nan, 27.0]), "sex": np.array(["f", "m", "f"])}
+      >>> y = np.array([0, 1, 1])
+      >>> print(check_finite((x, y), policy="report"))
+      1 problem and no remarks in 3 rows of 3 features.
+      <BLANKLINE>
+        feature   dtype    count  NaN  Inf  min  max  constant  first bad row
+        x["age"]  float64      3    1    0   27   31                        1
+        x["sex"]  str          3    0    0
+        y         int64        3    0    0    0    1
+      <BLANKLINE>
+      NaN in `x["age"]`, first in row 1.
+        what:  1 of 3 values, the first is nan at index (1,); float64
+        why:   a NaN is most often an empty cell, or text where a number was asked for,
+               when a file is read. One such value makes the loss, the gradients and
+               every weight NaN.
+        cure:  x, y = tfsafe.data.check_finite((x, y), policy="drop")
+               leaves such rows out, of x and y alike; policy="replace" writes value=0.0
+               or value="mean" in their place.
+
+      A pipeline is checked as it flows:
+
+      >>> import tensorflow as tf
+      >>> dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
+      >>> try:
+      ...     for batch in check_finite(dataset):
+      ...         pass
+      ... except tf.errors.UnknownError as error:
+      ...     print(error.message.splitlines()[0].partition("NumericsError: ")[2])
+      NaN in `x["age"]`, first in row 1 (row 1 of batch 0).
+    """
+    limits = Limits(_dtype(dtype), _classes(num_classes))
+    chosen = policies.policy_of(policy, value, limits)
+    if isinstance(dataset, tf.data.Dataset):
+        return pipeline.checked(dataset, chosen, batched)
+    if batched is not None:
+        raise ValueError(
+            "`batched` tells of the elements of a tf.data.Dataset. Received: "
+            f"batched={batched!r} for {type(dataset).__name__}. Leave it out."
+        )
+    if isinstance(dataset, keras.utils.PyDataset | Iterator):
+        return batches.checked(dataset, chosen)
+    return policies.checked(dataset, chosen, _origin(dataset))
+
+
+def _origin(data: Any) -> Origin:
+    is_frame = any(hasattr(part, "iloc") for _, part in structure.parts(data))
+    return Origin(tuple(structure.roles(data)), "frame" if is_frame else "array")
+
+
+def _dtype(dtype: Any) -> np.dtype:
+    given = keras.config.dtype_policy().compute_dtype if dtype is None else dtype
+    found = tf.as_dtype(given)
+    if found not in _args.FLOATS:
+        raise ValueError(
+            "`dtype` must be the floating dtype that the model computes in: float16, "
+            f"bfloat16, float32 or float64. Received: dtype={dtype!r}."
+        )
+    return np.dtype(found.as_numpy_dtype)
+
+
+def _classes(num_classes: int | None) -> int | None:
+    if num_classes is None:
+        return None
+    if isinstance(num_classes, bool) or not hasattr(num_classes, "__index__"):
+        raise TypeError(
+            "`num_classes` must be an integer or None. Received: "
+            f"num_classes={num_classes!r}."
+        )
+    if int(num_classes) < 1:
+        raise ValueError(
+            f"`num_classes` must be at least 1. Received: num_classes={num_classes}."
+        )
+    return int(num_classes)

@@ -1,0 +1,1 @@
+"""Finds what is wrong with data, and reports it."""

@@ -1,0 +1,185 @@
+"""Reads nested data once, whole or batch by batch, and reports."""
+
+import dataclasses
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+
+from tfsafe.data.faults import explain, notes, verdict
+from tfsafe.data.faults.report import DataFinding, DataReport, Feature
+from tfsafe.data.faults.tally import Limits, Tally
+from tfsafe.data.sources import structure
+from tfsafe.data.sources.containers import Container, Frame, container_of
+from tfsafe.data.sources.tables import Table
+
+
+class Survey:
+    """The tallies of all leaves.
+
+    Args:
+      limits: What the model can take.
+      origin: Where the data come from.
+      joined: Paths of the leaves whose last axis is not one of features.
+      is_single: Whether a first axis was added to the leaves of each element.
+      counts_rows: Whether the number of the first row is known.
+
+    Attributes:
+      tallies: By the path of the leaf.
+      rows: How many rows were added.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        origin: explain.Origin,
+        joined: Collection[str] = (),
+        is_single: bool = False,
+        counts_rows: bool = True,
+    ):
+        self._limits, self._origin = limits, origin
+        self._joined, self._is_single = joined, is_single
+        self._counts_rows = counts_rows
+        self._names: list[DataFinding] = []
+        self.tallies: dict[str, Tally] = {}
+        self.rows = 0
+
+    def add(
+        self,
+        data: Any,
+        batch: int | None = None,
+        before: int | None = None,
+    ) -> None:
+        """Counts data.
+
+        Args:
+          data: Leaves in tuples, lists and dicts, all with the same number of rows.
+          batch: Number of the batch; None where the data come in one piece.
+          before: How many rows came before, if not those that were added.
+        """
+        before = self.rows if before is None else before
+        held = containers(data)
+        if not self.tallies:
+            require_labels([path for path, _ in held], self._limits)
+            self._names = [
+                remark
+                for _, container in held
+                if isinstance(container, Frame)
+                for remark in notes.names_are_numbers(list(container.frame.columns))
+            ]
+        for path, container in held:
+            for table in self._tables(container, path):
+                if table.path not in self.tallies:
+                    self.tallies[table.path] = Tally(table, self._limits)
+                self.tallies[table.path].add(table, batch, before)
+        self.rows += held[0][1].rows if held else 0
+
+    def report(self) -> DataReport:
+        """Returns what was found so far."""
+        tallies = list(self.tallies.values())
+        findings = explain.errors(tallies, self._limits, self.rows, self._origin)
+        remarks = [*self._names, *notes.remarks(tallies, self._limits)]
+        features = [
+            feature for tally in tallies for feature in _features(tally, self._limits)
+        ]
+        findings.sort(key=lambda each: -1 if each.element is None else each.element)
+        if not self._counts_rows:
+            findings = [dataclasses.replace(each, element=None) for each in findings]
+        return DataReport(self.rows, tuple(features), tuple(findings), tuple(remarks))
+
+    def bad_rows(self, container: Container, path: str) -> np.ndarray:
+        """Returns which rows of a leaf, which was added, have an error."""
+        bad = np.zeros(container.rows, bool)
+        for table in self._tables(container, path):
+            for start, mask in self._bad(table):
+                bad[table.rows_of(start, mask.any(axis=1))] = True
+        return bad
+
+    def bad_values(self, container: Container, path: str) -> list[np.ndarray]:
+        """Returns, for each table of a leaf which was added, where the errors are."""
+        found = []
+        for table in self._tables(container, path):
+            whole = np.zeros((table.array.size // table.columns, table.columns), bool)
+            inner = table.array[:1].size // table.columns
+            for start, mask in self._bad(table):
+                whole[start * inner : start * inner + len(mask)] = mask
+            found.append(whole)
+        return found
+
+    def _tables(self, container: Container, path: str) -> list[Table]:
+        joined = path in self._joined
+        return [
+            dataclasses.replace(
+                table,
+                is_single=self._is_single,
+                has_columns=table.has_columns and not joined,
+            )
+            for table in container.tables(path)
+        ]
+
+    def _bad(self, table: Table) -> Iterator[tuple[int, np.ndarray]]:
+        tally = self.tallies[table.path]
+        faults = verdict.errors(tally)
+        for start, values in table.chunks() if faults else ():
+            mask = verdict.bad(tally.faults(table, values)[1], faults)
+            if mask is not None:
+                yield start, mask
+
+
+def require_labels(paths: Collection[str], limits: Limits) -> None:
+    """Refuses a number of classes for data without labels.
+
+    Raises:
+      ValueError: If there is no leaf `y`.
+    """
+    if limits.classes is not None and "y" not in paths:
+        raise ValueError(
+            "`num_classes` tells of the labels `y`, an array of integers. Received: "
+            f"num_classes={limits.classes} for data with {', '.join(paths)}. Pass "
+            "`(x, y)`."
+        )
+
+
+def containers(data: Any) -> list[tuple[str, Container]]:
+    """Returns the leaves of nested data as containers.
+
+    Raises:
+      ValueError: If they differ in their number of rows.
+    """
+    held = [(path, container_of(part, path)) for path, part in structure.parts(data)]
+    sizes = {path: container.rows for path, container in held}
+    if len(set(sizes.values())) > 1:
+        received = ", ".join(f"{path}: {rows} rows" for path, rows in sizes.items())
+        raise ValueError(
+            "check_finite takes data whose parts have the same number of rows. "
+            f"Received: {received}. Pass `(x, y)` as `fit` takes them, and inputs of "
+            "different lengths one by one."
+        )
+    return held
+
+
+def _features(tally: Tally, limits: Limits) -> Iterator[Feature]:
+    faults = verdict.errors(tally)
+    missing = np.zeros(tally.columns, np.int64)
+    for fault in {"nan", "missing", "blank", "text"} & set(faults):
+        missing += tally.counts[fault]
+    inf = tally.counts["posinf"] + tally.counts["neginf"] + tally.counts["beyond"]
+    constant = verdict.is_constant(tally, limits.rounded)
+    means = tally.means()
+    for column in range(tally.columns):
+        rows = [
+            tally.first[fault, column].row for fault in faults if faults[fault][column]
+        ]
+        has_numbers = tally.finite[column] > 0
+        yield Feature(
+            tally.table.column_path(column),
+            tally.table.dtype_name,
+            tally.size,
+            int(missing[column]),
+            int(inf[column]),
+            float(tally.low[column]) if has_numbers else None,
+            float(tally.high[column]) if has_numbers else None,
+            float(means[column]) if np.isfinite(means[column]) else None,
+            bool(constant[column]),
+            min(rows, default=None),
+        )

@@ -1,0 +1,1 @@
+"""Reads rows out of arrays, frames, nested structures and pipelines."""

@@ -1,0 +1,1 @@
+"""Runs functions under numeric checks: eager, traced, or a whole program."""

@@ -1,0 +1,153 @@
+"""`tfsafe.checked`: any function or model, under the numeric checks."""
+
+import functools
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.debugging.checks.compiled import CompiledCheck
+from tfsafe.debugging.checks.eager import EagerCheck
+from tfsafe.debugging.checks.options import Options, options_of
+from tfsafe.debugging.models.model import check_model
+
+_MISSING = object()
+
+
+def checked(
+    target: Any = _MISSING,
+    *,
+    checks: str = "watch",
+    strict: bool = False,
+    ignore: Sequence[str] = (),
+) -> Any:
+    """Makes a function or a model raise `NumericsError` when its results go bad.
+
+    A call whose outputs and written variables are finite is let through as it is. If
+    one of them holds NaN or Inf, the error says which operation made the first bad
+    value, on which line, why, and what to write instead. The variables, among them
+    weights, optimizer and seeds, are put back to their values before the call.
+
+    A `tf.function` is run as it was compiled, with one sum over its results added;
+    only a call that failed is run again, operation by operation. A Python function
+    runs eagerly as before, and each operation is looked at as it runs.
+
+    A value that is not finite but never reaches a result is no error: the `-inf` of a
+    mask, or the branch that a `tf.where` does not take.
+
+    What cannot be run again is told by flags, if operations have them: `checks` says
+    which. So it is with what a loop draws from a dataset or from a generator without
+    seed; drawn outside of loops, it is kept for the second run.
+
+    Args:
+      target: What to check. A Python function, a `tf.function` (with `jit_compile` or
+        without), a bound method or another callable; or a Keras model, whose `fit`,
+        `evaluate`, `predict` and their `_on_batch` siblings are checked from then on,
+        whether it is compiled before or after. Without it, a decorator is returned.
+      checks: Which operations of a `tf.function` have flags of their own: `"watch"`
+        none; `"domain"` those that make NaN or Inf of finite numbers other than by
+        overflow, such as a logarithm or a quotient; `"full"` all that compute floating
+        numbers. In a Python function each operation is looked at in any case.
+      strict: Whether to report the first non-finite output of any operation, even if
+        it reaches no result. With `checks="domain"`, of those operations alone; else
+        `"full"` is meant.
+      ignore: Operations whose NaN and Inf are no error, each as `"op:<type>"`,
+        `"name:<name or layer scope>"`, both with `*` for any text, or
+        `"line:<end of a path>:<line>"`, without the line for a whole file:
+        `["op:Log", "name:*/attention/*", "line:train.py:33"]`.
+
+    Returns:
+      A callable with the arguments and results of `target`; for a model the model
+      itself. Called while another `tf.function` is traced, it is `target` unchanged:
+      the outermost function is the one to check.
+
+    Raises:
+      TypeError: If `target` is a class or cannot be called, or another argument is of
+        the wrong type.
+      ValueError: If a model builds its own training function, if there is no such
+        level, or if a rule of `ignore` cannot be read.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> @tfsafe.checked
+      ... @tf.function
+      ... def standardise(x):
+      ...     return (x - tf.reduce_mean(x)) / tf.math.reduce_std(x)
+      >>> print(standardise(tf.constant([1.0, 3.0])).numpy())
+      [-1.  1.]
+      >>> try:
+      ...     standardise(tf.constant([2.0, 2.0]))
+      ... except tfsafe.NumericsError as error:
+      ...     print(error.findings[0].op_type, error.findings[0].cause)
+      RealDiv 1 zero in the denominator.
+    """
+    options = options_of(checks, strict, ignore)
+    if target is _MISSING:
+        return functools.partial(
+            checked, checks=checks, strict=strict, ignore=tuple(ignore)
+        )
+    if isinstance(target, type):
+        raise TypeError(
+            "`target` must be a function or a model, not a class. Received: "
+            f"target={target.__name__}. Check an instance, or put `@tfsafe.checked` "
+            "on a method of the class."
+        )
+    if isinstance(target, keras.Model):
+        return check_model(target, options)
+    if not callable(target):
+        raise TypeError(
+            "`target` must be a function, a `tf.function`, a method or a Keras model. "
+            f"Received: target={target!r} of type {type(target).__name__}."
+        )
+    return CheckedFunction(target, options)
+
+
+class CheckedFunction:
+    """A function under the numeric checks; answers to the function's attributes."""
+
+    def __init__(self, function: Callable[..., Any], options: Options):
+        self._function = function
+        self._options = options
+        self._eager = EagerCheck(function, options=options)
+        self._compiled = (
+            CompiledCheck(function, options=options) if _is_traced(function) else None
+        )
+        self._bound: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function under its checks."""
+        if not tf.executing_eagerly():
+            return self._function(*args, **kwargs)
+        if self._compiled is None or tf.config.functions_run_eagerly():
+            return self._eager(*args, **kwargs)
+        return self._compiled(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Binds a checked method to its object."""
+        if instance is None:
+            return self
+        if self._compiled is None:
+            return types.MethodType(self, instance)
+        if instance not in self._bound:
+            method = self._function.__get__(instance, owner)
+            self._bound[instance] = CheckedFunction(method, self._options)
+        return self._bound[instance]
+
+    def __getattr__(self, name: str) -> Any:
+        # `copy` and `pickle` ask for special methods, before `__init__` has run too:
+        # they are to get those of this class.
+        if name.startswith("__") or name == "_function":
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return getattr(self._function, name)
+
+
+def _is_traced(function: Any) -> bool:
+    experimental = tf.types.experimental
+    return isinstance(
+        function, experimental.GenericFunction | experimental.ConcreteFunction
+    )

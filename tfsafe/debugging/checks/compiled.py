@@ -1,0 +1,246 @@
+"""Checking a `tf.function`: one cheap look at each call, a replay when it fails."""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.debugging.checks import (
+    finite_sum,
+    instrumented,
+    reentrancy,
+    variables,
+    verdict,
+)
+from tfsafe.debugging.checks.call import Call
+from tfsafe.debugging.checks.instrumented import Look, Twin
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.variables import Slot
+from tfsafe.debugging.checks.verdict import Failed, Known
+from tfsafe.debugging.explain import results
+from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.tracing.replayed_call import Rerun, written_slots
+from tfsafe.graph import UnreadableError
+
+_NAN = np.float64(math.nan)
+_HINT = ' With checks="full" the operation is named all the same.'
+
+
+class Kept(NamedTuple):
+    """What a call hands out besides its result, to be looked at when it failed.
+
+    Attributes:
+      look: Index of what the trace looks at.
+      before: The values that the variables had.
+      flags: Which operations gave numbers that are not finite.
+      drawn: What operations gave that cannot give it again.
+    """
+
+    look: tf.Tensor
+    before: Sequence[tf.Tensor]
+    flags: tf.Tensor | None = None
+    drawn: Sequence[Sequence[tf.Tensor]] = ()
+
+
+class CompiledCheck:
+    """Calls a `tf.function` and raises if its results are not finite.
+
+    The function is called inside another one, which also hands out the values that
+    its variables had before, and one sum over all that came out. If that sum is not
+    finite, the variables are put back and the function is run again, operation by
+    operation, to see where the bad values begin.
+
+    Where that serves, the function is emitted again inside the other one, in place of
+    the call: with flags on its operations, with what it drew and a second run cannot
+    draw again, and with its variables written at the end, only if the sum is finite.
+
+    Args:
+      function: The `tf.function`, or a concrete function.
+      options: What the check is asked for.
+      names: Better names for variables, by `id` of the handle.
+      labels: Names the arguments.
+      signature: The one with which the function was made, if all its calls pass just
+        these arguments by position.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        *,
+        options: Options,
+        names: variables.NamesOf = dict,
+        labels: results.Labels = results.argument_labels,
+        signature: Sequence[Any] | None = None,
+    ):
+        self._function = function
+        self._options = options
+        self._names = names
+        self._labels = labels
+        self._signature = signature
+        self._looks: list[Look] = []
+        self._watched: Any = None
+        self._is_xla = False
+        self._serves_many = False
+        self._known = Known()
+        # Whether variables may be written at the end; what is ignored, and what
+        # `strict` reports, is known after the call alone.
+        self._holds = not (options.strict or options.ignore)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function.
+
+        Returns:
+          What the function returns.
+
+        Raises:
+          NumericsError: If a result is not finite.
+        """
+        with reentrancy.entered():
+            if self._watched is None:
+                # Traced out here, where it may create its variables.
+                concrete = self._concrete(args, kwargs)
+                self._is_xla = _compat.is_xla(concrete.function_def)
+                self._watched = self._watching()
+            result, total, kept = self._watched(*args, **kwargs)
+            if not math.isfinite(total.numpy()):
+                return self._judge(args, kwargs, result, kept)
+            return result
+
+    def _concrete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if not hasattr(self._function, "get_concrete_function"):
+            return self._function
+        return self._function.get_concrete_function(*args, **kwargs)
+
+    def _watching(self) -> Any:
+        return tf.function(
+            # TensorFlow counts traces by code, to warn of too many: a partial has none
+            # in common with the checks of other functions.
+            functools.partial(self._watch),
+            input_signature=self._signature,
+            autograph=False,
+            jit_compile=self._is_xla or None,
+            reduce_retracing=self._serves_many,
+        )
+
+    def _watch(self, *args: Any, **kwargs: Any) -> Any:
+        concrete = self._concrete(args, kwargs)
+        if not self._serves_many and _serves_many_shapes(concrete):
+            # From the next call on, one trace of ours does so too.
+            self._serves_many = True
+            self._watched = self._watching()
+        slots = self._written(concrete, args, kwargs)
+        twin = self._twin(args, kwargs, slots)
+        if twin is None:
+            before = [slot.read() for slot in slots]
+            result = self._function(*args, **kwargs)
+            self._looks.append(Look(slots))
+            kept = Kept(self._last_look(), before)
+            # These reads see what the function wrote.
+            after = [slot.read() for slot in slots]
+            return result, finite_sum.total([result, after]), kept
+        before = [slot.read() for slot in twin.look.kept]
+        twin.emit()
+        self._looks.append(twin.look)
+        new = [slot.read() for slot in twin.look.kept] + twin.frozen.values()
+        total = finite_sum.total([twin.result, new])
+        twin.frozen.commit(tf.math.is_finite(total))
+        if self._options.strict:
+            total += tf.where(tf.reduce_any(twin.flags), tf.constant(_NAN), 0)
+        kept = Kept(self._last_look(), before, twin.flags, twin.drawn)
+        return twin.result, total, kept
+
+    def _last_look(self) -> tf.Tensor:
+        return tf.constant(len(self._looks) - 1)
+
+    def _written(
+        self, concrete: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> list[Slot]:
+        """Returns the variables that a call may write."""
+        names = self._names()
+        slots = written_slots(concrete, names)
+        for leaf in tf.nest.flatten((args, kwargs)):
+            if isinstance(leaf, tf.Variable):
+                slots.append(variables.slot_of(leaf, names))
+        return list({id(slot.handle): slot for slot in slots}.values())
+
+    def _twin(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], slots: Sequence[Slot]
+    ) -> Twin | None:
+        """Returns what is to be emitted in place of a call, if that serves."""
+        try:
+            call = Call(self._function, args, kwargs)
+            twin = Twin(call, self._options, slots, holds=self._holds)
+        except UnreadableError as error:
+            if self._options.strict:
+                raise ValueError(
+                    f"`strict=True` cannot look into this function: {error}. Use "
+                    "`strict=False`."
+                ) from None
+            return None
+        return twin if twin.is_due else None
+
+    def _judge(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, kept: Kept
+    ) -> Any:
+        """Raises if a call whose sum is not finite is a failure; returns its result."""
+        failed = self._failed(result, kept)
+        is_due = (
+            failed.bad or failed.frozen or (self._options.strict and failed.flagged)
+        )
+        # The sum of finite numbers can overflow.
+        if not is_due or self._known.covers(failed):
+            return result
+        after = [(slot, slot.read()) for slot, _ in failed.held]
+        told, reason = self._explained(args, kwargs, failed)
+        if failed.frozen and not any(each.origins for each in told):
+            # Nothing is written yet: it may be, and then the results are looked at.
+            self._holds = False
+            self._watched = self._watching()
+            return self(*args, **kwargs)
+        if not told:
+            variables.put_back(after)
+            self._known.add(failed)
+            return result
+        raise verdict.error(told, failed, reason)
+
+    def _failed(self, result: Any, kept: Kept) -> Failed:
+        look = self._looks[int(kept.look)]
+        held = list(zip(look.kept, kept.before, strict=True))
+        # They have not been written.
+        held += [(slot, slot.read()) for slot in look.frozen]
+        return Failed(
+            result,
+            results.bad_outputs(result) + results.bad_variables(look.kept),
+            held,
+            look.frozen,
+            [] if kept.flags is None else instrumented.raised(look, kept.flags),
+            look.graphs,
+            dict(zip(look.drawn, kept.drawn, strict=True)),
+        )
+
+    def _explained(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed
+    ) -> tuple[Sequence[Bad], str]:
+        """Finds out why results are bad; leaves the variables as before the call."""
+        variables.put_back(failed.held)
+        try:
+            rerun = Rerun(
+                self._function, args, kwargs, names=self._names(), labels=self._labels
+            )
+            told, reason, origins = rerun.explain(failed)
+        # Whatever stands in the way of an explanation, the failure is to be told.
+        except (UnreadableError, TypeError, ValueError, tf.errors.OpError) as error:
+            hint = "" if failed.flagged else _HINT
+            return failed.bad or [Bad("", None)], f"{error}.{hint}"
+        finally:
+            variables.put_back(failed.held)
+        return verdict.due(told, origins, self._options), reason
+
+
+def _serves_many_shapes(concrete: Any) -> bool:
+    own = len(concrete.inputs) - len(concrete.captured_inputs)
+    return any(not each.shape.is_fully_defined() for each in concrete.inputs[:own])

@@ -1,0 +1,125 @@
+"""Checking a Python function that runs eagerly."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.debugging.checks import reentrancy, verdict
+from tfsafe.debugging.checks import variables as _state
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.explain import findings, results
+from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing.eager_recorder import Recorder
+from tfsafe.debugging.tracing.provenance import Trail
+from tfsafe.debugging.tracing.replayed_call import followed
+from tfsafe.errors import NumericsError
+
+
+class EagerCheck:
+    """Calls a Python function and raises if its results are not finite.
+
+    Every operation is looked at as it runs, so nothing is run twice.
+
+    Args:
+      function: The function.
+      options: What the check is asked for.
+      variables: Finds the variables that the call may write.
+      names: Better names for variables, by `id` of the handle.
+      labels: Names the arguments.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        options: Options,
+        variables: Callable[[], Sequence[tf.Variable]] | None = None,
+        names: _state.NamesOf = dict,
+        labels: results.Labels = results.argument_labels,
+    ):
+        self._function = function
+        self._options = options
+        self._variables = variables
+        self._names = names
+        self._labels = labels
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function.
+
+        Returns:
+          What the function returns.
+
+        Raises:
+          NumericsError: If a result is not finite.
+        """
+        before = self._read([*args, *kwargs.values()])
+        arguments = list(self._labels(self._function, args, kwargs))
+        trail = Trail(_namer(arguments, list(before.values())))
+        batch = results.batch_size(arguments)
+        trail.rows = results.rows_of((each for _, each in arguments), batch)
+        recorder = Recorder(trail)
+        with reentrancy.entered(), _compat.eager_callback(recorder):
+            result = self._function(*args, **kwargs)
+        bad = results.bad_outputs(result)
+        if not bad and not trail.all:
+            return result
+        names = self._names()
+        for key, (slot, value) in recorder.before.items():
+            name = names.get(key) or recorder.name_of(slot.handle)
+            before.setdefault(key, (slot._replace(name=name), value))
+        written = [before[key] for key in recorder.written if key in before]
+        bad += results.bad_variables(slot for slot, _ in written)
+        told = self._told(bad, trail)
+        if not told:
+            return result
+        _state.put_back(written)
+        raise self._explained(told, len(written))
+
+    @staticmethod
+    def _explained(told: Sequence[Bad], restored: int) -> NumericsError:
+        reason = "no operation of the call gave non-finite values."
+        return results.error(told, restored=restored, reason=reason)
+
+    def _told(self, bad: Sequence[Bad], trail: Trail) -> list[Bad]:
+        found = [followed(each, trail, each.key) for each in bad]
+        if trail.all and found and not any(each.origins for each in found):
+            # A number that left TensorFlow, by `.numpy()` or `float()`, has lost its
+            # origin; what went wrong first is then the best guess.
+            origins = frozenset(findings.ordered(trail.all)[:1])
+            found = [each._replace(origins=origins) for each in found]
+        return verdict.due(found, trail.all, self._options)
+
+    def _read(self, arguments: Sequence[Any]) -> dict[int, _state.Held]:
+        names = self._names()
+        found = (
+            _state.reachable(self._function, arguments)
+            if self._variables is None
+            else self._variables()
+        )
+        slots = [_state.slot_of(variable, names) for variable in found]
+        return {id(slot.handle): (slot, slot.read()) for slot in slots}
+
+
+def _namer(
+    arguments: Sequence[tuple[str, Any]], held: Sequence[_state.Held]
+) -> Callable[[Any], str]:
+    """Builds the function that names values from outside."""
+    named = [(f"argument `{path}`", each, each) for path, each in arguments]
+    named += [(slot.label, slot.handle, value) for slot, value in held]
+    labels = {id(key): label for label, key, _ in named}
+
+    def name(value: Any) -> str:
+        if id(value) in labels:
+            return labels[id(value)]
+        # A NumPy array becomes a tensor inside the function, and a variable is read
+        # inside an operation: they are known by what they hold.
+        for label, _, each in named:
+            if isinstance(each, np.ndarray | tf.Tensor) and values.is_same(each, value):
+                return label
+        return ""
+
+    return name

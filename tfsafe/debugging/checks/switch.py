@@ -1,0 +1,366 @@
+"""Numeric checks for all that a program runs, switched on and off."""
+
+import contextlib
+import functools
+import inspect
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.debugging.checks import reentrancy
+from tfsafe.debugging.checks.compiled import CompiledCheck
+from tfsafe.debugging.checks.eager_session import Session
+from tfsafe.debugging.checks.options import Options, options_of
+from tfsafe.debugging.checks.variables import variables_in
+from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
+from tfsafe.graph import is_user_file
+
+
+class Switch:
+    """Has the calls of a program go through checks while it is on.
+
+    The classes of `tf.function` objects, of tapes and of models are public; while the
+    switch is on, a few of their methods are other ones. So it reaches functions and
+    models that were made, traced and trained before, in all threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        # Who switched it on, last one last.
+        self._askers: list[tuple[object, Options]] = []
+        self._originals: list[tuple[type, str, Any]] = []
+        self._local = threading.local()
+        self._checks: weakref.WeakKeyDictionary[Any, tuple[Options, CompiledCheck]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
+
+    def active(self) -> Options | None:
+        """Returns what is asked for; None while the switch is off."""
+        askers = self._askers
+        return askers[-1][1] if askers else None
+
+    def ask(self, asker: object, options: Options) -> None:
+        """Switches on, or changes what is asked for.
+
+        Args:
+          asker: Who asks; what it asked for before is replaced.
+          options: What it asks for.
+        """
+        with self._lock:
+            was_on = bool(self._askers)
+            self._askers = [each for each in self._askers if each[0] is not asker]
+            self._askers.append((asker, options))
+            if not was_on:
+                self._install()
+            self._follow_models()
+            self.session()
+
+    def leave(self, asker: object) -> None:
+        """Takes back what somebody asked for; switches off after the last one."""
+        with self._lock:
+            was_on = bool(self._askers)
+            self._askers = [each for each in self._askers if each[0] is not asker]
+            if was_on and not self._askers:
+                self._remove()
+                self._checks.clear()
+                self.session().close()
+            self._follow_models()
+
+    def session(self) -> Session:
+        """Returns the session of this thread."""
+        found = getattr(self._local, "session", None)
+        if found is None or not found.is_open:
+            found = self._local.session = Session(self.active)
+        return found
+
+    def check_of(self, function: Any, options: Options) -> CompiledCheck:
+        """Returns the check of a `tf.function`, which lives as long as the function."""
+        known, check = self._checks.get(function, (None, None))
+        if check is None or known != options:
+            check = CompiledCheck(weakref.proxy(function), options=options)
+            self._checks[function] = options, check
+        return check
+
+    def check_model(self, model: keras.Model) -> bool:
+        """Returns whether a model runs its steps under the checks from now on."""
+        options = self.active()
+        if options is None or is_checked(model):
+            return False
+        try:
+            check_model(model, options)
+        except ValueError as error:
+            warnings.warn(f"{error} It is not checked.", stacklevel=3)
+            return False
+        self._models.add(model)
+        return True
+
+    def _follow_models(self) -> None:
+        options = self.active()
+        for model in list(self._models):
+            uncheck_model(model)
+            if options is not None:
+                check_model(model, options)
+        if options is None:
+            self._models.clear()
+
+    def _install(self) -> None:
+        # By way of the abstract classes: to trace a function sets TensorFlow up, after
+        # which a program cannot choose its devices any more.
+        experimental = tf.types.experimental
+        for abstract in (experimental.GenericFunction, experimental.ConcreteFunction):
+            for kind in abstract.__subclasses__():
+                self._replace(kind, "__call__", _calls)
+        for name in ("gradient", "jacobian", "batch_jacobian"):
+            self._replace(tf.GradientTape, name, _gradients)
+        for name in ("train", "test", "predict"):
+            self._replace(keras.Model, f"make_{name}_function", _makes)
+        self._replace(keras.optimizers.LossScaleOptimizer, "scale_loss", _scales)
+        self._replace(keras.Optimizer, "apply", _applies)
+
+    def _replace(self, kind: type, name: str, wrap: Callable[..., Any]) -> None:
+        original = getattr(kind, name)
+        self._originals.append((kind, name, vars(kind).get(name)))
+        setattr(kind, name, functools.wraps(original)(wrap(self, original)))
+
+    def _remove(self) -> None:
+        for kind, name, original in reversed(self._originals):
+            if original is None:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, original)
+        self._originals.clear()
+
+
+def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        options = switch.active()
+        if options is None or not _is_outermost():
+            return original(function, *args, **kwargs)
+        switch.session()
+        if tf.config.functions_run_eagerly() or not _is_users(function):
+            return original(function, *args, **kwargs)
+        return switch.check_of(function, options)(*args, **kwargs)
+
+    return call
+
+
+def _gradients(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
+    def gradients(tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        if switch.active() is None or not _is_outermost():
+            return original(tape, target, *args, **kwargs)
+        session = switch.session()
+        with session.differentiating():
+            result = original(tape, target, *args, **kwargs)
+        session.judge_gradients(target, result)
+        return result
+
+    return gradients
+
+
+def _makes(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(model: keras.Model, force: bool = False) -> Any:
+        if not switch.check_model(model):
+            return original(model, force=force)
+        # The model's own attribute by now.
+        return getattr(model, original.__name__)(force=force)
+
+    return make
+
+
+def _scales(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
+    def scale(optimizer: Any, loss: Any) -> Any:
+        scaled = original(optimizer, loss)
+        if switch.active() is not None and tf.executing_eagerly():
+            switch.session().scaled(scaled)
+        return scaled
+
+    return scale
+
+
+def _applies(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        if switch.active() is None or not _is_outermost():
+            return original(optimizer, grads, trainable_variables)
+        updated = [*optimizer.variables, *(trainable_variables or ())]
+        with switch.session().updating(variables_in(updated)):
+            return original(optimizer, grads, trainable_variables)
+
+    return apply
+
+
+def _is_outermost() -> bool:
+    # A thread that Python did not start runs a `tf.py_function` of some function.
+    return (
+        tf.executing_eagerly()
+        and not reentrancy.is_inside()
+        and not threading.current_thread().name.startswith("Dummy-")
+    )
+
+
+@functools.cache
+def _function_class() -> type:
+    return type(tf.function(lambda: None))
+
+
+def _is_users(function: Any) -> bool:
+    """Returns whether a function is the user's, or a library's for all to use.
+
+    `tf.vectorized_map`, for one, makes a function inside and calls it.
+    """
+    # A function that was loaded is of a class of its own, and is the user's.
+    is_plain = type(function) is _function_class()
+    body = inspect.unwrap(function.python_function) if is_plain else None
+    while isinstance(body, functools.partial):
+        body = body.func
+    code = getattr(getattr(body, "__func__", body), "__code__", None)
+    if code is None or is_user_file(code.co_filename):
+        return True
+    return "<locals>" not in getattr(body, "__qualname__", "")
+
+
+_SWITCH = Switch()
+_ENABLED = object()
+
+
+def enable_check_numerics(
+    stack_height_limit: int = 30,
+    path_length_limit: int = 50,
+    *,
+    checks: str = "watch",
+    strict: bool = False,
+    ignore: Sequence[str] = (),
+) -> None:
+    """Switches numeric checks on, for all that the program runs from now on.
+
+    Takes the place of `tf.debugging.enable_check_numerics`. It reaches functions that
+    are traced already and models that are compiled, with XLA or without, and all
+    threads:
+
+    - A call of a `tf.function`, or of one that was loaded, is checked as by
+      `tfsafe.checked`: the outermost one, called eagerly. So are the steps of a Keras
+      model in `fit`, `evaluate` and `predict`.
+    - In eager code the gradients that a `tf.GradientTape` hands out and the values that
+      variables are given must be finite. Infinities that the program writes itself are
+      let through. A variable that is given a bad value keeps its last one, if the
+      program has read that. A bad `apply` of a Keras optimizer leaves all variables as
+      they were; those that the optimizer makes in its first step are left out. The
+      gradients of a loss that a `LossScaleOptimizer` has scaled overflow by design and
+      are let through.
+
+    What it cannot reach: a `fit` that is running; a function that is being called; the
+    eager operations of another thread until that thread calls a `tf.function` or asks
+    a tape for gradients; the functions that `tf.data` maps, and what a
+    `tf.py_function` does, except by their results.
+
+    Args:
+      stack_height_limit: Taken for the sake of TensorFlow's signature; a finding names
+        one line.
+      path_length_limit: Likewise.
+      checks: As in `tfsafe.checked`.
+      strict: As in `tfsafe.checked`; it reports eager operations too.
+      ignore: As in `tfsafe.checked`.
+
+    Raises:
+      TypeError: If `strict` is no boolean or `ignore` no sequence of strings.
+      ValueError: If there is no such level, or a rule of `ignore` cannot be read.
+      RuntimeError: If TensorFlow runs without eager execution.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> @tf.function
+      ... def logarithm(x):
+      ...     return tf.math.log(x)
+      >>> print(logarithm(tf.constant(0.0)).numpy())
+      -inf
+      >>> tfsafe.debugging.enable_check_numerics()
+      >>> try:
+      ...     logarithm(tf.constant(0.0))
+      ... except tfsafe.NumericsError as error:
+      ...     print(error.findings[0].op_type, error.findings[0].cause)
+      Log log of 1 zero.
+      >>> tfsafe.debugging.disable_check_numerics()
+      >>> print(logarithm(tf.constant(0.0)).numpy())
+      -inf
+    """
+    del stack_height_limit, path_length_limit
+    _require_eager()
+    _SWITCH.ask(_ENABLED, options_of(checks, strict, ignore))
+
+
+def disable_check_numerics() -> None:
+    """Ends what `enable_check_numerics` began; a `with` block keeps its own checks.
+
+    Functions and models are then as they were before. Nothing happens where the checks
+    are not on.
+
+    Examples:
+      >>> import tfsafe
+      >>> tfsafe.debugging.enable_check_numerics(checks="full", ignore=["op:Log"])
+      >>> tfsafe.debugging.disable_check_numerics()
+    """
+    _SWITCH.leave(_ENABLED)
+
+
+@contextlib.contextmanager
+def check_numerics(
+    *, checks: str = "watch", strict: bool = False, ignore: Sequence[str] = ()
+) -> Iterator[None]:
+    """Switches numeric checks on for a block; see `enable_check_numerics`.
+
+    Blocks may be nested: the innermost says what is asked for.
+
+    Args:
+      checks: As in `tfsafe.checked`.
+      strict: As in `tfsafe.checked`.
+      ignore: As in `tfsafe.checked`.
+
+    Yields:
+      Nothing.
+
+    Raises:
+      TypeError: If `strict` is no boolean or `ignore` no sequence of strings.
+      ValueError: If there is no such level, or a rule of `ignore` cannot be read.
+      RuntimeError: If TensorFlow runs without eager execution.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> weight = tf.Variable(0.0)
+      >>> try:
+      ...     with tfsafe.debugging.check_numerics():
+      ...         with tf.GradientTape() as tape:
+      ...             loss = tf.sqrt(weight)
+      ...         tape.gradient(loss, weight)
+      ... except tfsafe.NumericsError as error:
+      ...     print(error.findings[0].op_type, error.findings[0].forward_op)
+      SqrtGrad Sqrt
+    """
+    options = options_of(checks, strict, ignore)
+    _require_eager()
+    asker = object()
+    _SWITCH.ask(asker, options)
+    try:
+        yield
+    finally:
+        _SWITCH.leave(asker)
+
+
+def _require_eager() -> None:
+    if not tf.compat.v1.executing_eagerly_outside_functions():
+        raise RuntimeError(
+            "numeric checks need eager execution. Remove "
+            "`tf.compat.v1.disable_eager_execution()`."
+        )
+    if tf.inside_function():
+        warnings.warn(
+            "numeric checks were switched on inside a function that is being traced: "
+            "they do not reach this call of it. Switch them on outside.",
+            stacklevel=4,
+        )

@@ -1,0 +1,124 @@
+"""Whether a call with non-finite values is a failure, and what is told of it."""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.variables import Held, Slot
+from tfsafe.debugging.explain import findings as _findings
+from tfsafe.debugging.explain import results
+from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.tracing.provenance import Origin
+from tfsafe.errors import Finding, NumericsError
+from tfsafe.graph import Drawing
+
+
+class Failed(NamedTuple):
+    """A call with values that are not finite.
+
+    Attributes:
+      result: What it returned.
+      bad: Which of its results are not finite.
+      held: The variables with their values before the call.
+      frozen: Those among them that it would have written, and did not.
+      flagged: The operations that gave them, as far as they have flags, first one
+        first.
+      graphs: The graphs in which these stand.
+      drawn: What operations gave that cannot give it again.
+    """
+
+    result: Any
+    bad: Sequence[Bad]
+    held: Sequence[Held]
+    frozen: Sequence[Slot] = ()
+    flagged: Sequence[tuple[tf.Operation, int]] = ()
+    graphs: Sequence[tf.Graph] = ()
+    drawn: Mapping[Drawing, Any] = {}
+
+    @property
+    def key(self) -> Any:
+        """What a call of the same kind has in common with it."""
+        labels = frozenset(each.label for each in self.bad)
+        return labels, frozenset((op.name, index) for op, index in self.flagged)
+
+
+class Known:
+    """Calls that were looked into and found to be no failures.
+
+    They are looked into again the 2nd, 4th, 8th, ... time: there may be another cause.
+    """
+
+    def __init__(self) -> None:
+        self._counts: collections.Counter[Any] = collections.Counter()
+
+    def add(self, failed: Failed) -> None:
+        """Notes a call that is no failure."""
+        self._counts[failed.key] = max(1, self._counts[failed.key])
+
+    def covers(self, failed: Failed) -> bool:
+        """Returns whether a call need not be looked into."""
+        if failed.key not in self._counts:
+            return False
+        self._counts[failed.key] += 1
+        count = self._counts[failed.key]
+        return bool(count & (count - 1))
+
+
+def due(told: Sequence[Bad], origins: Sequence[Origin], options: Options) -> list[Bad]:
+    """Leaves out what is to be ignored.
+
+    Args:
+      told: Bad results with their origins.
+      origins: All origins that were met, in order.
+      options: What the check is asked for.
+
+    Returns:
+      The results that are bad for another reason; under `strict`, the first origin
+      of all besides.
+    """
+    kept = []
+    for each in told:
+        left = frozenset(o for o in each.origins if not is_ignored(o, options))
+        if left or not each.origins:
+            kept.append(each._replace(origins=left))
+    if options.strict:
+        first = [each for each in origins if not is_ignored(each, options)][:1]
+        kept += [Bad("", None, origins=frozenset(first))] if first else []
+    return kept
+
+
+def is_ignored(origin: Origin, options: Options) -> bool:
+    """Returns whether an origin is to be left out."""
+    if origin.step is None or not options.ignore:
+        return False
+    place = origin.place
+    return options.ignores(
+        [origin.step.type, place.forward_op],
+        [origin.step.name, place.scope],
+        place.site,
+    )
+
+
+def by_flags(failed: Failed, reason: str) -> list[Finding]:
+    """Returns what the flags tell where a call cannot be run again."""
+    return [
+        _findings.by_flag(op, index, failed.graphs, reason)
+        for op, index in failed.flagged[:1]
+    ]
+
+
+def error(
+    told: Sequence[Bad],
+    failed: Failed,
+    reason: str,
+) -> NumericsError:
+    """Builds the error for a failure; see `_results.error`."""
+    return results.error(
+        told,
+        restored=len(failed.held),
+        reason=reason,
+        findings=by_flags(failed, reason),
+    )

@@ -1,0 +1,1 @@
+"""Turns a traced failure into a finding: cause, suggestion, text."""

@@ -1,0 +1,1 @@
+"""Shows what tensors hold: summaries, plots, reports, retained gradients."""

@@ -1,0 +1,107 @@
+"""The arithmetic of pictures: a tensor as a matrix of depths, and as a few letters."""
+
+import numpy as np
+
+from tfsafe.debugging.inspection import summary
+from tfsafe.errors import Operand, Picture
+
+# Magnitudes below the largest one by more than this factor are drawn as the faintest.
+_DECADES = 12
+# Longest side of the picture in a finding, which is to stay small.
+_CELLS = 64
+# The letters of a picture, by depth from -9 to 9.
+_LETTERS = np.array(list("ihgfedcba0123456789"))
+_BAD_LETTERS = {"NaN": "N", "+Inf": "P", "-Inf": "M"}
+
+
+def operand(name: str, array: np.ndarray) -> Operand:
+    """Returns a tensor in figures and as a picture.
+
+    Args:
+      name: What it is.
+      array: Its values, of any numeric dtype.
+    """
+    numbers = summary.real_numbers(array)
+    finite = numbers[np.isfinite(numbers)]
+    figures = {
+        "min": float(finite.min()) if finite.size else None,
+        "max": float(finite.max()) if finite.size else None,
+        "mean": summary.mean(finite),
+    }
+    counts = [int(mask.sum()) for mask in masks(numbers).values()]
+    return Operand(
+        name,
+        array.dtype.name,
+        tuple(int(size) for size in array.shape),
+        **figures,
+        zeros=int((finite == 0).sum()),
+        negatives=int((finite < 0).sum()),
+        nans=counts[0],
+        posinfs=counts[1],
+        neginfs=counts[2],
+        picture=picture(numbers) if numbers.size else None,
+    )
+
+
+def picture(numbers: np.ndarray) -> Picture:
+    """Draws an array of at least one element, as floats, in letters."""
+    matrix = matrix_of(numbers)
+    levels, low, high = depths(strongest(matrix, _CELLS))
+    # A whole step may have come out larger by a rounding error.
+    heights = np.ceil((np.abs(levels) - 0.2) / 0.8 * 9 - 1e-6).clip(1, 9)
+    steps = np.sign(levels) * heights
+    letters = _LETTERS[steps.astype(int) + 9]
+    # NaN is put last: it counts before the infinities.
+    for kind, mask in reversed(masks(matrix).items()):
+        letters[blocks(mask, _CELLS)] = _BAD_LETTERS[kind]
+    return Picture(tuple("".join(row) for row in letters), low, high)
+
+
+def matrix_of(numbers: np.ndarray) -> np.ndarray:
+    """Returns a matrix: all axes but the last run along its rows."""
+    return numbers.reshape(-1, numbers.shape[-1] if numbers.ndim else 1)
+
+
+def masks(numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns where an array holds which kind of non-finite value."""
+    return {
+        "NaN": np.isnan(numbers),
+        "+Inf": np.isposinf(numbers),
+        "-Inf": np.isneginf(numbers),
+    }
+
+
+def depths(numbers: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Maps magnitudes to depths from 0.2 to 1, with the sign; zeros and NaN to 0.
+
+    Returns:
+      The depths, and the decimal exponents that stand for 0.2 and for 1.
+    """
+    finite = np.isfinite(numbers) & (numbers != 0)
+    if not finite.any():
+        return np.zeros_like(numbers), 0.0, 0.0
+    logs = np.log10(np.abs(numbers[finite]))
+    high = np.ceil(logs.max())
+    low = max(np.floor(logs.min()), high - _DECADES)
+    depth = 0.2 + 0.8 * np.clip((logs - low) / max(high - low, 1.0), 0, 1)
+    found = np.zeros_like(numbers)
+    found[finite] = np.sign(numbers[finite]) * depth
+    # Without the sign of a zero.
+    return found, float(low) + 0.0, float(high) + 0.0
+
+
+def strongest(matrix: np.ndarray, most: int) -> np.ndarray:
+    """Returns of each block the finite element of the largest magnitude."""
+    finite = np.where(np.isfinite(matrix), matrix, 0.0)
+    highest, lowest = blocks(finite, most), -blocks(-finite, most)
+    return np.where(highest >= -lowest, highest, lowest)
+
+
+def blocks(matrix: np.ndarray, most: int) -> np.ndarray:
+    """Returns the largest element of each block, at most `most` blocks an axis."""
+    for axis in (0, 1):
+        size = matrix.shape[axis]
+        if size > most:
+            starts = np.linspace(0, size, most, endpoint=False).astype(int)
+            matrix = np.maximum.reduceat(matrix, starts, axis=axis)
+    return matrix

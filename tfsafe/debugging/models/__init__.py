@@ -1,0 +1,1 @@
+"""Checks the training, evaluation and prediction steps of Keras models."""

@@ -1,0 +1,228 @@
+"""Checking a Keras model: the steps of `fit`, `evaluate` and `predict`."""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.debugging.checks import variables as _state
+from tfsafe.debugging.checks.eager import EagerCheck
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.models.loss_scale import noted_gradients, without_gradients
+from tfsafe.debugging.models.replicas import check_strategy, joined, mean
+from tfsafe.debugging.models.step import CompiledStep, batch_labels, without_optionals
+
+KINDS = ("train", "test", "predict")
+_USUAL = Options()
+
+
+def check_model(model: keras.Model, options: Options = _USUAL) -> keras.Model:
+    """Makes a model run its steps under the checks; see `checked`.
+
+    Keras asks `make_train_function` and its two siblings for the function that it
+    then calls once a batch; they are what a model is customised by, and replaced here.
+
+    Args:
+      model: The model, compiled or not.
+      options: As in `checked`.
+
+    Returns:
+      The model.
+
+    Raises:
+      ValueError: If the model makes these functions in a way of its own, or is trained
+        by several workers.
+    """
+    steps = Steps(model, options)
+    for kind in KINDS:
+        setattr(model, _maker(kind), functools.partial(steps.make, kind))
+        _make_again(model, kind)
+    return model
+
+
+def uncheck_model(model: keras.Model) -> keras.Model:
+    """Makes a model run its steps as Keras does, whether it was checked or not.
+
+    Returns:
+      The model.
+    """
+    if is_checked(model):
+        for kind in KINDS:
+            delattr(model, _maker(kind))
+            _make_again(model, kind)
+    return model
+
+
+def is_checked(model: keras.Model) -> bool:
+    """Returns whether a model runs its steps under the checks."""
+    maker = vars(model).get(_maker("train"))
+    return isinstance(getattr(getattr(maker, "func", None), "__self__", None), Steps)
+
+
+def _maker(kind: str) -> str:
+    return f"make_{kind}_function"
+
+
+def _make_again(model: keras.Model, kind: str) -> None:
+    """Replaces the function that Keras keeps, if it has made one."""
+    name = f"{kind}_function"
+    was_made = getattr(model, name, None) is not None
+    setattr(model, name, None)
+    # At once: a `fit` that is under way asks no maker before its next batch.
+    if was_made:
+        getattr(model, _maker(kind))(force=True)
+
+
+def _is_own(model: keras.Model, name: str) -> bool:
+    return getattr(type(model), name) is not getattr(keras.Model, name)
+
+
+# Takes a batch.
+Step = Callable[[Any], Any]
+Guard = Callable[[str, Step, Step], Step]
+
+
+def _nothing_around(kind: str, checked: Step, plain: Step) -> Step:
+    del kind, plain
+    return checked
+
+
+class Steps:
+    """The three functions that Keras calls once a batch, checked.
+
+    Args:
+      model: The model.
+      options: As in `checked`.
+      guard: What is put around each step: called with the kind of the step, the
+        checked step and the plain one, it returns the step to take.
+
+    Raises:
+      ValueError: As `check_model`.
+    """
+
+    def __init__(
+        self, model: keras.Model, options: Options, guard: Guard = _nothing_around
+    ):
+        own = [name for name in map(_maker, KINDS) if _is_own(model, name)]
+        if own:
+            raise ValueError(
+                f"The checks replace `{own[0]}`, which this model defines itself. "
+                f"Received: model {model.name!r} of class {type(model).__name__}. "
+                "Apply `tfsafe.checked` to the step inside that function instead."
+            )
+        check_strategy(model)
+        self._model = model
+        self._guard = guard
+        self._options = options
+
+    def make(self, kind: str, force: bool = False) -> Any:
+        """Sets `model.train_function`, or that of another kind, as Keras does."""
+        name = f"{kind}_function"
+        if getattr(self._model, name) is None or force:
+            setattr(self._model, name, self.function(kind))
+        return getattr(self._model, name)
+
+    def function(self, kind: str) -> Step:
+        """Returns what Keras calls for each batch, or for a few of them."""
+        model = self._model
+        if kind == "predict":
+            return self._over_list(self._check(kind, model.predict_step, joined))
+        own = model.train_step if kind == "train" else model.test_step
+        return self._over_iterator(kind, self._check(kind, own, mean))
+
+    def _check(
+        self,
+        kind: str,
+        step: Step,
+        reduce: Callable[[tf.distribute.Strategy, Any], Any],
+    ) -> Callable[..., Any]:
+        model = self._model
+
+        @tf.autograph.experimental.do_not_convert
+        def one_step(data: Any) -> Any:
+            strategy = model.distribute_strategy
+            is_one = strategy.num_replicas_in_sync == 1
+            with noted_gradients(getattr(model, "optimizer", None)) as noted:
+                results = reduce(strategy, strategy.run(step, args=(data,)))
+            if not (noted and is_one and isinstance(results, dict)):
+                return results
+            return {**results, **noted}
+
+        known: dict[str, Any] = {}
+
+        def run(data: Any, spec: Any = None) -> Any:
+            key = repr(spec)
+            if key not in known:
+                known[key] = self._guard(kind, *self._both(one_step, spec))
+            return without_gradients(known[key](without_optionals(data)))
+
+        return run
+
+    def _both(self, step: Step, spec: Any) -> tuple[Step, Step]:
+        """Returns the checked step and the plain one."""
+        if self._model.run_eagerly:
+            check = EagerCheck(
+                step,
+                variables=self._variables,
+                names=self._names,
+                labels=batch_labels,
+                options=self._options,
+            )
+            return check, step
+        compiled = CompiledStep(
+            step,
+            spec,
+            jit_compile=self._model.jit_compile,
+            names=self._names,
+            options=self._options,
+        )
+        return compiled, compiled.plain
+
+    def _over_iterator(self, kind: str, step: Callable[..., Any]) -> Step:
+        # Several steps a call, as `steps_per_execution` asks, but each one checked:
+        # so that the batch which fails is known.
+        def run(iterator: Iterator[Any]) -> Any:
+            # What Keras' own step sees of the shapes: the size of the batch is open.
+            spec = getattr(iterator, "element_spec", None)
+            logs = step(next(iterator), spec)
+            for _ in range(self._model.steps_per_execution - 1):
+                if kind == "train" and self._model.stop_training:
+                    break
+                try:
+                    batch = next(iterator)
+                except StopIteration:
+                    break
+                logs = step(batch, spec)
+            return logs
+
+        return run
+
+    @staticmethod
+    def _over_list(step: Callable[..., Any]) -> Step:
+        def run(batches: Sequence[Any]) -> Any:
+            outputs = [step(batch) for batch in batches]
+            if len(outputs) == 1:
+                return outputs[0]
+            return tf.nest.map_structure(lambda *each: tf.concat(each, 0), *outputs)
+
+        return run
+
+    def _keras_variables(self) -> list[Any]:
+        optimizer = getattr(self._model, "optimizer", None)
+        return [*self._model.variables, *(optimizer.variables if optimizer else [])]
+
+    def _local(self) -> Iterator[tuple[tf.Variable, str]]:
+        """Yields the variables, on each replica, with their paths."""
+        strategy = self._model.distribute_strategy
+        for each in self._keras_variables():
+            for variable in _state.variables_in(each):
+                for local in strategy.experimental_local_results(variable):
+                    yield local, each.path
+
+    def _variables(self) -> list[tf.Variable]:
+        return [variable for variable, _ in self._local()]
+
+    def _names(self) -> _state.Names:
+        return {id(variable.handle): path for variable, path in self._local()}

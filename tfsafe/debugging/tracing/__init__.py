@@ -1,0 +1,1 @@
+"""Follows non-finite values from operation to operation."""

@@ -1,0 +1,138 @@
+"""Which tensors still hold the rows of the batch, one after the other."""
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe.debugging.tracing import values as _values
+from tfsafe.debugging.tracing.elementwise import ELEMENTWISE
+
+# Row i of the output depends on the rows i of the inputs alone.
+_BY_ROW = frozenset({
+    "AddN",
+    "AvgPool",
+    "BiasAdd",
+    "BroadcastTo",
+    "Conv2D",
+    "ConcatV2",
+    "Elu",
+    "ExpandDims",
+    "Identity",
+    "LeakyRelu",
+    "LogSoftmax",
+    "MaxPool",
+    "Relu6",
+    "Selu",
+    "Softmax",
+    "SoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits",
+    "Squeeze",
+    "Tile",
+})
+# Products of many matrices: element by element along all axes but the last two.
+_BATCHED = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
+_REDUCTIONS = frozenset({"EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"})
+
+
+class Rows:
+    """Follows the rows of a batch from operation to operation.
+
+    A tensor holds them if its elements, in their order, are those of the first row,
+    then those of the second, and so on. What is not known for sure to do so is taken
+    not to: a weight whose first axis happens to be as long as the batch has no rows.
+
+    Args:
+      batch: Number of rows.
+      values: What to start from: the tensors whose first axis is as long.
+    """
+
+    def __init__(self, batch: int, values: Iterable[Any]):
+        self._batch = batch
+        self._held: dict[int, weakref.ref[Any]] = {}
+        for each in values:
+            self.start(each)
+
+    def start(self, value: Any) -> None:
+        """Takes a tensor for a batch, if it has as many rows."""
+        if isinstance(value, tf.Tensor) and _length(value) == self._batch:
+            self._add(value)
+
+    def of(self, value: Any, index: Sequence[int]) -> int | None:
+        """Returns the row that an element of a tensor belongs to, if any."""
+        if not index or id(value) not in self._held:
+            return None
+        return index[0] * self._batch // int(value.shape[0])
+
+    def observe(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Follows the rows through one operation."""
+        if not any(id(each) in self._held for each in inputs):
+            return
+        for each in outputs:
+            if self._is_kept(kind, inputs, each):
+                self._add(each)
+
+    def _add(self, value: Any) -> None:
+        if _length(value) and _length(value) % self._batch == 0:
+            key, drop = id(value), self._held.pop
+            self._held[key] = weakref.ref(value, lambda _: drop(key, None))
+
+    def _is_kept(self, kind: str, inputs: Sequence[Any], output: Any) -> bool:
+        if not isinstance(output, tf.Tensor) or not _values.is_number(output):
+            return False
+        if kind == "Reshape":
+            # The order stays, whatever the shape.
+            return id(inputs[0]) in self._held
+        rows = [
+            each
+            for each in inputs
+            if id(each) in self._held and each.shape[0] == _length(output)
+        ]
+        if kind in ELEMENTWISE or (kind in _BATCHED and output.shape.rank > 2):
+            return any(each.shape.rank == output.shape.rank for each in rows)
+        if kind in _SPECIAL:
+            return any(each is inputs[0] for each in rows) and _SPECIAL[kind](
+                inputs, output
+            )
+        return bool(rows) and kind in _BY_ROW
+
+
+def _length(value: Any) -> int:
+    return int(value.shape[0]) if value.shape.rank else 0
+
+
+def _is_reduced_within(inputs: Sequence[Any], output: Any) -> bool:
+    del output
+    rank = inputs[0].shape.rank
+    return 0 not in {int(axis) % rank for axis in np.ravel(_values.array(inputs[1]))}
+
+
+def _is_product_of_rows(inputs: Sequence[Any], output: Any) -> bool:
+    del output
+    # Of a square matrix the columns could be meant.
+    return inputs[0].shape[0] != inputs[0].shape[1]
+
+
+def _is_sliced_within(inputs: Sequence[Any], output: Any) -> bool:
+    given, begin, _, strides = inputs
+    # An index takes an axis away: it could be the first, with another one as long.
+    is_clear = output.shape.rank == given.shape.rank or (
+        given.shape[0] not in given.shape[1:]
+    )
+    first = [int(_values.array(each)[0]) for each in (begin, strides)]
+    return is_clear and first == [0, 1]
+
+
+def _is_first_axis_first(inputs: Sequence[Any], output: Any) -> bool:
+    del output
+    return int(_values.array(inputs[1])[0]) == 0
+
+
+_SPECIAL: dict[str, Callable[[Sequence[Any], Any], bool]] = {
+    "MatMul": _is_product_of_rows,
+    "StridedSlice": _is_sliced_within,
+    "Transpose": _is_first_axis_first,
+    **dict.fromkeys(_REDUCTIONS, _is_reduced_within),
+}

@@ -1,0 +1,264 @@
+"""Watching a Python function that runs eagerly: every operation, as it runs."""
+
+import functools
+import sys
+import types
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.debugging.checks.variables import Held, Slot
+from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing.provenance import Step, Trail
+from tfsafe.debugging.tracing.replay import follow
+from tfsafe.graph import (
+    Frame,
+    Place,
+    UnreadableError,
+    is_user_file,
+    site_of,
+    split_frames,
+    written_inputs,
+)
+
+# So many tensors are remembered; the oldest are forgotten first.
+_AT_MOST = 100_000
+_NOBODY: Frame = ("", 0, "")
+
+
+class Recorder:
+    """Follows bad values through the operations of one eager call.
+
+    Args:
+      trail: Is told of every operation.
+
+    Attributes:
+      trail: As given.
+      before: The variables that the call has read, with their values before it.
+      written: The handles of the variables that it may have changed.
+      is_busy: Whether it is looking, and is not to be told of what it runs itself.
+    """
+
+    def __init__(self, trail: Trail):
+        self.trail = trail
+        self.before: dict[int, Held] = {}
+        self.written: dict[int, tf.Tensor] = {}
+        self._graphs: weakref.WeakValueDictionary[int, tf.Graph] = (
+            weakref.WeakValueDictionary()
+        )
+        # Who made a tensor, and who read it: for the forward line of a gradient.
+        self._makers: dict[int, tuple[str, Frame]] = {}
+        self._readers: dict[tuple[str, int, int], Frame] = {}
+        # The variables met, by `id` of the handle.
+        self._owners: weakref.WeakValueDictionary[int, Any] = (
+            weakref.WeakValueDictionary()
+        )
+        trail.names.append(self._owned)
+        self.is_busy = False
+
+    def __call__(
+        self,
+        op_type: str | bytes,
+        inputs: Sequence[tf.Tensor],
+        attrs: Any,
+        outputs: Sequence[tf.Tensor],
+        op_name: str | None = None,
+        graph: tf.Graph | None = None,
+    ) -> None:
+        """Takes note of one operation."""
+        del attrs, op_name
+        # The looking itself runs operations too.
+        if graph is not None or self.is_busy:
+            return
+        self.is_busy = True
+        try:
+            self._note(tf.compat.as_str(op_type), inputs, outputs, sys._getframe(1))
+        finally:
+            self.is_busy = False
+
+    def _note(
+        self,
+        kind: str,
+        inputs: Sequence[tf.Tensor],
+        outputs: Sequence[tf.Tensor],
+        frame: types.FrameType,
+    ) -> None:
+        self._follow_state(kind, inputs, outputs)
+        for each in inputs:
+            if each.dtype == tf.resource and id(each) not in self._owners:
+                owner = _owner(each, frame)
+                if owner is not None:
+                    self._owners[id(each)] = owner
+        step = Step(
+            kind,
+            "",
+            inputs,
+            outputs,
+            functools.partial(self._place, frame),
+            lambda: [self._makers.get(id(each), ("",))[0] for each in inputs],
+        )
+        if hasattr(tf.raw_ops, kind):
+            self.trail.observe(step)
+        else:
+            self._observe_function(step, frame)
+        self._remember(kind, inputs, outputs, self._line(frame))
+
+    def _remember(
+        self,
+        kind: str,
+        inputs: Sequence[tf.Tensor],
+        outputs: Sequence[tf.Tensor],
+        line: Frame,
+    ) -> None:
+        maker = kind, line
+        if kind == "Identity":
+            maker = self._makers.get(id(inputs[0]), maker)
+        for each in outputs:
+            self._makers[id(each)] = maker
+        for index, each in enumerate(inputs):
+            self._readers[kind, index, id(each)] = line
+        for known in (self._makers, self._readers):
+            if len(known) > _AT_MOST:
+                _halve(known)
+
+    def name_of(self, handle: tf.Tensor) -> str:
+        """Returns the name of a variable that the program holds; empty if unknown."""
+        owner = self._owners.get(id(handle))
+        if owner is None:
+            return ""
+        return str(getattr(owner, "path", owner.name)).partition(":")[0]
+
+    def _owned(self, value: Any) -> str:
+        name = self.name_of(value)
+        return f"variable `{name}`" if name else ""
+
+    def _follow_state(
+        self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
+    ) -> None:
+        for handle in inputs:
+            if handle.dtype != tf.resource:
+                continue
+            if kind != "ReadVariableOp":
+                self.written[id(handle)] = handle
+            elif id(handle) not in self.before and id(handle) not in self.written:
+                slot = Slot(handle, outputs[0].dtype, "")
+                self.before[id(handle)] = slot, outputs[0]
+
+    def _observe_function(self, step: Step, frame: types.FrameType) -> None:
+        """Looks into a traced function that was called."""
+        called = _compat.called_function(frame)
+        if called is None or not self._descend(*called, step):
+            self.trail.observe(step._replace(type="StatefulPartitionedCall"))
+
+    def _descend(self, graph: tf.Graph, compiled: bool, step: Step) -> bool:
+        """Runs a function again, from the inside; returns whether that told why."""
+        self._graphs[id(graph)] = graph
+        # One that changed what it read cannot be run again as it was.
+        if all(map(values.is_clean, step.outputs)) or written_inputs(graph):
+            return False
+        for xla in (False, True):
+            try:
+                results, _ = follow(
+                    graph,
+                    step.inputs,
+                    self.trail,
+                    others=list(self._graphs.values()),
+                    compiled=compiled,
+                    xla=xla,
+                )
+            except UnreadableError:
+                return False
+            if any(map(self.trail.origins, results)):
+                for each, result in zip(step.outputs, results, strict=False):
+                    if origins := self.trail.origins(result):
+                        self.trail.mark(each, origins)
+                return True
+        return False
+
+    def _place(self, frame: types.FrameType) -> Place:
+        outer, inner = split_frames(_stack(frame))
+        scope = _layers(frame)
+        if not inner:
+            return Place(site_of(outer), scope=scope)
+        own = site_of(inner)
+        forward = _compat.differentiated(frame)
+        if own is not None or forward is None:
+            return Place(own or site_of(outer), True, scope=scope)
+        line = self._forward_line(*forward)
+        return Place(site_of([line]) or site_of(outer), True, forward[0], scope)
+
+    def _line(self, frame: types.FrameType | None) -> Frame:
+        """Returns the user's line; for a library's gradient, the forward one."""
+        while frame is not None:
+            path, line, name = _compat.before_autograph(frame)
+            if is_user_file(path):
+                return path, line, name
+            if name == "_gradient_function":
+                forward = _compat.differentiated(frame)
+                found = self._forward_line(*forward) if forward else _NOBODY
+                if found is not _NOBODY:
+                    return found
+            frame = frame.f_back
+        return _NOBODY
+
+    def _forward_line(
+        self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Frame:
+        for each in outputs:
+            made_by, line = self._makers.get(id(each), ("", _NOBODY))
+            if made_by == kind:
+                return line
+        found = (
+            self._readers.get((kind, index, id(each)))
+            for index, each in enumerate(inputs)
+        )
+        return next(filter(None, found), _NOBODY)
+
+
+def _owner(handle: tf.Tensor, frame: types.FrameType | None) -> Any:
+    """Returns the variable with a handle that somebody on the stack works on.
+
+    That of Keras if there is one: its path tells more.
+    """
+    found = None
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        for value in list(frame.f_locals.values()):
+            # One that is being made has no handle, and no value, yet.
+            if isinstance(value, tf.Variable):
+                if found is None and getattr(value, "handle", None) is handle:
+                    found = value
+            elif _compat.is_keras_variable(value):
+                inner = getattr(value, "value", None)
+                if getattr(inner, "handle", None) is handle:
+                    return value
+        frame = frame.f_back
+    return found
+
+
+def _halve(known: dict[Any, Any]) -> None:
+    for key in list(known)[: len(known) // 2]:
+        del known[key]
+
+
+def _stack(frame: types.FrameType | None) -> list[Frame]:
+    frames: list[Frame] = []
+    while frame is not None:
+        frames.append(_compat.before_autograph(frame))
+        frame = frame.f_back
+    return frames[::-1]
+
+
+def _layers(frame: types.FrameType | None) -> str:
+    """Returns the path of the Keras layers whose calls are on the stack."""
+    names: list[str] = []
+    while frame is not None:
+        if frame.f_code.co_name == "__call__":
+            layer = frame.f_locals.get("self")
+            if isinstance(layer, keras.layers.Layer) and layer.name not in names:
+                names.append(layer.name)
+        frame = frame.f_back
+    return "/".join(reversed(names))

@@ -1,0 +1,383 @@
+"""From which operation does a bad value come: the trail of non-finite values."""
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing.batch_rows import Rows
+from tfsafe.debugging.tracing.elementwise import ELEMENTWISE
+from tfsafe.graph import Place
+
+# What hands out the data.
+_ELEMENTS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "OptionalGetValue"})
+# They hand on what came in.
+_PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
+# So many of the ways are looked at that bad values take.
+_WAYS = 20
+# So many origins are remembered of a program whose values are not kept.
+_LAST = 20
+WRITES = (
+    "AssignAddVariableOp",
+    "AssignSubVariableOp",
+    "AssignVariableOp",
+    "ResourceApply",
+    "ResourceScatter",
+    "ResourceSparseApply",
+    "ResourceStridedSliceAssign",
+)
+
+
+class Step(NamedTuple):
+    """An operation that ran.
+
+    Attributes:
+      type: Type of the operation.
+      name: Its name; empty in eager mode.
+      inputs: Values that went in.
+      outputs: Values that came out.
+      place: Finds where the operation comes from.
+      producers: Finds the types of the operations that made the inputs; empty for what
+        came from outside.
+      loops: Iterations of the loops around it.
+    """
+
+    type: str
+    name: str
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    place: Callable[[], Place]
+    producers: Callable[[], list[str]]
+    loops: tuple[int, ...] = ()
+
+
+class Origin:
+    """Where non-finite values begin: an operation, or a value from outside.
+
+    Attributes:
+      order: Position among all origins.
+      value: The bad tensor.
+      births: Which elements became bad here; None for all that are bad.
+      step: The operation, or None for a value from outside.
+      place: Where the operation comes from.
+      producers: Types of the operations that made its inputs.
+      names: What its inputs are: their producers, or what came from outside.
+      subject: What the value from outside is, such as ``"argument `x`"``.
+      is_intended: Whether it is an infinity that the program wrote down as such,
+        the `-inf` of a mask for one.
+      row_of: Finds the row of the batch that an element of `value` belongs to.
+    """
+
+    def __init__(
+        self,
+        order: int,
+        value: Any,
+        *,
+        step: Step | None = None,
+        births: np.ndarray | None = None,
+        subject: str = "",
+        is_intended: bool = False,
+    ):
+        self.order = order
+        self.value = value
+        self.step = step
+        self.births = births
+        self.subject = subject
+        self.is_intended = is_intended
+        self.row_of: Callable[[tuple[int, ...]], int | None] = lambda _: None
+        self.place = step.place() if step else Place(None)
+        self.producers = step.producers() if step else []
+        self.names = list(self.producers)
+
+
+Origins = frozenset[Origin]
+
+_NONE: Origins = frozenset()
+_OUTSIDE = Step("", "", (), (), lambda: Place(None), list)
+
+
+class Passage(NamedTuple):
+    """A bad value on its way, and the operation that gave it.
+
+    Attributes:
+      kept: What must not be freed while this is known.
+      value: Gives the bad tensor, or None if it is gone.
+      origins: Where its bad elements come from.
+      type: Type of the operation; empty for a value from outside.
+      name: Name of the operation.
+      place: Finds where the operation comes from.
+      parents: `id` of the bad values that went in.
+    """
+
+    kept: Any
+    value: Callable[[], Any]
+    origins: Origins
+    type: str = ""
+    name: str = ""
+    place: Callable[[], Place] = lambda: Place(None)
+    parents: tuple[int, ...] = ()
+
+
+class Trail:
+    """Follows bad values from operation to operation.
+
+    Args:
+      name: Says what a value from outside is called, or nothing.
+      keeps: Whether bad values are kept, for the way from an origin to a result. If
+        not, a value that the program has freed is forgotten.
+
+    Attributes:
+      all: The origins that were met.
+      names: Says what a value from outside, or the handle of a variable, is called;
+        asked one after the other.
+      rows: Follows the rows of the batch, where there is one.
+    """
+
+    def __init__(self, name: Callable[[Any], str], *, keeps: bool = True):
+        self.all: list[Origin] = []
+        self.names = [name]
+        self.rows: Rows | None = None
+        self._keeps = keeps
+        # The handle of the variable that a tensor was read from.
+        self._reads: dict[int, tuple[Any, Any]] = {}
+        # By `id` of the tensor or handle: it is kept, or its passage goes with it.
+        self._marks: dict[int, Passage] = {}
+        self._count = 0
+
+    def origins(self, value: Any) -> Origins:
+        """Returns where the bad elements of a value come from; empty if it is good."""
+        return self._marks[id(value)].origins if id(value) in self._marks else _NONE
+
+    def mark(
+        self,
+        key: Any,
+        origins: Iterable[Origin],
+        step: Step | None = None,
+        value: Any = None,
+    ) -> None:
+        """Notes that a value is bad, and why.
+
+        Args:
+          key: The bad tensor, or the handle of a variable.
+          origins: Where its bad elements come from.
+          step: The operation that gave it.
+          value: The bad tensor, where `key` is a handle.
+        """
+        value = key if value is None else value
+        what = _OUTSIDE if step is None else step
+        parents = tuple(id(each) for each in what.inputs if id(each) in self._marks)
+        place = what.place
+        if not what.name:
+            # An eager operation is at its place only now.
+            place = functools.partial(_same, what.place())
+        self._marks[id(key)] = Passage(
+            *self._held(key, value),
+            frozenset(origins),
+            what.type,
+            what.name,
+            place,
+            parents,
+        )
+
+    def unmark(self, key: Any) -> None:
+        """Notes that a value is good again."""
+        self._marks.pop(id(key), None)
+
+    def _held(self, key: Any, value: Any) -> tuple[Any, Callable[[], Any]]:
+        if self._keeps:
+            return key, functools.partial(_same, value)
+        drop, number = self._marks.pop, id(key)
+        end = weakref.ref(key, lambda _: drop(number, None))
+        # The value of a variable is a tensor of its own, which nobody else holds.
+        return end, weakref.ref(value) if key is value else lambda: value
+
+    def way(self, value: Any, origin: Origin) -> list[Passage]:
+        """Returns how bad elements came from an origin to a value, origin first."""
+        found: list[Passage] = []
+        key: int | None = id(value)
+        seen: set[int] = set()
+        while key is not None and key in self._marks and key not in seen:
+            seen.add(key)
+            passage = self._marks[key]
+            found.append(passage)
+            if passage.value() is origin.value:
+                break
+            key = next(
+                (
+                    each
+                    for each in passage.parents
+                    if each in self._marks and origin in self._marks[each].origins
+                ),
+                None,
+            )
+        return found[::-1]
+
+    def after(self, origin: Origin) -> list[str]:
+        """Returns what the bad values of an origin met in their first steps.
+
+        Returns:
+          One text for each way, the types of the operations in a row: `"Sum Log"`. A
+          quotient of two bad values is `"RealDiv by such"`, and a product that makes
+          NaN of infinities `"Mul by 0"`.
+        """
+        found: list[str] = []
+        ways = [("", id(origin.value))]
+        for _ in range(4):
+            ways = [
+                (f"{way} {_met(passage)}".strip(), key)
+                for way, parent in ways[:_WAYS]
+                for key, passage in list(self._marks.items())
+                if parent in passage.parents and key != parent
+            ]
+            found += [way for way, _ in ways]
+        return found
+
+    def name(self, value: Any) -> str:
+        """Returns what a value from outside is called; empty if nobody knows."""
+        return next(filter(None, (name(value) for name in self.names)), "")
+
+    def outside(self, value: Any, subject: str, key: Any = None) -> Origin:
+        """Notes a bad value that no operation of the run made.
+
+        Args:
+          value: The bad tensor.
+          subject: What it is.
+          key: What carries it; `value` itself where None.
+
+        Returns:
+          The origin that was noted.
+        """
+        if self.rows is not None and subject.startswith("argument"):
+            # An array of NumPy became a tensor on the way.
+            self.rows.start(value)
+        infinite = not np.isnan(values.numbers(value)).any()
+        origin = self._new(value, subject=subject, is_intended=infinite and not subject)
+        self.mark(value if key is None else key, [origin], value=value)
+        return origin
+
+    def observe(self, step: Step) -> None:
+        """Follows bad values through one operation."""
+        if self.rows is not None:
+            self.rows.observe(step.type, step.inputs, step.outputs)
+        self._note_read(step)
+        if step.type.startswith(WRITES):
+            self._observe_write(step, step.inputs[0])
+        carriers = [each for each in step.outputs if _is_container(each)]
+        bad = [
+            each
+            for each in step.outputs
+            if values.is_float(each) and not values.is_finite(each)
+        ]
+        if not bad and not carriers:
+            return
+        sources = self._sources(step)
+        for each in carriers:
+            if sources:
+                self.mark(each, sources, step)
+        for each in bad:
+            self.mark(each, self._causes(step, each, sources), step)
+
+    def _new(self, value: Any, **what: Any) -> Origin:
+        self._count += 1
+        origin = Origin(self._count, value, **what)
+        if self.rows is not None:
+            origin.row_of = functools.partial(self.rows.of, value)
+        if origin.step is not None:
+            made = zip(origin.step.inputs, origin.producers, strict=True)
+            origin.names = [self._called(value, producer) for value, producer in made]
+        self.all.append(origin)
+        if not self._keeps:
+            del self.all[:-_LAST]
+        return origin
+
+    def _called(self, value: Any, producer: str) -> str:
+        """Returns what to call an input of an operation."""
+        if not producer:
+            return self.name(value) or "a tensor from outside"
+        if id(value) in self._reads:
+            return self.name(self._reads[id(value)][1]) or "a variable"
+        return producer
+
+    def _note_read(self, step: Step) -> None:
+        if step.type == "ReadVariableOp":
+            handle = step.inputs[0]
+        elif step.type == "Identity" and id(step.inputs[0]) in self._reads:
+            handle = self._reads[id(step.inputs[0])][1]
+        else:
+            return
+        key, drop = id(step.outputs[0]), self._reads.pop
+        end = weakref.ref(step.outputs[0], lambda _: drop(key, None))
+        self._reads[key] = end, handle
+
+    def _sources(self, step: Step) -> Origins:
+        """Returns the origins of the bad inputs."""
+        found: set[Origin] = set()
+        for each in step.inputs:
+            known = self.origins(each)
+            if not known and values.is_float(each) and not values.is_finite(each):
+                known = frozenset([self.outside(each, self.name(each))])
+            found |= known
+        return frozenset(found)
+
+    def _causes(self, step: Step, bad: tf.Tensor, sources: Origins) -> Origins:
+        """Returns where the bad elements of one output come from."""
+        value = values.numbers(bad)
+        if not sources:
+            if step.type in {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}:
+                handle = step.inputs[0]
+                name = self.name(handle) or "a variable"
+                return frozenset([self.outside(bad, name, handle)])
+            if step.type in _ELEMENTS:
+                return frozenset([self.outside(bad, "an element of the dataset")])
+            infinite = step.type == "Const" and not np.isnan(value).any()
+            return frozenset([self._new(bad, step=step, is_intended=infinite)])
+        if np.isnan(value).any() and all(each.is_intended for each in sources):
+            # `inf - inf`, or a row that is masked as a whole.
+            return frozenset([self._new(bad, step=step)])
+        if step.type not in ELEMENTWISE:
+            return sources
+        births = ~np.isfinite(value)
+        inherited = np.zeros_like(births)
+        for each in step.inputs:
+            if values.is_float(each):
+                inherited |= births & ~np.isfinite(values.numbers(each))
+        births &= ~inherited
+        if not births.any():
+            return sources
+        new = frozenset([self._new(bad, step=step, births=births)])
+        return sources | new if inherited.any() else new
+
+    def _observe_write(self, step: Step, handle: tf.Tensor) -> None:
+        floats = [each for each in step.inputs if values.is_float(each)]
+        if not floats:
+            return
+        value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=floats[-1].dtype)
+        if values.is_finite(value):
+            self.unmark(handle)
+            return
+        sources = self._sources(step)
+        self.mark(handle, sources or [self._new(value, step=step)], step, value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _met(passage: Passage) -> str:
+    """Returns what `Trail.after` calls an operation; empty for one that only passes."""
+    if passage.type == "RealDiv" and len(passage.parents) > 1:
+        return "RealDiv by such"
+    if passage.type == "Mul":
+        value = passage.value()
+        if value is not None and "NaN" in values.kind(values.numbers(value)):
+            return "Mul by 0"
+    return "" if passage.type in _PASS else passage.type
+
+
+def _is_container(value: Any) -> bool:
+    # The lists in which loops keep values for their gradients.
+    return isinstance(value, tf.Tensor) and value.dtype == tf.variant

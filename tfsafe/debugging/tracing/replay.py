@@ -1,0 +1,61 @@
+"""Running a traced function again with a trail of its bad values."""
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe.debugging.tracing.provenance import Step, Trail
+from tfsafe.graph import Drawing, Executed, Replay, family, locate
+
+
+def follow(
+    graph: tf.Graph,
+    inputs: Sequence[Any],
+    trail: Trail,
+    *,
+    others: Iterable[tf.Graph] = (),
+    compiled: bool = False,
+    xla: bool = False,
+    drawn: Mapping[Drawing, Sequence[Any]] | None = None,
+) -> tuple[list[Any], set[str]]:
+    """Runs a graph operation by operation and follows the bad values in it.
+
+    Args:
+      graph: Graph of a traced function.
+      inputs: One value for each of its inputs.
+      trail: Is told of every operation.
+      others: Graphs in which a forward operation may stand besides.
+      compiled: Whether XLA compiles the graph itself.
+      xla: Whether to use XLA's kernels for what XLA compiles.
+      drawn: What operations gave that cannot give it again, by `drawing`.
+
+    Returns:
+      The outputs, and the types of the operations met that draw random numbers from
+      a state that cannot be rewound.
+    """
+    graphs = [each for root in (graph, *others) for each in family(root)]
+    # By `id`: what is alive was made by the last operation of that key, or came from
+    # outside and was there from the beginning.
+    makers: dict[int, str] = {}
+
+    def observe(executed: Executed) -> None:
+        op = executed.op
+        trail.observe(
+            Step(
+                op.type,
+                op.name,
+                executed.inputs,
+                executed.outputs,
+                functools.partial(locate, op, graphs),
+                lambda: [makers.get(id(each), "") for each in executed.inputs],
+                executed.loops,
+            )
+        )
+        for each in executed.outputs:
+            makers[id(each)] = op.type
+
+    replay = Replay(observe, xla, drawn)
+    outputs = replay.run(graph, inputs, compiled=compiled)
+    return outputs, replay.random

@@ -1,0 +1,155 @@
+"""Running a failed call again, operation by operation, from the same state."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe.debugging.checks import variables
+from tfsafe.debugging.checks.call import Call
+from tfsafe.debugging.checks.variables import Slot
+from tfsafe.debugging.checks.verdict import Failed
+from tfsafe.debugging.explain import results
+from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing.provenance import Origin, Trail
+from tfsafe.debugging.tracing.replay import follow
+from tfsafe.graph import family, is_compiled, written_inputs
+
+
+def written_slots(concrete: Any, names: variables.Names) -> list[Slot]:
+    """Returns the variables that a concrete function captures and may write."""
+    captured = concrete.captured_inputs
+    offset = len(concrete.graph.inputs) - len(captured)
+    known = {id(each.handle): each for each in concrete.variables}
+    slots = []
+    for index, dtype in written_inputs(concrete.graph).items():
+        if index < offset:
+            continue
+        handle = captured[index - offset]
+        variable = known.get(id(handle))
+        slots.append(
+            Slot(handle, dtype, names.get(id(handle), ""))
+            if variable is None
+            else variables.slot_of(variable, names)
+        )
+    return slots
+
+
+class Rerun:
+    """One call of a `tf.function`, ready to be run again from the inside.
+
+    Args:
+      function: The function.
+      args: Its positional arguments.
+      kwargs: Its named arguments.
+      names: Better names for variables, by `id` of the handle.
+      labels: Names the arguments.
+
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        names: variables.Names,
+        labels: results.Labels,
+    ):
+        call = Call(function, args, kwargs)
+        self._concrete, self._inputs = call.concrete, call.inputs
+        slots = written_slots(self._concrete, names)
+        arguments = list(labels(function, args, kwargs))
+        paths = {id(value): path for path, value in arguments}
+        self._batch = results.batch_size(arguments)
+        self._names = {id(slot.handle): slot.label for slot in slots}
+        for variable in self._concrete.variables:
+            slot = variables.slot_of(variable, names)
+            self._names[id(slot.handle)] = slot.label
+        for each, tensor in zip(call.given, call.inputs, strict=False):
+            path = paths.get(id(each))
+            self._names[id(tensor)] = f"argument `{path}`" if path else "an argument"
+
+    def explain(self, failed: Failed) -> tuple[Sequence[Bad], str, list[Origin]]:
+        """Finds the origins of bad results.
+
+        The plain kernels are tried first: they are at hand, and XLA's differ from
+        them in few operations, the gradient of sqrt at 0 for one.
+
+        Args:
+          failed: The call.
+
+        Returns:
+          The bad results with their origins, the reason why some may be missing, and
+          all origins that were met.
+        """
+        best: tuple[Sequence[Bad], list[Origin]] = failed.bad, []
+        random: set[str] = set()
+        for xla in (False, True) if self._uses_xla() else (False,):
+            variables.put_back(failed.held)
+            trail, outputs, random = self._follow(failed, xla)
+            # The same output, in the call that failed and in this run.
+            twins = dict(zip(map(id, _tensors(failed.result)), outputs, strict=True))
+            told = [
+                followed(each, trail, twins.get(id(each.key), each.key))
+                for each in [*failed.bad, *results.bad_variables(failed.frozen)]
+            ]
+            origins = trail.all
+            best = max(best, (told, origins), key=_explained)
+            if origins and all(each.origins for each in told):
+                break
+        return best[0], _reason(random), best[1]
+
+    def _follow(self, failed: Failed, xla: bool) -> tuple[Trail, list[Any], set[str]]:
+        """Runs the call from the inside; its variables change as in the call."""
+        trail = Trail(lambda value: self._names.get(id(value), ""))
+        trail.rows = results.rows_of(self._inputs, self._batch)
+        for slot, value in failed.held:
+            if not values.is_clean(value):
+                trail.outside(value, slot.label, slot.handle)
+        outputs, random = follow(
+            self._concrete.graph, self._inputs, trail, xla=xla, drawn=failed.drawn
+        )
+        return trail, outputs, random
+
+    def _uses_xla(self) -> bool:
+        return any(
+            is_compiled(op)
+            for graph in family(self._concrete.graph)
+            for op in graph.get_operations()
+        )
+
+
+def _tensors(result: Any) -> list[Any]:
+    flat = tf.nest.flatten(result, expand_composites=True)
+    return [each for each in flat if each is not None]
+
+
+def followed(bad: Bad, trail: Trail, key: Any) -> Bad:
+    """Returns a bad result with what a trail knows of it, by tensor or handle."""
+    return bad._replace(
+        origins=trail.origins(key),
+        way=lambda origin: trail.way(key, origin),
+        after=trail.after,
+    )
+
+
+def _explained(found: tuple[Sequence[Bad], list[Origin]]) -> int:
+    """Returns how much is known: of how many results, and whether of anything."""
+    told, origins = found
+    return sum(bool(each.origins) for each in told) + bool(origins)
+
+
+def _reason(random: set[str]) -> str:
+    if random:
+        return (
+            f"the call draws from {', '.join(sorted(random))}, whose random numbers "
+            "cannot be drawn a second time. Use tf.random.stateless_* or "
+            "keras.random.SeedGenerator, which can be."
+        )
+    return (
+        "run one by one, its operations give finite values. What is left is a rewrite "
+        "by TensorFlow's graph optimizer or by XLA, or a kernel that does not repeat "
+        "itself."
+    )

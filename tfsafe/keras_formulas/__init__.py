@@ -1,0 +1,1 @@
+"""Keras' loss and metric formulas, with Keras' arguments."""

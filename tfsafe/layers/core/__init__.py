@@ -1,0 +1,1 @@
+"""Activations, dropout, embedding and preprocessing layers."""

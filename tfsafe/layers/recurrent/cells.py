@@ -1,0 +1,306 @@
+"""What the recurrent cells with layer normalisation share."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe.layers.recurrent import scan
+from tfsafe.ops.kernels.layer_norm import layer_norm
+
+_STEP, _SEQUENCE = "step", "sequence"
+
+# The Keras cell stands behind it in the order of the bases.
+_KerasCell: Any = object
+
+
+class FromKeras:
+    """Takes over a Keras cell, or a Keras layer with its cell."""
+
+    # What is taken over.
+    keras_class: ClassVar[Any]
+
+    @classmethod
+    def from_keras(cls, source: Any, **options: Any) -> Any:
+        """Makes one with the options and the weights of its counterpart in Keras.
+
+        Args:
+          source: The Keras cell or layer of this kind.
+          **options: Arguments of this class, which replace those of `source`.
+
+        Returns:
+          The new cell or layer; built if `source` is.
+
+        Raises:
+          TypeError: If `source` is not of this kind.
+          ValueError: If it has `reset_after=False`.
+        """
+        new: Any = cls(**{**cls._converted(source), **options})
+        if not source.built:
+            return new
+        # A layer has its weights in its cell.
+        theirs, ours = (getattr(each, "cell", each) for each in (source, new))
+        features = theirs.kernel.shape[0]
+        if ours is new:
+            new.build((None, features))
+        else:
+            is_known = new.stateful and source.states
+            batch = source.states[0].shape[0] if is_known else None
+            new.build((batch, None, features))
+        ours.take_weights(theirs)
+        return new
+
+    @classmethod
+    def _converted(cls, source: Any) -> dict[str, Any]:
+        """Returns the options of a Keras cell or layer as arguments of this kind."""
+        if not isinstance(source, cls.keras_class):
+            raise TypeError(
+                f"`from_keras` takes a keras.layers.{cls.keras_class.__name__} here. "
+                f"Received: {source!r}."
+            )
+        config = source.get_config()
+        if not config.get("reset_after", True):
+            raise ValueError(
+                "`from_keras` takes a GRU with reset_after=True, Keras' default; the "
+                "weights of another one mean something else. Received: "
+                f"reset_after=False in {source!r}."
+            )
+        cell_class: Any = getattr(cls, "cell_class", cls)
+        theirs = {"implementation", "use_cudnn", *cell_class.fixed}
+        kept = {key: value for key, value in config.items() if key not in theirs}
+        return {**kept, **cell_class.neutral}
+
+
+class NormalizedCell(FromKeras, _KerasCell):
+    """Weights, masks and call of a cell; stands before the Keras cell of that kind.
+
+    The Keras cell brings the options that both have, their checks and their config. A
+    subclass says what its gates are, and what a step does.
+    """
+
+    gates: ClassVar[int]
+    bias_shape: ClassVar[tuple[int, ...]]
+    # Options of the Keras cell that have one value here, and what to do about them.
+    fixed: ClassVar[dict[str, Any]]
+    instead: ClassVar[dict[str, str]]
+    # The options with which the weights of the Keras cell mean the same here.
+    neutral: ClassVar[dict[str, Any]]
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        *,
+        layer_norm: bool = True,
+        fused: bool = False,
+        epsilon: float = 1e-5,
+        norm_gain_initializer: Any = "ones",
+        norm_shift_initializer: Any = "zeros",
+        recurrent_dropout: float = 0.0,
+        recurrent_dropout_mask: str = _STEP,
+        **kwargs: Any,
+    ):
+        self._refuse(kwargs)
+        _check_rate(kwargs.get("dropout", 0.0), "dropout")
+        _check_rate(recurrent_dropout, "recurrent_dropout")
+        super().__init__(
+            units, activation, recurrent_activation, use_bias, **self.fixed, **kwargs
+        )
+        # Kept from the Keras cell, where the rate means another kind of dropout.
+        self.recurrent_dropout = recurrent_dropout
+        self.recurrent_dropout_mask = _args.one_of(
+            recurrent_dropout_mask, (_STEP, _SEQUENCE), "recurrent_dropout_mask"
+        )
+        self.layer_norm = _args.one_of(layer_norm, (False, True), "layer_norm")
+        self.fused = _args.one_of(fused, (False, True), "fused")
+        if fused and not layer_norm:
+            raise ValueError(
+                "`fused` is a form of layer normalisation. Received: fused=True, "
+                "layer_norm=False. Leave one of them out."
+            )
+        self.epsilon = _args.number(epsilon, "epsilon", tf.float32)
+        if not 0 < self.epsilon < math.inf:
+            raise ValueError(
+                "`epsilon` must be positive and finite. Received: "
+                f"epsilon={epsilon!r}. Usual values lie between 1e-12 and 1e-3."
+            )
+        self.norm_gain_initializer = keras.initializers.get(norm_gain_initializer)
+        self.norm_shift_initializer = keras.initializers.get(norm_shift_initializer)
+
+    def _refuse(self, kwargs: dict[str, Any]) -> None:
+        for name in ("implementation", *self.fixed):
+            if name in kwargs:
+                raise TypeError(
+                    f"`{name}` is not an argument of {type(self).__name__}. Received: "
+                    f"{name}={kwargs[name]!r}. Leave it out"
+                    + self.instead.get(name, ".")
+                )
+
+    @property
+    def _has_bias(self) -> bool:
+        # The shift of a normalised gate is its bias.
+        return self.use_bias and (self.fused or not self.layer_norm)
+
+    def build(self, input_shape: Any) -> None:
+        """Makes the weights."""
+        width = self.gates * self.units
+        self.kernel = self.add_weight(
+            shape=(input_shape[-1], width),
+            name="kernel",
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self.recurrent_kernel = self.add_weight(
+            shape=(self.units, width),
+            name="recurrent_kernel",
+            initializer=self.recurrent_initializer,
+            regularizer=self.recurrent_regularizer,
+            constraint=self.recurrent_constraint,
+        )
+        self.bias = None
+        if self._has_bias:
+            self.bias = self.add_weight(
+                shape=(*self.bias_shape, width),
+                name="bias",
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+                autocast=False,
+            )
+        for place, shape in (self._norm_shapes() if self.layer_norm else {}).items():
+            for part, initializer in (
+                ("gain", self.norm_gain_initializer),
+                ("shift", self.norm_shift_initializer),
+            ):
+                name = f"{place}_{part}"
+                weight = self.add_weight(
+                    shape=shape, name=name, initializer=initializer, autocast=False
+                )
+                setattr(self, name, weight)
+        self.built = True
+
+    def _norms(self, *places: str) -> list[tf.Tensor]:
+        """Returns gain and shift of each place, or nothing without normalisation."""
+        names = [f"{place}_{part}" for place in places for part in ("gain", "shift")]
+        return [self.exact(getattr(self, n)) for n in names if self.layer_norm]
+
+    @property
+    def pieces(self) -> scan.Pieces | None:
+        """How the products are standardised before `advance`, or None."""
+        # One gate of a GRU needs another one first.
+        if not self.layer_norm or not (self.fused or self.is_joint):
+            return None
+        return scan.Pieces(1 if self.fused else self.gates, self.epsilon)
+
+    def project(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Returns what the inputs of any number of steps bring to the gates."""
+        projected = self.exact(scan.project(inputs, tf.convert_to_tensor(self.kernel)))
+        if self.fused:
+            # Guarded, as a row of NaN that nothing asks for must not reach the gain.
+            (projected,) = scan.guarded_step(
+                lambda gates, _, __, norms: [
+                    layer_norm(gates[0], norms[0], norms[1], self.epsilon)
+                ],
+                [projected],
+                [],
+                None,
+                self._norms("input"),
+            )
+        offset = self._offset()
+        return projected if offset is None else projected + offset
+
+    def call(self, inputs: tf.Tensor, states: Any, training: bool = False) -> Any:
+        """Runs one step, and returns the output and the new states."""
+        is_nested = isinstance(states, list | tuple)
+        before = tuple(self.exact(x) for x in (states if is_nested else [states]))
+        dropped = None
+        if training and self.dropout > 0:
+            inputs *= self.get_dropout_mask(inputs)
+        if training and self.recurrent_dropout > 0:
+            dropped = self.candidate_mask(before[0])
+        gates = [
+            self.project(inputs),
+            scan.multiply(before[0], tf.convert_to_tensor(self.recurrent_kernel)),
+        ]
+        after = scan.guarded_step(
+            self.advance,
+            [gates[0] + gates[1]] if self.is_joint else gates,
+            before,
+            dropped,
+            [weight[tf.newaxis] for weight in self.step_weights()],
+            self.pieces,
+        )
+        new = [tf.cast(x, self.compute_dtype) for x in after]
+        return new[0], new if is_nested else new[0]
+
+    def candidate_mask(
+        self, state: tf.Tensor, steps: Sequence[tf.Tensor | int] = ()
+    ) -> tf.Tensor:
+        """Draws dropout's factors for the candidate.
+
+        Args:
+          state: A state, for the shape of the factors and their dtype.
+          steps: The number of steps as a sequence of one, for all steps at once.
+
+        Returns:
+          Factors of shape `(*steps, batch, units)`, or of shape `(batch, units)`
+          where they are the same for the whole sequence.
+        """
+        if self.recurrent_dropout_mask == _SEQUENCE:
+            return self.exact(self.get_recurrent_dropout_mask(state))
+        return tf.nn.experimental.stateless_dropout(
+            tf.ones(tf.concat([[*steps], tf.shape(state)], 0), state.dtype),
+            self.recurrent_dropout,
+            tf.cast(self.seed_generator.next(), tf.int32),
+            # What TensorFlow chooses by itself takes 100 times as long under XLA on a
+            # CPU.
+            rng_alg="philox",
+        )
+
+    def get_recurrent_dropout_mask(self, step_input: tf.Tensor) -> Any:
+        """Returns the factors for the whole sequence, or None if each step draws."""
+        if self.recurrent_dropout_mask == _STEP:
+            return None
+        return super().get_recurrent_dropout_mask(step_input)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        config = super().get_config()
+        for name in self.fixed:
+            config.pop(name)
+        serialize = keras.initializers.serialize
+        return {
+            **config,
+            "layer_norm": self.layer_norm,
+            "fused": self.fused,
+            "epsilon": self.epsilon,
+            "norm_gain_initializer": serialize(self.norm_gain_initializer),
+            "norm_shift_initializer": serialize(self.norm_shift_initializer),
+            "recurrent_dropout_mask": self.recurrent_dropout_mask,
+        }
+
+    def take_weights(self, cell: Any) -> None:
+        """Takes over the weights of a Keras cell of this kind."""
+        self.kernel.assign(cell.kernel)
+        self.recurrent_kernel.assign(cell.recurrent_kernel)
+        if cell.bias is not None:
+            self.take_bias(tf.convert_to_tensor(cell.bias))
+
+    def exact(self, x: Any) -> tf.Tensor:
+        """Casts to the dtype of everything but the matrix products."""
+        half = self.compute_dtype in {"float16", "bfloat16"}
+        return tf.cast(x, tf.float32 if half else self.compute_dtype)
+
+
+def _check_rate(rate: Any, name: str) -> None:
+    if not 0 <= _args.number(rate, name, tf.float64) < 1:
+        raise ValueError(
+            f"`{name}` must be at least 0 and below 1, the share of units that are "
+            f"dropped. Received: {name}={rate!r}."
+        )

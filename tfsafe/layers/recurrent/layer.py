@@ -1,0 +1,109 @@
+"""What the recurrent layers with layer normalisation share."""
+
+from typing import Any, ClassVar
+
+import keras
+import tensorflow as tf
+
+from tfsafe.layers.recurrent import scan
+from tfsafe.layers.recurrent.cells import FromKeras
+
+
+class NormalizedRNN(FromKeras, keras.layers.RNN):
+    """A layer around such a cell, with the loop and the gradient of `_scan`."""
+
+    cell_class: ClassVar[Any]
+
+    def __init__(
+        self,
+        units: int,
+        *args: Any,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        zero_output_for_mask: bool = False,
+        name: str | None = None,
+        activity_regularizer: Any = None,
+        **kwargs: Any,
+    ):
+        common = {key: kwargs[key] for key in ("dtype", "trainable") if key in kwargs}
+        super().__init__(
+            self.cell_class(units, *args, **kwargs),
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            unroll=unroll,
+            zero_output_for_mask=zero_output_for_mask,
+            name=name,
+            activity_regularizer=activity_regularizer,
+            **common,
+        )
+
+    def inner_loop(
+        self,
+        sequences: tf.Tensor,
+        initial_state: Any,
+        mask: Any,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+        """Returns the last output, all outputs and the last states."""
+        if self.unroll:
+            return super().inner_loop(sequences, initial_state, mask, training)
+        cell = self.cell
+        if training and cell.dropout > 0:
+            sequences *= cell.get_dropout_mask(sequences[:, 0])[:, tf.newaxis]
+        steps = self._in_order(sequences)
+        keep = None
+        if mask is not None:
+            mask = tf.nest.flatten(mask)[0]
+            keep = self._in_order(tf.cast(mask, tf.bool)[..., tf.newaxis])
+        states = tuple(cell.exact(x) for x in initial_state)
+        dropped = None
+        if training and cell.recurrent_dropout > 0:
+            dropped = cell.candidate_mask(states[0], [tf.shape(steps)[0]])
+        # Once for each row, so that no step has to sum its gradients over the batch.
+        batch = tf.shape(steps)[1]
+        weights = [
+            tf.broadcast_to(weight, tf.concat([[batch], tf.shape(weight)], 0))
+            for weight in cell.step_weights()
+        ]
+        outputs, last = scan.scan(
+            cell.advance,
+            cell.project(steps),
+            tf.convert_to_tensor(cell.recurrent_kernel),
+            states,
+            weights,
+            is_joint=cell.is_joint,
+            pieces=cell.pieces,
+            dropped=dropped,
+            keep=keep,
+        )
+        if keep is not None:
+            outputs = tf.where(self._shown(keep), outputs, tf.zeros([], outputs.dtype))
+        return outputs[-1], tf.transpose(outputs, [1, 0, 2]), list(last)
+
+    def _in_order(self, sequences: tf.Tensor) -> tf.Tensor:
+        """Puts the steps first, in the order in which they are taken."""
+        steps = tf.transpose(sequences, [1, 0, 2])
+        return tf.reverse(steps, [0]) if self.go_backwards else steps
+
+    def _shown(self, keep: tf.Tensor) -> tf.Tensor:
+        # As in Keras, the output at a masked step is the last one before it, or 0.
+        if self.zero_output_for_mask:
+            return keep
+        return tf.cumsum(tf.cast(keep, tf.int32)) > 0
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs."""
+        config = super().get_config()
+        del config["cell"]
+        return {**self.cell.get_config(), **config}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Makes the layer that `get_config` describes."""
+        with keras.saving.custom_object_scope(custom_objects or {}):
+            return cls(**config)

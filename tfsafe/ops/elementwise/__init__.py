@@ -1,0 +1,1 @@
+"""Functions of single numbers: logarithms, powers, quotients, angles."""

@@ -1,0 +1,191 @@
+"""Powers, with gradients of every order at 0, and the exponential."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe._gradients import chain, custom_gradient, nan_where, product, unbroadcast
+from tfsafe.ops.elementwise import exponential
+from tfsafe.ops.elementwise.logarithm import _log
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.known import known
+
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
+_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+def pow(x: Any, y: Any, *, name: str = "pow") -> tf.Tensor:
+    """Computes `x ** y` elementwise, with bounded slopes at `x = 0`.
+
+    The value is that of `tf.pow`, except that a NaN always comes out. The gradients of
+    TensorFlow multiply 0 by infinity at `x = 0`: the slope of `x ** 0.0`, the second
+    derivative of `x ** 1.0` and the third of `x ** 2.0` are NaN there.
+
+    Args:
+      x: Floating `Tensor`, the base.
+      y: The exponent: a Python number, or a floating `Tensor` of the dtype of `x`, of a
+        shape that broadcasts with it. A number costs less.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the dtype of `x` and the broadcast shape.
+
+    Raises:
+      TypeError: If `x` or `y` is not floating, or if their dtypes differ.
+      ValueError: If the shapes do not broadcast.
+
+    Numerics:
+      error              value <= 3 ulp; slopes <= 4 ulp, and the relative change that
+                         rounding `y - 1` makes
+      x = 0, y = 0       value 1, slopes 0
+      x = 0, y = 0.5     value 0, slopes 0 (a bounded choice: in x it is infinite)
+      x = 0, y = 1       value 0, slopes 1 and 0
+      x = 0, y = 2       value 0, slopes 0
+      x = 0, y = -1      value inf, slopes 0 (a bounded choice)
+      x = -2, y = 3      value -8, slopes 12 and 0 (a choice: none exists in y)
+      x = -2, y = 0.5    value NaN, slopes NaN
+      x = NaN, y = 0     value NaN, slopes NaN
+      x = 1, y = NaN     value NaN, slopes NaN
+      A zero incoming gradient gives zero gradients, at every x and y.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.constant([0.0, 4.0])
+      >>> with tf.GradientTape() as tape:
+      ...     tape.watch(x)
+      ...     y = tfsafe.ops.pow(x, 0.5)
+      >>> print(y.numpy(), tape.gradient(y, x).numpy())
+      [0. 2.] [0.   0.25]
+    """
+    with tf.name_scope(name):
+        is_number = isinstance(y, int | float) and not isinstance(y, bool)
+        if is_number and math.isfinite(y):
+            x = _args.float_tensor(x, "x")
+            exponent = _args.number(y, "y", x.dtype)
+            return precision.in_float32(lambda x: _power(x, exponent), x)
+        x, y = _args.float_tensors(x=x, y=y)
+        _args.check_broadcast(x=x, y=y)
+        return precision.in_float32(_pow, x, y)
+
+
+def exp(x: Any, *, name: str = "exp") -> tf.Tensor:
+    """Computes the exponential elementwise, silent under a mask where it overflows.
+
+    The value is that of `tf.exp`. Where that is infinite and a selection, a minimum or
+    a clipping drops it, TensorFlow's gradient is 0 times infinity: a policy ratio
+    `exp(log_p - old_log_p)` of one rare action makes every weight NaN.
+
+    Args:
+      x: Floating `Tensor` of any shape.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the shape and dtype of `x`.
+
+    Raises:
+      TypeError: If `x` does not have a floating dtype.
+
+    Numerics:
+      error     <= 2 ulp
+      x = 1000  value inf, slope inf, like every number whose exponential overflows
+      x = -inf  value 0, slope 0
+      x = NaN   value NaN, slope NaN
+      A zero incoming gradient gives a zero gradient, at every x.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.constant([0.0, 1000.0])
+      >>> with tf.GradientTape() as tape:
+      ...     tape.watch(x)
+      ...     y = tf.minimum(tfsafe.ops.exp(x), 1.2)
+      >>> print(y.numpy(), tape.gradient(y, x).numpy())
+      [1.  1.2] [1. 0.]
+    """
+    with tf.name_scope(name):
+        return precision.in_float32(exponential.exp, _args.float_tensor(x, "x"))
+
+
+def _power(x: tf.Tensor, exponent: float, above: tf.Tensor | None = None) -> tf.Tensor:
+    # `above` is `x ** (exponent + 1)`, and given if the result is for a slope, whose
+    # pole at 0 is replaced by 0.
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        value = _power_value(x, exponent, above)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            if not exponent:
+                return chain(upstream, nan_where(tf.math.is_nan(x), x.dtype))
+            return chain(upstream, exponent * _power(x, exponent - 1, value))
+
+        return value, vjp
+
+    return function(x)
+
+
+def _power_value(x: tf.Tensor, exponent: float, above: tf.Tensor | None) -> tf.Tensor:
+    if not exponent:
+        # TensorFlow's power is 1 here, even of NaN.
+        return 1 + nan_where(tf.math.is_nan(x), x.dtype)
+    if above is None or exponent > 0:
+        return tf.pow(x, tf.constant(exponent, x.dtype))
+    # Below this, `exponent` is rounded; and the quotient leaves the range only where
+    # the power does.
+    if exponent + 1 < 0.5:
+        at_pole = tf.equal(x, 0) | tf.math.is_inf(x)
+        quotient = above / tf.where(at_pole, tf.ones_like(x), x)
+        return tf.where(at_pole, tf.zeros_like(x), quotient)
+    is_pole = tf.equal(x, 0)
+    base = tf.where(is_pole, tf.ones_like(x), x)
+    value = tf.pow(base, tf.constant(exponent, x.dtype))
+    return tf.where(is_pole, tf.zeros_like(x), value)
+
+
+def _pow(
+    x: tf.Tensor, y: tf.Tensor, lowered: int = 0, above: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Computes `x ** (y - lowered)`, with `above` as in `_power`."""
+
+    @custom_gradient
+    def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+        is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
+        exponent = y - lowered
+        # TensorFlow's power is 1 in two cases, even of NaN.
+        value = _pow_value(x, exponent, above) + nan_where(is_nan, x.dtype)
+
+        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            again = known(value, lambda x, y: _pow(x, y, lowered), x, y)
+            # `log(1)` stands in where x is not positive; where there is no value there
+            # is no slope.
+            logarithm = _log(tf.where(x <= 0, tf.ones_like(x), x))
+            in_x = product(y - lowered, _pow(x, y, lowered + 1, value))
+            in_x += nan_where(is_nan, x.dtype)
+            in_y = product(again, logarithm)
+            in_y += nan_where(tf.math.is_nan(value), x.dtype)
+            return (
+                unbroadcast(chain(upstream, in_x), x),
+                unbroadcast(chain(upstream, in_y), y),
+            )
+
+        return value, vjp
+
+    return function(x, y)
+
+
+def _pow_value(x: tf.Tensor, exponent: tf.Tensor, above: tf.Tensor | None) -> tf.Tensor:
+    if above is None:
+        return tf.pow(x, exponent)
+    is_pole = tf.equal(x, 0) & (exponent < 0)
+    base = tf.where(is_pole, tf.ones_like(x), x)
+    is_rounded = (exponent < -0.5) & tf.math.is_finite(base)
+    value = tf.where(
+        is_rounded,
+        above / tf.where(tf.equal(base, 0), tf.ones_like(base), base),
+        tf.pow(base, exponent),
+    )
+    return tf.where(is_pole, tf.zeros_like(value), value)

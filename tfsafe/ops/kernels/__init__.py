@@ -1,0 +1,1 @@
+"""Formulas that several operations share: values with their gradients."""

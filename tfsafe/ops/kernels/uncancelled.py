@@ -1,0 +1,168 @@
+"""Differences of nearly equal numbers, computed without the loss of their digits."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
+from tfsafe._limits import LIMITS
+from tfsafe.ops.elementwise import exponential
+from tfsafe.ops.elementwise.division import _over
+from tfsafe.ops.elementwise.root import _sqrt
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels.unchanged_values import elementwise
+from tfsafe.ops.kernels.zeros import square
+from tfsafe.ops.nn.activation import _tanh
+
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
+_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+# Above so many numbers, the differences of all pairs of vectors are not written down.
+MOST_DIFFERENCES = 1 << 24
+
+
+def one_minus_cos(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - cos(x)` as `2 sin(x / 2)^2`."""
+    return precision.in_float32(_one_minus_cos, x)
+
+
+@custom_gradient
+def _one_minus_cos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return chain(upstream, elementwise(tf.sin)(x))
+
+    return 2 * tf.square(tf.sin(0.5 * x)), vjp
+
+
+def sech_squared(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - tanh(x)^2` as `1 / cosh(x)^2`."""
+    return precision.in_float32(_sech_squared, x)
+
+
+@custom_gradient
+def _sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    shrinking = tf.exp(-2 * tf.abs(x))
+    value = 4 * shrinking / tf.square(1 + shrinking)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        again = known(value, _sech_squared, x)
+        return product(chain(upstream, again), -2 * _tanh(x))
+
+    return value, vjp
+
+
+def sqrt1pm1(x: tf.Tensor) -> tf.Tensor:
+    """Computes `sqrt(1 + x) - 1` as `x / (sqrt(1 + x) + 1)`, with slope 0 at -1."""
+    return precision.in_float32(_sqrt1pm1, x)
+
+
+@custom_gradient
+def _sqrt1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    root = tf.sqrt(1 + x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        half = tf.constant(0.5, x.dtype)
+        return chain(upstream, _over(half, known(root, lambda x: _sqrt(1 + x), x)))
+
+    # Where x is infinite, so is the result.
+    return tf.where(tf.math.is_inf(root), root, x / (root + 1)), vjp
+
+
+def difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `a^2 - b^2` as `(a - b) (a + b)`."""
+    return precision.in_float32(_difference_of_squares, a, b)
+
+
+@custom_gradient
+def _difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return (
+            unbroadcast(product(upstream, 2 * a), a),
+            -unbroadcast(product(upstream, 2 * b), b),
+        )
+
+    return (a - b) * (a + b), vjp
+
+
+def exp_times(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `exp(x) * y`, also where the exponential alone overflows."""
+    return precision.in_float32(_exp_times, x, y)
+
+
+@custom_gradient
+def _exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        in_x = chain(upstream, known(value, _exp_times, x, y))
+        in_y = chain(upstream, exponential.exp(x))
+        return unbroadcast(in_x, x), unbroadcast(in_y, y)
+
+    # Above it the exponential is taken in two halves; infinity is none that overflows.
+    overflows = (x > math.log(LIMITS[x.dtype.name].max)) & tf.math.is_finite(x)
+    halved = overflows & tf.not_equal(y, 0)
+    half = tf.exp(tf.where(halved, 0.5 * x, tf.zeros_like(x)))
+    whole = tf.exp(tf.where(overflows, tf.zeros_like(x), x))
+    # A selection between the products, so that no graph squares the half first.
+    first = tf.where(halved, y * half, tf.zeros_like(half))
+    value = tf.where(halved, first * half, whole * y)
+    return value, vjp
+
+
+def squared_distances(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes the squared distance of each vector in `a` from each in `b`.
+
+    The differences are formed where there are not too many of them. Otherwise it is
+    `|a|^2 + |b|^2 - 2 a b` in float64: to the last digits of float32, unless the
+    distance is below the rounding of the vectors themselves.
+
+    Args:
+      a: Floating tensor of shape `[..., m, d]`.
+      b: Tensor of the same dtype, of shape `[..., n, d]`.
+
+    Returns:
+      Tensor of shape `[..., m, n]`.
+    """
+    size = count_differences(a, b)
+    if (size is not None and size <= MOST_DIFFERENCES) or a.dtype == tf.float64:
+        return precision.in_float32(_from_differences, a, b)
+    return tf.cast(_from_products(a, b), a.dtype)
+
+
+def count_differences(a: Any, b: Any) -> int | None:
+    """Returns how many numbers the differences of all pairs are, None if unknown."""
+    rows, columns = a.shape[:-1].num_elements(), b.shape[-2:].num_elements()
+    return None if None in (rows, columns) else rows * columns
+
+
+def _from_differences(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    difference = tf.expand_dims(a, -2) - tf.expand_dims(b, -3)
+    return tf.reduce_sum(square(difference), -1)
+
+
+def _from_products(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    wide_a = tf.cast(a, tf.float64)
+    wide_b = wide_a if a is b else tf.cast(b, tf.float64)
+    value = _gram_distances(wide_a, wide_b)
+    if a is b:
+        # A vector's distance from itself is not left to rounding.
+        value = tf.linalg.set_diag(value, tf.zeros(tf.shape(a)[:-1], tf.float64))
+    return value
+
+
+@custom_gradient
+def _gram_distances(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    rows = tf.reduce_sum(tf.square(a), -1)[..., :, tf.newaxis]
+    columns = tf.reduce_sum(tf.square(b), -1)[..., tf.newaxis, :]
+    value = rows + columns - 2 * tf.matmul(a, b, transpose_b=True)
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        in_a = tf.reduce_sum(upstream, -1)[..., tf.newaxis] * a
+        in_b = tf.reduce_sum(upstream, -2)[..., tf.newaxis] * b
+        in_a -= tf.matmul(upstream, b)
+        in_b -= tf.matmul(upstream, a, transpose_a=True)
+        return unbroadcast(2 * in_a, a), unbroadcast(2 * in_b, b)
+
+    negative = value < 0
+    return tf.where(negative, tf.zeros_like(value), value), vjp

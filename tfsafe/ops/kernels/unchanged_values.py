@@ -1,0 +1,195 @@
+"""TensorFlow's own values, with gradients that keep the promises of this package.
+
+For formulas whose values are to stay as they are, the infinite ones included, while a
+zero incoming gradient gives a zero gradient and singular slopes are bounded.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
+from tfsafe.ops.elementwise.division import _over, _reciprocal, _vjp, share
+from tfsafe.ops.elementwise.power import _pow
+from tfsafe.ops.elementwise.root import _rsqrt
+from tfsafe.ops.elementwise.weighted_logarithm import _xdivy, _xlog1py, _xlogy
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.known import known
+
+_Function = Callable[[tf.Tensor], tf.Tensor]
+_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+def elementwise(function: _Function) -> _Function:
+    """Returns a function of one tensor that is silent where nothing comes in.
+
+    Its gradients of all orders are those of TensorFlow, but 0 where the incoming
+    gradient is 0, even at a NaN or where the slope is infinite.
+    """
+
+    @custom_gradient
+    def silent(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            return chain(upstream, elementwise(_slope(function))(x))
+
+        return function(x), vjp
+
+    return silent
+
+
+def _slope(function: _Function) -> _Function:
+    def slope(x: tf.Tensor) -> tf.Tensor:
+        # A copy: in the gradient of a loop, `x` belongs to the graph of the loop, and
+        # no tape sees how it comes over.
+        x = tf.identity(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x, unconnected_gradients="zero")
+
+    return slope
+
+
+@custom_gradient
+def multiply(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `x * y`, 0 times infinity and all."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return (
+            unbroadcast(product(upstream, y), x),
+            unbroadcast(product(upstream, x), y),
+        )
+
+    return x * y, vjp
+
+
+@custom_gradient
+def squared_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `(x - y) ** 2`."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        slope = product(upstream, 2 * (x - y))
+        return unbroadcast(slope, x), -unbroadcast(slope, y)
+
+    return tf.math.squared_difference(x, y), vjp
+
+
+def divide(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `x / y`, infinite or NaN at `y = 0`, with slopes 0 there."""
+    return precision.in_float32(_divide, x, y)
+
+
+@custom_gradient
+def _divide(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    return x / y, _vjp(x, y, tf.math.divide_no_nan(x, y))
+
+
+def divide_no_nan(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `x / y`, and 0 where `y` is 0, whatever `x` is."""
+    return precision.in_float32(_over, x, y)
+
+
+def reciprocal(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 / x`, infinite at 0, with slope 0 there."""
+    return precision.in_float32(_inverse, x)
+
+
+@custom_gradient
+def _inverse(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        slope = _reciprocal(x)
+        return chain(chain(upstream, slope), -slope)
+
+    return tf.math.reciprocal(x), vjp
+
+
+def rsqrt(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 / sqrt(x)`, infinite at 0, with slope 0 there."""
+    return precision.in_float32(_inverse_root, x)
+
+
+@custom_gradient
+def _inverse_root(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    inverse = tf.math.rsqrt(x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        # That of `_rsqrt`: 0 where x is.
+        at_zero = tf.where(tf.equal(x, 0), tf.zeros_like(inverse), inverse)
+        return -0.5 * share(chain(upstream, known(at_zero, _rsqrt, x)), x)
+
+    return inverse, vjp
+
+
+def pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `x ** y`, with bounded slopes at `x = 0`."""
+    return precision.in_float32(_tf_pow, x, y)
+
+
+def _tf_pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    value = _pow(x, y)
+    # TensorFlow's power is 1 in two cases, even of NaN.
+    is_one = (tf.equal(y, 0) | tf.equal(x, 1)) & tf.math.is_nan(value)
+    return tf.where(is_one, tf.ones_like(value), value)
+
+
+@custom_gradient
+def held(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    """Returns `x`, which no optimiser merges with the operations before and after.
+
+    Grappler and XLA make `(1 + b) - p` of `(1 - p) + b`, which rounds `b` to a multiple
+    of the gap above 1. They leave a selection alone.
+    """
+    return tf.where(tf.equal(x, 0), tf.zeros_like(x), x), tf.identity
+
+
+def xlogy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `x log(y)`, and 0 where `x` is 0, whatever `y` is."""
+    return precision.in_float32(lambda x, y: _or_zero(_xlogy, x, y), x, y)
+
+
+def xlog1py(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `x log(1 + y)`, and 0 where `x` is 0, whatever `y` is."""
+    return precision.in_float32(lambda x, y: _or_zero(_xlog1py, x, y), x, y)
+
+
+def xdivy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `x / y`, and 0 where `x` is 0, whatever `y` is."""
+    return precision.in_float32(lambda x, y: _or_zero(_xdivy, x, y), x, y)
+
+
+def _or_zero(
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], x: tf.Tensor, y: tf.Tensor
+) -> tf.Tensor:
+    # TensorFlow's value is 0 even if `y` is NaN.
+    value = function(x, y)
+    is_zero = tf.equal(x, 0) & tf.math.is_nan(y)
+    return tf.where(is_zero, tf.zeros_like(value), value)
+
+
+@custom_gradient
+def masked(
+    x: tf.Tensor, mask: tf.Tensor, is_unknown: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor, None]]]:
+    """Computes `x * mask`, and 0 where `mask` is 0, NaN or not.
+
+    Args:
+      x: Floating tensor.
+      mask: Zeros and ones, of the same dtype.
+      is_unknown: Where the mask is a comparison with NaN, which says nothing: there a
+        NaN in `x` comes out.
+
+    Returns:
+      Tensor of the broadcast shape.
+    """
+    comes_out = is_unknown & tf.math.is_nan(x)
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, None]:
+        return (
+            unbroadcast(product(upstream, mask), x),
+            unbroadcast(product(upstream, x), mask),
+            None,
+        )
+
+    # Not the product: XLA makes a selection of it, which passes over a NaN.
+    value = tf.math.multiply_no_nan(x, mask)
+    return tf.where(comes_out, x, value), vjp

@@ -1,0 +1,1 @@
+"""Determinants, inverses and functions of eigenvalues of matrices."""

@@ -1,0 +1,1 @@
+"""Activations, softmax, cross-entropies, normalisation and clipping."""

@@ -1,0 +1,382 @@
+"""Mean, variance and standard deviation of what a mask keeps.
+
+A row is scaled by a power of 2, so that no sum and no square leaves the range, and
+shifted by one of its own elements, so that the spread keeps its digits however large
+the mean is and that equal elements have a variance of exactly 0.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import _args
+from tfsafe._gradients import chain, custom_gradient, local
+from tfsafe.ops.elementwise.division import _reciprocal
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.known import known
+from tfsafe.ops.nn.softmax import hide
+from tfsafe.ops.reductions.norm import over
+
+_Axis = Sequence[int] | None
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
+_Statistic = Callable[[tf.Tensor, _Axis, tf.Tensor | None], tf.Tensor]
+
+
+def mean(
+    x: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    *,
+    mask: Any = None,
+    name: str = "mean",
+) -> tf.Tensor:
+    """Computes the mean, and 0 where there is nothing to take it of.
+
+    `tf.reduce_mean` sums float16 in float16 and is NaN for an empty tensor. For weights
+    see `masked_mean`.
+
+    Args:
+      x: Floating `Tensor`.
+      axis: Axis or axes to reduce; all of them where None.
+      keepdims: Whether the reduced axes stay, with size 1.
+      mask: None to keep everything, or booleans, True where an element counts; numbers
+        keep what is not 0. Of a shape that broadcasts to that of `x`.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the dtype of `x` and its shape without the reduced axes.
+
+    Raises:
+      TypeError: If `x` or `mask` has a wrong dtype, or if `axis` is not an integer.
+      ValueError: If `axis` is out of range or names an axis twice, or if `mask` does
+        not broadcast to `x`.
+
+    Numerics:
+      error     <= 3 ulp of the row's largest element, gradient <= 1 ulp
+      no entry  value 0, gradient 0 (a choice), where all is masked likewise
+      masked    ignored, gradient 0
+      inf       value inf
+      NaN       value NaN
+      The sum does not overflow where the mean does not.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.fill([1000], tf.constant(100, tf.float16))
+      >>> print(tfsafe.ops.mean(x).numpy(), tfsafe.ops.mean(x[:0]).numpy())
+      100.0 0.0
+    """
+    with tf.name_scope(name):
+        return _reduced(_mean, x, axis, keepdims, mask)
+
+
+def variance(
+    x: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    *,
+    mask: Any = None,
+    name: str = "variance",
+) -> tf.Tensor:
+    """Computes the mean of the squared distances from the mean.
+
+    Args:
+      x: Floating `Tensor`.
+      axis: Axis or axes to reduce; all of them where None.
+      keepdims: Whether the reduced axes stay, with size 1.
+      mask: None to keep everything, or booleans, True where an element counts; numbers
+        keep what is not 0. Of a shape that broadcasts to that of `x`.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the dtype of `x` and its shape without the reduced axes, at least 0.
+
+    Raises:
+      TypeError: If `x` or `mask` has a wrong dtype, or if `axis` is not an integer.
+      ValueError: If `axis` is out of range or names an axis twice, or if `mask` does
+        not broadcast to `x`.
+
+    Numerics:
+      error      <= 4 ulp, gradient <= 8 ulp of the row's largest, for any mean
+      all equal  value 0, gradient 0
+      no entry   value 0, gradient 0 (a choice), where all is masked likewise
+      masked     ignored, gradient 0
+      inf        value NaN, gradient NaN there and infinite elsewhere
+      NaN        value NaN, gradient NaN, in the whole row
+      A zero incoming gradient gives zero gradients, whatever stands in the row.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.constant([1e4, 1e4 + 1, 1e4 + 2])
+      >>> print(tfsafe.ops.variance(x).numpy())
+      0.6666667
+
+    References:
+      Chan, Golub and LeVeque, "Algorithms for Computing the Sample Variance: Analysis
+      and Recommendations", The American Statistician 37(3), 1983.
+    """
+    with tf.name_scope(name):
+        return _reduced(_variance, x, axis, keepdims, mask)
+
+
+def std(
+    x: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    *,
+    mask: Any = None,
+    name: str = "std",
+) -> tf.Tensor:
+    """Computes the standard deviation, with gradient 0 where all elements are equal.
+
+    The gradient of `tf.math.reduce_std` is NaN there, and its squares overflow above
+    1e19 in float32 and above 255 in float16.
+
+    Args:
+      x: Floating `Tensor`.
+      axis: Axis or axes to reduce; all of them where None.
+      keepdims: Whether the reduced axes stay, with size 1.
+      mask: None to keep everything, or booleans, True where an element counts; numbers
+        keep what is not 0. Of a shape that broadcasts to that of `x`.
+      name: Name scope of the operations created.
+
+    Returns:
+      `Tensor` with the dtype of `x` and its shape without the reduced axes, at least 0.
+
+    Raises:
+      TypeError: If `x` or `mask` has a wrong dtype, or if `axis` is not an integer.
+      ValueError: If `axis` is out of range or names an axis twice, or if `mask` does
+        not broadcast to `x`.
+
+    Numerics:
+      error      <= 4 ulp, gradient <= 8 ulp of the row's largest, for any mean
+      all equal  value 0, gradient 0 (the subgradient of least norm)
+      no entry   value 0, gradient 0 (a choice), where all is masked likewise
+      masked     ignored, gradient 0
+      inf        value NaN, gradient NaN, in the whole row
+      NaN        value NaN, gradient NaN, in the whole row
+      A zero incoming gradient gives zero gradients, whatever stands in the row.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.constant([[300, -300], [5, 5]], tf.float16)
+      >>> print(tfsafe.ops.std(x, axis=-1).numpy())
+      [300.   0.]
+
+    References:
+      Chan, Golub and LeVeque, "Algorithms for Computing the Sample Variance: Analysis
+      and Recommendations", The American Statistician 37(3), 1983.
+    """
+    with tf.name_scope(name):
+        return _reduced(_std, x, axis, keepdims, mask)
+
+
+def moments(
+    x: Any,
+    axes: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    *,
+    mask: Any = None,
+    name: str = "moments",
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes the mean and the variance, as `mean` and `variance` do.
+
+    Args:
+      x: Floating `Tensor`.
+      axes: Axis or axes to reduce; all of them where None.
+      keepdims: Whether the reduced axes stay, with size 1.
+      mask: None to keep everything, or booleans, True where an element counts; numbers
+        keep what is not 0. Of a shape that broadcasts to that of `x`.
+      name: Name scope of the operations created.
+
+    Returns:
+      Two `Tensor`s with the dtype of `x` and its shape without the reduced axes.
+
+    Raises:
+      TypeError: If `x` or `mask` has a wrong dtype, or if `axes` is not an integer.
+      ValueError: If `axes` is out of range or names an axis twice, or if `mask` does
+        not broadcast to `x`.
+
+    Numerics:
+      error      that of `mean` and of `variance`
+      all equal  variance 0, its gradient 0
+      no entry   values 0, gradients 0 (a choice), where all is masked likewise
+      masked     ignored, gradients 0
+      inf        mean inf, variance NaN
+      NaN        values NaN
+      Zero incoming gradients give zero gradients, whatever stands in the row.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> x = tf.constant([1.0, 3.0, float("nan")])
+      >>> mean, variance = tfsafe.ops.moments(x, mask=[True, True, False])
+      >>> print(mean.numpy(), variance.numpy())
+      2.0 1.0
+    """
+    with tf.name_scope(name):
+        x = _args.float_tensor(x, "x")
+        _args.axes(axes, x.shape, "axes")
+        return (
+            _reduced(_mean, x, axes, keepdims, mask),
+            _reduced(_variance, x, axes, keepdims, mask),
+        )
+
+
+def _reduced(
+    statistic: _Statistic,
+    x: Any,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    mask: Any,
+) -> tf.Tensor:
+    x = _args.float_tensor(x, "x")
+    along = _args.axes(axis, x.shape)
+    keep = None
+    if mask is not None:
+        keep = tf.broadcast_to(_args.keeps(mask, x), tf.shape(x))
+    value = precision.in_float32(lambda x: statistic(x, along, keep), x)
+    return value if keepdims else precision.drop(value, along)
+
+
+def _mean(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        count = _count(x, axis, keep)
+        scaled, power, _ = precision.scaled(_zero_unless(keep, x), axis)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            share = tf.broadcast_to(upstream / count, tf.shape(x))
+            return _zero_unless(keep, share)
+
+        return power * (tf.reduce_sum(scaled, axis, keepdims=True) / count), vjp
+
+    return function(x)
+
+
+def _variance(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        row = _row(x, axis, keep)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            mask = local(keep)
+            deviation = known(
+                row.power * row.centred, lambda x: _deviation(x, axis, mask), x
+            )
+            return chain(2 * upstream / row.count, deviation)
+
+        # Not a product of three, in which a graph would square the power first: that
+        # may overflow.
+        return tf.square(row.power * tf.sqrt(row.variance)), vjp
+
+    return function(x)
+
+
+def _std(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        row = _row(x, axis, keep)
+        root = tf.sqrt(row.variance)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            mask = local(keep)
+            score = known(over(row.centred, root), lambda x: _score(x, axis, mask), x)
+            return chain(upstream / row.count, score)
+
+        return row.power * root, vjp
+
+    return function(x)
+
+
+def _deviation(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+    """Returns `x` less its mean, and 0 where it is masked."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        row = _row(x, axis, keep)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            return _centre(upstream, row.count, axis, keep)
+
+        return row.power * row.centred, vjp
+
+    return function(x)
+
+
+def _score(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+    """Returns the deviation over the standard deviation; 0 where both are 0."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        row = _row(x, axis, keep)
+        root = tf.sqrt(row.variance)
+        value = over(row.centred, root)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            mask = local(keep)
+            score = known(value, lambda x: _score(x, axis, mask), x)
+            along = tf.reduce_sum(chain(upstream, score), axis, keepdims=True)
+            slope = _centre(upstream, row.count, axis, mask)
+            slope -= chain(along / row.count, score)
+            std = known(row.power * root, lambda x: _std(x, axis, mask), x)
+            return chain(slope, _reciprocal(std))
+
+        return value, vjp
+
+    return function(x)
+
+
+class _Row(NamedTuple):
+    """A row over a power of 2; the deviations are 0 where it is masked."""
+
+    centred: tf.Tensor
+    variance: tf.Tensor
+    power: tf.Tensor
+    count: tf.Tensor
+
+
+def _row(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> _Row:
+    scaled, power, _ = precision.scaled(_zero_unless(keep, x), axis)
+    first = an_element(scaled, axis, keep)
+    count = _count(x, axis, keep)
+    centred = _centre(scaled - first, count, axis, keep)
+    variance = tf.reduce_sum(tf.square(centred), axis, keepdims=True) / count
+    return _Row(centred, variance, power, count)
+
+
+def _centre(
+    x: tf.Tensor, count: tf.Tensor, axis: _Axis, keep: tf.Tensor | None
+) -> tf.Tensor:
+    total = tf.reduce_sum(_zero_unless(keep, x), axis, keepdims=True)
+    return _zero_unless(keep, x - total / count)
+
+
+def an_element(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None = None) -> tf.Tensor:
+    """Returns one of the elements that count in each row; 0 if it is not finite."""
+    if keep is None and axis is not None and x.shape.rank is not None:
+        # The first of each row, or nothing in a row of size 0.
+        x = x[tuple(slice(1 if i in axis else None) for i in range(x.shape.rank))]
+    if keep is not None:
+        x = hide(x, keep)
+    first = tf.reduce_max(x, axis, keepdims=True)
+    return tf.where(tf.math.is_finite(first), first, tf.zeros_like(first))
+
+
+def _count(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+    """Returns how many elements count in each row, and 1 where none does."""
+    if keep is not None:
+        count = tf.reduce_sum(tf.cast(keep, x.dtype), axis, keepdims=True)
+    elif axis is None:
+        count = tf.size(x, tf.int64)
+    else:
+        shape = tf.shape(x, tf.int64)
+        count = tf.reduce_prod(tf.stack([1, *(shape[each] for each in axis)]))
+    return tf.maximum(tf.cast(count, x.dtype), 1)
+
+
+def _zero_unless(keep: tf.Tensor | None, x: tf.Tensor) -> tf.Tensor:
+    return x if keep is None else tf.where(keep, x, tf.zeros_like(x))

@@ -1,0 +1,1 @@
+"""Traces a function, plans its rewrites and emits it again."""

@@ -1,0 +1,139 @@
+"""Which operations of a traced function are made otherwise, and how."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.graph import live_operations
+from tfsafe.rewriting.engine.gradient_requests import Request, inside, makers
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.engine.tape_recording import Recording
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.rules.table import SLOPES
+
+
+class Rewrite(NamedTuple):
+    """One operation that was made otherwise.
+
+    Attributes:
+      rule: The rule that says so.
+      op: The operation that it was, in a graph that was read.
+    """
+
+    rule: Rule
+    op: tf.Operation
+
+
+class Planner:
+    """Plans graph by graph what to make in the place of operations.
+
+    Args:
+      rules: The rules, in the order in which they are tried.
+      recording: What was asked of tapes in these graphs.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        recording: Recording,
+    ):
+        self._recording = recording
+        self._rules: dict[str, list[Rule]] = {}
+        for rule in rules:
+            for op_type in rule.op_types:
+                self._rules.setdefault(op_type, []).append(rule)
+        self._rewrites: dict[tuple[int, str], Rewrite] = {}
+
+    def rewrites(self, graphs: Iterable[tf.Graph]) -> list[Rewrite]:
+        """Returns what was made otherwise so far.
+
+        Args:
+          graphs: The graphs that were emitted, in the order to list them in; others,
+            such as those of gradients, come after them.
+        """
+        rest = dict(self._rewrites)
+        keys = [(id(each), op.name) for each in graphs for op in each.get_operations()]
+        listed = [rest.pop(key) for key in keys if key in rest]
+        return [*listed, *rest.values()]
+
+    def plan(self, graph: tf.Graph) -> dict[str, Callable[[Value], Any]]:
+        """Returns how to make some operations of a graph, by their names."""
+        requests = self._recording.requests(graph)
+        answers = makers(requests, lambda request, value: request.answer(value))
+        operations = live_operations(
+            graph, {mark.op.name: r.reads() for r in requests for mark in r.marks}
+        )
+        opaque = {name for request in requests for name in request.opaque()}
+        reader = Reader(graph, operations)
+        differentiable = _differentiable(graph, requests)
+        plan: dict[str, Callable[[Value], Any]] = {}
+        for op in operations:
+            for rule in self._rules.get(op.type, ()):
+                if rule.name in SLOPES and op.name not in differentiable:
+                    continue
+                build = rule.match(op, reader)
+                if build is None:
+                    continue
+                if not opaque or _keeps(op, build, opaque):
+                    plan[op.name] = self._maker(op, rule, build)
+                    break
+        return plan | answers
+
+    def _maker(self, op: tf.Operation, rule: Rule, build: Build) -> Any:
+        like = op.outputs[0]
+
+        def make(value: Value) -> Sequence[tf.Tensor]:
+            # What a branch takes from around it is to be the branch's own tensor:
+            # gradient functions in the branch hold it. And the result is a copy, to be
+            # known apart from what it may be made of.
+            twin = tf.identity(build(lambda tensor: inside(value(tensor))))
+            twin.set_shape(like.shape)
+            self._rewrites[id(op.graph), op.name] = Rewrite(rule, op)
+            return [twin]
+
+        if rule.name in SLOPES:
+            make.reads = op.inputs  # type: ignore[attr-defined]
+        return make
+
+
+def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
+    """Returns the names of the operations of which somebody may take a gradient.
+
+    Those that lead to a target of a tape or to what the function returns; of the
+    arithmetic of an optimizer nobody does.
+    """
+    queue = [*graph.outputs, *(each for r in requests for each in r.targets)]
+    found = {mark.op.name for request in requests for mark in request.marks}
+    while queue:
+        op = queue.pop().op
+        if op.name not in found:
+            found.add(op.name)
+            queue.extend(op.inputs)
+    return found
+
+
+def _keeps(op: tf.Operation, build: Build, opaque: set[str]) -> bool:
+    """Returns whether a rewrite leaves out none of the opaque tensors.
+
+    What it takes is found by building it in the graph that is read, where nobody will
+    look for it.
+    """
+    taken: set[str] = set()
+
+    def value(tensor: tf.Tensor) -> tf.Tensor:
+        taken.add(tensor.name)
+        return tensor
+
+    with op.graph.as_default():
+        build(value)
+    queue, seen = list(op.inputs), set()
+    while queue:
+        tensor = queue.pop()
+        if tensor.name in taken or tensor.name in seen:
+            continue
+        if tensor.name in opaque:
+            return False
+        seen.add(tensor.name)
+        queue.extend(tensor.op.inputs)
+    return True

@@ -1,0 +1,297 @@
+"""Noting what a function asks of its tapes while it is traced.
+
+A train step that calls `tape.gradient` holds, once it is traced, the gradient of the
+formulas as they were written. So each result of such a call is marked in the graph,
+and what was asked is noted. When the graph is emitted again, the gradient is taken
+there, of the formulas that stand in their place; of the first one nothing is left.
+"""
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.rewriting.engine.gradient_requests import Mark, Request, frontier, inside
+
+_Maker = Callable[..., Any]
+
+
+class Recording:
+    """The gradients that were asked of tapes while one function was traced."""
+
+    def __init__(self) -> None:
+        self._requests: list[Request] = []
+        self._spans: dict[int, _Spans] = {}
+        self._fresh: dict[int, tuple[Any, Any]] = {}
+
+    def requests(self, graph: tf.Graph) -> list[Request]:
+        """Returns what was asked in one graph; bodies of loops are others."""
+        return [each for each in self._requests if each.graph is graph]
+
+    def add(self, request: Request) -> None:
+        """Notes a request."""
+        self._requests.append(request)
+
+    def starts(self, tape: tf.GradientTape, anew: bool = False) -> None:
+        """Notes that a tape records from here on; `anew` if it forgot the rest."""
+        if anew or id(tape) not in self._spans:
+            self._spans[id(tape)] = _Spans(tape)
+        self._spans[id(tape)].begin()
+
+    def stops(self, tape: tf.GradientTape) -> None:
+        """Notes that a tape records no more."""
+        if id(tape) in self._spans:
+            self._spans[id(tape)].end()
+
+    def answered(
+        self,
+        tape: tf.GradientTape,
+        target: Any,
+        sources: Any,
+        upstream: Any,
+        gradients: Any,
+    ) -> Any:
+        """Notes a request that a tape has answered.
+
+        Args:
+          tape: The tape.
+          target: What it differentiated.
+          sources: In what.
+          upstream: Incoming gradients, or None.
+          gradients: Its answer.
+
+        Returns:
+          The answer with marks, or as it is where it cannot be given anew.
+        """
+        spans = self._spans.get(id(tape))
+        graph = tf.compat.v1.get_default_graph()
+        if spans is None or spans.graph is not graph:
+            return gradients
+        flat = tf.nest.flatten(gradients)
+        asked = tf.nest.flatten(sources)
+        given = tf.nest.flatten(target)
+        if upstream is None:
+            seeds: list[Any] = [None] * len(given)
+        else:
+            seeds = tf.nest.flatten(upstream)
+        known = [i for i, each in enumerate(flat) if each is not None]
+        wanted = [getattr(asked[i], "handle", asked[i]) for i in known]
+        if not known or not all(map(_is_plain, [*given, *wanted])):
+            return gradients
+        targets = [inside(each) for each in given]
+        held = [inside(each) for each in wanted]
+        marks: list[Mark] = []
+        for place, index in enumerate(known):
+            flat[index] = _marked(flat[index], place, marks)
+        self.add(
+            Request(
+                graph,
+                targets,
+                held,
+                [None if s is None else inside(tf.convert_to_tensor(s)) for s in seeds],
+                frontier(targets, held, spans.names()),
+                marks,
+            )
+        )
+        return tf.nest.pack_sequence_as(sources, flat)
+
+    def fresh(self, function: Any) -> Any:
+        """Returns a `tf.function` like this one that was not traced before.
+
+        What it was traced to before has no marks.
+        """
+        known = self._fresh.get(id(function))
+        if known is None:
+            known = function, _compat.with_body(function)
+            self._fresh[id(function)] = self._fresh[id(known[1])] = known
+        return known[1]
+
+
+def _is_plain(tensor: Any) -> bool:
+    return isinstance(tensor, tf.Tensor)
+
+
+def _marked(gradient: Any, source: int, marks: list[Mark]) -> Any:
+    def mark(tensor: tf.Tensor, part: str) -> tf.Tensor:
+        # No rule looks through it, but a tape does.
+        copy = tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
+        marks.append(Mark(copy.op, source, part))
+        return copy
+
+    if not isinstance(gradient, tf.IndexedSlices):
+        return mark(gradient, "dense")
+    return tf.IndexedSlices(
+        mark(gradient.values, "values"),
+        mark(gradient.indices, "indices"),
+        gradient.dense_shape,
+    )
+
+
+class _Spans:
+    """Which operations of a graph a tape has recorded."""
+
+    def __init__(self, tape: tf.GradientTape):
+        self.graph = tf.compat.v1.get_default_graph()
+        # Held, so that no other tape is given its id.
+        self._tape = tape
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def begin(self) -> None:
+        self._starts.append(len(self.graph.get_operations()))
+
+    def end(self) -> None:
+        if len(self._ends) < len(self._starts):
+            self._ends.append(len(self.graph.get_operations()))
+
+    def names(self) -> set[str]:
+        ops = self.graph.get_operations()
+        ends = [*self._ends, len(ops)]
+        return {
+            op.name
+            for start, end in zip(self._starts, ends, strict=False)
+            for op in ops[start:end]
+        }
+
+
+_RECORDINGS: dict[int, Recording] = {}
+_LOCK = threading.Lock()
+FUNCTION: Any = type(tf.function(lambda: None))
+
+
+def active() -> Recording | None:
+    """Returns the recording of the function that is being traced, or None."""
+    graph = tf.compat.v1.get_default_graph() if _RECORDINGS else None
+    while graph is not None:
+        if id(graph) in _RECORDINGS:
+            return _RECORDINGS[id(graph)]
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+@contextlib.contextmanager
+def recorded(recording: Recording) -> Iterator[None]:
+    """Records what is asked of tapes in the default graph and within it."""
+    key = id(tf.compat.v1.get_default_graph())
+    with _LOCK:
+        if not _RECORDINGS:
+            _watch()
+        _RECORDINGS[key] = recording
+    try:
+        yield
+    finally:
+        with _LOCK:
+            del _RECORDINGS[key]
+            if not _RECORDINGS:
+                _unwatch()
+
+
+_ORIGINALS: dict[tuple[type, str], tuple[Any, Any]] = {}
+
+
+def _watch() -> None:
+    """Has the methods of tapes, and calls of functions, tell the recording."""
+    for owner, name, wrapper in (
+        (tf.GradientTape, "__enter__", _enter),
+        (tf.GradientTape, "__exit__", _exit),
+        (tf.GradientTape, "gradient", _gradient),
+        (tf.GradientTape, "reset", _reset),
+        (tf.GradientTape, "stop_recording", _stop_recording),
+        (FUNCTION, "__call__", _call),
+    ):
+        original = getattr(owner, name)
+        changed = wrapper(original)
+        _ORIGINALS[owner, name] = original, changed
+        setattr(owner, name, changed)
+
+
+def _unwatch() -> None:
+    while _ORIGINALS:
+        (owner, name), (original, changed) = _ORIGINALS.popitem()
+        # What somebody else has put around ours stays; ours then lets all through.
+        if getattr(owner, name) is changed:
+            setattr(owner, name, original)
+
+
+def _enter(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def enter(tape: tf.GradientTape) -> Any:
+        result = original(tape)
+        recording = active()
+        if recording is not None:
+            recording.starts(tape)
+        return result
+
+    return enter
+
+
+def _exit(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def leave(tape: tf.GradientTape, *error: Any) -> Any:
+        recording = active()
+        if recording is not None:
+            recording.stops(tape)
+        return original(tape, *error)
+
+    return leave
+
+
+def _reset(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def reset(tape: tf.GradientTape) -> None:
+        original(tape)
+        recording = active()
+        if recording is not None:
+            recording.starts(tape, anew=True)
+
+    return reset
+
+
+def _stop_recording(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    @contextlib.contextmanager
+    def stop_recording(tape: tf.GradientTape) -> Iterator[None]:
+        recording = active()
+        with original(tape):
+            if recording is not None:
+                recording.stops(tape)
+            yield
+        if recording is not None:
+            recording.starts(tape)
+
+    return stop_recording
+
+
+def _gradient(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def gradient(
+        tape: tf.GradientTape,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
+    ) -> Any:
+        recording = active()
+        result = original(
+            tape, target, sources, output_gradients, unconnected_gradients
+        )
+        if recording is None:
+            return result
+        return recording.answered(tape, target, sources, output_gradients, result)
+
+    return gradient
+
+
+def _call(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = active()
+        if recording is not None:
+            function = recording.fresh(function)
+        return original(function, *args, **kwargs)
+
+    return call

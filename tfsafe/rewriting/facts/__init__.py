@@ -1,0 +1,1 @@
+"""Facts about tensors of a graph: constants, bounds, finiteness."""

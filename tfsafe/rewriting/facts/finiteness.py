@@ -1,0 +1,184 @@
+"""Where numbers that are not finite come from in a graph, and where they are dropped.
+
+The gradient of a product is NaN where 0 comes in and the other factor is infinite. That
+can happen on the way from an operation that makes infinities to one that drops them.
+"""
+
+import math
+import weakref
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe._limits import LIMITS
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.parts import is_float
+
+# They leave out elements of some of their inputs, to which no gradient goes.
+_DROPS = frozenset({
+    "ClipByValue",
+    "DynamicPartition",
+    "GatherNd",
+    "GatherV2",
+    "Max",
+    "Maximum",
+    "Min",
+    "Minimum",
+    "MulNoNan",
+    "Relu",
+    "Relu6",
+    "Select",
+    "SelectV2",
+    "Slice",
+    "StridedSlice",
+    "TopKV2",
+})
+# What comes out of these was chosen to be finite.
+_CLEANS = frozenset({"MulNoNan", "Select", "SelectV2", "DivNoNan"})
+_WATCHES = frozenset({"IsFinite", "IsInf", "IsNan"})
+_EXPONENTIALS = frozenset({"Cosh", "Exp", "Expm1", "Sinh"})
+_POLES = frozenset({
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Atanh",
+    "Digamma",
+    "Erfinv",
+    "Lgamma",
+    "Ndtri",
+    "Pow",
+    "Tan",
+    "Xdivy",
+    "Xlog1py",
+    "Xlogy",
+})
+
+
+class _Flow(NamedTuple):
+    """Names of operations.
+
+    Attributes:
+      doubtful: Their outputs may not be finite though the inputs of the graph are.
+      dropped: Some of their elements may be left out later.
+      watched: What is not finite in their outputs is asked for later.
+    """
+
+    doubtful: frozenset[str]
+    dropped: frozenset[str]
+    watched: frozenset[str]
+
+
+_FLOWS: weakref.WeakKeyDictionary[Reader, _Flow] = weakref.WeakKeyDictionary()
+
+
+def is_doubtful(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether elements may not be finite for finite inputs of the graph."""
+    return tensor.op.name in _flow(reader).doubtful
+
+
+def is_dropped(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether some elements of what `op` makes may be left out later."""
+    return op.name in _flow(reader).dropped
+
+
+def is_watched(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether the graph asks later what of the outputs of `op` is finite.
+
+    Then a NaN that a formula makes is an answer, which has to stay.
+    """
+    return op.name in _flow(reader).watched
+
+
+def is_regular(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether an operation with a singular point can be shown to stay off it.
+
+    Whatever is no such operation is regular too.
+    """
+    if op.type in {"Log", "Rsqrt", "Sqrt", "Reciprocal", "Inv"}:
+        return _is_away(reader, op.inputs[0], 0.0, op.type in {"Reciprocal", "Inv"})
+    if op.type == "Log1p":
+        return _is_away(reader, op.inputs[0], -1.0)
+    if op.type in {"Div", "RealDiv"}:
+        return _is_away(reader, op.inputs[1], 0.0, either_side=True)
+    if op.type in _EXPONENTIALS:
+        return not may_overflow(reader, op.inputs[0])
+    if op.type in {"Acos", "Asin", "Atanh"}:
+        bounds = reader.bounds(op.inputs[0])
+        return bounds.low > -1 and bounds.high < 1
+    if op.type == "Acosh":
+        return _is_away(reader, op.inputs[0], 1.0)
+    if op.type == "Pow":
+        exponent = reader.scalar(op.inputs[1])
+        whole = exponent is not None and exponent >= 2 and exponent == int(exponent)
+        return bool(whole or exponent == 0) or _is_away(reader, op.inputs[0], 0.0)
+    return op.type not in _POLES
+
+
+def may_overflow(reader: Reader, exponent: tf.Tensor) -> bool:
+    """Returns whether the exponential of a tensor may be infinite."""
+    limits = LIMITS.get(exponent.dtype.name)
+    return limits is None or not reader.bounds(exponent).high < math.log(limits.max)
+
+
+def _is_away(
+    reader: Reader, x: tf.Tensor, pole: float, either_side: bool = False
+) -> bool:
+    bounds = reader.bounds(x)
+    return bounds.low > pole or (either_side and bounds.high < pole)
+
+
+def _flow(reader: Reader) -> _Flow:
+    if reader not in _FLOWS:
+        _FLOWS[reader] = _Flow(_forwards(reader), *_backwards(reader))
+    return _FLOWS[reader]
+
+
+def _forwards(reader: Reader) -> frozenset[str]:
+    operations = reader.operations
+    doubtful = {
+        reader.op(op.inputs[0]).name for op in operations if op.type in _WATCHES
+    }
+    for op in operations:
+        if not any(is_float(tensor) for tensor in op.outputs):
+            continue
+        reached = any(tensor.op.name in doubtful for tensor in op.inputs)
+        if (reached and not _cleans(reader, op)) or not _stays_finite(reader, op):
+            doubtful.add(op.name)
+    return frozenset(doubtful)
+
+
+def _stays_finite(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether finite inputs are known to give finite outputs."""
+    if op.type == "Sqrt":
+        return reader.is_nonnegative(op.inputs[0])
+    if op.type == "Pow":
+        exponent = reader.scalar(op.inputs[1])
+        if exponent is not None and exponent > 0:
+            return reader.is_nonnegative(op.inputs[0]) or is_regular(reader, op)
+    return is_regular(reader, op)
+
+
+def _backwards(reader: Reader) -> tuple[frozenset[str], frozenset[str]]:
+    dropped: set[str] = set()
+    watched: set[str] = set()
+    for op in reversed(reader.operations):
+        drops = op.name in dropped or op.type in _DROPS or _is_masking(reader, op)
+        watches = op.name in watched or op.type in _WATCHES
+        for tensor in op.inputs:
+            if drops:
+                dropped.add(tensor.op.name)
+            if watches:
+                watched.add(tensor.op.name)
+    return frozenset(dropped), frozenset(watched)
+
+
+def _cleans(reader: Reader, op: tf.Operation) -> bool:
+    return op.type in _CLEANS or _is_masking(reader, op)
+
+
+def _is_masking(reader: Reader, op: tf.Operation) -> bool:
+    return (
+        op.type == "Mul"
+        and is_float(op.outputs[0])
+        and any(reader.is_mask(each) for each in op.inputs)
+    )

@@ -1,0 +1,278 @@
+"""What can be said about a tensor of a traced graph from the operations behind it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe.graph import READERS, is_custom, raw_kernel
+from tfsafe.rewriting.facts.bounds import MOVED, Bounds, bounds_of
+
+# Operations that give their first input as it is, whatever it is.
+_SAME = frozenset({"Identity", "PreventGradient", "Snapshot", "EnsureShape"})
+# Operations on constants that are worth computing while a function is read.
+_FOLDED = frozenset({
+    "Abs",
+    "Add",
+    "AddV2",
+    "BroadcastTo",
+    "Cast",
+    "ConcatV2",
+    "Cos",
+    "Div",
+    "Exp",
+    "ExpandDims",
+    "Expm1",
+    "Fill",
+    "FloorDiv",
+    "GatherV2",
+    "Log",
+    "Log1p",
+    "Maximum",
+    "Minimum",
+    "Mul",
+    "Neg",
+    "OnesLike",
+    "Pack",
+    "Pow",
+    "Prod",
+    "Range",
+    "RealDiv",
+    "Reciprocal",
+    "Reshape",
+    "Rsqrt",
+    "Sin",
+    "Slice",
+    "Sqrt",
+    "Square",
+    "Squeeze",
+    "StridedSlice",
+    "Sub",
+    "Sum",
+    "Tanh",
+    "ZerosLike",
+})
+# Larger constants are data, which no rule looks at.
+_MOST_ELEMENTS = 4096
+# Chains of operations beyond it are not followed: Python's stack is finite.
+_DEPTH = 48
+
+
+class Reader:
+    """Answers questions about the tensors of one graph; what is unknown is False.
+
+    Args:
+      graph: Graph of a traced function or of the body of a loop or branch. Its inputs
+        can be anything.
+      operations: Those of its operations that count; all where None.
+
+    Attributes:
+      graph: The graph.
+      operations: Those of its operations that count, in order.
+      memory: What rules remember about it, by the type of what they remember.
+    """
+
+    def __init__(
+        self, graph: tf.Graph, operations: Sequence[tf.Operation] | None = None
+    ):
+        self.graph = graph
+        self.operations = graph.get_operations() if operations is None else operations
+        self.memory: dict[type, Any] = {}
+        self._constants: dict[str, np.ndarray | None] = {}
+        self._numbers: dict[str, int] = {}
+        self._known: dict[tuple[object, ...], int] = {}
+        self._bounds: dict[str, Bounds] = {}
+        self._written: set[str] | None = None
+        self._depth = 0
+
+    def source(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns what `tensor` is a copy of; not through `tf.stop_gradient`."""
+        while True:
+            op = tensor.op
+            if op.type in _SAME or (op.type == "IdentityN" and not is_custom(op)):
+                tensor = op.inputs[tensor.value_index]
+            else:
+                return tensor
+
+    def op(self, tensor: tf.Tensor) -> tf.Operation:
+        """Returns the operation that computes `tensor`, behind its copies."""
+        return self.source(tensor).op
+
+    def value_source(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns what `tensor` has the values of, through `tf.stop_gradient` too."""
+        while True:
+            tensor = self.source(tensor)
+            if tensor.op.type != "StopGradient":
+                return tensor
+            tensor = tensor.op.inputs[0]
+
+    def constant(self, tensor: tf.Tensor) -> np.ndarray | None:
+        """Returns the value of a small tensor that is the same in every call."""
+        if tensor.name not in self._constants:
+            if self._depth > _DEPTH:
+                return None
+            self._depth += 1
+            self._constants[tensor.name] = self._fold(tensor)
+            self._depth -= 1
+        return self._constants[tensor.name]
+
+    def _fold(self, tensor: tf.Tensor) -> np.ndarray | None:
+        op = tensor.op
+        size = tensor.shape.num_elements()
+        if size is None or size > _MOST_ELEMENTS:
+            return None
+        if op.type == "Const" or op.type in {"Rank", "Shape", "Size"}:
+            return _static(tensor)
+        if op.type in _SAME or op.type == "StopGradient":
+            return self.constant(op.inputs[0])
+        if op.type not in _FOLDED:
+            return None
+        inputs = [self.constant(each) for each in op.inputs]
+        known = [each for each in inputs if each is not None]
+        return _computed(op, known) if len(known) == len(inputs) else None
+
+    def scalar(self, tensor: tf.Tensor) -> float | None:
+        """Returns the number that all elements of a constant are."""
+        value = self.constant(tensor)
+        if value is None or value.size == 0 or value.dtype.kind in "OSUbcMm":
+            return None
+        first = float(value.flat[0])
+        return first if np.all(value.astype(np.float64) == first) else None
+
+    def is_number(self, tensor: tf.Tensor, number: float) -> bool:
+        """Returns whether all of `tensor` is `number`, rounded to its dtype."""
+        value = self.scalar(tensor)
+        return value is not None and value == float(
+            tf.as_dtype(tensor.dtype).as_numpy_dtype(number)
+        )
+
+    def same(self, a: tf.Tensor, b: tf.Tensor) -> bool:
+        """Returns whether two tensors are computed alike, from the same inputs."""
+        return a.dtype == b.dtype and self._number(a) == self._number(b)
+
+    def _number(self, tensor: tf.Tensor) -> int:
+        """Numbers the tensors, those that are computed alike by the same number."""
+        stack = [self.source(tensor)]
+        while stack:
+            top = stack[-1]
+            inputs = [self.source(each) for each in top.op.inputs]
+            missing = (
+                [each for each in inputs if each.name not in self._numbers]
+                if self._is_pure(top.op)
+                else []
+            )
+            if missing and top.name not in self._numbers:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            if top.name not in self._numbers:
+                key = self._key(
+                    top, [self._numbers.get(each.name, -1) for each in inputs]
+                )
+                self._numbers[top.name] = self._known.setdefault(key, len(self._known))
+        return self._numbers[self.source(tensor).name]
+
+    def _key(self, tensor: tf.Tensor, inputs: Sequence[int]) -> tuple[object, ...]:
+        op = tensor.op
+        if not self._is_pure(op):
+            return (tensor.name,)
+        numbers = sorted(inputs) if op.type in _COMMUTATIVE else inputs
+        return (op.type, tensor.value_index, _attributes(op), *numbers)
+
+    def _is_pure(self, op: tf.Operation) -> bool:
+        if op.type in {"ReadVariableOp", "Placeholder"}:
+            return op.type == "ReadVariableOp" and not self._is_written(op.inputs[0])
+        return not op.op_def.is_stateful and bool(op.inputs or op.type == "Const")
+
+    def _is_written(self, handle: tf.Tensor) -> bool:
+        if self._written is None:
+            self._written = {
+                each.name
+                for op in self.operations
+                if op.type not in READERS
+                for each in op.inputs
+                if each.dtype == tf.resource
+            }
+        return handle.name in self._written
+
+    def bounds(self, tensor: tf.Tensor) -> Bounds:
+        """Returns numbers that no element of `tensor` lies beyond, unless it is NaN."""
+        tensor = self.value_source(tensor)
+        if tensor.name not in self._bounds:
+            if self._depth > _DEPTH:
+                return Bounds(-math.inf, math.inf)
+            self._depth += 1
+            self._bounds[tensor.name] = bounds_of(tensor, self)
+            self._depth -= 1
+        return self._bounds[tensor.name]
+
+    def is_nonnegative(self, tensor: tf.Tensor) -> bool:
+        """Returns whether no element can be negative."""
+        return self.bounds(tensor).low >= 0
+
+    def is_probability(self, tensor: tf.Tensor) -> bool:
+        """Returns whether no element can be below 0 or above 1."""
+        bounds = self.bounds(tensor)
+        return bounds.low >= 0 and bounds.high <= 1
+
+    def is_mask(self, tensor: tf.Tensor) -> bool:
+        """Returns whether every element is 0 or 1."""
+        op = self.value_source(tensor).op
+        if op.type == "Cast":
+            return op.inputs[0].dtype == tf.bool or self.is_mask(op.inputs[0])
+        if op.type == "OneHot":
+            return self.is_number(op.inputs[2], 1) and self.is_number(op.inputs[3], 0)
+        if op.type in MOVED:
+            return self.is_mask(op.inputs[0])
+        if op.type == "Mul":
+            return all(self.is_mask(each) for each in op.inputs)
+        if op.type == "Sub" and self.is_number(op.inputs[0], 1):
+            return self.is_mask(op.inputs[1])
+        value = self.constant(self.value_source(tensor))
+        return value is not None and bool(np.isin(value, (0, 1)).all())
+
+    def axes(self, tensor: tf.Tensor, rank: int | None) -> tuple[int, ...] | None:
+        """Returns the constant axes of a reduction, in order, or None if unknown.
+
+        They are counted from the front where the rank is known; else all of them must
+        be counted from the end.
+        """
+        value = self.constant(tensor)
+        if value is None:
+            return None
+        axes = [int(axis) for axis in value.flat]
+        if rank is not None:
+            axes = [axis % rank for axis in axes]
+        elif any(axis >= 0 for axis in axes):
+            return None
+        return tuple(sorted(axes))
+
+
+_COMMUTATIVE = frozenset({"Add", "AddV2", "Maximum", "Minimum", "Mul"})
+
+
+def _attributes(op: tf.Operation) -> tuple[tuple[str, bytes], ...]:
+    return tuple(
+        (name, value.SerializeToString(deterministic=True))
+        for name, value in sorted(op.node_def.attr.items())
+        if not name.startswith("_") or name == "_gradient_op_type"
+    )
+
+
+def _static(tensor: tf.Tensor) -> np.ndarray | None:
+    if tensor.dtype in {tf.string, tf.resource, tf.variant}:
+        return None
+    value = tf.get_static_value(tensor)
+    return None if value is None else np.asarray(value)
+
+
+def _computed(op: tf.Operation, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Runs an operation on constants, with TensorFlow's own rounding."""
+    with tf.init_scope(), tf.device("CPU"):
+        tensors = [
+            tf.constant(value, each.dtype)
+            for value, each in zip(inputs, op.inputs, strict=True)
+        ]
+        return np.asarray(raw_kernel(op)(tensors)[0])

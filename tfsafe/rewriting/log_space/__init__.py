@@ -1,0 +1,1 @@
+"""Logarithms of tensors, found from the operations that compute them."""

@@ -1,0 +1,194 @@
+"""Logarithms of tensors and of their complements, through all that makes them."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space import by_operation, complements
+from tfsafe.rewriting.log_space.form import Factored, Widened, again, log_number, once
+from tfsafe.rewriting.log_space.sums import one_plus
+from tfsafe.rewriting.match.patterns import negated
+
+_FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
+# Operations that move elements of some of their inputs, and change none.
+MOVERS = {
+    "BroadcastTo": (0,),
+    "ExpandDims": (0,),
+    "GatherNd": (0,),
+    "GatherV2": (0,),
+    "Reshape": (0,),
+    "ReverseV2": (0,),
+    "Select": (1, 2),
+    "SelectV2": (1, 2),
+    "Slice": (0,),
+    "Squeeze": (0,),
+    "StopGradient": (0,),
+    "StridedSlice": (0,),
+    "Tile": (0,),
+    "Transpose": (0,),
+}
+# Deeper formulas are left alone: Python's stack is finite.
+_DEPTH = 40
+
+
+class Logarithms:
+    """Knows how to write the logarithms of the tensors of one graph.
+
+    Args:
+      reader: Reader of the graph.
+    """
+
+    def __init__(self, reader: Reader):
+        self.reader = reader
+        self._found: dict[tuple[str, bool], Factored | None] = {}
+        self._depth = 0
+
+    def of(self, tensor: tf.Tensor) -> Factored | None:
+        """Factors a tensor in which there is an exponential or a probability."""
+        return self._remember(tensor, False)
+
+    def complement(self, tensor: tf.Tensor) -> Factored | None:
+        """Factors `1 - tensor`, likewise."""
+        return self._remember(tensor, True)
+
+    def one_plus(self, tensor: tf.Tensor) -> Factored | None:
+        """Factors `1 + tensor` of an exponential, or of a negative probability."""
+        minus = negated(tensor, self.reader)
+        if minus is not None:
+            return self.complement(minus)
+        op = self.reader.op(tensor)
+        if op.type == "Expm1":
+            x = op.inputs[0]
+            return Factored("log-of-exp", lambda value: value(x), has_exp=True)
+        found = self.of(tensor)
+        return None if found is None else one_plus(found)
+
+    def parts(self, tensor: tf.Tensor) -> Factored:
+        """Factors any tensor; one without an exponential is its own weight."""
+        return self.of(tensor) or self.plain(tensor)
+
+    def plain(self, tensor: tf.Tensor) -> Factored:
+        """Returns a tensor as its own weight; a positive constant as an offset."""
+        number = self.reader.scalar(tensor)
+        if number is not None and number > 0 and tensor.shape.rank == 0:
+            return Factored("", None, offset=log_number(number))
+        return Factored(
+            "",
+            None,
+            weight=lambda value: value(tensor),
+            is_nonnegative=self.reader.is_nonnegative(tensor),
+            is_masked=self.reader.is_mask(tensor),
+        )
+
+    def _remember(self, tensor: tf.Tensor, is_complement: bool) -> Factored | None:
+        tensor = self.reader.source(tensor)
+        key = (tensor.name, is_complement)
+        if key not in self._found:
+            if self._depth > _DEPTH or tensor.dtype not in _FLOATS:
+                return None
+            self._depth += 1
+            self._found[key] = self._find(tensor, is_complement)
+            self._depth -= 1
+        return self._found[key]
+
+    def _find(self, tensor: tf.Tensor, is_complement: bool) -> Factored | None:
+        op = tensor.op
+        inner: Callable[[tf.Tensor], Factored | None]
+        inner = self.complement if is_complement else self.of
+        if op.type in MOVERS or op.type in {"ConcatV2", "Pack"}:
+            return self._moved(op, is_complement)
+        if op.type == "Cast":
+            return _cast(inner(op.inputs[0]), op)
+        if is_complement:
+            return complements.complement(op, self)
+        return by_operation.factored(op, self)
+
+    def _moved(self, op: tf.Operation, is_complement: bool) -> Factored | None:
+        if op.type == "Select" and op.inputs[0].shape.rank != op.inputs[1].shape.rank:
+            return None
+        places = MOVERS.get(op.type) or range(len(op.inputs) - (op.type == "ConcatV2"))
+        find = self.complement if is_complement else self.of
+        found = {i: find(op.inputs[i]) for i in places}
+        if not any(found.values()):
+            return None
+        still = self._still_complement if is_complement else self._still
+        filled = {i: each or still(op.inputs[i]) for i, each in found.items()}
+        return _together(op, filled)
+
+    def _still_complement(self, tensor: tf.Tensor) -> Factored:
+        """Factors 1 minus what stands beside a probability."""
+        return Factored(
+            "",
+            None,
+            weight=lambda value: 1 - value(tensor),
+            is_nonnegative=self.reader.bounds(tensor).high <= 1,
+            is_masked=self.reader.is_mask(tensor),
+        )
+
+    def _still(self, tensor: tf.Tensor) -> Factored:
+        """Factors what stands beside an exponential, in its own shape."""
+        number = self.reader.scalar(tensor)
+        plain = self.plain(tensor)
+        if number is None or number <= 0:
+            return plain._replace(weight=lambda value: value(tensor), offset=0.0)
+        log = log_number(number)
+        return Factored("", lambda value: tf.zeros_like(value(tensor)) + log)
+
+
+def _together(op: tf.Operation, parts: dict[int, Factored]) -> Factored | None:
+    """Factors an operation that moves the elements of factored tensors."""
+    found = [each for each in parts.values() if each.name]
+    is_pure = all(each.is_pure for each in parts.values())
+    is_partial = any(each.is_partial for each in found)
+    if is_partial and not is_pure:
+        return None
+
+    def moved(value: Value, part: Callable[[Factored], tf.Tensor]) -> tf.Tensor:
+        return again(op, value, {i: part(each) for i, each in parts.items()})
+
+    def log(value: Value) -> tf.Tensor:
+        if is_pure:
+            return moved(value, lambda each: each.exponent(value))
+        return moved(value, lambda each: each.pair(value)[1])
+
+    def weight(value: Value) -> tf.Tensor:
+        return moved(value, lambda each: each.pair(value)[0])
+
+    return Factored(
+        found[0].name,
+        once(log),
+        None if is_pure else once(weight),
+        is_nonnegative=all(each.is_nonnegative for each in parts.values()),
+        is_partial=is_partial,
+        is_masked=all(each.is_pure or each.is_masked for each in parts.values()),
+        has_exp=any(each.has_exp for each in found),
+    )
+
+
+def _cast(found: Factored | None, op: tf.Operation) -> Factored | None:
+    """Factors a cast between floating dtypes; the wider one computes."""
+    if found is None:
+        return None
+    target = op.outputs[0].dtype
+    is_wider = target.size > op.inputs[0].dtype.size
+
+    def recast(build: Build) -> Build:
+        def cast(value: Value) -> tf.Tensor:
+            made = build(Widened(value, target)) if is_wider else build(value)
+            return tf.cast(made, target)
+
+        return once(cast)
+
+    return found._replace(
+        log=None if found.log is None else recast(found.log),
+        weight=None if found.weight is None else recast(found.weight),
+    )
+
+
+def logarithms(reader: Reader) -> Logarithms:
+    """Returns what is known of the logarithms in a reader's graph."""
+    if Logarithms not in reader.memory:
+        reader.memory[Logarithms] = Logarithms(reader)
+    return reader.memory[Logarithms]

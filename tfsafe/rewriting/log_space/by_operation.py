@@ -1,0 +1,367 @@
+"""What the logarithm of an operation's output is made of, by the operation's type."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.log_space import form, gathers, sums
+from tfsafe.rewriting.log_space import probabilities as forms
+from tfsafe.rewriting.log_space.form import (
+    Factored,
+    added,
+    applied,
+    divided,
+    multiplied,
+    once,
+    subtracted,
+    weighed,
+)
+from tfsafe.rewriting.match import patterns as patterns
+
+_Case = Callable[[tf.Operation, Any], Factored | None]
+
+
+def factored(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors the output of `op`, if there is an exponential or a probability in it."""
+    for whole in (_guarded, _softmax, _sigmoid):
+        found = whole(op, logs)
+        if found is not None:
+            return found
+    case = _CASES.get(op.type)
+    return None if case is None else case(op, logs)
+
+
+def _guarded(op: tf.Operation, logs: Any) -> Factored | None:
+    guard = forms.guarded(op, logs.reader)
+    if guard is None:
+        return None
+    found = (logs.complement if guard.is_complement else logs.of)(guard.probs)
+    if found is None:
+        return None
+    if guard.is_complement or _is_certain(guard.probs, found, logs):
+        return form.kept_off_zero(found, guard.floor)
+    return (
+        None if found.has_exp or found.is_partial else _maybe_guarded(op, found, guard)
+    )
+
+
+def _is_certain(probs: tf.Tensor, found: Factored, logs: Any) -> bool:
+    """Returns whether what is guarded is a probability by its own structure."""
+    return forms.is_share(probs, logs) or found.name == form.GUARDED
+
+
+def _maybe_guarded(
+    op: tf.Operation, found: Factored, guard: forms.Guarded
+) -> Factored | None:
+    """Factors a guarded weighted sum of probabilities; as it is beyond 0 and 1."""
+    if guard.floor is None and guard.gap is None:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        log = form.off_zero(found.whole_log(value), guard.floor)
+        as_it_is = ops.log(value(op.outputs[0]))
+        is_beyond = log > 0
+        if found.weight is not None and not found.is_nonnegative:
+            is_beyond |= found.weight(value) < 0
+        return tf.where(is_beyond, as_it_is, log)
+
+    return Factored(form.GUARDED, once(build))
+
+
+def _softmax(op: tf.Operation, logs: Any) -> Factored | None:
+    if op.type in {"RealDiv", "Div"} and forms.is_normalised(op, logs.reader):
+        return logs.of(op.inputs[0])
+    found = forms.softmax_of(op, logs)
+    if found is None:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        mask = None if found.mask is None else found.mask(value)
+        return ops.log_softmax(found.logits(value), found.axis, mask=mask)
+
+    return Factored("log-of-softmax", once(build))
+
+
+def _sigmoid(op: tf.Operation, logs: Any) -> Factored | None:
+    x = forms.sigmoid_of(op, logs)
+    if x is None:
+        return None
+    return Factored("log-of-sigmoid", applied(ops.log_sigmoid, x))
+
+
+def _of_input(
+    name: str,
+    function: Callable[[tf.Tensor], tf.Tensor],
+    weight: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    **facts: Any,
+) -> _Case:
+    """Returns the case of an operation whose logarithm is a function of its input."""
+
+    def case(op: tf.Operation, _: Any) -> Factored:
+        x = op.inputs[0]
+        return Factored(
+            name,
+            once(lambda value: function(value(x))),
+            None if weight is None else once(lambda value: weight(value(x))),
+            **facts,
+        )
+
+    return case
+
+
+def _mul(op: tf.Operation, logs: Any) -> Factored | None:
+    if patterns.square_of(op, logs.reader) is not None:
+        return _square(op, logs)
+    return _times(logs.parts(op.inputs[0]), logs.parts(op.inputs[1]))
+
+
+def _times(a: Factored, b: Factored) -> Factored | None:
+    if not a.name and not b.name:
+        return None
+    if (a.is_partial and not b.is_nonnegative) or (
+        b.is_partial and not a.is_nonnegative
+    ):
+        return None
+    return Factored(
+        "log-of-product",
+        added(a.log, b.log),
+        multiplied(a.weight, b.weight),
+        a.offset + b.offset,
+        is_nonnegative=a.is_nonnegative and b.is_nonnegative,
+        is_partial=a.is_partial or b.is_partial,
+        is_masked=_is_mask(a) and _is_mask(b) and a.offset + b.offset == 0,
+        has_exp=a.has_exp or b.has_exp,
+    )
+
+
+def _is_mask(a: Factored) -> bool:
+    return a.is_pure or a.is_masked
+
+
+def _real_div(op: tf.Operation, logs: Any) -> Factored | None:
+    reader = logs.reader
+    special = _odds(op, logs) or gathers.picked(op, logs)
+    if special is not None:
+        return special
+    a, b = (logs.parts(each) for each in op.inputs)
+    if not a.name and not b.name:
+        return None
+    if a.is_partial or b.is_partial:
+        return None
+    return Factored(
+        "log-of-ratio",
+        subtracted(a.log, b.log),
+        divided(a.weight, b.weight),
+        a.offset - b.offset,
+        is_nonnegative=all(reader.is_nonnegative(each) for each in op.inputs),
+        has_exp=a.has_exp or b.has_exp,
+    )
+
+
+def _odds(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors `p / (1 - p)` or `(1 - p) / p` of a sigmoid p."""
+    reader = logs.reader
+    for place, sign in ((1, 1), (0, -1)):
+        rest, p = reader.op(op.inputs[place]), op.inputs[1 - place]
+        is_rest = rest.type == "Sub" and reader.is_number(rest.inputs[0], 1)
+        if not is_rest or not reader.same(rest.inputs[1], p):
+            continue
+        x = forms.sigmoid_of(reader.op(p), logs)
+        if x is not None:
+            return Factored(
+                "log-of-odds",
+                applied(tf.negative, x) if sign < 0 else x,
+                has_exp=True,
+            )
+    return None
+
+
+def _reciprocal(op: tf.Operation, logs: Any) -> Factored | None:
+    a = logs.of(op.inputs[0])
+    if a is None or a.is_partial:
+        return None
+    return a._replace(
+        name="log-of-ratio",
+        log=subtracted(None, a.log),
+        weight=divided(None, a.weight),
+        offset=-a.offset,
+    )
+
+
+def _powered(a: Factored | None, exponent: float) -> Factored | None:
+    """Factors a constant power."""
+    if a is None or not a.name:
+        return None
+    if a.is_partial and not a.is_nonnegative:
+        return None
+
+    def power(weight: tf.Tensor) -> tf.Tensor:
+        return ops.pow(weight, exponent)
+
+    return a._replace(
+        name="log-of-power",
+        log=None if a.log is None else applied(lambda log: exponent * log, a.log),
+        weight=None if a.weight is None else applied(power, a.weight),
+        offset=exponent * a.offset,
+    )
+
+
+def _square(op: tf.Operation, logs: Any) -> Factored | None:
+    a = _powered(logs.of(op.inputs[0]), 2.0)
+    return None if a is None else a._replace(is_nonnegative=True)
+
+
+def _power(exponent: float) -> _Case:
+    return lambda op, logs: _powered(logs.of(op.inputs[0]), exponent)
+
+
+def _pow(op: tf.Operation, logs: Any) -> Factored | None:
+    base, exponent = op.inputs
+    number = logs.reader.scalar(exponent)
+    if number is not None:
+        a = _powered(logs.of(base), number)
+        is_even = number % 2 == 0
+        return (
+            None
+            if a is None
+            else a._replace(is_nonnegative=a.is_nonnegative or is_even)
+        )
+    constant = logs.reader.scalar(base)
+    if constant is not None and constant > 0:
+        rate = form.log_number(constant)
+        return Factored(
+            "log-of-power", once(lambda value: value(exponent) * rate), has_exp=True
+        )
+    return _to_a_tensor(logs.of(base), exponent)
+
+
+def _to_a_tensor(a: Factored | None, exponent: tf.Tensor) -> Factored | None:
+    if a is None or not a.is_nonnegative:
+        return None
+    return Factored(
+        "log-of-power",
+        once(lambda value: weighed(value(exponent), a.whole_log(value))),
+        has_exp=a.has_exp,
+    )
+
+
+def _abs(op: tf.Operation, logs: Any) -> Factored | None:
+    a = logs.of(op.inputs[0])
+    if a is None or (a.is_partial and not a.is_nonnegative):
+        return None
+    weight = None if a.weight is None else applied(tf.abs, a.weight)
+    return a._replace(weight=weight, is_nonnegative=True)
+
+
+def _neg(op: tf.Operation, logs: Any) -> Factored | None:
+    inner = logs.reader.op(op.inputs[0])
+    if inner.type == "Expm1":
+        return form.one_minus_exp(inner.inputs[0])
+    a = logs.of(op.inputs[0])
+    if a is None or a.is_partial:
+        return None
+    minus = (
+        once(lambda value: -tf.ones_like(a.exponent(value)))
+        if a.weight is None
+        else applied(tf.negative, a.weight)
+    )
+    return a._replace(weight=minus, is_nonnegative=False, is_masked=False)
+
+
+def _prod(op: tf.Operation, logs: Any) -> Factored | None:
+    reader = logs.reader
+    axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
+    if axes is None or reader.constant(op.inputs[0]) is not None:
+        return None
+    a = logs.parts(op.inputs[0])
+    if a.is_partial and not a.is_nonnegative:
+        return None
+    keepdims = op.get_attr("keep_dims")
+
+    def reduced(function: Callable[..., tf.Tensor], build: Build) -> Build:
+        return once(lambda value: function(build(value), axes, keepdims=keepdims))
+
+    def logarithms(value: Value) -> tf.Tensor:
+        if a.weight is None:
+            return a.exponent(value)
+        size = a.weight(value) if a.is_nonnegative else tf.abs(a.weight(value))
+        return ops.log(size) + a.exponent(value)
+
+    signs = None
+    if a.weight is not None and not a.is_nonnegative:
+        signs = reduced(tf.reduce_prod, applied(tf.sign, a.weight))
+    return Factored(
+        "log-of-product",
+        reduced(tf.reduce_sum, logarithms),
+        signs,
+        is_nonnegative=a.is_nonnegative,
+        has_exp=a.has_exp,
+    )
+
+
+def _cumsum(op: tf.Operation, logs: Any) -> Factored | None:
+    a = logs.of(op.inputs[0])
+    axis = logs.reader.scalar(op.inputs[1])
+    if a is None or axis is None or not a.is_pure or a.is_partial:
+        return None
+    order = op.get_attr("exclusive"), op.get_attr("reverse")
+
+    def total(log: tf.Tensor) -> tf.Tensor:
+        return ops.cumulative_logsumexp(log, int(axis), *order)
+
+    log = applied(total, a.exponent)
+    return Factored("log-of-sum", log, has_exp=a.has_exp)
+
+
+def _cumprod(op: tf.Operation, logs: Any) -> Factored | None:
+    a = logs.of(op.inputs[0])
+    axis = logs.reader.scalar(op.inputs[1])
+    if a is None or axis is None or not a.is_nonnegative:
+        return None
+    order = op.get_attr("exclusive"), op.get_attr("reverse")
+    return Factored(
+        "log-of-product",
+        applied(lambda log: tf.cumsum(log, int(axis), *order), a.whole_log),
+        has_exp=a.has_exp,
+    )
+
+
+_CASES: dict[str, _Case] = {
+    "Abs": _abs,
+    "Add": sums.add,
+    "AddV2": sums.add,
+    "Cosh": _of_input("log-of-cosh", ops.log_cosh, has_exp=True),
+    "Cumprod": _cumprod,
+    "Cumsum": _cumsum,
+    "Div": _real_div,
+    "Erfc": _of_input("log-of-erfc", ops.log_erfc),
+    "Exp": _of_input("log-of-exp", lambda x: x, has_exp=True),
+    "Expm1": _of_input(
+        "log-of-difference",
+        ops.log_expm1,
+        is_nonnegative=False,
+        is_partial=True,
+        has_exp=True,
+    ),
+    "Inv": _reciprocal,
+    "Max": sums.extremum(tf.reduce_max),
+    "Maximum": sums.larger,
+    "Mean": sums.reduced_sum,
+    "Min": sums.extremum(tf.reduce_min),
+    "Minimum": sums.larger,
+    "Mul": _mul,
+    "Neg": _neg,
+    "Pow": _pow,
+    "Prod": _prod,
+    "RealDiv": _real_div,
+    "Reciprocal": _reciprocal,
+    "Rsqrt": _power(-0.5),
+    "Sinh": _of_input("log-of-cosh", ops.log_cosh, ops.tanh, has_exp=True),
+    "Sqrt": _power(0.5),
+    "Square": _square,
+    "Sub": sums.subtract,
+    "Sum": sums.reduced_sum,
+}

@@ -1,0 +1,138 @@
+"""What the logarithm of `1 - p` is made of, by the operation that computes p."""
+
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.log_space import probabilities as forms
+from tfsafe.rewriting.log_space.form import (
+    Factored,
+    applied,
+    kept_off_zero,
+    log_one_minus_softmax,
+    log_one_minus_tanh,
+    once,
+    one_minus_exp,
+)
+from tfsafe.rewriting.match import patterns as patterns
+
+_NAME = "log-of-complement"
+
+
+def complement(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors 1 minus the output of `op`, if that is a probability or the like."""
+    reader = logs.reader
+    if op.type == "Sub" and reader.is_number(op.inputs[0], 1):
+        return logs.of(op.inputs[1])
+    guard = forms.guarded(op, reader)
+    if guard is not None:
+        return _of_guarded(guard, logs)
+    x = forms.sigmoid_of(op, logs)
+    if x is not None:
+        return Factored(_NAME, once(lambda value: ops.log_sigmoid(-x(value))))
+    softmax = forms.softmax_of(op, logs)
+    if softmax is not None:
+        return _of_softmax(softmax)
+    return _of_known(op, logs) or _of_product(op, logs) or _of_any(op, logs)
+
+
+def _of_guarded(guard: forms.Guarded, logs: Any) -> Factored | None:
+    # A floor that is added makes `1 - p` negative at 1: that is not a guard.
+    if guard.is_shifted or not forms.is_share(guard.probs, logs):
+        return None
+    return kept_off_zero(logs.complement(guard.probs), guard.gap)
+
+
+def _of_softmax(softmax: forms.Softmax) -> Factored:
+    def build(value: Value) -> tf.Tensor:
+        mask = None if softmax.mask is None else softmax.mask(value)
+        return log_one_minus_softmax(softmax.logits(value), softmax.axis, mask)
+
+    return Factored(_NAME, once(build))
+
+
+def _of_known(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors `1 - tanh(x)^2`, `1 - tanh(x)`, `1 - erf(x)`, `1 - exp(x)`."""
+    reader = logs.reader
+    root = patterns.square_of(op, reader)
+    if root is not None and reader.op(root).type == "Tanh":
+        x = reader.op(root).inputs[0]
+        return Factored(_NAME, once(lambda value: -2 * ops.log_cosh(value(x))))
+    x = op.inputs[0] if op.inputs else None
+    if op.type == "Tanh":
+        return Factored(_NAME, once(lambda value: log_one_minus_tanh(value(x))))
+    if op.type == "Erf":
+        return Factored("log-of-erfc", once(lambda value: ops.log_erfc(value(x))))
+    return one_minus_exp(x) if op.type == "Exp" else None
+
+
+def _of_product(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors `1 - a * b` and `1 - prod(a)` of probabilities."""
+    # The sum of what each factor leaves of the product of those before it. None of
+    # its terms is negative.
+    if op.type == "Prod":
+        return _of_prod(op, logs)
+    if op.type != "Mul" or not all(map(logs.reader.is_probability, op.inputs)):
+        return None
+    a, left_a = logs.of(op.inputs[0]), logs.complement(op.inputs[0])
+    left_b = logs.complement(op.inputs[1])
+    if a is None or left_a is None or left_b is None:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        second = a.whole_log(value) + left_b.whole_log(value)
+        return ops.log_add_exp(left_a.whole_log(value), second)
+
+    return _where_likely(logs.of(op.outputs[0]), build)
+
+
+def _where_likely(product: Factored | None, build: Build) -> Factored | None:
+    """Factors 1 minus a product, by `build` where the product is above 1/2."""
+    if product is None:
+        return None
+
+    def both(value: Value) -> tf.Tensor:
+        log = product.whole_log(value)
+        rare = ops.log1mexp(tf.minimum(log, -math.log(2)))
+        return tf.where(log < -math.log(2), rare, build(value))
+
+    return Factored(_NAME, once(both))
+
+
+def _of_prod(op: tf.Operation, logs: Any) -> Factored | None:
+    x = op.inputs[0]
+    axes = logs.reader.axes(op.inputs[1], x.shape.rank)
+    if not axes or len(axes) > 1 or not logs.reader.is_probability(x):
+        return None
+    a, left = logs.of(x), logs.complement(x)
+    if a is None or left is None:
+        return None
+    keepdims = op.get_attr("keep_dims")
+
+    def build(value: Value) -> tf.Tensor:
+        before = tf.cumsum(a.whole_log(value), axes[0], exclusive=True)
+        terms = left.whole_log(value) + before
+        return ops.logsumexp(terms, axes, keepdims)
+
+    return _where_likely(logs.of(op.outputs[0]), build)
+
+
+def _of_any(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors 1 minus an exponential of something known to be at most 0."""
+    a = logs.of(op.outputs[0])
+    if a is None or a.is_partial:
+        return None
+    # A weight of 0 has a slope that its logarithm has not.
+    is_sum = op.type == "Sum" and a.is_nonnegative
+    if not (a.is_pure or a.is_masked or is_sum):
+        return None
+    return Factored(
+        _NAME,
+        applied(ops.log1mexp, a.whole_log),
+        is_nonnegative=logs.reader.is_probability(op.outputs[0]),
+        is_partial=True,
+        has_exp=a.has_exp,
+    )

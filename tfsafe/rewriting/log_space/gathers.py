@@ -1,0 +1,139 @@
+"""Logarithms of what is picked out of a softmax that was written by hand."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.log_space import probabilities as forms
+from tfsafe.rewriting.log_space.form import Factored, again, once
+from tfsafe.rewriting.log_space.sums import weighted_sum
+from tfsafe.rewriting.match import patterns as patterns
+
+_ELEMENTWISE = frozenset({"Exp", "Mul", "Neg", "RealDiv"})
+
+
+def picked(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors `a / sum(e)` where `a` is some of the elements of `e`."""
+    total = forms.total_of(op.inputs[1], logs.reader)
+    if total is None or not total.is_plain:
+        return None
+    softmax = forms.whole_softmax(total.op.inputs[0], total.axes, logs)
+    if softmax is None:
+        return None
+    return _by_weights(op, total, softmax, logs) or _by_place(op, total, softmax, logs)
+
+
+def _log_softmax(softmax: forms.Softmax) -> Any:
+    def build(value: Value) -> tf.Tensor:
+        mask = None if softmax.mask is None else softmax.mask(value)
+        return ops.log_softmax(softmax.logits(value), softmax.axis, mask=mask)
+
+    return once(build)
+
+
+def _by_weights(
+    op: tf.Operation, total: forms.Total, softmax: forms.Softmax, logs: Any
+) -> Factored | None:
+    """Factors `sum(y * e) / sum(e)`."""
+    reader = logs.reader
+    top = reader.op(op.inputs[0])
+    if top.type != "Sum" or reader.op(top.inputs[0]).type != "Mul":
+        return None
+    same_axes = reader.axes(top.inputs[1], top.inputs[0].shape.rank) == total.axes
+    keepdims = top.get_attr("keep_dims")
+    if not same_axes or keepdims != total.op.get_attr("keep_dims"):
+        return None
+    product = reader.op(top.inputs[0])
+    for e, weight in patterns.either_way(product):
+        is_whole = product.outputs[0].shape.rank == e.shape.rank is not None
+        if not is_whole or not reader.same(e, total.op.inputs[0]):
+            continue
+        if logs.of(weight) is not None:
+            return None
+        share = Factored(
+            "log-of-softmax",
+            _log_softmax(softmax),
+            logs.plain(weight).weight or (lambda value, w=weight: value(w)),
+            is_nonnegative=reader.is_nonnegative(weight),
+        )
+        return weighted_sum(share, total.axes, keepdims)
+    return None
+
+
+def _by_place(
+    op: tf.Operation, total: forms.Total, softmax: forms.Softmax, logs: Any
+) -> Factored | None:
+    """Factors `e[k] / sum(e)`, also where `e[k]` is computed from what `e` is."""
+    if total.op.get_attr("keep_dims"):
+        return None
+    mover = _mover(op.inputs[0], total.op.inputs[0], logs.reader)
+    if mover is None or not _is_aligned(mover, total, logs.reader):
+        return None
+    log_softmax = _log_softmax(softmax)
+
+    def build(value: Value) -> tf.Tensor:
+        return again(mover, value, {0: log_softmax(value)})
+
+    return Factored("log-of-softmax", once(build))
+
+
+def _mover(part: tf.Tensor, whole: tf.Tensor, reader: Any) -> tf.Operation | None:
+    """Returns the operation that picks `part` out of `whole`.
+
+    An elementwise function of what is picked is what is picked of the function.
+    """
+    op, other = reader.op(part), reader.op(whole)
+    if op.type in _PICKS:
+        return op if reader.same(op.inputs[0], whole) else None
+    if op.type != other.type or op.type not in _ELEMENTWISE:
+        return None
+    found: list[tf.Operation] = []
+    for mine, theirs in zip(op.inputs, other.inputs, strict=True):
+        if reader.scalar(mine) is not None and reader.same(mine, theirs):
+            continue
+        mover = _mover(mine, theirs, reader)
+        if mover is None:
+            return None
+        found.append(mover)
+    return found[0] if len(found) == 1 else None
+
+
+_PICKS = frozenset({"GatherNd", "GatherV2", "MatrixDiagPartV3", "StridedSlice"})
+
+
+def _is_aligned(mover: tf.Operation, total: forms.Total, reader: Any) -> bool:
+    """Returns whether what is picked and the sum belong to the same rows."""
+    rank = mover.inputs[0].shape.rank
+    if rank is None:
+        return False
+    if len(total.axes) == rank:
+        return True
+    if mover.type == "MatrixDiagPartV3":
+        # Row and column i of a square have the diagonal's element i in common.
+        is_main = reader.is_number(mover.inputs[1], 0)
+        return is_main and rank == 2 and len(total.axes) == 1
+    if len(total.axes) > 1:
+        return False
+    (axis,) = total.axes
+    if mover.type == "GatherV2":
+        along = reader.scalar(mover.inputs[2])
+        batch = mover.get_attr("batch_dims") % rank
+        is_last = along is not None and int(along) % rank == axis == rank - 1
+        return is_last and batch == axis == mover.inputs[1].shape.rank
+    return mover.type == "StridedSlice" and _drops(mover, axis, rank, reader)
+
+
+def _drops(mover: tf.Operation, axis: int, rank: int, reader: Any) -> bool:
+    """Returns whether a slice takes one place along `axis` and all of every other."""
+    begin = reader.constant(mover.inputs[1])
+    strides = reader.constant(mover.inputs[3])
+    others = [mover.get_attr(each) for each in ("new_axis_mask", "ellipsis_mask")]
+    if begin is None or strides is None or any(others) or begin.size > rank:
+        return False
+    whole = [i for i in range(begin.size) if i != axis]
+    masks = [mover.get_attr(each) for each in ("begin_mask", "end_mask")]
+    is_whole = all(mask >> i & 1 for mask in masks for i in whole)
+    is_one = mover.get_attr("shrink_axis_mask") == 1 << axis and axis < begin.size
+    return is_one and is_whole and all(strides[i] == 1 for i in whole)

@@ -1,0 +1,107 @@
+"""Logarithms of sums of exponentials as people write them by hand."""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.rewriting.match.patterns import adds_axes, either_way, is_sum, stands
+
+
+class LogSum(NamedTuple):
+    """The logarithm of a sum of exponentials over axes."""
+
+    x: tf.Tensor
+    axes: tuple[int, ...]
+    keepdims: bool
+
+
+_RESHAPED = frozenset({"ExpandDims", "Reshape", "Squeeze", "StopGradient"})
+
+
+def _base(tensor: tf.Tensor, reader: Any) -> tuple[tf.Tensor, bool]:
+    """Returns what a tensor is a reshaped copy of, and whether it has no gradient."""
+    tensor = reader.source(tensor)
+    is_stopped = False
+    while tensor.op.type in _RESHAPED or adds_axes(tensor.op, reader):
+        is_stopped |= tensor.op.type == "StopGradient"
+        tensor = reader.source(tensor.op.inputs[0])
+    return tensor, is_stopped
+
+
+def _plain_total(tensor: tf.Tensor, reader: Any) -> LogSum | None:
+    """Recognises `log(sum(exp(x)))`."""
+    log = reader.op(tensor)
+    total = reader.op(log.inputs[0]) if log.type == "Log" else log
+    if log.type != "Log" or total.type != "Sum":
+        return None
+    exponential = reader.op(total.inputs[0])
+    axes = reader.axes(total.inputs[1], total.inputs[0].shape.rank)
+    if exponential.type != "Exp" or axes is None:
+        return None
+    return LogSum(exponential.inputs[0], axes, total.get_attr("keep_dims"))
+
+
+def logsumexp_of(op: tf.Operation, reader: Any) -> LogSum | None:
+    """Recognises `log(sum(exp(x - m))) + m`, m having size 1 along the axes."""
+    for log, shift in either_way(op) if is_sum(op) else []:
+        found = _plain_total(log, reader)
+        if found is None:
+            continue
+        difference = reader.op(found.x)
+        if difference.type != "Sub":
+            continue
+        x, m = difference.inputs
+        if _is_put_back(m, shift, log, found, reader):
+            return found._replace(x=x)
+    return None
+
+
+def _is_put_back(
+    m: tf.Tensor, shift: tf.Tensor, log: tf.Tensor, found: LogSum, reader: Any
+) -> bool:
+    if m.shape.rank == 0:
+        return shift.shape.rank == 0 and _is_same_base(m, shift, reader)
+    if m.shape.rank is None or m.shape.rank != found.x.shape.rank:
+        return False
+    if any(m.shape[axis] != 1 for axis in found.axes):
+        return False
+    return shift.shape.rank == log.shape.rank and _is_same_base(m, shift, reader)
+
+
+def _is_same_base(m: tf.Tensor, shift: tf.Tensor, reader: Any) -> bool:
+    """Returns whether two tensors are the same but for their shape."""
+    (a, is_stopped), (b, is_also) = _base(m, reader), _base(shift, reader)
+    if is_stopped != is_also:
+        return False
+    if reader.same(a, b):
+        return True
+    # A maximum with the reduced axes kept, and the same without.
+    if a.op.type != "Max" or b.op.type != "Max":
+        return False
+    axes = [
+        reader.axes(each.op.inputs[1], each.op.inputs[0].shape.rank) for each in (a, b)
+    ]
+    is_alike = reader.same(a.op.inputs[0], b.op.inputs[0])
+    return is_alike and axes[0] is not None and axes[0] == axes[1]
+
+
+def log_softmax_of(
+    op: tf.Operation, reader: Any
+) -> tuple[tf.Tensor, tuple[int, ...]] | None:
+    """Recognises `x - log(sum(exp(x)))`, with the sum along its axes again."""
+    x, total = op.inputs
+    base, is_stopped = _base(total, reader)
+    if is_stopped:
+        return None
+    found = _plain_total(base, reader) or logsumexp_of(base.op, reader)
+    if found is None or not reader.same(found.x, x):
+        return None
+    rank = x.shape.rank
+    is_aligned = base is reader.source(total) and found.keepdims
+    if not is_aligned:
+        is_whole = rank is not None and len(found.axes) == rank
+        if not (is_whole and total.shape.num_elements() == 1) and not stands(
+            total.shape, x.shape, found.axes
+        ):
+            return None
+    return x, found.axes

@@ -1,0 +1,331 @@
+"""Softmax, sigmoid and other functions as people write them by hand."""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.bounds import MOVED, row_axis
+from tfsafe.rewriting.log_space.form import Factored, once
+from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of
+from tfsafe.rewriting.match.patterns import (
+    adds_axes,
+    either_way,
+    is_sum,
+    negated,
+    stands,
+)
+
+# An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm
+# finite; a larger one is part of the formula.
+_GUARD = 1.02e-5
+
+
+class Softmax(NamedTuple):
+    """A softmax, however it is written.
+
+    Attributes:
+      logits: Builds its argument.
+      axis: Axes along which it sums to 1.
+      mask: Builds numbers, 0 where a class is impossible; None where all are possible.
+      has_exp: Whether it is made of exponentials by hand.
+    """
+
+    logits: Build
+    axis: tuple[int, ...]
+    mask: Build | None = None
+    has_exp: bool = False
+
+
+class Guarded(NamedTuple):
+    """What is kept off 0 or off 1, if it is a probability.
+
+    Attributes:
+      probs: The probability, or its complement.
+      is_complement: Whether it is the complement.
+      floor: What takes the place of 0; None where 0 stays.
+      gap: How far below 1 it stays; None where that is not so.
+      is_shifted: Whether the floor is added, wherever the probability is.
+    """
+
+    probs: tf.Tensor
+    is_complement: bool = False
+    floor: float | None = None
+    gap: float | None = None
+    is_shifted: bool = False
+
+
+def guarded(op: tf.Operation, reader: Any) -> Guarded | None:
+    """Recognises `p + 1e-7`, `max(p, 1e-7)`, `min(p, 1 - 1e-7)`, `1 + 1e-7 - p`."""
+    if op.type == "Relu":
+        return Guarded(op.inputs[0])
+    if op.type == "ClipByValue":
+        low, high = (reader.scalar(each) for each in op.inputs[1:])
+        is_guard = low is not None and high is not None
+        if is_guard and low <= _GUARD and high >= 1 - _GUARD:
+            return Guarded(op.inputs[0], floor=_above(low), gap=_above(1 - high))
+    if op.type == "Sub":
+        one = reader.scalar(op.inputs[0])
+        if one is not None and 1 < one <= 1 + _GUARD:
+            return Guarded(op.inputs[1], True, floor=one - 1, is_shifted=True)
+    for p, constant in either_way(op):
+        number = reader.scalar(constant)
+        if number is None:
+            continue
+        if is_sum(op) and 0 < number <= _GUARD:
+            return Guarded(p, floor=number, is_shifted=True)
+        if op.type == "Maximum" and number <= _GUARD:
+            return Guarded(p, floor=_above(number))
+        if op.type == "Minimum" and number >= 1 - _GUARD:
+            return Guarded(p, gap=_above(1 - number))
+    return None
+
+
+def _above(number: float) -> float | None:
+    return number if number > 0 else None
+
+
+def softmax_of(op: tf.Operation, logs: Any) -> Softmax | None:
+    """Recognises a softmax: TensorFlow's, or `a / sum(a)` of exponentials."""
+    if op.type == "Softmax":
+        logits = op.inputs[0]
+        return Softmax(lambda value: value(logits), (-1,))
+    if op.type == "Exp":
+        return _exp_of_log_softmax(op, logs.reader)
+    for share, total in quotients(op, logs.reader):
+        found = _share_of(share, total, logs)
+        if found is not None:
+            return found
+    return None
+
+
+def _exp_of_log_softmax(op: tf.Operation, reader: Any) -> Softmax | None:
+    log = reader.op(op.inputs[0])
+    if log.type == "LogSoftmax":
+        logits = log.inputs[0]
+        return Softmax(lambda value: value(logits), (-1,))
+    if log.type == "Transpose":
+        return _exp_of_transposed(log, reader)
+    found = log_softmax_of(log, reader) if log.type == "Sub" else None
+    if found is None:
+        return None
+    x, axes = found
+    return Softmax(lambda value: value(x), axes)
+
+
+def _exp_of_transposed(transpose: tf.Operation, reader: Any) -> Softmax | None:
+    """Recognises `exp(log_softmax(x, axis))` along another axis than the last."""
+    log = reader.op(transpose.inputs[0])
+    order = reader.constant(transpose.inputs[1])
+    if log.type != "LogSoftmax" or order is None:
+        return None
+    x = log.inputs[0]
+    axis = list(order).index(order.size - 1)
+    return Softmax(lambda value: tf.transpose(value(x), order), (axis,))
+
+
+def quotients(op: tf.Operation, reader: Any) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    """Recognises `a / b` and `a * (1 / b)`; returns both sides."""
+    if op.type in {"RealDiv", "Div", "DivNoNan"}:
+        a, b = op.inputs
+        return [(a, b)]
+    found = []
+    for a, inverse in either_way(op) if op.type == "Mul" else []:
+        inner = reader.op(inverse)
+        if inner.type in {"Reciprocal", "Inv"}:
+            found.append((a, inner.inputs[0]))
+        elif inner.type in {"RealDiv", "Div"} and reader.is_number(inner.inputs[0], 1):
+            found.append((a, inner.inputs[1]))
+    return found
+
+
+def is_share(tensor: tf.Tensor, logs: Any) -> bool:
+    """Returns whether a tensor is a probability by its own structure."""
+    op = logs.reader.op(tensor)
+    while op.type in MOVED or (op.type == "Cast" and op.inputs[0].dtype.is_floating):
+        op = logs.reader.op(op.inputs[0])
+    return (
+        logs.reader.is_probability(tensor)
+        or softmax_of(op, logs) is not None
+        or sigmoid_of(op, logs) is not None
+    )
+
+
+def _share_of(share: tf.Tensor, divisor: tf.Tensor, logs: Any) -> Softmax | None:
+    total = total_of(divisor, logs.reader)
+    if total is None or not logs.reader.same(total.op.inputs[0], share):
+        return None
+    if not _lines_up(share, total):
+        return None
+    return whole_softmax(share, total.axes, logs)
+
+
+class Total(NamedTuple):
+    """A sum over axes, as it stands in a denominator.
+
+    Attributes:
+      op: The sum.
+      axes: The axes.
+      shape: The shape after what reshapes the sum.
+      is_plain: Whether nothing does.
+    """
+
+    op: tf.Operation
+    axes: tuple[int, ...]
+    shape: tf.TensorShape
+    is_plain: bool
+
+
+def total_of(tensor: tf.Tensor, reader: Any) -> Total | None:
+    """Recognises a sum over axes behind a guard and what puts the axes back."""
+    op = reader.op(_unguarded(tensor, reader))
+    shape, is_plain = op.outputs[0].shape, True
+    while op.type in {"ExpandDims", "Reshape"} or adds_axes(op, reader):
+        op, is_plain = reader.op(_unguarded(op.inputs[0], reader)), False
+    if op.type != "Sum":
+        return None
+    axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
+    return Total(op, axes, shape, is_plain) if axes else None
+
+
+def whole_softmax(share: tf.Tensor, axes: tuple[int, ...], logs: Any) -> Softmax | None:
+    """Returns `share / sum(share)` as a softmax, if `share` is an exponential."""
+    found = logs.of(share)
+    is_usable = found is not None and (found.is_pure or found.is_masked)
+    if not is_usable or found.is_partial:
+        return None
+    return Softmax(once(found.exponent), axes, found.weight, found.has_exp)
+
+
+def _unguarded(tensor: tf.Tensor, reader: Any) -> tf.Tensor:
+    """Returns what stands behind `x + 1e-7` or `max(x, 1e-7)`."""
+    op = reader.op(tensor)
+    if op.type in {"Add", "AddV2", "Maximum"}:
+        for x, constant in either_way(op):
+            number = reader.scalar(constant)
+            if number is not None and 0 <= number <= _GUARD:
+                return x
+    return tensor
+
+
+def _lines_up(share: tf.Tensor, total: Total) -> bool:
+    """Returns whether a sum stands along its axes again."""
+    if total.is_plain and total.op.get_attr("keep_dims"):
+        return True
+    rank = share.shape.rank
+    is_whole = rank is not None and len(total.axes) == rank
+    if is_whole and (total.shape.rank == 0 or total.shape.num_elements() == 1):
+        return True
+    return stands(total.shape, share.shape, total.axes)
+
+
+def is_normalised(op: tf.Operation, reader: Any) -> bool:
+    """Returns whether `a / sum(a)` divides by 1, because `a` is a softmax itself."""
+    share = op.inputs[0]
+    total = reader.op(op.inputs[1])
+    if total.type != "Sum" or reader.op(share).type not in {"Softmax", "Transpose"}:
+        return False
+    axes = reader.axes(total.inputs[1], share.shape.rank)
+    return axes is not None and axes == row_axis(share, reader)
+
+
+def sigmoid_of(op: tf.Operation, logs: Any) -> Build | None:
+    """Recognises a sigmoid, TensorFlow's or by hand; returns what builds its input."""
+    # By hand it is n / (n + m), of which 1 / (1 + exp(-x)) and exp(x) / (exp(x) + 1)
+    # are cases, or (tanh(x / 2) + 1) / 2.
+    if op.type == "Sigmoid":
+        x = op.inputs[0]
+        return lambda value: value(x)
+    if op.type == "Exp":
+        return _exp_of_log_sigmoid(op, logs.reader)
+    by_hand = _chances_of(op, logs)
+    if by_hand is not None:
+        return by_hand[0]
+    return _half_tanh_of(op, logs.reader)
+
+
+def _exp_of_log_sigmoid(op: tf.Operation, reader: Any) -> Build | None:
+    softplus = negated(op.inputs[0], reader)
+    if softplus is None or reader.op(softplus).type != "Softplus":
+        return None
+    x = reader.op(softplus).inputs[0]
+    return lambda value: -value(x)
+
+
+def _chances_of(op: tf.Operation, logs: Any) -> tuple[Build, bool] | None:
+    reader = logs.reader
+    is_inverse = op.type == "Pow" and reader.is_number(op.inputs[1], -1)
+    if is_inverse or op.type in {"Reciprocal", "Inv"}:
+        part, total = None, reader.op(op.inputs[0])
+    elif op.type in {"RealDiv", "Div"}:
+        part, total = op.inputs[0], reader.op(op.inputs[1])
+    else:
+        return None
+    if not is_sum(total):
+        return None
+    for same, other in either_way(total):
+        if part is None:
+            is_part = reader.is_number(same, 1)
+        else:
+            both_one = reader.is_number(part, 1) and reader.is_number(same, 1)
+            is_part = both_one or reader.same(part, same)
+        if is_part:
+            lead = _lead(logs.parts(same), logs.parts(other))
+            if lead is not None:
+                return lead
+    return None
+
+
+def _lead(a: Factored, b: Factored) -> tuple[Build, bool] | None:
+    """Returns how to build `log(a) - log(b)` where one of them is an exponential."""
+    if not (a.is_pure and b.is_pure and (a.name or b.name)):
+        return None
+    if a.is_partial or b.is_partial:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        return a.exponent(value) - b.exponent(value)
+
+    return once(build), a.has_exp or b.has_exp
+
+
+def sigmoid_by_hand(op: tf.Operation, logs: Any) -> Build | None:
+    """Recognises a sigmoid made of exponentials or of a tanh; not TensorFlow's own."""
+    by_hand = _chances_of(op, logs)
+    if by_hand is not None:
+        return by_hand[0] if by_hand[1] else None
+    return _half_tanh_of(op, logs.reader)
+
+
+def _half_tanh_of(op: tf.Operation, reader: Any) -> Build | None:
+    """Recognises `(tanh(u) + 1) / 2`, which is the sigmoid of `2 * u`."""
+    u = None
+    if op.type in {"RealDiv", "Div"} and reader.is_number(op.inputs[1], 2):
+        u = _tanh_plus(reader.op(op.inputs[0]), 1.0, reader)
+    elif op.type == "Mul":
+        for x, constant in either_way(op):
+            if reader.is_number(constant, 0.5):
+                u = u if u is not None else _tanh_plus(reader.op(x), 1.0, reader)
+    elif is_sum(op):
+        u = _tanh_plus(op, 0.5, reader)
+    return None if u is None else lambda value: 2 * value(u)
+
+
+def _tanh_plus(op: tf.Operation, number: float, reader: Any) -> tf.Tensor | None:
+    """Recognises `number * tanh(u) + number`; returns `u`."""
+    if not is_sum(op):
+        return None
+    for x, constant in either_way(op):
+        if not reader.is_number(constant, number):
+            continue
+        inner = reader.op(x)
+        if number == 1 and inner.type == "Tanh":
+            return inner.inputs[0]
+        if inner.type in {"RealDiv", "Div"} and reader.is_number(inner.inputs[1], 2):
+            tanh = reader.op(inner.inputs[0])
+            if number == 0.5 and tanh.type == "Tanh":
+                return tanh.inputs[0]
+        for y, factor in either_way(inner) if inner.type == "Mul" else []:
+            if reader.is_number(factor, number) and reader.op(y).type == "Tanh":
+                return reader.op(y).inputs[0]
+    return None

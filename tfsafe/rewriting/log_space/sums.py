@@ -1,0 +1,268 @@
+"""Logarithms of sums, differences, means and extrema of exponentials."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.log_space.form import (
+    Factored,
+    applied,
+    log_one_minus_tanh,
+    once,
+    scaled,
+    shared_exponent,
+)
+from tfsafe.rewriting.match import patterns as patterns
+
+_LOG_2 = math.log(2)
+
+
+def add(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors a sum of two tensors."""
+    return _one_plus(op, logs) or _plus(op, logs)
+
+
+def _one_plus(op: tf.Operation, logs: Any) -> Factored | None:
+    reader = logs.reader
+    u = patterns.one_plus(op, "Tanh", reader)
+    if u is not None:
+        log = once(lambda value: log_one_minus_tanh(-value(u)))
+        return Factored("log-of-complement", log)
+    u = patterns.one_plus(op, "Erf", reader)
+    if u is not None:
+        return Factored("log-of-erfc", once(lambda value: ops.log_erfc(-value(u))))
+    for x, constant in patterns.either_way(op):
+        a = logs.of(x)
+        if reader.is_number(constant, 1) and a is not None:
+            return one_plus(a)
+    return None
+
+
+def one_plus(a: Factored) -> Factored | None:
+    """Factors `1 + a` of an exponential a."""
+    if not _grows(a):
+        return None
+    log = once(lambda value: -ops.log_sigmoid(-a.exponent(value)))
+    return Factored("log-of-sum", log, has_exp=True)
+
+
+def _grows(a: Factored) -> bool:
+    """Returns whether `a` is an exponential alone, which may overflow."""
+    return a.is_pure and not a.is_partial and a.has_exp
+
+
+def _plus(op: tf.Operation, logs: Any) -> Factored | None:
+    x, y = op.inputs
+    a, b = logs.parts(x), logs.parts(y)
+    if not a.name and not b.name:
+        return None
+    if a.is_partial or b.is_partial:
+        return None
+    if not (a.has_exp or b.has_exp) and _is_harmless(op, logs):
+        return None
+    if not (a.is_pure and b.is_pure):
+        is_at_risk = (a.name and b.name) or a.has_exp or b.has_exp
+        return total(a, b, 1) if is_at_risk else None
+    u = _cosh_argument(op, logs.reader)
+    if u is not None:
+        log = once(lambda value: ops.log_cosh(value(u)))
+        return Factored("log-of-cosh", log, offset=_LOG_2, has_exp=True)
+    return Factored(
+        "log-of-sum",
+        once(lambda value: ops.log_add_exp(*both(a, b, value))),
+        has_exp=a.has_exp or b.has_exp,
+    )
+
+
+def _is_harmless(op: tf.Operation, logs: Any) -> bool:
+    """Returns whether a sum of probabilities is kept from 0 by a constant."""
+    return any(logs.reader.scalar(each) is not None for each in op.inputs)
+
+
+def _cosh_argument(op: tf.Operation, reader: Any) -> tf.Tensor | None:
+    """Recognises `exp(u) + exp(-u)`; returns `u`."""
+    a, b = (reader.op(each) for each in op.inputs)
+    if a.type != "Exp" or b.type != "Exp":
+        return None
+    u, v = a.inputs[0], b.inputs[0]
+    return u if patterns.are_opposite(u, v, reader) else None
+
+
+def both(a: Factored, b: Factored, value: Value) -> list[tf.Tensor]:
+    """Builds two exponents, of which one may be a constant."""
+    dtype = _dtype(a, b, value)
+    return [tf.convert_to_tensor(each.exponent(value), dtype) for each in (a, b)]
+
+
+def _dtype(a: Factored, b: Factored, value: Value) -> tf.DType:
+    return next(each.log(value).dtype for each in (a, b) if each.log is not None)
+
+
+def subtract(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors a difference."""
+    reader = logs.reader
+    x, y = op.inputs
+    if reader.is_number(x, 1):
+        return logs.complement(y)
+    if reader.scalar(x) is not None:
+        return None
+    a, b = logs.parts(x), logs.parts(y)
+    if a.is_partial or b.is_partial or not a.name:
+        return None
+    is_nonnegative = reader.is_nonnegative(op.outputs[0])
+    facts = {"is_nonnegative": is_nonnegative, "is_partial": True}
+    if reader.is_number(y, 1):
+        if not _grows(a):
+            return None
+        log = once(lambda value: ops.log_expm1(a.exponent(value)))
+        return Factored("log-of-difference", log, has_exp=True, **facts)
+    if not (a.has_exp or b.name):
+        return None
+    if a.is_pure and b.is_pure:
+        return Factored(
+            "log-of-difference",
+            once(lambda value: ops.log_sub_exp(*both(a, b, value))),
+            has_exp=a.has_exp or b.has_exp,
+            **facts,
+        )
+    return total(a, b, -1) if a.has_exp and b.has_exp else None
+
+
+def total(a: Factored, b: Factored, sign: int) -> Factored:
+    """Factors `a + sign * b` with the larger exponent taken out."""
+
+    def pairs(value: Value) -> list[tuple[tf.Tensor, tf.Tensor]]:
+        dtype = _dtype(a, b, value)
+        weights = [
+            tf.ones([], dtype) if each.weight is None else each.weight(value)
+            for each in (a, b)
+        ]
+        return list(zip(weights, both(a, b, value), strict=True))
+
+    def weight(value: Value) -> tf.Tensor:
+        shared = log(value)
+        first, second = (scaled(w, each - shared) for w, each in pairs(value))
+        return first + sign * second
+
+    log = once(lambda value: shared_exponent(pairs(value)))
+    return Factored(
+        "log-of-sum",
+        log,
+        once(weight),
+        is_nonnegative=sign > 0 and a.is_nonnegative and b.is_nonnegative,
+        has_exp=a.has_exp or b.has_exp,
+    )
+
+
+def reduced_sum(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors a sum or a mean over axes."""
+    x = op.inputs[0]
+    a = logs.of(x)
+    axes = logs.reader.axes(op.inputs[1], x.shape.rank)
+    if a is None or not axes or a.is_partial:
+        return None
+    if op.type == "Mean":
+        a = _shared_out(a, op)
+    if not a.is_pure:
+        return weighted_sum(a, axes, op.get_attr("keep_dims"))
+    keepdims = op.get_attr("keep_dims")
+    log = once(lambda value: ops.logsumexp(a.exponent(value), axes, keepdims))
+    return Factored("log-of-sum", log, has_exp=a.has_exp)
+
+
+def weighted_sum(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored:
+    """Factors a sum over axes, the largest exponent taken out."""
+    shared = once(lambda value: shared_exponent([a.pair(value)], axes))
+
+    def weight(value: Value) -> tf.Tensor:
+        factor, exponent = a.pair(value)
+        terms = scaled(factor, exponent - shared(value))
+        return tf.reduce_sum(terms, axes, keepdims=keepdims)
+
+    def squeezed(value: Value) -> tf.Tensor:
+        return shared(value) if keepdims else tf.squeeze(shared(value), axes)
+
+    return Factored(
+        "log-of-sum",
+        once(squeezed),
+        once(weight),
+        is_nonnegative=a.is_nonnegative,
+        has_exp=a.has_exp,
+    )
+
+
+def for_value(tensor: tf.Tensor, logs: Any) -> Factored:
+    """Factors any tensor, a sum of exponentials by what makes its value most accurate.
+
+    The exponential of a logarithm loses a digit for each one of the logarithm. Here a
+    sum is a weight of moderate size times an exponential.
+
+    Args:
+      tensor: The tensor.
+      logs: What is known of the logarithms of the graph.
+
+    Returns:
+      The factors; those of the logarithm for what is no sum.
+    """
+    found: Factored = logs.parts(tensor)
+    op = logs.reader.op(tensor)
+    if found.name != "log-of-sum" or not found.is_pure:
+        return found
+    if patterns.is_sum(op):
+        x, y = op.inputs
+        return total(logs.parts(x), logs.parts(y), 1)
+    a = logs.of(op.inputs[0])
+    if op.type not in {"Sum", "Mean"} or a is None:
+        return found
+    axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
+    a = _shared_out(a, op) if op.type == "Mean" else a
+    return weighted_sum(a, axes, op.get_attr("keep_dims"))
+
+
+def _shared_out(a: Factored, op: tf.Operation) -> Factored:
+    """Divides what is summed by the number of terms of a mean."""
+    x, mean = op.inputs[0], op.outputs[0]
+
+    def log(value: Value) -> tf.Tensor:
+        terms = tf.size(value(x)) / tf.maximum(tf.size(value(mean)), 1)
+        exponent = a.exponent(value)
+        return exponent - tf.math.log(tf.cast(terms, exponent.dtype))
+
+    sizes = x.shape.num_elements(), mean.shape.num_elements()
+    if None not in sizes and all(sizes):
+        return a._replace(offset=a.offset - math.log(sizes[0] / sizes[1]))
+    return a._replace(log=once(log), offset=0.0)
+
+
+def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
+    """Returns the case of the largest or smallest element along axes."""
+
+    def case(op: tf.Operation, logs: Any) -> Factored | None:
+        a = logs.of(op.inputs[0])
+        axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
+        if a is None or axes is None or not a.is_pure or a.is_partial:
+            return None
+        keepdims = op.get_attr("keep_dims")
+        log = applied(lambda log: reduction(log, axes, keepdims=keepdims), a.exponent)
+        return a._replace(log=log, offset=0.0)
+
+    return case
+
+
+def larger(op: tf.Operation, logs: Any) -> Factored | None:
+    """Factors the larger or the smaller of two exponentials."""
+    a, b = (logs.parts(each) for each in op.inputs)
+    if not (a.is_pure and b.is_pure) or a.is_partial or b.is_partial:
+        return None
+    if not (a.name and b.name) and not (a.has_exp or b.has_exp):
+        return None
+    choose = tf.maximum if op.type == "Maximum" else tf.minimum
+    return Factored(
+        a.name or b.name,
+        once(lambda value: choose(*both(a, b, value))),
+        has_exp=a.has_exp or b.has_exp,
+    )

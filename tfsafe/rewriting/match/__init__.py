@@ -1,0 +1,1 @@
+"""Patterns that formulas are made of."""

@@ -1,0 +1,114 @@
+"""What was rewritten: where, from what, to what, and why."""
+
+import dataclasses
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.errors import Site
+from tfsafe.graph import locate
+from tfsafe.rewriting.engine.planner import Rewrite
+from tfsafe.rewriting.targets.function import collected
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One rewrite.
+
+    Attributes:
+      rule: Name of the rule.
+      before: The formula as people write it.
+      after: What is computed in its place.
+      why: When the formula fails.
+      op_type: TensorFlow's type of the operation that the formula ends in.
+      op_name: Its name in the graph of the function.
+      dtype: Name of the dtype of its result.
+      site: The user's line, or None where only library code is on the stack.
+    """
+
+    rule: str
+    before: str
+    after: str
+    why: str
+    op_type: str
+    op_name: str
+    dtype: str
+    site: Site | None = None
+
+    def __str__(self) -> str:
+        where = f"operation `{self.op_name}`"
+        if self.site is not None:
+            where = f"{self.site.path}:{self.site.line} in {self.site.function}"
+        lines = [f"{self.rule} ({self.dtype}): {where}"]
+        if self.site is not None and self.site.source:
+            lines.append(f"    {self.site.source}")
+        for head, text in (
+            ("  before: ", self.before),
+            ("  after:  ", self.after),
+            ("  why:    ", self.why),
+        ):
+            indent = " " * len(head)
+            lines += textwrap.wrap(
+                text, 88, initial_indent=head, subsequent_indent=indent
+            )
+        return "\n".join(lines)
+
+
+class Report(list[Change]):
+    """The rewrites of one function, in the order of the program.
+
+    Args:
+      changes: The rewrites.
+      name: What the function is called.
+    """
+
+    def __init__(self, changes: Iterable[Change] = (), name: str = "the function"):
+        super().__init__(changes)
+        self.name = name
+
+    def __str__(self) -> str:
+        if not self:
+            return f"Nothing to rewrite: no rule fits a formula of `{self.name}`."
+        count = "1 rewrite" if len(self) == 1 else f"{len(self)} rewrites"
+        return "\n".join([f"{count} in `{self.name}`.", *map(str, self)])
+
+
+def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
+    """Traces a stabilised function and reports.
+
+    Args:
+      function: A `tf.function` that `stabilized` made.
+      args: Arguments to trace it with.
+      kwargs: Likewise, by name.
+
+    Returns:
+      The report.
+    """
+    args, kwargs = tf.nest.map_structure(_traceable, (tuple(args), dict(kwargs)))
+    with collected() as found:
+        _compat.with_body(function).get_concrete_function(*args, **kwargs)
+        # Their graphs live as long as they are being looked at.
+        changes = [_change(each) for each in found]
+    return Report(changes, getattr(function, "__name__", "the function"))
+
+
+def _traceable(value: Any) -> Any:
+    return tf.constant(value) if isinstance(value, np.ndarray) else value
+
+
+def _change(rewrite: Rewrite) -> Change:
+    rule, op = rewrite
+    return Change(
+        rule=rule.name,
+        before=rule.before,
+        after=rule.after,
+        why=rule.fails,
+        op_type=op.type,
+        op_name=op.name,
+        dtype=op.outputs[0].dtype.name,
+        site=locate(op).site,
+    )

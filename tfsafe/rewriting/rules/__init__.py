@@ -1,0 +1,1 @@
+"""The rewrite rules, by family."""

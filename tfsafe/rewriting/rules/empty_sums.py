@@ -1,0 +1,124 @@
+"""Rules for shares and means of nothing, which are 0 over 0."""
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.parts import both_ways, is_float, reduction, terms
+
+# Elementwise operations through which the elements of `boolean_mask` are followed.
+_DEPTH = 12
+
+
+def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
+    x, y = op.inputs
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    if reader.constant(x) is not None or is_regular(reader, op):
+        return None
+    if not _is_weighted_mean(reader, x, y) and not _is_part(reader, x, y):
+        return None
+    if reader.same(x, y):
+        return lambda value: ops.divide(value(x), value(y), at_zero=1.0)
+    return lambda value: ops.xdivy(value(x), value(y))
+
+
+def _is_weighted_mean(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether `x / y` is `sum(a * w) / sum(w)`."""
+    total, weights = reduction(reader, x, "Sum"), reduction(reader, y, "Sum")
+    if total is None or weights is None or total.keepdims != weights.keepdims:
+        return False
+    is_alike = total.axes == weights.axes or not (x.shape.rank or y.shape.rank)
+    product = reader.op(total.x)
+    return is_alike and any(
+        reader.same(each, weights.x) for each, _ in both_ways(product, "Mul")
+    )
+
+
+def _is_part(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether one of the two is a term of the other, or the same."""
+    return reader.constant(y) is None and any(
+        reader.same(whole, term.tensor)
+        for part, whole in ((x, y), (y, x))
+        for term in terms(reader, part)
+    )
+
+
+def _match_mean_of_kept(op: tf.Operation, reader: Reader) -> Build | None:
+    found = reduction(reader, op.outputs[0], "Mean")
+    if found is None or not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    x, axes, keepdims = found
+    if axes is None or 0 not in axes or not _is_kept(reader, x, _DEPTH):
+        return None
+    return lambda value: ops.mean(value(x), axis=axes, keepdims=keepdims)
+
+
+def _is_kept(reader: Reader, tensor: tf.Tensor, depth: int) -> bool:
+    """Returns whether a tensor has the elements that `boolean_mask` left."""
+    if not depth or tensor.shape.rank is None or tensor.shape[:1] != [None]:
+        return False
+    op = reader.value_source(tensor).op
+    if op.type == "GatherV2":
+        return _is_where(reader, op.inputs[1])
+    return any(_is_kept(reader, each, depth - 1) for each in op.inputs)
+
+
+def _is_where(reader: Reader, indices: tf.Tensor) -> bool:
+    op = reader.op(indices)
+    while op.type in {"Cast", "Reshape", "Squeeze", "StridedSlice"}:
+        op = reader.op(op.inputs[0])
+    return op.type == "Where"
+
+
+def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
+    quotient = reader.op(op.inputs[0])
+    if quotient.type not in {"Div", "RealDiv"} or not is_float(op.outputs[0]):
+        return None
+    z, temperature = quotient.inputs
+    rank = temperature.shape.rank
+    is_one = rank == 0 or (rank is not None and temperature.shape[-1] == 1)
+    if not is_one or reader.scalar(temperature) or is_watched(reader, op):
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        # The softmax does not change, and the quotient is 0 for the largest.
+        logits = value(z)
+        largest = tf.stop_gradient(tf.reduce_max(logits, -1, keepdims=True))
+        shift = tf.where(tf.math.is_finite(largest), largest, tf.zeros_like(largest))
+        return tf.nn.softmax(ops.xdivy(logits - shift, value(temperature)))
+
+    return build
+
+
+RULES = (
+    Rule(
+        name="share-of-nothing",
+        before="sum(x * w) / sum(w), or a / (a + b)",
+        after="the same, 0 for 0 / 0, and 1 for a / a",
+        fails="all weights are 0, or a and b are",
+        reference="tfsafe.ops.xdivy",
+        op_types=["RealDiv", "Div"],
+        match=_match_share,
+    ),
+    Rule(
+        name="mean-of-kept",
+        before="mean(boolean_mask(x, mask))",
+        after="ops.mean(boolean_mask(x, mask))",
+        fails="the mask keeps nothing",
+        reference="tfsafe.ops.mean",
+        op_types=["Mean", "Squeeze"],
+        match=_match_mean_of_kept,
+    ),
+    Rule(
+        name="softmax-temperature",
+        before="softmax(z / t)",
+        after="softmax((z - max(z)) / t), 0 for 0 / 0",
+        fails="t is 0, or so small that z / t overflows",
+        reference="the limit for t -> 0",
+        op_types=["Softmax"],
+        match=_match_temperature,
+    ),
+)

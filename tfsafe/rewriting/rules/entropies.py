@@ -1,0 +1,152 @@
+"""Rules for products with a logarithm: entropies, cross-entropies, divergences."""
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
+from tfsafe.rewriting.log_space.form import Factored, again, bounded
+from tfsafe.rewriting.match.patterns import either_way, is_sum
+
+# Their output is infinite where a probability is 0.
+_LOGARITHMS = frozenset({"Log", "Log1p", "LogSoftmax"})
+_DEPTH = 8
+
+
+def _is_log(tensor: tf.Tensor, reader: Reader, depth: int = 0) -> bool:
+    """Returns whether a tensor is a sum of logarithms, with any constant factors."""
+    op = reader.op(tensor)
+    if op.type in _LOGARITHMS:
+        return True
+    if depth > _DEPTH:
+        return False
+    if _is_log_sigmoid(op, reader):
+        return True
+    if op.type == "Neg" or (op.type in MOVERS and op.type != "StopGradient"):
+        places = MOVERS.get(op.type, (0,))
+        return any(_is_log(op.inputs[i], reader, depth + 1) for i in places)
+    if op.type == "Mul":
+        return any(
+            reader.scalar(constant) is not None and _is_log(x, reader, depth + 1)
+            for x, constant in either_way(op)
+        )
+    if op.type == "RealDiv":
+        divisor = reader.scalar(op.inputs[1])
+        return divisor is not None and _is_log(op.inputs[0], reader, depth + 1)
+    if is_sum(op) or op.type == "Sub":
+        return any(_is_log(each, reader, depth + 1) for each in op.inputs)
+    return False
+
+
+def _bounded(
+    tensor: tf.Tensor, weight: tf.Tensor, value: Value, reader: Reader
+) -> tf.Tensor:
+    """Builds a sum of logarithms, each of them 0 where it is infinite and weighs 0."""
+    op = reader.op(tensor)
+    if op.type in _LOGARITHMS or op.type in MOVERS or _is_log_sigmoid(op, reader):
+        return _leaf(tensor, weight, value, reader)
+    parts = [
+        _bounded(each, weight, value, reader) if _is_log(each, reader) else value(each)
+        for each in op.inputs
+    ]
+    if op.type == "Neg":
+        return -parts[0]
+    if op.type == "Mul":
+        return parts[0] * parts[1]
+    if op.type == "RealDiv":
+        return parts[0] / parts[1]
+    return parts[0] - parts[1] if op.type == "Sub" else parts[0] + parts[1]
+
+
+def _is_log_sigmoid(op: tf.Operation, reader: Reader) -> bool:
+    return op.type == "Neg" and reader.op(op.inputs[0]).type == "Softplus"
+
+
+def _leaf(
+    tensor: tf.Tensor, weight: tf.Tensor, value: Value, reader: Reader
+) -> tf.Tensor:
+    """Builds one logarithm, 0 where it is infinite and weighs 0."""
+    ratio = _ratio(tensor, reader)
+    if ratio is None:
+        return bounded(_silent(tensor, value, reader), weight)
+    # Both may be infinite, and their difference NaN.
+    top, bottom = ratio
+    return bounded(top.whole_log(value), weight) - bounded(
+        bottom.whole_log(value), weight
+    )
+
+
+def _silent(tensor: tf.Tensor, value: Value, reader: Reader) -> tf.Tensor:
+    """Builds a logarithm, moved or not, with the gradient of `ops.log`."""
+    op = reader.op(tensor)
+    plain = _plain(tensor, reader)
+    if plain is not None:
+        return ops.log(value(plain))
+    if op.type not in MOVERS:
+        return value(tensor)
+    logs = [i for i in MOVERS[op.type] if _is_log(op.inputs[i], reader)]
+    return again(op, value, {i: _silent(op.inputs[i], value, reader) for i in logs})
+
+
+def _ratio(tensor: tf.Tensor, reader: Reader) -> tuple[Factored, Factored] | None:
+    """Returns the two sides of a quotient that a logarithm is taken of."""
+    logs = logarithms(reader)
+    op = reader.op(tensor)
+    found = logs.of(op.inputs[0]) if op.type == "Log" else None
+    quotient = reader.op(op.inputs[0])
+    if found is None or found.name != "log-of-ratio" or quotient.type != "RealDiv":
+        return None
+    if any(reader.scalar(each) is not None for each in quotient.inputs):
+        return None
+    top, bottom = (logs.parts(each) for each in quotient.inputs)
+    return (top, bottom) if bottom.is_nonnegative else None
+
+
+def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
+    """Returns what a logarithm is taken of, if no rule says how to take it."""
+    op = reader.op(tensor)
+    if op.type != "Log" or logarithms(reader).of(op.inputs[0]) is not None:
+        return None
+    inner = reader.op(op.inputs[0])
+    is_shifted = is_sum(inner) and any(
+        reader.is_number(each, 1) for each in inner.inputs
+    )
+    return None if is_shifted or inner.type == "Sub" else op.inputs[0]
+
+
+def _match(op: tf.Operation, reader: Reader) -> Build | None:
+    for weight, log in either_way(op):
+        if reader.scalar(weight) is not None or not _is_log(log, reader):
+            continue
+        # Masks have a rule of their own.
+        if reader.is_mask(weight):
+            return None
+        if _is_log(weight, reader):
+            return None
+        plain = _plain(log, reader)
+        if plain is not None:
+            return _xlogy(weight, plain)
+        return _weighed(weight, log, reader)
+    return None
+
+
+def _xlogy(weight: tf.Tensor, probs: tf.Tensor) -> Build:
+    return lambda value: ops.xlogy(value(weight), value(probs))
+
+
+def _weighed(weight: tf.Tensor, log: tf.Tensor, reader: Reader) -> Build:
+    return lambda value: value(weight) * _bounded(log, value(weight), value, reader)
+
+
+RULES = (
+    Rule(
+        name="weighted-log",
+        before="y * log(p), -p * log(p), p * (log(p) - log(q))",
+        after="ops.xlogy(y, p); 0 where y is exactly 0, however small p is",
+        fails="y and p are both 0: 0 times -inf",
+        reference="tfsafe.ops.xlogy",
+        op_types=("Mul",),
+        match=_match,
+    ),
+)

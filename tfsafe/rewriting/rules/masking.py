@@ -1,0 +1,231 @@
+"""Rules for what is computed everywhere and used in some places only."""
+
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.ops.kernels import uncancelled, unchanged_values
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import (
+    is_doubtful,
+    is_dropped,
+    is_regular,
+    is_watched,
+    may_overflow,
+)
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.parts import both_ways, is_float
+
+_COMPARISONS = frozenset({
+    "Equal",
+    "Greater",
+    "GreaterEqual",
+    "Less",
+    "LessEqual",
+    "NotEqual",
+})
+_LOGIC = frozenset({"Cast", "Identity", "LogicalAnd", "LogicalNot", "LogicalOr"})
+# Of one tensor, elementwise and with a slope that depends on it. For the others of
+# their kind there is a rule of their own.
+_UNARY = frozenset({
+    "Abs",
+    "Asinh",
+    "Atan",
+    "Cos",
+    "Cosh",
+    "Digamma",
+    "Elu",
+    "Erf",
+    "Erfc",
+    "Erfinv",
+    "Lgamma",
+    "Ndtri",
+    "Selu",
+    "Sigmoid",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Square",
+    "Tan",
+    "Tanh",
+})
+_BINARY = {
+    "Mul": unchanged_values.multiply,
+    "SquaredDifference": unchanged_values.squared_difference,
+}
+
+
+def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    for x, mask in both_ways(op, "Mul"):
+        constant = reader.constant(mask)
+        if not reader.is_mask(mask) or not is_doubtful(reader, x):
+            continue
+        if constant is not None and constant.all():
+            continue
+        compared = _compared(reader, mask, x)
+        if compared is not None:
+            return _masked(x, mask, compared)
+    return None
+
+
+def _masked(x: tf.Tensor, mask: tf.Tensor, compared: list[tf.Tensor]) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        unknown = tf.constant(False)
+        for each in compared:
+            unknown |= tf.math.is_nan(value(each))
+        return unchanged_values.masked(value(x), value(mask), unknown)
+
+    return build
+
+
+def _compared(reader: Reader, mask: tf.Tensor, x: tf.Tensor) -> list[tf.Tensor] | None:
+    """Returns the floating tensors whose comparison the mask is.
+
+    A NaN in one of them makes a mask that says nothing. None if one of them is behind
+    `x` as well and its elements cannot be found again in the mask.
+    """
+    behind = _behind(x)
+    found = []
+    queue = [(mask, True)]
+    seen = set()
+    while queue:
+        tensor, in_place = queue.pop()
+        if (tensor.name, in_place) in seen:
+            continue
+        seen.add((tensor.name, in_place))
+        op = reader.value_source(tensor).op
+        if op.type in _COMPARISONS and is_float(op.inputs[0]):
+            if in_place:
+                found += [x for x in op.inputs if reader.constant(x) is None]
+            elif any(each.op.name in behind for each in op.inputs):
+                return None
+        else:
+            stays = in_place and op.type in _LOGIC | {"Mul", "Sub"}
+            queue += [(each, stays) for each in op.inputs]
+    return found
+
+
+def _behind(tensor: tf.Tensor) -> set[str]:
+    """Returns the names of the operations, but constants, that `tensor` depends on."""
+    names: set[str] = set()
+    queue = [tensor.op]
+    while queue:
+        op = queue.pop()
+        if op.name not in names and op.type != "Const":
+            names.add(op.name)
+            queue.extend(each.op for each in op.inputs)
+    return names
+
+
+def _match_exp_times(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    for product, factor in both_ways(op, "Mul"):
+        exp = reader.op(product)
+        if (
+            exp.type == "Exp"
+            and reader.constant(factor) is None
+            and reader.op(factor).type != "Exp"
+            and may_overflow(reader, exp.inputs[0])
+        ):
+            return _exp_times(exp.inputs[0], factor)
+    return None
+
+
+def _exp_times(x: tf.Tensor, factor: tf.Tensor) -> Build:
+    return lambda value: uncancelled.exp_times(value(x), value(factor))
+
+
+def _match_silent(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or not _needs_silence(op, reader):
+        return None
+    if op.type == "Pow":
+        return _silent_power(op, reader)
+    if op.type in _BINARY:
+        return lambda value: _BINARY[op.type](*(value(each) for each in op.inputs))
+    raw = getattr(tf.raw_ops, op.type)
+    function = unchanged_values.elementwise(
+        lambda x: raw(**{op.op_def.input_arg[0].name: x})
+    )
+    return lambda value: function(value(op.inputs[0]))
+
+
+def _silent_power(op: tf.Operation, reader: Reader) -> Build | None:
+    # Of other powers the slope has a pole, which has a rule of its own.
+    if not is_regular(reader, op) or reader.constant(op.inputs[1]) is None:
+        return None
+    x, exponent = op.inputs
+
+    def build(value: Value) -> tf.Tensor:
+        number = value(exponent)
+        return unchanged_values.elementwise(lambda x: tf.pow(x, number))(value(x))
+
+    return build if exponent.shape.rank == 0 else None
+
+
+def _needs_silence(op: tf.Operation, reader: Reader) -> bool:
+    if not is_dropped(reader, op):
+        return False
+    return any(is_doubtful(reader, each) for each in _factors(op, reader))
+
+
+def _factors(op: tf.Operation, reader: Reader) -> Iterable[tf.Tensor]:
+    """Yields the tensors that multiply an incoming gradient."""
+    if op.type == "Mul":
+        # What a constant is multiplied by is never multiplied by a gradient.
+        for x, other in both_ways(op, "Mul"):
+            if reader.constant(other) is None:
+                yield x
+    else:
+        yield from op.inputs
+
+
+def _match_multiply_no_nan(op: tf.Operation, _: Reader) -> Build | None:
+    if not is_float(op.outputs[0]):
+        return None
+    x, y = op.inputs
+    return lambda value: ops.multiply_no_nan(value(x), value(y))
+
+
+RULES = (
+    Rule(
+        name="mask-after",
+        before="mask * f(x)",
+        after="where(mask, f(x), 0)",
+        fails="f(x) is not finite where the mask is 0",
+        reference="the zero-upstream rule of tfsafe.ops",
+        op_types=["Mul"],
+        match=_match_mask,
+    ),
+    Rule(
+        name="exp-times",
+        before="exp(x) * y",
+        after="exp(x / 2) * (exp(x / 2) * y)",
+        fails="exp(x) overflows and the product does not",
+        reference="exp(x) = exp(x / 2)^2",
+        op_types=["Mul"],
+        match=_match_exp_times,
+    ),
+    Rule(
+        name="multiply-no-nan",
+        before="multiply_no_nan(x, y)",
+        after="ops.multiply_no_nan(x, y)",
+        fails="where 0 comes in, its gradient is 0 times infinity",
+        reference="tfsafe.ops.multiply_no_nan",
+        op_types=["MulNoNan"],
+        match=_match_multiply_no_nan,
+    ),
+    Rule(
+        name="unused-branch",
+        before="where(c, f(x), y)",
+        after="the same, f's gradients 0 where 0 comes in",
+        fails="f is not finite where it is not used",
+        reference="the zero-upstream rule of tfsafe.ops",
+        op_types=sorted({*_UNARY, *_BINARY, "Pow"}),
+        match=_match_silent,
+    ),
+)

@@ -1,0 +1,73 @@
+"""All rules, and the choice among them."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from tfsafe.rewriting.engine.rule import Rule
+from tfsafe.rewriting.rules import (
+    cancellation,
+    distances,
+    logarithms,
+    masking,
+    norms,
+    singular_gradients,
+)
+
+# Whole formulas first: of what is left, single operations have their derivatives
+# repaired.
+_TABLES: Sequence[Sequence[Rule]] = (
+    logarithms.RULES,
+    distances.RULES,
+    norms.RULES,
+    cancellation.RULES,
+    masking.RULES,
+    singular_gradients.RULES,
+)
+# Rules that change nothing but the gradient.
+SLOPES = frozenset(rule.name for rule in singular_gradients.RULES)
+
+
+def all_rules() -> list[Rule]:
+    """Returns the rules in the order in which they are tried."""
+    return [rule for table in _TABLES for rule in table]
+
+
+def chosen(
+    rules: str | Iterable[str] | None = None, exclude: str | Iterable[str] = ()
+) -> list[Rule]:
+    """Returns the rules to apply.
+
+    Args:
+      rules: Names of those to apply; all of them where None.
+      exclude: Names of those to leave out.
+
+    Raises:
+      TypeError: If one of the arguments is neither a name nor several.
+      ValueError: If there is no rule of such a name.
+    """
+    known = all_rules()
+    names = [rule.name for rule in known]
+    wanted = names if rules is None else _checked(rules, names, "rules")
+    unwanted = _checked(exclude, names, "exclude")
+    return [rule for rule in known if rule.name in wanted and rule.name not in unwanted]
+
+
+def _checked(
+    given: str | Iterable[str], names: Sequence[str], argument: str
+) -> list[str]:
+    listed = [given] if isinstance(given, str) else given
+    listed = list(listed) if isinstance(listed, Iterable) else [listed]
+    for name in listed:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"`{argument}` must be the name of a rule, or several names. Received: "
+                f"{argument}={given!r}."
+            )
+        if name not in names:
+            near = difflib.get_close_matches(name, names, cutoff=0.4)
+            hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+            raise ValueError(
+                f"`{argument}` names no rule. Received: {argument}={given!r}; there is "
+                f"no rule {name!r}. {hint}`tfsafe.stabilize.rules()` lists all."
+            )
+    return listed

@@ -1,0 +1,1 @@
+"""What can be stabilised: functions, Keras losses, models, whole programs."""

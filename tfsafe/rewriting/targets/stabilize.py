@@ -1,0 +1,152 @@
+"""`tfsafe.stabilize`: naive maths in, its stable form out."""
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+from tfsafe.rewriting.reports.report import Report, report_of
+from tfsafe.rewriting.reports.verify import verified
+from tfsafe.rewriting.rules import table
+from tfsafe.rewriting.targets.function import is_stabilized, stabilized
+from tfsafe.rewriting.targets.keras_loss import StabilizedLoss
+from tfsafe.rewriting.targets.keras_model import model_report, stabilize_model
+
+_MISSING = object()
+_Names = str | Iterable[str]
+
+
+def stabilize(
+    target: Any = _MISSING,
+    *,
+    rules: _Names | None = None,
+    exclude: _Names = (),
+    verify: bool = False,
+) -> Any:
+    """Rewrites the formulas in a function or a model into their stable form.
+
+    The function is traced as `tf.function` does it, and what it computes is recognised
+    in the graph: the logarithm of a softmax, however it is spelled, becomes the log
+    softmax, and so on. `tfsafe.stabilize.report` lists what was found. Where the naive
+    form was finite and accurate, the result is the same to a few ulps; where it gave
+    NaN or Inf or lost its digits, it is right. All else stays as it is: shapes, dtypes,
+    random numbers, side effects and their order.
+
+    Gradients are those of the stable form, whether a `tf.GradientTape` is around the
+    function or inside it, as in a train step of one's own. Loops, branches and the
+    `tf.function`s that it calls are rewritten as well. What the function itself asks of
+    `tape.jacobian`, `tape.batch_jacobian` or `tf.gradients` is still the gradient of
+    the formulas as they are written; ask around the function, or use `tape.gradient`.
+
+    Called while another `tf.function` is traced, the stable form is traced into that
+    one in place, unless it has `jit_compile=True` or an input signature.
+
+    Args:
+      target: What to rewrite. A Python function of tensors, a `tf.function` (whose
+        options are kept, `jit_compile` among them) or a method; a Keras loss; or a
+        Keras model, whose steps of `fit`, `evaluate` and `predict` are rewritten from
+        then on, forward pass and loss together; a call of the model and what
+        `model.export` writes stay as they are (export a stabilised function of the
+        model with `tf.saved_model.save`). Without it, a decorator is returned.
+      rules: Names of the rules to apply; all where None. `tfsafe.stabilize.rules()`
+        lists them.
+      exclude: Names of rules to leave out.
+      verify: Whether the first call runs both forms on its arguments, and a third in
+        float64 as the judge, and raises `NumericsError` if the stable form is finite
+        and wrong where the naive one is finite. It is for development: that call
+        takes several times as long, and the result is a plain function.
+
+    Returns:
+      A `tf.function` with the arguments and results of `target`; for a loss a Keras
+      loss; for a model the model itself. Inside another function that is stabilised,
+      `target` is called as it was: the outermost function is rewritten as a whole.
+
+    Raises:
+      TypeError: If `target` is a class or cannot be called.
+      ValueError: If there is no rule of one of the names, or a model runs on replicas.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> @tfsafe.stabilize
+      ... def cross_entropy(logits):
+      ...     return -tf.math.log(tf.nn.softmax(logits))[0]
+      >>> print(cross_entropy(tf.constant([-200.0, 0.0])).numpy())
+      200.0
+    """
+    if target is _MISSING:
+        return functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
+    chosen = table.chosen(rules, exclude)
+    _check(target)
+    if isinstance(target, keras.Model):
+        return stabilize_model(target, chosen, verify=verify)
+    if isinstance(target, keras.losses.Loss):
+        return StabilizedLoss(target, rules=rules, exclude=exclude, verify=verify)
+    return verified(target, chosen) if verify else stabilized(target, chosen)
+
+
+def _check(target: Any) -> None:
+    if isinstance(target, type):
+        raise TypeError(
+            "`target` must be a function, a loss or a model, not a class. Received: "
+            f"target={target.__name__}. Stabilize an instance, or put "
+            "`@tfsafe.stabilize` on a method of the class."
+        )
+    if not callable(target):
+        raise TypeError(
+            "`target` must be a function, a `tf.function`, a method, a Keras loss or a "
+            f"Keras model. Received: target={target!r} of type "
+            f"{type(target).__name__}."
+        )
+
+
+def report(target: Any, *args: Any, **kwargs: Any) -> Report:
+    """Lists what `stabilize` rewrites in a function for certain arguments.
+
+    The function is traced and not run. Traced anew it may be, so that a Python side
+    effect, such as `print`, happens once more.
+
+    Args:
+      target: What `stabilize` takes, or what it returned. A function that was not
+        stabilised is looked at with all rules.
+      *args: Arguments to trace it with: tensors, arrays or `tf.TensorSpec`s. For a
+        Keras model a batch: inputs, and targets and sample weights if there are any.
+      **kwargs: Likewise, by name.
+
+    Returns:
+      One entry for each rewrite, in the order of the program. Its `str` is a table.
+
+    Raises:
+      TypeError: If `target` is a class or cannot be called.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> def entropy_term(p):
+      ...     return tf.reduce_sum(tf.sin(p))
+      >>> print(tfsafe.stabilize.report(entropy_term, tf.constant([0.5])))
+      Nothing to rewrite: no rule fits a formula of `entropy_term`.
+    """
+    _check(target)
+    if isinstance(target, keras.Model):
+        return model_report(target, args, kwargs)
+    if isinstance(target, keras.losses.Loss):
+        if not isinstance(target, StabilizedLoss):
+            target = StabilizedLoss(target)
+        function = target.function
+        args, kwargs = target.arguments(*args, **kwargs), {}
+    else:
+        function = getattr(target, "stabilized", target)
+        if not is_stabilized(function):
+            function = stabilized(function, table.all_rules())
+    return report_of(function, args, kwargs)
+
+
+def rules() -> list[str]:
+    """Lists the names of the rules, in the order in which they are tried."""
+    return [rule.name for rule in table.all_rules()]
+
+
+stabilize.report = report  # type: ignore[attr-defined]
+stabilize.rules = rules  # type: ignore[attr-defined]

@@ -1,0 +1,135 @@
+"""The stable form of all that a program runs, switched on and off."""
+
+import functools
+import inspect
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.graph import is_user_file
+from tfsafe.rewriting.engine import tape_recording
+from tfsafe.rewriting.rules.table import all_rules
+from tfsafe.rewriting.targets.function import is_stabilized, stabilized
+from tfsafe.rewriting.targets.keras_model import (
+    is_stable,
+    restore_model,
+    stabilize_model,
+)
+
+# Where Keras begins to run the steps of a model.
+_ENTRIES = (
+    "evaluate",
+    "fit",
+    "predict",
+    "predict_on_batch",
+    "test_on_batch",
+    "train_on_batch",
+)
+
+
+class _Switch:
+    """Has calls of functions, and the steps of models, run in their stable form.
+
+    The classes are public; while the switch is on, a few of their methods are others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._is_on = False
+        self._replaced: list[tuple[type, str, Any, Any]] = []
+        self._twins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
+
+    def turn_on(self) -> None:
+        """Begins; nothing happens if it has begun."""
+        with self._lock:
+            if self._is_on:
+                return
+            self._is_on = True
+            for name in ("__call__", "get_concrete_function"):
+                self._replace(tape_recording.FUNCTION, name, self._calls)
+            for name in _ENTRIES:
+                self._replace(keras.Model, name, self._enters)
+
+    def turn_off(self) -> None:
+        """Ends; functions and models are as they were before."""
+        with self._lock:
+            self._is_on = False
+            for owner, name, original, changed in reversed(self._replaced):
+                # What somebody else has put around ours stays; ours lets all through.
+                if getattr(owner, name) is changed:
+                    setattr(owner, name, original)
+            self._replaced.clear()
+            self._twins.clear()
+            for model in list(self._models):
+                restore_model(model)
+            self._models.clear()
+
+    def _replace(self, owner: type, name: str, wrap: Callable[..., Any]) -> None:
+        original = getattr(owner, name)
+        changed = functools.wraps(original)(wrap(original))
+        self._replaced.append((owner, name, original, changed))
+        setattr(owner, name, changed)
+
+    def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._is_on and tape_recording.active() is None and _is_users(function):
+                function = self._twin(function)
+            return original(function, *args, **kwargs)
+
+        return call
+
+    def _twin(self, function: Any) -> Any:
+        if function not in self._twins:
+            # Made of another one: the twin must not keep alive what it is known by.
+            copy = _compat.with_body(function)
+            self._twins[function] = stabilized(copy, all_rules())
+        return self._twins[function]
+
+    def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def enter(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
+            if self._is_on and not is_stable(model):
+                try:
+                    self._models.add(stabilize_model(model, all_rules()))
+                except ValueError as error:
+                    warnings.warn(
+                        f"{error} It is left as it is.", RuntimeWarning, stacklevel=2
+                    )
+            return original(model, *args, **kwargs)
+
+        return enter
+
+
+def _is_users(function: Any) -> bool:
+    """Returns whether a function is the user's, and none that was stabilised."""
+    if tf.config.functions_run_eagerly() or is_stabilized(function):
+        return False
+    body = inspect.unwrap(function.python_function)
+    while isinstance(body, functools.partial):
+        body = body.func
+    code = getattr(getattr(body, "__func__", body), "__code__", None)
+    return code is None or is_user_file(code.co_filename)
+
+
+_SWITCH = _Switch()
+
+
+def enable_stabilize() -> None:
+    """Runs every `tf.function` and every step of a Keras model in its stable form.
+
+    From the next call on, whether it was traced before or not. Functions of libraries
+    are rewritten where a function of the user's calls them. What a function was traced
+    to by hand, a concrete function, is left as it is.
+    """
+    _SWITCH.turn_on()
+
+
+def disable_stabilize() -> None:
+    """Ends what `enable_stabilize` began."""
+    _SWITCH.turn_off()
