@@ -14,6 +14,7 @@ from tfsafe.graph._functions import (
     written_inputs,
 )
 from tfsafe.graph._liveness import live_operations
+from tfsafe.graph._op_facts import OP_FACTS, OpFact, OpFacts, op_types
 from tfsafe.graph._places import (
     Frame,
     Place,
@@ -32,11 +33,14 @@ from tfsafe.graph._replay import (
 )
 
 __all__ = [
+    "OP_FACTS",
     "READERS",
     "Drawing",
     "Emission",
     "Executed",
     "Frame",
+    "OpFact",
+    "OpFacts",
     "Place",
     "Plan",
     "Replay",
@@ -53,6 +57,7 @@ __all__ = [
     "is_user_file",
     "live_operations",
     "locate",
+    "op_types",
     "raw_kernel",
     "site_of",
     "split_frames",

@@ -3,18 +3,11 @@
 import tensorflow as tf
 
 from tfsafe.graph import _functions
+from tfsafe.graph._op_facts import OpFact, op_types
 
-# Stateful to TensorFlow, but all that they do is to give a value. The random kernels
-# advance a state of their own, which nobody can read; TensorFlow leaves them out too
-# where their value is not needed.
-_VALUES_ONLY = _functions.KERNEL_RANDOM | {
-    "Placeholder",
-    "PlaceholderWithDefault",
-    "ResourceGather",
-    "ResourceGatherNd",
-    "VarIsInitializedOp",
-    "VariableShape",
-}
+# The random kernels advance a state of their own, which nothing can read; TensorFlow
+# prunes them too where their value is not needed.
+_VALUES_ONLY = op_types(OpFact.DRAWS, OpFact.NO_EFFECT)
 
 
 def has_effect(op: tf.Operation) -> bool:

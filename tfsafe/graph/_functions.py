@@ -6,43 +6,17 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.graph._op_facts import OpFact, op_types
 
-# Operations on a variable that leave it as it is.
-READERS = frozenset({
-    "Identity",
-    "ReadVariableOp",
-    "ResourceGather",
-    "ResourceGatherNd",
-    "VarIsInitializedOp",
-    "VariableShape",
-})
-
-# Operations whose kernels draw from a state of their own.
-KERNEL_RANDOM = frozenset({
-    "Multinomial",
-    "ParameterizedTruncatedNormal",
-    "RandomGamma",
-    "RandomPoissonV2",
-    "RandomShuffle",
-    "RandomStandardNormal",
-    "RandomUniform",
-    "RandomUniformInt",
-    "TruncatedNormal",
-})
-
-LOOPS = frozenset({"StatelessWhile", "While"})
-BRANCHES = frozenset({"If", "StatelessIf"})
-CASES = frozenset({"Case", "StatelessCase"})
+READERS = op_types(OpFact.ONLY_READS)
+KERNEL_RANDOM = op_types(OpFact.DRAWS)
+LOOPS = op_types(OpFact.LOOP)
+BRANCHES = op_types(OpFact.BRANCH)
+CASES = op_types(OpFact.CASE)
 # Where the arguments of the called functions begin among the operation's inputs.
 _CALLS = {
-    "Case": 1,
-    "If": 1,
-    "PartitionedCall": 0,
-    "StatefulPartitionedCall": 0,
-    "StatelessCase": 1,
-    "StatelessIf": 1,
-    "StatelessWhile": 0,
-    "While": 0,
+    **dict.fromkeys(LOOPS | op_types(OpFact.PLAIN_CALL), 0),
+    **dict.fromkeys(BRANCHES | CASES, 1),
 }
 _NONE: Mapping[str, Sequence[tf.Operation]] = {}
 

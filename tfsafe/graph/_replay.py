@@ -15,18 +15,11 @@ import tensorflow as tf
 
 from tfsafe.graph import _collectives, _functions
 from tfsafe.graph._functions import UnreadableError
+from tfsafe.graph._op_facts import OpFact, op_types
 
-# Done once already, and not to be done again: messages, files, assertions.
-_NOT_AGAIN = frozenset({"Assert", "NoOp", "Print", "PrintV2", "AssertNextDataset"})
-_PASS = frozenset({
-    "CheckNumerics",
-    "CheckNumericsV2",
-    "Identity",
-    "IdentityN",
-    "PreventGradient",
-    "StopGradient",
-})
-_NEXT = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
+_NOT_AGAIN = op_types(OpFact.NOT_REPLAYED)
+_PASS = op_types(OpFact.RETURNS_INPUT)
+_NEXT = op_types(OpFact.NEXT_ELEMENT)
 _Kernel = Callable[[Sequence[Any]], Sequence[Any]]
 # An operation, by its graph and its name.
 Drawing = tuple[int, str]

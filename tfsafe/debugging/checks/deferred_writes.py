@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.graph import Plan, Value, bodies, is_call, is_compiled
+from tfsafe.graph import OpFact, Plan, Value, bodies, is_call, is_compiled, op_types
 
 _READ = "ReadVariableOp"
 # How the new value follows from the old one.
@@ -16,8 +16,7 @@ _WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "AssignVariableOp": lambda _, new: new,
 }
 _OF_VARIABLES = ("Assign", "ReadVariable", "Resource", "Rng", "Stateful", "Var")
-# They look at a variable, but not at its value.
-_HARMLESS = frozenset({"VarIsInitializedOp", "VariableShape"})
+_HARMLESS = op_types(OpFact.IGNORES_VALUE)
 
 
 def may_repeat(op: tf.Operation) -> bool:
@@ -50,7 +49,7 @@ def plain_variables(graph: tf.Graph) -> set[int]:
 
 
 def _is_plain(op: tf.Operation, place: int) -> bool:
-    if op.type in {"PartitionedCall", "StatefulPartitionedCall"}:
+    if op.type in op_types(OpFact.PLAIN_CALL):
         return not is_compiled(op) and place in plain_variables(next(bodies(op)))
     return not is_call(op) and (
         op.type == _READ or op.type in _WRITES or op.type in _HARMLESS

@@ -3,113 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.debugging.explain.causes import RULES
+from tfsafe.graph import OpFact, op_types
 
-# Their faults need an infinity among the inputs, which another operation made.
-_OF_INFINITIES = frozenset({
-    "Add",
-    "AddV2",
-    "LogSoftmax",
-    "Mul",
-    "Softmax",
-    "StatefulPartitionedCall",
-    "Sub",
-})
-# Further operations that make a NaN or an infinity of finite numbers.
-_SINGULAR = frozenset({
-    "Betainc",
-    "BesselK0",
-    "BesselK1",
-    "BesselY0",
-    "BesselY1",
-    "CTCLoss",
-    "CTCLossV2",
-    "Cholesky",
-    "CholeskyGrad",
-    "Digamma",
-    "Erfinv",
-    "FloorDiv",
-    "FloorMod",
-    "FusedBatchNormGradV3",
-    "FusedBatchNormV3",
-    "Igamma",
-    "IgammaGradA",
-    "Igammac",
-    "InvGrad",
-    "Lgamma",
-    "LogMatrixDeterminant",
-    "Lu",
-    "MatrixInverse",
-    "MatrixLogarithm",
-    "MatrixSolve",
-    "MatrixSolveLs",
-    "MatrixSquareRoot",
-    "MatrixTriangularSolve",
-    "Mod",
-    "Ndtri",
-    "Polygamma",
-    "Qr",
-    "ReciprocalGrad",
-    "RsqrtGrad",
-    "SelfAdjointEigV2",
-    "SoftmaxCrossEntropyWithLogits",
-    "SparseSoftmaxCrossEntropyWithLogits",
-    "Svd",
-    "TridiagonalSolve",
-    "TruncateDiv",
-    "TruncateMod",
-    "Zeta",
-})
-DOMAIN = _SINGULAR | {
-    rule.op
-    for rule in RULES
-    if rule.fault == "domain" and rule.op not in _OF_INFINITIES
-}
-
-# They hand on numbers that were there before.
-_MOVES = frozenset({
-    "BroadcastTo",
-    "CheckNumerics",
-    "CheckNumericsV2",
-    "Concat",
-    "ConcatV2",
-    "DynamicStitch",
-    "EnsureShape",
-    "ExpandDims",
-    "Fill",
-    "Gather",
-    "GatherNd",
-    "GatherV2",
-    "Identity",
-    "IdentityN",
-    "MirrorPad",
-    "OnesLike",
-    "Pack",
-    "Pad",
-    "PadV2",
-    "Placeholder",
-    "PlaceholderWithDefault",
-    "PreventGradient",
-    "Reshape",
-    "ReverseV2",
-    "Slice",
-    "Snapshot",
-    "Split",
-    "SplitV",
-    "Squeeze",
-    "StopGradient",
-    "StridedSlice",
-    "Tile",
-    "Transpose",
-    "Unpack",
-    "ZerosLike",
-})
-# Their further outputs hold what only the kernel of the gradient reads, if anything.
-_FIRST_ALONE = frozenset({
-    "FusedBatchNorm",
-    "FusedBatchNormV2",
-    "FusedBatchNormV3",
-})
+DOMAIN = op_types(OpFact.SINGULAR)
+_MOVES = op_types(OpFact.ADDS_NO_NUMBER)
+_FIRST_ALONE = op_types(OpFact.ONE_RESULT)
 
 
 def outputs_to_check(op: tf.Operation, level: str) -> list[int]:

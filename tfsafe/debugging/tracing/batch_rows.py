@@ -8,33 +8,13 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.debugging.tracing import values as _values
-from tfsafe.debugging.tracing.elementwise import ELEMENTWISE
+from tfsafe.graph import OpFact, op_types
 
-# Row i of the output depends on the rows i of the inputs alone.
-_BY_ROW = frozenset({
-    "AddN",
-    "AvgPool",
-    "BiasAdd",
-    "BroadcastTo",
-    "Conv2D",
-    "ConcatV2",
-    "Elu",
-    "ExpandDims",
-    "Identity",
-    "LeakyRelu",
-    "LogSoftmax",
-    "MaxPool",
-    "Relu6",
-    "Selu",
-    "Softmax",
-    "SoftmaxCrossEntropyWithLogits",
-    "SparseSoftmaxCrossEntropyWithLogits",
-    "Squeeze",
-    "Tile",
-})
+_ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
+_BY_ROW = op_types(OpFact.BY_ROW)
 # Products of many matrices: element by element along all axes but the last two.
-_BATCHED = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
-_REDUCTIONS = frozenset({"EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"})
+_BATCHED = op_types(OpFact.MULTIPLIES_MATRICES) - {"MatMul"}
+_REDUCTIONS = op_types(OpFact.REDUCES)
 
 
 class Rows:
@@ -90,7 +70,7 @@ class Rows:
             for each in inputs
             if id(each) in self._held and each.shape[0] == _length(output)
         ]
-        if kind in ELEMENTWISE or (kind in _BATCHED and output.shape.rank > 2):
+        if kind in _ELEMENTWISE or (kind in _BATCHED and output.shape.rank > 2):
             return any(each.shape.rank == output.shape.rank for each in rows)
         if kind in _SPECIAL:
             return any(each is inputs[0] for each in rows) and _SPECIAL[kind](

@@ -10,11 +10,10 @@ import tensorflow as tf
 
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.batch_rows import Rows
-from tfsafe.debugging.tracing.elementwise import ELEMENTWISE
-from tfsafe.graph import Place
+from tfsafe.graph import OpFact, Place, op_types
 
-# What hands out the data.
-_ELEMENTS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "OptionalGetValue"})
+_ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
+_ELEMENTS = op_types(OpFact.NEXT_ELEMENT) | {"OptionalGetValue"}
 # They hand on what came in.
 _PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
 # So many of the ways are looked at that bad values take.
@@ -338,7 +337,7 @@ class Trail:
         if np.isnan(value).any() and all(each.is_intended for each in sources):
             # `inf - inf`, or a row that is masked as a whole.
             return frozenset([self._new(bad, step=step)])
-        if step.type not in ELEMENTWISE:
+        if step.type not in _ELEMENTWISE:
             return sources
         births = ~np.isfinite(value)
         inherited = np.zeros_like(births)

@@ -13,13 +13,20 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.graph import Emission, UnreadableError, family, is_compiled
+from tfsafe.graph import (
+    Emission,
+    OpFact,
+    UnreadableError,
+    family,
+    is_compiled,
+    op_types,
+)
 from tfsafe.rewriting.engine.gradient_requests import inside, makers, stand_ins
 from tfsafe.rewriting.engine.planner import Planner, Rewrite
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.engine.tape_recording import Recording, recorded
 
-_PLAIN_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_PLAIN_CALLS = op_types(OpFact.PLAIN_CALL)
 _HANDLES = (tf.resource, tf.variant)
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfsafe.graph import OP_FACTS, OpFact, OpFacts, op_types
+
 
 class Bounds(NamedTuple):
     """No element is below `low` or above `high`, unless it is NaN."""
@@ -17,47 +19,15 @@ class Bounds(NamedTuple):
 
 _ANY = Bounds(-math.inf, math.inf)
 _POSITIVE = Bounds(0.0, math.inf)
-_FIXED = {
-    "Abs": _POSITIVE,
-    "Acos": Bounds(0.0, 4.0),
-    "Cosh": Bounds(1.0, math.inf),
-    "Elu": Bounds(-1.0, math.inf),
-    "Cos": Bounds(-1.0, 1.0),
-    "Erf": Bounds(-1.0, 1.0),
-    "Erfc": Bounds(0.0, 2.0),
-    "Exp": _POSITIVE,
-    "Expm1": Bounds(-1.0, math.inf),
-    "LogSoftmax": Bounds(-math.inf, 0.0),
-    "OnesLike": Bounds(1.0, 1.0),
-    "RandomUniform": Bounds(0.0, 1.0),
-    "Relu": _POSITIVE,
-    "Relu6": Bounds(0.0, 6.0),
-    "Rsqrt": _POSITIVE,
-    "Sigmoid": Bounds(0.0, 1.0),
-    "Sign": Bounds(-1.0, 1.0),
-    "Sin": Bounds(-1.0, 1.0),
-    "Softmax": Bounds(0.0, 1.0),
-    "Softplus": _POSITIVE,
-    "Sqrt": _POSITIVE,
-    "Square": _POSITIVE,
-    "SquaredDifference": _POSITIVE,
-    "Tanh": Bounds(-1.0, 1.0),
-    "ZerosLike": Bounds(0.0, 0.0),
-}
-# What keeps the order of its arguments: bounds of the input become bounds of it.
-_RISING: dict[str, Callable[[float], float]] = {
-    "Exp": lambda x: math.exp(x) if x < 700 else math.inf,
-    "Relu": lambda x: max(x, 0.0),
-    "Sqrt": lambda x: math.sqrt(max(x, 0.0)),
-}
 _Rule = Callable[[tf.Operation, Any], Bounds]
 
 
 def bounds_of(tensor: tf.Tensor, reader: Any) -> Bounds:
     """Returns bounds of `tensor`; `reader` knows those of what it is made of."""
     op = tensor.op
-    if op.type in _FIXED:
-        return _within(_FIXED[op.type], op, reader)
+    facts = OP_FACTS.get(op.type)
+    if facts is not None and facts.bounds is not None:
+        return _within(facts, op, reader)
     value = reader.constant(tensor)
     if value is not None:
         return _of_constant(value)
@@ -67,15 +37,16 @@ def bounds_of(tensor: tf.Tensor, reader: Any) -> Bounds:
     return _ANY if rule is None or tensor.dtype.is_complex else rule(op, reader)
 
 
-def _within(fixed: Bounds, op: tf.Operation, reader: Any) -> Bounds:
+def _within(facts: OpFacts, op: tf.Operation, reader: Any) -> Bounds:
     """Tightens the bounds of a function by those of its argument."""
+    fixed = Bounds(*facts.bounds) if facts.bounds else _ANY
     if op.type == "Square":
         a = reader.bounds(op.inputs[0])
         return Bounds(0.0, max(a.low * a.low, a.high * a.high))
-    if op.type not in _RISING:
+    if facts.rising is None:
         return fixed
     a = reader.bounds(op.inputs[0])
-    return Bounds(max(fixed.low, _RISING[op.type](a.low)), _RISING[op.type](a.high))
+    return Bounds(max(fixed.low, facts.rising(a.low)), facts.rising(a.high))
 
 
 def _of_constant(value: np.ndarray) -> Bounds:
@@ -242,21 +213,7 @@ def _one_hot(op: tf.Operation, reader: Any) -> Bounds:
     return Bounds(min(on.low, off.low), max(on.high, off.high))
 
 
-# Operations that move elements of their first input, and add none.
-MOVED = frozenset({
-    "BroadcastTo",
-    "ExpandDims",
-    "GatherNd",
-    "GatherV2",
-    "Reshape",
-    "ReverseV2",
-    "Slice",
-    "Squeeze",
-    "StridedSlice",
-    "Tile",
-    "Transpose",
-})
-_KEEP_FIRST = MOVED | {"Max", "Mean", "Min"}
+_KEEP_FIRST = op_types(OpFact.MOVES) | {"Max", "Mean", "Min"}
 _RULES: dict[str, _Rule] = {
     "Add": _add,
     "AddV2": _add,

@@ -11,47 +11,17 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.parts import is_float
 
-# They leave out elements of some of their inputs, to which no gradient goes.
-_DROPS = frozenset({
-    "ClipByValue",
-    "DynamicPartition",
-    "GatherNd",
-    "GatherV2",
-    "Max",
-    "Maximum",
-    "Min",
-    "Minimum",
-    "MulNoNan",
-    "Relu",
-    "Relu6",
-    "Select",
-    "SelectV2",
-    "Slice",
-    "StridedSlice",
-    "TopKV2",
-})
-# What comes out of these was chosen to be finite.
-_CLEANS = frozenset({"MulNoNan", "Select", "SelectV2", "DivNoNan"})
-_WATCHES = frozenset({"IsFinite", "IsInf", "IsNan"})
-_EXPONENTIALS = frozenset({"Cosh", "Exp", "Expm1", "Sinh"})
-_POLES = frozenset({
-    "Acos",
-    "Acosh",
-    "Asin",
-    "Atanh",
-    "Digamma",
-    "Erfinv",
-    "Lgamma",
-    "Ndtri",
-    "Pow",
-    "Tan",
-    "Xdivy",
-    "Xlog1py",
-    "Xlogy",
-})
+_DROPS = op_types(OpFact.DROPS)
+_CLEANS = op_types(OpFact.CLEANS)
+_WATCHES = op_types(OpFact.TESTS_FINITE)
+_EXPONENTIALS = op_types(OpFact.EXPONENTIAL)
+_DIVISIONS = op_types(OpFact.DIVIDES)
+_RECIPROCALS = op_types(OpFact.INVERTS)
+_POLES = op_types(OpFact.POLE)
 
 
 class _Flow(NamedTuple):
@@ -94,11 +64,13 @@ def is_regular(reader: Reader, op: tf.Operation) -> bool:
 
     Whatever is no such operation is regular too.
     """
-    if op.type in {"Log", "Rsqrt", "Sqrt", "Reciprocal", "Inv"}:
-        return _is_away(reader, op.inputs[0], 0.0, op.type in {"Reciprocal", "Inv"})
+    if op.type in _RECIPROCALS:
+        return _is_away(reader, op.inputs[0], 0.0, either_side=True)
+    if op.type in {"Log", "Rsqrt", "Sqrt"}:
+        return _is_away(reader, op.inputs[0], 0.0)
     if op.type == "Log1p":
         return _is_away(reader, op.inputs[0], -1.0)
-    if op.type in {"Div", "RealDiv"}:
+    if op.type in _DIVISIONS:
         return _is_away(reader, op.inputs[1], 0.0, either_side=True)
     if op.type in _EXPONENTIALS:
         return not may_overflow(reader, op.inputs[0])

@@ -7,53 +7,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph import READERS, is_custom, raw_kernel
-from tfsafe.rewriting.facts.bounds import MOVED, Bounds, bounds_of
+from tfsafe.graph import READERS, OpFact, is_custom, op_types, raw_kernel
+from tfsafe.rewriting.facts.bounds import Bounds, bounds_of
 
-# Operations that give their first input as it is, whatever it is.
-_SAME = frozenset({"Identity", "PreventGradient", "Snapshot", "EnsureShape"})
-# Operations on constants that are worth computing while a function is read.
-_FOLDED = frozenset({
-    "Abs",
-    "Add",
-    "AddV2",
-    "BroadcastTo",
-    "Cast",
-    "ConcatV2",
-    "Cos",
-    "Div",
-    "Exp",
-    "ExpandDims",
-    "Expm1",
-    "Fill",
-    "FloorDiv",
-    "GatherV2",
-    "Log",
-    "Log1p",
-    "Maximum",
-    "Minimum",
-    "Mul",
-    "Neg",
-    "OnesLike",
-    "Pack",
-    "Pow",
-    "Prod",
-    "Range",
-    "RealDiv",
-    "Reciprocal",
-    "Reshape",
-    "Rsqrt",
-    "Sin",
-    "Slice",
-    "Sqrt",
-    "Square",
-    "Squeeze",
-    "StridedSlice",
-    "Sub",
-    "Sum",
-    "Tanh",
-    "ZerosLike",
-})
+_COPIES = op_types(OpFact.COPIES)
+_FOLDED = op_types(OpFact.FOLDS)
+_MOVED = op_types(OpFact.MOVES)
+_COMMUTATIVE = op_types(OpFact.COMMUTES)
 # Larger constants are data, which no rule looks at.
 _MOST_ELEMENTS = 4096
 # Chains of operations beyond it are not followed: Python's stack is finite.
@@ -91,7 +51,7 @@ class Reader:
         """Returns what `tensor` is a copy of; not through `tf.stop_gradient`."""
         while True:
             op = tensor.op
-            if op.type in _SAME or (op.type == "IdentityN" and not is_custom(op)):
+            if op.type in _COPIES or (op.type == "IdentityN" and not is_custom(op)):
                 tensor = op.inputs[tensor.value_index]
             else:
                 return tensor
@@ -125,7 +85,7 @@ class Reader:
             return None
         if op.type == "Const" or op.type in {"Rank", "Shape", "Size"}:
             return _static(tensor)
-        if op.type in _SAME or op.type == "StopGradient":
+        if op.type in _COPIES or op.type == "StopGradient":
             return self.constant(op.inputs[0])
         if op.type not in _FOLDED:
             return None
@@ -224,7 +184,7 @@ class Reader:
             return op.inputs[0].dtype == tf.bool or self.is_mask(op.inputs[0])
         if op.type == "OneHot":
             return self.is_number(op.inputs[2], 1) and self.is_number(op.inputs[3], 0)
-        if op.type in MOVED:
+        if op.type in _MOVED:
             return self.is_mask(op.inputs[0])
         if op.type == "Mul":
             return all(self.is_mask(each) for each in op.inputs)
@@ -248,9 +208,6 @@ class Reader:
         elif any(axis >= 0 for axis in axes):
             return None
         return tuple(sorted(axes))
-
-
-_COMMUTATIVE = frozenset({"Add", "AddV2", "Maximum", "Minimum", "Mul"})
 
 
 def _attributes(op: tf.Operation) -> tuple[tuple[str, bytes], ...]:

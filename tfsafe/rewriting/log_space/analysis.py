@@ -1,9 +1,10 @@
 """Logarithms of tensors and of their complements, through all that makes them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import by_operation, complements
@@ -12,22 +13,12 @@ from tfsafe.rewriting.log_space.sums import one_plus
 from tfsafe.rewriting.match.patterns import negated
 
 _FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
-# Operations that move elements of some of their inputs, and change none.
-MOVERS = {
-    "BroadcastTo": (0,),
-    "ExpandDims": (0,),
-    "GatherNd": (0,),
-    "GatherV2": (0,),
-    "Reshape": (0,),
-    "ReverseV2": (0,),
+# Operations that move elements of some of their inputs and change none.
+MOVERS: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(op_types(OpFact.MOVES), (0,)),
     "Select": (1, 2),
     "SelectV2": (1, 2),
-    "Slice": (0,),
-    "Squeeze": (0,),
     "StopGradient": (0,),
-    "StridedSlice": (0,),
-    "Tile": (0,),
-    "Transpose": (0,),
 }
 # Deeper formulas are left alone: Python's stack is finite.
 _DEPTH = 40

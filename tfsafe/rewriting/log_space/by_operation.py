@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space import form, gathers, sums
 from tfsafe.rewriting.log_space import probabilities as forms
@@ -72,7 +73,7 @@ def _maybe_guarded(
 
 
 def _softmax(op: tf.Operation, logs: Any) -> Factored | None:
-    if op.type in {"RealDiv", "Div"} and forms.is_normalised(op, logs.reader):
+    if op.type in op_types(OpFact.DIVIDES) and forms.is_normalised(op, logs.reader):
         return logs.of(op.inputs[0])
     found = forms.softmax_of(op, logs)
     if found is None:

@@ -5,13 +5,15 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space import probabilities as forms
 from tfsafe.rewriting.log_space.form import Factored, again, once
 from tfsafe.rewriting.log_space.sums import weighted_sum
 from tfsafe.rewriting.match import patterns as patterns
 
-_ELEMENTWISE = frozenset({"Exp", "Mul", "Neg", "RealDiv"})
+_ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
+_PICKS = op_types(OpFact.PICKS)
 
 
 def picked(op: tf.Operation, logs: Any) -> Factored | None:
@@ -98,9 +100,6 @@ def _mover(part: tf.Tensor, whole: tf.Tensor, reader: Any) -> tf.Operation | Non
             return None
         found.append(mover)
     return found[0] if len(found) == 1 else None
-
-
-_PICKS = frozenset({"GatherNd", "GatherV2", "MatrixDiagPartV3", "StridedSlice"})
 
 
 def _is_aligned(mover: tf.Operation, total: forms.Total, reader: Any) -> bool:

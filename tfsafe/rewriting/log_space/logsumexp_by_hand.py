@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.match.patterns import adds_axes, either_way, is_sum, stands
 
 
@@ -15,7 +16,7 @@ class LogSum(NamedTuple):
     keepdims: bool
 
 
-_RESHAPED = frozenset({"ExpandDims", "Reshape", "Squeeze", "StopGradient"})
+_RESHAPED = op_types(OpFact.RESHAPES) | {"StopGradient"}
 
 
 def _base(tensor: tf.Tensor, reader: Any) -> tuple[tf.Tensor, bool]:

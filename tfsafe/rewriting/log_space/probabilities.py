@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.bounds import MOVED, row_axis
+from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.log_space.form import Factored, once
 from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of
 from tfsafe.rewriting.match.patterns import (
@@ -16,6 +17,9 @@ from tfsafe.rewriting.match.patterns import (
     stands,
 )
 
+_MOVED = op_types(OpFact.MOVES)
+_RECIPROCALS = op_types(OpFact.INVERTS)
+_DIVISIONS = op_types(OpFact.DIVIDES)
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm
 # finite; a larger one is part of the formula.
 _GUARD = 1.02e-5
@@ -132,9 +136,9 @@ def quotients(op: tf.Operation, reader: Any) -> list[tuple[tf.Tensor, tf.Tensor]
     found = []
     for a, inverse in either_way(op) if op.type == "Mul" else []:
         inner = reader.op(inverse)
-        if inner.type in {"Reciprocal", "Inv"}:
+        if inner.type in _RECIPROCALS:
             found.append((a, inner.inputs[0]))
-        elif inner.type in {"RealDiv", "Div"} and reader.is_number(inner.inputs[0], 1):
+        elif inner.type in _DIVISIONS and reader.is_number(inner.inputs[0], 1):
             found.append((a, inner.inputs[1]))
     return found
 
@@ -142,7 +146,7 @@ def quotients(op: tf.Operation, reader: Any) -> list[tuple[tf.Tensor, tf.Tensor]
 def is_share(tensor: tf.Tensor, logs: Any) -> bool:
     """Returns whether a tensor is a probability by its own structure."""
     op = logs.reader.op(tensor)
-    while op.type in MOVED or (op.type == "Cast" and op.inputs[0].dtype.is_floating):
+    while op.type in _MOVED or (op.type == "Cast" and op.inputs[0].dtype.is_floating):
         op = logs.reader.op(op.inputs[0])
     return (
         logs.reader.is_probability(tensor)
@@ -255,9 +259,9 @@ def _exp_of_log_sigmoid(op: tf.Operation, reader: Any) -> Build | None:
 def _chances_of(op: tf.Operation, logs: Any) -> tuple[Build, bool] | None:
     reader = logs.reader
     is_inverse = op.type == "Pow" and reader.is_number(op.inputs[1], -1)
-    if is_inverse or op.type in {"Reciprocal", "Inv"}:
+    if is_inverse or op.type in _RECIPROCALS:
         part, total = None, reader.op(op.inputs[0])
-    elif op.type in {"RealDiv", "Div"}:
+    elif op.type in _DIVISIONS:
         part, total = op.inputs[0], reader.op(op.inputs[1])
     else:
         return None
@@ -300,7 +304,7 @@ def sigmoid_by_hand(op: tf.Operation, logs: Any) -> Build | None:
 def _half_tanh_of(op: tf.Operation, reader: Any) -> Build | None:
     """Recognises `(tanh(u) + 1) / 2`, which is the sigmoid of `2 * u`."""
     u = None
-    if op.type in {"RealDiv", "Div"} and reader.is_number(op.inputs[1], 2):
+    if op.type in _DIVISIONS and reader.is_number(op.inputs[1], 2):
         u = _tanh_plus(reader.op(op.inputs[0]), 1.0, reader)
     elif op.type == "Mul":
         for x, constant in either_way(op):
@@ -321,7 +325,7 @@ def _tanh_plus(op: tf.Operation, number: float, reader: Any) -> tf.Tensor | None
         inner = reader.op(x)
         if number == 1 and inner.type == "Tanh":
             return inner.inputs[0]
-        if inner.type in {"RealDiv", "Div"} and reader.is_number(inner.inputs[1], 2):
+        if inner.type in _DIVISIONS and reader.is_number(inner.inputs[1], 2):
             tanh = reader.op(inner.inputs[0])
             if number == 0.5 and tanh.type == "Tanh":
                 return tanh.inputs[0]

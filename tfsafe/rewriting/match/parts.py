@@ -5,25 +5,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
 
-_ADDITIONS = frozenset({"Add", "AddV2", "AddN"})
-# Of one tensor, with the shape of that tensor.
-_KEEP_SHAPE = frozenset({
-    "Abs",
-    "Cos",
-    "Exp",
-    "Log",
-    "Neg",
-    "Relu",
-    "Sigmoid",
-    "Sin",
-    "Softmax",
-    "Sqrt",
-    "Square",
-    "Tanh",
-})
+_ADDITIONS = op_types(OpFact.ADDS)
+_KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE)
 # Deeper sums are not taken apart.
 _DEPTH = 12
 
@@ -199,7 +186,7 @@ def reshaped(reader: Reader, tensor: tf.Tensor) -> Iterable[tf.Tensor]:
         yield tensor
         op = tensor.op
         is_slice = op.type == "StridedSlice" and _only_adds_axes(reader, op)
-        if op.type not in {"ExpandDims", "Reshape", "Squeeze"} and not is_slice:
+        if op.type not in op_types(OpFact.RESHAPES) and not is_slice:
             return
         tensor = op.inputs[0]
 
@@ -264,7 +251,7 @@ def _scaled(reader: Reader, op: tf.Operation) -> Term | None:
         factor = number(reader, other, x)
         if factor is not None:
             return Term(factor, x)
-    if op.type in {"Div", "RealDiv"}:
+    if op.type in op_types(OpFact.DIVIDES):
         divisor = number(reader, op.inputs[1], op.inputs[0])
         if divisor:
             return Term(1 / divisor, op.inputs[0])

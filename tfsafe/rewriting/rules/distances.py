@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -20,7 +21,7 @@ from tfsafe.rewriting.match.parts import (
     terms,
 )
 
-_MATRIX_PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "MatMul"})
+_MATRIX_PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
 
 
 class _Product(NamedTuple):

@@ -3,14 +3,14 @@
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, again, bounded
 from tfsafe.rewriting.match.patterns import either_way, is_sum
 
-# Their output is infinite where a probability is 0.
-_LOGARITHMS = frozenset({"Log", "Log1p", "LogSoftmax"})
+_LOGARITHMS = op_types(OpFact.LOGARITHM)
 _DEPTH = 8
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import (
@@ -16,41 +17,14 @@ from tfsafe.rewriting.facts.finiteness import (
 )
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.parts import both_ways, is_float
+from tfsafe.rewriting.rules import singular_gradients
 
-_COMPARISONS = frozenset({
-    "Equal",
-    "Greater",
-    "GreaterEqual",
-    "Less",
-    "LessEqual",
-    "NotEqual",
-})
-_LOGIC = frozenset({"Cast", "Identity", "LogicalAnd", "LogicalNot", "LogicalOr"})
-# Of one tensor, elementwise and with a slope that depends on it. For the others of
-# their kind there is a rule of their own.
-_UNARY = frozenset({
-    "Abs",
-    "Asinh",
-    "Atan",
-    "Cos",
-    "Cosh",
-    "Digamma",
-    "Elu",
-    "Erf",
-    "Erfc",
-    "Erfinv",
-    "Lgamma",
-    "Ndtri",
-    "Selu",
-    "Sigmoid",
-    "Sin",
-    "Sinh",
-    "Softplus",
-    "Softsign",
-    "Square",
-    "Tan",
-    "Tanh",
-})
+_COMPARISONS = op_types(OpFact.COMPARES)
+_LOGIC = op_types(OpFact.LOGIC)
+# Those with a pole have rules of their own, in `singular_gradients`.
+_CURVED = op_types(OpFact.CURVED) - {
+    op_type for rule in singular_gradients.RULES for op_type in rule.op_types
+}
 _BINARY = {
     "Mul": unchanged_values.multiply,
     "SquaredDifference": unchanged_values.squared_difference,
@@ -225,7 +199,7 @@ RULES = (
         after="the same, f's gradients 0 where 0 comes in",
         fails="f is not finite where it is not used",
         reference="the zero-upstream rule of tfsafe.ops",
-        op_types=sorted({*_UNARY, *_BINARY, "Pow"}),
+        op_types=sorted({*_CURVED, *_BINARY, "Pow"}),
         match=_match_silent,
     ),
 )
