@@ -92,7 +92,7 @@ def test_a_failing_function_is_explained(way, run, place, fault):
     finding = caught.value.findings[0]
     if way in SWITCHED_ON and (run, fault) == ("eager", "input_nan"):
         assert (finding.op_type, finding.index) == ("", (1, 2))
-        assert finding.subject
+        assert finding.origin
     elif run == "loaded" and (run, fault) in EXCEPTIONS:
         assert finding.op_type == given.op
     else:
@@ -161,7 +161,7 @@ def test_a_failing_model_on_two_replicas_is_explained(way, fault):
     cell = on_replicas(way)[fault]
     finding = Finding.from_dict(cell["finding"])
     if fault == "input_nan":
-        assert finding.subject == "argument `x (replica 1)`"
+        assert finding.origin == "argument `x (replica 1)`"
         # Of the two rows of the batch, each replica has one.
         assert (finding.index, finding.row) == ((0, 2), None)
     else:

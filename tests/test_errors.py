@@ -9,14 +9,14 @@ import sys
 import pytest
 
 from tests.debugging import sample
-from tfsafe import _explain
-from tfsafe.errors import Finding, Link, NumericsError, Operand, Picture, Site
+from tfsafe import _explain, _text
+from tfsafe.errors import Finding, Link, NumericsError, Picture, Site, TensorStats
 
 SITE = Site("/home/me/train.py", 12, "loss", "return tf.math.log(p)")
 FINDING = Finding("NaN", "Log", "Log", "float32", 2, 6, (0, 1), SITE, shape=(2, 3))
 LINK = Link("Log", "Log", "NaN", 2, 6, (2, 3), "float32", SITE)
-END = Link("", "", "NaN", 1, 1, (), "float32", subject="output")
-OPERAND = Operand("Mul", "float32", (2, 3), -1.0, 2.0, 0.5)
+END = Link("", "", "NaN", 1, 1, (), "float32", origin="output")
+STATS = TensorStats("Mul", "float32", (2, 3), -1.0, 2.0, 0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -38,14 +38,14 @@ def no_wish_about_colors(monkeypatch):
     ids=["plain", "counts", "constant", "scalar", "bad", "only-bad", "empty"],
 )
 def test_a_tensor_is_told_in_figures(change, words):
-    operand = dataclasses.replace(OPERAND, **change)
-    told = _explain.figures(operand)
+    stats = dataclasses.replace(STATS, **change)
+    told = _explain.figures(stats)
     assert told == words or (words.startswith("0.5") and told.endswith(words))
 
 
 def test_the_inputs_stand_below_the_cause():
-    other = dataclasses.replace(OPERAND, name="Tile", shape=())
-    finding = dataclasses.replace(FINDING, cause="1 zero.", inputs=(OPERAND, other))
+    other = dataclasses.replace(STATS, name="Tile", shape=())
+    finding = dataclasses.replace(FINDING, cause="1 zero.", inputs=(STATS, other))
     assert str(finding).splitlines()[-3:] == [
         "  why:   1 zero.",
         "  input: Mul, float32 2x3: -1 to 2, mean 0.5",
@@ -69,7 +69,7 @@ def test_the_inputs_stand_below_the_cause():
 )
 def test_what_is_bad_is_counted(change, words):
     if "output" in change:
-        both = dataclasses.replace(OPERAND, nans=1, posinfs=2)
+        both = dataclasses.replace(STATS, nans=1, posinfs=2)
         change = {**change, "output": both}
     assert f"  what:  {words}" in str(dataclasses.replace(FINDING, **change))
 
@@ -79,14 +79,14 @@ def test_what_is_bad_is_counted(change, words):
     [
         ({"row": 0}, "NaN from `Log`, first in row 0 of the batch."),
         (
-            {"row": 0, "subject": "argument `x`"},
+            {"row": 0, "origin": "argument `x`"},
             "argument `x`, first in row 0 of the batch, feature 1.",
         ),
         (
-            {"row": 4, "subject": "argument `x`", "index": (4, 1, 1)},
+            {"row": 4, "origin": "argument `x`", "index": (4, 1, 1)},
             "in row 4 of the batch.",
         ),
-        ({"subject": "argument `x`"}, "NaN in argument `x`."),
+        ({"origin": "argument `x`"}, "NaN in argument `x`."),
     ],
     ids=["operation", "table", "images", "no-batch"],
 )
@@ -140,7 +140,11 @@ def test_colors_are_for_terminals_and_str_is_plain(monkeypatch):
             return True
 
     finding = dataclasses.replace(
-        FINDING, cause="1 zero.", cure="is safe.", paste="f(x)", chain=(LINK, END)
+        FINDING,
+        cause="1 zero.",
+        suggestion="is safe.",
+        suggested_code="f(x)",
+        chain=(LINK, END),
     )
     error = NumericsError(str(finding), [finding])
     monkeypatch.setattr(sys, "stdout", io.StringIO())
@@ -155,7 +159,7 @@ def test_colors_are_for_terminals_and_str_is_plain(monkeypatch):
         "\x1b[2m  where: \x1b[0m/home/me/train.py:12 in loss",
         "\x1b[36m             return tf.math.log(p)\x1b[0m",
         "\x1b[2m  why:   \x1b[0m1 zero.",
-        "\x1b[2m  cure:  \x1b[0m\x1b[32mf(x)\x1b[0m",
+        "\x1b[2m  fix:   \x1b[0m\x1b[32mf(x)\x1b[0m",
         "         is safe.",
         "\x1b[2m  chain: \x1b[0m"
         "1  Log     NaN  2 of 6  train.py:12  return tf.math.log(p)",
@@ -167,18 +171,22 @@ def test_colors_are_for_terminals_and_str_is_plain(monkeypatch):
 
 
 def test_a_cure_without_a_line_to_paste_is_not_colored():
-    finding = dataclasses.replace(FINDING, cure="bound it: tf.minimum(x, 1.0).")
-    assert "\x1b[2m  cure:  \x1b[0mbound it" in finding.explain(color=True)
+    finding = dataclasses.replace(FINDING, suggestion="bound it: tf.minimum(x, 1.0).")
+    assert "\x1b[2m  fix:   \x1b[0mbound it" in finding.explain(color=True)
 
 
 def test_a_line_to_paste_may_be_an_assignment():
-    finding = dataclasses.replace(FINDING, cure="drops them.", paste="x = f(x, y=1)")
+    finding = dataclasses.replace(
+        FINDING,
+        suggestion="drops them.",
+        suggested_code="x = f(x, y=1)",
+    )
     assert "\x1b[32mx = f(x, y=1)\x1b[0m" in finding.explain(color=True)
 
 
 def test_another_stream_than_the_standard_output_may_be_asked_about():
-    assert not _explain.wants_color(io.StringIO())
-    assert not _explain.wants_color(object())
+    assert not _text.wants_color(io.StringIO())
+    assert not _text.wants_color(object())
 
 
 def test_a_finding_is_json_and_comes_back(tmp_path):

@@ -12,7 +12,7 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfsafe import _after_import, _compat, _explain
+from tfsafe import _after_import, _compat, _text
 from tfsafe.errors import NumericsError
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ def _show(error: NumericsError, lines: types.TracebackType | None) -> None:
 
     frames = traceback.extract_tb(lines)
     users = [frame for frame in frames if is_user_file(frame.filename)]
-    text = error.explain(color=_explain.wants_color(sys.stderr))
+    text = error.explain(color=_text.wants_color(sys.stderr))
     sys.stderr.writelines([
         "Traceback (most recent call last):\n",
         *traceback.format_list(users or frames),

@@ -70,7 +70,7 @@ def test_the_parts_of_nested_data_are_named():
     }
     for subject, data in cases.items():
         (finding,) = check_finite(data, policy="report").findings
-        assert finding.subject == subject
+        assert finding.origin == subject
 
 
 def test_a_named_tuple_comes_back_as_one():

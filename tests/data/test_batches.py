@@ -66,7 +66,7 @@ def test_report_counts_over_all_batches(make):
     assert report.rows == 10
     (finding,) = report.findings
     assert (finding.element, finding.batch, finding.row) == (6, 1, 2)
-    assert report.features[1].mean == pytest.approx(np.nanmean(X[:, 1]))
+    assert report.features[1].stats.mean == pytest.approx(np.nanmean(X[:, 1]))
 
 
 def test_a_mean_needs_data_that_can_be_read_twice(make):
@@ -92,8 +92,9 @@ def test_batches_of_other_widths_are_counted_as_one_feature():
 
     report = check_finite(steps(), policy="report")
     (feature,) = report.features
-    assert (feature.path, feature.count, feature.inf, feature.nan) == ("x", 9, 1, 2)
-    assert (feature.minimum, feature.maximum) == (1.0, 7.0)
+    stats = feature.stats
+    assert (stats.name, stats.size, stats.posinfs, stats.nans) == ("x", 9, 1, 2)
+    assert (stats.min, stats.max) == (1.0, 7.0)
     assert report.findings[0].element == 1
 
 

@@ -29,7 +29,7 @@ def test_the_row_the_feature_and_the_value_are_named(case):
         check_finite(case.make(VALUES))
     (finding,) = caught.value.findings
     assert finding.element == BAD_ROW
-    assert finding.subject == f"`{case.path}`"
+    assert finding.origin == f"`{case.path}`"
     assert finding.value.strip("'") in {"nan", "<NA>", "(nan+0j)"}
     assert finding.index[0] == BAD_ROW
     assert f"in `{case.path}`, first in row 1." in str(caught.value)
@@ -42,13 +42,11 @@ def test_a_report_counts_and_changes_nothing(case):
     report = check_finite(data, policy="report")
     assert isinstance(report, DataReport)
     assert report.rows == 3
-    (feature,) = [each for each in report.features if each.path == case.path]
-    assert feature.nan == feature.count // 3 or case.name == "ragged"
-    assert (feature.minimum, feature.maximum) == (
-        1.0,
-        7.0 if case.name == "ragged" else 4.0,
-    )
-    assert feature.first_bad_row == BAD_ROW
+    (feature,) = [each for each in report.features if each.stats.name == case.path]
+    stats = feature.stats
+    assert stats.nans + feature.missing == stats.size // 3 or case.name == "ragged"
+    assert (stats.min, stats.max) == (1.0, 7.0 if case.name == "ragged" else 4.0)
+    assert feature.first_row == BAD_ROW
     assert not feature.is_constant
     assert not report.is_finite
     assert json.loads(json.dumps(report.as_dict(), allow_nan=False))["rows"] == 3
@@ -131,7 +129,7 @@ def test_features_of_ragged_steps_have_columns():
     steps[2, 1] = np.nan
     x = tf.RaggedTensor.from_row_splits(steps, [0, 1, 3])
     (finding,) = check_finite(x, policy="report").findings
-    assert (finding.subject, finding.index) == ("`x[..., 1]`", (1, 1, 1))
+    assert (finding.origin, finding.index) == ("`x[..., 1]`", (1, 1, 1))
 
 
 def test_a_masked_batch_of_objects_keeps_its_dtype():
@@ -162,7 +160,8 @@ def test_statistics_agree_with_numpy():
     x[7, 3] = np.nan
     for array in (x, np.asfortranarray(x)):
         features = check_finite(array, policy="report").features
-        figures = [(f.minimum, f.maximum, f.mean) for f in features]
+        stats = [each.stats for each in features]
+        figures = [(each.min, each.max, each.mean) for each in stats]
         wide = x.astype("f8")
         expected = [np.nanmin(wide, 0), np.nanmax(wide, 0), np.nanmean(wide, 0)]
         np.testing.assert_allclose(figures, np.transpose(expected), rtol=1e-9)

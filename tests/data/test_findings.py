@@ -39,7 +39,7 @@ def test_the_text_says_what_where_why_and_what_to_write():
         "         log(0), while data are prepared. One such value makes the loss, the "
         "gradients\n"
         "         and every weight NaN.\n"
-        '  cure:  x, y = tfsafe.data.check_finite((x, y), policy="drop")\n'
+        '  fix:   x, y = tfsafe.data.check_finite((x, y), policy="drop")\n'
         '         leaves such rows out, of x and y alike; policy="replace" writes '
         "value=0.0 or\n"
         '         value="mean" in their place.'
@@ -62,7 +62,7 @@ def test_the_rows_of_several_problems_are_in_order():
     with pytest.raises(NumericsError, match="1 further problem, see"):
         check_finite((x, np.array([0.0, np.inf, 1.0])))
     findings = report((x, np.array([0.0, np.inf, 1.0]))).findings
-    assert [each.subject for each in findings] == ["`y`", "`x`"]
+    assert [each.origin for each in findings] == ["`y`", "`x`"]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_the_dtype_is_that_of_keras_policy():
     assert report(x).is_finite
     keras.config.set_dtype_policy("mixed_float16")
     try:
-        assert "set_dtype_policy" in only(report(x).findings).cure
+        assert "set_dtype_policy" in only(report(x).findings).suggestion
     finally:
         keras.config.set_dtype_policy("float32")
-    assert "set_floatx" in only(report(x * 1e40).findings).cure
+    assert "set_floatx" in only(report(x * 1e40).findings).suggestion
     assert report(x * 1e40, dtype="float64").is_finite
 
 
@@ -100,12 +100,12 @@ def test_the_dtype_is_that_of_keras_policy():
 )
 def test_integers_that_the_dtype_rounds_are_a_remark(dtype, exact):
     ids = np.array([0, 1, exact, -exact], np.int64)
-    assert not report(ids, dtype=dtype).remarks
+    assert not report(ids, dtype=dtype).notes
     found = report(ids + 1, dtype=dtype)
     assert found.is_finite
-    remark = only(found.remarks)
-    assert remark.kind == f"Integers that {dtype} rounds"
-    assert (remark.count, remark.value, str(exact) in remark.cause) == (
+    note = only(found.notes)
+    assert note.kind == f"Integers that {dtype} rounds"
+    assert (note.count, note.value, str(exact) in note.cause) == (
         1, str(exact + 1), True,
     )  # fmt: skip
     assert check_finite(ids + 1, dtype=dtype) is not None
@@ -126,9 +126,9 @@ def test_integers_that_the_dtype_rounds_are_a_remark(dtype, exact):
 def test_constant_features_are_a_remark(x):
     found = report(x)
     assert found.is_finite
-    remark = next(each for each in found.remarks if each.kind == "Constant values")
-    assert "deviation is 0" in remark.cause
-    assert "tfsafe.layers.Normalization()" in remark.paste
+    note = next(each for each in found.notes if each.kind == "Constant values")
+    assert "deviation is 0" in note.cause
+    assert "tfsafe.layers.Normalization()" in note.suggested_code
     assert all(feature.is_constant for feature in found.features)
     # What it says is so.
     layer = tfsafe.layers.Normalization()
@@ -137,17 +137,17 @@ def test_constant_features_are_a_remark(x):
 
 
 def test_one_row_is_not_constant_and_weights_may_be():
-    assert not report(np.ones((1, 3))).remarks
-    assert not report((np.arange(3.0), np.arange(3), np.ones(3))).remarks
-    assert "nothing to learn" in only(report((np.arange(3), np.ones(3))).remarks).cause
+    assert not report(np.ones((1, 3))).notes
+    assert not report((np.arange(3.0), np.arange(3), np.ones(3))).notes
+    assert "nothing to learn" in only(report((np.arange(3), np.ones(3))).notes).cause
 
 
 def test_columns_are_counted_one_by_one():
     x = np.ones((3, 4))
     x[:, :2] = [[1, 2], [3, 4], [5, 6]]
-    remark = only(report(x).remarks)
-    assert remark.subject == "`x[:, 2]`"
-    assert remark.cause.startswith("in 2 of 4 columns (2, 3): every value is 1.")
+    note = only(report(x).notes)
+    assert note.origin == "`x[:, 2]`"
+    assert note.cause.startswith("in 2 of 4 columns (2, 3): every value is 1.")
 
 
 def test_a_header_row_read_as_text_is_found():
@@ -156,7 +156,7 @@ def test_a_header_row_read_as_text_is_found():
     assert finding.kind == "Header row read as data"
     assert finding.element == 0
     assert "row 0 reads like a header: 'age', 'income'" in finding.cause
-    assert "skip_header=1" in finding.paste
+    assert "skip_header=1" in finding.suggested_code
     with pytest.warns(UserWarning, match="dropped 1 of 3 rows"):
         assert check_finite(x, policy="drop").tolist() == x[1:].tolist()
     with pytest.raises(NumericsError, match="no number for this"):
@@ -170,7 +170,7 @@ def test_a_header_row_of_a_frame_is_found_and_cured(tmp_path):
     finding = only(report(frame).findings)
     assert finding.kind == "Header row read as data"
     assert "'age'" in finding.cause
-    assert finding.paste == "x = pd.read_csv(path, header=0)"
+    assert finding.suggested_code == "x = pd.read_csv(path, header=0)"
     assert report(pd.read_csv(path, header=0)).is_finite
 
 
@@ -181,7 +181,7 @@ def test_a_header_row_that_numpy_made_nan_is_found_and_cured(tmp_path):
     assert finding.kind == "Header row read as data"
     assert "row 0 is NaN in every column" in finding.cause
     scope = {"np": np, "path": path}
-    exec(finding.paste, scope)
+    exec(finding.suggested_code, scope)
     assert report(scope["x"]).is_finite
 
 
@@ -196,13 +196,13 @@ def test_one_nan_in_row_0_is_a_nan_that_may_be_a_header():
 def test_a_first_row_of_data_that_became_the_names_is_a_remark(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("5.1,5.1,2\n4.9,3.0,1\n5.0,3.2,7\n")
-    remark = report(pd.read_csv(path)).remarks[0]
-    assert remark.kind == "Row of data read as header"
-    assert "'5.1'" in remark.cause
-    assert remark.paste == "x = pd.read_csv(path, header=None)"
-    assert str(remark).startswith("Row of data read as header.\n  why:")
-    assert not report(pd.read_csv(path, header=None)).remarks
-    assert not report(pd.DataFrame({"a": [1.0, 2.0], "2": [1.0, 2.0]})).remarks
+    note = report(pd.read_csv(path)).notes[0]
+    assert note.kind == "Row of data read as header"
+    assert "'5.1'" in note.cause
+    assert note.suggested_code == "x = pd.read_csv(path, header=None)"
+    assert str(note).startswith("Row of data read as header.\n  why:")
+    assert not report(pd.read_csv(path, header=None)).notes
+    assert not report(pd.DataFrame({"a": [1.0, 2.0], "2": [1.0, 2.0]})).notes
 
 
 @pytest.mark.parametrize("cell", ["oops", b"oops", datetime.date(2024, 1, 1)])
@@ -212,7 +212,7 @@ def test_text_among_numbers_is_found(cell):
     assert finding.kind == "Text among numbers"
     assert finding.element == 1
     frame = pd.DataFrame({"age": x})
-    assert "pd.to_numeric(" in only(report(frame).findings).paste
+    assert "pd.to_numeric(" in only(report(frame).findings).suggested_code
 
 
 @pytest.mark.parametrize("cell", ["", " N/A ", b"null", "?", "nan"])
@@ -241,9 +241,9 @@ def test_words_and_codes_are_no_numbers():
 
 
 def test_numbers_as_text_are_a_remark():
-    remark = only(report(np.array(["1", "2"])).remarks)
-    assert remark.kind == "Numbers written as text"
-    assert remark.paste == 'x.astype("float32")'
+    note = only(report(np.array(["1", "2"])).notes)
+    assert note.kind == "Numbers written as text"
+    assert note.suggested_code == 'x.astype("float32")'
 
 
 def test_infinite_and_large_numbers_in_text_are_found():
@@ -258,7 +258,7 @@ def test_infinite_and_large_numbers_in_text_are_found():
 )
 def test_an_empty_feature_is_found(x):
     finding = only(report({"full": np.arange(4.0), "empty": x}).findings)
-    assert finding.subject == '`x["empty"]`'
+    assert finding.origin == '`x["empty"]`'
     assert finding.count == 4
     with pytest.raises(NumericsError, match="has no finite value"):
         check_finite(x, policy="replace", value="mean")
@@ -308,8 +308,8 @@ def test_data_without_rows_are_found(data, policy):
 
 
 def test_rows_without_values_are_a_remark():
-    remark = only(report(tf.ragged.constant([[1.0, 2.0], [], []])).remarks)
-    assert (remark.kind, remark.count, remark.size) == ("Rows without values", 2, 3)
+    note = only(report(tf.ragged.constant([[1.0, 2.0], [], []])).notes)
+    assert (note.kind, note.count, note.size) == ("Rows without values", 2, 3)
 
 
 def test_booleans_integers_and_columns_of_no_width_are_good():
@@ -322,7 +322,7 @@ def test_a_wide_report_shows_the_bad_features_first():
     x = np.random.default_rng(0).normal(size=(3, 40))
     x[1, 33] = np.nan
     text = str(report(x))
-    assert text.startswith("1 problem and no remarks in 3 rows of 40 features.\n")
+    assert text.startswith("1 problem and no notes in 3 rows of 40 features.\n")
     assert text.splitlines()[3].split()[0:2] == ["x[:,", "33]"]
     assert "  and 20 more features\n" in text
 

@@ -153,13 +153,13 @@ def test_a_dataset_of_unknown_size_and_shape_flows():
     )
     unbatched = check_finite(dataset, batched=False, policy="report")
     assert unbatched.findings[0].element == 2
-    assert unbatched.findings[0].subject == "`x`"
+    assert unbatched.findings[0].origin == "`x`"
     with pytest.raises(tf.errors.UnknownError, match=r"row 3 \(row 0 of batch 2"):
         drain(check_finite(dataset))
     padded = dataset.padded_batch(2)
     report = check_finite(padded, policy="report")
     assert report.findings[0].index == (0, 0)
-    assert [each.path for each in report.features] == ["x"]
+    assert [each.stats.name for each in report.features] == ["x"]
     unknown = tf.data.Dataset.from_generator(
         rows, output_signature=tf.TensorSpec(None, "float32")
     )
@@ -217,7 +217,7 @@ def test_text_is_judged_by_the_report():
     lines = tf.data.Dataset.from_tensor_slices([[b"age"], [b"31"], [b"47"]]).batch(2)
     (finding,) = check_finite(lines, policy="report").findings
     assert finding.kind == "Header row read as data"
-    assert finding.paste == "lines = tf.data.TextLineDataset(path).skip(1)"
+    assert finding.suggested_code == "lines = tf.data.TextLineDataset(path).skip(1)"
 
 
 def test_numbers_beyond_the_dtype_are_found():

@@ -45,19 +45,19 @@ def finding(folder):
         index=(2, 0),
         site=log,
         cause="log of 2 zeros (the first at (2, 0)).",
-        cure="takes the logits and never sees a probability of 0.",
-        paste="tfsafe.ops.log_softmax(logits)",
+        suggestion="takes the logits and never sees a probability of 0.",
+        suggested_code="tfsafe.ops.log_softmax(logits)",
         row=2,
         shape=(6, 4),
         scope="model/softmax",
         iteration=(3,),
-        inputs=(pictures.operand("Softmax", probs),),
-        output=pictures.operand("", logs),
+        inputs=(pictures.stats_of("Softmax", probs),),
+        output=pictures.stats_of("", logs),
         chain=(
             Link("Log", "loss/Log", "-Inf", 2, 24, (6, 4), "float32", log),
             Link("Mul", "loss/mul", "NaN", 2, 24, (6, 4), "float32", total),
             Link("Sum", "loss/Sum", "NaN", 1, 6, (6,), "float32", None, "loss"),
-            Link("", "", "NaN", 1, 6, (6,), "float32", subject="output['loss']"),
+            Link("", "", "NaN", 1, 6, (6,), "float32", origin="output['loss']"),
         ),
     )
 
@@ -74,8 +74,8 @@ def error(folder):
         size=2,
         index=(1,),
         shape=(2,),
-        subject="argument `x`",
+        origin="argument `x`",
         cause="it was so before the call.",
-        cure="clean the data before it reaches the model.",
+        suggestion="clean the data before it reaches the model.",
     )
     return NumericsError(f"{first}\n  reach: output['loss']", [first, second])

@@ -335,7 +335,7 @@ def test_a_variable_that_was_bad_and_is_written_is_named(mode):
     function = modes.compile_for(mode, lambda x: weight.assign(weight * x))
     with pytest.raises(tfsafe.NumericsError) as caught:
         tfsafe.checked(function)(tf.constant([1.0, 1.0]))
-    assert caught.value.findings[0].subject == "variable `weight`"
+    assert caught.value.findings[0].origin == "variable `weight`"
 
 
 def test_a_function_under_xla_that_only_fails_there_is_looked_into_eagerly_too():
@@ -582,7 +582,7 @@ def test_a_stateful_function_called_eagerly_is_named_as_a_whole():
     with pytest.raises(tfsafe.NumericsError) as caught:
         outer(tf.zeros([]))
     assert caught.value.findings[0].site.source == "return inner(x) + 1.0"
-    assert "tfsafe.checked" in caught.value.findings[0].cure
+    assert "tfsafe.checked" in caught.value.findings[0].suggestion
 
 
 def test_half_precision_overflow_is_explained_with_its_limit(mode):

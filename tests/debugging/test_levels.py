@@ -216,7 +216,7 @@ def test_a_bad_element_of_a_dataset_is_named():
     data = iter(tf.data.Dataset.from_tensors([1.0, np.nan]))
     checked = tfsafe.checked(tf.function(lambda each: next(each) * 2.0))
     finding = failure(checked, data).findings[0]
-    assert finding.subject == "an element of the dataset"
+    assert finding.origin == "an element of the dataset"
     assert finding.index == (1,)
 
 
@@ -334,7 +334,7 @@ def test_the_way_to_the_result_is_told(mode):
     assert [each.op_type for each in chain] == ["Log", "Mul", "Sum", ""]
     assert [each.count for each in chain] == [1, 1, 1, 1]
     assert chain[1].site.source == "doubled = low * 2.0"
-    assert chain[-1].subject == "output[0]"
+    assert chain[-1].origin == "output[0]"
     json.dumps(dataclasses.asdict(error.findings[0]))
 
 
@@ -359,7 +359,7 @@ def test_the_way_ends_at_a_variable(mode):
         )
     chain = failure(tfsafe.checked(function), tf.constant([1.0])).findings[0].chain
     assert chain[0].op_type == "RealDiv"
-    assert chain[-1].subject == "variable `weight`"
+    assert chain[-1].origin == "variable `weight`"
 
 
 def test_rules_are_read():

@@ -39,7 +39,7 @@ def test_the_first_bad_operation_and_its_line_are_named(mode, name, op, is_gradi
     assert programs.is_at(finding.site, name), str(finding.site)
     assert finding.is_gradient == is_gradient
     assert finding.cause
-    assert finding.cure
+    assert finding.suggestion
 
 
 @pytest.mark.parametrize("autograph", [False, True])
@@ -53,7 +53,7 @@ def test_a_nan_that_came_in_is_named_by_argument_row_and_index(mode):
     x = tf.constant([[1.0, 2.0], [3.0, float("nan")]])
     error = failure(tfsafe.checked(modes.compile_for(mode, programs.passes_on)), x)
     finding = error.findings[0]
-    assert finding.subject == "argument `x`"
+    assert finding.origin == "argument `x`"
     assert (finding.kind, finding.count, finding.size) == ("NaN", 1, 4)
     assert (finding.index, finding.row) == ((1, 1), 1)
     assert not finding.op_type
@@ -152,11 +152,11 @@ def test_a_constant_that_the_program_writes_is_named_as_such(mode):
     finding = failure(tfsafe.checked(function), tf.constant([1.0])).findings[0]
     if mode == "eager":
         # An eager constant is no operation.
-        assert finding.subject == "a constant, or a tensor made before the call"
+        assert finding.origin == "a constant, or a tensor made before the call"
     else:
         assert finding.op_type == "Const"
         assert finding.cause == "the program writes this constant."
-        assert not finding.cure
+        assert not finding.suggestion
 
 
 def test_of_two_failures_the_one_that_reaches_the_result_is_told(mode):
@@ -199,5 +199,5 @@ def test_a_variable_that_was_bad_before_is_named(mode):
     weight = tf.Variable([1.0, float("nan")], name="weight")
     function = tfsafe.checked(modes.compile_for(mode, lambda x: x * weight))
     error = failure(function, tf.constant([1.0, 1.0]))
-    assert error.findings[0].subject == "variable `weight`"
+    assert error.findings[0].origin == "variable `weight`"
     assert error.findings[0].cause == "it was so before the call."

@@ -43,7 +43,7 @@ def test_a_forward_failure_is_told_in_full():
           why:   1 zero in the denominator (at (1, 0, 0)).
           input: Sub, float32 2x1x2: -1 to 1, mean 0, 2 zeros, 1 negative
                  Sqrt, float32 2x1x1: 0 to 1, mean 0.5, 1 zero
-          cure:  tfsafe.ops.divide(x - mean, std)
+          fix:   tfsafe.ops.divide(x - mean, std)
                  is 0 where the denominator is 0, and so is its gradient.
           reach: output['scores']
         """)
@@ -62,7 +62,7 @@ def test_a_backward_failure_is_told_with_its_forward_line():
                  0)), where the incoming gradient is 1.
           input: Sqrt, float32 2x3: all 0
                  Tile, float32 2x3: all 1
-          cure:  tfsafe.ops.sqrt(x - x)
+          fix:   tfsafe.ops.sqrt(x - x)
                  has the same values, and slope 0 where the true slope is infinite. Or let
                  tfsafe.stabilize(f) rewrite it, f being the function or the model.
           reach: output
@@ -75,7 +75,7 @@ def test_a_bad_argument_is_told():
         +Inf in argument `x`, first in row 1 of the batch.
           what:  1 of 2 values, at (1,); shape (2,), float32
           why:   it was so before the call.
-          cure:  tfsafe.data.check_finite(data, policy="report")
+          fix:   tfsafe.data.check_finite(data, policy="report")
                  tells of all such rows before the training; policy="drop" leaves them out.
           reach: output
         """)  # noqa: E501
@@ -154,7 +154,7 @@ FINDING = Finding(
     shape=(2,),
     site=SITE,
     cause="1 zero in the denominator.",
-    cure="is 0 there.",
+    suggestion="is 0 there.",
     iteration=(3, 1),
 )
 
@@ -182,10 +182,10 @@ def test_a_real_finding_is_plain_data():
         ({"site": None}, "  where: no line of yours; operation `step/truediv`"),
         ({"is_gradient": True}, "NaN from `RealDiv` in the backward pass."),
         ({"shape": (), "index": ()}, "  what:  the only value, float32"),
-        ({"cure": ""}, "  why:   1 zero in the denominator."),
-        ({"cause": ""}, "  cure:  is 0 there."),
+        ({"suggestion": ""}, "  why:   1 zero in the denominator."),
+        ({"cause": ""}, "  fix:   is 0 there."),
         ({"site": dataclasses.replace(SITE, source="")}, "train.py:12 in loss (loop"),
-        ({"subject": "a variable", "site": None}, "NaN in a variable."),
+        ({"origin": "a variable", "site": None}, "NaN in a variable."),
         ({"kind": "NaN or Inf", "size": 0, "count": 0}, "NaN or Inf from `RealDiv`."),
     ],
     ids=[

@@ -90,7 +90,7 @@ def test_fit_raises_from_the_failing_batch_and_undoes_it(options):
     assert (finding.op_type, finding.row, finding.index) == ("RealDiv", 1, (1, 1, 0))
     assert programs.is_at(finding.site, "standardise")
     assert finding.cause == "1 zero in the denominator (at (1, 1, 0))."
-    assert finding.paste == "tfsafe.ops.divide(x - mean, std)"
+    assert finding.suggested_code == "tfsafe.ops.divide(x - mean, std)"
     assert "standardise" in finding.scope
     assert "output['loss']" in str(caught.value)
     # Two good batches, and nothing of the third: weights, slots, statistics, seeds.
@@ -165,7 +165,7 @@ def test_a_bad_batch_names_input_row_and_part(options):
     with pytest.raises(tfsafe.NumericsError) as caught:
         model.fit(x, y, batch_size=4, shuffle=False, verbose=0)
     finding = caught.value.findings[0]
-    assert finding.subject == "argument `x`"
+    assert finding.origin == "argument `x`"
     assert (finding.row, finding.index) == (2, (2, 2, 1))
 
 

@@ -41,10 +41,10 @@ def test_a_scalar_a_vector_and_a_cube_are_matrices():
     assert pictures.picture(np.zeros([2, 2, 3])).rows == ("000",) * 4
 
 
-def test_the_figures_of_an_operand_are_counted():
+def test_the_figures_of_a_tensor_are_counted():
     x = np.array([[0.0, -3.0, NAN], [INF, -INF, 5.0]], "float32")
-    operand = pictures.operand("Mul", x)
-    assert dataclasses.replace(operand, picture=None) == pictures.Operand(
+    stats = pictures.stats_of("Mul", x)
+    assert dataclasses.replace(stats, picture=None) == pictures.TensorStats(
         "Mul",
         "float32",
         (2, 3),
@@ -56,18 +56,20 @@ def test_the_figures_of_an_operand_are_counted():
         nans=1,
         posinfs=1,
         neginfs=1,
+        subnormals=0,
+        first_nonfinite=(0, 2),
     )
-    assert operand.picture == Picture(("0eN", "PM7"), 0.0, 1.0)
+    assert stats.picture == Picture(("0eN", "PM7"), 0.0, 1.0)
 
 
 def test_no_elements_have_no_picture_and_no_range():
-    operand = pictures.operand("x", np.zeros([0, 2]))
-    assert (operand.min, operand.max, operand.mean) == (None, None, None)
-    assert operand.picture is None
+    stats = pictures.stats_of("x", np.zeros([0, 2]))
+    assert (stats.min, stats.max, stats.mean) == (None, None, None)
+    assert stats.picture is None
 
 
 @pytest.mark.parametrize("kind", ["bool", "int32", "bfloat16", "complex64"])
 def test_other_dtypes_are_seen_as_real_numbers(kind):
-    operand = pictures.operand("x", np.asarray(tf.cast([0.0, 1.0], kind)))
-    assert (operand.dtype, operand.min, operand.max) == (kind, 0.0, 1.0)
-    assert operand.picture.rows == ("01",)
+    stats = pictures.stats_of("x", np.asarray(tf.cast([0.0, 1.0], kind)))
+    assert (stats.dtype, stats.min, stats.max) == (kind, 0.0, 1.0)
+    assert stats.picture.rows == ("01",)

@@ -96,7 +96,7 @@ def test_nothing_is_loaded_and_nothing_runs(page):
 
 
 @pytest.mark.parametrize(
-    "field", ["cause", "cure", "paste", "scope", "op_type", "kind"]
+    "field", ["cause", "suggestion", "suggested_code", "scope", "op_type", "kind"]
 )
 def test_every_text_is_escaped(field, tmp_path):
     evil = "<script>alert('\"&')</script>"
@@ -113,8 +113,8 @@ def test_names_of_files_functions_tensors_and_steps_are_escaped(tmp_path):
     finding = dataclasses.replace(
         sample.finding(tmp_path),
         site=site,
-        inputs=(pictures.operand(evil, np.ones(2)),),
-        chain=(link, dataclasses.replace(link, subject=evil)),
+        inputs=(pictures.stats_of(evil, np.ones(2)),),
+        chain=(link, dataclasses.replace(link, origin=evil)),
     )
     reader = Reader(NumericsError("text", [finding]).to_html())
     assert not [name for _, name, _ in reader.attributes if name == "onload"]
@@ -171,8 +171,8 @@ def test_a_finding_without_line_tensors_and_chain_has_a_page(tmp_path):
         sample.finding(tmp_path),
         site=None,
         cause="",
-        cure="",
-        paste="",
+        suggestion="",
+        suggested_code="",
         scope="",
         iteration=(),
         inputs=(),

@@ -209,19 +209,19 @@ def test_a_rule_that_does_not_hold_leaves_the_statistics(op, inputs, output):
     assert cause(op, inputs, output).startswith("input 0: from 1 to")
 
 
-def cure_of(op, source="", *, fault="domain", **facts):
+def fix_of(op, source="", *, fault="domain", **facts):
     known = {"is_gradient": False, "dtype": "float32", "producers": [], **facts}
-    return suggestions.cure_of(
+    return suggestions.fix_of(
         suggestions.Failure(op=op, source=source, fault=fault, **known)
     )
 
 
-def cure(op, source, **facts):
-    return cure_of(op, source, **facts)[0]
+def code_of(op, source, **facts):
+    return fix_of(op, source, **facts)[0]
 
 
 @pytest.mark.parametrize(
-    ("op", "source", "paste"),
+    ("op", "source", "code"),
     [
         ("RealDiv", "return (x - mean) / std", "tfsafe.ops.divide(x - mean, std)"),
         ("RealDiv", "y = tf.divide(a, b[0])", "tfsafe.ops.divide(a, b[0])"),
@@ -238,19 +238,19 @@ def cure(op, source, **facts):
         ("Exp", "tf.exp(x)", ""),
     ],
 )
-def test_the_line_to_paste_has_the_names_of_the_users_line(op, source, paste):
-    assert cure(op, source) == paste
+def test_the_line_to_paste_has_the_names_of_the_users_line(op, source, code):
+    assert code_of(op, source) == code
 
 
 def test_a_gradient_has_a_cure_of_its_own():
-    assert cure("Log", "tf.math.log(p)", is_gradient=True) == "tfsafe.ops.log(p)"
-    assert cure("Sqrt", "tf.sqrt(p)", is_gradient=True) == "tfsafe.ops.sqrt(p)"
-    power = cure("Pow", "return (a + b) ** c", is_gradient=True)
+    assert code_of("Log", "tf.math.log(p)", is_gradient=True) == "tfsafe.ops.log(p)"
+    assert code_of("Sqrt", "tf.sqrt(p)", is_gradient=True) == "tfsafe.ops.sqrt(p)"
+    power = code_of("Pow", "return (a + b) ** c", is_gradient=True)
     assert power == "tfsafe.ops.pow(a + b, c)"
 
 
 @pytest.mark.parametrize(
-    ("source", "paste"),
+    ("source", "code"),
     [
         ("return -tf.math.log(p + q)", "tfsafe.ops.xlogy(weight, p + q)"),
         ("y = w[0] * tf.math.log(p)", "tfsafe.ops.xlogy(w[0], p)"),
@@ -258,12 +258,12 @@ def test_a_gradient_has_a_cure_of_its_own():
         ("y = w * tf.math.log(p) + v * tf.math.log(q)", "tfsafe.ops.xlogy(weight, x)"),
     ],
 )
-def test_a_logarithm_times_nothing_is_told_with_its_weight(source, paste):
-    assert cure("Log", source, after=["Mul by 0", "Mul by 0 Sum"]) == paste
+def test_a_logarithm_times_nothing_is_told_with_its_weight(source, code):
+    assert code_of("Log", source, after=["Mul by 0", "Mul by 0 Sum"]) == code
 
 
 @pytest.mark.parametrize(
-    ("after", "paste"),
+    ("after", "code"),
     [
         (["RealDiv by such", "Sum"], "tfsafe.ops.softmax(s, axis=-1)"),
         (["RealDiv by such Log"], "tfsafe.ops.log_softmax(s, axis=-1)"),
@@ -272,13 +272,13 @@ def test_a_logarithm_times_nothing_is_told_with_its_weight(source, paste):
         ([], ""),
     ],
 )
-def test_what_follows_an_exponential_says_what_it_was_for(after, paste):
+def test_what_follows_an_exponential_says_what_it_was_for(after, code):
     source = "p = tf.exp(s) / tf.reduce_sum(tf.exp(s), -1)"
-    assert cure("Exp", source, fault="overflow", after=after) == paste
+    assert code_of("Exp", source, fault="overflow", after=after) == code
 
 
 @pytest.mark.parametrize(
-    ("source", "scope", "paste"),
+    ("source", "scope", "code"),
     [
         ("y = tf.norm(a - b, axis=1)", "norm", "tfsafe.ops.norm(a - b, axis=1)"),
         ("y = tf.norm(a - b, axis=1)", "", "tfsafe.ops.norm(a - b, axis=1)"),
@@ -292,15 +292,15 @@ def test_what_follows_an_exponential_says_what_it_was_for(after, paste):
         ("y = self.norm_layer(tf.sqrt(z))", "norm", "tfsafe.ops.sqrt(z)"),
     ],
 )
-def test_a_root_within_a_function_is_cured_as_that_function(source, scope, paste):
-    assert cure("Sqrt", source, is_gradient=True, scope=scope) == paste
+def test_a_root_within_a_function_is_cured_as_that_function(source, scope, code):
+    assert code_of("Sqrt", source, is_gradient=True, scope=scope) == code
 
 
 def test_the_operation_before_leads_to_a_better_cure():
     log = "return tf.math.log(tf.nn.softmax(scores))"
     expected = "tfsafe.ops.log_softmax(scores)"
-    assert cure("Log", log, producers=["Softmax"]) == expected
-    assert cure("Log", "tf.math.log(p)", producers=["Sigmoid"]) == (
+    assert code_of("Log", log, producers=["Softmax"]) == expected
+    assert code_of("Log", "tf.math.log(p)", producers=["Sigmoid"]) == (
         "tfsafe.ops.log_sigmoid(logits)"
     )
 
@@ -315,14 +315,14 @@ def test_the_operation_before_leads_to_a_better_cure():
     ],
 )
 def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words):
-    paste, told = cure_of("RealDiv", "x / y", **facts)
-    assert not paste
+    code, told = fix_of("RealDiv", "x / y", **facts)
+    assert not code
     assert told.startswith(words) or words in told
     assert bool(told) == bool(words)
 
 
 @pytest.mark.parametrize(
-    "row", suggestions.CURES, ids=lambda row: f"{row.op}-{row.words}"
+    "row", suggestions.FIXES, ids=lambda row: f"{row.op}-{row.words}"
 )
 def test_every_cure_can_be_reached(row):
     facts = {
@@ -332,7 +332,7 @@ def test_every_cure_can_be_reached(row):
         "after": [row.after],
     }
     mends = f" {suggestions.REWRITES}" if row.is_rewritten else ""
-    assert cure_of(row.op, **facts)[1] == row.words + mends
+    assert fix_of(row.op, **facts)[1] == row.words + mends
 
 
 def test_the_kind_of_the_fault_is_told_with_the_cause():
@@ -348,7 +348,7 @@ def test_the_kind_of_the_fault_is_told_with_the_cause():
 
 
 def test_every_name_that_a_cure_recommends_exists():
-    text = " ".join(each.paste + " " + each.words for each in suggestions.CURES)
+    text = " ".join(each.code + " " + each.words for each in suggestions.FIXES)
     text += " ".join([suggestions._SCALE, suggestions._SKIP])
     names = {"ops", "losses", "layers", "optimizers"}
     found = 0

@@ -1,4 +1,4 @@
-"""What a tensor holds, in words."""
+"""Statistics of tensors, as records and as a table."""
 
 import keras
 import ml_dtypes
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfsafe.debugging import summarize
+from tfsafe.debugging import TensorStats, summarize
 
 NAN, INF = np.nan, np.inf
 
@@ -16,10 +16,12 @@ def test_it_counts_each_kind_of_value(dtype):
     small = float(limits.smallest_normal) / 4
     array = np.array([[NAN, INF, -INF, 0], [1, 2, 3, small]], dtype.as_numpy_dtype)
     (found,) = summarize(array)
-    assert (found.path, found.shape, found.dtype) == ("tensor", (2, 4), dtype.name)
-    shares = (found.nan, found.posinf, found.neginf, found.zero, found.subnormal)
-    assert shares == (1 / 8,) * 5
-    assert (found.min, found.max, found.first_bad) == (0, 3, (0, 0))
+    assert (found.name, found.shape, found.dtype) == ("tensor", (2, 4), dtype.name)
+    names = ("nans", "posinfs", "neginfs", "zeros", "subnormals")
+    assert [getattr(found, name) for name in names] == [1] * 5
+    assert [found.fraction(name) for name in names] == [1 / 8] * 5
+    assert (found.nonfinite, found.size, found.negatives) == (3, 8, 0)
+    assert (found.min, found.max, found.first_nonfinite) == (0, 3, (0, 0))
     assert found.mean == pytest.approx((6 + small) / 5, rel=1e-12)
 
 
@@ -40,17 +42,13 @@ def test_without_a_finite_element_there_is_no_range(array):
 @pytest.mark.parametrize("kind", ["bool", "int8", "int64", "uint8"])
 def test_it_takes_whole_numbers(kind):
     (found,) = summarize(tf.constant(np.array([0, 1, 1, 0], kind)))
-    assert (found.min, found.max, found.mean, found.zero) == (0, 1, 0.5, 0.5)
+    assert (found.min, found.max, found.mean, found.zeros) == (0, 1, 0.5, 2)
 
 
 def test_complex_numbers_are_described_by_their_moduli():
     (found,) = summarize(tf.constant([3 + 4j, 0, complex(NAN, 1), complex(INF, 1)]))
-    assert (found.max, found.nan, found.posinf, found.first_bad) == (
-        5,
-        1 / 4,
-        1 / 4,
-        (2,),
-    )
+    assert (found.max, found.nans, found.posinfs) == (5, 1, 1)
+    assert found.first_nonfinite == (2,)
 
 
 def test_it_walks_through_nested_structures_and_names_the_leaves():
@@ -60,29 +58,29 @@ def test_it_walks_through_nested_structures_and_names_the_leaves():
         "name": tf.constant("text"),
     }
     found = summarize(gradients)
-    assert [each.path for each in found] == ["encoder[0]", "table"]
-    assert [each.path for each in found.bad] == ["table"]
+    assert [each.name for each in found] == ["encoder[0]", "table"]
+    assert [each.name for each in found.nonfinite] == ["table"]
 
 
 def test_it_names_the_weights_of_a_model():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, name="head")])
     model.layers[0].kernel.assign([[NAN], [1.0]])
-    assert [each.path for each in summarize(model)] == [v.path for v in model.weights]
-    (bad,) = summarize(model).bad
-    assert (bad.path, bad.nan) == (model.layers[0].kernel.path, 0.5)
-    assert summarize(model.layers[0].kernel)[0].first_bad == (0, 0)
+    assert [each.name for each in summarize(model)] == [v.path for v in model.weights]
+    (bad,) = summarize(model).nonfinite
+    assert (bad.name, bad.nans) == (model.layers[0].kernel.path, 1)
+    assert summarize(model.layers[0].kernel)[0].first_nonfinite == (0, 0)
 
 
 def test_it_prints_the_columns_that_are_needed():
     text = str(summarize({"kernel": np.array([[1, NAN], [3, 0]]), "bias": [2.0]}))
     assert text.splitlines() == [
-        "tensor   shape  dtype    min  max   mean   NaN  zeros  first bad",
-        "kernel   2x2    float64    0    3  1.333  25 %   25 %     (0, 1)",
-        "bias[0]  -      float64    2    2      2     -      -          -",
+        "tensor   shape  dtype    min  max   mean   NaN  zeros  first non-finite",
+        "kernel   2x2    float64    0    3  1.333  25 %   25 %            (0, 1)",
+        "bias[0]  -      float64    2    2      2     -      -                 -",
     ]
 
 
-def test_a_share_is_never_rounded_to_none_or_all():
+def test_a_fraction_is_never_rounded_to_none_or_all():
     almost = np.full(10**6, NAN)
     almost[0] = 1
     assert "99.99 %" in str(summarize(almost))
@@ -101,3 +99,8 @@ def test_a_tensor_without_values_is_refused():
 
     with pytest.raises(TypeError, match=r"`summarize` needs tensors with values.*`tfs"):
         traced(tf.constant(1.0))
+
+
+def test_an_uncounted_number_has_no_fraction():
+    with pytest.raises(ValueError, match="`zeros` of w were not counted"):
+        TensorStats("w", "float32", (2,)).fraction("zeros")

@@ -84,7 +84,7 @@ def test_a_step_of_fit_calls_its_batch_x_and_leads_to_the_loss(jit_compile):
     finding = fitted(Log(), x, jit_compile)
     assert names(finding) == ["argument `x`"]
     assert finding.row == 2
-    assert finding.chain[-1].subject == "output['loss']"
+    assert finding.chain[-1].origin == "output['loss']"
 
 
 def test_the_way_of_a_bad_argument_begins_with_it():
@@ -92,8 +92,8 @@ def test_the_way_of_a_bad_argument_begins_with_it():
     x[3, 0] = NAN
     finding = fitted(keras.layers.Dense(3), x, False)
     first, last = finding.chain[0], finding.chain[-1]
-    assert (first.subject, first.count) == ("argument `x`", 1)
-    assert last.subject == "output['loss']"
+    assert (first.origin, first.count) == ("argument `x`", 1)
+    assert last.origin == "output['loss']"
     assert "  chain: 1" in finding.explain(chain=True)
 
 
@@ -109,7 +109,7 @@ def test_the_way_ends_at_the_loss_rather_than_at_other_results():
         return {"logs": y, "loss": tf.reduce_mean(y * 2.0 - 1.0)}
 
     finding = finding_of(step, tf.constant([0.0, 1.0]))
-    assert finding.chain[-1].subject == "output['loss']"
+    assert finding.chain[-1].origin == "output['loss']"
 
 
 def test_the_way_ends_at_a_weight_rather_than_at_other_variables():
@@ -124,7 +124,7 @@ def test_the_way_ends_at_a_weight_rather_than_at_other_variables():
         weight.assign((y * 2.0 - 1.0) * 3.0)
 
     finding = finding_of(step, tf.constant(0.0))
-    assert finding.chain[-1].subject == "variable `weight`"
+    assert finding.chain[-1].origin == "variable `weight`"
 
 
 def test_the_way_of_a_bad_variable_begins_with_it_even_if_it_was_written():
@@ -136,7 +136,7 @@ def test_the_way_of_a_bad_variable_begins_with_it_even_if_it_was_written():
         weight.assign_sub(x)
 
     finding = finding_of(step, tf.constant([1.0, 1.0]))
-    subjects = [each.subject for each in finding.chain]
+    subjects = [each.origin for each in finding.chain]
     assert subjects == ["variable `weight`", "", "variable `weight`"]
     assert finding.row is None
 

@@ -90,7 +90,7 @@ def batch(fault: Fault) -> tf.Tensor:
 def assert_is(finding: Finding, fault: Fault) -> None:
     """Holds a finding to the operation and the line that are at fault."""
     if not fault.op:
-        assert finding.subject.startswith("argument `"), finding
+        assert finding.origin.startswith("argument `"), finding
         assert (finding.kind, finding.index, finding.row) == ("NaN", (1, 2), 1)
         return
     assert finding.op_type == fault.op, finding

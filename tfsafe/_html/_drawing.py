@@ -3,12 +3,9 @@
 import html
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tfsafe import _explain
-
-if TYPE_CHECKING:
-    from tfsafe.errors import Finding, Link, Operand, Picture
+from tfsafe import _explain, _text
+from tfsafe._records import FindingFields, Link, Picture, TensorStats
 
 # A picture is no larger than this, and a cell of it no larger than that.
 _PICTURE = 300, 220
@@ -28,36 +25,36 @@ def text(words: str) -> str:
     return html.escape(words)
 
 
-def picture(operand: "Operand", index: Sequence[int] | None = None) -> str:
+def picture(stats: TensorStats, index: Sequence[int] | None = None) -> str:
     """Draws a tensor.
 
     Args:
-      operand: The tensor.
+      stats: The tensor.
       index: Element that gets a ring.
 
     Returns:
       An SVG element; empty if the tensor has no picture.
     """
-    if operand.picture is None:
+    if stats.picture is None:
         return ""
-    rows = operand.picture.rows
+    rows = stats.picture.rows
     width = min(_CELL, _PICTURE[0] / len(rows[0]))
     height = min(_CELL, _PICTURE[1] / len(rows))
     total = len(rows[0]) * width, len(rows) * height
-    label = f"Picture of {_explain.kind_of(operand)}: {_explain.figures(operand)}"
+    label = f"Picture of {_explain.kind_of(stats)}: {_explain.figures(stats)}"
     drawn = [
         f'<svg class="picture" role="img" aria-label="{text(label)}" '
         f'viewBox="-4 -4 {total[0] + 8:.5g} {total[1] + 8:.5g}" '
         f'width="{total[0] + 8:.5g}" height="{total[1] + 8:.5g}">',
         f'<rect class="frame" width="{total[0]:.5g}" height="{total[1]:.5g}"/>',
-        *_cells(operand.picture, width, height),
+        *_cells(stats.picture, width, height),
     ]
     if index is not None:
-        drawn += _ring(*_cell_of(index, operand), width, height)
+        drawn += _ring(*_cell_of(index, stats), width, height)
     return "\n".join([*drawn, "</svg>"])
 
 
-def _cells(picture: "Picture", width: float, height: float) -> list[str]:
+def _cells(picture: Picture, width: float, height: float) -> list[str]:
     """Draws the cells, all of one letter as one path."""
     paths: dict[str, list[str]] = {}
     for y, row in enumerate(picture.rows):
@@ -92,20 +89,20 @@ def _class_of(letter: str) -> str:
     return f"{'positive' if is_positive else 'negative'} level{level}"
 
 
-def _cell_of(index: Sequence[int], operand: "Operand") -> tuple[int, int]:
+def _cell_of(index: Sequence[int], stats: TensorStats) -> tuple[int, int]:
     """Returns column and row of the cell in which an element is drawn."""
-    shape = operand.shape or (1,)
+    shape = stats.shape or (1,)
     *outer, column = index or (0,)
     row = 0
     for size, each in zip(shape, outer, strict=False):
         row = row * size + each
-    rows = operand.picture.rows if operand.picture else ("",)
+    rows = stats.picture.rows if stats.picture else ("",)
     # The last cell that begins at the element or before it.
     x = ((column + 1) * len(rows[0]) - 1) // shape[-1]
     return x, ((row + 1) * len(rows) - 1) // math.prod(shape[:-1])
 
 
-def chain(finding: "Finding", links: Sequence["Link"]) -> str:
+def chain(finding: FindingFields, links: Sequence[Link]) -> str:
     """Draws the way of the bad values, the inputs of the first operation on top.
 
     Args:
@@ -115,15 +112,15 @@ def chain(finding: "Finding", links: Sequence["Link"]) -> str:
     Returns:
       An SVG element.
     """
-    kept, left_out = _explain.middle_out(links)
+    kept, omitted = _text.middle_out(links)
     inputs = finding.inputs[:_INPUTS]
     drawn = _inputs(inputs)
     top = 1 + (_INPUT + _GAP if inputs else 0)
     for number, link in enumerate(kept):
         if number:
             drawn.append(_arrow(_WIDTH / 2, top))
-        if left_out and number == len(kept) // 2:
-            words = f"{left_out} more steps"
+        if omitted and number == len(kept) // 2:
+            words = f"{omitted} more steps"
             drawn.append(_words(_WIDTH / 2, top + 13, words, "small middle"))
             top += _DOTS + _GAP
             drawn.append(_arrow(_WIDTH / 2, top))
@@ -138,32 +135,32 @@ def chain(finding: "Finding", links: Sequence["Link"]) -> str:
     ])
 
 
-def _told(links: Sequence["Link"]) -> str:
+def _told(links: Sequence[Link]) -> str:
     steps = " to ".join(_explain.name_of(link) for link in links)
     return f"From {steps}." if len(links) > 1 else ""
 
 
-def _inputs(inputs: Sequence["Operand"]) -> list[str]:
+def _inputs(inputs: Sequence[TensorStats]) -> list[str]:
     drawn = []
-    for number, operand in enumerate(inputs):
+    for number, stats in enumerate(inputs):
         width = (_WIDTH - 2 - 8 * (len(inputs) - 1)) / len(inputs)
         left = 1 + number * (width + 8)
-        told = f"{operand.name}: {_explain.figures(operand)}"
+        told = f"{stats.name}: {_explain.figures(stats)}"
         drawn += [
             f"<g><title>{text(told)}</title>",
             _box(left, 1, width, _INPUT, "node input"),
-            _words(left + 10, 20, _cut(operand.name, width), "op"),
-            _words(left + 10, 37, _cut(_explain.figures(operand), width), "small"),
+            _words(left + 10, 20, _cut(stats.name, width), "op"),
+            _words(left + 10, 37, _cut(_explain.figures(stats), width), "small"),
             "</g>",
             _arrow(left + width / 2, 1 + _INPUT + _GAP),
         ]
     return drawn
 
 
-def _node(link: "Link", top: float, style: str) -> list[str]:
+def _node(link: Link, top: float, style: str) -> list[str]:
     place = _explain.short_place(link) or _explain.kind_of(link)
     source = link.site.source if link.site else ""
-    share = ", ".join(part for part in (link.kind, _explain.share_of(link)) if part)
+    share = ", ".join(part for part in (link.kind, _explain.amount_of(link)) if part)
     room = _WIDTH - len(share) * _LETTER
     return [
         f"<g><title>{text(' '.join(part for part in (place, source) if part))}</title>",
@@ -175,10 +172,10 @@ def _node(link: "Link", top: float, style: str) -> list[str]:
     ]
 
 
-def _style_of(number: int, link: "Link") -> str:
+def _style_of(number: int, link: Link) -> str:
     if number == 0:
         return "node first"
-    return "node result" if link.subject else "node"
+    return "node result" if link.origin else "node"
 
 
 def _box(left: float, top: float, width: float, height: float, style: str) -> str:

@@ -5,15 +5,12 @@ import linecache
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tfsafe import _explain
+from tfsafe import _explain, _text
 from tfsafe._html import _drawing
 from tfsafe._html._drawing import text
 from tfsafe._html._style import STYLE
-
-if TYPE_CHECKING:
-    from tfsafe.errors import Finding, Link, Operand, Site
+from tfsafe._records import FindingFields, Link, Site, TensorStats
 
 # Lines of source before and after the one that is meant.
 _AROUND = 4
@@ -45,7 +42,7 @@ _LEGEND = [
 ]
 
 
-def write(page: str, path: "str | os.PathLike[str] | None") -> str:
+def write(page: str, path: str | os.PathLike[str] | None) -> str:
     """Writes a page to a file, if one is named, and returns it."""
     if path is not None:
         # A file name on Linux may hold bytes that are no characters.
@@ -53,7 +50,9 @@ def write(page: str, path: "str | os.PathLike[str] | None") -> str:
     return page
 
 
-def of_findings(findings: Sequence["Finding"], message: str, title: str = "") -> str:
+def of_findings(
+    findings: Sequence[FindingFields], message: str, title: str = ""
+) -> str:
     """Returns the page of an error.
 
     Args:
@@ -67,7 +66,7 @@ def of_findings(findings: Sequence["Finding"], message: str, title: str = "") ->
         body += [f'<p class="lead">{_coded(head)}</p>'] if title else []
         body += _article(findings[0], 2)
     if len(findings) > 1:
-        body.append(f"<h2>{_explain.counted(len(findings) - 1, 'further place')}</h2>")
+        body.append(f"<h2>{_text.counted(len(findings) - 1, 'further place')}</h2>")
     for each in findings[1:]:
         summary = f"<summary>{_coded(_explain.first_line(each))}</summary>"
         body += ["<details>", summary, *_article(each, 3), "</details>"]
@@ -76,10 +75,10 @@ def of_findings(findings: Sequence["Finding"], message: str, title: str = "") ->
     return _page(title or head, body)
 
 
-def of_tensors(operands: Sequence["Operand"], title: str = "") -> str:
+def of_tensors(tensors: Sequence[TensorStats], title: str = "") -> str:
     """Returns the page of some tensors; without a title it counts them."""
-    title = title or _explain.counted(len(operands), "tensor") or "No tensors"
-    return _page(title, [f"<h1>{_coded(title)}</h1>", *_tensors(operands)])
+    title = title or _text.counted(len(tensors), "tensor") or "No tensors"
+    return _page(title, [f"<h1>{_coded(title)}</h1>", *_tensors(tensors)])
 
 
 def _page(title: str, body: Sequence[str]) -> str:
@@ -87,11 +86,11 @@ def _page(title: str, body: Sequence[str]) -> str:
     return head + "\n".join(body) + "\n" + _FOOT
 
 
-def _article(finding: "Finding", level: int) -> list[str]:
+def _article(finding: FindingFields, level: int) -> list[str]:
     sections = {
         "Where": _where(finding),
         "Why": _why(finding),
-        "What to do": _cure(finding),
+        "What to do": _fix(finding),
         "How it spread": _way(finding),
     }
     what = _explain.what(finding)
@@ -102,8 +101,8 @@ def _article(finding: "Finding", level: int) -> list[str]:
     return [*parts, "</article>"]
 
 
-def _where(finding: "Finding") -> list[str]:
-    if finding.site is None and finding.subject:
+def _where(finding: FindingFields) -> list[str]:
+    if finding.site is None and finding.origin:
         return []
     parts = []
     if finding.site is None:
@@ -118,7 +117,7 @@ def _where(finding: "Finding") -> list[str]:
     return parts + ([f'<p class="note">{text(around)}</p>'] if around else [])
 
 
-def _source(site: "Site") -> list[str]:
+def _source(site: Site) -> list[str]:
     """Shows the line with those around it, as far as the file is still as it was."""
     if not site.source:
         return []
@@ -148,11 +147,11 @@ def _scrolling(content: str, style: str) -> str:
     )
 
 
-def _why(finding: "Finding") -> list[str]:
+def _why(finding: FindingFields) -> list[str]:
     parts = [f"<p>{text(finding.cause)}</p>"] if finding.cause else []
     output = finding.output
     if output is not None:
-        name = output.name or finding.op_type or finding.subject
+        name = output.name or finding.op_type or finding.origin
         output = dataclasses.replace(output, name=name)
     if finding.inputs or output:
         parts += _tensors(finding.inputs, output, finding.index)
@@ -160,15 +159,15 @@ def _why(finding: "Finding") -> list[str]:
 
 
 def _tensors(
-    operands: Sequence["Operand"],
-    output: "Operand | None" = None,
+    tensors: Sequence[TensorStats],
+    output: TensorStats | None = None,
     index: Sequence[int] | None = None,
 ) -> list[str]:
     note = "" if output is None else "went in"
-    figures = [_figure(each, note) for each in operands]
+    figures = [_figure(each, note) for each in tensors]
     if output is not None:
         figures.append(_figure(output, "came out", index))
-    shown = [each.picture for each in [*operands, output] if each and each.picture]
+    shown = [each.picture for each in [*tensors, output] if each and each.picture]
     letters = {letter for each in shown for row in each.rows for letter in row}
     keys = [
         f'<li><svg class="key" viewBox="0 0 10 10" aria-hidden="true">'
@@ -180,28 +179,29 @@ def _tensors(
     return ['<div class="tensors">', *figures, "</div>", *legend]
 
 
-def _figure(operand: "Operand", note: str, index: Sequence[int] | None = None) -> str:
-    picture = operand.picture
+def _figure(stats: TensorStats, note: str, index: Sequence[int] | None = None) -> str:
+    picture = stats.picture
     notes = [note] if note else []
     if picture is not None and picture.high > picture.low:
         notes.append(f"depth of colour: 1e{picture.low:.0f} to 1e{picture.high:.0f}")
     style = "" if index is None else ' class="out"'
     return (
-        f"<figure{style}>{_drawing.picture(operand, index)}<figcaption>"
-        f"<strong>{_coded(operand.name)}</strong> {text(_explain.kind_of(operand))}"
-        f"<span>{text(_explain.figures(operand))}</span>"
+        f"<figure{style}>{_drawing.picture(stats, index)}<figcaption>"
+        f"<strong>{_coded(stats.name)}</strong> {text(_explain.kind_of(stats))}"
+        f"<span>{text(_explain.figures(stats))}</span>"
         f'<span class="note">{"; ".join(notes)}</span></figcaption></figure>'
     )
 
 
-def _cure(finding: "Finding") -> list[str]:
-    if not finding.cure:
+def _fix(finding: FindingFields) -> list[str]:
+    if not finding.suggestion:
         return []
-    paste = [_scrolling(text(finding.paste), "paste")] if finding.paste else []
-    return [*paste, f"<p>{text(finding.cure)}</p>"]
+    code = finding.suggested_code
+    shown = [_scrolling(text(code), "code")] if code else []
+    return [*shown, f"<p>{text(finding.suggestion)}</p>"]
 
 
-def _way(finding: "Finding") -> list[str]:
+def _way(finding: FindingFields) -> list[str]:
     """Shows the chain as a graph, and in words for whom the graph is no help."""
     if not finding.chain:
         return []
@@ -215,10 +215,10 @@ def _way(finding: "Finding") -> list[str]:
     ]
 
 
-def _step(link: "Link") -> str:
+def _step(link: Link) -> str:
     told = f"<strong>{_coded(_explain.name_of(link))}</strong>: {text(link.kind)}"
     if link.size:
-        told += f" in {_explain.share_of(link)} values"
+        told += f" in {_explain.amount_of(link)} values"
     if link.site is None:
         return f"<li>{told}</li>"
     place = f"<code>{text(link.site.path)}:{link.site.line}</code>"

@@ -45,8 +45,8 @@ pre {
   background: var(--card); border: 1px solid var(--line); border-radius: 8px;
   overflow-wrap: normal; tab-size: 4;
 }
-pre.message, pre.paste { padding: 0.75rem 1rem; }
-pre.paste { border-left: 4px solid var(--good); }
+pre.message, pre.code { padding: 0.75rem 1rem; }
+pre.code { border-left: 4px solid var(--good); }
 pre:focus-visible, summary:focus-visible { outline: 2px solid var(--positive); }
 .source { display: grid; }
 .source span, .source mark {

@@ -4,9 +4,10 @@ from typing import Any
 
 import keras
 
+from tfsafe._text import listed
 from tfsafe.callbacks import _finite, _state
 from tfsafe.callbacks._warning import warn
-from tfsafe.errors import NumericsError, listed
+from tfsafe.errors import NumericsError
 
 
 class ModelCheckpoint(keras.callbacks.ModelCheckpoint):

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from tfsafe import _args
+from tfsafe._text import listed
 from tfsafe.callbacks import (
     _commit,
     _finite,
@@ -16,7 +17,7 @@ from tfsafe.callbacks import (
 )
 from tfsafe.callbacks._warning import warn
 from tfsafe.debugging.checks.options import options_of
-from tfsafe.errors import NumericsError, listed
+from tfsafe.errors import NumericsError
 from tfsafe.optimizers import SafeOptimizer
 
 _EMPTY = "; a step of which nothing is left is left out."

@@ -6,9 +6,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe._text import listed
 from tfsafe.callbacks import _finite, _guard, _state
 from tfsafe.callbacks._warning import warn
-from tfsafe.errors import NumericsError, listed
+from tfsafe.errors import NumericsError
 
 _HOLD = "hold NaN or infinity"
 

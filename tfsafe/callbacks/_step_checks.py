@@ -144,7 +144,7 @@ class StepChecks:
         if self._on_finding == "stop":
             self._model.stop_training = True
         first = error.findings[0]
-        place = first.site, first.op_type, first.subject
+        place = first.site, first.op_type, first.origin
         if place in self._told:
             return
         self._told.add(place)

@@ -6,9 +6,10 @@ from typing import Any
 import keras
 
 from tfsafe import _args
+from tfsafe._text import listed
 from tfsafe.callbacks import _finite, _guard, _state
 from tfsafe.callbacks._warning import warn
-from tfsafe.errors import NumericsError, listed
+from tfsafe.errors import NumericsError
 from tfsafe.optimizers import SafeOptimizer
 
 WATCHED = ("loss", "gradients", "weights", "val_loss")

@@ -1,5 +1,6 @@
 """Finding the operation, the line and the cause of the first NaN or Inf."""
 
+from tfsafe._records import TensorStats
 from tfsafe.debugging.checks.checked import checked
 from tfsafe.debugging.checks.switch import (
     check_numerics,
@@ -9,11 +10,11 @@ from tfsafe.debugging.checks.switch import (
 from tfsafe.debugging.inspection.plot import plot
 from tfsafe.debugging.inspection.report import report
 from tfsafe.debugging.inspection.retain import retain, retain_gradients
-from tfsafe.debugging.inspection.summary import Summaries, Summary, summarize
+from tfsafe.debugging.inspection.summary import Summaries, summarize
 
 __all__ = [
     "Summaries",
-    "Summary",
+    "TensorStats",
     "check_numerics",
     "checked",
     "disable_check_numerics",

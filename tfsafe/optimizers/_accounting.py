@@ -6,7 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.errors import NumericsError, listed
+from tfsafe._text import listed
+from tfsafe.errors import NumericsError
 from tfsafe.optimizers._clipping import ClippingOptimizer
 from tfsafe.optimizers._master_copies import MasterCopies
 from tfsafe.optimizers._outliers import NormStatistic

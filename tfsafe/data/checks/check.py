@@ -36,7 +36,7 @@ def check_finite(
     - a header row that was read as data, as text or as NaN;
     - labels that are no class, where `num_classes` is given; data without rows.
 
-    Remarks, in the report only: constant features, by whose standard deviation of 0 a
+    Notes, in the report only: constant features, by whose standard deviation of 0 a
     standardisation divides; integers that the dtype rounds; ragged rows without values;
     numbers kept as text; a first row of data that became the names of the columns.
 
@@ -90,10 +90,10 @@ def check_finite(
       >>> x = {"age": np.array([31.0, np.nan, 27.0]), "sex": np.array(["f", "m", "f"])}
       >>> y = np.array([0, 1, 1])
       >>> print(check_finite((x, y), policy="report"))
-      1 problem and no remarks in 3 rows of 3 features.
+      1 problem and no notes in 3 rows of 3 features.
       <BLANKLINE>
-        feature   dtype    count  NaN  Inf  min  max  constant  first bad row
-        x["age"]  float64      3    1    0   27   31                        1
+        feature   dtype    count  NaN  Inf  min  max  constant  first row
+        x["age"]  float64      3    1    0   27   31                    1
         x["sex"]  str          3    0    0
         y         int64        3    0    0    0    1
       <BLANKLINE>
@@ -102,7 +102,7 @@ def check_finite(
         why:   a NaN is most often an empty cell, or text where a number was asked for,
                when a file is read. One such value makes the loss, the gradients and
                every weight NaN.
-        cure:  x, y = tfsafe.data.check_finite((x, y), policy="drop")
+        fix:   x, y = tfsafe.data.check_finite((x, y), policy="drop")
                leaves such rows out, of x and y alike; policy="replace" writes value=0.0
                or value="mean" in their place.
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tfsafe._text import listed
 from tfsafe.data.faults import verdict
 from tfsafe.data.faults.findings import finding, first, located
 from tfsafe.data.faults.report import DataFinding
 from tfsafe.data.faults.tally import NOT_FINITE, Limits, Tally, value_text
-from tfsafe.errors import listed
 
 _KINDS = {"nan": "NaN", "posinf": "+Inf", "neginf": "-Inf"}
 _SPREADS = "One such value makes the loss, the gradients and every weight NaN."
@@ -150,10 +150,10 @@ def _text(
         faults,
         "Text among numbers",
         "the other cells of this feature are numbers; this one cannot be read as one.",
-        paste=f'{subject} = pd.to_numeric({subject}, errors="coerce")'
+        suggested_code=f'{subject} = pd.to_numeric({subject}, errors="coerce")'
         if origin.kind == "frame"
         else origin.call('policy="drop"'),
-        cure="makes NaN of it, which check_finite then drops or replaces."
+        suggestion="makes NaN of it, which check_finite then drops or replaces."
         if origin.kind == "frame"
         else 'leaves such rows out; policy="replace" writes a number there.',
     )
@@ -169,7 +169,8 @@ def _beyond(
         f"Value beyond {name}",
         f"it is finite, and becomes infinite when Keras casts it to {name}, whose "
         f"largest number is {limits.largest:.5g}.",
-        cure="scale the feature before the model, or take the logarithm of its size. "
+        suggestion="scale the feature before the model, or take the logarithm of its "
+        "size. "
         f"{'' if name == 'float64' else _wider(name)}",
     )
 
@@ -190,8 +191,8 @@ def _label(
         "Label out of range",
         f"the labels of {limits.classes} classes are the integers from 0 to {last}. "
         "For any other the cross-entropy is NaN on a GPU and under XLA, or fails.",
-        cure="labels that start from 1: y - 1. A label for `ignore` belongs into the "
-        "loss: ignore_class=-1.",
+        suggestion="labels that start from 1: y - 1. A label for `ignore` belongs into "
+        "the loss: ignore_class=-1.",
         is_replaceable=False,
     )
 
@@ -215,8 +216,8 @@ def _header(headers: Sequence[tuple[Tally, np.ndarray]], origin: Origin) -> Data
         {fault: columns},
         "Header row read as data",
         reads,
-        paste=_READ_WITH_HEADER[origin.kind],
-        cure='reads it as names; policy="drop" leaves the row out.',
+        suggested_code=_READ_WITH_HEADER[origin.kind],
+        suggestion='reads it as names; policy="drop" leaves the row out.',
         is_replaceable=False,
     )
 
@@ -225,7 +226,7 @@ def _no_rows() -> DataFinding:
     return finding(
         kind="No rows",
         cause="the data are empty; the loss over no rows is 0 / 0.",
-        cure="look at the path, the filter and the split that led here.",
+        suggestion="look at the path, the filter and the split that led here.",
         is_replaceable=False,
     )
 
@@ -234,8 +235,8 @@ def _leave_out(origin: Origin) -> dict[str, str]:
     what = " and ".join(origin.names) if len(origin.names) > 1 else ""
     both = f", of {what} alike" if what else ""
     return {
-        "paste": origin.call('policy="drop"'),
-        "cure": f'leaves such rows out{both}; policy="replace" writes value=0.0 '
+        "suggested_code": origin.call('policy="drop"'),
+        "suggestion": f'leaves such rows out{both}; policy="replace" writes value=0.0 '
         'or value="mean" in their place.',
     }
 

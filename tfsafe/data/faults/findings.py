@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from tfsafe._text import listed
 from tfsafe.data.faults.report import DataFinding
 from tfsafe.data.faults.tally import Tally, value_text
 from tfsafe.data.sources.tables import Spot
-from tfsafe.errors import listed
 
 
 def located(
@@ -24,7 +24,7 @@ def located(
     columns = np.any(list(faults.values()), axis=0)
     return finding(
         kind=kind,
-        subject=f"`{table.column_path(column)}`",
+        origin=f"`{table.column_path(column)}`",
         dtype=table.dtype_name,
         count=sum(int(tally.counts[name][held].sum()) for name, held in faults.items()),
         size=tally.size * tally.columns,
@@ -42,7 +42,7 @@ def located(
 def finding(**facts: Any) -> DataFinding:
     """Returns a finding with these fields; the others are empty."""
     nothing: dict[str, Any] = {
-        "subject": "",
+        "origin": "",
         "dtype": "",
         "count": 0,
         "size": 0,

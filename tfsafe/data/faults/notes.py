@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from tfsafe._text import listed
 from tfsafe.data.faults import verdict
 from tfsafe.data.faults.findings import columns_told, finding, located
 from tfsafe.data.faults.report import DataFinding
 from tfsafe.data.faults.tally import Limits, Tally
 from tfsafe.data.sources import words
-from tfsafe.errors import listed
 
 
-def remarks(tallies: Sequence[Tally], limits: Limits) -> list[DataFinding]:
-    """Returns one remark for each kind and leaf."""
+def notes(tallies: Sequence[Tally], limits: Limits) -> list[DataFinding]:
+    """Returns one note for each kind and leaf."""
     found = []
     for tally in tallies:
         constant = verdict.is_constant(tally, limits.rounded)
@@ -31,13 +31,13 @@ def remarks(tallies: Sequence[Tally], limits: Limits) -> list[DataFinding]:
 
 
 def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
-    """Returns a remark if the names of a frame's columns are numbers as text.
+    """Returns a note if the names of a frame's columns are numbers as text.
 
     Args:
       columns: The names.
 
     Returns:
-      One remark, or none.
+      One note, or none.
     """
     names = [name for name in columns if isinstance(name, str)]
     if len(names) < 2 or len(names) < len(columns):
@@ -51,8 +51,8 @@ def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
             kind="Row of data read as header",
             cause=f"the columns are named {listed(map(repr, names))}: numbers. The "
             "first row of the file has become their names.",
-            paste="x = pd.read_csv(path, header=None)",
-            cure="reads that row as data.",
+            suggested_code="x = pd.read_csv(path, header=None)",
+            suggestion="reads that row as data.",
         )
     ]
 
@@ -69,7 +69,7 @@ def _constant(tally: Tally, columns: np.ndarray, limits: Limits) -> DataFinding:
     is_label = tally.table.path == "y"
     return finding(
         kind="Constant values",
-        subject=f"`{tally.table.column_path(column)}`",
+        origin=f"`{tally.table.column_path(column)}`",
         dtype=tally.table.dtype_name,
         count=int(tally.size * columns.sum()),
         size=tally.size * tally.columns,
@@ -79,8 +79,8 @@ def _constant(tally: Tally, columns: np.ndarray, limits: Limits) -> DataFinding:
             if is_label
             else "Its standard deviation is 0, by which a standardisation divides."
         ),
-        paste="" if is_label else "tfsafe.layers.Normalization()",
-        cure="look at how the labels were made."
+        suggested_code="" if is_label else "tfsafe.layers.Normalization()",
+        suggestion="look at how the labels were made."
         if is_label
         else "gives 0 for it; or leave the feature out.",
     )
@@ -93,8 +93,8 @@ def _inexact(tally: Tally, limits: Limits) -> DataFinding:
         f"Integers that {limits.dtype.name} rounds",
         f"{limits.dtype.name} holds every integer up to {limits.exact}; above, "
         "neighbours become the same number.",
-        cure="an id belongs into a keras.layers.IntegerLookup or Hashing layer and an "
-        "Embedding; of a time or a count, subtract the smallest first.",
+        suggestion="an id belongs into a keras.layers.IntegerLookup or Hashing layer "
+        "and an Embedding; of a time or a count, subtract the smallest first.",
     )
 
 
@@ -105,21 +105,21 @@ def _numerals(tally: Tally, columns: np.ndarray) -> DataFinding:
         "Numbers written as text",
         "every cell can be read as a number, and is text; a model takes text only in "
         "a lookup layer.",
-        paste=f"{tally.table.column_path(int(np.flatnonzero(columns)[0]))}"
+        suggested_code=f"{tally.table.column_path(int(np.flatnonzero(columns)[0]))}"
         '.astype("float32")',
-        cure="makes them numbers.",
+        suggestion="makes them numbers.",
     )
 
 
 def _empty_rows(tally: Tally) -> DataFinding:
     return finding(
         kind="Rows without values",
-        subject=f"`{tally.table.path}`",
+        origin=f"`{tally.table.path}`",
         dtype=tally.table.dtype_name,
         count=tally.empty_rows,
         size=tally.rows,
         cause=f"{tally.empty_rows} of {tally.rows} rows have length 0. Their mean is "
         "0 / 0, and a softmax over them is NaN.",
-        paste="tfsafe.layers.SafeMeanPooling()",
-        cure="gives 0 for such a row.",
+        suggested_code="tfsafe.layers.SafeMeanPooling()",
+        suggestion="gives 0 for such a row.",
     )

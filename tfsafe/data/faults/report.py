@@ -3,12 +3,15 @@
 import dataclasses
 from typing import Any
 
-from tfsafe.errors import Finding, NumericsError, wrapped
+from tfsafe import _explain
+from tfsafe._records import TensorStats
+from tfsafe._text import wrapped
+from tfsafe.errors import Finding, NumericsError
 
 _FEATURES_SHOWN = 20
 _HEADINGS = (
     *("feature", "dtype", "count", "NaN", "Inf"),
-    *("min", "max", "constant", "first bad row"),
+    *("min", "max", "constant", "first row"),
 )
 
 
@@ -16,7 +19,7 @@ _HEADINGS = (
 class DataFinding(Finding):
     """One thing that is wrong with one part of a dataset.
 
-    A `tfsafe.Finding` whose `subject` is the path of the feature, and whose `index` and
+    A `tfsafe.Finding` whose `origin` is the path of the feature, and whose `index` and
     `shape` are those of the first bad value in its array, batch or element. `row` is
     its row in a batch, and None where the data came in one piece.
 
@@ -34,7 +37,7 @@ class DataFinding(Finding):
 
     def headline(self) -> str:
         """Says in a few words what is where."""
-        head = f"{self.kind} in {self.subject}" if self.subject else self.kind
+        head = f"{self.kind} in {self.origin}" if self.origin else self.kind
         return head + self._position()
 
     def __str__(self) -> str:
@@ -48,10 +51,7 @@ class DataFinding(Finding):
             )
             lines += wrapped("  what:  ", f"{shown}; {self.dtype}")
         lines += wrapped("  why:   ", self.cause)
-        if self.paste:
-            lines.append(f"  cure:  {self.paste}")
-        lines += wrapped(" " * 9 if self.paste else "  cure:  ", self.cure)
-        return "\n".join(lines)
+        return "\n".join([*lines, *_explain.fix_lines(self)])
 
     def _position(self) -> str:
         in_batch = f"row {self.row} of batch {self.batch}"
@@ -63,31 +63,22 @@ class DataFinding(Finding):
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """What one column of a dataset holds.
+    """One column of a dataset.
 
     Attributes:
-      path: Its name, such as `x["age"]` or `x[:, 3]`.
-      dtype: Name of its dtype.
-      count: How many values were read.
-      nan: How many are NaN, NaT, None or blank.
-      inf: How many are infinite, or beyond the dtype that the model computes in.
-      minimum: The smallest finite one; None where there is none.
-      maximum: The largest finite one.
-      mean: The mean of the finite ones.
-      is_constant: Whether all are the same number to the model.
-      first_bad_row: The first row with a bad value; None where there is none.
+      stats: Its statistics, under its path, such as `x["age"]` or `x[:, 3]`.
+      missing: Number of cells without a value: NaT, None, blanks, text among numbers.
+      overflows: Number of finite values that the dtype of the model makes infinite.
+      is_constant: Whether all values are the same number to the model.
+      first_row: The first row with one of these or a non-finite value; None without
+        any.
     """
 
-    path: str
-    dtype: str
-    count: int
-    nan: int = 0
-    inf: int = 0
-    minimum: float | None = None
-    maximum: float | None = None
-    mean: float | None = None
+    stats: TensorStats
+    missing: int = 0
+    overflows: int = 0
     is_constant: bool = False
-    first_bad_row: int | None = None
+    first_row: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,18 +89,18 @@ class DataReport:
       rows: How many rows were read.
       features: One entry for each column.
       findings: What ends a training: bad values, first row first.
-      remarks: What may harm one: constant features, integers that the dtype rounds,
+      notes: What may harm one: constant features, integers that the dtype rounds,
         rows without values, numbers kept as text.
     """
 
     rows: int
     features: tuple[Feature, ...]
     findings: tuple[DataFinding, ...] = ()
-    remarks: tuple[DataFinding, ...] = ()
+    notes: tuple[DataFinding, ...] = ()
 
     @property
     def is_finite(self) -> bool:
-        """Whether nothing is wrong; remarks do not count."""
+        """Whether nothing is wrong; notes do not count."""
         return not self.findings
 
     def as_dict(self) -> dict[str, Any]:
@@ -130,19 +121,19 @@ class DataReport:
 
     def __str__(self) -> str:
         found = _counted(len(self.findings), "problem")
-        remarks = _counted(len(self.remarks), "remark")
+        notes = _counted(len(self.notes), "note")
         rows, features = (
             _counted(self.rows, "row"),
             _counted(len(self.features), "feature"),
         )
-        lines = [f"{found} and {remarks} in {rows} of {features}.", "", *self._table()]
-        for finding in (*self.findings, *self.remarks):
+        lines = [f"{found} and {notes} in {rows} of {features}.", "", *self._table()]
+        for finding in (*self.findings, *self.notes):
             lines += ["", str(finding)]
         return "\n".join(lines)
 
     def _table(self) -> list[str]:
         # Bad ones first; the sort keeps the order of the columns.
-        ranked = sorted(self.features, key=lambda each: each.first_bad_row is None)
+        ranked = sorted(self.features, key=lambda each: each.first_row is None)
         rows = [_HEADINGS, *map(_cells, ranked[:_FEATURES_SHOWN])]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
@@ -159,14 +150,13 @@ class DataReport:
 
 
 def _cells(feature: Feature) -> tuple[str, ...]:
-    shown = [
-        "" if number is None else f"{number:.5g}"
-        for number in (feature.minimum, feature.maximum)
-    ]
-    bad = "" if feature.first_bad_row is None else str(feature.first_bad_row)
-    counts = map(str, (feature.count, feature.nan, feature.inf))
+    stats = feature.stats
+    nans, infs = stats.nans + feature.missing, stats.posinfs + stats.neginfs
+    ends = ("" if end is None else f"{end:.5g}" for end in (stats.min, stats.max))
+    first = "" if feature.first_row is None else str(feature.first_row)
+    counts = map(str, (stats.size, nans, infs + feature.overflows))
     constant = "yes" if feature.is_constant else ""
-    return (feature.path, feature.dtype, *counts, *shown, constant, bad)
+    return (stats.name, stats.dtype, *counts, *ends, constant, first)
 
 
 def _joined(findings: tuple[DataFinding, ...], rest: str) -> str:

@@ -62,10 +62,10 @@ class Survey:
         if not self.tallies:
             require_labels([path for path, _ in held], self._limits)
             self._names = [
-                remark
+                note
                 for _, container in held
                 if isinstance(container, Frame)
-                for remark in notes.names_are_numbers(list(container.frame.columns))
+                for note in notes.names_are_numbers(list(container.frame.columns))
             ]
         for path, container in held:
             for table in self._tables(container, path):
@@ -78,14 +78,14 @@ class Survey:
         """Returns what was found so far."""
         tallies = list(self.tallies.values())
         findings = explain.errors(tallies, self._limits, self.rows, self._origin)
-        remarks = [*self._names, *notes.remarks(tallies, self._limits)]
+        found = [*self._names, *notes.notes(tallies, self._limits)]
         features = [
             feature for tally in tallies for feature in _features(tally, self._limits)
         ]
         findings.sort(key=lambda each: -1 if each.element is None else each.element)
         if not self._counts_rows:
             findings = [dataclasses.replace(each, element=None) for each in findings]
-        return DataReport(self.rows, tuple(features), tuple(findings), tuple(remarks))
+        return DataReport(self.rows, tuple(features), tuple(findings), tuple(found))
 
     def bad_rows(self, container: Container, path: str) -> np.ndarray:
         """Returns which rows of a leaf, which was added, have an error."""
@@ -161,25 +161,17 @@ def containers(data: Any) -> list[tuple[str, Container]]:
 def _features(tally: Tally, limits: Limits) -> Iterator[Feature]:
     faults = verdict.errors(tally)
     missing = np.zeros(tally.columns, np.int64)
-    for fault in {"nan", "missing", "blank", "text"} & set(faults):
+    for fault in {"missing", "blank", "text"} & set(faults):
         missing += tally.counts[fault]
-    inf = tally.counts["posinf"] + tally.counts["neginf"] + tally.counts["beyond"]
     constant = verdict.is_constant(tally, limits.rounded)
-    means = tally.means()
     for column in range(tally.columns):
         rows = [
             tally.first[fault, column].row for fault in faults if faults[fault][column]
         ]
-        has_numbers = tally.finite[column] > 0
         yield Feature(
-            tally.table.column_path(column),
-            tally.table.dtype_name,
-            tally.size,
+            tally.stats(column),
             int(missing[column]),
-            int(inf[column]),
-            float(tally.low[column]) if has_numbers else None,
-            float(tally.high[column]) if has_numbers else None,
-            float(means[column]) if np.isfinite(means[column]) else None,
+            int(tally.counts["beyond"][column]),
             bool(constant[column]),
             min(rows, default=None),
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfsafe._limits import LIMITS
+from tfsafe._records import TensorStats
 from tfsafe.data.sources import words
 from tfsafe.data.sources.tables import Spot, Table
 
@@ -132,6 +133,22 @@ class Tally:
         """Returns the mean of the finite numbers of each column; NaN of none."""
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             return self.total / self.finite
+
+    def stats(self, column: int) -> TensorStats:
+        """Returns the statistics of a column."""
+        mean, has_numbers = self.means()[column], self.finite[column] > 0
+        nans, posinfs, neginfs = (int(self.counts[n][column]) for n in NOT_FINITE)
+        return TensorStats(
+            self.table.column_path(column),
+            self.table.dtype_name,
+            (self.size,),
+            min=float(self.low[column]) if has_numbers else None,
+            max=float(self.high[column]) if has_numbers else None,
+            mean=float(mean) if np.isfinite(mean) else None,
+            nans=nans,
+            posinfs=posinfs,
+            neginfs=neginfs,
+        )
 
     def _of_numbers(self, numbers: np.ndarray, is_text: bool) -> dict[str, np.ndarray]:
         low, high = _reduced(np.minimum, numbers), _reduced(np.maximum, numbers)

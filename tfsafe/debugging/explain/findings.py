@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsafe._records import Link, TensorStats
+from tfsafe._text import listed, wrapped
 from tfsafe.debugging.checks.levels import DOMAIN
 from tfsafe.debugging.explain import causes, suggestions
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin, Passage, Step
-from tfsafe.errors import Finding, Link, NumericsError, Operand, listed, wrapped
+from tfsafe.errors import Finding, NumericsError
 from tfsafe.graph import locate
 
 _AT_MOST = 5
+_SURVEY = 'tfsafe.data.check_finite(data, policy="report")'
 # So many steps of a long way are told from each of its ends.
 _ENDS = 20
 _TEXT = {tf.string}
@@ -55,7 +58,7 @@ def describe(
         "index": index,
         "shape": tuple(int(size) for size in value.shape),
         "row": origin.row_of(index),
-        "output": _operand(origin.subject, origin.value),
+        "output": _stats(origin.holder, origin.value),
         "chain": _chain(origin, label, way),
     }
     if origin.step is None:
@@ -64,15 +67,15 @@ def describe(
 
 
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
-    subject = origin.subject or "a constant, or a tensor made before the call"
-    is_variable = subject.startswith(("variable", "a variable"))
+    holder = origin.holder or "a constant, or a tensor made before the call"
+    is_variable = holder.startswith(("variable", "a variable"))
     return Finding(
         op_type="",
         op_name="",
-        subject=subject,
+        origin=holder,
         cause="it was so before the call.",
-        paste="" if is_variable else 'tfsafe.data.check_finite(data, policy="report")',
-        cure=(
+        suggested_code="" if is_variable else _SURVEY,
+        suggestion=(
             "start from a checkpoint whose weights are finite."
             if is_variable
             else "tells of all such rows before the training; "
@@ -106,7 +109,7 @@ def _from_operation(
         place.scope,
         after,
     )
-    paste, cure = suggestions.cure_of(failure)
+    code, words = suggestions.fix_of(failure)
     return Finding(
         op_type=step.type,
         op_name=step.name,
@@ -116,10 +119,10 @@ def _from_operation(
         scope=place.scope,
         iteration=() if place.is_gradient else step.loops,
         cause=cause,
-        paste=paste,
-        cure=cure,
+        suggested_code=code,
+        suggestion=words,
         inputs=tuple(
-            _operand(name, each)
+            _stats(name, each)
             for name, each in zip(origin.names, step.inputs, strict=False)
             if values.is_number(each) and each.dtype not in _TEXT
         ),
@@ -127,8 +130,8 @@ def _from_operation(
     )
 
 
-def _operand(name: str, value: Any) -> Operand:
-    return pictures.operand(name, values.array(value))
+def _stats(name: str, value: Any) -> TensorStats:
+    return pictures.stats_of(name, values.array(value))
 
 
 def _chain(origin: Origin, label: str, way: Sequence[Passage]) -> tuple[Link, ...]:
@@ -143,9 +146,9 @@ def _chain(origin: Origin, label: str, way: Sequence[Passage]) -> tuple[Link, ..
         if way[0].type:
             # A variable was written in between.
             links.insert(0, _link(Passage(None, lambda: origin.value, frozenset())))
-        links[0] = dataclasses.replace(links[0], subject=origin.subject)
+        links[0] = dataclasses.replace(links[0], origin=origin.holder)
     end = dataclasses.replace(
-        links[-1], op_type="", op_name="", site=None, scope="", subject=label
+        links[-1], op_type="", op_name="", site=None, scope="", origin=label
     )
     return (*links, end)
 
@@ -190,7 +193,7 @@ def by_flag(
         place.site.source if place.site else "",
         place.scope,
     )
-    paste, cure = suggestions.cure_of(failure)
+    code, words = suggestions.fix_of(failure)
     return Finding(
         kind="NaN or Inf",
         op_type=op.type,
@@ -204,16 +207,16 @@ def by_flag(
         forward_op=place.forward_op,
         scope=place.scope,
         cause=f"its values are not known: {reason}",
-        paste=paste,
-        cure=cure,
+        suggested_code=code,
+        suggestion=words,
     )
 
 
 def unexplained(label: str, value: Any, reason: str) -> Finding:
     """Returns the finding for a bad result whose first cause was not found."""
-    facts: dict[str, Any] = {"op_type": "", "op_name": "", "subject": label}
+    facts: dict[str, Any] = {"op_type": "", "op_name": "", "origin": label}
     facts["cause"] = f"the operation that made it could not be found: {reason}"
-    finding = describe(Origin(0, value, subject=label))
+    finding = describe(Origin(0, value, holder=label))
     facts |= {name: getattr(finding, name) for name in (*_FACTS, "output")}
     return Finding(**facts)
 

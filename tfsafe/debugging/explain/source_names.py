@@ -34,19 +34,19 @@ _FUNCTIONS = {
 }
 
 
-def filled(op_type: str, paste: str, source: str) -> str:
-    """Puts the user's expressions into a line to paste, where they can be read off.
+def filled(op_type: str, code: str, source: str) -> str:
+    """Puts the user's expressions into a line to code, where they can be read off.
 
     Args:
       op_type: Type of the operation to look for.
-      paste: The line, with fields as `_cures.Cure` has them.
+      code: The line, with fields as `suggestions.Fix` has them.
       source: The user's line.
 
     Returns:
       The line, with plain names for what cannot be read off.
     """
-    if "{" not in paste:
-        return paste
+    if "{" not in code:
+        return code
     tree = _parsed(source)
     found = {ast.unparse(call): arguments for call, arguments in _uses(op_type, tree)}
     # Two different ones in one line: which of them it was is not known.
@@ -55,7 +55,7 @@ def filled(op_type: str, paste: str, source: str) -> str:
     texts += ["x", "y"][len(texts) :]
     first = arguments[0]
     inner = first.args[0] if isinstance(first, ast.Call) and first.args else None
-    return paste.format(
+    return code.format(
         *texts,
         inner=ast.unparse(inner) if inner else "logits",
         weight=_weight(tree, set(found)) if len(found) == 1 else "weight",

@@ -1,4 +1,4 @@
-"""What to write instead: one row a cure."""
+"""What to write instead: one row a row."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from tfsafe.debugging.explain import source_names
 
 
 class Failure(NamedTuple):
-    """What a cure is chosen by.
+    """What a row is chosen by.
 
     Attributes:
       op: Type of the operation, the forward one for a gradient.
@@ -15,7 +15,7 @@ class Failure(NamedTuple):
       is_gradient: Whether it is the gradient of `op` that failed.
       dtype: Name of the dtype of the bad output.
       producers: Types of the operations that made the inputs.
-      source: The user's line, whose names are put into the cure.
+      source: The user's line, whose names are put into the row.
       scope: Name scope in which the operation stands, if any.
       after: What the bad values met next, see `_trail.Trail.after`.
     """
@@ -30,12 +30,12 @@ class Failure(NamedTuple):
     after: Sequence[str] = ()
 
 
-class Cure(NamedTuple):
-    """One row: for which failure, the line to paste, and what it does.
+class Fix(NamedTuple):
+    """One row: for which failure, the line to code, and what it does.
 
     Attributes:
       op: Type of the operation, the forward one for a gradient.
-      paste: The line, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
+      code: The line, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
         call that is the first, `{weight}` for what the result is multiplied by; empty
         where there is none.
       words: What it does, or what to change.
@@ -47,7 +47,7 @@ class Cure(NamedTuple):
     """
 
     op: str
-    paste: str
+    code: str
     words: str
     when: str = ""
     source: str = ""
@@ -62,13 +62,13 @@ class Formula(NamedTuple):
     Attributes:
       name: What it is called.
       ops: The operations in it that may fail.
-      paste: The function to call instead, with the same arguments.
+      code: The function to call instead, with the same arguments.
       words: What that does.
     """
 
     name: str
     ops: frozenset[str]
-    paste: str
+    code: str
     words: str
 
 
@@ -139,47 +139,47 @@ _OUTSIDE = (
 )
 
 # The first row that fits is told.
-CURES = [
-    Cure("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Cure("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Cure("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Cure("Reciprocal", "tfsafe.ops.reciprocal({0})", _INVERSE),
-    Cure("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
-    Cure("Rsqrt", "tfsafe.ops.rsqrt(tf.nn.relu({0}))", _VARIANCE, fault="negative"),
-    Cure("Rsqrt", "tfsafe.ops.rsqrt({0})", _INVERSE),
-    Cure("Log", "", _NEGATIVE, fault="negative"),
-    Cure(
+FIXES = [
+    Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
+    Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
+    Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
+    Fix("Reciprocal", "tfsafe.ops.reciprocal({0})", _INVERSE),
+    Fix("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
+    Fix("Rsqrt", "tfsafe.ops.rsqrt(tf.nn.relu({0}))", _VARIANCE, fault="negative"),
+    Fix("Rsqrt", "tfsafe.ops.rsqrt({0})", _INVERSE),
+    Fix("Log", "", _NEGATIVE, fault="negative"),
+    Fix(
         "Log",
         "tfsafe.ops.log_softmax({inner})",
         _LOGITS,
         source="Softmax",
         is_rewritten=True,
     ),
-    Cure(
+    Fix(
         "Log",
         "tfsafe.ops.log_sigmoid({inner})",
         _LOGITS,
         source="Sigmoid",
         is_rewritten=True,
     ),
-    Cure("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Cure(
+    Fix("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
+    Fix(
         "Log",
         "tfsafe.ops.xlogy({weight}, {0})",
         _WEIGHTED,
         after="Mul by 0",
         is_rewritten=True,
     ),
-    Cure("Log", "", _INFINITE),
-    Cure("Log1p", "", "keep the argument above -1."),
-    Cure("Xlogy", "", _NEGATIVE, fault="negative"),
-    Cure("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),
-    Cure("Xlogy", "", _WEIGHS),
-    Cure("Xlog1py", "", "keep the second argument above -1."),
-    Cure("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Cure("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", _VARIANCE),
-    Cure("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
-    Cure(
+    Fix("Log", "", _INFINITE),
+    Fix("Log1p", "", "keep the argument above -1."),
+    Fix("Xlogy", "", _NEGATIVE, fault="negative"),
+    Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),
+    Fix("Xlogy", "", _WEIGHS),
+    Fix("Xlog1py", "", "keep the second argument above -1."),
+    Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
+    Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", _VARIANCE),
+    Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
+    Fix(
         "Exp",
         "tfsafe.ops.log_softmax({0}, axis=-1)",
         _LOG_SOFTMAX,
@@ -187,7 +187,7 @@ CURES = [
         after="RealDiv by such Log",
         is_rewritten=True,
     ),
-    Cure(
+    Fix(
         "Exp",
         "tfsafe.ops.softmax({0}, axis=-1)",
         _SOFTMAX,
@@ -195,7 +195,7 @@ CURES = [
         after="RealDiv by such",
         is_rewritten=True,
     ),
-    Cure(
+    Fix(
         "Exp",
         "tfsafe.ops.logsumexp({0}, axis=-1)",
         _LOG_SUM,
@@ -203,39 +203,39 @@ CURES = [
         after="Sum Log",
         is_rewritten=True,
     ),
-    Cure("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
-    Cure("Expm1", "", _LOG_SPACE, fault=""),
-    Cure("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),
-    Cure("Pow", "", _POWER),
-    Cure("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),
-    Cure("Asin", "", _UNIT),
-    Cure("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),
-    Cure("Acos", "", _UNIT),
-    Cure("Acosh", "tfsafe.ops.acosh({0})", _SLOPE, when="gradient"),
-    Cure("Acosh", "", "bound the argument: tf.maximum(x, 1.0)."),
-    Cure("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
-    Cure("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
-    Cure("Atanh", "", "keep the argument inside (-1, 1)."),
-    Cure("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
-    Cure("Mean", "tfsafe.ops.masked_mean(x, mask)", _MEAN),
-    Cure("Max", "", "give the empty set a value of its own before the reduction."),
-    Cure("Min", "", "give the empty set a value of its own before the reduction."),
-    Cure(
+    Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
+    Fix("Expm1", "", _LOG_SPACE, fault=""),
+    Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),
+    Fix("Pow", "", _POWER),
+    Fix("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),
+    Fix("Asin", "", _UNIT),
+    Fix("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),
+    Fix("Acos", "", _UNIT),
+    Fix("Acosh", "tfsafe.ops.acosh({0})", _SLOPE, when="gradient"),
+    Fix("Acosh", "", "bound the argument: tf.maximum(x, 1.0)."),
+    Fix("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
+    Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
+    Fix("Atanh", "", "keep the argument inside (-1, 1)."),
+    Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
+    Fix("Mean", "tfsafe.ops.masked_mean(x, mask)", _MEAN),
+    Fix("Max", "", "give the empty set a value of its own before the reduction."),
+    Fix("Min", "", "give the empty set a value of its own before the reduction."),
+    Fix(
         "Softmax",
         "tfsafe.ops.softmax({0})",
         "is 0, not NaN, in a row that is masked as a whole, with gradient 0.",
     ),
-    Cure(
+    Fix(
         "LogSoftmax",
         "tfsafe.ops.log_softmax({0})",
         "is -inf, not NaN, in a row that is masked as a whole, with gradient 0.",
     ),
-    Cure(
+    Fix(
         "Mul",
         "tfsafe.ops.multiply_no_nan(x, mask)",
         "is 0 where the mask is 0, whatever x is there.",
     ),
-    Cure("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
+    Fix("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
 ]
 
 
@@ -275,16 +275,16 @@ FORMULAS = [
 ]
 
 
-def cure_of(failure: Failure) -> tuple[str, str]:
-    """Returns the line to paste, empty where there is none, and what it does."""
+def fix_of(failure: Failure) -> tuple[str, str]:
+    """Returns the line to code, empty where there is none, and what it does."""
     for formula in FORMULAS:
         if failure.op in formula.ops and _is_of(failure, formula.name):
             call = source_names.call(formula.name, failure.source)
-            return f"{formula.paste}({call})", f"{formula.words} {REWRITES}"
-    for cure in CURES:
-        if _fits(cure, failure):
-            words = f"{cure.words} {REWRITES}" if cure.is_rewritten else cure.words
-            return source_names.filled(cure.op, cure.paste, failure.source), words
+            return f"{formula.code}({call})", f"{formula.words} {REWRITES}"
+    for row in FIXES:
+        if _fits(row, failure):
+            words = f"{row.words} {REWRITES}" if row.is_rewritten else row.words
+            return source_names.filled(row.op, row.code, failure.source), words
     if failure.fault == "constant":
         return "", ""
     if failure.fault != "overflow":
@@ -301,12 +301,12 @@ def _is_of(failure: Failure, name: str) -> bool:
     return is_inside or not source_names.is_written(failure.op, failure.source)
 
 
-def _fits(cure: Cure, failure: Failure) -> bool:
+def _fits(row: Fix, failure: Failure) -> bool:
     when = "gradient" if failure.is_gradient else "forward"
     return (
-        cure.op == failure.op
-        and cure.when in {"", when}
-        and cure.fault in {"", failure.fault}
-        and (not cure.source or cure.source in failure.producers)
-        and (not cure.after or any(p.startswith(cure.after) for p in failure.after))
+        row.op == failure.op
+        and row.when in {"", when}
+        and row.fault in {"", failure.fault}
+        and (not row.source or row.source in failure.producers)
+        and (not row.after or any(p.startswith(row.after) for p in failure.after))
     )

@@ -1,9 +1,11 @@
-"""The arithmetic of pictures: a tensor as a matrix of depths, and as a few letters."""
+"""Computes pictures: a tensor as a matrix of depths, and as a few letters."""
+
+import dataclasses
 
 import numpy as np
 
+from tfsafe._records import Picture, TensorStats
 from tfsafe.debugging.inspection import summary
-from tfsafe.errors import Operand, Picture
 
 # Magnitudes below the largest one by more than this factor are drawn as the faintest.
 _DECADES = 12
@@ -14,33 +16,13 @@ _LETTERS = np.array(list("ihgfedcba0123456789"))
 _BAD_LETTERS = {"NaN": "N", "+Inf": "P", "-Inf": "M"}
 
 
-def operand(name: str, array: np.ndarray) -> Operand:
-    """Returns a tensor in figures and as a picture.
-
-    Args:
-      name: What it is.
-      array: Its values, of any numeric dtype.
-    """
-    numbers = summary.real_numbers(array)
-    finite = numbers[np.isfinite(numbers)]
-    figures = {
-        "min": float(finite.min()) if finite.size else None,
-        "max": float(finite.max()) if finite.size else None,
-        "mean": summary.mean(finite),
-    }
-    counts = [int(mask.sum()) for mask in masks(numbers).values()]
-    return Operand(
-        name,
-        array.dtype.name,
-        tuple(int(size) for size in array.shape),
-        **figures,
-        zeros=int((finite == 0).sum()),
-        negatives=int((finite < 0).sum()),
-        nans=counts[0],
-        posinfs=counts[1],
-        neginfs=counts[2],
-        picture=picture(numbers) if numbers.size else None,
-    )
+def stats_of(name: str, array: np.ndarray) -> TensorStats:
+    """Returns the statistics of an array of any numeric dtype, with its picture."""
+    found = summary.stats_of(name, array)
+    if not array.size:
+        return found
+    drawn = picture(summary.real_numbers(array))
+    return dataclasses.replace(found, picture=drawn)
 
 
 def picture(numbers: np.ndarray) -> Picture:

@@ -1,18 +1,18 @@
 """A report as a web page: of an error, of findings, of tensors."""
 
-import math
 import os
 from typing import Any
 
 from tfsafe import _html
+from tfsafe._records import TensorStats
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.inspection import summary as _summary
-from tfsafe.debugging.inspection.summary import Summaries, Summary
-from tfsafe.errors import Finding, Operand
+from tfsafe.debugging.inspection.summary import Summaries
+from tfsafe.errors import Finding
 
 
 def report(
-    subject: Any, path: str | os.PathLike[str] | None = None, *, title: str = ""
+    content: Any, path: str | os.PathLike[str] | None = None, *, title: str = ""
 ) -> str:
     """Makes a web page of an error, of findings, or of what tensors hold.
 
@@ -22,7 +22,7 @@ def report(
     nothing from anywhere and needs no JavaScript, in light and dark colours.
 
     Args:
-      subject: A `NumericsError`, what `tfsafe.data.check_finite` reports, a `Finding`
+      content: A `NumericsError`, what `tfsafe.data.check_finite` reports, a `Finding`
         or several, `Summaries`, or anything that `tfsafe.debugging.summarize` takes:
         tensors, nested structures of them, models.
       path: File to write, replaced if it exists.
@@ -41,23 +41,23 @@ def report(
       >>> "1 NaN" in page
       True
     """
-    if hasattr(subject, "findings"):
-        findings = [*subject.findings, *getattr(subject, "remarks", ())]
-        page = _html.of_findings(findings, str(subject), title)
-    elif _is_all(subject, Finding):
-        page = _of_findings(_listed(subject), title)
+    if hasattr(content, "findings"):
+        findings = [*content.findings, *getattr(content, "notes", ())]
+        page = _html.of_findings(findings, str(content), title)
+    elif _is_all(content, Finding):
+        page = _of_findings(_listed(content), title)
     else:
-        page = _html.of_tensors(_operands(subject), title)
+        page = _html.of_tensors(_stats(content), title)
     return _html.write(page, path)
 
 
-def _is_all(subject: Any, kind: type) -> bool:
-    each = _listed(subject)
+def _is_all(content: Any, kind: type) -> bool:
+    each = _listed(content)
     return bool(each) and all(isinstance(one, kind) for one in each)
 
 
-def _listed(subject: Any) -> list[Any]:
-    return list(subject) if isinstance(subject, list | tuple) else [subject]
+def _listed(content: Any) -> list[Any]:
+    return list(content) if isinstance(content, list | tuple) else [content]
 
 
 def _of_findings(findings: list[Finding], title: str) -> str:
@@ -65,26 +65,7 @@ def _of_findings(findings: list[Finding], title: str) -> str:
     return _html.of_findings(findings, message, title)
 
 
-def _operands(subject: Any) -> list[Operand]:
-    if isinstance(subject, Summaries) or _is_all(subject, Summary):
-        return [_operand(each) for each in _listed(subject)]
-    return [pictures.operand(*each) for each in _summary.named_arrays(subject)]
-
-
-def _operand(summary: Summary) -> Operand:
-    """Returns a summary as an operand; it has shares where that has counts."""
-    size = math.prod(summary.shape)
-    shares = summary.zero, summary.nan, summary.posinf, summary.neginf
-    zeros, nans, posinfs, neginfs = (round(share * size) for share in shares)
-    return Operand(
-        summary.path,
-        summary.dtype,
-        summary.shape,
-        summary.min,
-        summary.max,
-        summary.mean,
-        zeros=zeros,
-        nans=nans,
-        posinfs=posinfs,
-        neginfs=neginfs,
-    )
+def _stats(content: Any) -> list[TensorStats]:
+    if isinstance(content, Summaries) or _is_all(content, TensorStats):
+        return _listed(content)
+    return [pictures.stats_of(*each) for each in _summary.named_arrays(content)]

@@ -11,8 +11,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._text import listed
 from tfsafe.debugging.tracing import values
-from tfsafe.errors import listed
 
 # Those that are told, of the names a model has.
 _NAMES = 10
@@ -170,9 +170,9 @@ def retain_gradients(
       >>> with retain_gradients(model, ["hidden", "top"]) as gradients:
       ...     loss = model.train_on_batch(np.ones([4, 2]), np.full([4, 1], 9.0))
       >>> print(summarize(gradients))
-      tensor  shape  dtype      min    max   mean  first bad
-      hidden  4x3    float32  -0.25  -0.25  -0.25          -
-      top     4x1    float32  -0.25  -0.25  -0.25          -
+      tensor  shape  dtype      min    max   mean  first non-finite
+      hidden  4x3    float32  -0.25  -0.25  -0.25                 -
+      top     4x1    float32  -0.25  -0.25  -0.25                 -
     """
     chosen = [] if model is None else _chosen(model, layers)
     block = RetainedGradients()

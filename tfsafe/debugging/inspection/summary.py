@@ -1,6 +1,5 @@
-"""What tensors hold, as a table: finite range, and the shares that deserve a look."""
+"""Summarizes tensors as a table: finite range, and fractions that deserve a look."""
 
-import dataclasses
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -11,64 +10,32 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._limits import LIMITS
+from tfsafe._records import TensorStats
 from tfsafe.debugging.tracing import values
 
-_HEADER = ("tensor", "shape", "dtype", "min", "max", "mean", "first bad")
-# Shares that get a column of their own where one of them is not 0.
-_SHARES = {
-    "nan": "NaN",
-    "posinf": "+Inf",
-    "neginf": "-Inf",
-    "zero": "zeros",
-    "subnormal": "subnormal",
+_HEADER = ("tensor", "shape", "dtype", "min", "max", "mean", "first non-finite")
+# Counts that get a column of their own, as fractions, where one of them is not 0.
+_COUNTS = {
+    "nans": "NaN",
+    "posinfs": "+Inf",
+    "neginfs": "-Inf",
+    "zeros": "zeros",
+    "subnormals": "subnormal",
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Summary:
-    """What one tensor holds.
-
-    Attributes:
-      path: Where it stands in the structure.
-      shape: Its shape.
-      dtype: Name of its dtype.
-      min: Smallest finite element; of the moduli, if complex. None without any.
-      max: Largest finite element, likewise.
-      mean: Mean of the finite elements in float64, likewise.
-      nan: Share of NaN, from 0 to 1.
-      posinf: Share of +Inf; of any infinity, if complex.
-      neginf: Share of -Inf.
-      zero: Share of zeros.
-      subnormal: Share of numbers so small that they lose digits, or are flushed to 0.
-      first_bad: Index of the first NaN or Inf; None without any.
-    """
-
-    path: str
-    shape: tuple[int, ...]
-    dtype: str
-    min: float | None
-    max: float | None
-    mean: float | None
-    nan: float
-    posinf: float
-    neginf: float
-    zero: float
-    subnormal: float
-    first_bad: tuple[int, ...] | None
-
-
-class Summaries(tuple[Summary, ...]):
-    """The summaries of a structure's tensors, in its order; prints as a table."""
+class Summaries(tuple[TensorStats, ...]):
+    """The statistics of a structure's tensors, in its order; prints as a table."""
 
     @property
-    def bad(self) -> "Summaries":
+    def nonfinite(self) -> "Summaries":
         """Those with a NaN or an Inf."""
-        return Summaries(each for each in self if each.first_bad is not None)
+        return Summaries(each for each in self if each.nonfinite)
 
     def __str__(self) -> str:
-        shares = [s for s in _SHARES if any(getattr(each, s) for each in self)]
-        head = [*_HEADER[:-1], *(_SHARES[s] for s in shares), _HEADER[-1]]
-        rows = [head, *(_cells(each, shares) for each in self)]
+        counts = [name for name in _COUNTS if any(getattr(each, name) for each in self)]
+        head = [*_HEADER[:-1], *(_COUNTS[name] for name in counts), _HEADER[-1]]
+        rows = [head, *(_cells(each, counts) for each in self)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         # Names to the left, figures to the right.
         return "\n".join(
@@ -83,37 +50,38 @@ class Summaries(tuple[Summary, ...]):
 
 
 def summarize(structure: Any) -> Summaries:
-    """Says what every tensor of a structure holds.
+    """Summarizes every tensor of a structure.
 
     Args:
       structure: Tensor, variable or NumPy array of any shape and numeric dtype, nested
-        dicts, lists and tuples of these, or a Keras model, whose weights are meant. Of
-        a sparse or ragged tensor and of `tf.IndexedSlices` the values count. None, such
-        as the gradient of a variable that the loss does not depend on, and strings are
-        left out. For the gradients of a model give them names:
+        dicts, lists and tuples of these, or a Keras model or layer, which stands for
+        its weights. The values of a sparse or ragged tensor and of `tf.IndexedSlices`
+        count. None inside a structure, such as the gradient of a variable that the
+        loss does not depend on, and strings are skipped. To name the gradients of a
+        model, pass
         `{v.path: g for v, g in zip(model.trainable_variables, gradients)}`.
 
     Returns:
-      One `Summary` for each tensor. It prints as a table, with a column for each kind
-      of share (NaN, infinities, zeros, subnormal numbers) that occurs; `.bad` holds
-      those with a NaN or an Inf.
+      One `TensorStats` for each tensor. The result prints as a table, with a column
+      for each of NaN, infinities, zeros and subnormal numbers that occurs, as a
+      fraction; `.nonfinite` holds the tensors with a NaN or an Inf.
 
     Raises:
       TypeError: If a tensor has no values yet, as while a `tf.function` is traced.
 
     Numerics:
-      NaN, Inf: counted, and left out of `min`, `max` and `mean`.
+      NaN, Inf: counted, and excluded from `min`, `max` and `mean`.
       mean: in float64, scaled by the largest magnitude, so that it does not overflow.
       no finite element: `min`, `max` and `mean` are None.
 
     Examples:
       >>> from tfsafe.debugging import summarize
       >>> print(summarize({"kernel": np.array([[1, np.nan], [3, 0]]), "bias": [2.0]}))
-      tensor   shape  dtype    min  max   mean   NaN  zeros  first bad
-      kernel   2x2    float64    0    3  1.333  25 %   25 %     (0, 1)
-      bias[0]  -      float64    2    2      2     -      -          -
+      tensor   shape  dtype    min  max   mean   NaN  zeros  first non-finite
+      kernel   2x2    float64    0    3  1.333  25 %   25 %            (0, 1)
+      bias[0]  -      float64    2    2      2     -      -                 -
     """
-    return Summaries(_summary(path, leaf) for path, leaf in named_arrays(structure))
+    return Summaries(stats_of(path, leaf) for path, leaf in named_arrays(structure))
 
 
 def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
@@ -167,37 +135,44 @@ def _plain(path: str) -> str:
     return head.removeprefix("['") + rest if bracket else path
 
 
-def _summary(path: str, array: np.ndarray) -> Summary:
-    name = array.dtype.name
-    bad = ~np.isfinite(array)
+def stats_of(name: str, array: np.ndarray) -> TensorStats:
+    """Returns the statistics of an array of any numeric dtype.
+
+    Args:
+      name: Its path, or what it is.
+      array: Its values.
+    """
+    dtype = array.dtype.name
+    nonfinite = ~np.isfinite(array)
     real = real_numbers(array)
-    finite = real[~bad]
-    tiny = LIMITS[name].tiny if name in LIMITS else 0.0
-    count = max(array.size, 1)
-    return Summary(
-        path,
-        array.shape,
+    finite = real[~nonfinite]
+    tiny = LIMITS[dtype].tiny if dtype in LIMITS else 0.0
+    return TensorStats(
         name,
-        float(finite.min()) if finite.size else None,
-        float(finite.max()) if finite.size else None,
-        mean(finite),
-        float(np.isnan(real).sum()) / count,
-        float(np.isposinf(real).sum()) / count,
-        float(np.isneginf(real).sum()) / count,
-        float((finite == 0).sum()) / count,
-        float(((finite != 0) & (np.abs(finite) < tiny)).sum()) / count,
-        values.first(bad) if bad.any() else None,
+        dtype,
+        tuple(int(size) for size in array.shape),
+        min=float(finite.min()) if finite.size else None,
+        max=float(finite.max()) if finite.size else None,
+        mean=mean(finite),
+        zeros=int((finite == 0).sum()),
+        negatives=int((finite < 0).sum()),
+        nans=int(np.isnan(real).sum()),
+        posinfs=int(np.isposinf(real).sum()),
+        neginfs=int(np.isneginf(real).sum()),
+        subnormals=int(((finite != 0) & (np.abs(finite) < tiny)).sum()),
+        first_nonfinite=values.first(nonfinite) if nonfinite.any() else None,
     )
 
 
-def _cells(summary: Summary, shares: list[str]) -> list[str]:
+def _cells(stats: TensorStats, counts: list[str]) -> list[str]:
+    first = stats.first_nonfinite
     return [
-        summary.path,
-        "x".join(map(str, summary.shape)) or "-",
-        summary.dtype,
-        *(_figure(getattr(summary, name)) for name in ("min", "max", "mean")),
-        *(percent(getattr(summary, name)) for name in shares),
-        str(summary.first_bad or "-") if summary.first_bad != () else "()",
+        stats.name,
+        "x".join(map(str, stats.shape)) or "-",
+        stats.dtype,
+        *(_figure(getattr(stats, name)) for name in ("min", "max", "mean")),
+        *(percent(stats.fraction(name)) for name in counts),
+        "-" if first is None else str(first),
     ]
 
 
@@ -205,10 +180,10 @@ def _figure(number: float | None) -> str:
     return "-" if number is None else f"{number:.4g}"
 
 
-def percent(share: float) -> str:
-    """Writes a share so that neither 0 nor 100 % is ever a rounded number."""
-    if share == 0:
+def percent(fraction: float) -> str:
+    """Formats a fraction so that neither 0 nor 100 % is ever a rounded number."""
+    if fraction == 0:
         return "-"
-    if share < 1e-4:
+    if fraction < 1e-4:
         return "<0.01 %"
-    return f"{min(share * 100, 100 if share == 1 else 99.99):.4g} %"
+    return f"{min(fraction * 100, 100 if fraction == 1 else 99.99):.4g} %"

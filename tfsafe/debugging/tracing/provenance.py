@@ -65,7 +65,7 @@ class Origin:
       place: Where the operation comes from.
       producers: Types of the operations that made its inputs.
       names: What its inputs are: their producers, or what came from outside.
-      subject: What the value from outside is, such as ``"argument `x`"``.
+      holder: What the value from outside is, such as ``"argument `x`"``.
       is_intended: Whether it is an infinity that the program wrote down as such,
         the `-inf` of a mask for one.
       row_of: Finds the row of the batch that an element of `value` belongs to.
@@ -78,14 +78,14 @@ class Origin:
         *,
         step: Step | None = None,
         births: np.ndarray | None = None,
-        subject: str = "",
+        holder: str = "",
         is_intended: bool = False,
     ):
         self.order = order
         self.value = value
         self.step = step
         self.births = births
-        self.subject = subject
+        self.holder = holder
         self.is_intended = is_intended
         self.row_of: Callable[[tuple[int, ...]], int | None] = lambda _: None
         self.place = step.place() if step else Place(None)
@@ -239,22 +239,22 @@ class Trail:
         """Returns what a value from outside is called; empty if nobody knows."""
         return next(filter(None, (name(value) for name in self.names)), "")
 
-    def outside(self, value: Any, subject: str, key: Any = None) -> Origin:
+    def outside(self, value: Any, holder: str, key: Any = None) -> Origin:
         """Notes a bad value that no operation of the run made.
 
         Args:
           value: The bad tensor.
-          subject: What it is.
+          holder: What it is.
           key: What carries it; `value` itself where None.
 
         Returns:
           The origin that was noted.
         """
-        if self.rows is not None and subject.startswith("argument"):
+        if self.rows is not None and holder.startswith("argument"):
             # An array of NumPy became a tensor on the way.
             self.rows.start(value)
         infinite = not np.isnan(values.numbers(value)).any()
-        origin = self._new(value, subject=subject, is_intended=infinite and not subject)
+        origin = self._new(value, holder=holder, is_intended=infinite and not holder)
         self.mark(value if key is None else key, [origin], value=value)
         return origin
 

@@ -1,4 +1,4 @@
-"""What a cure tells to paste is finite; and so is what `stabilize` is said to mend."""
+"""Suggested code gives finite values; so does `stabilize` where it is suggested."""
 
 import numpy as np
 import pytest
@@ -141,14 +141,14 @@ def is_finite(function, arguments, is_gradient):
     CASES,
     ids=[f"{case[0].__name__}-{case[2]}" for case in CASES],
 )
-def test_a_cure_cures(function, arguments, is_gradient):
+def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
     arguments = [tf.constant(each) for each in arguments]
     finding = finding_of(function, arguments, is_gradient)
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    # The line to paste, with the names of the user's.
-    code = compile(finding.paste, "cure", "eval")
+    # The suggested line, with the names of the user's function.
+    code = compile(finding.suggested_code, "suggestion", "eval")
 
-    def pasted(*values):
+    def suggested(*values):
         known = {
             "np": np,
             "tf": tf,
@@ -157,14 +157,14 @@ def test_a_cure_cures(function, arguments, is_gradient):
         }
         return eval(code, known)
 
-    assert is_finite(pasted, arguments, is_gradient), finding.paste
-    if suggestions.REWRITES in finding.cure:
+    assert is_finite(suggested, arguments, is_gradient), finding.suggested_code
+    if suggestions.REWRITES in finding.suggestion:
         stable = tfsafe.stabilize(tf.function(function, autograph=False))
         assert is_finite(stable, arguments, is_gradient)
 
 
 def test_every_formula_and_every_rewrite_that_is_told_of_is_run():
-    told = {row.op for row in suggestions.CURES if row.is_rewritten}
+    told = {row.op for row in suggestions.FIXES if row.is_rewritten}
     assert told == {"Exp", "Log", "Sqrt"}
     run = " ".join(name for case in CASES for name in case[0].__code__.co_names)
     assert all(name.rpartition(".")[2] in run for name in ("norm", "l2_normalize"))
@@ -174,4 +174,4 @@ def test_an_exponential_is_told_as_the_softmax_that_it_is_part_of(mode):
     function = modes.compile_for(mode, softmax)
     with pytest.raises(tfsafe.NumericsError) as caught:
         tfsafe.checked(function)(tf.constant(S))
-    assert caught.value.findings[0].paste == "tfsafe.ops.softmax(s, axis=-1)"
+    assert caught.value.findings[0].suggested_code == "tfsafe.ops.softmax(s, axis=-1)"

@@ -1,0 +1,86 @@
+"""Builds lines of text: lists of names, counts, wrapped lines, colours of terminals."""
+
+import ast
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# Width of the labels of an explanation, "  where: ".
+INDENT = " " * 9
+# Number of steps that are shown of a longer path.
+STEPS = 16
+_LABEL = re.compile(r"^  [a-z]+: +")
+
+
+def listed(names: Iterable[str], most: int = 3) -> str:
+    """Names the first few, and counts the others."""
+    first, rest = list(names)[:most], list(names)[most:]
+    return ", ".join(first) + (f" and {len(rest)} more" if rest else "")
+
+
+def counted(count: int | None, noun: str) -> str:
+    """Returns a number with its noun, in the plural from 2 on; empty for 0 or None."""
+    return f"{count} {noun}{'s' if count > 1 else ''}" if count else ""
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """Breaks a line of an explanation at 88 columns, under its heading."""
+    return textwrap.wrap(
+        text,
+        width=88,
+        initial_indent=head,
+        subsequent_indent=INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def middle_out(steps: Sequence[Any]) -> tuple[list[Any], int]:
+    """Returns both ends of a long list, and how many items between them it omits."""
+    if len(steps) <= STEPS + 1:
+        return list(steps), 0
+    half = STEPS // 2
+    return [*steps[:half], *steps[-half:]], len(steps) - STEPS
+
+
+def wants_color(stream: Any = None) -> bool:
+    """Returns whether to write to a stream, standard output if None, in colours.
+
+    Colours are for terminals, unless the environment sets `NO_COLOR`, see
+    https://no-color.org.
+    """
+    is_terminal = getattr(sys.stdout if stream is None else stream, "isatty", bool)
+    return not os.environ.get("NO_COLOR") and is_terminal()
+
+
+def painted(text: str) -> str:
+    """Adds the colours of a terminal to a plain explanation."""
+    lines = text.split("\n")
+    lines[0] = _ink("1;31", lines[0])
+    label = ""
+    for number, line in enumerate(lines[1:], 1):
+        found = _LABEL.match(line)
+        head, rest = (found[0], line[found.end() :]) if found else ("", line)
+        label, is_first = (head.strip(), True) if found else (label, False)
+        if label == "where:" and not is_first:
+            rest = _ink("36", rest)
+        elif label == "fix:" and is_first and _is_code(rest):
+            rest = _ink("32", rest)
+        lines[number] = (_ink("2", head) if head else "") + rest
+    return "\n".join(lines)
+
+
+def _is_code(line: str) -> bool:
+    """Returns whether a line is Python rather than English."""
+    try:
+        ast.parse(line)
+    except (SyntaxError, ValueError, SystemError):
+        return False
+    return True
+
+
+def _ink(code: str, text: str) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m"
