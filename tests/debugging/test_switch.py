@@ -25,7 +25,7 @@ def switched_off():
     yield
     debugging.disable_check_numerics()
     assert switch._SWITCH.active() is None
-    assert "_switch" not in tf.GradientTape.gradient.__code__.co_filename
+    assert "_patching" not in tf.GradientTape.gradient.__code__.co_filename
 
 
 def failure(function, *args):

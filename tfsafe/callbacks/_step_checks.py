@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import keras
 
+from tfsafe._patching import Patch
 from tfsafe.callbacks._warning import warn
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.model import KINDS, Steps
@@ -55,7 +56,7 @@ class StepChecks:
         self._model: Any = None
         self._steps: Any = None
         self._made: dict[str, _Made] = {}
-        self._makers: dict[str, Any] = {}
+        self._patches: dict[str, Patch] = {}
         self._told: set[Any] = set()
         self._logs: Any = None
 
@@ -65,6 +66,7 @@ class StepChecks:
         Raises:
           ValueError: If the steps of this model cannot be checked.
         """
+        self.end(kind)
         if self._model is not model:
             self._model, self._made = model, {}
             self._steps = Steps(model, self._options, self._guard)
@@ -73,19 +75,17 @@ class StepChecks:
         if made is None or made.stock is not stock:
             # Otherwise as traced in an earlier training.
             made = self._made[kind] = _Made(stock, self._steps.function(kind))
-        name = f"make_{kind}_function"
-        self._makers[kind] = vars(model).get(name)
-        setattr(model, name, functools.partial(self._make_anew, kind))
+        make = functools.partial(functools.partial, self._make_anew, kind)
+        self._patches[kind] = Patch(model, f"make_{kind}_function", make)
+        self._patches[kind].install()
         setattr(model, f"{kind}_function", made.checked)
 
     def end(self, kind: str) -> None:
         """Takes the checks away again."""
-        if kind not in self._makers:
+        if kind not in self._patches:
             return
-        model, maker = self._model, self._makers.pop(kind)
-        delattr(model, f"make_{kind}_function")
-        if maker is not None:
-            setattr(model, f"make_{kind}_function", maker)
+        model = self._model
+        self._patches.pop(kind).remove()
         made = self._made[kind]
         # It was compiled anew since, if the function is another one.
         if getattr(model, f"{kind}_function") is made.checked:
@@ -106,9 +106,11 @@ class StepChecks:
             names = self._model.get_metrics_result()
             logs.update({name: math.nan for name in names if name in logs})
 
-    def _make_anew(self, kind: str, force: bool = False) -> Any:
+    def _make_anew(
+        self, kind: str, make: Callable[..., Any], force: bool = False
+    ) -> Any:
         self.end(kind)
-        function = getattr(self._model, f"make_{kind}_function")(force=force)
+        function = make(force=force)
         if force:
             # In the midst of a training: whoever asks wants another trace of the step.
             self.begin(self._model, kind)

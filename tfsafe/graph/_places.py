@@ -2,12 +2,13 @@
 
 import functools
 import importlib.util
+import inspect
 import linecache
 import os
 import re
 import sysconfig
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -57,6 +58,20 @@ def is_user_file(path: str) -> bool:
     if path.startswith(_LIBRARIES) or any(mark in path for mark in _GENERATED):
         return False
     return not path.startswith(_STANDARD) or any(mark in path for mark in _INSTALLED)
+
+
+def body_of(function: Callable[..., Any]) -> Any:
+    """Returns the innermost Python function of wrappers and partial functions."""
+    body = inspect.unwrap(function)
+    while isinstance(body, functools.partial):
+        body = body.func
+    return getattr(body, "__func__", body)
+
+
+def is_user_function(function: Callable[..., Any]) -> bool:
+    """Returns whether the user wrote a Python function, as opposed to a library."""
+    code = getattr(body_of(function), "__code__", None)
+    return code is None or is_user_file(code.co_filename)
 
 
 def site_of(frames: Iterable[Frame]) -> Site | None:

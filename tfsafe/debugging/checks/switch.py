@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import inspect
 import threading
 import warnings
 import weakref
@@ -12,13 +11,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe._patching import Patch
 from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager_session import Session
 from tfsafe.debugging.checks.options import Options, options_of
 from tfsafe.debugging.checks.variables import variables_in
 from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
-from tfsafe.graph import is_user_file
+from tfsafe.graph import body_of, is_user_function
 
 
 class Switch:
@@ -33,7 +33,7 @@ class Switch:
         self._lock = threading.RLock()
         # Who switched it on, last one last.
         self._askers: list[tuple[object, Options]] = []
-        self._originals: list[tuple[type, str, Any]] = []
+        self._patches: list[Patch] = []
         self._local = threading.local()
         self._checks: weakref.WeakKeyDictionary[Any, tuple[Options, CompiledCheck]] = (
             weakref.WeakKeyDictionary()
@@ -57,7 +57,9 @@ class Switch:
             self._askers = [each for each in self._askers if each[0] is not asker]
             self._askers.append((asker, options))
             if not was_on:
-                self._install()
+                self._patches = list(self._made())
+                for patch in self._patches:
+                    patch.install()
             self._follow_models()
             self.session()
 
@@ -67,7 +69,8 @@ class Switch:
             was_on = bool(self._askers)
             self._askers = [each for each in self._askers if each[0] is not asker]
             if was_on and not self._askers:
-                self._remove()
+                for patch in self._patches:
+                    patch.remove()
                 self._checks.clear()
                 self.session().close()
             self._follow_models()
@@ -95,7 +98,7 @@ class Switch:
         try:
             check_model(model, options)
         except ValueError as error:
-            warnings.warn(f"{error} It is not checked.", stacklevel=3)
+            warnings.warn(f"{error} It is not checked.", stacklevel=4)
             return False
         self._models.add(model)
         return True
@@ -109,32 +112,22 @@ class Switch:
         if options is None:
             self._models.clear()
 
-    def _install(self) -> None:
+    def _made(self) -> Iterator[Patch]:
         # By way of the abstract classes: to trace a function sets TensorFlow up, after
         # which a program cannot choose its devices any more.
         experimental = tf.types.experimental
         for abstract in (experimental.GenericFunction, experimental.ConcreteFunction):
             for kind in abstract.__subclasses__():
-                self._replace(kind, "__call__", _calls)
+                yield self._patch(kind, "__call__", _calls)
         for name in ("gradient", "jacobian", "batch_jacobian"):
-            self._replace(tf.GradientTape, name, _gradients)
+            yield self._patch(tf.GradientTape, name, _gradients)
         for name in ("train", "test", "predict"):
-            self._replace(keras.Model, f"make_{name}_function", _makes)
-        self._replace(keras.optimizers.LossScaleOptimizer, "scale_loss", _scales)
-        self._replace(keras.Optimizer, "apply", _applies)
+            yield self._patch(keras.Model, f"make_{name}_function", _makes)
+        yield self._patch(keras.optimizers.LossScaleOptimizer, "scale_loss", _scales)
+        yield self._patch(keras.Optimizer, "apply", _applies)
 
-    def _replace(self, kind: type, name: str, wrap: Callable[..., Any]) -> None:
-        original = getattr(kind, name)
-        self._originals.append((kind, name, vars(kind).get(name)))
-        setattr(kind, name, functools.wraps(original)(wrap(self, original)))
-
-    def _remove(self) -> None:
-        for kind, name, original in reversed(self._originals):
-            if original is None:
-                delattr(kind, name)
-            else:
-                setattr(kind, name, original)
-        self._originals.clear()
+    def _patch(self, kind: type, name: str, wrap: Callable[..., Any]) -> Patch:
+        return Patch(kind, name, functools.partial(wrap, self))
 
 
 def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,7 +197,7 @@ def _is_outermost() -> bool:
 
 
 @functools.cache
-def _function_class() -> type:
+def _function_class() -> Any:
     return type(tf.function(lambda: None))
 
 
@@ -214,14 +207,10 @@ def _is_users(function: Any) -> bool:
     `tf.vectorized_map`, for one, makes a function inside and calls it.
     """
     # A function that was loaded is of a class of its own, and is the user's.
-    is_plain = type(function) is _function_class()
-    body = inspect.unwrap(function.python_function) if is_plain else None
-    while isinstance(body, functools.partial):
-        body = body.func
-    code = getattr(getattr(body, "__func__", body), "__code__", None)
-    if code is None or is_user_file(code.co_filename):
+    if type(function) is not _function_class():
         return True
-    return "<locals>" not in getattr(body, "__qualname__", "")
+    body = function.python_function
+    return is_user_function(body) or "<locals>" not in body_of(body).__qualname__
 
 
 _SWITCH = Switch()

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._patching import Patch
 from tfsafe._text import listed
 from tfsafe.debugging.tracing import values
 
@@ -179,7 +180,10 @@ def retain_gradients(
     eager = tf.config.functions_run_eagerly()
     with contextlib.ExitStack() as stack:
         for name, layer in chosen:
-            stack.enter_context(_hooked(layer, functools.partial(block.tap_all, name)))
+            hook = functools.partial(block.tap_all, name)
+            patch = Patch(layer, "call", functools.partial(_hooked, hook))
+            patch.install()
+            stack.callback(patch.remove)
         _OPEN.append(block)
         stack.callback(_OPEN.remove, block)
         tf.config.run_functions_eagerly(True)
@@ -231,23 +235,13 @@ def _walk(layer: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _walk(each, f"{path}/{each.name}" if path else each.name)
 
 
-@contextlib.contextmanager
-def _hooked(layer: Any, hook: Callable[[Any], Any]) -> Iterator[None]:
-    """Hands what a layer's `call` returns to a hook, which returns it changed."""
-    # In the dict of the instance, where `self.call` finds it before the method.
-    own, call = vars(layer), layer.call
-    before = {"call": call} if "call" in own else {}
+def _hooked(hook: Callable[[Any], Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a layer's `call` that passes its results through a hook."""
 
-    @functools.wraps(call)
     def hooked(*args: Any, **kwargs: Any) -> Any:
         return hook(call(*args, **kwargs))
 
-    own["call"] = hooked
-    try:
-        yield
-    finally:
-        del own["call"]
-        own.update(before)
+    return hooked
 
 
 def _graph() -> Any:

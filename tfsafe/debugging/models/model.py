@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe._patching import Patch, patches_on
 from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.eager import EagerCheck
 from tfsafe.debugging.checks.options import Options
@@ -36,8 +37,9 @@ def check_model(model: keras.Model, options: Options = _USUAL) -> keras.Model:
         by several workers.
     """
     steps = Steps(model, options)
+    uncheck_model(model)
     for kind in KINDS:
-        setattr(model, _maker(kind), functools.partial(steps.make, kind))
+        Patch(model, _maker(kind), functools.partial(_checked, steps, kind)).install()
         _make_again(model, kind)
     return model
 
@@ -48,17 +50,30 @@ def uncheck_model(model: keras.Model) -> keras.Model:
     Returns:
       The model.
     """
-    if is_checked(model):
-        for kind in KINDS:
-            delattr(model, _maker(kind))
+    for kind in KINDS:
+        for patch in _checks_of(model, kind):
+            patch.remove()
             _make_again(model, kind)
     return model
 
 
 def is_checked(model: keras.Model) -> bool:
     """Returns whether a model runs its steps under the checks."""
-    maker = vars(model).get(_maker("train"))
-    return isinstance(getattr(getattr(maker, "func", None), "__self__", None), Steps)
+    return bool(_checks_of(model, "train"))
+
+
+def _checked(steps: "Steps", kind: str, original: Any) -> functools.partial[Any]:
+    del original
+    return functools.partial(steps.make, kind)
+
+
+def _checks_of(model: keras.Model, kind: str) -> list[Patch]:
+    return [
+        patch
+        for patch in patches_on(model, _maker(kind))
+        if isinstance(patch.wrapper, functools.partial)
+        and isinstance(getattr(patch.wrapper.func, "__self__", None), Steps)
+    ]
 
 
 def _maker(kind: str) -> str:

@@ -7,7 +7,6 @@ there, of the formulas that stand in their place; of the first one nothing is le
 """
 
 import contextlib
-import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._patching import Patch
 from tfsafe.rewriting.engine.gradient_requests import Mark, Request, frontier, inside
 
 _Maker = Callable[..., Any]
@@ -167,8 +167,9 @@ def active() -> Recording | None:
     """Returns the recording of the function that is being traced, or None."""
     graph = tf.compat.v1.get_default_graph() if _RECORDINGS else None
     while graph is not None:
-        if id(graph) in _RECORDINGS:
-            return _RECORDINGS[id(graph)]
+        found = _RECORDINGS.get(id(graph))
+        if found is not None:
+            return found
         graph = getattr(graph, "outer_graph", None)
     return None
 
@@ -179,7 +180,8 @@ def recorded(recording: Recording) -> Iterator[None]:
     key = id(tf.compat.v1.get_default_graph())
     with _LOCK:
         if not _RECORDINGS:
-            _watch()
+            for patch in _PATCHES:
+                patch.install()
         _RECORDINGS[key] = recording
     try:
         yield
@@ -187,38 +189,11 @@ def recorded(recording: Recording) -> Iterator[None]:
         with _LOCK:
             del _RECORDINGS[key]
             if not _RECORDINGS:
-                _unwatch()
-
-
-_ORIGINALS: dict[tuple[type, str], tuple[Any, Any]] = {}
-
-
-def _watch() -> None:
-    """Has the methods of tapes, and calls of functions, tell the recording."""
-    for owner, name, wrapper in (
-        (tf.GradientTape, "__enter__", _enter),
-        (tf.GradientTape, "__exit__", _exit),
-        (tf.GradientTape, "gradient", _gradient),
-        (tf.GradientTape, "reset", _reset),
-        (tf.GradientTape, "stop_recording", _stop_recording),
-        (FUNCTION, "__call__", _call),
-    ):
-        original = getattr(owner, name)
-        changed = wrapper(original)
-        _ORIGINALS[owner, name] = original, changed
-        setattr(owner, name, changed)
-
-
-def _unwatch() -> None:
-    while _ORIGINALS:
-        (owner, name), (original, changed) = _ORIGINALS.popitem()
-        # What somebody else has put around ours stays; ours then lets all through.
-        if getattr(owner, name) is changed:
-            setattr(owner, name, original)
+                for patch in _PATCHES:
+                    patch.remove()
 
 
 def _enter(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def enter(tape: tf.GradientTape) -> Any:
         result = original(tape)
         recording = active()
@@ -230,7 +205,6 @@ def _enter(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _exit(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def leave(tape: tf.GradientTape, *error: Any) -> Any:
         recording = active()
         if recording is not None:
@@ -241,7 +215,6 @@ def _exit(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reset(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def reset(tape: tf.GradientTape) -> None:
         original(tape)
         recording = active()
@@ -252,22 +225,21 @@ def _reset(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _stop_recording(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     @contextlib.contextmanager
-    def stop_recording(tape: tf.GradientTape) -> Iterator[None]:
-        recording = active()
+    def recorded_pause(tape: tf.GradientTape, recording: Recording) -> Iterator[None]:
         with original(tape):
-            if recording is not None:
-                recording.stops(tape)
+            recording.stops(tape)
             yield
-        if recording is not None:
-            recording.starts(tape)
+        recording.starts(tape)
+
+    def stop_recording(tape: tf.GradientTape) -> Any:
+        recording = active()
+        return original(tape) if recording is None else recorded_pause(tape, recording)
 
     return stop_recording
 
 
 def _gradient(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def gradient(
         tape: tf.GradientTape,
         target: Any,
@@ -287,7 +259,6 @@ def _gradient(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _call(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
     def call(function: Any, *args: Any, **kwargs: Any) -> Any:
         recording = active()
         if recording is not None:
@@ -295,3 +266,15 @@ def _call(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(function, *args, **kwargs)
 
     return call
+
+
+# Installed while anything is recorded, in any thread. In a graph that is not recorded,
+# and in eager code, the wrappers call the original with the same arguments.
+_PATCHES = [
+    Patch(tf.GradientTape, "__enter__", _enter),
+    Patch(tf.GradientTape, "__exit__", _exit),
+    Patch(tf.GradientTape, "gradient", _gradient),
+    Patch(tf.GradientTape, "reset", _reset),
+    Patch(tf.GradientTape, "stop_recording", _stop_recording),
+    Patch(FUNCTION, "__call__", _call),
+]

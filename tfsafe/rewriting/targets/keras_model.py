@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe._patching import Patch, patches_on
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.report import Report, report_of
 from tfsafe.rewriting.reports.verify import verified
@@ -36,7 +37,10 @@ def stabilize_model(
             "and the loss together."
         )
     for name in _STEPS:
-        setattr(model, name, _Step(_own(getattr(model, name)), rules, verify))
+        for patch in _stable(model, name):
+            patch.remove()
+        make = functools.partial(_Step, rules=rules, verify=verify)
+        Patch(model, name, make).install()
     # Keras keeps the functions that it made before.
     model.train_function = model.test_function = model.predict_function = None
     return model
@@ -44,13 +48,14 @@ def stabilize_model(
 
 def is_stable(model: keras.Model) -> bool:
     """Returns whether the steps of a model run in their stable form."""
-    return isinstance(model.train_step, _Step)
+    return bool(_stable(model, "train_step"))
 
 
 def restore_model(model: keras.Model) -> None:
     """Takes back what `stabilize_model` did."""
     for name in _STEPS:
-        setattr(model, name, _own(getattr(model, name)))
+        for patch in _stable(model, name):
+            patch.remove()
     model.train_function = model.test_function = model.predict_function = None
 
 
@@ -68,14 +73,15 @@ def model_report(
       The report.
     """
     batch = (*args, *kwargs.values())
-    step = model.train_step if getattr(model, "optimizer", None) else model.predict_step
-    if not isinstance(step, _Step):
-        step = _Step(step, table.all_rules(), verify=False)
-    return report_of(step.function, [batch], {})
+    name = "train_step" if getattr(model, "optimizer", None) else "predict_step"
+    steps = [p.wrapper for p in _stable(model, name) if isinstance(p.wrapper, _Step)]
+    if not steps:
+        steps = [_Step(getattr(model, name), table.all_rules(), verify=False)]
+    return report_of(steps[0].function, [batch], {})
 
 
-def _own(step: Any) -> Any:
-    return step.step if isinstance(step, _Step) else step
+def _stable(model: keras.Model, name: str) -> list[Patch]:
+    return [p for p in patches_on(model, name) if isinstance(p.wrapper, _Step)]
 
 
 class _Step:
@@ -88,7 +94,6 @@ class _Step:
     """
 
     def __init__(self, step: Any, rules: Sequence[Rule], verify: bool):
-        self.step = step
         self.function = stabilized(
             tf.function(step, autograph=False, reduce_retracing=True), rules
         )

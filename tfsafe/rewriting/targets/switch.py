@@ -1,7 +1,5 @@
 """The stable form of all that a program runs, switched on and off."""
 
-import functools
-import inspect
 import threading
 import warnings
 import weakref
@@ -12,7 +10,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.graph import is_user_file
+from tfsafe._patching import Patch
+from tfsafe.graph import is_user_function
 from tfsafe.rewriting.engine import tape_recording
 from tfsafe.rewriting.rules.table import all_rules
 from tfsafe.rewriting.targets.function import is_stabilized, stabilized
@@ -42,7 +41,13 @@ class _Switch:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._is_on = False
-        self._replaced: list[tuple[type, str, Any, Any]] = []
+        self._patches = [
+            *(
+                Patch(tape_recording.FUNCTION, name, self._calls)
+                for name in ("__call__", "get_concrete_function")
+            ),
+            *(Patch(keras.Model, name, self._enters) for name in _ENTRIES),
+        ]
         self._twins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 
@@ -52,30 +57,19 @@ class _Switch:
             if self._is_on:
                 return
             self._is_on = True
-            for name in ("__call__", "get_concrete_function"):
-                self._replace(tape_recording.FUNCTION, name, self._calls)
-            for name in _ENTRIES:
-                self._replace(keras.Model, name, self._enters)
+            for patch in self._patches:
+                patch.install()
 
     def turn_off(self) -> None:
         """Ends; functions and models are as they were before."""
         with self._lock:
             self._is_on = False
-            for owner, name, original, changed in reversed(self._replaced):
-                # What somebody else has put around ours stays; ours lets all through.
-                if getattr(owner, name) is changed:
-                    setattr(owner, name, original)
-            self._replaced.clear()
+            for patch in self._patches:
+                patch.remove()
             self._twins.clear()
             for model in list(self._models):
                 restore_model(model)
             self._models.clear()
-
-    def _replace(self, owner: type, name: str, wrap: Callable[..., Any]) -> None:
-        original = getattr(owner, name)
-        changed = functools.wraps(original)(wrap(original))
-        self._replaced.append((owner, name, original, changed))
-        setattr(owner, name, changed)
 
     def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -99,7 +93,7 @@ class _Switch:
                     self._models.add(stabilize_model(model, all_rules()))
                 except ValueError as error:
                     warnings.warn(
-                        f"{error} It is left as it is.", RuntimeWarning, stacklevel=2
+                        f"{error} It is left as it is.", RuntimeWarning, stacklevel=3
                     )
             return original(model, *args, **kwargs)
 
@@ -110,11 +104,7 @@ def _is_users(function: Any) -> bool:
     """Returns whether a function is the user's, and none that was stabilised."""
     if tf.config.functions_run_eagerly() or is_stabilized(function):
         return False
-    body = inspect.unwrap(function.python_function)
-    while isinstance(body, functools.partial):
-        body = body.func
-    code = getattr(getattr(body, "__func__", body), "__code__", None)
-    return code is None or is_user_file(code.co_filename)
+    return is_user_function(function.python_function)
 
 
 _SWITCH = _Switch()
