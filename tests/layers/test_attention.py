@@ -274,7 +274,41 @@ def test_attention_finds_the_mask_of_its_query():
 
 
 def test_a_mask_that_is_no_list_is_refused():
-    with pytest.raises(ValueError, match=r"(?s)`mask` must be a list .*\[None, m"):
+    with pytest.raises(ValueError, match=r"(?s)layer mask must be a list.*\[None, m"):
         layers.Attention()([X, X], mask=tf.constant(KEEP))
     with pytest.raises(ValueError, match="must be called on a list"):
         layers.Attention()(X)
+    with pytest.raises(ValueError, match="mask list of length 2 or 3"):
+        layers.Attention()([X, X], mask=[tf.constant(KEEP)])
+
+
+@pytest.mark.parametrize("steps", [4, 3])
+def test_one_mask_of_heads_serves_the_whole_batch(steps, mode):
+    # With as many steps as samples, the mask's axes could pass for others.
+    layer = layers.MultiHeadAttention(num_heads=2, key_dim=3)
+    x = tf.constant(X[:, :steps])
+    lower = tf.linalg.band_part(tf.ones([steps, steps], tf.bool), -1, 0)
+    masks = [
+        lower,
+        tf.broadcast_to(lower, [3, steps, steps]),
+        tf.broadcast_to(lower, [3, 2, steps, steps]),
+    ]
+    expected = layer(x, x, use_causal_mask=True)
+    for mask in masks:
+        run = modes.compile_for(mode, lambda x, m=mask: layer(x, x, attention_mask=m))
+        np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_subclass_may_ask_for_the_causal_mask(masked):
+    layer = layers.MultiHeadAttention(num_heads=2, key_dim=4)
+    layer.build((1, 5, 8), (1, 5, 8))
+    query, key, value = (RNG.normal(size=(1, 5, 2, 4)).astype("float32") for _ in "abc")
+    extra = np.ones([1, 5, 5], bool)
+    extra[:, 3, 1] = not masked
+    both = layer._compute_attention(
+        query, key, value, extra if masked else None, use_causal_mask=True
+    )
+    merged = layer._compute_attention(query, key, value, extra & np.tri(5, dtype=bool))
+    for ours, expected in zip(both, merged, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)

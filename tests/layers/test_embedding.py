@@ -1,3 +1,4 @@
+import inspect
 import json
 
 import keras
@@ -76,3 +77,40 @@ def test_a_table_beyond_the_ids_dtype_is_whole():
     # 300 is no uint8.
     table = layers.Embedding(300, 1, embeddings_initializer="ones")
     np.testing.assert_array_equal(table(tf.constant([255], tf.uint8)), [[1]])
+
+
+@pytest.mark.skipif(
+    "type_check" not in inspect.signature(keras.layers.Embedding.quantize).parameters,
+    reason="this Keras does not quantize embeddings",
+)
+@pytest.mark.parametrize("bits", ["int8", "int4"])
+def test_a_quantized_table_answers_as_keras_does_and_nan_for_a_wrong_id(bits, mode):
+    theirs = keras.layers.Embedding(3, 2)
+    theirs.build((None,))
+    ours = _table()
+    theirs.set_weights(ours.get_weights())
+    for layer in (ours, theirs):
+        layer.quantize(bits)
+        assert layer.quantization_mode == bits
+    rows = modes.compile_for(mode, ours)(tf.constant([0, 2, 3, -1]))
+    np.testing.assert_array_equal(rows[:2], theirs(tf.constant([0, 2])))
+    assert np.isnan(rows[2:]).all()
+
+
+def test_a_subclass_is_not_quantized():
+    class Own(layers.Embedding):
+        pass
+
+    table = Own(3, 2)
+    table.build((None,))
+    with pytest.raises(NotImplementedError, match=r"Own.*quantize"):
+        table.quantize("int8")
+
+
+# XLA does not compile the conversion of a sparse tensor.
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_a_sparse_tensor_has_the_first_id_where_it_holds_nothing(mode):
+    ids = tf.SparseTensor([[0, 0], [1, 2]], [2, 1], (2, 3))
+    rows = modes.compile_for(mode, _table())(ids)
+    expected = [[[5, 6], [1, 2], [1, 2]], [[1, 2], [1, 2], [3, 4]]]
+    np.testing.assert_array_equal(rows, expected)

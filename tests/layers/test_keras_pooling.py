@@ -162,3 +162,19 @@ def test_an_empty_value_that_is_no_number_is_refused(layer):
     config = layer(empty_value=0.5).get_config()
     assert config["empty_value"] == 0.5
     assert "axis" not in config
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+@pytest.mark.parametrize("masked", [True, False])
+def test_the_mean_of_large_steps_does_not_overflow(data_format, masked, mode):
+    x = tf.constant([[[3e38], [3e38], [1.0]]])
+    if data_format == "channels_first":
+        x = tf.transpose(x, [0, 2, 1])
+    mask = tf.constant([[True, True, False]]) if masked else None
+    layer = layers.GlobalAveragePooling1D(data_format)
+    value, (slope,) = modes.value_and_gradients(
+        lambda x: layer(x, mask=mask), [x], mode
+    )
+    np.testing.assert_allclose(value, [[3e38 if masked else 2e38]], rtol=1e-6)
+    expected = [0.5, 0.5, 0.0] if masked else [1 / 3] * 3
+    np.testing.assert_allclose(np.ravel(slope), expected, rtol=1e-6)

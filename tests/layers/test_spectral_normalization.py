@@ -96,6 +96,12 @@ def test_other_layers_with_a_kernel_are_wrapped_too(inner, shape):
     np.testing.assert_allclose(np.linalg.norm(matrix, 2), 1, rtol=1e-3)
 
 
+def test_the_output_has_the_dtype_of_the_wrapper_not_of_the_wrapped_layer():
+    dense = keras.layers.Dense(3, dtype="float32")
+    layer = layers.SpectralNormalization(dense, dtype="mixed_float16")
+    assert layer(X).dtype == layer.compute_dtype == tf.float16
+
+
 class _Counting(keras.layers.Dense):
     """A dense layer that counts its calls and adds a loss."""
 

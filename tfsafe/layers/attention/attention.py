@@ -9,12 +9,12 @@ from tfsafe import _compat
 from tfsafe.layers.masks import hide
 from tfsafe.ops.kernels.precision import wide
 
-# The Keras layer stands behind it in the order of the bases.
+# Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
 
 
 class _SafeAttention(_KerasLayer):
-    """Stands before an attention layer of Keras."""
+    """Masks the inputs of a Keras attention layer and computes in float32."""
 
     def call(
         self,
@@ -25,11 +25,8 @@ class _SafeAttention(_KerasLayer):
         use_causal_mask: bool = False,
     ) -> Any:
         """Returns the mean of the values, weighted for each query, and the weights."""
-        if mask is not None and not isinstance(mask, list | tuple):
-            raise ValueError(
-                "`mask` must be a list of the query's and the value's mask. Received: "
-                f"mask={mask!r}. Either may be None, as in `mask=[None, mask]`."
-            )
+        if mask is not None:
+            self._check_mask(mask)
         query_mask, value_mask = mask[:2] if mask else (None, None)
         hidden = [query_mask, value_mask, value_mask]
         allowed = _allowed(inputs, value_mask, use_causal_mask)
@@ -49,6 +46,19 @@ class _SafeAttention(_KerasLayer):
             found = [tf.where(exists, x, tf.zeros([], x.dtype)) for x in found]
         output, scores = (tf.cast(x, self.compute_dtype) for x in found)
         return (output, scores) if return_attention_scores else output
+
+    def _check_mask(self, mask: Any) -> None:
+        name = type(self).__name__
+        if not isinstance(mask, list | tuple):
+            raise ValueError(
+                f"{name} layer mask must be a list, namely [query_mask, value_mask]. "
+                f"Received: mask={mask!r}. Either may be None, as in "
+                "`mask=[None, mask]`."
+            )
+        if len(mask) not in (2, 3):
+            raise ValueError(
+                f"{name} layer accepts mask list of length 2 or 3. Received: {mask!r}."
+            )
 
     def compute_mask(self, inputs: list[tf.Tensor], mask: Any = None) -> Any:
         """Returns the query's mask."""

@@ -12,12 +12,12 @@ from tfsafe import _compat, ops
 from tfsafe.layers.masks import hide
 from tfsafe.ops.kernels.precision import wide
 
-# The Keras layer stands behind it in the order of the bases.
+# Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
 
 
 class _SafeHeads(_KerasLayer):
-    """Stands before an attention layer of Keras with several heads."""
+    """Masks the inputs of a Keras attention layer with heads; scores in float32."""
 
     def call(
         self,
@@ -32,7 +32,7 @@ class _SafeHeads(_KerasLayer):
         training: Any = None,
         use_causal_mask: bool = False,
     ) -> Any:
-        """Returns the attention's output, and the weights where they are asked for."""
+        """Returns the attention's output, and the weights if requested."""
         allowed = _merged(query_mask, value_mask, key_mask, attention_mask)
         if allowed is not None:
             axes = self._attended(query.shape.rank + 1)
@@ -58,17 +58,25 @@ class _SafeHeads(_KerasLayer):
         value: tf.Tensor,
         attention_mask: Any = None,
         training: Any = None,
-        *_: Any,
-        **__: Any,
+        return_attention_scores: bool = False,
+        use_causal_mask: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        # Keras' own chooses between two ways, which differ where a query has no key.
-        # This is the one that returns the weights, whether they are asked for or not.
+        # Keras' own chooses between two computations, which differ where a query has no
+        # key. This one returns the weights, with and without
+        # `return_attention_scores`.
+        del return_attention_scores
+        query, key, value = map(tf.convert_to_tensor, (query, key, value))
         axes = self._attended(query.shape.rank)
         to_scores, to_output = _equations(query.shape.rank, axes)
         dtype = query.dtype
         scale = 1 / math.sqrt(query.shape[-1])
         # A product of float16 vectors overflows.
         scores = tf.einsum(to_scores, wide(query) * scale, wide(key))
+        if use_causal_mask:
+            # Keras' `call` merges it into the mask; a subclass may call this directly.
+            sizes = tf.shape(scores)[-2:]
+            causal = tf.linalg.band_part(tf.ones(sizes, tf.bool), -1, 0)
+            attention_mask = _merged(None, None, None, attention_mask, causal)
         if attention_mask is not None:
             attention_mask = tf.cast(attention_mask, tf.bool)
             missing = scores.shape.rank - attention_mask.shape.rank
@@ -85,13 +93,13 @@ class _SafeHeads(_KerasLayer):
         return [axis % (rank - 1) for axis in axes]
 
 
-def _merged(query: Any, value: Any, key: Any, attention: Any) -> tf.Tensor | None:
+def _merged(query: Any, value: Any, key: Any, *attention: Any) -> tf.Tensor | None:
     """Returns what may attend to what, of shape `(batch, Tq, Tv)`, or None for all."""
     parts = [
         None if query is None else query[..., tf.newaxis],
         None if value is None else value[..., tf.newaxis, :],
         None if key is None else key[..., tf.newaxis, :],
-        attention,
+        *attention,
     ]
     allowed = None
     for part in parts:
@@ -102,9 +110,12 @@ def _merged(query: Any, value: Any, key: Any, attention: Any) -> tf.Tensor | Non
 
 
 def _used(allowed: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Tells which queries have a key, and which keys have a query, in any head."""
+    """Returns which queries have a key, and which keys have a query, in any head."""
     if allowed.shape.rank == 2 * count + 2:
         allowed = tf.reduce_any(allowed, 1)
+    if allowed.shape.rank == 2 * count:
+        # One mask for the whole batch.
+        allowed = allowed[tf.newaxis]
     keys = list(range(-count, 0))
     queries = list(range(-2 * count, -count))
     return tf.reduce_any(allowed, keys), tf.reduce_any(allowed, queries)
@@ -137,8 +148,9 @@ class MultiHeadAttention(_SafeHeads, keras.layers.MultiHeadAttention):
       query_mask: Booleans of shape `(batch, Tq)`.
       value_mask: Booleans of shape `(batch, Tv)`.
       key_mask: The same of the key.
-      attention_mask: Booleans of shape `(batch, Tq, Tv)`, or with an axis for the
-        heads behind the batch, or of a shape that broadcasts to it.
+      attention_mask: Booleans of shape `(batch, Tq, Tv)`, or `(Tq, Tv)` for the whole
+        batch, or with an axis for the heads after the batch, or of a shape that
+        broadcasts to it.
       return_attention_scores: Whether to return the weights as well.
       training: Whether to drop.
       use_causal_mask: Whether a query sees the keys up to its own position only.
@@ -183,8 +195,9 @@ class GroupQueryAttention(_SafeHeads, keras.layers.GroupQueryAttention):
       query_mask: Booleans of shape `(batch, Tq)`.
       value_mask: Booleans of shape `(batch, Tv)`.
       key_mask: The same of the key.
-      attention_mask: Booleans of shape `(batch, Tq, Tv)`, or with an axis for the
-        heads behind the batch, or of a shape that broadcasts to it.
+      attention_mask: Booleans of shape `(batch, Tq, Tv)`, or `(Tq, Tv)` for the whole
+        batch, or with an axis for the heads after the batch, or of a shape that
+        broadcasts to it.
       return_attention_scores: Whether to return the weights as well.
       training: Whether to drop.
       use_causal_mask: Whether a query sees the keys up to its own position only.

@@ -1,4 +1,4 @@
-"""Normalisation of features by the statistics of a whole dataset."""
+"""Normalizes features by the statistics of a whole dataset."""
 
 import itertools
 import warnings
@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.layers.normalization.statistics import Moments
+from tfsafe.ops.kernels.running_statistics import Moments, denormalize, normalize
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class Normalization(keras.layers.Normalization):
-    """Normalisation of features as they come: with NaN, constant, or with large means.
+    """Normalization of raw features: with NaN, constant, or with large means.
 
     With `keras.layers.Normalization` one NaN among the data makes its feature NaN, a
     constant feature of 3.3 becomes -1, time stamps lose all their digits, and a mean
@@ -31,9 +31,10 @@ class Normalization(keras.layers.Normalization):
     Numerics:
       error         <= 3 ulp of the result, from the statistics in float64
       constant      a feature whose variance is 0 is centred and not scaled: 0 for all
-                    that `adapt` saw. No variance above 0 is replaced by a larger one
-      NaN, inf      in `adapt` left out, feature by feature, with a warning; in the call
-                    as they are
+                    values that `adapt` saw. No variance above 0 is replaced by a
+                    larger one
+      NaN, inf      `adapt` skips them, feature by feature, with a warning; the call
+                    passes them on
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
       There the result of `invert=True` may not fit; give the layer `dtype="float32"`.
 
@@ -62,7 +63,7 @@ class Normalization(keras.layers.Normalization):
         **kwargs: Any,
     ):
         super().__init__(axis, mean, variance, invert, **kwargs)
-        # Half precision does not hold what is to be normalised.
+        # Raw features overflow in half precision.
         self.autocast = False
 
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:
@@ -72,7 +73,7 @@ class Normalization(keras.layers.Normalization):
         return keras.layers.Layer.__call__(self, inputs, **kwargs)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the statistics, for the features of this shape."""
+        """Creates the weights of the statistics, for features of this shape."""
         self._built_for = tuple(input_shape)
         super().build(input_shape)
         self.finalize_state()
@@ -83,48 +84,52 @@ class Normalization(keras.layers.Normalization):
             kwargs |= {"dtype": "float64", "autocast": False}
         return super().add_weight(*args, name=name, **kwargs)
 
-    def adapt(self, data: Any, *, nonfinite: str = "ignore") -> None:
+    def adapt(self, data: Any, *, policy: str = "skip") -> None:
         """Takes mean and variance of each feature from data.
 
         Args:
           data: NumPy array or tensor; or batches of them: a `tf.data.Dataset`, a
             `keras.utils.PyDataset`, a list, a generator. Of a batch that is a tuple the
             first entry counts, so that `(x, y)` works.
-          nonfinite: What to do about NaN and infinity: "ignore" leaves them out,
-            feature by feature, and warns with their number; "raise" refuses them.
+          policy: What to do about NaN and infinity: "skip" ignores them, feature by
+            feature, and warns with their number; "raise" refuses them.
 
         Raises:
           ValueError: If there is no data, if a feature has no finite value, if there is
-            a NaN or an infinity and `nonfinite` is "raise", or if the layer is built
-            for other features.
+            a NaN or an infinity and `policy` is "raise", or if the layer is built for
+            other features.
+          TypeError: If `data` is no array, dataset or iterable of arrays.
         """
-        _args.one_of(nonfinite, ("ignore", "raise"), "nonfinite")
+        _args.one_of(policy, ("skip", "raise"), "policy")
         if self.input_mean is not None:
             raise ValueError(
-                "`adapt` cannot be called on a layer that was given `mean` and "
-                "`variance`. Leave them out to take them from data."
+                "`adapt` cannot be called on a layer that was made with `mean` and "
+                "`variance`. Omit them to take them from data."
             )
         batches = _batches(data, self.axis)
         first = next(batches, None)
         if first is None:
-            raise ValueError("`data` must hold at least one batch. Received none.")
+            raise ValueError(
+                "`data` must hold at least one batch. Received: an empty iterable "
+                "(no batches)."
+            )
         if not self.built:
-            tells_rows_apart = 0 in [axis % max(first.ndim, 1) for axis in self.axis]
-            free = () if tells_rows_apart else (None,)[: first.ndim]
+            batch_is_feature = 0 in [axis % max(first.ndim, 1) for axis in self.axis]
+            free = () if batch_is_feature else (None,)[: first.ndim]
             self.build((*free, *first.shape[len(free) :]))
         moments = Moments(self._kept_axes())
         for batch in itertools.chain([first], batches):
             self._check_features(batch.shape)
             moments.update(batch)
-        moments.check()
+        _check_seen(moments.count)
         if moments.skipped.any():
-            _report(moments, nonfinite)
+            _report(moments, policy)
         self.adapt_mean.assign(moments.mean)
         self.adapt_variance.assign(moments.variance)
         self.finalize_state()
 
     def finalize_state(self) -> None:
-        """Puts mean and variance into the attributes that Keras' layer has."""
+        """Sets the attributes `mean` and `variance` of Keras' layer."""
         if self.built:
             self.mean, self.variance = self._statistics(tf.float32)
 
@@ -134,19 +139,8 @@ class Normalization(keras.layers.Normalization):
         is_wide = "float64" in (x.dtype.name, self.compute_dtype)
         dtype = tf.float64 if is_wide or x.dtype.is_integer else tf.float32
         x = tf.cast(x, dtype)
-        exact, variance = self._statistics(tf.float64)
-        is_constant = tf.equal(variance, 0)
-        deviation = tf.where(is_constant, tf.ones_like(variance), tf.sqrt(variance))
-        deviation = tf.cast(deviation, dtype)
-        # Dekker's splitting: what float32 holds of the mean, and the rest, which is up
-        # to 64 for a time stamp. Two casts would do, but XLA takes them out.
-        large = exact * (2.0**29 + 1)
-        head = large - (large - exact)
-        mean, tail = tf.cast(head, dtype), tf.cast(exact - head, dtype)
-        if self.invert:
-            outputs = mean + (tail + x * deviation)
-        else:
-            outputs = ((x - mean) - tail) / deviation
+        formula = denormalize if self.invert else normalize
+        outputs = formula(x, *self._statistics(tf.float64))
         return tf.cast(outputs, self.compute_dtype)
 
     def _statistics(self, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
@@ -171,8 +165,9 @@ class Normalization(keras.layers.Normalization):
         ):
             raise ValueError(
                 "`data` must have the features that the layer is built for. Received: "
-                f"a batch of shape {shape}, for a layer built for {built} with "
-                f"axis={self.axis}. Make a new layer for other features."
+                f"an incompatible shape, a batch of shape {shape}, for a layer built "
+                f"for {built} with axis={self.axis}. Make a new layer for other "
+                "features."
             )
 
 
@@ -194,11 +189,29 @@ def _batches(data: Any, axis: tuple[int, ...]) -> Iterator[np.ndarray]:
             f"`keras.utils.PyDataset` or batches. Received: {type(data).__name__}."
         )
     for batch in data:
-        yield np.asarray(batch[0] if isinstance(batch, tuple) else batch)
+        batch = batch[0] if isinstance(batch, tuple) else batch
+        if not hasattr(batch, "shape"):
+            raise TypeError(
+                "`data` must yield arrays or tensors, with a `.shape`. Received: a "
+                f"batch of type {type(batch).__name__}."
+            )
+        yield np.asarray(batch)
 
 
-def _report(moments: Moments, nonfinite: str) -> None:
-    """Says how many values are not finite, and in which features."""
+def _check_seen(count: np.ndarray) -> None:
+    """Refuses data in which a feature has no finite value."""
+    empty = np.argwhere(np.equal(count, 0))
+    if len(empty):
+        features = ", ".join(str(tuple(map(int, index))) for index in empty[:3])
+        raise ValueError(
+            "Every feature of `data` must have a finite value. Received none in "
+            f"{len(empty)} of {count.size} features, at index {features}. Drop these "
+            "features."
+        )
+
+
+def _report(moments: Moments, policy: str) -> None:
+    """Warns of values that are not finite, with their features, or refuses them."""
     skipped = moments.skipped
     order = np.argsort(-skipped, axis=None, kind="stable")[:3]
     worst = [np.unravel_index(place, skipped.shape) for place in order]
@@ -211,14 +224,14 @@ def _report(moments: Moments, nonfinite: str) -> None:
         f"{skipped.sum()} of {skipped.sum() + moments.count.sum()} values are NaN or "
         f"infinite{': ' if places else ''}{', '.join(places)}."
     )
-    if nonfinite == "raise":
+    if policy == "raise":
         raise ValueError(
-            f"`data` must be finite under nonfinite='raise'. Received: {text} Fill "
-            "them in, or leave them out of the statistics with nonfinite='ignore'."
+            f"`data` must be finite under policy='raise'. Received: {text} Fill them "
+            "in, or ignore them in the statistics with policy='skip'."
         )
     warnings.warn(
-        f"Normalization.adapt left out what is not finite. {text} The layer does not "
-        "change them: they come out as they go in. Fill them in before the next layer.",
+        f"Normalization.adapt skipped non-finite values. {text} The layer passes them "
+        "on unchanged. Fill them in before the next layer.",
         stacklevel=3,
     )
 

@@ -62,7 +62,7 @@ class SpectralNormalization(keras.layers.SpectralNormalization):
             value = scope.get_current_value(variable)
             if value is not None and variable is not self.kernel:
                 variable.assign(value)
-        return outputs
+        return tf.cast(outputs, self.compute_dtype)
 
     def normalized_weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the kernel of norm 1 and the vector of the next power iteration."""

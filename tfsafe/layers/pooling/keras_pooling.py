@@ -42,8 +42,8 @@ class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1
       mask all False, or no step  value empty_value, gradient 0
       NaN masked                  ignored, gradient 0
       NaN kept                    value NaN
-      Sums run in float32 under `mixed_float16` and `mixed_bfloat16`. A sum of float32
-      beyond 3e38 is infinite, unlike in `SafeMeanPooling`.
+      Sums run in float32 under `mixed_float16` and `mixed_bfloat16` and cannot overflow
+      where the mean does not.
 
     Examples:
       >>> import tensorflow as tf
@@ -74,15 +74,9 @@ class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1
 
     def call(self, inputs: tf.Tensor, mask: Any = None) -> tf.Tensor:
         """Returns the mean of the steps that the mask keeps."""
-        axis, dtype, keepdims = self.axis, inputs.dtype, self.keepdims
-        if mask is None:
-            mean = keras.ops.mean(inputs, axis=axis, keepdims=keepdims)
-            return _or(self.empty_value, tf.shape(inputs)[axis] > 0, mean)
-        mask = _over(mask, self.data_format)
-        kept = _kept(wide(inputs), mask, 0.0)
-        count = tf.reduce_sum(tf.cast(mask, kept.dtype), axis, keepdims)
-        mean = tf.reduce_sum(kept, axis, keepdims) / tf.maximum(count, 1)
-        return _or(self.empty_value, count > 0, tf.cast(mean, dtype))
+        if mask is not None:
+            mask = _over(mask, self.data_format)
+        return super().call(inputs, mask)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         """Returns None, as no step is left."""

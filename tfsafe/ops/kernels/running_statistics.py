@@ -1,11 +1,15 @@
-"""Mean and variance of data that come in batches, in float64."""
+"""Mean and variance of data that come in batches, and normalization by them.
+
+Both are kept in float64: a time stamp of 1.7e9 has no digit after the point in float32.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-# So many numbers are converted to float64 at a time.
+# Number of values that are converted to float64 at a time.
 _CHUNK = 1 << 20
 
 
@@ -13,8 +17,7 @@ class Moments:
     """Mean and variance of the finite values of each feature.
 
     Args:
-      axes: Those that tell features apart, not negative, in order. The others are
-        summed over.
+      axes: Axes of the features, not negative, in order. The others are summed over.
 
     Attributes:
       count: Finite values so far, for each feature.
@@ -48,21 +51,6 @@ class Moments:
         for chunk in np.array_split(values, rows) if rows > 1 else [values]:
             self._add(np.asarray(chunk, np.float64))
 
-    def check(self) -> None:
-        """Refuses features of which nothing is known.
-
-        Raises:
-          ValueError: If a feature has no finite value.
-        """
-        empty = np.argwhere(np.equal(self.count, 0))
-        if len(empty):
-            features = ", ".join(str(tuple(map(int, index))) for index in empty[:3])
-            raise ValueError(
-                "Every feature of `data` must have a finite value. Received none in "
-                f"{len(empty)} of {self.count.size} features, at index {features}. "
-                "Leave such features out."
-            )
-
     def _add(self, values: np.ndarray) -> None:
         over = tuple(axis for axis in range(values.ndim) if axis not in self._axes)
         finite = np.isfinite(values)
@@ -88,3 +76,42 @@ class Moments:
 
     def _is_constant(self) -> Any:
         return self._lowest == self._highest
+
+
+def normalize(x: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    """Computes `(x - mean) / sqrt(variance)`, and `x - mean` where the variance is 0.
+
+    Args:
+      x: Tensor of float32 or float64, whose dtype is that of the result.
+      mean: Tensor of float64, of a shape that broadcasts to that of `x`.
+      variance: The same.
+
+    Returns:
+      `Tensor` with the dtype of `x`.
+    """
+    head, tail = _split(mean, x.dtype)
+    return ((x - head) - tail) / _deviation(variance, x.dtype)
+
+
+def denormalize(x: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    """Computes the inverse of `normalize`."""
+    head, tail = _split(mean, x.dtype)
+    return head + (tail + x * _deviation(variance, x.dtype))
+
+
+def _split(mean: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the part of a float64 mean that float32 holds, and the rest.
+
+    The rest is up to 64 for a time stamp. Dekker's splitting: two casts would do, but
+    XLA removes them.
+    """
+    large = mean * (2.0**29 + 1)
+    head = large - (large - mean)
+    return tf.cast(head, dtype), tf.cast(mean - head, dtype)
+
+
+def _deviation(variance: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    is_constant = tf.equal(variance, 0)
+    return tf.cast(
+        tf.where(is_constant, tf.ones_like(variance), tf.sqrt(variance)), dtype
+    )

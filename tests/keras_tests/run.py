@@ -1,0 +1,140 @@
+"""Runs Keras' own tests with the classes of tfsafe, and compares with Keras' own.
+
+    python -m tests.keras_tests.run              the files of `files.txt`
+    python -m tests.keras_tests.run --all        all test files of the wheel
+    python -m tests.keras_tests.run layers/rnn/  these files or folders
+
+Fails if a test passes with Keras' classes and fails with ours, unless
+`differences.txt` lists it, and if a listed one passes. Only what fails with ours is
+run with Keras' classes. A few files share a process, so that memory stays low.
+"""
+
+import argparse
+import fnmatch
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+
+HERE = pathlib.Path(__file__).parent
+# Without importing Keras, which would take memory beside the tests.
+_spec = importlib.util.find_spec("keras")
+assert _spec is not None
+assert _spec.origin is not None
+KERAS = pathlib.Path(_spec.origin).parent / "src"
+Outcomes = dict[str, tuple[str, str]]
+
+
+def chosen_files(names: Sequence[str], everything: bool) -> list[str]:
+    """Returns the paths of test files below `keras/src`."""
+    known = sorted(str(p.relative_to(KERAS)) for p in KERAS.rglob("*_test.py"))
+    if everything:
+        return known
+    wanted = tuple(names or (HERE / "files.txt").read_text().split())
+    return [name for name in known if name.startswith(wanted)]
+
+
+def differences() -> dict[str, str]:
+    """Returns the patterns of tests that are meant to differ, with their reasons."""
+    lines = (HERE / "differences.txt").read_text().splitlines()
+    rows = [line.partition("  ") for line in lines if not line.startswith("#")]
+    return {pattern: reason.strip() for pattern, _, reason in rows if pattern}
+
+
+def outcomes(tests: Sequence[str], swap: str) -> Outcomes:
+    """Runs test files or single tests in one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "outcomes"
+        log.touch()
+        root = str(HERE.parent.parent)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]),
+            "TFSAFE_SWAP": swap,
+            "TFSAFE_OUTCOMES": str(log),
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            # oneDNN's bfloat16 kernels crash on some virtual machines, with Keras'
+            # own classes too.
+            "TF_ENABLE_ONEDNN_OPTS": "0",
+        }
+        options = ["-q", "-p", "tests.keras_tests.swap", "-p", "no:cacheprovider"]
+        options += ["-p", "no:warnings", "-c", os.devnull]
+        options += ["--rootdir", str(KERAS.parent.parent)]
+        options += ["--pyargs", *map(_module, tests)]
+        # Not in the checkout, whose pytest settings are not Keras'.
+        finished = subprocess.run(
+            [sys.executable, "-m", "pytest", *options],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        records = [json.loads(line) for line in log.read_text().splitlines()]
+    if not records:
+        raise RuntimeError(finished.stdout[-2000:] + finished.stderr[-2000:])
+    return {r["test"]: (r["outcome"], r.get("message", "")) for r in records}
+
+
+def _module(test: str) -> str:
+    """Returns the name by which `pytest --pyargs` knows a file or a test."""
+    file, colons, name = test.partition("::")
+    return f"keras.src.{file.removesuffix('.py').replace('/', '.')}{colons}{name}"
+
+
+def all_outcomes(files: Sequence[str], swap: str, size: int) -> Iterator[Outcomes]:
+    """Runs files in processes of `size` files, and again alone after a crash."""
+    for start in range(0, len(files), size):
+        batch = files[start : start + size]
+        found = outcomes(batch, swap)
+        if any(outcome == "crashed" for outcome, _ in found.values()):
+            for file in batch:
+                yield outcomes([file], swap)
+        else:
+            yield found
+        print(f"{min(start + size, len(files))} of {len(files)} files", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the comparison, prints what differs, and returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--swap", default="classes,optimizers")
+    parser.add_argument("--batch", type=int, default=8)
+    options = parser.parse_args(arguments)
+    files = chosen_files(options.files, options.all)
+    found: Outcomes = {}
+    for part in all_outcomes(files, options.swap, options.batch):
+        found |= part
+    suspects = [t for t, (what, _) in found.items() if what in ("failed", "crashed")]
+    plain: Outcomes = {}
+    for start in range(0, len(suspects), 50):
+        plain |= outcomes(suspects[start : start + 50], "")
+    meant, used, wrong = differences(), set(), []
+    for test in suspects:
+        if plain.get(test, ("missing", ""))[0] != "passed":
+            continue
+        patterns = [p for p in meant if fnmatch.fnmatchcase(test, p)]
+        used.update(patterns)
+        if not patterns:
+            wrong.append(f"{test}: {found[test][1] or found[test][0]}")
+    stale = [
+        pattern
+        for pattern in meant
+        if pattern not in used and pattern.partition("::")[0] in files
+    ]
+    passed = sum(what == "passed" for what, _ in found.values())
+    print(*wrong, sep="\n")
+    print(*(f"passes by now, remove it: {p}" for p in stale), sep="\n")
+    print(
+        f"{passed} passed with tfsafe, {len(wrong)} failed, {len(used)} meant to differ"
+    )
+    return 1 if wrong or stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

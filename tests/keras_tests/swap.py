@@ -1,0 +1,101 @@
+"""Pytest plugin: puts the classes of tfsafe in the place of Keras'.
+
+The names are replaced in the namespaces that Keras' tests read, `keras.src.layers` and
+the test modules themselves, not in the modules that define the classes: those belong
+to Keras, whose classes ours are made from. `TFSAFE_SWAP` chooses what is replaced:
+`classes` for the namesakes, `optimizers` for a `SafeOptimizer` around the optimizer of
+every `compile`, or both with a comma between.
+
+The outcome of each test is written to the file that `TFSAFE_OUTCOMES` names, one JSON
+record a line, so that the tests before a crash are not lost.
+"""
+
+import functools
+import importlib
+import json
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+_NAMESPACES = {
+    "losses": ("keras.src.losses", "keras.src.losses.losses", "keras.losses"),
+    "layers": ("keras.src.layers", "keras.layers"),
+    "metrics": ("keras.src.metrics", "keras.metrics"),
+    "callbacks": ("keras.src.callbacks", "keras.callbacks"),
+    "regularizers": ("keras.src.regularizers", "keras.regularizers"),
+}
+_swapped: dict[int, Any] = {}
+
+
+def pytest_configure() -> None:
+    parts = os.environ.get("TFSAFE_SWAP", "").split(",")
+    if "classes" in parts:
+        for package in _NAMESPACES:
+            _swap_package(package)
+    if "optimizers" in parts:
+        _guard_compile()
+
+
+def _swap_package(package: str) -> None:
+    theirs = importlib.import_module(f"keras.{package}")
+    ours = importlib.import_module(f"tfsafe.{package}")
+    for name in set(ours.__all__) & set(dir(theirs)):
+        old, new = getattr(theirs, name), getattr(ours, name)
+        if isinstance(old, type):
+            _swapped[id(old)] = new
+            for module in map(importlib.import_module, _NAMESPACES[package]):
+                if getattr(module, name, None) is old:
+                    setattr(module, name, new)
+
+
+def _guard_compile() -> None:
+    import keras
+
+    import tfsafe
+
+    plain = keras.Model.compile
+
+    @functools.wraps(plain)
+    def compile_guarded(model: Any, optimizer: Any = "rmsprop", **kwargs: Any) -> None:
+        inner = keras.optimizers.get(optimizer)
+        if inner is not None and not isinstance(inner, tfsafe.optimizers.SafeOptimizer):
+            inner = tfsafe.optimizers.SafeOptimizer(inner)
+        plain(model, inner, **kwargs)
+
+    keras.Model.compile = compile_guarded
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Replaces what the test modules imported by name."""
+    for module in {item.module for item in items if isinstance(item, pytest.Function)}:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, type) and id(value) in _swapped:
+                setattr(module, name, _swapped[id(value)])
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _write({"test": nodeid, "outcome": "crashed"})
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" or report.outcome != "passed":
+        message = report.longreprtext.strip().splitlines()[-1:] if report.failed else []
+        _write({
+            "test": report.nodeid,
+            "outcome": report.outcome,
+            "message": "".join(message),
+        })
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        _write({"test": report.nodeid, "outcome": "failed", "message": "collection"})
+
+
+def _write(record: dict[str, str]) -> None:
+    # Without the path of the wheel, which differs from machine to machine.
+    record["test"] = record["test"].rpartition("keras/src/")[2]
+    with pathlib.Path(os.environ["TFSAFE_OUTCOMES"]).open("a") as file:
+        file.write(json.dumps(record) + "\n")
