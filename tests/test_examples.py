@@ -140,7 +140,7 @@ def test_the_custom_loop_survives_and_the_checks_name_the_bad_row(tmp_path):
     assert re.search(r"^Adam .* weights NaN$", output, re.M)
     assert re.search(r"^SafeOptimizer .* 1 of 10 +weights finite$", output, re.M)
     assert "NaN in argument `sequences`, first in row 29 of the batch" in output
-    assert "16 variables were put back" in output
+    assert "16 variables were restored" in output
 
 
 @pytest.mark.parametrize(

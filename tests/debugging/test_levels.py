@@ -387,7 +387,7 @@ def test_variables_whose_sum_overflows_are_written_all_the_same(compiled):
     assert steps.numpy() == 2
     error = failure(checked, x)
     assert error.findings[0].op_type == "AssignAddVariableOp"
-    assert "2 variables were put back" in str(error)
+    assert "2 variables were restored" in str(error)
     assert weight.numpy().tolist() == [np.float32(3e38)] * 2
     assert steps.numpy() == 2
 

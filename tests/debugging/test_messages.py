@@ -44,7 +44,7 @@ def test_a_forward_failure_is_told_in_full():
           input: Sub, float32 2x1x2: -1 to 1, mean 0, 2 zeros, 1 negative
                  Sqrt, float32 2x1x1: 0 to 1, mean 0.5, 1 zero
           fix:   tfsafe.ops.divide(x - mean, std)
-                 is 0 where the denominator is 0, and so is its gradient.
+                 returns 0, with gradient 0, where the denominator is 0.
           reach: output['scores']
         """)
 
@@ -63,10 +63,10 @@ def test_a_backward_failure_is_told_with_its_forward_line():
           input: Sqrt, float32 2x3: all 0
                  Tile, float32 2x3: all 1
           fix:   tfsafe.ops.sqrt(x - x)
-                 has the same values, and slope 0 where the true slope is infinite. Or let
-                 tfsafe.stabilize(f) rewrite it, f being the function or the model.
+                 has the same values, and gradient 0 where the true one is infinite. Or
+                 tfsafe.stabilize(f) rewrites it in a function or model f.
           reach: output
-        """)  # noqa: E501
+        """)
 
 
 def test_a_bad_argument_is_told():
@@ -94,7 +94,7 @@ def test_variables_are_told_to_be_put_back_and_further_places_counted():
     assert text.splitlines()[-3:] == [
         "  reach: output, variable `weight`",
         "  more:  1 further place, see `error.findings`",
-        "  state: 1 variable was put back as before the call.",
+        "  state: 1 variable was restored as before the call.",
     ]
 
 

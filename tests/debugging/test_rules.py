@@ -6,6 +6,8 @@ import tensorflow as tf
 
 import tfsafe
 from tfsafe.debugging.explain import causes, suggestions
+from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO as ZERO
+from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH as BOTH
 
 INF = np.inf
 
@@ -259,22 +261,22 @@ def test_a_gradient_has_a_cure_of_its_own():
     ],
 )
 def test_a_logarithm_times_nothing_is_told_with_its_weight(source, code):
-    assert code_of("Log", source, after=["Mul by 0", "Mul by 0 Sum"]) == code
+    assert code_of("Log", source, met_next=[(ZERO,), (ZERO, "Sum")]) == code
 
 
 @pytest.mark.parametrize(
-    ("after", "code"),
+    ("met_next", "code"),
     [
-        (["RealDiv by such", "Sum"], "tfsafe.ops.softmax(s, axis=-1)"),
-        (["RealDiv by such Log"], "tfsafe.ops.log_softmax(s, axis=-1)"),
-        (["Sum", "Sum Log"], "tfsafe.ops.logsumexp(s, axis=-1)"),
-        (["RealDiv"], ""),
+        ([(BOTH,), ("Sum",)], "tfsafe.ops.softmax(s, axis=-1)"),
+        ([(BOTH, "Log")], "tfsafe.ops.log_softmax(s, axis=-1)"),
+        ([("Sum",), ("Sum", "Log")], "tfsafe.ops.logsumexp(s, axis=-1)"),
+        ([("RealDiv",)], ""),
         ([], ""),
     ],
 )
-def test_what_follows_an_exponential_says_what_it_was_for(after, code):
+def test_what_follows_an_exponential_says_what_it_was_for(met_next, code):
     source = "p = tf.exp(s) / tf.reduce_sum(tf.exp(s), -1)"
-    assert code_of("Exp", source, fault="overflow", after=after) == code
+    assert code_of("Exp", source, fault="overflow", met_next=met_next) == code
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ def test_every_cure_can_be_reached(row):
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",
         "producers": [row.source],
-        "after": [row.after],
+        "met_next": [row.met_next],
     }
     mends = f" {suggestions.REWRITES}" if row.is_rewritten else ""
     assert fix_of(row.op, **facts)[1] == row.words + mends

@@ -189,17 +189,17 @@ BATCH = np.arange(1.0, 13.0, dtype="float32").reshape(4, 3)
 )
 def test_rows_are_followed_as_far_as_they_are_sure(make, row):
     x = tf.constant(BATCH)
-    trail = provenance.Trail(lambda _: "")
-    trail.rows = batch_rows.Rows(4, [x])
+    propagation = provenance.Propagation(lambda _: "")
+    propagation.rows = batch_rows.Rows(4, [x])
 
     @tf.function(autograph=False)
     def function(x):
         return make(x)
 
     concrete = function.get_concrete_function(x)
-    (result,), _ = follow(concrete.graph, [x], trail)
+    (result,), _ = follow(concrete.graph, [x], propagation)
     index = (2,) + (0,) * max(0, result.shape.rank - 1) if result.shape.rank else ()
-    assert trail.rows.of(result, index) == row
+    assert propagation.rows.of(result, index) == row
 
 
 def test_a_lambda_is_no_gradient_function():
@@ -246,7 +246,7 @@ def test_a_bad_update_in_an_eager_loop_changes_no_variable():
     for each, value in zip(everything, before, strict=True):
         np.testing.assert_array_equal(np.array(each), value)
     assert "last/kernel" in str(caught.value)
-    assert f"{len(everything)} variables were put back" in str(caught.value)
+    assert f"{len(everything)} variables were restored" in str(caught.value)
 
 
 def test_a_checked_model_goes_when_nobody_needs_it():

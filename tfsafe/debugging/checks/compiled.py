@@ -21,7 +21,7 @@ from tfsafe.debugging.checks.instrumented import Look, Twin
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Slot
 from tfsafe.debugging.checks.verdict import Failed, Known
-from tfsafe.debugging.explain import results
+from tfsafe.debugging.explain import message, results
 from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing.replayed_call import Rerun, written_slots
 from tfsafe.graph import UnreadableError
@@ -205,7 +205,12 @@ class CompiledCheck:
             variables.put_back(after)
             self._known.add(failed)
             return result
-        raise verdict.error(told, failed, reason)
+        raise message.numerics_error(
+            told,
+            restored=len(failed.held),
+            reason=reason,
+            findings=verdict.by_flags(failed, reason),
+        )
 
     def _failed(self, result: Any, kept: Kept) -> Failed:
         look = self._looks[int(kept.look)]

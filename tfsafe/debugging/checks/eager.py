@@ -10,11 +10,11 @@ from tfsafe import _compat
 from tfsafe.debugging.checks import reentrancy, verdict
 from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.explain import findings, results
+from tfsafe.debugging.explain import findings, message, results
 from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.eager_recorder import Recorder
-from tfsafe.debugging.tracing.provenance import Trail
+from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replayed_call import followed
 from tfsafe.errors import NumericsError
 
@@ -58,14 +58,14 @@ class EagerCheck:
         """
         before = self._read([*args, *kwargs.values()])
         arguments = list(self._labels(self._function, args, kwargs))
-        trail = Trail(_namer(arguments, list(before.values())))
+        propagation = Propagation(_namer(arguments, list(before.values())))
         batch = results.batch_size(arguments)
-        trail.rows = results.rows_of((each for _, each in arguments), batch)
-        recorder = Recorder(trail)
+        propagation.rows = results.rows_of((each for _, each in arguments), batch)
+        recorder = Recorder(propagation)
         with reentrancy.entered(), _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
         bad = results.bad_outputs(result)
-        if not bad and not trail.all:
+        if not bad and not propagation.all:
             return result
         names = self._names()
         for key, (slot, value) in recorder.before.items():
@@ -73,7 +73,7 @@ class EagerCheck:
             before.setdefault(key, (slot._replace(name=name), value))
         written = [before[key] for key in recorder.written if key in before]
         bad += results.bad_variables(slot for slot, _ in written)
-        told = self._told(bad, trail)
+        told = self._told(bad, propagation)
         if not told:
             return result
         _state.put_back(written)
@@ -82,16 +82,16 @@ class EagerCheck:
     @staticmethod
     def _explained(told: Sequence[Bad], restored: int) -> NumericsError:
         reason = "no operation of the call gave non-finite values."
-        return results.error(told, restored=restored, reason=reason)
+        return message.numerics_error(told, restored=restored, reason=reason)
 
-    def _told(self, bad: Sequence[Bad], trail: Trail) -> list[Bad]:
-        found = [followed(each, trail, each.key) for each in bad]
-        if trail.all and found and not any(each.origins for each in found):
+    def _told(self, bad: Sequence[Bad], propagation: Propagation) -> list[Bad]:
+        found = [followed(each, propagation, each.key) for each in bad]
+        if propagation.all and found and not any(each.origins for each in found):
             # A number that left TensorFlow, by `.numpy()` or `float()`, has lost its
             # origin; what went wrong first is then the best guess.
-            origins = frozenset(findings.ordered(trail.all)[:1])
+            origins = frozenset(findings.ordered(propagation.all)[:1])
             found = [each._replace(origins=origins) for each in found]
-        return verdict.due(found, trail.all, self._options)
+        return verdict.due(found, propagation.all, self._options)
 
     def _read(self, arguments: Sequence[Any]) -> dict[int, _state.Held]:
         names = self._names()

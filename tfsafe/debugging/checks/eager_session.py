@@ -13,11 +13,11 @@ from tfsafe.debugging.checks import reentrancy, verdict
 from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Held, Slot
-from tfsafe.debugging.explain import results
+from tfsafe.debugging.explain import message
 from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.eager_recorder import Recorder
-from tfsafe.debugging.tracing.provenance import WRITES, Trail
+from tfsafe.debugging.tracing.provenance import WRITES, Propagation
 from tfsafe.debugging.tracing.replayed_call import followed
 from tfsafe.errors import NumericsError
 
@@ -38,7 +38,7 @@ class Session(Recorder):
     """
 
     def __init__(self, active: Callable[[], Options | None]):
-        super().__init__(Trail(lambda _: "", keeps=False))
+        super().__init__(Propagation(lambda _: "", keeps=False))
         self._active = active
         # What variables held when they were last read, since they were last written.
         self._held: dict[int, tuple[Any, tf.Tensor]] = {}
@@ -78,14 +78,14 @@ class Session(Recorder):
         if reentrancy.is_inside():
             self._note_call(kind)
             return
-        before = len(self.trail.all)
+        before = len(self.propagation.all)
         super().__call__(op_type, inputs, attrs, outputs, op_name, graph)
         self.is_busy = True
         try:
             with reentrancy.entered():
                 if kind.startswith(WRITES):
                     self._judge_write(inputs[0], options)
-                if options.strict and len(self.trail.all) > before:
+                if options.strict and len(self.propagation.all) > before:
                     self._raise_if_due([], [], options)
         finally:
             self.is_busy = False
@@ -107,7 +107,7 @@ class Session(Recorder):
 
     def _judge_write(self, handle: tf.Tensor, options: Options) -> None:
         _, value = self._held.pop(id(handle), (None, None))
-        origins = self.trail.origins(handle)
+        origins = self.propagation.origins(handle)
         if not origins or all(each.is_intended for each in origins):
             return
         new = next(iter(origins)).value
@@ -185,13 +185,13 @@ class Session(Recorder):
     def _raise_if_due(
         self, bad: Sequence[Bad], held: Sequence[Held], options: Options
     ) -> None:
-        found = [followed(each, self.trail, each.key) for each in bad]
-        told = verdict.due(found, self.trail.all[-1:], options)
+        found = [followed(each, self.propagation, each.key) for each in bad]
+        told = verdict.due(found, self.propagation.all[-1:], options)
         if told:
             _state.put_back(held)
             for slot, _ in held:
-                self.trail.unmark(slot.handle)
+                self.propagation.unmark(slot.handle)
             raise self._error(told, held)
 
     def _error(self, told: Sequence[Bad], held: Sequence[Held]) -> NumericsError:
-        return results.error(told, restored=len(held), reason=_REASON)
+        return message.numerics_error(told, restored=len(held), reason=_REASON)

@@ -9,10 +9,9 @@ import tensorflow as tf
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Held, Slot
 from tfsafe.debugging.explain import findings as _findings
-from tfsafe.debugging.explain import results
 from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing.provenance import Origin
-from tfsafe.errors import Finding, NumericsError
+from tfsafe.errors import Finding
 from tfsafe.graph import Drawing
 
 
@@ -108,17 +107,3 @@ def by_flags(failed: Failed, reason: str) -> list[Finding]:
         _findings.by_flag(op, index, failed.graphs, reason)
         for op, index in failed.flagged[:1]
     ]
-
-
-def error(
-    told: Sequence[Bad],
-    failed: Failed,
-    reason: str,
-) -> NumericsError:
-    """Builds the error for a failure; see `_results.error`."""
-    return results.error(
-        told,
-        restored=len(failed.held),
-        reason=reason,
-        findings=by_flags(failed, reason),
-    )

@@ -1,4 +1,4 @@
-"""From a trail of bad values to findings, and to the text of the error."""
+"""Describes the origin of non-finite values as a finding."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -8,18 +8,16 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe._records import Link, TensorStats
-from tfsafe._text import listed, wrapped
 from tfsafe.debugging.checks.levels import DOMAIN
 from tfsafe.debugging.explain import causes, suggestions
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
-from tfsafe.debugging.tracing.provenance import Origin, Passage, Step
-from tfsafe.errors import Finding, NumericsError
+from tfsafe.debugging.tracing.provenance import Origin, PathStep, Step
+from tfsafe.errors import Finding
 from tfsafe.graph import locate
 
-_AT_MOST = 5
 _SURVEY = 'tfsafe.data.check_finite(data, policy="report")'
-# So many steps of a long way are told from each of its ends.
+# Number of steps of a long path that are kept from each of its ends.
 _ENDS = 20
 _TEXT = {tf.string}
 _FACTS = ("kind", "dtype", "count", "size", "index", "shape", "row")
@@ -36,16 +34,16 @@ def ordered(origins: Iterable[Origin]) -> list[Origin]:
 def describe(
     origin: Origin,
     label: str = "",
-    way: Sequence[Passage] = (),
-    after: Sequence[str] = (),
+    path: Sequence[PathStep] = (),
+    met_next: Sequence[tuple[str, ...]] = (),
 ) -> Finding:
-    """Returns the finding that tells of an origin.
+    """Returns the finding for an origin.
 
     Args:
-      origin: Where bad values begin.
+      origin: Where non-finite values begin.
       label: The result that it reaches.
-      way: How it comes there.
-      after: What its bad values met next.
+      path: The steps from the origin to the result.
+      met_next: The first operations that its values met.
     """
     value = values.numbers(origin.value)
     bad = ~np.isfinite(value) if origin.births is None else origin.births
@@ -59,11 +57,11 @@ def describe(
         "shape": tuple(int(size) for size in value.shape),
         "row": origin.row_of(index),
         "output": _stats(origin.holder, origin.value),
-        "chain": _chain(origin, label, way),
+        "chain": _chain(origin, label, path),
     }
     if origin.step is None:
         return _from_outside(origin, facts)
-    return _from_operation(origin, origin.step, value, bad, facts, after)
+    return _from_operation(origin, origin.step, value, bad, facts, met_next)
 
 
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
@@ -91,7 +89,7 @@ def _from_operation(
     value: np.ndarray,
     bad: np.ndarray,
     facts: dict[str, Any],
-    after: Sequence[str],
+    met_next: Sequence[tuple[str, ...]],
 ) -> Finding:
     place = origin.place
     inputs = [values.numbers(each) for each in step.inputs if values.is_number(each)]
@@ -107,7 +105,7 @@ def _from_operation(
         origin.producers,
         place.site.source if place.site else "",
         place.scope,
-        after,
+        met_next,
     )
     code, words = suggestions.fix_of(failure)
     return Finding(
@@ -134,18 +132,18 @@ def _stats(name: str, value: Any) -> TensorStats:
     return pictures.stats_of(name, values.array(value))
 
 
-def _chain(origin: Origin, label: str, way: Sequence[Passage]) -> tuple[Link, ...]:
-    """Returns the way to a result, as plain data."""
+def _chain(origin: Origin, label: str, path: Sequence[PathStep]) -> tuple[Link, ...]:
+    """Returns the path to a result, as plain data."""
     # A loop can make it very long: its beginning and its end say enough.
-    short = [*way[:_ENDS], *way[max(_ENDS, len(way) - _ENDS) :]]
+    short = [*path[:_ENDS], *path[max(_ENDS, len(path) - _ENDS) :]]
     links = [_link(each) for each in short if values.is_float(each.value())]
     # The value is gone, or is a list in which a loop keeps what its gradient needs.
     if not links:
         return ()
     if origin.step is None:
-        if way[0].type:
+        if path[0].type:
             # A variable was written in between.
-            links.insert(0, _link(Passage(None, lambda: origin.value, frozenset())))
+            links.insert(0, _link(PathStep(None, lambda: origin.value, frozenset())))
         links[0] = dataclasses.replace(links[0], origin=origin.holder)
     end = dataclasses.replace(
         links[-1], op_type="", op_name="", site=None, scope="", origin=label
@@ -153,18 +151,18 @@ def _chain(origin: Origin, label: str, way: Sequence[Passage]) -> tuple[Link, ..
     return (*links, end)
 
 
-def _link(passage: Passage) -> Link:
-    value = values.numbers(passage.value())
+def _link(step: PathStep) -> Link:
+    value = values.numbers(step.value())
     bad = ~np.isfinite(value)
-    place = passage.place()
+    place = step.place()
     return Link(
-        passage.type,
-        passage.name,
+        step.type,
+        step.name,
         values.kind(value[bad]),
         int(bad.sum()),
         value.size,
         shape=tuple(int(size) for size in value.shape),
-        dtype=values.array(passage.value()).dtype.name,
+        dtype=values.array(step.value()).dtype.name,
         site=place.site,
         scope=place.scope,
         is_gradient=place.is_gradient,
@@ -219,31 +217,3 @@ def unexplained(label: str, value: Any, reason: str) -> Finding:
     finding = describe(Origin(0, value, holder=label))
     facts |= {name: getattr(finding, name) for name in (*_FACTS, "output")}
     return Finding(**facts)
-
-
-def error(
-    findings: Sequence[Finding], reached: Sequence[str], restored: int
-) -> NumericsError:
-    """Builds the error.
-
-    Args:
-      findings: First cause first.
-      reached: The results that are bad.
-      restored: How many variables were put back.
-
-    Returns:
-      The error, to be raised.
-    """
-    lines = [str(findings[0])]
-    if reached:
-        lines += wrapped("  reach: ", listed(reached, _AT_MOST))
-    if len(findings) > 1:
-        others = len(findings) - 1
-        lines.append(
-            f"  more:  {others} further {'place' if others == 1 else 'places'}, "
-            "see `error.findings`"
-        )
-    if restored:
-        many = "variable was" if restored == 1 else "variables were"
-        lines.append(f"  state: {restored} {many} put back as before the call.")
-    return NumericsError("\n".join(lines), findings)

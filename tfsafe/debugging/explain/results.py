@@ -1,4 +1,4 @@
-"""What goes into a checked call and what comes out of it, by name."""
+"""Names the arguments of a checked call, and its non-finite results."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,18 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.debugging.checks.variables import Slot
-from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.tracing import values as _values
 from tfsafe.debugging.tracing.batch_rows import Rows
-from tfsafe.debugging.tracing.provenance import Origin, Passage
-from tfsafe.errors import Finding, NumericsError
+from tfsafe.debugging.tracing.provenance import Origin, PathStep
 
 Labelled = Iterator[tuple[str, Any]]
 Labels = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Labelled]
-
-
-# A loop can be the origin of many: its first iterations say enough.
-_AT_MOST = 10
 
 
 class Bad(NamedTuple):
@@ -29,18 +23,18 @@ class Bad(NamedTuple):
       label: What it is.
       value: Its value.
       key: The output, or the variable's handle.
-      origins: Where its bad elements come from, as far as is known.
-      way: Finds how the bad elements of an origin came here.
-      after: Finds what the bad elements of an origin met next.
-      rank: How well it serves as the end of a way, the loss best: the lower the better.
+      origins: Origins of its non-finite elements, as far as they are known.
+      path: Returns the steps from an origin to here.
+      met_next: Returns the first operations that the values of an origin met.
+      rank: How well it serves as the end of a path: the loss has the lowest rank.
     """
 
     label: str
     value: Any
     key: Any = None
     origins: frozenset[Origin] = frozenset()
-    way: Callable[[Origin], list[Passage]] = lambda _: []
-    after: Callable[[Origin], list[str]] = lambda _: []
+    path: Callable[[Origin], list[PathStep]] = lambda _: []
+    met_next: Callable[[Origin], list[tuple[str, ...]]] = lambda _: []
     rank: int = 1
 
 
@@ -105,43 +99,3 @@ def bad_variables(slots: Iterable[Slot]) -> list[Bad]:
         for slot in slots
     ]
     return [each for each in read if not _values.is_clean(each.value)]
-
-
-def _described(bad: Sequence[Bad], origin: Origin) -> Finding:
-    """Returns the finding for an origin, with the way to the best of its results."""
-    reached = [each for each in bad if origin in each.origins]
-    ways = [(each.rank, each.label, each.way(origin)) for each in reached]
-    known = [each for each in ways if each[2]]
-    _, label, way = min(
-        known, key=lambda each: (each[0], len(each[2])), default=(0, "", [])
-    )
-    return _findings.describe(origin, label, way, reached[0].after(origin))
-
-
-def error(
-    bad: Sequence[Bad],
-    *,
-    restored: int,
-    reason: str = "",
-    findings: Sequence[Finding] = (),
-) -> NumericsError:
-    """Builds the error for results that are not finite.
-
-    Args:
-      bad: The results.
-      restored: How many variables were put back.
-      reason: Why the place is not known, in case it is not.
-      findings: What is known besides, for that case.
-
-    Returns:
-      The error, to be raised.
-    """
-    origins = _findings.ordered({each for result in bad for each in result.origins})
-    if origins:
-        findings = [_described(bad, each) for each in origins[:_AT_MOST]]
-    elif not findings:
-        first = bad[0]
-        findings = [_findings.unexplained(first.label, first.value, reason)]
-    return _findings.error(
-        findings, [each.label for each in bad if each.label], restored
-    )

@@ -1,23 +1,24 @@
-"""What to write instead: one row a row."""
+"""Suggests what to write instead: one row a fix."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfsafe.debugging.explain import source_names
+from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
 
 
 class Failure(NamedTuple):
-    """What a row is chosen by.
+    """The facts by which a fix is chosen.
 
     Attributes:
       op: Type of the operation, the forward one for a gradient.
-      fault: Kind of the fault, see `_rules.Rule`.
+      fault: Kind of the fault, see `causes.Rule`.
       is_gradient: Whether it is the gradient of `op` that failed.
-      dtype: Name of the dtype of the bad output.
+      dtype: Name of the dtype of the non-finite output.
       producers: Types of the operations that made the inputs.
-      source: The user's line, whose names are put into the row.
+      source: The user's line, whose names go into the suggested code.
       scope: Name scope in which the operation stands, if any.
-      after: What the bad values met next, see `_trail.Trail.after`.
+      met_next: Operations that the values met, see `Propagation.met_next`.
     """
 
     op: str
@@ -27,23 +28,23 @@ class Failure(NamedTuple):
     producers: list[str]
     source: str
     scope: str = ""
-    after: Sequence[str] = ()
+    met_next: Sequence[tuple[str, ...]] = ()
 
 
 class Fix(NamedTuple):
-    """One row: for which failure, the line to code, and what it does.
+    """One row: for which failure, the code to write, and what it does.
 
     Attributes:
       op: Type of the operation, the forward one for a gradient.
-      code: The line, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
+      code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
         call that is the first, `{weight}` for what the result is multiplied by; empty
         where there is none.
       words: What it does, or what to change.
       when: `"forward"`, `"gradient"`, or empty for both.
       source: Type of the operation that made an input; empty for any.
       fault: Kind of the fault; empty for any.
-      after: What the bad values met next; empty for anything.
-      is_rewritten: Whether a rule of `tfsafe.stabilize` mends it too.
+      met_next: Operations that the values met next; empty for any.
+      is_rewritten: Whether a rule of `tfsafe.stabilize` repairs it too.
     """
 
     op: str
@@ -52,7 +53,7 @@ class Fix(NamedTuple):
     when: str = ""
     source: str = ""
     fault: str = "domain"
-    after: str = ""
+    met_next: tuple[str, ...] = ()
     is_rewritten: bool = False
 
 
@@ -72,47 +73,47 @@ class Formula(NamedTuple):
     words: str
 
 
-REWRITES = "Or let tfsafe.stabilize(f) rewrite it, f being the function or the model."
-_SLOPE = "has the same values, and slope 0 where the true slope is infinite."
-_QUOTIENT = "is 0 where the denominator is 0, and so is its gradient."
-_INVERSE = "is 0 where the argument is 0, and so is its gradient."
+REWRITES = "Or tfsafe.stabilize(f) rewrites it in a function or model f."
+_SLOPE = "has the same values, and gradient 0 where the true one is infinite."
+_QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
+_INVERSE = "returns 0, with gradient 0, where the argument is 0."
 _LOGITS = (
     "takes the logits and never sees a probability of 0; "
     "tfsafe.losses.StableCrossEntropy is the loss built on it."
 )
 _WEIGHTED = (
-    "is weight * log, and 0 where the weight is 0. For a cross-entropy take "
+    "returns weight * log, and 0 where the weight is 0. For a cross-entropy use "
     "tfsafe.losses.StableCrossEntropy."
 )
 _INFINITE = (
-    "log(0) is infinite, and so is what is made of it: keep the argument above 0, or, "
-    "if it is a probability, go by the logits: tfsafe.losses.StableCrossEntropy, "
-    "tfsafe.ops.log_softmax. Where its weight is 0, tfsafe.ops.xlogy(weight, x) is 0."
+    "log(0) is infinite: keep the argument above 0. If it is a probability, compute "
+    "from the logits instead: tfsafe.losses.StableCrossEntropy, "
+    "tfsafe.ops.log_softmax. tfsafe.ops.xlogy(weight, x) is 0 where the weight is 0."
 )
 _WEIGHS = (
-    "the weight is not 0 there, so that the infinity is right: keep the second "
-    "argument above 0, or, for a cross-entropy, go by the logits: "
+    "the weight is not 0 there, so the true value is infinite: keep the second "
+    "argument above 0. For a cross-entropy, compute from the logits: "
     "tfsafe.losses.StableCrossEntropy."
 )
 _NEGATIVE = (
-    "a logarithm needs positive numbers: find out why the argument is negative. If it "
-    "is a mere rounding error around 0, bound it below: tf.maximum(x, 1e-7)."
+    "a logarithm needs positive numbers: find out why the argument is negative. If "
+    "it is a rounding error around 0, bound it below: tf.maximum(x, 1e-7)."
 )
-_SOFTMAX = "is this quotient without the overflow, if it is a softmax."
-_LOG_SOFTMAX = "is the logarithm of this softmax in one step, which no logit overflows."
-_LOG_SUM = "is this sum with the logarithm taken of it, which no argument overflows."
+_SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
+_LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
+_LOG_SUM = "computes the logarithm of this sum, which no argument overflows."
 _LOG_SPACE = (
-    "if a softmax is made of it, take tfsafe.ops.softmax. Else stay in log space: "
-    "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp; "
-    "under a tf.where, bound the argument first: tf.exp(tf.minimum(x, bound))."
+    "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
+    "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
+    "Under a tf.where, bound the argument first: tf.exp(tf.minimum(x, bound))."
 )
 _POWER = "keep the base positive: a fractional power of a negative number is not real."
 _VARIANCE = (
-    "if the negative numbers are rounding errors around 0; tfsafe.ops.variance and "
-    "tfsafe.ops.std have none."
+    "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
+    "and tfsafe.ops.std never return any."
 )
 _MEAN = (
-    "is 0 where the mask leaves nothing, and sums half precision in float32; "
+    "returns 0 where the mask selects nothing, and sums half precision in float32; "
     "tfsafe.layers.SafeMeanPooling is the layer built on it."
 )
 _FLOAT32 = (
@@ -129,16 +130,14 @@ _SKIP = (
     "weights, until the cause is found."
 )
 _UNIT = (
-    "bound the argument: tf.clip_by_value(x, -1.0, 1.0). The angle between two vectors "
-    "is best taken as tfsafe.ops.angle_between(a, b)."
+    "bound the argument: tf.clip_by_value(x, -1.0, 1.0). For the angle between two "
+    "vectors use tfsafe.ops.angle_between(a, b)."
 )
-_ORIGIN = "has slope 0 at the origin, where there is no angle."
-_SEMIDEFINITE = "has a column of zeros where a pivot is 0."
-_OUTSIDE = (
-    "put @tfsafe.checked on that tf.function; it then names the operation inside."
-)
+_ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
+_SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
+_OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
-# The first row that fits is told.
+# The first row that fits counts.
 FIXES = [
     Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
@@ -167,7 +166,7 @@ FIXES = [
         "Log",
         "tfsafe.ops.xlogy({weight}, {0})",
         _WEIGHTED,
-        after="Mul by 0",
+        met_next=(PRODUCT_WITH_ZERO,),
         is_rewritten=True,
     ),
     Fix("Log", "", _INFINITE),
@@ -184,7 +183,7 @@ FIXES = [
         "tfsafe.ops.log_softmax({0}, axis=-1)",
         _LOG_SOFTMAX,
         fault="overflow",
-        after="RealDiv by such Log",
+        met_next=(QUOTIENT_OF_BOTH, "Log"),
         is_rewritten=True,
     ),
     Fix(
@@ -192,7 +191,7 @@ FIXES = [
         "tfsafe.ops.softmax({0}, axis=-1)",
         _SOFTMAX,
         fault="overflow",
-        after="RealDiv by such",
+        met_next=(QUOTIENT_OF_BOTH,),
         is_rewritten=True,
     ),
     Fix(
@@ -200,7 +199,7 @@ FIXES = [
         "tfsafe.ops.logsumexp({0}, axis=-1)",
         _LOG_SUM,
         fault="overflow",
-        after="Sum Log",
+        met_next=("Sum", "Log"),
         is_rewritten=True,
     ),
     Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
@@ -223,17 +222,17 @@ FIXES = [
     Fix(
         "Softmax",
         "tfsafe.ops.softmax({0})",
-        "is 0, not NaN, in a row that is masked as a whole, with gradient 0.",
+        "returns 0, not NaN, in a fully masked row, with gradient 0.",
     ),
     Fix(
         "LogSoftmax",
         "tfsafe.ops.log_softmax({0})",
-        "is -inf, not NaN, in a row that is masked as a whole, with gradient 0.",
+        "returns -inf, not NaN, in a fully masked row, with gradient 0.",
     ),
     Fix(
         "Mul",
         "tfsafe.ops.multiply_no_nan(x, mask)",
-        "is 0 where the mask is 0, whatever x is there.",
+        "returns 0 where the mask is 0, whatever x is there.",
     ),
     Fix("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
 ]
@@ -264,19 +263,19 @@ FORMULAS = [
         "l2_normalize",
         _ROOTS,
         "tfsafe.ops.l2_normalize",
-        "is 0 where the norm is 0, and so is its gradient.",
+        "returns 0, with gradient 0, where the norm is 0.",
     ),
     Formula(
         "linalg.normalize",
         _ROOTS | {"RealDiv"},
         "tfsafe.ops.normalize",
-        "is 0 where the norm is 0, and so is its gradient.",
+        "returns 0, with gradient 0, where the norm is 0.",
     ),
 ]
 
 
 def fix_of(failure: Failure) -> tuple[str, str]:
-    """Returns the line to code, empty where there is none, and what it does."""
+    """Returns the code to write, empty where there is none, and what it does."""
     for formula in FORMULAS:
         if failure.op in formula.ops and _is_of(failure, formula.name):
             call = source_names.call(formula.name, failure.source)
@@ -308,5 +307,9 @@ def _fits(row: Fix, failure: Failure) -> bool:
         and row.when in {"", when}
         and row.fault in {"", failure.fault}
         and (not row.source or row.source in failure.producers)
-        and (not row.after or any(p.startswith(row.after) for p in failure.after))
+        and _begins(row.met_next, failure.met_next)
     )
+
+
+def _begins(wanted: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> bool:
+    return not wanted or any(path[: len(wanted)] == wanted for path in paths)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe.debugging.checks.variables import Held, Slot
 from tfsafe.debugging.tracing import values
-from tfsafe.debugging.tracing.provenance import Step, Trail
+from tfsafe.debugging.tracing.provenance import Propagation, Step
 from tfsafe.debugging.tracing.replay import follow
 from tfsafe.graph import (
     Frame,
@@ -34,17 +34,17 @@ class Recorder:
     """Follows bad values through the operations of one eager call.
 
     Args:
-      trail: Is told of every operation.
+      propagation: Is told of every operation.
 
     Attributes:
-      trail: As given.
+      propagation: As given.
       before: The variables that the call has read, with their values before it.
       written: The handles of the variables that it may have changed.
       is_busy: Whether it is looking, and is not to be told of what it runs itself.
     """
 
-    def __init__(self, trail: Trail):
-        self.trail = trail
+    def __init__(self, propagation: Propagation):
+        self.propagation = propagation
         self.before: dict[int, Held] = {}
         self.written: dict[int, tf.Tensor] = {}
         self._graphs: weakref.WeakValueDictionary[int, tf.Graph] = (
@@ -57,7 +57,7 @@ class Recorder:
         self._owners: weakref.WeakValueDictionary[int, Any] = (
             weakref.WeakValueDictionary()
         )
-        trail.names.append(self._owned)
+        propagation.names.append(self._owned)
         self.is_busy = False
 
     def __call__(
@@ -102,7 +102,7 @@ class Recorder:
             lambda: [self._makers.get(id(each), ("",))[0] for each in inputs],
         )
         if hasattr(tf.raw_ops, kind):
-            self.trail.observe(step)
+            self.propagation.observe(step)
         else:
             self._observe_function(step, frame)
         self._remember(kind, inputs, outputs, self._line(frame))
@@ -152,7 +152,7 @@ class Recorder:
         """Looks into a traced function that was called."""
         called = _compat.called_function(frame)
         if called is None or not self._descend(*called, step):
-            self.trail.observe(step._replace(type="StatefulPartitionedCall"))
+            self.propagation.observe(step._replace(type="StatefulPartitionedCall"))
 
     def _descend(self, graph: tf.Graph, compiled: bool, step: Step) -> bool:
         """Runs a function again, from the inside; returns whether that told why."""
@@ -165,17 +165,17 @@ class Recorder:
                 results, _ = follow(
                     graph,
                     step.inputs,
-                    self.trail,
+                    self.propagation,
                     others=list(self._graphs.values()),
                     compiled=compiled,
                     xla=xla,
                 )
             except UnreadableError:
                 return False
-            if any(map(self.trail.origins, results)):
+            if any(map(self.propagation.origins, results)):
                 for each, result in zip(step.outputs, results, strict=False):
-                    if origins := self.trail.origins(result):
-                        self.trail.mark(each, origins)
+                    if origins := self.propagation.origins(result):
+                        self.propagation.mark(each, origins)
                 return True
         return False
 

@@ -1,4 +1,4 @@
-"""From which operation does a bad value come: the trail of non-finite values."""
+"""Traces non-finite values from operation to operation, back to their origins."""
 
 import functools
 import weakref
@@ -14,12 +14,15 @@ from tfsafe.graph import OpFact, Place, op_types
 
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
 _ELEMENTS = op_types(OpFact.NEXT_ELEMENT) | {"OptionalGetValue"}
-# They hand on what came in.
+# They only pass values on.
 _PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
-# So many of the ways are looked at that bad values take.
-_WAYS = 20
-# So many origins are remembered of a program whose values are not kept.
+# Maximum number of propagation paths to inspect.
+_PATHS = 20
+# Number of origins to remember of a program whose values are not kept.
 _LAST = 20
+# What a non-finite value met, see `Propagation.met_next`, beside types of operations.
+QUOTIENT_OF_BOTH = "RealDiv of both"
+PRODUCT_WITH_ZERO = "Mul with 0"
 WRITES = (
     "AssignAddVariableOp",
     "AssignSubVariableOp",
@@ -37,11 +40,11 @@ class Step(NamedTuple):
     Attributes:
       type: Type of the operation.
       name: Its name; empty in eager mode.
-      inputs: Values that went in.
-      outputs: Values that came out.
+      inputs: Values of its inputs.
+      outputs: Values of its outputs.
       place: Finds where the operation comes from.
-      producers: Finds the types of the operations that made the inputs; empty for what
-        came from outside.
+      producers: Finds the types of the operations that made the inputs; empty for
+        values from outside.
       loops: Iterations of the loops around it.
     """
 
@@ -59,13 +62,13 @@ class Origin:
 
     Attributes:
       order: Position among all origins.
-      value: The bad tensor.
-      births: Which elements became bad here; None for all that are bad.
+      value: The non-finite tensor.
+      births: Which elements became non-finite here; None for all that are.
       step: The operation, or None for a value from outside.
       place: Where the operation comes from.
       producers: Types of the operations that made its inputs.
-      names: What its inputs are: their producers, or what came from outside.
-      holder: What the value from outside is, such as ``"argument `x`"``.
+      names: Names of its inputs: their producers, or values from outside.
+      holder: Name of the value from outside, such as ``"argument `x`"``.
       is_intended: Whether it is an infinity that the program wrote down as such,
         the `-inf` of a mask for one.
       row_of: Finds the row of the batch that an element of `value` belongs to.
@@ -99,17 +102,17 @@ _NONE: Origins = frozenset()
 _OUTSIDE = Step("", "", (), (), lambda: Place(None), list)
 
 
-class Passage(NamedTuple):
-    """A bad value on its way, and the operation that gave it.
+class PathStep(NamedTuple):
+    """A non-finite value on its path, and the operation that gave it.
 
     Attributes:
-      kept: What must not be freed while this is known.
-      value: Gives the bad tensor, or None if it is gone.
-      origins: Where its bad elements come from.
+      kept: Object that must not be freed while this is known.
+      value: Returns the non-finite tensor, or None if it is gone.
+      origins: Origins of its non-finite elements.
       type: Type of the operation; empty for a value from outside.
       name: Name of the operation.
       place: Finds where the operation comes from.
-      parents: `id` of the bad values that went in.
+      parents: `id` of its non-finite inputs.
     """
 
     kept: Any
@@ -121,18 +124,18 @@ class Passage(NamedTuple):
     parents: tuple[int, ...] = ()
 
 
-class Trail:
-    """Follows bad values from operation to operation.
+class Propagation:
+    """Follows non-finite values from operation to operation.
 
     Args:
-      name: Says what a value from outside is called, or nothing.
-      keeps: Whether bad values are kept, for the way from an origin to a result. If
-        not, a value that the program has freed is forgotten.
+      name: Returns the name of a value from outside, or an empty string.
+      keeps: Whether non-finite values are kept, for the path from an origin to a
+        result. If not, a value that the program has freed is forgotten.
 
     Attributes:
       all: The origins that were met.
-      names: Says what a value from outside, or the handle of a variable, is called;
-        asked one after the other.
+      names: Functions that return the name of a value from outside, or of a variable
+        by its handle; the first name that is not empty counts.
       rows: Follows the rows of the batch, where there is one.
     """
 
@@ -143,12 +146,12 @@ class Trail:
         self._keeps = keeps
         # The handle of the variable that a tensor was read from.
         self._reads: dict[int, tuple[Any, Any]] = {}
-        # By `id` of the tensor or handle: it is kept, or its passage goes with it.
-        self._marks: dict[int, Passage] = {}
+        # By `id` of the tensor or handle: it is kept, or its step goes with it.
+        self._marks: dict[int, PathStep] = {}
         self._count = 0
 
     def origins(self, value: Any) -> Origins:
-        """Returns where the bad elements of a value come from; empty if it is good."""
+        """Returns the origins of a value's non-finite elements, if it has any."""
         return self._marks[id(value)].origins if id(value) in self._marks else _NONE
 
     def mark(
@@ -158,13 +161,13 @@ class Trail:
         step: Step | None = None,
         value: Any = None,
     ) -> None:
-        """Notes that a value is bad, and why.
+        """Notes that a value is non-finite, and why.
 
         Args:
-          key: The bad tensor, or the handle of a variable.
-          origins: Where its bad elements come from.
+          key: The non-finite tensor, or the handle of a variable.
+          origins: Origins of its non-finite elements.
           step: The operation that gave it.
-          value: The bad tensor, where `key` is a handle.
+          value: The non-finite tensor, where `key` is a handle.
         """
         value = key if value is None else value
         what = _OUTSIDE if step is None else step
@@ -173,7 +176,7 @@ class Trail:
         if not what.name:
             # An eager operation is at its place only now.
             place = functools.partial(_same, what.place())
-        self._marks[id(key)] = Passage(
+        self._marks[id(key)] = PathStep(
             *self._held(key, value),
             frozenset(origins),
             what.type,
@@ -183,7 +186,7 @@ class Trail:
         )
 
     def unmark(self, key: Any) -> None:
-        """Notes that a value is good again."""
+        """Notes that a value is finite again."""
         self._marks.pop(id(key), None)
 
     def _held(self, key: Any, value: Any) -> tuple[Any, Callable[[], Any]]:
@@ -191,67 +194,67 @@ class Trail:
             return key, functools.partial(_same, value)
         drop, number = self._marks.pop, id(key)
         end = weakref.ref(key, lambda _: drop(number, None))
-        # The value of a variable is a tensor of its own, which nobody else holds.
+        # Only this record holds the tensor of a variable's value.
         return end, weakref.ref(value) if key is value else lambda: value
 
-    def way(self, value: Any, origin: Origin) -> list[Passage]:
-        """Returns how bad elements came from an origin to a value, origin first."""
-        found: list[Passage] = []
+    def path(self, value: Any, origin: Origin) -> list[PathStep]:
+        """Returns the steps from an origin to a value, origin first."""
+        found: list[PathStep] = []
         key: int | None = id(value)
         seen: set[int] = set()
         while key is not None and key in self._marks and key not in seen:
             seen.add(key)
-            passage = self._marks[key]
-            found.append(passage)
-            if passage.value() is origin.value:
+            step = self._marks[key]
+            found.append(step)
+            if step.value() is origin.value:
                 break
             key = next(
                 (
                     each
-                    for each in passage.parents
+                    for each in step.parents
                     if each in self._marks and origin in self._marks[each].origins
                 ),
                 None,
             )
         return found[::-1]
 
-    def after(self, origin: Origin) -> list[str]:
-        """Returns what the bad values of an origin met in their first steps.
+    def met_next(self, origin: Origin) -> list[tuple[str, ...]]:
+        """Returns the operations that the values of an origin met in their first steps.
 
         Returns:
-          One text for each way, the types of the operations in a row: `"Sum Log"`. A
-          quotient of two bad values is `"RealDiv by such"`, and a product that makes
-          NaN of infinities `"Mul by 0"`.
+          For each path, the types of the operations in a row: `("Sum", "Log")`. A
+          quotient of two non-finite values is `QUOTIENT_OF_BOTH`, and a product that
+          makes NaN of infinities `PRODUCT_WITH_ZERO`.
         """
-        found: list[str] = []
-        ways = [("", id(origin.value))]
+        found: list[tuple[str, ...]] = []
+        paths: list[tuple[tuple[str, ...], int]] = [((), id(origin.value))]
         for _ in range(4):
-            ways = [
-                (f"{way} {_met(passage)}".strip(), key)
-                for way, parent in ways[:_WAYS]
-                for key, passage in list(self._marks.items())
-                if parent in passage.parents and key != parent
+            paths = [
+                (path + _met(step), key)
+                for path, parent in paths[:_PATHS]
+                for key, step in list(self._marks.items())
+                if parent in step.parents and key != parent
             ]
-            found += [way for way, _ in ways]
+            found += [path for path, _ in paths]
         return found
 
     def name(self, value: Any) -> str:
-        """Returns what a value from outside is called; empty if nobody knows."""
+        """Returns the name of a value from outside; empty if it is not known."""
         return next(filter(None, (name(value) for name in self.names)), "")
 
     def outside(self, value: Any, holder: str, key: Any = None) -> Origin:
-        """Notes a bad value that no operation of the run made.
+        """Notes a non-finite value that no operation of the run made.
 
         Args:
-          value: The bad tensor.
-          holder: What it is.
-          key: What carries it; `value` itself where None.
+          value: The non-finite tensor.
+          holder: Its name.
+          key: The handle that stands for it; `value` itself if None.
 
         Returns:
           The origin that was noted.
         """
         if self.rows is not None and holder.startswith("argument"):
-            # An array of NumPy became a tensor on the way.
+            # A NumPy array has become a tensor.
             self.rows.start(value)
         infinite = not np.isnan(values.numbers(value)).any()
         origin = self._new(value, holder=holder, is_intended=infinite and not holder)
@@ -259,7 +262,7 @@ class Trail:
         return origin
 
     def observe(self, step: Step) -> None:
-        """Follows bad values through one operation."""
+        """Follows non-finite values through one operation."""
         if self.rows is not None:
             self.rows.observe(step.type, step.inputs, step.outputs)
         self._note_read(step)
@@ -294,7 +297,7 @@ class Trail:
         return origin
 
     def _called(self, value: Any, producer: str) -> str:
-        """Returns what to call an input of an operation."""
+        """Returns the name of an input of an operation."""
         if not producer:
             return self.name(value) or "a tensor from outside"
         if id(value) in self._reads:
@@ -313,7 +316,7 @@ class Trail:
         self._reads[key] = end, handle
 
     def _sources(self, step: Step) -> Origins:
-        """Returns the origins of the bad inputs."""
+        """Returns the origins of the non-finite inputs."""
         found: set[Origin] = set()
         for each in step.inputs:
             known = self.origins(each)
@@ -323,7 +326,7 @@ class Trail:
         return frozenset(found)
 
     def _causes(self, step: Step, bad: tf.Tensor, sources: Origins) -> Origins:
-        """Returns where the bad elements of one output come from."""
+        """Returns the origins of the non-finite elements of one output."""
         value = values.numbers(bad)
         if not sources:
             if step.type in {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}:
@@ -366,17 +369,17 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _met(passage: Passage) -> str:
-    """Returns what `Trail.after` calls an operation; empty for one that only passes."""
-    if passage.type == "RealDiv" and len(passage.parents) > 1:
-        return "RealDiv by such"
-    if passage.type == "Mul":
-        value = passage.value()
+def _met(step: PathStep) -> tuple[str, ...]:
+    """Returns the entry of `met_next` for a step; none if it only passes values on."""
+    if step.type == "RealDiv" and len(step.parents) > 1:
+        return (QUOTIENT_OF_BOTH,)
+    if step.type == "Mul":
+        value = step.value()
         if value is not None and "NaN" in values.kind(values.numbers(value)):
-            return "Mul by 0"
-    return "" if passage.type in _PASS else passage.type
+            return (PRODUCT_WITH_ZERO,)
+    return () if step.type in _PASS else (step.type,)
 
 
 def _is_container(value: Any) -> bool:
-    # The lists in which loops keep values for their gradients.
+    # Lists in which loops keep values for their gradients.
     return isinstance(value, tf.Tensor) and value.dtype == tf.variant

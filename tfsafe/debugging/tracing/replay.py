@@ -1,4 +1,4 @@
-"""Running a traced function again with a trail of its bad values."""
+"""Replays a traced function and follows its non-finite values."""
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,26 +6,26 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.debugging.tracing.provenance import Step, Trail
+from tfsafe.debugging.tracing.provenance import Propagation, Step
 from tfsafe.graph import Drawing, Executed, Replay, family, locate
 
 
 def follow(
     graph: tf.Graph,
     inputs: Sequence[Any],
-    trail: Trail,
+    propagation: Propagation,
     *,
     others: Iterable[tf.Graph] = (),
     compiled: bool = False,
     xla: bool = False,
     drawn: Mapping[Drawing, Sequence[Any]] | None = None,
 ) -> tuple[list[Any], set[str]]:
-    """Runs a graph operation by operation and follows the bad values in it.
+    """Runs a graph operation by operation and follows its non-finite values.
 
     Args:
       graph: Graph of a traced function.
       inputs: One value for each of its inputs.
-      trail: Is told of every operation.
+      propagation: Observes every operation.
       others: Graphs in which a forward operation may stand besides.
       compiled: Whether XLA compiles the graph itself.
       xla: Whether to use XLA's kernels for what XLA compiles.
@@ -42,7 +42,7 @@ def follow(
 
     def observe(executed: Executed) -> None:
         op = executed.op
-        trail.observe(
+        propagation.observe(
             Step(
                 op.type,
                 op.name,

@@ -12,7 +12,7 @@ from tfsafe.debugging.checks.verdict import Failed
 from tfsafe.debugging.explain import results
 from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing import values
-from tfsafe.debugging.tracing.provenance import Origin, Trail
+from tfsafe.debugging.tracing.provenance import Origin, Propagation
 from tfsafe.debugging.tracing.replay import follow
 from tfsafe.graph import family, is_compiled, written_inputs
 
@@ -88,30 +88,32 @@ class Rerun:
         random: set[str] = set()
         for xla in (False, True) if self._uses_xla() else (False,):
             variables.put_back(failed.held)
-            trail, outputs, random = self._follow(failed, xla)
+            propagation, outputs, random = self._follow(failed, xla)
             # The same output, in the call that failed and in this run.
             twins = dict(zip(map(id, _tensors(failed.result)), outputs, strict=True))
             told = [
-                followed(each, trail, twins.get(id(each.key), each.key))
+                followed(each, propagation, twins.get(id(each.key), each.key))
                 for each in [*failed.bad, *results.bad_variables(failed.frozen)]
             ]
-            origins = trail.all
+            origins = propagation.all
             best = max(best, (told, origins), key=_explained)
             if origins and all(each.origins for each in told):
                 break
         return best[0], _reason(random), best[1]
 
-    def _follow(self, failed: Failed, xla: bool) -> tuple[Trail, list[Any], set[str]]:
+    def _follow(
+        self, failed: Failed, xla: bool
+    ) -> tuple[Propagation, list[Any], set[str]]:
         """Runs the call from the inside; its variables change as in the call."""
-        trail = Trail(lambda value: self._names.get(id(value), ""))
-        trail.rows = results.rows_of(self._inputs, self._batch)
+        propagation = Propagation(lambda value: self._names.get(id(value), ""))
+        propagation.rows = results.rows_of(self._inputs, self._batch)
         for slot, value in failed.held:
             if not values.is_clean(value):
-                trail.outside(value, slot.label, slot.handle)
+                propagation.outside(value, slot.label, slot.handle)
         outputs, random = follow(
-            self._concrete.graph, self._inputs, trail, xla=xla, drawn=failed.drawn
+            self._concrete.graph, self._inputs, propagation, xla=xla, drawn=failed.drawn
         )
-        return trail, outputs, random
+        return propagation, outputs, random
 
     def _uses_xla(self) -> bool:
         return any(
@@ -126,12 +128,12 @@ def _tensors(result: Any) -> list[Any]:
     return [each for each in flat if each is not None]
 
 
-def followed(bad: Bad, trail: Trail, key: Any) -> Bad:
-    """Returns a bad result with what a trail knows of it, by tensor or handle."""
+def followed(bad: Bad, propagation: Propagation, key: Any) -> Bad:
+    """Returns a non-finite result with its origins, by tensor or handle."""
     return bad._replace(
-        origins=trail.origins(key),
-        way=lambda origin: trail.way(key, origin),
-        after=trail.after,
+        origins=propagation.origins(key),
+        path=lambda origin: propagation.path(key, origin),
+        met_next=propagation.met_next,
     )
 
 
