@@ -1,0 +1,102 @@
+"""Writes the pages that follow from the code: one for each trap, and the API."""
+
+import importlib
+import inspect
+import pathlib
+import shutil
+
+from tests.catalogue import every_row
+from tests.catalogue.exceptions import EXCEPTIONS
+
+import tfsafe
+
+_AREAS = {
+    "O": "Operations",
+    "S": "Operations, accuracy over the whole range",
+    "L": "Losses",
+    "Y": "Layers",
+    "M": "Metrics",
+    "T": "Training",
+}
+_PACKAGES = (
+    *("losses", "layers", "metrics", "optimizers", "callbacks", "regularizers"),
+    *("ops", "debugging", "data", "rewriting"),
+)
+# What users find in their terminals when a trap has closed; the search finds it too.
+_ERRORS = """\
+`loss: nan` in the output of `fit`; "Invalid loss, terminating training" from
+`TerminateOnNaN`; "Tensor had NaN values" or "Tensor had Inf values" from
+`tf.debugging.check_numerics`.
+"""
+
+
+def write(docs: pathlib.Path) -> None:
+    """Writes the generated pages below the folder of the documentation."""
+    _write_traps(docs / "traps")
+    _write_api(docs / "api")
+
+
+def _write_traps(folder: pathlib.Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    rows = sorted(every_row(), key=lambda row: row.id)
+    parts = [
+        "# Measured traps\n\nEach page is a test: the usual form fails there, in "
+        "the modes named, and the form of tfsafe is right.\n"
+    ]
+    for letter, title in _AREAS.items():
+        area = [row for row in rows if row.id.startswith(letter)]
+        parts.append(f"## {title}\n\n| row | trap | use instead |\n|---|---|---|")
+        for row in area:
+            parts.append(f"| {{doc}}`{row.id}` | {_cell(row.trap)} | {_name(row)} |")
+            (folder / f"{row.id}.md").write_text(_page(row))
+        parts.append("")
+    parts.append("## Not repairable\n\n| row | trap | reason |\n|---|---|---|")
+    for each, (trap, reason) in EXCEPTIONS.items():
+        parts.append(f"| {each} | {_cell(trap)} | {reason} |")
+    names = "\n".join(row.id for row in rows)
+    parts.append(f"\n```{{toctree}}\n:hidden:\n\n{names}\n```\n")
+    (folder / "index.md").write_text("\n".join(parts))
+
+
+def _page(row: object) -> str:
+    modes = ", ".join(row.fails_in)
+    return "\n\n".join([
+        f"# {row.id}: {_cell(row.trap)}",
+        f"The usual form gives a wrong value or gradient here, in these modes: {modes}.",
+        f"Use {_name(row)} instead; `tests/test_traps.py` holds both statements.",
+        f"Found under: {_ERRORS}",
+    ])
+
+
+def _name(row: object) -> str:
+    return f"{{py:obj}}`tfsafe.{row.cure}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+
+
+def _write_api(folder: pathlib.Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for package in _PACKAGES:
+        module = importlib.import_module(f"tfsafe.{package}")
+        _write_package(folder / f"{package}.rst", f"tfsafe.{package}", module)
+    top = [name for name in tfsafe.__all__ if name not in _PACKAGES]
+    lines = ["tfsafe", "=" * 6, "", ".. currentmodule:: tfsafe", ""]
+    lines += [_directive("tfsafe", name, getattr(tfsafe, name)) for name in top]
+    (folder / "tfsafe.rst").write_text("\n".join(lines))
+
+
+def _write_package(path: pathlib.Path, name: str, module: object) -> None:
+    lines = [name, "=" * len(name), "", inspect.getdoc(module) or "", ""]
+    lines += [_directive(name, each, getattr(module, each)) for each in module.__all__]
+    path.write_text("\n".join(lines))
+
+
+def _directive(package: str, name: str, value: object) -> str:
+    kind = "autoclass" if inspect.isclass(value) else "autofunction"
+    if not callable(value):
+        kind = "autodata"
+    return f".. {kind}:: {package}.{name}\n"
