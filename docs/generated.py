@@ -5,10 +5,9 @@ import inspect
 import pathlib
 import shutil
 
+import tfsafe
 from tests.catalogue import every_row
 from tests.catalogue.exceptions import EXCEPTIONS
-
-import tfsafe
 
 _AREAS = {
     "O": "Operations",
@@ -63,7 +62,7 @@ def _page(row: object) -> str:
     modes = ", ".join(row.fails_in)
     return "\n\n".join([
         f"# {row.id}: {_cell(row.trap)}",
-        f"The usual form gives a wrong value or gradient here, in these modes: {modes}.",
+        f"The usual form gives a wrong value or gradient, in these modes: {modes}.",
         f"Use {_name(row)} instead; `tests/test_traps.py` holds both statements.",
         f"Found under: {_ERRORS}",
     ])
