@@ -42,7 +42,7 @@ class Formula:
     reason: str = ""
 
     def tensors(self, arrays: Sequence[Any]) -> list[tf.Tensor]:
-        """Returns the arguments of the function; masks and whole numbers keep their dtype."""
+        """Returns the arguments; masks and whole numbers keep their dtype."""
         return [
             tf.cast(tf.constant(a), self.dtype)
             if a.dtype.kind == "f"
