@@ -52,6 +52,12 @@ FUNCTIONS = {
     "CategoricalGeneralizedCrossEntropy": "categorical_generalized_cross_entropy",
     "SparseCategoricalCrossentropy": "sparse_categorical_crossentropy",
 }
+TAKE_INDICES = {
+    "SparseCategoricalCrossentropy": losses.SparseCategoricalCrossentropy,
+    "CategoricalGeneralizedCrossEntropy": losses.CategoricalGeneralizedCrossEntropy,
+    "StableCrossEntropy": losses.StableCrossEntropy,
+}
+EXTRA = {"CategoricalGeneralizedCrossEntropy": {"q": 0.5}}
 HAS_GENERALIZED = hasattr(keras.losses, "CategoricalGeneralizedCrossEntropy")
 
 
@@ -185,20 +191,95 @@ def test_an_ignored_class_counts_nowhere_and_may_be_nan(mode):
     close(slope, np.zeros([3, 3]))
 
 
-def test_an_unknown_class_makes_the_loss_nan_and_no_gradient_in_every_mode(mode):
-    loss = losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
-    y_pred = np.zeros([4, 2], "float32")
-    value, slope = value_and_slope(loss, [0, 2, -1, 0.5], y_pred, mode)
-    close(value, [np.log(2), NAN, NAN, NAN])
-    close(slope, [[-0.5, 0.5], [0, 0], [0, 0], [0, 0]])
+@pytest.mark.parametrize("name", list(TAKE_INDICES))
+def test_an_unknown_class_is_refused_in_eager_mode_and_nan_in_a_graph(name, mode):
+    loss = TAKE_INDICES[name](reduction="none")
+    y_pred = np.full([4, 2], 0.5, "float32")
+    y_true = np.array([0, 2, -1, 0.5], "float32")
+    if mode == "eager":
+        for wrong in y_true[1:]:
+            with pytest.raises(ValueError, match=r"valid range of \[0, 2\),"):
+                loss(np.float32([0, wrong]), y_pred[:2])
+            if name not in FUNCTIONS:
+                continue
+            function = getattr(losses, FUNCTIONS[name])
+            with pytest.raises(ValueError, match="outside the valid range"):
+                function(np.float32([0, wrong]), y_pred[:2], **EXTRA.get(name, {}))
+        # Unless its weight is 0.
+        value = loss(y_true, y_pred, sample_weight=[1.0, 0.0, 0.0, 0.0])
+        close(value, [loss([0], y_pred[:1])[0], 0, 0, 0])
+        return
+    value, slope = value_and_slope(loss, y_true, y_pred, mode)
+    assert np.isfinite(value[0])
+    assert np.isnan(value[1:]).all()
+    assert np.array_equal(slope[1:], np.zeros([3, 2]))
 
 
-def test_a_large_index_is_not_rounded():
+def test_the_message_on_classes_that_are_numbered_from_1_says_what_to_write():
+    loss = losses.SparseCategoricalCrossentropy()
+    with pytest.raises(
+        ValueError,
+        match=r"label value of 10 which is outside the valid range of \[0, 10\), at "
+        r"index \[9\]. .* numbered from 1: pass `y_true - 1`, or end the model in 11",
+    ):
+        loss(np.arange(1, 11), np.full([10, 10], 0.1, "float32"))
+    with pytest.raises(ValueError, match="End the model in 13 or more classes"):
+        loss([0, 12], np.full([2, 10], 0.1, "float32"))
+
+
+def test_an_ignored_class_may_lie_outside_of_the_classes():
+    function = losses.sparse_categorical_crossentropy
+    y_pred = np.full([2, 2], 0.5, "float32")
+    close(function([255, 1], y_pred, ignore_class=255), [0, np.log(2)])
+    with pytest.raises(ValueError, match="label value of 255"):
+        function([255, -1], y_pred, ignore_class=-1)
+
+
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+def test_a_large_index_is_not_rounded(mode):
     # float32 would make 16777217 of it, the neighbour.
     y_true = np.array([2**24 + 1])
     loss = losses.SparseCategoricalCrossentropy(ignore_class=2**24)
-    value = loss(y_true, np.array([[0.5, 0.5]], "float32"))
+    value = modes.compile_for(mode, loss)(y_true, np.array([[0.5, 0.5]], "float32"))
     assert np.isnan(value)
+
+
+# Label, probabilities, and the loss of each kind of label.
+ONE_ANSWER = {
+    "probability 0": ([[0.0, 1.0]], -np.log(2.0**-126)),
+    "all 0": ([[0.0, 0.0]], 0.0),
+    "certain": ([[1.0, 0.0]], 0.0),
+}
+
+
+@pytest.mark.parametrize("edge", list(ONE_ANSWER))
+def test_the_stable_loss_gives_the_answer_of_the_named_ones(edge, mode):
+    probs, expected = ONE_ANSWER[edge]
+    y_pred = np.array(probs, "float32")
+    for named, y_true, labels in (
+        (losses.SparseCategoricalCrossentropy, np.array([0]), "sparse"),
+        (losses.CategoricalCrossentropy, np.array([[1.0, 0.0]], "float32"), "dense"),
+        (losses.BinaryCrossentropy, np.array([[1.0, 0.0]], "float32"), "binary"),
+    ):
+        stable = value_and_slope(
+            losses.StableCrossEntropy(labels=labels), y_true, y_pred, mode
+        )
+        theirs = value_and_slope(named(), y_true, y_pred, mode)
+        close(stable[0], theirs[0])
+        close(stable[1], theirs[1])
+        if labels != "binary":
+            np.testing.assert_allclose(stable[0], expected, rtol=1e-6, atol=1e-7)
+        if edge == "probability 0":
+            assert np.abs(stable[1]).max() >= 0.5
+
+
+def test_the_stable_loss_takes_the_logits_that_the_named_ones_take():
+    z = tf.constant([[1.0, 2.0, 0.5]])
+    logits = [losses.StableCrossEntropy, losses.SparseCategoricalCrossentropy]
+    for loss in logits:
+        with pytest.warns(UserWarning, match="`from_logits=True`, but `y_pred` is"):
+            value = loss(from_logits=True)([0], keras.activations.softmax(z))
+        close(value, tf.reduce_logsumexp(z) - 1)
 
 
 @pytest.mark.skipif(

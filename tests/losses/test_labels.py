@@ -165,7 +165,8 @@ def make(**options):
          r"must have the shape \(2, 3\) for labels='dense'. .*y_true.shape=\(2, 4\)"),
         (call(X, X, StableCrossEntropy(True, labels="sparse")), ValueError,
          r"must have the shape \(2,\) for labels='sparse'"),
-        (call([0, 3]), ValueError, r"class indices from 0 to 2. Received: 3 at index"),
+        (call([0, 3]), ValueError,
+         r"indices from 0 to 2. Received a label value of 3 .*at index \[1\]"),
         (call([0, 1], sample_weight=[1.0, 2.0, 3.0]), ValueError,
          r"`sample_weight` must be a scalar or have the leading axes of the losses, "
          r"whose shape is \(2,\). Received: sample_weight.shape=\(3,\)"),

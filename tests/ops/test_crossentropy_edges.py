@@ -113,12 +113,12 @@ X = tf.zeros([2, 3])
     ("call", "error", "message"),
     [
         (lambda: dense(X, tf.zeros([2, 4])), ValueError,
-         r"shape of `y_true` must be that of `y_pred`, which is \(2, 4\). Received: "
-         r"y_true.shape=\(2, 3\)"),
+         r"`y_true` and `y_pred` must have the same shape. Received: "
+         r"y_true.shape=\(2, 3\), y_pred.shape=\(2, 4\)"),
         (lambda: binary(X, tf.zeros([2, 4])), ValueError,
-         r"shape of `y_true` must be that of `y_pred`"),
+         r"`y_true` and `y_pred` must have the same shape"),
         (lambda: sparse([1, 1, 1], X), ValueError,
-         r"without the class axis, which is \(2,\). Received: y_true.shape=\(3,\)"),
+         r"the same shape but for the class axis. Received: y_true.shape=\(3,\)"),
         (lambda: sparse([1.0, 0.0], X), TypeError,
          r"`y_true` must have an integer dtype.*Received: dtype=float32.*tf.cast"),
         (lambda: dense(tf.zeros([2, 3], tf.int32), X), TypeError,

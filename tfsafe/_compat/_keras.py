@@ -69,6 +69,17 @@ def loss_options(loss: Any) -> dict[str, Any]:
     return dict(getattr(loss, "_fn_kwargs", {}))
 
 
+def loss_is_divided_by_replicas() -> bool:
+    """Returns whether Keras' losses divide their mean by the number of replicas.
+
+    `keras.src.losses.loss.scale_loss_for_distribution`: Keras 3.15.1 has it, 3.3.3
+    does not.
+    """
+    import keras
+
+    return hasattr(keras.src.losses.loss, "scale_loss_for_distribution")
+
+
 def attention_dropout(layer: Any) -> Any:
     """Returns the dropout layer within a Keras attention layer with heads.
 

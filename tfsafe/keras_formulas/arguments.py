@@ -1,8 +1,9 @@
-"""What the formulas over `y_true` and `y_pred` share, of losses and of metrics."""
+"""Converts Keras' loose arguments, and registers the formulas that take them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+import keras
 import tensorflow as tf
 
 from tfsafe import _args, _compat
@@ -12,22 +13,35 @@ from tfsafe.ops.kernels import precision
 _Formula = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+_Function = TypeVar("_Function", bound=Callable[..., tf.Tensor])
+
+
+def saved(function: _Function) -> _Function:
+    """Registers a function, so that models that use it by name can be saved.
+
+    Losses and metrics share the function, and the name under which it is saved.
+
+    Returns:
+      The function itself.
+    """
+    keras.saving.register_keras_serializable(package="tfsafe")(function)
+    return function
 
 
 def compute(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor:
-    """Converts a pair as Keras does, and computes a formula of it in float32 at least.
+    """Converts labels and predictions, and computes in float32 or float64.
 
     Args:
       formula: Takes two tensors of one dtype, float32 or float64.
       y_true: Targets of any numeric dtype.
-      y_pred: Predictions. Their dtype is that of the result, float32 for integers.
+      y_pred: Predictions. The result has their dtype, float32 for integers.
       name: Name scope of the operations created.
 
     Returns:
       What `formula` returns.
 
     Raises:
-      TypeError: If one of them is not dense, or not of numbers.
+      TypeError: If one of them is not dense, or does not hold numbers.
     """
     with tf.name_scope(name):
         y_pred = predictions(y_pred)
@@ -44,6 +58,8 @@ def predictions(y_pred: Any) -> tf.Tensor:
     Raises:
       TypeError: If they are not dense.
     """
+    if isinstance(y_pred, tf.Tensor) and y_pred.dtype in _args.FLOATS:
+        return y_pred
     dtype = getattr(y_pred, "dtype", None)
     if dtype is not None and not tf.as_dtype(dtype).is_floating:
         y_pred = tf.cast(y_pred, tf.float32)
@@ -51,7 +67,7 @@ def predictions(y_pred: Any) -> tf.Tensor:
 
 
 def widened(y_pred: Any, dtype: str) -> tf.Tensor:
-    """Casts predictions to float32, or to float64 where that is the `dtype`.
+    """Casts predictions to float32, or to float64 if that is the `dtype`.
 
     Args:
       y_pred: Predictions of any numeric dtype.
@@ -64,12 +80,13 @@ def widened(y_pred: Any, dtype: str) -> tf.Tensor:
       TypeError: If `y_pred` is not dense.
     """
     wide = tf.cast(predictions(y_pred), "float64" if dtype == "float64" else "float32")
-    _compat.carry_keras_logits(y_pred, wide)
+    if wide is not y_pred:
+        _compat.carry_keras_logits(y_pred, wide)
     return wide
 
 
 def _same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
-    """Drops or adds a last axis of size 1, where one of the pair has one more."""
+    """Drops or adds a last axis of size 1 if one of the pair has one more."""
     pair = [y_true, y_pred]
     ranks = [x.shape.rank for x in pair]
     if None in ranks or abs(ranks[0] - ranks[1]) != 1:
@@ -77,7 +94,7 @@ def _same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
     larger = ranks.index(max(ranks))
     if pair[larger].shape[-1] != 1:
         return pair
-    # Against one number a sample, the axis stays: it is what the mean runs along.
+    # Against one number a sample the axis stays: the mean runs along it.
     if min(ranks) == 1:
         pair[1 - larger] = tf.expand_dims(pair[1 - larger], -1)
     else:

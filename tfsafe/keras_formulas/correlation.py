@@ -6,10 +6,12 @@ import tensorflow as tf
 
 from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas import arguments
+from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.elementwise.division import _divide
 from tfsafe.ops.nn.normalize import cosine_similarity
 
 
+@saved
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
     """Computes Pearson's correlation coefficient.
 
@@ -50,6 +52,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
     return arguments.compute(formula, y_true, y_pred, "pearson_correlation")
 
 
+@saved
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
     """Computes Lin's concordance correlation coefficient.
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, nan_where, product
 from tfsafe.keras_formulas import arguments
+from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.elementwise.exponential import exp
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.nn.softmax import softmax_of
@@ -16,6 +17,7 @@ _BLANK = 0
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
+@saved
 def ctc(y_true: Any, y_pred: Any, *, zero_infinity: bool = True) -> tf.Tensor:
     """Computes the CTC loss of each sample of a batch, from logits.
 

@@ -1,4 +1,4 @@
-"""Labels as tensors: of which kind they are, and in which layout."""
+"""Converts labels to tensors, tells their kinds apart and lays them out."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def kind_of(
     """Returns "sparse", "dense" or "binary".
 
     Args:
-      labels: One of `KINDS`; anything but "auto" is returned as it is.
+      labels: One of `KINDS`; anything but "auto" is returned unchanged.
       y_true: Static shape of the labels.
       y_pred: Static shape of the predictions; its rank is known.
       axis: The class axis in `y_pred`, not negative.
@@ -97,7 +97,7 @@ def tensor(y_true: Any) -> tf.Tensor:
         raise TypeError(
             f"`y_true` must be a dense tensor. Received: {type(y_true).__name__}. "
             "Convert it first, with `tf.sparse.to_dense(y_true)` or "
-            "`y_true.to_tensor()`, and give what only pads a `sample_weight` of 0."
+            "`y_true.to_tensor()`, and give padding a `sample_weight` of 0."
         )
     labels = tf.convert_to_tensor(y_true)
     if labels.dtype.is_floating:
@@ -123,37 +123,62 @@ def class_indices(labels: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
 
 
 def refuse_unknown_classes(
-    labels: tf.Tensor, weights: tf.Tensor | None, classes: tf.Tensor
+    labels: tf.Tensor, weights: tf.Tensor | None, y_pred: tf.Tensor, axis: int
 ) -> None:
-    """Refuses labels that are not a class, where their values are known.
+    """Refuses labels that are not a class, if their values are known.
 
-    NaN is not refused: it is a missing label, and makes the loss NaN.
+    A traced function cannot raise; there such a label makes the loss NaN. NaN is not
+    refused: it is a missing label, and makes the loss NaN in every mode.
 
     Args:
-      labels: Integer or floating class indices.
-      weights: Weights of the shape of `labels`; one of 0 ignores a label.
-      classes: Number of classes, an integer scalar.
+      labels: Integer or floating class indices, with or without an axis of size 1.
+      weights: Weights of the shape of the losses, or a mask; one of 0 ignores a label.
+      y_pred: The predictions.
+      axis: The axis of the classes.
 
     Raises:
       ValueError: If there is one, outside of a traced function.
     """
     if not tf.executing_eagerly():
         return
+    axis %= len(y_pred.shape)
+    classes = y_pred.shape[axis]
+    labels = lay_out(labels, y_pred.shape, axis, "sparse")
     wrong = ~_is_class(labels, classes)
     if labels.dtype.is_floating:
         wrong &= ~tf.math.is_nan(labels)
     if weights is not None:
-        wrong &= tf.not_equal(weights, 0)
-    if wrong.numpy().any():
-        index = [int(where[0]) for where in wrong.numpy().nonzero()]
-        raise ValueError(
-            f"`y_true` must hold class indices from 0 to {int(classes) - 1}. Received: "
-            f"{labels.numpy()[tuple(index)]} at index {index}. Give labels to be "
-            "ignored a `sample_weight` of 0, or name them with `ignore_class`."
+        wrong &= tf.cast(weights, tf.bool)
+    if tf.reduce_any(wrong):
+        raise ValueError(_unknown_class(labels.numpy(), wrong.numpy(), classes))
+
+
+def _unknown_class(labels: Any, wrong: Any, classes: int) -> str:
+    """Returns the message on labels that are not a class.
+
+    "outside the valid range of" are the words of TensorFlow's own error.
+    """
+    index = [int(axis[0]) for axis in wrong.nonzero()]
+    value = labels[tuple(index)]
+    fix = (
+        "Give labels to be ignored a `sample_weight` of 0, or name them with "
+        "`ignore_class`."
+    )
+    if value == classes and not (labels == 0).any():
+        fix = (
+            "The classes seem to be numbered from 1: pass `y_true - 1`, or end the "
+            f"model in {classes + 1} classes. {fix}"
         )
+    elif value >= classes:
+        fix = f"End the model in {int(value) + 1} or more classes if this is one. {fix}"
+    return (
+        f"`y_true` must hold class indices from 0 to {classes - 1}. Received a label "
+        f"value of {value} which is outside the valid range of [0, {classes}), at "
+        f"index {index}. {fix}"
+    )
 
 
-def _is_class(labels: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
+def _is_class(labels: tf.Tensor, classes: Any) -> tf.Tensor:
     inside = (labels >= 0) & (labels < tf.cast(classes, labels.dtype))
     if labels.dtype.is_floating:
         inside &= tf.equal(labels, tf.floor(labels))

@@ -5,11 +5,13 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.keras_formulas import arguments, logit_recovery
+from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.elementwise import entropy
 from tfsafe.ops.elementwise.exponential import exp
 from tfsafe.ops.kernels import zeros
 
 
+@saved
 def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.Tensor:
     """Computes the Kullback-Leibler divergence, `sum(y_true * log(y_true / y_pred))`.
 
@@ -65,6 +67,7 @@ def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.
     return tf.cast(arguments.compute(formula, y_true, y_pred, "kl_divergence"), dtype)
 
 
+@saved
 def poisson(y_true: Any, y_pred: Any, *, log_input: bool = False) -> tf.Tensor:
     """Computes the mean of `y_pred - y_true * log(y_pred)` along the last axis.
 

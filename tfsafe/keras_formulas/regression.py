@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfsafe._gradients import chain, custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.keras_formulas import arguments
+from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.elementwise.division import _divide, ratio
 from tfsafe.ops.elementwise.exponential import _log_cosh
 from tfsafe.ops.kernels import zeros
@@ -16,6 +17,7 @@ _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
+@saved
 def mean_squared_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `(y_pred - y_true)^2` along the last axis.
 
@@ -46,6 +48,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     )
 
 
+@saved
 def mean_absolute_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `|y_pred - y_true|` along the last axis.
 
@@ -77,6 +80,7 @@ def mean_absolute_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     )
 
 
+@saved
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes 100 times the mean of `|y_pred - y_true| / |y_true|` on the last axis.
 
@@ -116,6 +120,7 @@ def _percentage(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     return 100 * (quotient + tf.cast(wrong, y_pred.dtype))
 
 
+@saved
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `(log(1 + y_pred) - log(1 + y_true))^2` on the last axis.
 
@@ -172,6 +177,7 @@ def _log1p_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients
     return tf.sign(a - b) * step + below, vjp
 
 
+@saved
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> tf.Tensor:
     """Computes the mean of Huber's loss of the errors along the last axis.
 
@@ -218,6 +224,7 @@ def _huber(x: tf.Tensor, delta: Any) -> tf.Tensor:
     return function(x)
 
 
+@saved
 def log_cosh(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `log(cosh(y_pred - y_true))` along the last axis.
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, product
 from tfsafe.keras_formulas import arguments
+from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.elementwise.division import _divide, ratio
 from tfsafe.ops.kernels import zeros
 from tfsafe.ops.nn import normalize
@@ -14,6 +15,7 @@ from tfsafe.ops.nn import normalize
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
+@saved
 def hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `max(1 - y_true * y_pred, 0)` along the last axis.
 
@@ -43,6 +45,7 @@ def hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     return arguments.mean(_hinge, y_true, y_pred, "hinge")
 
 
+@saved
 def squared_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `max(1 - y_true * y_pred, 0)^2` along the last axis.
 
@@ -79,6 +82,7 @@ def _hinge(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     return _positive_part(1 - zeros.weighted(labels, y_pred))
 
 
+@saved
 def categorical_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes how far the best wrong class comes within 1 of the true class.
 
@@ -116,6 +120,7 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     return arguments.compute(formula, y_true, y_pred, "categorical_hinge")
 
 
+@saved
 def cosine_similarity(
     y_true: Any, y_pred: Any, axis: int | Sequence[int] = -1
 ) -> tf.Tensor:
@@ -155,6 +160,7 @@ def cosine_similarity(
     )
 
 
+@saved
 def dice(
     y_true: Any, y_pred: Any, axis: int | Sequence[int] | None = None
 ) -> tf.Tensor:
@@ -190,6 +196,7 @@ def dice(
     return _overlap(y_true, y_pred, 0.5, 0.5, axis, "dice")
 
 
+@saved
 def tversky(
     y_true: Any,
     y_pred: Any,

@@ -10,13 +10,27 @@ Write `compile(loss=losses.MeanSquaredError())` instead.
 from typing import TYPE_CHECKING
 
 from tfsafe import _swap
-from tfsafe.losses._agreement import (
-    CategoricalHinge,
-    CosineSimilarity,
-    Dice,
-    Hinge,
-    SquaredHinge,
-    Tversky,
+from tfsafe.keras_formulas.crossentropy import (
+    binary_crossentropy,
+    categorical_crossentropy,
+    sparse_categorical_crossentropy,
+)
+from tfsafe.keras_formulas.ctc import ctc
+from tfsafe.keras_formulas.focal import (
+    binary_focal_crossentropy,
+    categorical_focal_crossentropy,
+    categorical_generalized_cross_entropy,
+)
+from tfsafe.keras_formulas.likelihood import kl_divergence, poisson
+from tfsafe.keras_formulas.regression import (
+    huber,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+)
+from tfsafe.keras_formulas.similarity import (
     categorical_hinge,
     cosine_similarity,
     dice,
@@ -24,24 +38,26 @@ from tfsafe.losses._agreement import (
     squared_hinge,
     tversky,
 )
+from tfsafe.losses._agreement import (
+    CategoricalHinge,
+    CosineSimilarity,
+    Dice,
+    Hinge,
+    SquaredHinge,
+    Tversky,
+)
 from tfsafe.losses._crossentropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     SparseCategoricalCrossentropy,
-    binary_crossentropy,
-    categorical_crossentropy,
-    sparse_categorical_crossentropy,
 )
-from tfsafe.losses._ctc import CTC, ctc
+from tfsafe.losses._ctc import CTC
 from tfsafe.losses._focal import (
     BinaryFocalCrossentropy,
     CategoricalFocalCrossentropy,
     CategoricalGeneralizedCrossEntropy,
-    binary_focal_crossentropy,
-    categorical_focal_crossentropy,
-    categorical_generalized_cross_entropy,
 )
-from tfsafe.losses._likelihood import KLDivergence, Poisson, kl_divergence, poisson
+from tfsafe.losses._likelihood import KLDivergence, Poisson
 from tfsafe.losses._regression import (
     Huber,
     LogCosh,
@@ -49,12 +65,6 @@ from tfsafe.losses._regression import (
     MeanAbsolutePercentageError,
     MeanSquaredError,
     MeanSquaredLogarithmicError,
-    huber,
-    log_cosh,
-    mean_absolute_error,
-    mean_absolute_percentage_error,
-    mean_squared_error,
-    mean_squared_logarithmic_error,
 )
 from tfsafe.losses._stable_cross_entropy import StableCrossEntropy
 

@@ -12,13 +12,6 @@ from tfsafe.losses._reduction import Weighted
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-hinge = _safe(similarity.hinge)
-squared_hinge = _safe(similarity.squared_hinge)
-categorical_hinge = _safe(similarity.categorical_hinge)
-cosine_similarity = _safe(similarity.cosine_similarity)
-dice = _safe(similarity.dice)
-tversky = _safe(similarity.tversky)
-
 
 @_safe
 class Hinge(Weighted, keras.losses.Hinge):
@@ -44,7 +37,7 @@ class Hinge(Weighted, keras.losses.Hinge):
       0.5
     """
 
-    formula = staticmethod(hinge)
+    formula = staticmethod(similarity.hinge)
 
 
 @_safe
@@ -72,7 +65,7 @@ class SquaredHinge(Weighted, keras.losses.SquaredHinge):
       2.
     """
 
-    formula = staticmethod(squared_hinge)
+    formula = staticmethod(similarity.squared_hinge)
 
 
 @_safe
@@ -100,7 +93,7 @@ class CategoricalHinge(Weighted, keras.losses.CategoricalHinge):
       2.
     """
 
-    formula = staticmethod(categorical_hinge)
+    formula = staticmethod(similarity.categorical_hinge)
 
 
 @_safe
@@ -128,7 +121,7 @@ class CosineSimilarity(Weighted, keras.losses.CosineSimilarity):
       -1.
     """
 
-    formula = staticmethod(cosine_similarity)
+    formula = staticmethod(similarity.cosine_similarity)
 
 
 class _Overlap(Weighted):
@@ -139,7 +132,7 @@ class _Overlap(Weighted):
     ) -> tf.Tensor:
         """Returns the reduced loss, see the class."""
         mask = _compat.keras_mask(y_pred)
-        pair = self._widened(y_true, y_pred)
+        pair = self._tensors(y_true, y_pred)
         if sample_weight is not None or mask is not None:
             # Labels and predictions of 0 are in none of the sums.
             pair = tuple(_kept(x, sample_weight, mask) for x in pair)
@@ -180,7 +173,7 @@ class Dice(_Overlap, keras.losses.Dice):
       0.3333333
     """
 
-    formula = staticmethod(dice)
+    formula = staticmethod(similarity.dice)
 
 
 @_safe
@@ -212,4 +205,4 @@ class Tversky(_Overlap, keras.losses.Tversky):
       0.5
     """
 
-    formula = staticmethod(tversky)
+    formula = staticmethod(similarity.tversky)

@@ -1,4 +1,4 @@
-"""Keras' cross entropies of probabilities or logits, and their functions."""
+"""Keras' cross-entropies of probabilities or logits."""
 
 import keras
 
@@ -6,10 +6,6 @@ from tfsafe.keras_formulas import crossentropy
 from tfsafe.losses._reduction import Weighted
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
-
-binary_crossentropy = _safe(crossentropy.binary_crossentropy)
-categorical_crossentropy = _safe(crossentropy.categorical_crossentropy)
-sparse_categorical_crossentropy = _safe(crossentropy.sparse_categorical_crossentropy)
 
 
 @_safe
@@ -53,7 +49,7 @@ class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
       0.
     """
 
-    formula = staticmethod(binary_crossentropy)
+    formula = staticmethod(crossentropy.binary_crossentropy)
 
 
 @_safe
@@ -98,7 +94,7 @@ class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
       1.31326
     """
 
-    formula = staticmethod(categorical_crossentropy)
+    formula = staticmethod(crossentropy.rows)
 
 
 @_safe
@@ -120,7 +116,7 @@ class SparseCategoricalCrossentropy(
 
     Numerics:
       logit -inf       at another class: counts 0, gradient 0; at the label: value inf
-      unknown class    value NaN, gradient 0, in every mode
+      unknown class    ValueError in eager mode; traced: value NaN, gradient 0
       probability < 1.2e-38 (in float32)  at the label: the logarithm goes on with slope
                        1 from its value there, -87.3 (a bounded choice), for numbers
                        below 0 as well
@@ -139,4 +135,5 @@ class SparseCategoricalCrossentropy(
       200.
     """
 
-    formula = staticmethod(sparse_categorical_crossentropy)
+    formula = staticmethod(crossentropy.indices)
+    takes_indices = True

@@ -6,12 +6,10 @@ from typing import Any
 import keras
 
 from tfsafe import _args
-from tfsafe.keras_formulas import ctc as _ctc
+from tfsafe.keras_formulas.ctc import ctc
 from tfsafe.losses._reduction import Weighted, given
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
-
-ctc = _safe(_ctc.ctc)
 
 
 @_safe

@@ -1,11 +1,11 @@
-"""Keras' focal and generalised cross entropies, and their functions."""
+"""Keras' focal and generalised cross-entropies."""
 
+import functools
 from typing import Any
 
 import keras
-import tensorflow as tf
 
-from tfsafe.keras_formulas import crossentropy
+from tfsafe.keras_formulas import focal
 from tfsafe.losses._reduction import Weighted, given
 
 # Keras 3.3 does not have it.
@@ -13,12 +13,6 @@ _BASE: Any = getattr(
     keras.losses, "CategoricalGeneralizedCrossEntropy", keras.losses.Loss
 )
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
-
-binary_focal_crossentropy = _safe(crossentropy.binary_focal_crossentropy)
-categorical_focal_crossentropy = _safe(crossentropy.categorical_focal_crossentropy)
-categorical_generalized_cross_entropy = _safe(
-    crossentropy.categorical_generalized_cross_entropy
-)
 
 
 @_safe
@@ -57,7 +51,7 @@ class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
       100.
     """
 
-    formula = staticmethod(binary_focal_crossentropy)
+    formula = staticmethod(focal.binary_focal_crossentropy)
 
 
 @_safe
@@ -96,7 +90,7 @@ class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrosse
       50.
     """
 
-    formula = staticmethod(categorical_focal_crossentropy)
+    formula = staticmethod(focal.categorical_focal_crossentropy)
 
 
 @_safe
@@ -119,7 +113,7 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
     Numerics:
       probability < 1.2e-38 (in float32)  at the label: value as near to `1 / q` as the
                         dtype resolves, its slope bounded by the one there
-      unknown class     value NaN, gradient 0, in every mode
+      unknown class     ValueError in eager mode; traced: value NaN, gradient 0
       weight 0, masked  value 0, gradient 0, whatever stands there
       NaN elsewhere     value NaN
 
@@ -132,6 +126,8 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
       >>> print(loss([0], [[0.0, 1.0]]).numpy())
       2.
     """
+
+    takes_indices = True
 
     def __init__(
         self,
@@ -149,10 +145,7 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
             name=name, reduction=reduction, **given(dtype=dtype), **options
         )
         self.q = q
-
-    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Returns one loss a sample, without weights, mask or reduction."""
-        return categorical_generalized_cross_entropy(y_true, y_pred, self.q)
+        self.formula = functools.partial(focal.generalized, q=q)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs."""

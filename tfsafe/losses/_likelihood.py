@@ -11,9 +11,6 @@ from tfsafe.losses._reduction import Weighted, given
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-kl_divergence = _safe(likelihood.kl_divergence)
-poisson = _safe(likelihood.poisson)
-
 
 @_safe
 class KLDivergence(Weighted, keras.losses.KLDivergence):
@@ -58,7 +55,9 @@ class KLDivergence(Weighted, keras.losses.KLDivergence):
     ):
         super().__init__(reduction=reduction, name=name, **given(dtype=dtype))
         self.from_logits = _args.one_of(from_logits, (False, True), "from_logits")
-        self.formula = functools.partial(kl_divergence, from_logits=from_logits)
+        self.formula = functools.partial(
+            likelihood.kl_divergence, from_logits=from_logits
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs."""
@@ -107,7 +106,7 @@ class Poisson(Weighted, keras.losses.Poisson):
     ):
         super().__init__(reduction=reduction, name=name, **given(dtype=dtype))
         self.log_input = _args.one_of(log_input, (False, True), "log_input")
-        self.formula = functools.partial(poisson, log_input=log_input)
+        self.formula = functools.partial(likelihood.poisson, log_input=log_input)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs."""

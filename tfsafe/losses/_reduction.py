@@ -1,4 +1,4 @@
-"""From one loss a position to the loss of a batch: masks, weights, reductions."""
+"""Reduces one loss a position to the loss of a batch: masks, weights, reductions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,18 +21,19 @@ REDUCTIONS = (
 
 
 class Weighted(keras.losses.Loss):
-    """The part that the losses of tfsafe share: `0 * NaN = 0`, and wide sums.
+    """Gives a loss of Keras safe weights, wide sums and a formula of tfsafe's.
 
-    To stand before a loss of Keras among the bases of a class. Half precision is
-    computed and summed in float32, and rounded once, at the end; a reduction of an
-    empty batch is 0.
+    Mixin; the loss of Keras comes next in the MRO. Half precision is computed and
+    summed in float32, and rounded once, at the end; a reduction of an empty batch is 0.
 
     Attributes:
-      formula: Takes the place of Keras' function of `y_true` and `y_pred`, with the
-        same options. None in a class that overrides `call`.
+      formula: Computes one loss a position from `y_true`, `y_pred` and Keras' options.
+      takes_indices: Whether `y_true` holds class indices. In eager mode one that is
+        not a class is refused, unless its weight is 0.
     """
 
-    formula: Callable[..., tf.Tensor] | None = None
+    formula: Callable[..., tf.Tensor]
+    takes_indices = False
 
     def __call__(
         self, y_true: Any, y_pred: Any, sample_weight: Any = None
@@ -42,48 +43,65 @@ class Weighted(keras.losses.Loss):
         Args:
           y_true: Labels of any numeric dtype, for most losses of the shape of `y_pred`,
             or without its last axis of size 1.
-          y_pred: Predictions of any numeric dtype, of known rank. A Keras mask takes
-            out the positions that it hides; they do not count in a mean.
-          sample_weight: Weights for the leading axes of the losses. A weight of 0 takes
-            out a position, but not its count in a mean.
+          y_pred: Predictions of any numeric dtype, of known rank. A Keras mask removes
+            the positions that it hides; they do not count in a mean.
+          sample_weight: Weights for the leading axes of the losses. A weight of 0
+            removes a position, but not its count in a mean.
 
         Returns:
           A scalar, or with reduction `"none"` one loss for each position, of the dtype
           of the loss.
 
         Raises:
-          TypeError: If labels or predictions are not dense, or not of numbers.
-          ValueError: If shapes do not fit.
+          TypeError: If labels or predictions are not dense, or do not hold numbers.
+          ValueError: If shapes do not fit, or (in eager mode) a label is not a class.
         """
-        # Not Keras' own method, which multiplies by the weights: `0 * NaN` is NaN.
-        mask = position_mask(y_pred, _compat.loss_options(self).get("axis", -1))
+        # Keras' own method multiplies by the weights, and `0 * NaN` is NaN.
+        mask = _compat.keras_mask(y_pred)
         with tf.name_scope(self.name):
-            values = self.call(*self._widened(y_true, y_pred))
+            y_true, y_pred = self._tensors(y_true, y_pred)
+            if mask is not None:
+                mask = position_mask(mask, y_pred, self._axis())
+            values = self.call(y_true, y_pred)
             if values.shape.rank == 0 and sample_weight is not None:
-                # One loss for all: Keras shares it out to the weights.
+                # One loss for all: Keras distributes it over the weights.
                 values = tf.broadcast_to(values, tf.shape(sample_weight))
             own_mask = _compat.keras_mask(values)
             if own_mask is not None:
                 mask = both(mask, own_mask)
-            loss = reduce_weighted(
-                values, weights(values, sample_weight, mask), mask, self.reduction
-            )
+            weight = None
+            if sample_weight is not None or mask is not None:
+                weight = weights(values, sample_weight, mask)
+            if self.takes_indices:
+                labels.refuse_unknown_classes(y_true, weight, y_pred, self._axis())
+            loss = reduce_weighted(values, weight, mask, self.reduction)
             return tf.cast(loss, self.dtype)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         """Returns one loss a sample, without weights, mask or reduction."""
-        if self.formula is not None:
-            # Keras' `call` fits the ranks, and passes the options on.
-            self.fn = self.formula
-        return super().call(y_true, y_pred)
+        if not isinstance(y_pred, tf.Tensor):
+            y_true, y_pred = self._tensors(y_true, y_pred)
+        return self.formula(y_true, y_pred, **_compat.loss_options(self))
 
-    def _widened(self, y_true: Any, y_pred: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns tensors, the predictions in float32, or in float64 where asked for.
+    @property
+    def fn(self) -> Callable[..., tf.Tensor]:
+        """The formula, under the name that it has in Keras' losses of functions."""
+        return self.formula
+
+    @fn.setter
+    def fn(self, function: Any) -> None:
+        """Ignores the function that Keras' constructors pass."""
+
+    def _axis(self) -> int:
+        return _compat.loss_options(self).get("axis", -1)
+
+    def _tensors(self, y_true: Any, y_pred: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns tensors, the predictions in float32, or in float64 if asked for.
 
         Labels keep their dtype: float32 holds no class index beyond 2 ** 24.
 
         Raises:
-          TypeError: If one of them is not dense, or not of numbers.
+          TypeError: If one of them is not dense, or does not hold numbers.
           ValueError: If the predictions have an unknown number of axes.
         """
         wide = arguments.widened(y_pred, self.dtype)
@@ -96,7 +114,7 @@ class Weighted(keras.losses.Loss):
         return labels.tensor(y_true), wide
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs, options and dtype included.
+        """Returns the arguments for `from_config`, options and dtype included.
 
         Keras drops the dtype, and some options, such as the `delta` of `Huber`.
         """
@@ -111,18 +129,18 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: option for name, option in options.items() if option is not None}
 
 
-def position_mask(y_pred: Any, axis: int) -> Any:
-    """Returns the Keras mask of the positions of predictions, or None.
+def position_mask(mask: Any, y_pred: tf.Tensor, axis: int) -> Any:
+    """Returns the mask of the positions of predictions.
 
-    A mask of single features, as `Softmax` attaches it, leaves a position in where it
-    leaves one of its features in.
+    A mask of single features, as `Softmax` attaches it, keeps a position if it keeps
+    one of its features.
 
     Args:
+      mask: The Keras mask of the predictions.
       y_pred: Predictions.
       axis: The axis of the features.
     """
-    mask = _compat.keras_mask(y_pred)
-    if mask is None or len(mask.shape) < len(y_pred.shape):
+    if len(mask.shape) < len(y_pred.shape):
         return mask
     return tf.reduce_any(tf.cast(mask, tf.bool), axis)
 
@@ -138,9 +156,9 @@ def reduce_weighted(
 
     Args:
       values: One loss a position, in float32 or float64.
-      weights: What `weights` returned for the mask, or None.
-      mask: Booleans for the leading axes of `values`, or None. What it takes out does
-        not count in a mean.
+      weights: The result of `weights` for the mask, or None.
+      mask: Booleans for the leading axes of `values`, or None. Positions that it
+        removes do not count in a mean.
       reduction: One of `REDUCTIONS`.
       mean_axis: The axis whose mean is one sample's loss, or None.
 
@@ -164,7 +182,7 @@ def reduce_weighted(
         divisor = tf.size(values)
     total = tf.reduce_sum(values)
     loss = tf.math.divide_no_nan(total, tf.cast(divisor, total.dtype))
-    return loss if reduction == "sum" else _replica_share(loss)
+    return loss if reduction == "sum" else _part_of_replica(loss)
 
 
 def weights(values: tf.Tensor, sample_weight: Any, mask: Any) -> tf.Tensor | None:
@@ -204,17 +222,12 @@ def both(mask: Any, counted: tf.Tensor) -> tf.Tensor:
     return tf.cast(align(mask, counted, "mask"), tf.bool) & counted
 
 
-class _Mean(keras.losses.Loss):
-    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:  # noqa: ARG002
-        """Returns `y_pred` as the loss."""
-        return y_pred
+def _part_of_replica(mean: tf.Tensor) -> tf.Tensor:
+    """Returns a mean, over the number of replicas if Keras' own losses divide by it.
 
-
-def _replica_share(mean: tf.Tensor) -> tf.Tensor:
-    """Returns this replica's share of a mean, as Keras' own reduction takes it.
-
-    Under `tf.distribute` the replicas' gradients are summed. Whether a loss divides by
-    the number of replicas for that depends on the version of Keras.
+    Under `tf.distribute` the gradients of the replicas are added.
     """
-    value = tf.reshape(mean, [1])
-    return _Mean(name="mean", dtype=mean.dtype.name)(value, value)
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas == 1 or not _compat.loss_is_divided_by_replicas():
+        return mean
+    return mean / replicas

@@ -7,13 +7,6 @@ from tfsafe.losses._reduction import Weighted
 
 _safe = keras.saving.register_keras_serializable(package="tfsafe")
 
-mean_squared_error = _safe(regression.mean_squared_error)
-mean_absolute_error = _safe(regression.mean_absolute_error)
-mean_absolute_percentage_error = _safe(regression.mean_absolute_percentage_error)
-mean_squared_logarithmic_error = _safe(regression.mean_squared_logarithmic_error)
-huber = _safe(regression.huber)
-log_cosh = _safe(regression.log_cosh)
-
 
 @_safe
 class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
@@ -40,7 +33,7 @@ class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
       2.
     """
 
-    formula = staticmethod(mean_squared_error)
+    formula = staticmethod(regression.mean_squared_error)
 
 
 @_safe
@@ -69,7 +62,7 @@ class MeanAbsoluteError(Weighted, keras.losses.MeanAbsoluteError):
       1.
     """
 
-    formula = staticmethod(mean_absolute_error)
+    formula = staticmethod(regression.mean_absolute_error)
 
 
 @_safe
@@ -98,7 +91,7 @@ class MeanAbsolutePercentageError(Weighted, keras.losses.MeanAbsolutePercentageE
       75.
     """
 
-    formula = staticmethod(mean_absolute_percentage_error)
+    formula = staticmethod(regression.mean_absolute_percentage_error)
 
 
 @_safe
@@ -127,7 +120,7 @@ class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicE
       1.9218121
     """
 
-    formula = staticmethod(mean_squared_logarithmic_error)
+    formula = staticmethod(regression.mean_squared_logarithmic_error)
 
 
 @_safe
@@ -156,7 +149,7 @@ class Huber(Weighted, keras.losses.Huber):
       2.
     """
 
-    formula = staticmethod(huber)
+    formula = staticmethod(regression.huber)
 
 
 @_safe
@@ -182,4 +175,4 @@ class LogCosh(Weighted, keras.losses.LogCosh):
       5e-09
     """
 
-    formula = staticmethod(log_cosh)
+    formula = staticmethod(regression.log_cosh)

@@ -1,39 +1,39 @@
-"""One cross entropy for indices, rows and binary targets."""
+"""One cross-entropy for indices, rows and binary targets."""
 
-import warnings
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfsafe import _args, ops
+from tfsafe import _args, _compat
 from tfsafe._limits import LIMITS
+from tfsafe.keras_formulas import crossentropy
 from tfsafe.keras_formulas import labels as _labels
-from tfsafe.keras_formulas import logit_recovery
 from tfsafe.losses import _reduction
+from tfsafe.losses._reduction import Weighted
 from tfsafe.ops.nn import classes
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
-class StableCrossEntropy(keras.losses.Loss):
-    """Cross entropy of indices, rows or binary targets, with no NaN and no clip.
+class StableCrossEntropy(Weighted):
+    """Cross-entropy of indices, rows or binary targets, with no NaN and no clip.
 
-    One class in the place of Keras' `SparseCategoricalCrossentropy`,
-    `CategoricalCrossentropy` and `BinaryCrossentropy`. It is right where those give
-    NaN or a wrong gradient: logits of `-inf`, labels that do not sum to 1, NaN under a
-    mask or a weight of 0, predictions in half precision.
+    One class for Keras' `SparseCategoricalCrossentropy`, `CategoricalCrossentropy` and
+    `BinaryCrossentropy`, with the formulas of tfsafe's classes of these names. It is
+    right where Keras' give NaN or a wrong gradient: logits of `-inf`, labels that do
+    not sum to 1, NaN under a mask or a weight of 0, predictions in half precision.
 
     Args:
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Number from 0 to 1. Rows and indices: the share of the label that
-        is spread evenly over the classes. Binary targets: the share that is moved
-        to 1/2.
+      label_smoothing: Number from 0 to 1. Rows and indices: the fraction of the label
+        that is spread evenly over the classes. Binary targets: the fraction that is
+        moved to 1/2.
       axis: The axis of the classes, in any place. Binary: the axis whose mean is one
         sample's loss, as in `keras.losses.BinaryCrossentropy`.
       reduction: `"sum_over_batch_size"`, `"mean"` (the same), `"sum"`,
         `"mean_with_sample_weight"`, `"none"` or None, as in Keras.
       name: Name of the loss.
-      dtype: Dtype of the result, or a dtype policy; `keras.config.floatx()` where None.
+      dtype: Dtype of the result, or a dtype policy; None means `keras.config.floatx()`.
       labels: What `y_true` holds: `"sparse"` (class indices), `"dense"` (one-hot or
         soft rows), `"binary"` (targets from 0 to 1, each for itself) or `"auto"`,
         which goes by the static shapes alone:
@@ -43,9 +43,9 @@ class StableCrossEntropy(keras.losses.Loss):
         - `y_true` of the shape of `y_pred`, with two classes or more: dense. Targets
           of several labels for each sample look the same and need `"binary"`.
 
-        Where the shapes do not tell (`y_pred` with one axis only, a class axis of
+        If the shapes do not tell (`y_pred` with one axis only, a class axis of
         unknown size), the call is refused.
-      ignore_class: Sparse and binary: a label of this value is left out, as if masked.
+      ignore_class: Sparse and binary: a label of this value is ignored, as if masked.
 
     Call arguments:
       y_true: Labels of any numeric dtype.
@@ -74,19 +74,20 @@ class StableCrossEntropy(keras.losses.Loss):
       NaN elsewhere       value NaN
       unknown class       ValueError in eager mode; traced: value NaN, gradient 0
       nothing counted     a mean is 0
-      probability 0       label 0: counts 0; label > 0: value inf, its infinite slope
-                          taken as 0
+      probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
+                          goes on with slope 1 from its value there, -87.3 (a bounded
+                          choice), for numbers outside [0, 1] as well
 
       Half precision is computed and summed in float32 and rounded once, at the end.
-      Probabilities are not clipped. Where they are the result of a softmax along `axis`
+      Probabilities are not clipped. If they are the result of a softmax along `axis`
       or of a sigmoid, their logits are used, and no digit is lost, in half precision
       either: in eager mode if they come straight from Keras' activation; in a traced
-      function (`tf.function`, `fit`, XLA) also of TensorFlow's, and behind casts, a
+      function (`tf.function`, `fit`, XLA) also from TensorFlow's, and behind casts, a
       change of layout that keeps the class axis, and a `tf.where` with 0. Otherwise the
       loss has the digits of the probability. For a binary target of 0 it is then within
       1 % up to a logit of 5.5 in float16, 3 in bfloat16 and 14.5 in float32, where
-      `1 - p` cancels; for a target of 1 down to -11, -87 and -87. Soon after, the loss
-      is inf and its gradient 0: end the model in logits, and pass `from_logits=True`.
+      `1 - p` cancels; for a target of 1 down to -11, -87 and -87. Beyond that the loss
+      is 87.3, whatever the logit: end the model in logits, and pass `from_logits=True`.
 
     Examples:
       >>> import tensorflow as tf
@@ -131,12 +132,11 @@ class StableCrossEntropy(keras.losses.Loss):
     def __call__(
         self, y_true: Any, y_pred: Any, sample_weight: Any = None
     ) -> tf.Tensor:
-        """Returns the reduced loss, see the class.
-
-        Keras' own method multiplies by the weights, and `0 * NaN` is NaN.
-        """
+        """Returns the reduced loss, see the class."""
+        mask = _compat.keras_mask(y_pred)
+        if mask is not None:
+            mask = _reduction.position_mask(mask, y_pred, self.axis)
         with tf.name_scope(self.name):
-            mask = _reduction.position_mask(y_pred, self.axis)
             return self._reduced(y_true, y_pred, sample_weight, mask, self.reduction)
 
     def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
@@ -146,9 +146,9 @@ class StableCrossEntropy(keras.losses.Loss):
     def _reduced(
         self, y_true: Any, y_pred: Any, sample_weight: Any, mask: Any, reduction: Any
     ) -> tf.Tensor:
-        x = _args.float_tensor(y_pred, "y_pred", tf.float32)
+        y_pred = _args.float_tensor(y_pred, "y_pred", tf.float32)
+        labels, x = self._tensors(y_true, y_pred)
         axis = classes.class_axis(self.axis, x.shape)
-        labels = _labels.tensor(y_true)
         kind = _labels.kind_of(self.labels, labels.shape, x.shape, axis)
         labels = _labels.lay_out(labels, x.shape, axis, kind)
         values = self._values(kind, labels, x, axis)
@@ -158,7 +158,7 @@ class StableCrossEntropy(keras.losses.Loss):
             mask = _reduction.both(mask, counted)
         weights = _reduction.weights(values, sample_weight, mask)
         if kind == "sparse":
-            _labels.refuse_unknown_classes(labels, weights, tf.shape(x)[axis])
+            _labels.refuse_unknown_classes(labels, weights, x, axis)
         mean_axis = axis if kind == "binary" else None
         loss = _reduction.reduce_weighted(values, weights, mask, reduction, mean_axis)
         return tf.cast(loss, self.dtype)
@@ -167,25 +167,14 @@ class StableCrossEntropy(keras.losses.Loss):
         self, kind: str, labels: tf.Tensor, x: tf.Tensor, axis: int
     ) -> tf.Tensor:
         """Computes the loss of each position, before any weight."""
-        options: dict[str, Any] = {"label_smoothing": self.label_smoothing}
-        if kind != "binary":
-            options["axis"] = axis
-        logits = logit_recovery.logits_behind(x, options.get("axis"))
-        if self.from_logits and logits is not None:
-            warnings.warn(
-                "`from_logits=True`, but `y_pred` is the output of a softmax or "
-                "sigmoid. Set `from_logits=False`, or drop the activation.",
-                stacklevel=2,
-            )
-        elif logits is not None:
-            x = logits
-        x = tf.cast(x, tf.float64 if self.dtype == "float64" else tf.float32)
-        if kind == "sparse":
-            labels = _labels.class_indices(labels, tf.shape(x)[axis])
-        else:
-            labels = tf.cast(labels, x.dtype)
-        from_logits = self.from_logits or logits is not None
-        return _FORMULAS[kind](labels, x, from_logits=from_logits, **options)
+        smoothing = self.label_smoothing
+        if kind == "binary":
+            return crossentropy.binary(labels, x, self.from_logits, smoothing)
+        if kind == "dense":
+            return crossentropy.rows(labels, x, self.from_logits, smoothing, axis)
+        return crossentropy.indices(
+            labels, x, self.from_logits, None, axis, label_smoothing=smoothing
+        )
 
     def _refuse_rows(self, kind: str) -> None:
         if kind == "dense":
@@ -196,7 +185,7 @@ class StableCrossEntropy(keras.losses.Loss):
             )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
+        """Returns the arguments for `from_config`."""
         return {
             **super().get_config(),
             "from_logits": self.from_logits,
@@ -206,13 +195,6 @@ class StableCrossEntropy(keras.losses.Loss):
             "labels": self.labels,
             "ignore_class": self.ignore_class,
         }
-
-
-_FORMULAS = {
-    "sparse": ops.sparse_categorical_crossentropy,
-    "dense": ops.categorical_crossentropy,
-    "binary": ops.binary_crossentropy,
-}
 
 
 def _integer(value: Any, name: str, what: str) -> int:

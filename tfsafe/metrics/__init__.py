@@ -9,6 +9,29 @@ Write `compile(metrics=[metrics.MeanSquaredError()])` instead.
 from typing import TYPE_CHECKING
 
 from tfsafe import _swap
+from tfsafe.keras_formulas.correlation import (
+    concordance_correlation,
+    pearson_correlation,
+)
+from tfsafe.keras_formulas.crossentropy import (
+    binary_crossentropy,
+    categorical_crossentropy,
+    sparse_categorical_crossentropy,
+)
+from tfsafe.keras_formulas.focal import (
+    binary_focal_crossentropy,
+    categorical_focal_crossentropy,
+)
+from tfsafe.keras_formulas.likelihood import kl_divergence, poisson
+from tfsafe.keras_formulas.regression import (
+    huber,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+)
+from tfsafe.keras_formulas.similarity import categorical_hinge, hinge, squared_hinge
 from tfsafe.metrics._classification import (
     AUC,
     Accuracy,
@@ -61,24 +84,6 @@ from tfsafe.metrics._regression import (
     RootMeanSquaredError,
     SparseCategoricalCrossentropy,
     SquaredHinge,
-    binary_crossentropy,
-    binary_focal_crossentropy,
-    categorical_crossentropy,
-    categorical_focal_crossentropy,
-    categorical_hinge,
-    concordance_correlation,
-    hinge,
-    huber,
-    kl_divergence,
-    log_cosh,
-    mean_absolute_error,
-    mean_absolute_percentage_error,
-    mean_squared_error,
-    mean_squared_logarithmic_error,
-    pearson_correlation,
-    poisson,
-    sparse_categorical_crossentropy,
-    squared_hinge,
 )
 
 if TYPE_CHECKING:

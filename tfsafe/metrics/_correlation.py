@@ -4,8 +4,11 @@ from typing import Any
 
 import keras
 
+from tfsafe.keras_formulas.correlation import (
+    concordance_correlation,
+    pearson_correlation,
+)
 from tfsafe.metrics._judging import Judging, safe
-from tfsafe.metrics._regression import concordance_correlation, pearson_correlation
 
 
 class _Plain(keras.metrics.MeanMetricWrapper):

@@ -6,38 +6,22 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.keras_formulas import (
-    correlation,
-    crossentropy,
-    likelihood,
-    regression,
-    similarity,
+from tfsafe.keras_formulas import similarity
+from tfsafe.keras_formulas.crossentropy import (
+    binary_crossentropy,
+    categorical_crossentropy,
+    sparse_categorical_crossentropy,
 )
+from tfsafe.keras_formulas.likelihood import kl_divergence, poisson
+from tfsafe.keras_formulas.regression import (
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+)
+from tfsafe.keras_formulas.similarity import categorical_hinge, hinge, squared_hinge
 from tfsafe.metrics._judging import Judging, judged, safe
-
-# The losses have the same functions, saved under the same names.
-_function = keras.saving.register_keras_serializable(package="tfsafe")
-
-mean_squared_error = _function(regression.mean_squared_error)
-mean_absolute_error = _function(regression.mean_absolute_error)
-mean_absolute_percentage_error = _function(regression.mean_absolute_percentage_error)
-mean_squared_logarithmic_error = _function(regression.mean_squared_logarithmic_error)
-huber = _function(regression.huber)
-log_cosh = _function(regression.log_cosh)
-hinge = _function(similarity.hinge)
-squared_hinge = _function(similarity.squared_hinge)
-categorical_hinge = _function(similarity.categorical_hinge)
-kl_divergence = _function(likelihood.kl_divergence)
-poisson = _function(likelihood.poisson)
-binary_crossentropy = _function(crossentropy.binary_crossentropy)
-binary_focal_crossentropy = _function(crossentropy.binary_focal_crossentropy)
-categorical_crossentropy = _function(crossentropy.categorical_crossentropy)
-categorical_focal_crossentropy = _function(crossentropy.categorical_focal_crossentropy)
-sparse_categorical_crossentropy = _function(
-    crossentropy.sparse_categorical_crossentropy
-)
-pearson_correlation = _function(correlation.pearson_correlation)
-concordance_correlation = _function(correlation.concordance_correlation)
 
 MeanSquaredError = judged("MeanSquaredError", mean_squared_error)
 MeanAbsoluteError = judged("MeanAbsoluteError", mean_absolute_error)

@@ -27,7 +27,8 @@ def class_axis(axis: Any, shape: tf.TensorShape) -> int:
             f"y_pred.shape={shape}. Set it, for example with "
             "`tf.ensure_shape(y_pred, [None, num_classes])`."
         )
-    _args.axes(axis, shape)
+    if not -shape.rank <= axis < shape.rank:
+        _args.axes(axis, shape)  # raises
     positive = int(axis) % shape.rank
     if shape[positive] == 0:
         raise ValueError(
@@ -89,15 +90,15 @@ def in_shape(
     y_true: tf.Tensor, y_pred: tf.Tensor, without: int | None = None
 ) -> tf.Tensor:
     """Returns `y_true` in the shape of `y_pred`, or in that without one axis."""
-    expected, sizes, what = y_pred.shape, tf.shape(y_pred), "that of `y_pred`"
+    expected, sizes, what = y_pred.shape, tf.shape(y_pred), ""
     if without is not None:
-        what += " without the class axis"
+        what = " but for the class axis"
         expected = expected[:without].concatenate(expected[without + 1 :])
         sizes = tf.concat([sizes[:without], sizes[without + 1 :]], 0)
     if not y_true.shape.is_compatible_with(expected):
         raise ValueError(
-            f"The shape of `y_true` must be {what}, which is {expected}. Received: "
-            f"y_true.shape={y_true.shape}."
+            f"`y_true` and `y_pred` must have the same shape{what}. Received: "
+            f"y_true.shape={y_true.shape}, y_pred.shape={y_pred.shape}."
         )
     if y_true.shape.is_fully_defined() and expected.is_fully_defined():
         return y_true
@@ -124,9 +125,9 @@ def over_rows(
       The losses, of the shape of `x` without `axis`.
     """
     rank = x.shape.rank
-    last = [each for each in range(rank) if each != axis] + [axis]
     is_dense = labels.shape.rank == rank
     if axis != rank - 1:
+        last = [each for each in range(rank) if each != axis] + [axis]
         x = tf.transpose(x, last)
         labels = tf.transpose(labels, last) if is_dense else labels
     if rank == 2:

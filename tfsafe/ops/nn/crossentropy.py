@@ -84,17 +84,26 @@ def categorical_crossentropy(
         smoothing = _classes.smoothing_share(label_smoothing)
 
         def loss(labels: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-            labels = _classes.smoothed_rows(labels, smoothing, axis)
-            if from_logits:
-                return _classes.over_rows(cross_rows.dense, labels, x, axis)
-            return tf.reduce_sum(
-                cross_probabilities.weigh(
-                    cross_probabilities.surprise(x, axis, bounded), labels
-                ),
-                axis,
-            )
+            return rows(labels, x, axis, smoothing, from_logits, bounded)
 
         return precision.in_float32(loss, y_true, y_pred)
+
+
+def rows(
+    labels: tf.Tensor,
+    x: tf.Tensor,
+    axis: int,
+    smoothing: float,
+    from_logits: bool,
+    bounded: bool,
+) -> tf.Tensor:
+    """Returns the loss of each row of labels, of float32 or float64 tensors."""
+    if smoothing:
+        labels = _classes.smoothed_rows(labels, smoothing, axis)
+    if from_logits:
+        return _classes.over_rows(cross_rows.dense, labels, x, axis)
+    losses = cross_probabilities.surprise(x, axis, bounded)
+    return tf.reduce_sum(cross_probabilities.weigh(losses, labels), axis)
 
 
 def sparse_categorical_crossentropy(
@@ -160,17 +169,27 @@ def sparse_categorical_crossentropy(
         indices, y_pred, axis = _classes.indices_and_axis(y_true, y_pred, axis)
         smoothing = _classes.smoothing_share(label_smoothing)
 
-        options: dict[str, Any] = {"from_logits": from_logits, "bounded": bounded}
-
         def loss(x: tf.Tensor) -> tf.Tensor:
-            if smoothing:
-                return _smoothed(indices, x, axis, smoothing, options)
-            if from_logits:
-                return _classes.over_rows(sparse_logits, indices, x, axis)
-            row = functools.partial(cross_probabilities.sparse, bounded=bounded)
-            return _classes.over_rows(row, indices, x, axis)
+            return sparse(indices, x, axis, smoothing, from_logits, bounded)
 
         return precision.in_float32(loss, y_pred)
+
+
+def sparse(
+    indices: tf.Tensor,
+    x: tf.Tensor,
+    axis: int,
+    smoothing: float,
+    from_logits: bool,
+    bounded: bool,
+) -> tf.Tensor:
+    """Returns the loss of each class index, from a float32 or float64 tensor."""
+    if smoothing:
+        return _smoothed(indices, x, axis, smoothing, from_logits, bounded)
+    if from_logits:
+        return _classes.over_rows(sparse_logits, indices, x, axis)
+    row = functools.partial(cross_probabilities.sparse, bounded=bounded)
+    return _classes.over_rows(row, indices, x, axis)
 
 
 def sparse_logits(indices: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
@@ -184,12 +203,13 @@ def _smoothed(
     x: tf.Tensor,
     axis: int,
     smoothing: float,
-    options: dict[str, Any],
+    from_logits: bool,
+    bounded: bool,
 ) -> tf.Tensor:
     classes = tf.shape(x)[axis]
-    share = tf.constant(smoothing, x.dtype) / tf.cast(classes, x.dtype)
-    labels = tf.one_hot(indices, classes, 1 - smoothing, 0.0, axis, x.dtype) + share
-    loss = categorical_crossentropy(labels, x, axis=axis, **options)
+    part = tf.constant(smoothing, x.dtype) / tf.cast(classes, x.dtype)
+    labels = tf.one_hot(indices, classes, 1 - smoothing, 0.0, axis, x.dtype) + part
+    loss = rows(labels, x, axis, 0.0, from_logits, bounded)
     is_class = (indices >= 0) & (indices < tf.cast(classes, indices.dtype))
     return cross_rows.nan_unless(is_class, loss)
 
