@@ -6,8 +6,6 @@ from typing import Any
 
 import tensorflow as tf
 
-_Pair = tuple[tf.Tensor, tf.Tensor]
-
 
 def local(tensor: Any) -> Any:
     """Returns a tensor; if it is of another graph, its copy in the one being made.
@@ -40,59 +38,6 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*map(local, args))
 
     return of_local
-
-
-@custom_gradient
-def chain(
-    upstream: tf.Tensor, slope: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
-    """Returns `upstream * slope`, and 0 where `upstream` is 0, whatever the slope.
-
-    This is the rule "zero upstream, zero gradient". The gradient of this product keeps
-    the rule as well.
-
-    Args:
-      upstream: Incoming gradient.
-      slope: Derivative, which may be NaN or infinite where `upstream` is 0.
-
-    Returns:
-      Outgoing gradient, of the broadcast shape.
-    """
-
-    def vjp(outer: tf.Tensor) -> _Pair:
-        return (
-            unbroadcast(chain(outer, slope), upstream),
-            unbroadcast(product(outer, upstream), slope),
-        )
-
-    return tf.math.multiply_no_nan(slope, upstream), vjp
-
-
-@custom_gradient
-def product(
-    x: tf.Tensor, y: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
-    """Returns `x * y`, and 0 where one of them is 0, whatever the other.
-
-    This is `chain` where either factor carries an incoming gradient, as happens in the
-    gradient of a gradient.
-
-    Args:
-      x: First factor.
-      y: Second factor.
-
-    Returns:
-      Product, of the broadcast shape.
-    """
-
-    def vjp(upstream: tf.Tensor) -> _Pair:
-        return (
-            unbroadcast(product(upstream, y), x),
-            unbroadcast(product(upstream, x), y),
-        )
-
-    value = tf.math.multiply_no_nan(x, y)
-    return tf.where(tf.equal(x, 0), tf.zeros_like(value), value), vjp
 
 
 def nan_where(condition: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

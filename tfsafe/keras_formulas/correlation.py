@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
-from tfsafe.ops.elementwise.division import _divide
+from tfsafe.ops.kernels.zeros import quotient
 from tfsafe.ops.nn.normalize import cosine_similarity
 
 
@@ -92,12 +92,12 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tens
             tf.reduce_max(tf.abs(y), axis, keepdims=True),
             tf.reduce_max(tf.abs(p), axis, keepdims=True),
         )
-        y, y_mean = _centred(_divide(y, largest), axis)
-        p, p_mean = _centred(_divide(p, largest), axis)
+        y, y_mean = _centred(quotient(y, largest), axis)
+        p, p_mean = _centred(quotient(p, largest), axis)
         spread = tf.reduce_mean(tf.square(y) + tf.square(p), axis, keepdims=True)
         shift = tf.square(y_mean - p_mean)
         covariance = tf.reduce_mean(2 * y * p, axis, keepdims=True)
-        return tf.squeeze(_divide(covariance, spread + shift), axis)
+        return tf.squeeze(quotient(covariance, spread + shift), axis)
 
     return arguments.compute(formula, y_true, y_pred, "concordance_correlation")
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, nan_where, product
+from tfsafe._gradients import custom_gradient, nan_where
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
-from tfsafe.ops.elementwise.exponential import exp
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.nn.softmax import softmax_of
+from tfsafe.ops.kernels.exponential import exp
+from tfsafe.ops.kernels.probabilities import softmax
+from tfsafe.ops.kernels.zeros import times_where_nonzero
 from tfsafe.ops.reductions.logsumexp import log_softmax
 
 _BLANK = 0
@@ -117,7 +118,7 @@ def _log_likelihood(
     def function(frames: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             posterior = _posterior(frames, may_skip, is_end)
-            return product(upstream[:, tf.newaxis], posterior)
+            return times_where_nonzero(upstream[:, tf.newaxis], posterior)
 
         return _total(_paths(frames, may_skip, _is_start(frames)), is_end), vjp
 
@@ -184,7 +185,7 @@ def _log_add(
     """Computes `log(sum(exp(terms)))` along the first axis."""
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return product(upstream, softmax_of(terms, [0]))
+        return times_where_nonzero(upstream, softmax(terms, [0]))
 
     largest = tf.reduce_max(terms, 0)
     largest = tf.where(tf.math.is_inf(largest), tf.zeros_like(largest), largest)

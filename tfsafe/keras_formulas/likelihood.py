@@ -7,8 +7,8 @@ import tensorflow as tf
 from tfsafe.keras_formulas import arguments, logit_recovery
 from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.elementwise import entropy
-from tfsafe.ops.elementwise.exponential import exp
 from tfsafe.ops.kernels import zeros
+from tfsafe.ops.kernels.exponential import exp
 
 
 @saved
@@ -59,8 +59,8 @@ def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
         if from_logits:
             return entropy.kl_divergence(y, p, from_logits=True)
-        least = zeros.least(p)
-        below = zeros.weighted(y, tf.minimum(p - least, 0))
+        least = zeros.smallest_normal(p)
+        below = zeros.weighted_unless_nan(y, tf.minimum(p - least, 0))
         divergence = entropy.kl_divergence(y, tf.maximum(p, least))
         return divergence - tf.reduce_sum(below, -1)
 
@@ -103,7 +103,7 @@ def poisson(y_true: Any, y_pred: Any, *, log_input: bool = False) -> tf.Tensor:
     """
 
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        rate, log_rate = (exp(p), p) if log_input else (p, zeros.log(p))
-        return rate - zeros.weighted(y, log_rate)
+        rate, log_rate = (exp(p), p) if log_input else (p, zeros.log_continued(p))
+        return rate - zeros.weighted_unless_nan(y, log_rate)
 
     return arguments.mean(formula, y_true, y_pred, "poisson")

@@ -5,13 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, custom_gradient, unbroadcast
+from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
-from tfsafe.ops.elementwise.division import _divide, ratio
-from tfsafe.ops.elementwise.exponential import _log_cosh
-from tfsafe.ops.kernels import zeros
+from tfsafe.ops.kernels import exponential, zeros
+from tfsafe.ops.kernels.zeros import quotient, quotient_for_gradient, times_upstream
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -114,10 +113,11 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> tf.Tensor:
 
 
 def _percentage(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-    quotient = _divide(zeros.absolute(y_pred - y_true), zeros.absolute(y_true))
+    size = zeros.absolute(y_pred - y_true)
+    relative = quotient(size, zeros.absolute(y_true))
     # NaN does not count as wrong: it comes out of the quotient.
     wrong = tf.equal(y_true, 0) & (tf.abs(y_pred) > 0)
-    return 100 * (quotient + tf.cast(wrong, y_pred.dtype))
+    return 100 * (relative + tf.cast(wrong, y_pred.dtype))
 
 
 @saved
@@ -164,7 +164,7 @@ def _log1p_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients
 
     def slope(upstream: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
         inside = tf.where(z < least, tf.ones_like(z), 1 + z)
-        return unbroadcast(ratio(upstream, inside), z)
+        return unbroadcast(quotient_for_gradient(upstream, inside), z)
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return slope(upstream, x), -slope(upstream, y)
@@ -216,7 +216,7 @@ def _huber(x: tf.Tensor, delta: Any) -> tf.Tensor:
         inside = size <= delta
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, tf.where(inside, x, delta * tf.sign(x)))
+            return times_upstream(upstream, tf.where(inside, x, delta * tf.sign(x)))
 
         half = tf.constant(0.5, x.dtype)
         return tf.where(inside, half * tf.square(x), delta * (size - half * delta)), vjp
@@ -249,4 +249,6 @@ def log_cosh(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(losses.log_cosh([[0.0]], [[1e-4]]).numpy())
       [5.e-09]
     """
-    return arguments.mean(lambda y, p: _log_cosh(p - y), y_true, y_pred, "log_cosh")
+    return arguments.mean(
+        lambda y, p: exponential.log_cosh(p - y), y_true, y_pred, "log_cosh"
+    )

@@ -5,11 +5,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, product
+from tfsafe._gradients import custom_gradient
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
-from tfsafe.ops.elementwise.division import _divide, ratio
 from tfsafe.ops.kernels import zeros
+from tfsafe.ops.kernels.zeros import (
+    quotient,
+    quotient_for_gradient,
+    times_where_nonzero,
+)
 from tfsafe.ops.nn import normalize
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -79,7 +83,7 @@ def squared_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
 def _hinge(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     known = tf.equal(y_true, 0) | tf.equal(y_true, 1) | tf.math.is_nan(y_true)
     labels = tf.where(tf.reduce_all(known), 2 * y_true - 1, y_true)
-    return _positive_part(1 - zeros.weighted(labels, y_pred))
+    return _positive_part(1 - zeros.weighted_unless_nan(labels, y_pred))
 
 
 @saved
@@ -114,8 +118,8 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     """
 
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        pos = tf.reduce_sum(zeros.weighted(y, p), -1)
-        return _positive_part(_largest(zeros.weighted(1 - y, p)) - pos + 1)
+        pos = tf.reduce_sum(zeros.weighted_unless_nan(y, p), -1)
+        return _positive_part(_largest(zeros.weighted_unless_nan(1 - y, p)) - pos + 1)
 
     return arguments.compute(formula, y_true, y_pred, "categorical_hinge")
 
@@ -250,18 +254,19 @@ def _overlap(
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
         # Not the absolute value: its slope at 0 is 0, which is not that of the loss.
         size = tf.where(p < 0, -p, p)
-        shared = tf.reduce_sum(zeros.weighted(y, p), axis)
+        shared = tf.reduce_sum(zeros.weighted_unless_nan(y, p), axis)
         labelled = tf.reduce_sum(y, axis)
         whole = (
             alpha * labelled
             + beta * tf.reduce_sum(size, axis)
-            + (1 - alpha - beta) * tf.reduce_sum(zeros.weighted(y, size), axis)
+            + (1 - alpha - beta)
+            * tf.reduce_sum(zeros.weighted_unless_nan(y, size), axis)
         )
         # Without labels all that is predicted is false. A 1 in the denominator, as in
         # the smooth form, makes the loss fall with it.
         is_empty = tf.equal(labelled, 0)
-        regular = 1 - _divide(shared, whole)
-        return tf.where(is_empty, _divide(whole, 1 + whole), regular)
+        regular = 1 - quotient(shared, whole)
+        return tf.where(is_empty, quotient(whole, 1 + whole), regular)
 
     return arguments.compute(formula, y_true, y_pred, name)
 
@@ -280,6 +285,8 @@ def _largest(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         is_top = tf.cast(tf.equal(x, value), x.dtype)
         count = tf.reduce_sum(is_top, -1, keepdims=True)
-        return ratio(product(upstream[..., tf.newaxis], is_top), count)
+        return quotient_for_gradient(
+            times_where_nonzero(upstream[..., tf.newaxis], is_top), count
+        )
 
     return value[..., 0], vjp

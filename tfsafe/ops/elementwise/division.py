@@ -1,16 +1,11 @@
 """Division with a documented answer at a zero denominator."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, unbroadcast
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
-
-_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+from tfsafe.ops.kernels import precision, zeros
 
 
 def divide(x: Any, y: Any, *, at_zero: float = 0.0, name: str = "divide") -> tf.Tensor:
@@ -60,7 +55,7 @@ def divide(x: Any, y: Any, *, at_zero: float = 0.0, name: str = "divide") -> tf.
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
         at_zero = _args.number(at_zero, "at_zero", x.dtype)
-        return precision.in_float32(lambda x, y: _divide(x, y, at_zero), x, y)
+        return precision.in_float32(lambda x, y: zeros.quotient(x, y, at_zero), x, y)
 
 
 def reciprocal(x: Any, *, at_zero: float = 0.0, name: str = "reciprocal") -> tf.Tensor:
@@ -96,81 +91,4 @@ def reciprocal(x: Any, *, at_zero: float = 0.0, name: str = "reciprocal") -> tf.
     with tf.name_scope(name):
         x = _args.float_tensor(x, "x")
         at_zero = _args.number(at_zero, "at_zero", x.dtype)
-        return precision.in_float32(lambda x: _reciprocal(x, at_zero), x)
-
-
-def _divide(x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
-    @custom_gradient
-    def quotient(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-        value = _quotient(x, y, at_zero)
-        return value, _vjp(x, y, value)
-
-    return quotient(x, y)
-
-
-@custom_gradient
-def _over(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    """Computes `x / y`, and 0 where `y` is 0, whatever `x` is."""
-    value = tf.math.divide_no_nan(x, y)
-    return value, _vjp(x, y, value)
-
-
-def _vjp(x: tf.Tensor, y: tf.Tensor, value: tf.Tensor) -> _Gradients:
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # Not `x / y**2`: nothing is squared.
-        slope = _over(known(value, _over, x, y), y)
-        in_x = chain(upstream, _reciprocal(y))
-        return unbroadcast(in_x, x), -unbroadcast(chain(upstream, slope), y)
-
-    return vjp
-
-
-def _quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float) -> tf.Tensor:
-    # Never divides by 0, so that a check of all operations stays silent.
-    value = tf.math.divide_no_nan(x, y)
-    if at_zero:
-        value = tf.where(tf.equal(y, 0), tf.constant(at_zero, y.dtype), value)
-    return tf.where(tf.math.is_nan(x), x, value)
-
-
-def _reciprocal(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        inverse = tf.math.reciprocal_no_nan(x)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            slope = known(inverse, _reciprocal, x)
-            return chain(chain(upstream, slope), -slope)
-
-        if not at_zero:
-            return inverse, vjp
-        singular = tf.constant(at_zero, x.dtype)
-        return tf.where(tf.equal(x, 0), singular, inverse), vjp
-
-    return function(x)
-
-
-@custom_gradient
-def ratio(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    """Returns `x / y`, and 0 where `x` or `y` is 0."""
-    # The division for gradients, where `x` is the
-    # incoming gradient. A zero one gives 0 even if `y` is NaN; a NaN in `x` stays.
-    value = tf.where(tf.abs(x) > 0, tf.math.divide_no_nan(x, y), x)
-    return value, _ratio_vjp(x, y, value)
-
-
-@custom_gradient
-def share(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    """Returns `ratio(x, y)` for a `y` that is 0 only where `x` is, at a lower cost."""
-    value = tf.math.xdivy(x, y)
-    return value, _ratio_vjp(x, y, value)
-
-
-def _ratio_vjp(x: tf.Tensor, y: tf.Tensor, value: tf.Tensor) -> _Gradients:
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        slope = ratio(known(value, ratio, x, y), y)
-        slope = tf.where(tf.equal(y, 0), tf.zeros_like(slope), slope)
-        in_x = chain(upstream, _reciprocal(y))
-        return unbroadcast(in_x, x), -unbroadcast(chain(upstream, slope), y)
-
-    return vjp
+        return precision.in_float32(lambda x: zeros.reciprocal(x, at_zero), x)

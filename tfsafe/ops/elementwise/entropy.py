@@ -6,13 +6,18 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where, product, unbroadcast
-from tfsafe.ops.elementwise.division import ratio
-from tfsafe.ops.elementwise.exponential import exp
-from tfsafe.ops.elementwise.weighted_logarithm import bounded_log, or_nan
+from tfsafe._gradients import custom_gradient, nan_where, unbroadcast
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.poles import over
-from tfsafe.ops.reductions.logsumexp import _log_softmax
+from tfsafe.ops.kernels.exponential import exp
+from tfsafe.ops.kernels.exponential_sums import log_softmax
+from tfsafe.ops.kernels.weighted_logarithm import or_nan
+from tfsafe.ops.kernels.zeros import (
+    log_zero_at_zero,
+    quotient_for_gradient,
+    quotient_positive,
+    times_upstream,
+    times_where_nonzero,
+)
 
 _Pair = tuple[tf.Tensor, tf.Tensor]
 _Axis = Sequence[int] | None
@@ -86,16 +91,18 @@ def _entropy_terms(
     p: tf.Tensor,
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        slope = -1 - bounded_log(p)
-        return chain(upstream, tf.where(tf.equal(p, 0), tf.zeros_like(p), slope))
+        slope = -1 - log_zero_at_zero(p)
+        return times_upstream(
+            upstream, tf.where(tf.equal(p, 0), tf.zeros_like(p), slope)
+        )
 
     return -tf.math.xlogy(p, p), vjp
 
 
 def _logit_terms(logits: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    log_p = _log_softmax(logits, axis)
+    log_p = log_softmax(logits, axis)
     p = exp(log_p)
-    return -product(p, tf.where(tf.equal(p, 0), tf.zeros_like(p), log_p))
+    return -times_where_nonzero(p, tf.where(tf.equal(p, 0), tf.zeros_like(p), log_p))
 
 
 def kl_divergence(
@@ -163,7 +170,7 @@ def kl_divergence(
 
         def summed(p: tf.Tensor, q: tf.Tensor) -> tf.Tensor:
             if from_logits:
-                terms = _logit_divergence_terms(p, _log_softmax(q, along))
+                terms = _logit_divergence_terms(p, log_softmax(q, along))
             else:
                 terms = _divergence_terms(p, q)
             return tf.reduce_sum(terms, along, keepdims=True)
@@ -186,8 +193,8 @@ def _divergence_terms(
     value = p * logarithm
 
     def vjp(upstream: tf.Tensor) -> _Pair:
-        in_p = chain(upstream, _slope_in_p(p, q, tf.stop_gradient(logarithm)))
-        in_q = -chain(upstream, over(p, q, value))
+        in_p = times_upstream(upstream, _slope_in_p(p, q, tf.stop_gradient(logarithm)))
+        in_q = -times_upstream(upstream, quotient_positive(p, q, value))
         return unbroadcast(in_p, p), unbroadcast(in_q, q)
 
     return value, vjp
@@ -202,7 +209,10 @@ def _slope_in_p(
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, None]:
         upstream = tf.where(at_edge, tf.zeros_like(upstream), upstream)
-        in_p, in_q = ratio(upstream, p), -ratio(upstream, q)
+        in_p, in_q = (
+            quotient_for_gradient(upstream, p),
+            -quotient_for_gradient(upstream, q),
+        )
         return unbroadcast(in_p, p), unbroadcast(in_q, q), None
 
     return tf.where(at_edge, tf.zeros_like(logarithm), 1 + logarithm), vjp
@@ -214,9 +224,9 @@ def _logit_divergence_terms(
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
     def vjp(upstream: tf.Tensor) -> _Pair:
         at_edge = tf.logical_or(tf.equal(p, 0), tf.math.is_inf(log_q))
-        slope = 1 + bounded_log(p) - log_q
-        in_p = chain(upstream, tf.where(at_edge, tf.zeros_like(slope), slope))
-        in_q = chain(upstream, -p)
+        slope = 1 + log_zero_at_zero(p) - log_q
+        in_p = times_upstream(upstream, tf.where(at_edge, tf.zeros_like(slope), slope))
+        in_q = times_upstream(upstream, -p)
         return unbroadcast(in_p, p), unbroadcast(in_q, log_q)
 
     value = tf.math.xlogy(p, p) - tf.math.multiply_no_nan(log_q, p)

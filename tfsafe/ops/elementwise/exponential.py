@@ -1,22 +1,11 @@
 """Functions made of exponentials that neither overflow nor cancel."""
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, product
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.poles import inverse
-from tfsafe.ops.nn.activation import _tanh
-
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
-
-# Beyond it the hyperbolic cosine is an exponential, to the last digit of float64.
-_LARGE = 20.0
-_LOG_2 = math.log(2)
+from tfsafe.ops.kernels import exponential, precision
 
 
 def expm1(x: Any, *, name: str = "expm1") -> tf.Tensor:
@@ -53,25 +42,7 @@ def expm1(x: Any, *, name: str = "expm1") -> tf.Tensor:
       [1.e-08 0.e+00] [1. 0.]
     """
     with tf.name_scope(name):
-        return precision.in_float32(_expm1, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, exp(x))
-
-    return tf.math.expm1(x), vjp
-
-
-@custom_gradient
-def exp(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    """Returns the exponential, silent where it overflows and nothing comes in."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, exp(x))
-
-    return tf.exp(x), vjp
+        return precision.in_float32(exponential.expm1, _args.float_tensor(x, "x"))
 
 
 def log_cosh(x: Any, *, name: str = "log_cosh") -> tf.Tensor:
@@ -105,19 +76,7 @@ def log_cosh(x: Any, *, name: str = "log_cosh") -> tf.Tensor:
       [5.0000e-09 9.3069e+00 9.9931e+02]
     """
     with tf.name_scope(name):
-        return precision.in_float32(_log_cosh, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _log_cosh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, _tanh(x))
-
-    size = tf.abs(x)
-    bounded = tf.minimum(size, _LARGE)
-    # With m = exp(|x|) - 1 the cosine is 1 + m^2 / (2 + 2 m): no term cancels.
-    m = tf.math.expm1(bounded)
-    return tf.math.log1p(0.5 * m * (m / (1 + m))) + (size - bounded), vjp
+        return precision.in_float32(exponential.log_cosh, _args.float_tensor(x, "x"))
 
 
 def log1mexp(x: Any, *, name: str = "log1mexp") -> tf.Tensor:
@@ -154,43 +113,7 @@ def log1mexp(x: Any, *, name: str = "log1mexp") -> tf.Tensor:
       Maechler, "Accurately Computing log(1 - exp(-|a|))", Rmpfr vignette, 2012.
     """
     with tf.name_scope(name):
-        return precision.in_float32(_log1mexp, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _log1mexp(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return -chain(upstream, odds(-x))
-
-    return log1mexp_value(x), vjp
-
-
-def log1mexp_value(x: tf.Tensor) -> tf.Tensor:
-    """Returns `log(1 - exp(x))`, without a gradient of ours."""
-    # Switch at -log 2 (Maechler). The bound keeps a check of all operations silent.
-    far = tf.math.log1p(-tf.exp(tf.minimum(x, -0.5 * _LOG_2)))
-    near = tf.math.log(-tf.math.expm1(x))
-    return tf.where(x < -_LOG_2, far, near)
-
-
-@custom_gradient
-def odds(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    """Returns the odds `1 / (exp(x) - 1)` of a probability `exp(-x)`; 0 where x = 0."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return -product(chain(upstream, odds(x)), certainty(x))
-
-    return inverse(tf.math.expm1(x)), vjp
-
-
-@custom_gradient
-def certainty(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    """Returns `1 / (1 - exp(-x))`, which is 1 more than the odds; 0 where x = 0."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return -product(chain(upstream, odds(x)), certainty(x))
-
-    return inverse(-tf.math.expm1(-x)), vjp
+        return precision.in_float32(exponential.log1mexp, _args.float_tensor(x, "x"))
 
 
 def log_expm1(x: Any, *, name: str = "log_expm1") -> tf.Tensor:
@@ -225,12 +148,4 @@ def log_expm1(x: Any, *, name: str = "log_expm1") -> tf.Tensor:
       [-23.02585     0.5413248 100.       ]
     """
     with tf.name_scope(name):
-        return precision.in_float32(_log_expm1, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _log_expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, certainty(x))
-
-    return x + log1mexp_value(-x), vjp
+        return precision.in_float32(exponential.log_expm1, _args.float_tensor(x, "x"))

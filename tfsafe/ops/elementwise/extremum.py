@@ -6,8 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
+from tfsafe._gradients import custom_gradient, nan_where, unbroadcast
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.zeros import times_upstream
 
 _Axis = Sequence[int] | None
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -196,7 +197,9 @@ def _extremum(
             wide = x.dtype if x.dtype.size > 2 else tf.float32
             hits = tf.cast(tf.equal(x, value) | is_nan, wide)
             ties = tf.reduce_sum(hits, axis, keepdims=True)
-            return tf.cast(chain(tf.cast(upstream, wide) / ties, hits), x.dtype)
+            return tf.cast(
+                times_upstream(tf.cast(upstream, wide) / ties, hits), x.dtype
+            )
 
         return value, vjp
 

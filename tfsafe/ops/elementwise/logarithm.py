@@ -1,18 +1,11 @@
 """Logarithms: of `x`, of `1 + x`, of the odds and of the sigmoid."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, product
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
-from tfsafe.ops.kernels.poles import inverse
-from tfsafe.ops.nn.activation import _sigmoid
-
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
+from tfsafe.ops.kernels import logarithm, precision
 
 
 def log(x: Any, *, name: str = "log") -> tf.Tensor:
@@ -50,17 +43,7 @@ def log(x: Any, *, name: str = "log") -> tf.Tensor:
       [0.  0.5]
     """
     with tf.name_scope(name):
-        return precision.in_float32(_log, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _log(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    value = tf.math.log(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, inverse(x))
-
-    return value, vjp
+        return precision.in_float32(logarithm.log, _args.float_tensor(x, "x"))
 
 
 def log1p(x: Any, *, name: str = "log1p") -> tf.Tensor:
@@ -98,17 +81,7 @@ def log1p(x: Any, *, name: str = "log1p") -> tf.Tensor:
       [0.e+00 1.e-08] [0. 1.]
     """
     with tf.name_scope(name):
-        return precision.in_float32(_log1p, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _log1p(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    value = tf.math.log1p(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, inverse(1 + x))
-
-    return value, vjp
+        return precision.in_float32(logarithm.log1p, _args.float_tensor(x, "x"))
 
 
 def logit(x: Any, *, name: str = "logit") -> tf.Tensor:
@@ -144,33 +117,7 @@ def logit(x: Any, *, name: str = "logit") -> tf.Tensor:
       [-6.9078e+01  4.0054e-05         inf]
     """
     with tf.name_scope(name):
-        return precision.in_float32(_logit, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _logit(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    # For the likelier outcome, the odds less 1 are (2x - 1) / (1 - x), and all of it
-    # is exact but the quotient; for the other one the sign changes.
-    complement = 1 - x
-    lead = 2 * x - 1
-    sign = tf.where(lead < 0, -tf.ones_like(x), tf.ones_like(x))
-    value = sign * tf.math.log1p(sign * lead / tf.minimum(x, complement))
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, _logit_slope(x))
-
-    return value, vjp
-
-
-@custom_gradient
-def _logit_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    slope = inverse(x * (1 - x))
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        again = known(slope, _logit_slope, x)
-        return product(chain(chain(upstream, again), again), 2 * x - 1)
-
-    return slope, vjp
+        return precision.in_float32(logarithm.logit, _args.float_tensor(x, "x"))
 
 
 def log_sigmoid(x: Any, *, name: str = "log_sigmoid") -> tf.Tensor:
@@ -208,12 +155,4 @@ def log_sigmoid(x: Any, *, name: str = "log_sigmoid") -> tf.Tensor:
       for `log(1 + exp(x))`.
     """
     with tf.name_scope(name):
-        return precision.in_float32(_log_sigmoid, _args.float_tensor(x, "x"))
-
-
-@custom_gradient
-def _log_sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, _sigmoid(-x))
-
-    return -tf.nn.softplus(-x), vjp
+        return precision.in_float32(logarithm.log_sigmoid, _args.float_tensor(x, "x"))

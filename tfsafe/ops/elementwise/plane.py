@@ -1,17 +1,11 @@
 """Length and angle of a point of the plane, given by its two coordinates."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
-from tfsafe.ops.elementwise.division import _reciprocal
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
-
-_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+from tfsafe.ops.kernels import plane, precision
 
 
 def hypot(x: Any, y: Any, *, name: str = "hypot") -> tf.Tensor:
@@ -49,7 +43,7 @@ def hypot(x: Any, y: Any, *, name: str = "hypot") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(_hypot, x, y)
+        return precision.in_float32(plane.hypot, x, y)
 
 
 def atan2(y: Any, x: Any, *, name: str = "atan2") -> tf.Tensor:
@@ -90,7 +84,7 @@ def atan2(y: Any, x: Any, *, name: str = "atan2") -> tf.Tensor:
     with tf.name_scope(name):
         y, x = _args.float_tensors(y=y, x=x)
         _args.check_broadcast(y=y, x=x)
-        return precision.in_float32(_atan2, y, x)
+        return precision.in_float32(plane.atan2, y, x)
 
 
 def angle(x: Any, *, name: str = "angle") -> tf.Tensor:
@@ -133,70 +127,4 @@ def angle(x: Any, *, name: str = "angle") -> tf.Tensor:
                 f"dtype={x.dtype.name}, shape={x.shape}. For the angle of a point use "
                 "`atan2(y, x)`."
             )
-        return _atan2(tf.math.imag(x), tf.math.real(x))
-
-
-@custom_gradient
-def _hypot(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    largest, root = _scaled_length(x, y)
-
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        cosine, sine = _direction(x, y, largest, root)
-        in_x, in_y = chain(upstream, cosine), chain(upstream, sine)
-        return unbroadcast(in_x, x), unbroadcast(in_y, y)
-
-    return largest * root, vjp
-
-
-@custom_gradient
-def _atan2(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        largest, root = _scaled_length(x, y)
-        cosine, sine = _direction(x, y, largest, root)
-        length = known(largest * root, _hypot, x, y)
-        shared = chain(upstream, _reciprocal(length))
-        in_y, in_x = chain(shared, cosine), chain(shared, sine)
-        return unbroadcast(in_y, y), -unbroadcast(in_x, x)
-
-    return tf.math.atan2(y, x), vjp
-
-
-@custom_gradient
-def _cosine(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    """Computes `x / hypot(x, y)`, and 0 where both are 0."""
-    largest, root = _scaled_length(x, y)
-
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        cosine, sine = _direction(x, y, largest, root)
-        length = known(largest * root, _hypot, x, y)
-        shared = chain(chain(upstream, sine), _reciprocal(length))
-        in_x, in_y = chain(shared, sine), chain(shared, cosine)
-        return unbroadcast(in_x, x), -unbroadcast(in_y, y)
-
-    return tf.math.divide_no_nan(x, largest) / root, vjp
-
-
-def _direction(
-    x: tf.Tensor, y: tf.Tensor, largest: tf.Tensor, root: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the cosine and the sine, where `_scaled_length` is there already."""
-    cosine = tf.math.divide_no_nan(x, largest) / root
-    sine = tf.math.divide_no_nan(y, largest) / root
-    return known(cosine, _cosine, x, y), known(sine, _sine, x, y)
-
-
-def _sine(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    return _cosine(y, x)
-
-
-def _scaled_length(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns two factors of the length: the larger magnitude, and 1 to sqrt(2)."""
-    x, y = tf.abs(x), tf.abs(y)
-    # Under XLA, the maximum of a NaN and a number may be the number.
-    is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
-    largest, least = tf.maximum(x, y), tf.minimum(x, y)
-    # 1 where they are equal, also where both are 0 or infinite.
-    share = tf.where(
-        tf.equal(x, y), tf.ones_like(largest), tf.math.divide_no_nan(least, largest)
-    )
-    return largest, tf.sqrt(1 + tf.square(share)) + nan_where(is_nan, largest.dtype)
+        return plane.atan2(tf.math.imag(x), tf.math.real(x))

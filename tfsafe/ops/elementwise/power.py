@@ -1,20 +1,12 @@
 """Powers, with gradients of every order at 0, and the exponential."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where, product, unbroadcast
-from tfsafe.ops.elementwise import exponential
-from tfsafe.ops.elementwise.logarithm import _log
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
-
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
-_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+from tfsafe.ops.kernels import exponential, power, precision
 
 
 def pow(x: Any, y: Any, *, name: str = "pow") -> tf.Tensor:
@@ -66,10 +58,10 @@ def pow(x: Any, y: Any, *, name: str = "pow") -> tf.Tensor:
         if is_number and math.isfinite(y):
             x = _args.float_tensor(x, "x")
             exponent = _args.number(y, "y", x.dtype)
-            return precision.in_float32(lambda x: _power(x, exponent), x)
+            return precision.in_float32(lambda x: power.constant_power(x, exponent), x)
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(_pow, x, y)
+        return precision.in_float32(power.pow, x, y)
 
 
 def exp(x: Any, *, name: str = "exp") -> tf.Tensor:
@@ -108,84 +100,3 @@ def exp(x: Any, *, name: str = "exp") -> tf.Tensor:
     """
     with tf.name_scope(name):
         return precision.in_float32(exponential.exp, _args.float_tensor(x, "x"))
-
-
-def _power(x: tf.Tensor, exponent: float, above: tf.Tensor | None = None) -> tf.Tensor:
-    # `above` is `x ** (exponent + 1)`, and given if the result is for a slope, whose
-    # pole at 0 is replaced by 0.
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        value = _power_value(x, exponent, above)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            if not exponent:
-                return chain(upstream, nan_where(tf.math.is_nan(x), x.dtype))
-            return chain(upstream, exponent * _power(x, exponent - 1, value))
-
-        return value, vjp
-
-    return function(x)
-
-
-def _power_value(x: tf.Tensor, exponent: float, above: tf.Tensor | None) -> tf.Tensor:
-    if not exponent:
-        # TensorFlow's power is 1 here, even of NaN.
-        return 1 + nan_where(tf.math.is_nan(x), x.dtype)
-    if above is None or exponent > 0:
-        return tf.pow(x, tf.constant(exponent, x.dtype))
-    # Below this, `exponent` is rounded; and the quotient leaves the range only where
-    # the power does.
-    if exponent + 1 < 0.5:
-        at_pole = tf.equal(x, 0) | tf.math.is_inf(x)
-        quotient = above / tf.where(at_pole, tf.ones_like(x), x)
-        return tf.where(at_pole, tf.zeros_like(x), quotient)
-    is_pole = tf.equal(x, 0)
-    base = tf.where(is_pole, tf.ones_like(x), x)
-    value = tf.pow(base, tf.constant(exponent, x.dtype))
-    return tf.where(is_pole, tf.zeros_like(x), value)
-
-
-def _pow(
-    x: tf.Tensor, y: tf.Tensor, lowered: int = 0, above: tf.Tensor | None = None
-) -> tf.Tensor:
-    """Computes `x ** (y - lowered)`, with `above` as in `_power`."""
-
-    @custom_gradient
-    def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-        is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
-        exponent = y - lowered
-        # TensorFlow's power is 1 in two cases, even of NaN.
-        value = _pow_value(x, exponent, above) + nan_where(is_nan, x.dtype)
-
-        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            again = known(value, lambda x, y: _pow(x, y, lowered), x, y)
-            # `log(1)` stands in where x is not positive; where there is no value there
-            # is no slope.
-            logarithm = _log(tf.where(x <= 0, tf.ones_like(x), x))
-            in_x = product(y - lowered, _pow(x, y, lowered + 1, value))
-            in_x += nan_where(is_nan, x.dtype)
-            in_y = product(again, logarithm)
-            in_y += nan_where(tf.math.is_nan(value), x.dtype)
-            return (
-                unbroadcast(chain(upstream, in_x), x),
-                unbroadcast(chain(upstream, in_y), y),
-            )
-
-        return value, vjp
-
-    return function(x, y)
-
-
-def _pow_value(x: tf.Tensor, exponent: tf.Tensor, above: tf.Tensor | None) -> tf.Tensor:
-    if above is None:
-        return tf.pow(x, exponent)
-    is_pole = tf.equal(x, 0) & (exponent < 0)
-    base = tf.where(is_pole, tf.ones_like(x), x)
-    is_rounded = (exponent < -0.5) & tf.math.is_finite(base)
-    value = tf.where(
-        is_rounded,
-        above / tf.where(tf.equal(base, 0), tf.ones_like(base), base),
-        tf.pow(base, exponent),
-    )
-    return tf.where(is_pole, tf.zeros_like(value), value)

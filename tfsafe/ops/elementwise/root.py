@@ -1,17 +1,11 @@
 """Square root and its reciprocal, with bounded slopes at 0."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient
-from tfsafe.ops.elementwise.division import _over, share
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
-
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
+from tfsafe.ops.kernels import precision, root
 
 
 def sqrt(x: Any, *, name: str = "sqrt") -> tf.Tensor:
@@ -49,7 +43,7 @@ def sqrt(x: Any, *, name: str = "sqrt") -> tf.Tensor:
       [0. 2.] [0.   0.25]
     """
     with tf.name_scope(name):
-        return precision.in_float32(_sqrt, _args.float_tensor(x, "x"))
+        return precision.in_float32(root.sqrt, _args.float_tensor(x, "x"))
 
 
 def rsqrt(x: Any, *, at_zero: float = 0.0, name: str = "rsqrt") -> tf.Tensor:
@@ -87,33 +81,4 @@ def rsqrt(x: Any, *, at_zero: float = 0.0, name: str = "rsqrt") -> tf.Tensor:
     with tf.name_scope(name):
         x = _args.float_tensor(x, "x")
         at_zero = _args.number(at_zero, "at_zero", x.dtype)
-        return precision.in_float32(lambda x: _rsqrt(x, at_zero), x)
-
-
-@custom_gradient
-def _sqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    root = tf.sqrt(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        half = tf.constant(0.5, x.dtype)
-        return chain(upstream, _over(half, known(root, _sqrt, x)))
-
-    return root, vjp
-
-
-def _rsqrt(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        inverse = tf.math.reciprocal_no_nan(tf.sqrt(x))
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            # -0.5 * value / x: the cube of the value is never formed. The value is 0
-            # where x is.
-            return -0.5 * share(chain(upstream, known(inverse, _rsqrt, x)), x)
-
-        if not at_zero:
-            return inverse, vjp
-        singular = tf.constant(at_zero, x.dtype)
-        return tf.where(tf.equal(x, 0), singular, inverse), vjp
-
-    return function(x)
+        return precision.in_float32(lambda x: root.rsqrt(x, at_zero), x)

@@ -13,8 +13,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient
+from tfsafe._gradients import custom_gradient
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.zeros import times_upstream
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 # Terms of the series, enough for float64 where it is used.
@@ -68,7 +69,7 @@ def _bessel(x: tf.Tensor, order: int) -> tf.Tensor:
             slope = -(order + 1) * _bessel(x, order + 1)
             if order:
                 slope += order * _bessel(x, order - 1)
-            return chain(upstream, math.pi / (2 * order + 1) * slope)
+            return times_upstream(upstream, math.pi / (2 * order + 1) * slope)
 
         # The recursion below loses digits where `pi * x` is less than the order.
         near = tf.abs(math.pi * x) < max(1, order)

@@ -7,10 +7,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where, product
-from tfsafe.ops.elementwise.division import _reciprocal
-from tfsafe.ops.elementwise.exponential import exp
+from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels.zeros import reciprocal, times_upstream, times_where_nonzero
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Pair = tuple[tf.Tensor, tf.Tensor]
@@ -69,8 +69,8 @@ def _erfinv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         y = known(value, _erfinv, x)
-        density = 2 / math.sqrt(math.pi) * exp(-product(y, y))
-        return chain(upstream, _reciprocal(density))
+        density = 2 / math.sqrt(math.pi) * exp(-times_where_nonzero(y, y))
+        return times_upstream(upstream, reciprocal(density))
 
     return value, vjp
 
@@ -130,7 +130,7 @@ def log_erfc(x: Any, *, name: str = "log_erfc") -> tf.Tensor:
 @custom_gradient
 def _log_erfc(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return -chain(upstream, _hazard(x))
+        return -times_upstream(upstream, _hazard(x))
 
     is_far, distant, bounded = _parts(x)
     far = tf.math.log1p(-_tail(distant)) - tf.math.log(distant * math.sqrt(math.pi))
@@ -156,9 +156,11 @@ def _hazard(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         share = 1 - _tail(distant)
         distant_slope = 2 * _series(distant) / tf.square(share)
         hazard = known(near, _hazard, bounded)
-        return chain(
+        return times_upstream(
             upstream,
-            tf.where(is_far, distant_slope, product(hazard, hazard - 2 * bounded)),
+            tf.where(
+                is_far, distant_slope, times_where_nonzero(hazard, hazard - 2 * bounded)
+            ),
         )
 
     return tf.where(is_far, far, near), vjp
@@ -240,8 +242,8 @@ def _log_pochhammer(
     x: tf.Tensor, y: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Pair]]:
     def vjp(upstream: tf.Tensor) -> _Pair:
-        in_x = chain(upstream, _digamma_difference(x, y))
-        in_y = chain(upstream, _digamma(x + y))
+        in_x = times_upstream(upstream, _digamma_difference(x, y))
+        in_y = times_upstream(upstream, _digamma(x + y))
         return in_x, in_y
 
     # Stirling's series beyond the shift, and the recurrence down to x.
@@ -288,10 +290,10 @@ def _digamma_difference(
         with tf.GradientTape() as tape:
             tape.watch(x)
             value = _digamma_difference_value(x, y)
-        in_x = chain(upstream, tape.gradient(value, x))
+        in_x = times_upstream(upstream, tape.gradient(value, x))
         at_pole = tf.logical_or(tf.equal(x, 0), tf.equal(x + y, 0))
         trigamma = tf.math.polygamma(tf.ones_like(x), _or_one(at_pole, x + y))
-        return in_x, chain(upstream, _or_zero(at_pole, trigamma))
+        return in_x, times_upstream(upstream, _or_zero(at_pole, trigamma))
 
     return _digamma_difference_value(x, y), vjp
 
@@ -317,7 +319,7 @@ def _digamma(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         trigamma = tf.math.polygamma(tf.ones_like(x), inside)
-        return chain(upstream, _or_zero(at_pole, trigamma))
+        return times_upstream(upstream, _or_zero(at_pole, trigamma))
 
     value = tf.math.digamma(inside) + nan_where(x < 0, x.dtype)
     return _or_zero(at_pole, value), vjp

@@ -6,12 +6,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where
-from tfsafe.ops.elementwise.division import _reciprocal
-from tfsafe.ops.elementwise.plane import _atan2
-from tfsafe.ops.elementwise.root import _rsqrt
+from tfsafe._gradients import custom_gradient, nan_where
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.reductions.norm import direction, euclidean
+from tfsafe.ops.kernels.lengths import direction, euclidean
+from tfsafe.ops.kernels.plane import atan2
+from tfsafe.ops.kernels.root import rsqrt
+from tfsafe.ops.kernels.zeros import reciprocal, times_upstream
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
@@ -200,7 +200,7 @@ def atanh(x: Any, *, name: str = "atanh") -> tf.Tensor:
 @custom_gradient
 def _asin(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, _rsqrt(_complement(x)))
+        return times_upstream(upstream, rsqrt(_complement(x)))
 
     return tf.asin(x), vjp
 
@@ -208,7 +208,7 @@ def _asin(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 @custom_gradient
 def _acos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(-upstream, _rsqrt(_complement(x)))
+        return times_upstream(-upstream, rsqrt(_complement(x)))
 
     return tf.acos(x), vjp
 
@@ -218,7 +218,7 @@ def _complement(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `1 - x^2` without rounding the square."""
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, -2 * x)
+        return times_upstream(upstream, -2 * x)
 
     return (1 - x) * (1 + x), vjp
 
@@ -227,7 +227,7 @@ def _complement(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 def _acosh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         # Two roots: the root of the product would overflow.
-        return chain(chain(upstream, _rsqrt(x - 1)), _rsqrt(x + 1))
+        return times_upstream(times_upstream(upstream, rsqrt(x - 1)), rsqrt(x + 1))
 
     # Some versions of XLA lose half of the digits of `tf.acosh` near 1, and overflow.
     return 2 * tf.asinh(tf.sqrt(0.5 * (x - 1))), vjp
@@ -238,11 +238,11 @@ def _atanh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         # The formula is finite outside the domain, the slope is not.
         outside = nan_where(tf.abs(x) > 1, x.dtype)
-        return chain(upstream, _reciprocal(_complement(x)) + outside)
+        return times_upstream(upstream, reciprocal(_complement(x)) + outside)
 
     return tf.atanh(x), vjp
 
 
 def _angle_between(a: tf.Tensor, b: tf.Tensor, axis: Sequence[int] | None) -> tf.Tensor:
     a, b = direction(a, axis), direction(b, axis)
-    return 2 * _atan2(euclidean(a - b, axis), euclidean(a + b, axis))
+    return 2 * atan2(euclidean(a - b, axis), euclidean(a + b, axis))

@@ -1,18 +1,11 @@
 """Products and quotients that are 0 where their first factor is."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
-from tfsafe.ops.elementwise.division import _divide, _reciprocal, ratio
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.poles import over
-
-_Pair = tuple[tf.Tensor, tf.Tensor]
-_Gradients = Callable[[tf.Tensor], _Pair]
+from tfsafe.ops.kernels import precision, weighted_logarithm
 
 
 def xlogy(x: Any, y: Any, *, name: str = "xlogy") -> tf.Tensor:
@@ -57,19 +50,7 @@ def xlogy(x: Any, y: Any, *, name: str = "xlogy") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(_xlogy, x, y)
-
-
-@custom_gradient
-def _xlogy(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    value = or_nan(tf.math.xlogy(x, y), y)
-
-    def vjp(upstream: tf.Tensor) -> _Pair:
-        in_x = chain(upstream, bounded_log(y))
-        in_y = chain(upstream, over(x, y, value))
-        return unbroadcast(in_x, x), unbroadcast(in_y, y)
-
-    return value, vjp
+        return precision.in_float32(weighted_logarithm.xlogy, x, y)
 
 
 def xlog1py(x: Any, y: Any, *, name: str = "xlog1py") -> tf.Tensor:
@@ -113,19 +94,7 @@ def xlog1py(x: Any, y: Any, *, name: str = "xlog1py") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(_xlog1py, x, y)
-
-
-@custom_gradient
-def _xlog1py(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    value = or_nan(tf.math.xlog1py(x, y), y)
-
-    def vjp(upstream: tf.Tensor) -> _Pair:
-        in_x = chain(upstream, _bounded_log1p(y))
-        in_y = chain(upstream, over(x, 1 + y, value))
-        return unbroadcast(in_x, x), unbroadcast(in_y, y)
-
-    return value, vjp
+        return precision.in_float32(weighted_logarithm.xlog1py, x, y)
 
 
 def xdivy(x: Any, y: Any, *, name: str = "xdivy") -> tf.Tensor:
@@ -170,41 +139,4 @@ def xdivy(x: Any, y: Any, *, name: str = "xdivy") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(_xdivy, x, y)
-
-
-@custom_gradient
-def _xdivy(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    def vjp(upstream: tf.Tensor) -> _Pair:
-        in_x = chain(upstream, _reciprocal(y))
-        in_y = -chain(upstream, chain(_reciprocal(y), _divide(x, y)))
-        return unbroadcast(in_x, x), unbroadcast(in_y, y)
-
-    return or_nan(tf.math.xdivy(x, y), y), vjp
-
-
-def or_nan(value: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Returns `value`, and NaN where `y` is NaN."""
-    return tf.where(tf.math.is_nan(y), y, value)
-
-
-@custom_gradient
-def bounded_log(y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """Returns `log(y)`, and 0 where `y` is 0: the slope of `x * log(y)` in `x`."""
-    # No logarithm of 0 is taken, so that a check of all operations stays silent.
-    value = tf.math.log(tf.where(tf.equal(y, 0), tf.ones([], y.dtype), y))
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return ratio(chain(upstream, 1 + nan_where(y < 0, y.dtype)), y)
-
-    return value, vjp
-
-
-@custom_gradient
-def _bounded_log1p(y: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    value = tf.math.log1p(tf.where(tf.equal(y, -1), tf.zeros([], y.dtype), y))
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return ratio(chain(upstream, 1 + nan_where(y < -1, y.dtype)), 1 + y)
-
-    return value, vjp
+        return precision.in_float32(weighted_logarithm.xdivy, x, y)

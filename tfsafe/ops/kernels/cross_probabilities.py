@@ -4,51 +4,42 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, custom_gradient, nan_where
-from tfsafe.ops.elementwise.division import ratio
-from tfsafe.ops.elementwise.logarithm import log
+from tfsafe._gradients import custom_gradient, nan_where
 from tfsafe.ops.kernels import cross_rows
 from tfsafe.ops.kernels.known import known
-from tfsafe.ops.kernels.zeros import least
-from tfsafe.ops.kernels.zeros import log as bounded_log
+from tfsafe.ops.kernels.logarithm import log
+from tfsafe.ops.kernels.zeros import (
+    log_continued,
+    one_below_normal,
+    quotient_for_gradient,
+    smallest_normal,
+    times_upstream,
+    zero_where_inf,
+)
 
 _Gradients = tuple[tf.Tensor, tf.Tensor]
 
 
-def surprise(probs: tf.Tensor, axis: int, bounded: bool) -> tf.Tensor:
+def negative_log(probs: tf.Tensor, axis: int, bounded: bool) -> tf.Tensor:
     """Returns `-log(p)` for each class, `p` divided by its sum along `axis`."""
-    log = _logarithm(bounded)
-    return log(tf.reduce_sum(probs, axis, keepdims=True)) - log(probs)
+    logarithm = _logarithm(bounded)
+    return logarithm(tf.reduce_sum(probs, axis, keepdims=True)) - logarithm(probs)
 
 
 def sparse(
     indices: tf.Tensor, probs: tf.Tensor, bounded: bool, normalize: bool = True
 ) -> tf.Tensor:
     """Returns `-log(p[index])` for each row, by default divided by its sum."""
-    log = _logarithm(bounded)
+    logarithm = _logarithm(bounded)
     is_class, classified = cross_rows.known_classes(indices, probs)
-    loss = -log(tf.gather_nd(probs, cross_rows.places(classified)))
+    loss = -logarithm(tf.gather_nd(probs, cross_rows.places(classified)))
     if normalize:
-        loss += log(tf.reduce_sum(probs, -1))
+        loss += logarithm(tf.reduce_sum(probs, -1))
     return cross_rows.nan_unless(is_class, loss)
 
 
 def _logarithm(bounded: bool) -> Callable[[tf.Tensor], tf.Tensor]:
-    return bounded_log if bounded else log
-
-
-@custom_gradient
-def weigh(
-    loss: tf.Tensor, weight: tf.Tensor
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
-    """Returns `loss * weight`, and 0 where the weight is 0."""
-
-    def vjp(upstream: tf.Tensor) -> _Gradients:
-        # The slope in a label is infinite where its class is impossible. There it is
-        # taken as 0: a teacher's softmax would multiply it by a 0 of its own.
-        return chain(upstream, weight), chain(upstream, zero_where_inf(loss))
-
-    return tf.math.multiply_no_nan(loss, weight), vjp
+    return log_continued if bounded else log
 
 
 @custom_gradient
@@ -64,14 +55,14 @@ def binary(
         slope -= tf.math.divide_no_nan(target, inside)
         slope = known(slope, _binary_slope, target, p)
         finite = zero_where_inf(no) - zero_where_inf(yes)
-        return chain(upstream, finite), chain(upstream, slope)
+        return times_upstream(upstream, finite), times_upstream(upstream, slope)
 
     value = tf.math.multiply_no_nan(yes, target)
     return -value - tf.math.multiply_no_nan(no, 1 - target), vjp
 
 
 def _binary_slope(target: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-    return ratio(1 - target, 1 - p) - ratio(target, p)
+    return quotient_for_gradient(1 - target, 1 - p) - quotient_for_gradient(target, p)
 
 
 @custom_gradient
@@ -79,7 +70,7 @@ def bounded_binary(
     target: tf.Tensor, p: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
     """Returns `binary`, with both logarithms continued as `bounded_log` does."""
-    smallest = least(p)
+    smallest = smallest_normal(p)
     complement = 1 - p
     is_one = complement < smallest
     yes = tf.math.log(tf.maximum(p, smallest)) + tf.minimum(p - smallest, 0)
@@ -90,22 +81,16 @@ def bounded_binary(
     )
 
     def vjp(upstream: tf.Tensor) -> _Gradients:
-        slope = (1 - target) / _one_below(complement) - target / _one_below(p)
+        slope = (1 - target) / one_below_normal(complement) - target / one_below_normal(
+            p
+        )
         slope = known(slope, _bounded_slope, target, p)
-        return chain(upstream, no - yes), chain(upstream, slope)
+        return times_upstream(upstream, no - yes), times_upstream(upstream, slope)
 
     return -target * yes - (1 - target) * no, vjp
 
 
 def _bounded_slope(target: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-    return ratio(1 - target, _one_below(1 - p)) - ratio(target, _one_below(p))
-
-
-def _one_below(x: tf.Tensor) -> tf.Tensor:
-    """Returns `x`, and 1 below the smallest normal number."""
-    return tf.where(x < least(x), tf.ones_like(x), x)
-
-
-def zero_where_inf(x: tf.Tensor) -> tf.Tensor:
-    """Bounds the slope in a label, which is infinite where its class is impossible."""
-    return tf.where(tf.math.is_inf(x), tf.zeros_like(x), x)
+    return quotient_for_gradient(
+        1 - target, one_below_normal(1 - p)
+    ) - quotient_for_gradient(target, one_below_normal(p))

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, custom_gradient, product
+from tfsafe._gradients import custom_gradient
+from tfsafe.ops.kernels.exponential_sums import log_softmax
 from tfsafe.ops.kernels.known import known
-from tfsafe.ops.nn.softmax import softmax_of
-from tfsafe.ops.reductions.logsumexp import log_softmax
+from tfsafe.ops.kernels.probabilities import softmax
+from tfsafe.ops.kernels.zeros import times_upstream, times_where_nonzero, zero_where_inf
 
 _Gradients = tuple[tf.Tensor, tf.Tensor]
 
@@ -41,13 +42,11 @@ def dense(
 
     def vjp(upstream: tf.Tensor) -> _Gradients:
         column = upstream[:, tf.newaxis]
-        surprise = known(rows.shift - z, lambda z: -log_softmax(z), z)
-        # The slope in a label is infinite where its class is impossible. There it is
-        # taken as 0: a teacher's softmax would multiply it by a 0 of its own.
-        finite = tf.where(tf.math.is_inf(surprise), tf.zeros_like(z), surprise)
+        in_labels = known(rows.shift - z, lambda z: -log_softmax(z, [-1]), z)
+        in_labels = zero_where_inf(in_labels)
         slope = known(rows.slope, _dense_slope, labels, z)
         possible = tf.where(rows.is_empty, tf.zeros_like(column), column)
-        return chain(column, finite), chain(possible, slope)
+        return times_upstream(column, in_labels), times_upstream(possible, slope)
 
     return rows.loss, vjp
 
@@ -69,7 +68,7 @@ def sparse(indices: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             possible = tf.where(is_empty, tf.zeros_like(upstream), upstream)
-            return chain(possible[:, tf.newaxis], known(slope, again, z))
+            return times_upstream(possible[:, tf.newaxis], known(slope, again, z))
 
         return tf.where(is_empty, -largest, loss), vjp
 
@@ -94,7 +93,7 @@ def places(indices: tf.Tensor) -> tf.Tensor:
 
 def _dense_slope(labels: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     total = tf.reduce_sum(labels, -1, keepdims=True)
-    return product(total, softmax_of(z, [-1])) - labels
+    return times_where_nonzero(total, softmax(z, [-1])) - labels
 
 
 def _dense(labels: tf.Tensor, z: tf.Tensor) -> _Rows:

@@ -10,11 +10,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, custom_gradient, nan_where, unbroadcast
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.reductions import moments
-
-_no_nan = tf.math.multiply_no_nan
+from tfsafe._gradients import custom_gradient, nan_where, unbroadcast
+from tfsafe.ops.kernels import precision, statistics
+from tfsafe.ops.kernels.zeros import times_upstream
 
 
 def standardize(
@@ -55,17 +53,21 @@ def standardize(
         rest, _, inverse = precision.scaled(x, axis, least=epsilon**0.5)
         if centre:
             # Shifted first: a mean far above the spread is rounded by more than that.
-            rest -= moments.an_element(rest, axis)
+            rest -= statistics.an_element(rest, axis)
             rest -= average(rest)
-        unit = _inverse_root(average(tf.square(rest)) + epsilon * tf.square(inverse))
+        unit = _rsqrt_zero_at_zero(
+            average(tf.square(rest)) + epsilon * tf.square(inverse)
+        )
         value = rest * unit
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             # In a row that holds a NaN the factors are NaN and count where something
             # comes in.
             slope = upstream - average(upstream) if centre else upstream
-            slope -= _no_nan(value, average(_no_nan(value, upstream)))
-            return _no_nan(unit * inverse, slope)
+            slope -= tf.math.multiply_no_nan(
+                value, average(tf.math.multiply_no_nan(value, upstream))
+            )
+            return tf.math.multiply_no_nan(unit * inverse, slope)
 
         return value, vjp
 
@@ -80,7 +82,7 @@ def scale(
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         in_value = unbroadcast(upstream * gain, value)
-        return in_value, unbroadcast(chain(upstream, value), gain)
+        return in_value, unbroadcast(times_upstream(upstream, value), gain)
 
     return value * gain, vjp
 
@@ -146,16 +148,20 @@ def standardize_batch(
         variance = tf.where(is_empty, otherwise[1], average(tf.square(centred)))
         # What overflowed must not pass for a channel of zeros.
         overflow = nan_where(tf.logical_not(tf.math.is_finite(variance)), x.dtype)
-        unit = _inverse_root(variance + epsilon) + overflow
+        unit = _rsqrt_zero_at_zero(variance + epsilon) + overflow
         value = centred * (unit * gain) + shift
 
         def vjp(upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor, ...]:
-            along = _no_nan(centred, upstream)
-            shared = _no_nan(unit, _no_nan(unit, average(along)))
-            slope = upstream - kept(average(upstream) + _no_nan(centred, shared))
+            along = tf.math.multiply_no_nan(centred, upstream)
+            shared = tf.math.multiply_no_nan(
+                unit, tf.math.multiply_no_nan(unit, average(along))
+            )
+            slope = upstream - kept(
+                average(upstream) + tf.math.multiply_no_nan(centred, shared)
+            )
             return (
-                _no_nan(unit * gain, slope),
-                unbroadcast(_no_nan(unit, total(along)), gain),
+                tf.math.multiply_no_nan(unit * gain, slope),
+                unbroadcast(tf.math.multiply_no_nan(unit, total(along)), gain),
                 unbroadcast(total(upstream), shift),
             )
 
@@ -169,7 +175,7 @@ def _size(x: tf.Tensor, axis: Sequence[int]) -> tf.Tensor:
     return tf.cast(tf.reduce_prod(tf.gather(tf.shape(x), list(axis))), x.dtype)
 
 
-def _inverse_root(x: tf.Tensor) -> tf.Tensor:
+def _rsqrt_zero_at_zero(x: tf.Tensor) -> tf.Tensor:
     """Computes `1 / sqrt(x)`, and 0 where `x` is 0."""
     is_zero = tf.equal(x, 0)
     root = tf.math.rsqrt(tf.where(is_zero, tf.ones_like(x), x))

@@ -6,16 +6,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
+from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.elementwise import exponential
-from tfsafe.ops.elementwise.division import _over
-from tfsafe.ops.elementwise.root import _sqrt
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.activation import tanh
+from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels.root import sqrt
 from tfsafe.ops.kernels.unchanged_values import elementwise
-from tfsafe.ops.kernels.zeros import square
-from tfsafe.ops.nn.activation import _tanh
+from tfsafe.ops.kernels.zeros import (
+    quotient_no_nan,
+    square,
+    times_upstream,
+    times_where_nonzero,
+)
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -32,7 +36,7 @@ def one_minus_cos(x: tf.Tensor) -> tf.Tensor:
 @custom_gradient
 def _one_minus_cos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, elementwise(tf.sin)(x))
+        return times_upstream(upstream, elementwise(tf.sin)(x))
 
     return 2 * tf.square(tf.sin(0.5 * x)), vjp
 
@@ -49,7 +53,7 @@ def _sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         again = known(value, _sech_squared, x)
-        return product(chain(upstream, again), -2 * _tanh(x))
+        return times_where_nonzero(times_upstream(upstream, again), -2 * tanh(x))
 
     return value, vjp
 
@@ -65,7 +69,9 @@ def _sqrt1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         half = tf.constant(0.5, x.dtype)
-        return chain(upstream, _over(half, known(root, lambda x: _sqrt(1 + x), x)))
+        return times_upstream(
+            upstream, quotient_no_nan(half, known(root, lambda x: sqrt(1 + x), x))
+        )
 
     # Where x is infinite, so is the result.
     return tf.where(tf.math.is_inf(root), root, x / (root + 1)), vjp
@@ -80,8 +86,8 @@ def difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 def _difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return (
-            unbroadcast(product(upstream, 2 * a), a),
-            -unbroadcast(product(upstream, 2 * b), b),
+            unbroadcast(times_where_nonzero(upstream, 2 * a), a),
+            -unbroadcast(times_where_nonzero(upstream, 2 * b), b),
         )
 
     return (a - b) * (a + b), vjp
@@ -95,8 +101,8 @@ def exp_times(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 @custom_gradient
 def _exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        in_x = chain(upstream, known(value, _exp_times, x, y))
-        in_y = chain(upstream, exponential.exp(x))
+        in_x = times_upstream(upstream, known(value, _exp_times, x, y))
+        in_y = times_upstream(upstream, exp(x))
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
     # Above it the exponential is taken in two halves; infinity is none that overflows.

@@ -8,13 +8,16 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import chain, custom_gradient, product, unbroadcast
-from tfsafe.ops.elementwise.division import _over, _reciprocal, _vjp, share
-from tfsafe.ops.elementwise.power import _pow
-from tfsafe.ops.elementwise.root import _rsqrt
-from tfsafe.ops.elementwise.weighted_logarithm import _xdivy, _xlog1py, _xlogy
-from tfsafe.ops.kernels import precision
+from tfsafe._gradients import custom_gradient, unbroadcast
+from tfsafe.ops.kernels import power, precision, root, weighted_logarithm, zeros
 from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels.zeros import (
+    product_vjp,
+    quotient_for_gradient,
+    quotient_vjp,
+    times_upstream,
+    times_where_nonzero,
+)
 
 _Function = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -30,7 +33,7 @@ def elementwise(function: _Function) -> _Function:
     @custom_gradient
     def silent(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, elementwise(_slope(function))(x))
+            return times_upstream(upstream, elementwise(_slope(function))(x))
 
         return function(x), vjp
 
@@ -52,15 +55,8 @@ def _slope(function: _Function) -> _Function:
 
 @custom_gradient
 def multiply(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    """Computes `x * y`, 0 times infinity and all."""
-
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return (
-            unbroadcast(product(upstream, y), x),
-            unbroadcast(product(upstream, x), y),
-        )
-
-    return x * y, vjp
+    """Computes `x * y`, where 0 times infinity is NaN."""
+    return x * y, product_vjp(x, y)
 
 
 @custom_gradient
@@ -68,7 +64,7 @@ def squared_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradient
     """Computes `(x - y) ** 2`."""
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        slope = product(upstream, 2 * (x - y))
+        slope = times_where_nonzero(upstream, 2 * (x - y))
         return unbroadcast(slope, x), -unbroadcast(slope, y)
 
     return tf.math.squared_difference(x, y), vjp
@@ -76,46 +72,48 @@ def squared_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradient
 
 def divide(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x / y`, infinite or NaN at `y = 0`, with slopes 0 there."""
-    return precision.in_float32(_divide, x, y)
+    return precision.in_float32(_tf_divide, x, y)
 
 
 @custom_gradient
-def _divide(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    return x / y, _vjp(x, y, tf.math.divide_no_nan(x, y))
+def _tf_divide(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    return x / y, quotient_vjp(x, y, tf.math.divide_no_nan(x, y))
 
 
 def divide_no_nan(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x / y`, and 0 where `y` is 0, whatever `x` is."""
-    return precision.in_float32(_over, x, y)
+    return precision.in_float32(zeros.quotient_no_nan, x, y)
 
 
 def reciprocal(x: tf.Tensor) -> tf.Tensor:
     """Computes `1 / x`, infinite at 0, with slope 0 there."""
-    return precision.in_float32(_inverse, x)
+    return precision.in_float32(_tf_reciprocal, x)
 
 
 @custom_gradient
-def _inverse(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+def _tf_reciprocal(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        slope = _reciprocal(x)
-        return chain(chain(upstream, slope), -slope)
+        slope = zeros.reciprocal(x)
+        return times_upstream(times_upstream(upstream, slope), -slope)
 
     return tf.math.reciprocal(x), vjp
 
 
 def rsqrt(x: tf.Tensor) -> tf.Tensor:
     """Computes `1 / sqrt(x)`, infinite at 0, with slope 0 there."""
-    return precision.in_float32(_inverse_root, x)
+    return precision.in_float32(_tf_rsqrt, x)
 
 
 @custom_gradient
-def _inverse_root(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+def _tf_rsqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     inverse = tf.math.rsqrt(x)
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        # That of `_rsqrt`: 0 where x is.
+        # The value of `root.rsqrt`, which is 0 where x is 0.
         at_zero = tf.where(tf.equal(x, 0), tf.zeros_like(inverse), inverse)
-        return -0.5 * share(chain(upstream, known(at_zero, _rsqrt, x)), x)
+        return -0.5 * quotient_for_gradient(
+            times_upstream(upstream, known(at_zero, root.rsqrt, x)), x
+        )
 
     return inverse, vjp
 
@@ -126,7 +124,7 @@ def pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 
 def _tf_pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    value = _pow(x, y)
+    value = power.pow(x, y)
     # TensorFlow's power is 1 in two cases, even of NaN.
     is_one = (tf.equal(y, 0) | tf.equal(x, 1)) & tf.math.is_nan(value)
     return tf.where(is_one, tf.ones_like(value), value)
@@ -144,20 +142,26 @@ def held(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
 
 def xlogy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(y)`, and 0 where `x` is 0, whatever `y` is."""
-    return precision.in_float32(lambda x, y: _or_zero(_xlogy, x, y), x, y)
+    return precision.in_float32(
+        lambda x, y: _zero_at_zero(weighted_logarithm.xlogy, x, y), x, y
+    )
 
 
 def xlog1py(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(1 + y)`, and 0 where `x` is 0, whatever `y` is."""
-    return precision.in_float32(lambda x, y: _or_zero(_xlog1py, x, y), x, y)
+    return precision.in_float32(
+        lambda x, y: _zero_at_zero(weighted_logarithm.xlog1py, x, y), x, y
+    )
 
 
 def xdivy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x / y`, and 0 where `x` is 0, whatever `y` is."""
-    return precision.in_float32(lambda x, y: _or_zero(_xdivy, x, y), x, y)
+    return precision.in_float32(
+        lambda x, y: _zero_at_zero(weighted_logarithm.xdivy, x, y), x, y
+    )
 
 
-def _or_zero(
+def _zero_at_zero(
     function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], x: tf.Tensor, y: tf.Tensor
 ) -> tf.Tensor:
     # TensorFlow's value is 0 even if `y` is NaN.
@@ -185,8 +189,8 @@ def masked(
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, None]:
         return (
-            unbroadcast(product(upstream, mask), x),
-            unbroadcast(product(upstream, x), mask),
+            unbroadcast(times_where_nonzero(upstream, mask), x),
+            unbroadcast(times_where_nonzero(upstream, x), mask),
             None,
         )
 

@@ -1,20 +1,12 @@
 """Activations whose gradients stay right in the tails."""
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, local, product
-from tfsafe._limits import LIMITS
-from tfsafe.ops.elementwise.division import _divide, ratio
-from tfsafe.ops.elementwise.plane import _cosine, _hypot
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels import activation, precision
 
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
 # Klambauer et al., 2017.
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -55,7 +47,7 @@ def tanh(x: Any, *, name: str = "tanh") -> tf.Tensor:
       8.2446e-09
     """
     with tf.name_scope(name):
-        return precision.in_float32(_tanh, _args.float_tensor(x, "x"))
+        return precision.in_float32(activation.tanh, _args.float_tensor(x, "x"))
 
 
 def sigmoid(x: Any, *, name: str = "sigmoid") -> tf.Tensor:
@@ -93,7 +85,7 @@ def sigmoid(x: Any, *, name: str = "sigmoid") -> tf.Tensor:
       1.523e-08
     """
     with tf.name_scope(name):
-        return precision.in_float32(_sigmoid, _args.float_tensor(x, "x"))
+        return precision.in_float32(activation.sigmoid, _args.float_tensor(x, "x"))
 
 
 def elu(x: Any, alpha: float = 1.0, *, name: str = "elu") -> tf.Tensor:
@@ -135,7 +127,7 @@ def elu(x: Any, alpha: float = 1.0, *, name: str = "elu") -> tf.Tensor:
     with tf.name_scope(name):
         x = _args.float_tensor(x, "x")
         alpha = _args.number(alpha, "alpha", x.dtype)
-        return precision.in_float32(lambda x: _elu(x, alpha), x)
+        return precision.in_float32(lambda x: activation.elu(x, alpha), x)
 
 
 def selu(x: Any, *, name: str = "selu") -> tf.Tensor:
@@ -174,7 +166,8 @@ def selu(x: Any, *, name: str = "selu") -> tf.Tensor:
     """
     with tf.name_scope(name):
         return precision.in_float32(
-            lambda x: _SELU_SCALE * _elu(x, _SELU_ALPHA), _args.float_tensor(x, "x")
+            lambda x: _SELU_SCALE * activation.elu(x, _SELU_ALPHA),
+            _args.float_tensor(x, "x"),
         )
 
 
@@ -211,7 +204,7 @@ def mish(x: Any, *, name: str = "mish") -> tf.Tensor:
       Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2020.
     """
     with tf.name_scope(name):
-        return precision.in_float32(_mish, _args.float_tensor(x, "x"))
+        return precision.in_float32(activation.mish, _args.float_tensor(x, "x"))
 
 
 def squareplus(x: Any, b: float = 4.0, *, name: str = "squareplus") -> tf.Tensor:
@@ -254,143 +247,4 @@ def squareplus(x: Any, b: float = 4.0, *, name: str = "squareplus") -> tf.Tensor
         b = _args.number(b, "b", x.dtype)
         if not b >= 0:
             raise ValueError(f"`b` must be at least 0. Received: b={b!r}.")
-        return precision.in_float32(lambda x: _squareplus(x, b), x)
-
-
-@custom_gradient
-def _tanh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    value = tf.tanh(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, _tanh_slope(x))
-
-    return value, vjp
-
-
-@custom_gradient
-def _tanh_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    # Not 1 - tanh(x)^2. With p = sigmoid(-2 * |x|), the slope is 4 * p * (1 - p).
-    rest = tf.sigmoid(-tf.abs(2 * x))
-    slope = tf.raw_ops.SigmoidGrad(
-        y=rest, dy=tf.fill(tf.shape(x), tf.constant(4, x.dtype))
-    )
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(chain(upstream, known(slope, _tanh_slope, x)), -2 * _tanh(x))
-
-    return slope, vjp
-
-
-@custom_gradient
-def _sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    value = tf.sigmoid(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, _sigmoid_slope(x))
-
-    return value, vjp
-
-
-@custom_gradient
-def _sigmoid_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    # Not y * (1 - y), which is 0 as soon as y rounds to 1.
-    slope = tf.raw_ops.SoftplusGrad(gradients=tf.sigmoid(x), features=-x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(chain(upstream, known(slope, _sigmoid_slope, x)), -_tanh(x / 2))
-
-    return slope, vjp
-
-
-def _elu(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, _elu_slope(x, alpha))
-
-        # In this order a NaN comes out under XLA in every version.
-        bounded = tf.minimum(x, 0)
-        # This is `expm1(bounded)`, for less; and the slope needs the exponential.
-        below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))
-        if alpha == 1:
-            return tf.maximum(x, below), vjp
-        return tf.where(x >= 0, x, alpha * below), vjp
-
-    return function(x)
-
-
-def _elu_slope(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        slope = tf.exp(tf.minimum(x, 0))
-        if alpha != 1:
-            slope = tf.where(x >= 0, tf.ones_like(x), alpha * slope)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            again = _elu_slope(x, alpha)
-            return chain(upstream, tf.where(x >= 0, tf.zeros_like(x), again))
-
-        return slope, vjp
-
-    return function(x)
-
-
-@custom_gradient
-def _mish(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        slope = _gate(x) + chain(_gate_slope(x), x)
-        return chain(upstream, slope)
-
-    # 0, not NaN, at -inf.
-    return tf.math.multiply_no_nan(x, _gate(x)), vjp
-
-
-@custom_gradient
-def _gate(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    """Computes `tanh(log(1 + exp(x)))`."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return chain(upstream, _gate_slope(x))
-
-    # At the bound the gate has long been 1.
-    power = tf.exp(tf.minimum(x, 0.5 * math.log(LIMITS[x.dtype.name].max) - 1))
-    above = power * (power + 2)
-    return above / (above + 2), vjp
-
-
-@custom_gradient
-def _gate_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    """Computes the derivative of `_gate`, `(1 - gate^2) * sigmoid(x)`."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        slope = _sigmoid(-x) - 2 * product(_gate(x), _sigmoid(x))
-        return chain(chain(upstream, _gate_slope(x)), slope)
-
-    # Of `exp(-|x|)`: the gate rounds to 1 long before its slope rounds to 0.
-    decay = tf.exp(-tf.abs(x))
-    factor = tf.where(x < 0, tf.ones([], x.dtype), decay)
-    below = tf.square(1 + decay) + tf.square(factor)
-    return 4 * (decay * factor) * ((1 + decay) / tf.square(below)), vjp
-
-
-def _squareplus(x: tf.Tensor, b: float) -> tf.Tensor:
-    root = tf.constant(b**0.5, x.dtype)
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            side = local(root)
-            slope = ratio(_squareplus_value(x, side), _hypot(x, side))
-            # The same as `(1 + x / hypot) / 2`, which loses the digits of its tail.
-            return chain(upstream, known(slope, lambda x: 0.5 * _cosine(x, side), x))
-
-        return _squareplus_value(x, root), vjp
-
-    return function(x)
-
-
-def _squareplus_value(x: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
-    # Halves first, because the sum may be above the largest number.
-    above = 0.5 * tf.abs(x) + 0.5 * _hypot(x, root)
-    below = _divide(root, above) * (0.25 * root)
-    return tf.where(x < 0, below, above)
+        return precision.in_float32(lambda x: activation.squareplus(x, b), x)

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe._limits import LIMITS
-from tfsafe.ops.elementwise.root import _sqrt
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.reductions.norm import direction, euclidean
+from tfsafe.ops.kernels.lengths import direction, euclidean
+from tfsafe.ops.kernels.root import sqrt
 
 Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices
 
@@ -258,7 +258,7 @@ def _clip_plainly(
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
     result, norms = [], []
     for group, square in zip(groups, squares, strict=True):
-        norms.append(_sqrt(square))
+        norms.append(sqrt(square))
         factor = clip_norm / tf.maximum(norms[-1], clip_norm)
         for gradient in group:
             # A factor of 1 changes no bit.
@@ -291,7 +291,7 @@ def _length(group: Sequence[Gradient], dtype: tf.DType) -> tuple[tf.Tensor, tf.T
     for gradient in group:
         scaled, power, _ = precision.scaled(tf.cast(_values(gradient), dtype), None)
         # A sum of equal rows does not overflow after the scaling.
-        length = _sqrt(_sum_of_squares(_with_values(gradient, scaled)))
+        length = sqrt(_sum_of_squares(_with_values(gradient, scaled)))
         # A gradient of zeros has the power 1, which must not outweigh a tiny one.
         powers.append(tf.where(length > 0, tf.squeeze(power), tf.zeros_like(length)))
         lengths.append(length)

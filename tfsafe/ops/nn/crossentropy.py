@@ -7,11 +7,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient
-from tfsafe.ops.kernels import cross_probabilities, cross_rows, precision
+from tfsafe._gradients import custom_gradient
+from tfsafe.ops.kernels import cross_probabilities, cross_rows, precision, zeros
+from tfsafe.ops.kernels.activation import sigmoid
 from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels.zeros import times_upstream
 from tfsafe.ops.nn import classes as _classes
-from tfsafe.ops.nn.activation import _sigmoid
 
 _Gradients = tuple[tf.Tensor, tf.Tensor]
 
@@ -308,8 +309,8 @@ def _binary_logits(
         # `sigmoid(z) - y` without the sigmoid's 1 - tiny.
         slope = decay / (1 + decay) - distance
         slope = tf.where(is_positive, -slope, slope)
-        slope = known(slope, lambda target, z: _sigmoid(z) - target, target, z)
-        return chain(-upstream, cross_probabilities.zero_where_inf(z)), chain(
+        slope = known(slope, lambda target, z: sigmoid(z) - target, target, z)
+        return times_upstream(-upstream, zeros.zero_where_inf(z)), times_upstream(
             upstream, slope
         )
 

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.reductions.norm import euclidean, norm_of_order
+from tfsafe.ops.kernels.lengths import euclidean
+from tfsafe.ops.reductions.norm import norm_of_order
 
 
 def distance(

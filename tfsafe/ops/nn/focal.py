@@ -6,13 +6,13 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import product
-from tfsafe.ops.elementwise.exponential import _expm1
-from tfsafe.ops.elementwise.power import _power
-from tfsafe.ops.kernels import cross_probabilities, precision
+from tfsafe.ops.kernels import cross_probabilities, precision, zeros
+from tfsafe.ops.kernels.activation import sigmoid
+from tfsafe.ops.kernels.exponential import expm1
+from tfsafe.ops.kernels.exponential_sums import log_softmax
+from tfsafe.ops.kernels.power import constant_power
+from tfsafe.ops.kernels.zeros import times_where_nonzero
 from tfsafe.ops.nn import classes, crossentropy
-from tfsafe.ops.nn.activation import _sigmoid
-from tfsafe.ops.reductions.logsumexp import log_softmax
 
 
 def binary_focal_crossentropy(
@@ -87,12 +87,14 @@ def binary_focal_crossentropy(
             if smoothing:
                 target = (1 - smoothing) * target + smoothing / 2
             values = crossentropy.binary(target, x, from_logits, bounded)
-            yes, no = (_sigmoid(x), _sigmoid(-x)) if from_logits else (x, 1 - x)
-            missed = product(target, no) + product(1 - target, yes)
-            values = cross_probabilities.weigh(values, _power(_share(missed), gamma))
+            yes, no = (sigmoid(x), sigmoid(-x)) if from_logits else (x, 1 - x)
+            missed = times_where_nonzero(target, no) + times_where_nonzero(
+                1 - target, yes
+            )
+            values = zeros.weighted_loss(values, constant_power(_share(missed), gamma))
             if share is not None:
                 weight = target * share + (1 - target) * (1 - share)
-                values = cross_probabilities.weigh(values, weight)
+                values = zeros.weighted_loss(values, weight)
             return values
 
         return precision.in_float32(loss, y_true, y_pred)
@@ -168,14 +170,16 @@ def categorical_focal_crossentropy(
         def loss(labels: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
             labels = classes.smoothed_rows(labels, smoothing, axis)
             if from_logits:
-                surprise = -log_softmax(x, axis=axis)
+                negative = -log_softmax(x, [axis])
             else:
-                surprise = cross_probabilities.surprise(x, axis, bounded)
+                negative = cross_probabilities.negative_log(x, axis, bounded)
             # `1 - p` keeps its digits where `p` is close to 1.
-            missed = -_expm1(-surprise)
-            values = cross_probabilities.weigh(surprise, _power(_share(missed), gamma))
+            missed = -expm1(-negative)
+            values = zeros.weighted_loss(
+                negative, constant_power(_share(missed), gamma)
+            )
             weights = labels * _class_weights(alpha, x, axis)
-            return tf.reduce_sum(cross_probabilities.weigh(values, weights), axis)
+            return tf.reduce_sum(zeros.weighted_loss(values, weights), axis)
 
         return precision.in_float32(loss, y_true, y_pred)
 
@@ -251,7 +255,7 @@ def categorical_generalized_cross_entropy(
                     return crossentropy.sparse_logits(indices, x)
                 return cross_probabilities.sparse(indices, x, bounded, normalize=False)
 
-            return -_expm1(-q * classes.over_rows(row, indices, x, axis)) / q
+            return -expm1(-q * classes.over_rows(row, indices, x, axis)) / q
 
         return precision.in_float32(loss, y_pred)
 

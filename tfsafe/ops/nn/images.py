@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.elementwise.power import _power
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.power import constant_power
 
 # Wang, Simoncelli and Bovik, 2003.
 _POWERS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
@@ -105,7 +105,7 @@ def _multiscale(
         if scale == len(powers) - 1:
             contrast *= luminance
         similarity = tf.nn.relu(tf.reduce_mean(contrast, [-3, -2]))
-        result *= _power(similarity, power)
+        result *= constant_power(similarity, power)
     return tf.reshape(tf.reduce_mean(result, -1), lead)
 
 

@@ -6,10 +6,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, nan_where, product
-from tfsafe.ops.elementwise.division import ratio
+from tfsafe._gradients import custom_gradient, nan_where
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.reductions.norm import direction, euclidean, norm_of_order
+from tfsafe.ops.kernels.lengths import direction, euclidean
+from tfsafe.ops.kernels.zeros import quotient_for_gradient, times_where_nonzero
+from tfsafe.ops.reductions.norm import norm_of_order
 
 _Axis = Sequence[int] | None
 
@@ -129,7 +130,7 @@ def normalize(
                 return direction(x, along)
             # Scaled by a constant, because the norm itself may overflow.
             _, _, inverse = precision.scaled(tf.stop_gradient(x), along)
-            return ratio(x * inverse, function(x * inverse, along))
+            return quotient_for_gradient(x * inverse, function(x * inverse, along))
 
         return (
             precision.in_float32(value, x),
@@ -199,7 +200,7 @@ def _cosine(a: tf.Tensor, b: tf.Tensor, axis: _Axis) -> tf.Tensor:
     a, b = direction(a, axis), direction(b, axis)
     # The product is 0 beside a 0, for its gradients' sake; a NaN beside it counts.
     is_nan = tf.math.is_nan(tf.reduce_sum(a + b, axis, keepdims=True))
-    cosine = tf.reduce_sum(product(a, b), axis, keepdims=True)
+    cosine = tf.reduce_sum(times_where_nonzero(a, b), axis, keepdims=True)
     return _within_1(cosine) + nan_where(is_nan, cosine.dtype)
 
 

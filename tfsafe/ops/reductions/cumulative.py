@@ -6,8 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where
+from tfsafe._gradients import custom_gradient, nan_where
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.zeros import times_upstream
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
@@ -109,7 +110,7 @@ def _cumprod(x: tf.Tensor) -> tf.Tensor:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             # With the product of all before i taken out, the slope in i is
             # s_i = u_i + x_{i+1} * s_{i+1}.
-            return chain(_recurrence(upstream, x), _cumprod(_later(x, 1.0)))
+            return times_upstream(_recurrence(upstream, x), _cumprod(_later(x, 1.0)))
 
         return tf.math.cumprod(x, 1), vjp
 
@@ -122,7 +123,7 @@ def _recurrence(u: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     # Without a static size, as many steps as a tensor could need.
     size = 2**31 if x.shape[1] is None else x.shape[1]
     while stretch < size:
-        u += chain(_earlier(u, stretch), factors)
+        u += times_upstream(_earlier(u, stretch), factors)
         factors = _times(factors, _earlier(factors, stretch))
         stretch *= 2
     return u
@@ -132,7 +133,10 @@ def _recurrence(u: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 def _times(
     x: tf.Tensor, y: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    return x * y, lambda upstream: (chain(upstream, y), chain(upstream, x))
+    return x * y, lambda upstream: (
+        times_upstream(upstream, y),
+        times_upstream(upstream, x),
+    )
 
 
 def _earlier(x: tf.Tensor, steps: int) -> tf.Tensor:

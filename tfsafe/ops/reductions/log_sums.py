@@ -6,10 +6,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, product, silence, unbroadcast
-from tfsafe.ops.elementwise.exponential import certainty, log1mexp_value, odds
+from tfsafe._gradients import custom_gradient, silence, unbroadcast
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.nn.activation import _sigmoid
+from tfsafe.ops.kernels.activation import sigmoid
+from tfsafe.ops.kernels.exponential import certainty, log1mexp_value, odds
+from tfsafe.ops.kernels.zeros import times_upstream, times_where_nonzero
 
 _Pair = tuple[tf.Tensor, tf.Tensor]
 _Gradients = Callable[[tf.Tensor], _Pair]
@@ -69,8 +70,8 @@ def _log_add_exp(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         lead = _difference(x, y)
         is_impossible = value < value.dtype.min
         upstream = tf.where(is_impossible, tf.zeros_like(upstream), upstream)
-        in_x = chain(upstream, _sigmoid(lead))
-        in_y = chain(upstream, _sigmoid(-lead))
+        in_x = times_upstream(upstream, sigmoid(lead))
+        in_y = times_upstream(upstream, sigmoid(-lead))
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
     return value, vjp
@@ -134,8 +135,8 @@ def log_sub_exp(x: Any, y: Any, *, name: str = "log_sub_exp") -> tf.Tensor:
 def _log_sub_exp(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     def vjp(upstream: tf.Tensor) -> _Pair:
         lead = _difference(x, y)
-        in_x = chain(upstream, certainty(lead))
-        in_y = -chain(upstream, odds(lead))
+        in_x = times_upstream(upstream, certainty(lead))
+        in_y = -times_upstream(upstream, odds(lead))
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
     return x + log1mexp_value(-_difference(x, y)), vjp
@@ -240,7 +241,9 @@ def _cumulative(x: tf.Tensor, axis: int, exclusive: bool, reverse: bool) -> tf.T
         return signed(v, _finite(x), _less(total(x, reverse)), reverse), vjp
 
     def in_x(u: tf.Tensor, v: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-        return product(v, spread(u, x)) - spread(product(u, gather(v, x)), x)
+        return times_where_nonzero(v, spread(u, x)) - spread(
+            times_where_nonzero(u, gather(v, x)), x
+        )
 
     @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:

@@ -9,19 +9,16 @@ the row's sum of exponentials is `exp(m) * (1 + others)`. Nothing in it overflow
 dominates the row.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, local, nan_where, silence
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.nn.softmax import at_temperature, hide, is_minus_inf, temper
-
-_Axis = Sequence[int] | None
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
+from tfsafe.ops.kernels import exponential_sums, precision
+from tfsafe.ops.kernels.probabilities import hide, temper
+from tfsafe.ops.nn.softmax import at_temperature
 
 
 def log_softmax(
@@ -88,11 +85,11 @@ def log_softmax(
         keep = None if mask is None else _args.keeps(mask, logits)
 
         def function(x: tf.Tensor, temperature: tf.Tensor | None) -> tf.Tensor:
-            x = x if keep is None else _exclude(hide(x, keep), ~keep)
+            x = x if keep is None else exponential_sums.exclude(hide(x, keep), ~keep)
             if temperature is not None:
                 x = temper(x, temperature, along)
-                x = _exclude(x, tf.equal(x, -LIMITS[x.dtype.name].max))
-            return _log_softmax(x, along)
+                x = exponential_sums.exclude(x, tf.equal(x, -LIMITS[x.dtype.name].max))
+            return exponential_sums.log_softmax(x, along)
 
         return at_temperature(function, logits, temperature)
 
@@ -151,133 +148,7 @@ def logsumexp(
         x = _args.float_tensor(x, "x")
         along = _args.axes(axis, x.shape)
         keep = None if mask is None else _args.keeps(mask, x)
-        value = precision.in_float32(lambda x: _masked_logsumexp(x, keep, along), x)
+        value = precision.in_float32(
+            lambda x: exponential_sums.masked_logsumexp(x, keep, along), x
+        )
         return value if keepdims else precision.drop(value, along)
-
-
-def _exclude(x: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
-    """Returns `-inf` where `condition` holds, out of a logarithm as in `nan_where`."""
-    return x + tf.math.log(1 - tf.cast(condition, x.dtype))
-
-
-def _masked_logsumexp(x: tf.Tensor, keep: tf.Tensor | None, axis: _Axis) -> tf.Tensor:
-    if keep is None:
-        return _logsumexp(x, axis)
-    is_empty = tf.reduce_all(~keep | is_minus_inf(x), axis, keepdims=True)
-    return _exclude(_logsumexp(hide(x, keep), axis), is_empty)
-
-
-class _Row(NamedTuple):
-    """What the functions share; all but the exponentials have size 1 along `axis`."""
-
-    largest: tf.Tensor
-    is_largest: tf.Tensor
-    ties: tf.Tensor
-    exponentials: tf.Tensor
-    others: tf.Tensor
-    has_inf: tf.Tensor
-    is_empty: tf.Tensor
-
-
-def _row(x: tf.Tensor, axis: _Axis) -> _Row:
-    # `reduce_max` may pass over a NaN, which then reaches `others` by its exponential.
-    largest = tf.reduce_max(x, axis, keepdims=True)
-    is_largest = tf.equal(x, largest)
-    ties = tf.reduce_sum(tf.cast(is_largest, x.dtype), axis, keepdims=True)
-    # Without the `where`, inf - inf is NaN.
-    exponentials = tf.exp(tf.where(is_largest, tf.zeros_like(x), x - largest))
-    others = (ties - 1) + _sum_below(exponentials, is_largest, axis)
-    is_inf = tf.math.is_inf(largest)
-    has_inf = tf.logical_and(is_inf, largest > 0)
-    is_empty = tf.logical_and(is_inf, largest < 0)
-    return _Row(largest, is_largest, ties, exponentials, others, has_inf, is_empty)
-
-
-def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    kept = tf.where(is_largest, tf.zeros_like(x), x)
-    return tf.reduce_sum(kept, axis, keepdims=True)
-
-
-def _mean_at_largest(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
-    kept = tf.where(row.is_largest, x, tf.zeros_like(x))
-    return tf.math.divide_no_nan(tf.reduce_sum(kept, axis, keepdims=True), row.ties)
-
-
-def _log_softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis)
-        # A row of nothing but -inf stays as it is; a +inf makes all of its row NaN.
-        largest = tf.where(row.is_empty, tf.zeros_like(row.largest), row.largest)
-        nan = nan_where(row.has_inf, x.dtype)
-        value = (x - largest) - (tf.math.log1p(row.others) + nan)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return _log_softmax_vjp(x, row, axis, upstream)
-
-        return value, vjp
-
-    return function(x)
-
-
-def _log_softmax_vjp(
-    x: tf.Tensor, row: _Row, axis: _Axis, upstream: tf.Tensor
-) -> tf.Tensor:
-    """Returns `u - p * sum(u)` without the `1 - p` of a class that dominates its row.
-
-    The mean of `u - p * sum(u)` over the k largest elements is equal to
-
-        (sum(u) * (sum of p below them) - (sum of u below them)) / k
-
-    which has no difference of nearly equal numbers. It takes the mean's place.
-    """
-    is_nan = tf.logical_or(tf.math.is_nan(row.others), row.has_inf)
-    # A row of NaN gets a stand-in here and NaN at the end, so that it does not spread
-    # to the gradient of this gradient.
-    probs = tf.where(is_nan, tf.zeros_like(x), _softmax(x, row, axis))
-    total = tf.reduce_sum(upstream, axis, keepdims=True)
-    plain = upstream - probs * total
-    mean = tf.math.divide_no_nan(
-        total * _sum_below(probs, row.is_largest, axis)
-        - _sum_below(upstream, row.is_largest, axis),
-        row.ties,
-    )
-    at_largest = (plain - _mean_at_largest(plain, row, axis)) + mean
-    slopes = tf.where(row.is_largest, at_largest, plain)
-    is_live = tf.reduce_any(tf.not_equal(upstream, 0), axis, keepdims=True)
-    nan = nan_where(tf.logical_and(is_nan, is_live), x.dtype)
-    return tf.where(row.is_empty, tf.zeros_like(slopes), slopes) + nan
-
-
-def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, _softmax(x, row, axis))
-
-        return row.largest + tf.math.log1p(row.others), vjp
-
-    return function(x)
-
-
-def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
-    """Computes the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
-    row = _Row(*map(local, row))
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            # p * (u - sum(p * u)) is the same for u and u - constant. The constant
-            # that makes u vanish at the largest element avoids 1 - p there.
-            probs = silence(_softmax(x, row, axis), upstream, axis)
-            centred = upstream - _mean_at_largest(upstream, row, axis)
-            mean = tf.reduce_sum(probs * centred, axis, keepdims=True)
-            return probs * (centred - mean)
-
-        # A product and not a choice, so that NaN stays NaN.
-        exists = 1 - tf.cast(row.is_empty, x.dtype)
-        return exists * row.exponentials / (1 + row.others), vjp
-
-    return function(x)

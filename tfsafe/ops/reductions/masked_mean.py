@@ -6,11 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where
-from tfsafe.ops.elementwise.division import ratio
-from tfsafe.ops.kernels import precision
-
-_Axis = Sequence[int] | None
+from tfsafe.ops.kernels import precision, weighted_mean
 
 
 def masked_mean(
@@ -74,41 +70,8 @@ def masked_mean(
         weights = tf.broadcast_to(_args.weights(mask, x, "mask"), tf.shape(x))
         empty_value = _args.number(empty_value, "empty_value", x.dtype)
         value = precision.in_float32(
-            lambda x, w: _weighted_mean(x, w, along, empty_value), x, weights
+            lambda x, w: weighted_mean.weighted_mean(x, w, along, empty_value),
+            x,
+            weights,
         )
         return value if keepdims else precision.drop(value, along)
-
-
-def _weighted_mean(
-    x: tf.Tensor, weights: tf.Tensor, axis: _Axis, empty_value: float
-) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        is_ignored = tf.equal(weights, 0)
-        shares, inverse, total = _scaled_weights(weights, axis)
-        kept, power, _ = precision.scaled(
-            tf.where(is_ignored, tf.zeros_like(x), x), axis
-        )
-        weighted = tf.reduce_sum(shares * kept, axis, keepdims=True)
-        is_empty = tf.equal(total, 0)
-        mean = power * (weighted / tf.where(is_empty, tf.ones_like(total), total))
-
-        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            mean = _weighted_mean(x, weights, axis, empty_value)
-            unseen = tf.logical_and(is_ignored, ~tf.math.is_finite(x))
-            slope = ratio(tf.where(unseen, mean, x) - mean, total) * inverse
-            return chain(upstream, ratio(shares, total)), chain(upstream, slope)
-
-        return tf.where(is_empty, tf.constant(empty_value, x.dtype), mean), vjp
-
-    return function(x, weights)
-
-
-def _scaled_weights(
-    weights: tf.Tensor, axis: _Axis
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    # A mean does not change when all its weights are scaled, so that the power may be
-    # taken for a constant: no gradient is missing.
-    _, _, inverse = precision.scaled(tf.stop_gradient(weights), axis)
-    shares = weights * inverse + nan_where(weights < 0, weights.dtype)
-    return shares, inverse, tf.reduce_sum(shares, axis, keepdims=True)

@@ -8,13 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import chain, custom_gradient, nan_where
-from tfsafe.ops.elementwise.division import _reciprocal, ratio
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels import lengths, precision
 
 _Axis = Sequence[int] | None
-_Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
 def norm(
@@ -96,7 +92,7 @@ def norm_of_order(
     """
     if isinstance(ord, str):
         _args.one_of(ord, ("euclidean", "fro"), "ord")
-        return euclidean
+        return lengths.euclidean
     is_number = isinstance(ord, numbers.Real) and not isinstance(ord, bool)
     if not is_number or not ord > 0:
         raise ValueError(
@@ -110,126 +106,9 @@ def norm_of_order(
             "norm: see `tf.norm`."
         )
     if ord == 2:
-        return euclidean
+        return lengths.euclidean
     if ord == 1:
-        return _sum_of_magnitudes
+        return lengths.sum_of_magnitudes
     if math.isinf(ord):
-        return _largest_magnitude
-    return lambda x, axis: _p_norm(x, axis, float(ord))
-
-
-def euclidean(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    """Computes the Euclidean norm; the axes stay, with size 1."""
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        scaled, power, _ = precision.scaled(x, axis)
-        length = _length(scaled, axis)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            unit = over(scaled, length)
-            return chain(upstream, known(unit, lambda x: direction(x, axis), x))
-
-        return power * length, vjp
-
-    return function(x)
-
-
-def direction(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    """Computes `x` over its Euclidean norm, and 0 where the norm is 0."""
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        scaled, power, _ = precision.scaled(x, axis)
-        length = _length(scaled, axis)
-        value = over(scaled, length)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            unit = known(value, lambda x: direction(x, axis), x)
-            total = known(power * length, lambda x: euclidean(x, axis), x)
-            along = tf.reduce_sum(chain(upstream, unit), axis, keepdims=True)
-            return chain(upstream - chain(along, unit), _reciprocal(total))
-
-        return value, vjp
-
-    return function(x)
-
-
-def over(x: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-    """Divides by a length that is 0 only where `x` is 0 as well."""
-    return x / tf.where(tf.equal(length, 0), tf.ones_like(length), length)
-
-
-def _length(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    return tf.sqrt(tf.reduce_sum(tf.square(x), axis, keepdims=True))
-
-
-def _sum_of_magnitudes(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return chain(upstream, tf.sign(x))
-
-        return tf.reduce_sum(tf.abs(x), axis, keepdims=True), vjp
-
-    return function(x)
-
-
-def _largest_magnitude(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        magnitude = tf.abs(x)
-        # The magnitude of nothing is 0, and a NaN is not to be passed over.
-        largest = tf.maximum(tf.reduce_max(magnitude, axis, keepdims=True), 0)
-        has_nan = tf.reduce_any(tf.math.is_nan(x), axis, keepdims=True)
-        largest += nan_where(has_nan, x.dtype)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            is_largest = tf.cast(tf.equal(magnitude, largest), x.dtype)
-            ties = tf.reduce_sum(is_largest, axis, keepdims=True)
-            # A row with NaN has no largest, and 0 / 0 is the NaN that it should have.
-            return chain(upstream, tf.sign(x) * (is_largest / ties))
-
-        return largest, vjp
-
-    return function(x)
-
-
-def _p_norm(x: tf.Tensor, axis: _Axis, p: float) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        largest = tf.reduce_max(tf.abs(x), axis, keepdims=True)
-        usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
-        largest = tf.where(usable, largest, tf.ones_like(largest))
-        shares = x / largest
-        total = tf.reduce_sum(tf.abs(shares) ** p, axis, keepdims=True) ** (1 / p)
-
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            relative = known(
-                ratio(shares, total), lambda x: ratio(x, _p_norm(x, axis, p)), x
-            )
-            return chain(upstream, _signed_power(relative, p - 1))
-
-        return largest * total, vjp
-
-    return function(x)
-
-
-def _signed_power(x: tf.Tensor, power: float) -> tf.Tensor:
-    """Computes `sign(x) * abs(x)**power`, and 0 at 0."""
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            at_zero = float(power == 1)
-            return chain(upstream, power * _magnitude_power(x, power - 1, at_zero))
-
-        return tf.sign(x) * _magnitude_power(x, power, 0.0), vjp
-
-    return function(x)
-
-
-def _magnitude_power(x: tf.Tensor, power: float, at_zero: float) -> tf.Tensor:
-    is_zero = tf.equal(x, 0)
-    regular = tf.abs(tf.where(is_zero, tf.ones_like(x), x)) ** power
-    return tf.where(is_zero, tf.constant(at_zero, x.dtype), regular)
+        return lengths.largest_magnitude
+    return lambda x, axis: lengths.p_norm(x, axis, float(ord))

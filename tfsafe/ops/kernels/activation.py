@@ -1,0 +1,171 @@
+"""Activations whose slopes keep the digits of the tails."""
+
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfsafe._gradients import custom_gradient, local
+from tfsafe._limits import LIMITS
+from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels.plane import cosine_of, hypot
+from tfsafe.ops.kernels.zeros import (
+    quotient,
+    quotient_for_gradient,
+    times_upstream,
+    times_where_nonzero,
+)
+
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
+
+
+@custom_gradient
+def tanh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes the hyperbolic tangent elementwise, with the slope of its tails."""
+    value = tf.tanh(x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(upstream, _tanh_slope(x))
+
+    return value, vjp
+
+
+@custom_gradient
+def _tanh_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    # Not 1 - tanh(x)^2. With p = sigmoid(-2 * |x|), the slope is 4 * p * (1 - p).
+    rest = tf.sigmoid(-tf.abs(2 * x))
+    slope = tf.raw_ops.SigmoidGrad(
+        y=rest, dy=tf.fill(tf.shape(x), tf.constant(4, x.dtype))
+    )
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(
+            times_upstream(upstream, known(slope, _tanh_slope, x)), -2 * tanh(x)
+        )
+
+    return slope, vjp
+
+
+@custom_gradient
+def sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `1 / (1 + exp(-x))` elementwise, with the slope of its tails."""
+    value = tf.sigmoid(x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(upstream, _sigmoid_slope(x))
+
+    return value, vjp
+
+
+@custom_gradient
+def _sigmoid_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    # Not y * (1 - y), which is 0 as soon as y rounds to 1.
+    slope = tf.raw_ops.SoftplusGrad(gradients=tf.sigmoid(x), features=-x)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(
+            times_upstream(upstream, known(slope, _sigmoid_slope, x)), -tanh(x / 2)
+        )
+
+    return slope, vjp
+
+
+def elu(x: tf.Tensor, alpha: float) -> tf.Tensor:
+    """Computes `x` where it is above 0 and `alpha * (exp(x) - 1)` elsewhere."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            return times_upstream(upstream, _elu_slope(x, alpha))
+
+        # In this order a NaN comes out under XLA in every version.
+        bounded = tf.minimum(x, 0)
+        # This is `expm1(bounded)`, for less; and the slope needs the exponential.
+        below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))
+        if alpha == 1:
+            return tf.maximum(x, below), vjp
+        return tf.where(x >= 0, x, alpha * below), vjp
+
+    return function(x)
+
+
+def _elu_slope(x: tf.Tensor, alpha: float) -> tf.Tensor:
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        slope = tf.exp(tf.minimum(x, 0))
+        if alpha != 1:
+            slope = tf.where(x >= 0, tf.ones_like(x), alpha * slope)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            again = _elu_slope(x, alpha)
+            return times_upstream(upstream, tf.where(x >= 0, tf.zeros_like(x), again))
+
+        return slope, vjp
+
+    return function(x)
+
+
+@custom_gradient
+def mish(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `x * tanh(log(1 + exp(x)))` elementwise."""
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        slope = _gate(x) + times_upstream(_gate_slope(x), x)
+        return times_upstream(upstream, slope)
+
+    # 0, not NaN, at -inf.
+    return tf.math.multiply_no_nan(x, _gate(x)), vjp
+
+
+@custom_gradient
+def _gate(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `tanh(log(1 + exp(x)))`."""
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(upstream, _gate_slope(x))
+
+    # At the bound the gate has long been 1.
+    power = tf.exp(tf.minimum(x, 0.5 * math.log(LIMITS[x.dtype.name].max) - 1))
+    above = power * (power + 2)
+    return above / (above + 2), vjp
+
+
+@custom_gradient
+def _gate_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes the derivative of `_gate`, `(1 - gate^2) * sigmoid(x)`."""
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        slope = sigmoid(-x) - 2 * times_where_nonzero(_gate(x), sigmoid(x))
+        return times_upstream(times_upstream(upstream, _gate_slope(x)), slope)
+
+    # Of `exp(-|x|)`: the gate rounds to 1 long before its slope rounds to 0.
+    decay = tf.exp(-tf.abs(x))
+    factor = tf.where(x < 0, tf.ones([], x.dtype), decay)
+    below = tf.square(1 + decay) + tf.square(factor)
+    return 4 * (decay * factor) * ((1 + decay) / tf.square(below)), vjp
+
+
+def squareplus(x: tf.Tensor, b: float) -> tf.Tensor:
+    """Computes `(x + sqrt(x^2 + b)) / 2` elementwise."""
+    root = tf.constant(b**0.5, x.dtype)
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            side = local(root)
+            slope = quotient_for_gradient(_squareplus_value(x, side), hypot(x, side))
+            # The same as `(1 + x / hypot) / 2`, which loses the digits of its tail.
+            return times_upstream(
+                upstream, known(slope, lambda x: 0.5 * cosine_of(x, side), x)
+            )
+
+        return _squareplus_value(x, root), vjp
+
+    return function(x)
+
+
+def _squareplus_value(x: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
+    # Halves first, because the sum may be above the largest number.
+    above = 0.5 * tf.abs(x) + 0.5 * hypot(x, root)
+    below = quotient(root, above) * (0.25 * root)
+    return tf.where(x < 0, below, above)

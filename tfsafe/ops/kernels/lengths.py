@@ -1,0 +1,144 @@
+"""Norms of rows whose powers cannot overflow, with gradient 0 at 0."""
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.known import known
+from tfsafe.ops.kernels.zeros import (
+    divide_unless_zero,
+    quotient_for_gradient,
+    reciprocal,
+    times_upstream,
+)
+
+_Axis = Sequence[int] | None
+_Gradient = Callable[[tf.Tensor], tf.Tensor]
+
+
+def euclidean(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Computes the Euclidean norm; the axes stay, with size 1."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        scaled, power, _ = precision.scaled(x, axis)
+        length = _length(scaled, axis)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            unit = divide_unless_zero(scaled, length)
+            return times_upstream(
+                upstream, known(unit, lambda x: direction(x, axis), x)
+            )
+
+        return power * length, vjp
+
+    return function(x)
+
+
+def direction(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Computes `x` over its Euclidean norm, and 0 where the norm is 0."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        scaled, power, _ = precision.scaled(x, axis)
+        length = _length(scaled, axis)
+        value = divide_unless_zero(scaled, length)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            unit = known(value, lambda x: direction(x, axis), x)
+            total = known(power * length, lambda x: euclidean(x, axis), x)
+            along = tf.reduce_sum(times_upstream(upstream, unit), axis, keepdims=True)
+            return times_upstream(
+                upstream - times_upstream(along, unit), reciprocal(total)
+            )
+
+        return value, vjp
+
+    return function(x)
+
+
+def _length(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    return tf.sqrt(tf.reduce_sum(tf.square(x), axis, keepdims=True))
+
+
+def sum_of_magnitudes(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Computes the sum of the magnitudes, with slope 0 at 0."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            return times_upstream(upstream, tf.sign(x))
+
+        return tf.reduce_sum(tf.abs(x), axis, keepdims=True), vjp
+
+    return function(x)
+
+
+def largest_magnitude(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Computes the largest magnitude; its slope is shared among the largest."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        magnitude = tf.abs(x)
+        # The magnitude of nothing is 0, and a NaN is not to be passed over.
+        largest = tf.maximum(tf.reduce_max(magnitude, axis, keepdims=True), 0)
+        has_nan = tf.reduce_any(tf.math.is_nan(x), axis, keepdims=True)
+        largest += nan_where(has_nan, x.dtype)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            is_largest = tf.cast(tf.equal(magnitude, largest), x.dtype)
+            ties = tf.reduce_sum(is_largest, axis, keepdims=True)
+            # A row with NaN has no largest, and 0 / 0 is the NaN that it should have.
+            return times_upstream(upstream, tf.sign(x) * (is_largest / ties))
+
+        return largest, vjp
+
+    return function(x)
+
+
+def p_norm(x: tf.Tensor, axis: _Axis, p: float) -> tf.Tensor:
+    """Computes the p-norm; the axes stay, with size 1."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        largest = tf.reduce_max(tf.abs(x), axis, keepdims=True)
+        usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
+        largest = tf.where(usable, largest, tf.ones_like(largest))
+        shares = x / largest
+        total = tf.reduce_sum(tf.abs(shares) ** p, axis, keepdims=True) ** (1 / p)
+
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            relative = known(
+                quotient_for_gradient(shares, total),
+                lambda x: quotient_for_gradient(x, p_norm(x, axis, p)),
+                x,
+            )
+            return times_upstream(upstream, _signed_power(relative, p - 1))
+
+        return largest * total, vjp
+
+    return function(x)
+
+
+def _signed_power(x: tf.Tensor, power: float) -> tf.Tensor:
+    """Computes `sign(x) * abs(x)**power`, and 0 at 0."""
+
+    @custom_gradient
+    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+        def vjp(upstream: tf.Tensor) -> tf.Tensor:
+            at_zero = float(power == 1)
+            return times_upstream(
+                upstream, power * _magnitude_power(x, power - 1, at_zero)
+            )
+
+        return tf.sign(x) * _magnitude_power(x, power, 0.0), vjp
+
+    return function(x)
+
+
+def _magnitude_power(x: tf.Tensor, power: float, at_zero: float) -> tf.Tensor:
+    is_zero = tf.equal(x, 0)
+    regular = tf.abs(tf.where(is_zero, tf.ones_like(x), x)) ** power
+    return tf.where(is_zero, tf.constant(at_zero, x.dtype), regular)
