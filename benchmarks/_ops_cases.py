@@ -269,12 +269,6 @@ CASES = {
         _ROWS,
     ),
     "mean": Case(rows(tf.reduce_mean), None, ("real",), _ROWS),
-    "masked_mean": Case(
-        lambda x, m: tf.reduce_sum(x * m, -1) / tf.reduce_sum(m, -1),
-        lambda x, m: tf.reduce_sum(x * m, -1) / (tf.reduce_sum(m, -1) + TINY),
-        ("real", "positive"),
-        _ROWS,
-    ),
     "moments": Case(lambda x: tf.nn.moments(x, [-1]), None, ("real",), {"axes": [-1]}),
     "norm": Case(rows(tf.norm), with_epsilon(length), ("real",), _ROWS),
     "normalize": Case(

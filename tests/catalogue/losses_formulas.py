@@ -12,7 +12,7 @@ def _usual_gaussian(error, raw):
 
 
 def _gaussian(error, raw):
-    log_variance = ops.where(
+    log_variance = ops.where_apply(
         raw > -15, lambda s: tf.math.log(tf.nn.softplus(s)), raw, lambda s: s
     )
     return 0.5 * (log_variance + ops.exp(2 * ops.log(tf.abs(error)) - log_variance))
@@ -50,7 +50,7 @@ ROWS = [
             "ops.norm", _triplet(tf.norm), _triplet(ops.norm),
             [[1, 2], [1, 2]], 1, [[1, 0], [0, 0]]),
     formula("L80", "Gaussian likelihood by hand, softplus(-120) for a variance",
-            "ops.where", _usual_gaussian, _gaussian, [0, -120], -60, [0, 0.5]),
+            "ops.where_apply", _usual_gaussian, _gaussian, [0, -120], -60, [0, 0.5]),
     formula("L81", "mixture likelihood by hand, 20 deviations away",
             "ops.logsumexp", _usual_mixture, _mixture, [20], 200, [0]),
     formula("L82", "KL term of a VAE, exp(100) with weight 0", "ops.multiply_no_nan",

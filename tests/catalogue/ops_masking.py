@@ -30,9 +30,9 @@ ROWS = [
     formula(
         "O40",
         "tf.where(x > 0, tf.math.log(x), 0) at x = 0",
-        "ops.where",
+        "ops.where_apply",
         lambda x: tf.where(x > 0, tf.math.log(x), 0),
-        lambda x: ops.where(x > 0, tf.math.log, x, 0),
+        lambda x: ops.where_apply(x > 0, tf.math.log, x, 0),
         [[0, 1]],
         [0, 0],
         [[0, 1]],
@@ -103,9 +103,9 @@ ROWS = [
     formula(
         "O49",
         "tf.where(x < 10, tf.exp(x), x) at x = 100",
-        "ops.where",
+        "ops.where_apply",
         lambda x: tf.where(x < 10, tf.exp(x), x),
-        lambda x: ops.where(x < 10, tf.exp, x, x),
+        lambda x: ops.where_apply(x < 10, tf.exp, x, x),
         [[1, 100]],
         [np.e, 100],
         [[np.e, 1]],

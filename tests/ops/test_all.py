@@ -42,7 +42,7 @@ ROWS = {
     "cumsum": lambda x: ops.cumsum(x, axis=-1),
     "distance": lambda x: ops.distance(x, x[:, ::-1]),
     "l2_normalize": lambda x: ops.l2_normalize(x, axis=-1),
-    "mean": lambda x: ops.mean(x, axis=-1),
+    "mean": lambda x: ops.mean(x, axis=-1, mask=x > 1),
     "moments": lambda x: ops.moments(x, axes=-1, mask=x > 1)[1],
     "normalize": lambda x: ops.normalize(x, ord=1, axis=-1)[0],
     # Weighted: the sum of the probabilities is 1 for any logits.
@@ -68,7 +68,6 @@ ROWS = {
     "logit": lambda x: ops.logit((x + 1) / 16),
     "log_softmax": ops.log_softmax,
     "logsumexp": lambda x: ops.logsumexp(x, axis=-1),
-    "masked_mean": lambda x: ops.masked_mean(x, x > 1, axis=-1),
     "norm": lambda x: ops.norm(x, axis=-1),
     "sqrt": ops.sqrt,
     "xdivy": lambda x: ops.xdivy(x[:, :1], x + 1),
@@ -99,7 +98,6 @@ WHOLE = ROWS | {
     "variance": ops.variance,
     "divide": lambda x: ops.divide(x, x + 1),
     "logsumexp": ops.logsumexp,
-    "masked_mean": lambda x: ops.masked_mean(x, x > 1),
     "norm": ops.norm,
     "cumulative_logsumexp": ops.cumulative_logsumexp,
     "kl_divergence": lambda x: ops.kl_divergence(x, x + 1),
@@ -288,7 +286,6 @@ def test_integers_are_refused_with_the_cure(name):
         "l2_normalize",
         "log_softmax",
         "logsumexp",
-        "masked_mean",
         "mean",
         "norm",
         "normalize",
@@ -356,7 +353,7 @@ def test_a_bad_empty_value_is_refused():
     with pytest.raises(
         TypeError, match=r"`empty_value` must be a number.* Received: e"
     ):
-        ops.masked_mean(tf.zeros([2]), empty_value=None)
+        ops.mean(tf.zeros([2]), empty_value=None)
 
 
 @pytest.mark.parametrize(
@@ -371,4 +368,4 @@ def test_a_bad_empty_value_is_refused():
 )
 def test_a_bad_mask_is_refused(mask, error, message):
     with pytest.raises(error, match=message):
-        ops.masked_mean(tf.zeros([3, 4]), mask)
+        ops.mean(tf.zeros([3, 4]), mask=mask)

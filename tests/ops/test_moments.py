@@ -102,8 +102,8 @@ EDGES = {
 
 @every_statistic
 def test_the_edges_are_those_of_the_docstring(name, mode, dtype):
-    rows = list(EDGES) if name != "mean" else list(EDGES)[1:]
-    assert rows == documented(STATISTICS[name])
+    # `test_reduction` has the rows of the mean, which takes weights as well.
+    assert name == "mean" or list(EDGES) == documented(STATISTICS[name])
     which = list(STATISTICS).index(name)
     x, mask = (
         tf.constant([row[column] for row in EDGES.values()]) for column in (0, 1)

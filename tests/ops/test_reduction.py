@@ -15,16 +15,16 @@ def _normal(dtype, seed, shape=(10, 5)):
 
 
 def _mean(x, weights):
-    return ops.masked_mean(x, weights, axis=-1)
+    return ops.mean(x, axis=-1, mask=weights)
 
 
 def _weighted(row, weights):
     return mpmath.fdot(row, weights) / mpmath.fsum(weights)
 
 
-def test_masked_mean_agrees_with_mpmath_for_weights(mode, dtype):
+def test_the_mean_agrees_with_mpmath_for_weights(mode, dtype):
     x, weights = _normal(dtype, 4), tf.nn.relu(_normal(dtype, 5) + 1)
-    budget = oracle.budget("masked_mean", dtype, mode)
+    budget = oracle.budget("mean", dtype, mode)
     got, (in_x, in_weights) = modes.value_and_gradients(_mean, [x, weights], mode)
     assert got.dtype == in_x.dtype == in_weights.dtype == dtype
     # Sums of both signs: the unit is that of their largest term.
@@ -44,7 +44,7 @@ def test_masked_mean_agrees_with_mpmath_for_weights(mode, dtype):
     assert oracle.ulp_error(in_weights, truth, scale) <= budget
 
 
-def test_the_second_gradients_of_masked_mean_agree_with_differences(mode):
+def test_the_second_gradients_of_the_mean_agree_with_differences(mode):
     x, weights = _normal(tf.float64, 6), tf.nn.relu(_normal(tf.float64, 7)) + 0.1
 
     def slopes(x, weights):
@@ -85,11 +85,11 @@ MEAN_EDGES = {
 }
 
 
-def test_the_edges_of_masked_mean_are_those_of_its_docstring(mode, dtype):
-    assert [*MEAN_EDGES, "no element"] == documented(ops.masked_mean)
+def test_the_edges_of_the_mean_are_those_of_its_docstring(mode, dtype):
+    assert [*MEAN_EDGES, "no element"] == documented(ops.mean)
 
     def mean(x, weights):
-        return ops.masked_mean(x, weights, axis=-1, empty_value=7.0)
+        return ops.mean(x, axis=-1, mask=weights, empty_value=7.0)
 
     x, weights, values, *slopes = (
         tf.constant(column, dtype) for column in zip(*MEAN_EDGES.values(), strict=True)
@@ -121,7 +121,7 @@ def test_a_mask_may_be_boolean_integer_or_a_weight_and_broadcasts(mask, mode):
 
 def test_counts_beyond_the_range_of_half_precision_are_weights(mode):
     x, counts = tf.constant([1, 2], tf.bfloat16), tf.constant([257, 259 * 257])
-    mean = modes.compile_for(mode, lambda x: ops.masked_mean(x, counts))
+    mean = modes.compile_for(mode, lambda x: ops.mean(x, mask=counts))
     assert same(mean(x), 1 + 259 / 260, 4e-3)
     x = tf.constant([1, 2], tf.float16)
     assert same(mean(x), 1 + 259 / 260)
@@ -131,17 +131,17 @@ def test_a_mask_over_time_broadcasts_over_features(mode):
     x = tf.constant([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [NAN, NAN]]])
     mask = tf.constant([[True, True], [True, False]])
     mean = modes.compile_for(
-        mode, lambda x: ops.masked_mean(x, mask[..., tf.newaxis], axis=1, keepdims=True)
+        mode, lambda x: ops.mean(x, axis=1, keepdims=True, mask=mask[..., tf.newaxis])
     )
     assert same(mean(x), [[[2.0, 3.0]], [[5.0, 6.0]]])
 
 
 @pytest.mark.parametrize("axis", [0, -1, (0, 2), (), None])
-def test_masked_mean_over_every_axis_agrees_with_float64(axis, mode):
+def test_the_mean_over_every_axis_agrees_with_float64(axis, mode):
     x = _normal(tf.float32, 8, (4, 3, 5))
     weights = tf.square(_normal(tf.float32, 9, (4, 3, 1)))
     got = modes.compile_for(
-        mode, lambda x, w: ops.masked_mean(x, w, axis=axis, keepdims=True)
+        mode, lambda x, w: ops.mean(x, axis, keepdims=True, mask=w)
     )(x, weights)
     wide = np.asarray(x, np.float64)
     spread = np.broadcast_to(np.asarray(weights, np.float64), x.shape)
@@ -153,7 +153,7 @@ def test_masked_mean_over_every_axis_agrees_with_float64(axis, mode):
 @pytest.mark.parametrize("shape", [[0], [2, 0], [0, 2]])
 def test_the_mean_of_no_element_is_the_empty_value(shape, mode, dtype):
     got, (slope,) = modes.value_and_gradients(
-        lambda x: ops.masked_mean(x, axis=0 if shape[0] == 0 else 1, empty_value=-1),
+        lambda x: ops.mean(x, axis=0 if shape[0] == 0 else 1, empty_value=-1),
         [tf.zeros(shape, dtype)],
         mode,
     )
@@ -181,7 +181,7 @@ rows = st.lists(
 @given(row=rows, data=st.data())
 def test_a_mean_lies_between_the_smallest_and_the_largest_kept(row, data):
     mask = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
-    mean = float(ops.masked_mean(tf.constant(row), mask))
+    mean = float(ops.mean(tf.constant(row), mask=mask))
     kept = [v for v, m in zip(row, mask, strict=True) if m] or [0.0]
     slack = 1e-6 * max(map(abs, kept))
     assert min(kept) - slack <= mean <= max(kept) + slack

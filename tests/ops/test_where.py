@@ -9,12 +9,12 @@ from tfsafe import ops
 
 
 def _log_or_0(x):
-    return ops.where(x > 0, tf.math.log, x, 0.0)
+    return ops.where_apply(x > 0, tf.math.log, x, 0.0)
 
 
 class TestWhere:
     def test_its_docstring_has_these_rows(self):
-        assert documented(ops.where) == ["condition False", "condition True"]
+        assert documented(ops.where_apply) == ["condition False", "condition True"]
 
     @each_place
     def test_the_unselected_side_does_not_reach_any_gradient(self, mode, dtype):
@@ -28,7 +28,7 @@ class TestWhere:
     def test_a_nan_that_is_selected_comes_out(self, mode):
         x = tf.constant([NAN, 2.0])
         value, (slope,) = modes.value_and_gradients(
-            lambda x: ops.where([True, False], tf.math.log, x, 1.0), [x], mode
+            lambda x: ops.where_apply([True, False], tf.math.log, x, 1.0), [x], mode
         )
         assert same(value, [NAN, 1.0])
         assert same(slope, [NAN, 0.0])
@@ -41,7 +41,9 @@ class TestWhere:
         x = tf.constant(x)
 
         def scaled(scale):
-            return ops.where(x > 0, lambda x: scale * tf.sqrt(x), x, 0.0, safe=safe)
+            return ops.where_apply(
+                x > 0, lambda x: scale * tf.sqrt(x), x, 0.0, safe=safe
+            )
 
         _, (slope,) = modes.value_and_gradients(scaled, [tf.constant(3.0)], mode)
         truth = np.sqrt(x.numpy()[x.numpy() > 0]).sum()
@@ -55,16 +57,16 @@ class TestWhere:
             return x
 
         x = tf.constant([[1.0, 5.0], [7.0, 2.0]])
-        ops.where(x > 4, branch, x, 0.0)
-        ops.where(x > 9, branch, x, 0.0)
-        ops.where(x > 4, branch, x, 0.0, safe=6)
+        ops.where_apply(x > 4, branch, x, 0.0)
+        ops.where_apply(x > 9, branch, x, 0.0)
+        ops.where_apply(x > 4, branch, x, 0.0, safe=6)
         assert same(seen[0], [[7.0, 5.0], [7.0, 7.0]])
         assert same(seen[1], 1.0)
         assert same(seen[2], [[6.0, 5.0], [7.0, 6.0]])
 
     def test_several_tensors_get_their_stand_ins_from_one_place(self, mode):
         def share(a, b):
-            return ops.where(b > 0, lambda ab: ab[0] / ab[1], (a, b), -1.0)
+            return ops.where_apply(b > 0, lambda ab: ab[0] / ab[1], (a, b), -1.0)
 
         a, b = tf.constant([[1.0], [6.0]]), tf.constant([0.0, 2.0, 3.0])
         value, (in_a, in_b) = modes.value_and_gradients(share, [a, b], mode)
@@ -74,7 +76,7 @@ class TestWhere:
 
     def test_a_structure_keeps_its_names_and_its_dtypes(self):
         x = {"x": tf.constant([0.0, 2.0]), "power": tf.constant([-1, 3])}
-        value = ops.where(
+        value = ops.where_apply(
             x["x"] > 0,
             lambda x: tf.pow(x["x"], tf.cast(x["power"], tf.float32)),
             x,
@@ -85,13 +87,15 @@ class TestWhere:
 
     def test_a_single_stand_in_serves_a_whole_structure(self):
         x = (tf.constant([0.0, 2.0]), tf.constant([0.0, 4.0]))
-        value = ops.where(x[1] > 0, lambda x: x[0] / x[1], x, 0.0, safe=1.0)
+        value = ops.where_apply(x[1] > 0, lambda x: x[0] / x[1], x, 0.0, safe=1.0)
         assert same(value, [0.0, 0.5])
 
     def test_the_other_side_may_be_a_function_as_well(self, mode):
         x = tf.constant([-4.0, 0.0, 9.0])
         value, slope, second = derivatives(
-            lambda x: ops.where(x > 0, tf.sqrt, x, lambda x: -tf.sqrt(1 - x)), [x], mode
+            lambda x: ops.where_apply(x > 0, tf.sqrt, x, lambda x: -tf.sqrt(1 - x)),
+            [x],
+            mode,
         )
         assert same(value, [-(5**0.5), -1.0, 3.0])
         assert same(slope, [0.5 / 5**0.5, 0.5, 1 / 6])
@@ -100,7 +104,7 @@ class TestWhere:
     def test_the_condition_may_have_the_larger_shape(self, mode):
         x = tf.constant(4.0)
         value, (slope,) = modes.value_and_gradients(
-            lambda x: ops.where([True, False, True], tf.sqrt, x, 0.0), [x], mode
+            lambda x: ops.where_apply([True, False, True], tf.sqrt, x, 0.0), [x], mode
         )
         assert same(value, [2.0, 0.0, 2.0])
         assert same(slope, 0.5)
@@ -124,7 +128,7 @@ class TestWhere:
 
     def test_its_operations_stand_in_a_name_scope(self):
         function = tf.function(
-            lambda x: ops.where(x > 0, tf.math.log, x, 0.0, name="mine"),
+            lambda x: ops.where_apply(x > 0, tf.math.log, x, 0.0, name="mine"),
             autograph=False,
         )
         graph = function.get_concrete_function(tf.constant([1.0])).graph
@@ -134,7 +138,7 @@ class TestWhere:
         ("condition", "branch", "safe", "error", "message"),
         [
             ([1, 0], tf.math.log, None, TypeError, r"`condition` must be boolean. Rec"),
-            ([True], 3.0, None, TypeError, r"`branch` must be a function .*branch=3.0"),
+            ([True], 3.0, None, TypeError, r"`fn` must be a function .*fn=3.0"),
             (
                 [True] * 3,
                 tf.math.log,
@@ -147,7 +151,19 @@ class TestWhere:
     )
     def test_a_bad_argument_is_refused(self, condition, branch, safe, error, message):
         with pytest.raises(error, match=message):
-            ops.where(condition, branch, tf.constant([1.0, 2.0]), 0.0, safe=safe)
+            ops.where_apply(condition, branch, tf.constant([1.0, 2.0]), 0.0, safe=safe)
+
+    def test_a_call_in_the_manner_of_tf_where_is_refused_with_both_ways(self):
+        a, b = tf.constant([1.0]), tf.constant([2.0])
+        message = (
+            r"Received: fn=a tensor of shape \(1,\).*`tf.where\(condition, a, b\)`"
+        )
+        with pytest.raises(TypeError, match=message):
+            ops.where_apply([True], a, b)
+
+    def test_a_missing_value_elsewhere_is_refused(self):
+        with pytest.raises(TypeError, match=r"`otherwise` must be a number"):
+            ops.where_apply([True], tf.math.log, tf.constant([1.0]))
 
 
 CLIP_EDGES = {

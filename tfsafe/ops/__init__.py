@@ -23,6 +23,9 @@ is right where the function is smooth, but may be NaN at a singular point; and `
 the promises hold backwards only.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from tfsafe.ops._names import unknown_name as _unknown_name
 from tfsafe.ops.elementwise.division import divide, reciprocal
 from tfsafe.ops.elementwise.entropy import entropy, kl_divergence
 from tfsafe.ops.elementwise.exponential import expm1, log1mexp, log_cosh, log_expm1
@@ -35,7 +38,7 @@ from tfsafe.ops.elementwise.sinc import sinc
 from tfsafe.ops.elementwise.special import erfinv, log_erfc, log_pochhammer
 from tfsafe.ops.elementwise.trigonometry import acos, acosh, angle_between, asin, atanh
 from tfsafe.ops.elementwise.weighted_logarithm import xdivy, xlog1py, xlogy
-from tfsafe.ops.elementwise.where import clip, multiply_no_nan, where
+from tfsafe.ops.elementwise.where import clip, multiply_no_nan, where_apply
 from tfsafe.ops.linalg.determinants import cholesky, det, inv, slogdet
 from tfsafe.ops.linalg.pseudoinverse import lstsq, pinv
 from tfsafe.ops.linalg.spectral import singular_value_function, spectral_function
@@ -62,7 +65,6 @@ from tfsafe.ops.reductions.log_sums import (
     log_sub_exp,
 )
 from tfsafe.ops.reductions.logsumexp import log_softmax, logsumexp
-from tfsafe.ops.reductions.masked_mean import masked_mean
 from tfsafe.ops.reductions.moments import mean, moments, std, variance
 from tfsafe.ops.reductions.norm import norm
 
@@ -114,7 +116,6 @@ __all__ = [
     "logit",
     "logsumexp",
     "lstsq",
-    "masked_mean",
     "maximum",
     "mean",
     "minimum",
@@ -144,8 +145,13 @@ __all__ = [
     "tanh",
     "unsorted_segment_max",
     "variance",
-    "where",
+    "where_apply",
     "xdivy",
     "xlog1py",
     "xlogy",
 ]
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which are to report a misspelled name.
+    def __getattr__(name: str) -> Any:
+        raise _unknown_name(name, __all__)

@@ -216,7 +216,7 @@ FIXES = [
     Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
     Fix("Atanh", "", "keep the argument inside (-1, 1)."),
     Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
-    Fix("Mean", "tfsafe.ops.masked_mean(x, mask)", _MEAN),
+    Fix("Mean", "tfsafe.ops.mean(x, mask=mask)", _MEAN),
     Fix("Max", "", "give the empty set a value of its own before the reduction."),
     Fix("Min", "", "give the empty set a value of its own before the reduction."),
     Fix(

@@ -86,11 +86,11 @@ class SafeMeanPooling(keras.layers.Layer):
             mask = exists if mask is None else _hide(_fit(mask, inputs), exists)
         if mask is not None:
             mask = _fit(mask, inputs)
-        return ops.masked_mean(
+        return ops.mean(
             inputs,
-            mask,
             axis=axes,
             keepdims=self.keepdims,
+            mask=mask,
             empty_value=self.empty_value,
         )
 

@@ -11,51 +11,49 @@ from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import times_upstream
 
 
-def where(
+def where_apply(
     condition: Any,
-    branch: Callable[[Any], Any],
+    fn: Callable[[Any], Any],
     x: Any,
-    otherwise: Any,
+    otherwise: Any = None,
     *,
     safe: Any = None,
-    name: str = "where",
+    name: str = "where_apply",
 ) -> tf.Tensor:
-    """Computes `branch(x)` where `condition` holds, and `otherwise` elsewhere.
+    """Computes `fn(x)` where `condition` holds, and `otherwise` elsewhere.
 
-    `tf.where(condition, branch(x), otherwise)` has the gradient NaN wherever the
-    unselected `branch(x)` has an infinite slope, because 0 times infinity is NaN. Here
-    `branch` never sees an element where `condition` is False: another number stands
-    in, and the gradient of such an element is 0. This is the trick of the double
-    `tf.where`, for functions of which nothing is known.
+    `tf.where(condition, fn(x), otherwise)` has the gradient NaN wherever the unselected
+    `fn(x)` has an infinite slope, because 0 times infinity is NaN. Here `fn` never sees
+    an element where `condition` is False: another number replaces it, and the gradient
+    of such an element is 0. This is the "double `tf.where`", for any function.
 
     Args:
       condition: Boolean `Tensor`.
-      branch: Elementwise function of `x`. Called once, with what `x` is.
+      fn: Elementwise function of `x`, called once, with the structure of `x`.
       x: `Tensor`, or a nested structure of tensors, whose shapes broadcast with
         `condition`.
-      otherwise: What stands where `condition` is False: a number, a `Tensor` that
+      otherwise: The value where `condition` is False: a number, a `Tensor` that
         broadcasts, or a function of `x`, which then never sees an element where
         `condition` holds.
-      safe: Number, or structure like `x`, that stands in for the elements that a
-        function must not see. Where None, it is one of the elements that the function
-        may see: the largest of a single tensor, the first place of several; 1 if there
-        is none. With a number this costs what the double `tf.where` does, otherwise a
-        search more.
+      safe: Number, or structure like `x`, that replaces the elements that a function
+        must not see. By default one of the elements that the function may see: the
+        largest of a single tensor, the first of several; 1 if there is none. A number
+        costs what the double `tf.where` does, the default one more search.
       name: Name scope of the operations created.
 
     Returns:
-      `Tensor` of the dtype that `branch` returns, and the broadcast shape.
+      `Tensor` of the dtype that `fn` returns, and the broadcast shape.
 
     Raises:
-      TypeError: If `condition` is not boolean or `branch` cannot be called.
+      TypeError: If `condition` is not boolean, if `fn` cannot be called, or if
+        `otherwise` is missing.
       ValueError: If the shapes do not broadcast, or the structure of `safe` is neither
         that of `x` nor a single number.
 
     Numerics:
-      condition False  value otherwise; gradient of branch 0, whatever x is
-      condition True   value and gradient of branch(x), NaN included
-      The same holds for the gradient of the gradient, and for variables that `branch`
-      uses.
+      condition False  value otherwise; gradient of fn 0, whatever x is
+      condition True   value and gradient of fn(x), NaN included
+      The same holds for the gradient of the gradient, and for variables that `fn` uses.
 
     Examples:
       >>> import tensorflow as tf
@@ -63,11 +61,12 @@ def where(
       >>> x = tf.constant([0.0, 4.0])
       >>> with tf.GradientTape() as tape:
       ...     tape.watch(x)
-      ...     y = tfsafe.ops.where(x > 0, tf.math.log, x, 0.0)
+      ...     y = tfsafe.ops.where_apply(x > 0, tf.math.log, x, 0.0)
       >>> print(tape.gradient(y, x).numpy())
       [0.   0.25]
       >>> a, b = tf.constant([1.0, 1.0]), tf.constant([0.0, 2.0])
-      >>> print(tfsafe.ops.where(b != 0, lambda ab: ab[0] / ab[1], (a, b), -1).numpy())
+      >>> ratio = lambda ab: ab[0] / ab[1]
+      >>> print(tfsafe.ops.where_apply(b != 0, ratio, (a, b), -1.0).numpy())
       [-1.   0.5]
     """
     with tf.name_scope(name):
@@ -78,18 +77,29 @@ def where(
                 f"dtype={condition.dtype.name}, shape={condition.shape}. Compare it "
                 "first, for example `condition > 0`."
             )
-        if not callable(branch):
+        if not callable(fn):
             raise TypeError(
-                "`branch` must be a function of `x`. Received: "
-                f"branch={branch!r}. For two tensors that are computed already use "
-                "`tf.where`."
+                "`fn` must be a function of `x`, as in `where_apply(x > 0, tf.math.log,"
+                f" x, 0.0)`. Received: fn={_short(fn)}. To choose between two tensors "
+                "that are computed already, use `tf.where(condition, a, b)`."
+            )
+        if otherwise is None:
+            raise TypeError(
+                "`otherwise` must be a number, a tensor or a function of `x`: the "
+                "value where `condition` is False. Received: otherwise=None."
             )
         x = tf.nest.map_structure(tf.convert_to_tensor, x)
-        selected = branch(_shown(x, condition, safe))
+        selected = fn(_shown(x, condition, safe))
         if callable(otherwise):
             otherwise = otherwise(_shown(x, ~condition, safe))
         otherwise = tf.convert_to_tensor(otherwise, dtype=selected.dtype)
         return tf.where(condition, selected, otherwise)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tf.Tensor | tf.Variable):
+        return f"a tensor of shape {value.shape}"
+    return repr(value)
 
 
 def _shown(x: Any, condition: tf.Tensor, safe: Any) -> Any:
@@ -98,18 +108,18 @@ def _shown(x: Any, condition: tf.Tensor, safe: Any) -> Any:
     for tensor in tensors:
         _args.check_broadcast(x=tensor, condition=condition)
     if safe is None and len(tensors) == 1 and tensors[0].dtype.is_floating:
-        stands_in = [_largest(tensors[0], condition)]
+        replacements = [_largest(tensors[0], condition)]
     elif safe is None:
-        stands_in = _first(tensors, condition)
+        replacements = _first(tensors, condition)
     elif tf.nest.is_nested(safe) or tf.nest.is_nested(x):
-        stands_in = _like(x, safe)
+        replacements = _like(x, safe)
     else:
-        stands_in = [safe]
+        replacements = [safe]
     return tf.nest.pack_sequence_as(
         x,
         [
             tf.where(condition, tensor, tf.cast(number, tensor.dtype))
-            for tensor, number in zip(tensors, stands_in, strict=True)
+            for tensor, number in zip(tensors, replacements, strict=True)
         ],
     )
 
@@ -129,7 +139,7 @@ def _like(x: Any, safe: Any) -> list[Any]:
 
 def _largest(x: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
     """Returns the largest element where `condition` holds, or 1."""
-    # Its slope is none of our business, and may be infinite.
+    # Stop the gradient: the slope of the replacement may be infinite.
     seen = tf.where(condition, tf.stop_gradient(x), x.dtype.min)
     is_seen = tf.reduce_any(condition)
     return tf.where(is_seen, tf.reduce_max(seen), tf.ones([], x.dtype))

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision, statistics
+from tfsafe.ops.kernels import precision, statistics, weighted_mean
 
 _Axis = Sequence[int] | None
 _Statistic = Callable[[tf.Tensor, _Axis, tf.Tensor | None], tf.Tensor]
@@ -23,46 +23,70 @@ def mean(
     keepdims: bool = False,
     *,
     mask: Any = None,
+    empty_value: float = 0.0,
     name: str = "mean",
 ) -> tf.Tensor:
-    """Computes the mean, and 0 where there is nothing to take it of.
+    """Computes the mean of the elements that a mask keeps, or a weighted mean.
 
-    `tf.reduce_mean` sums float16 in float16 and is NaN for an empty tensor. For weights
-    see `masked_mean`.
+    Elements with a weight of 0 do not matter, NaN and infinity included. The mean of no
+    element is `empty_value`, where `sum(x * mask) / sum(mask)` is NaN. `tf.reduce_mean`
+    sums float16 in float16 and is NaN for an empty tensor.
 
     Args:
       x: Floating `Tensor`.
-      axis: Axis or axes to reduce; all of them where None.
+      axis: Axis or axes to reduce; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
-      mask: None to keep everything, or booleans, True where an element counts; numbers
-        keep what is not 0. Of a shape that broadcasts to that of `x`.
+      mask: None to keep everything; a boolean `Tensor`, True where an element counts;
+        or weights that are at least 0, of any integer dtype or of the dtype of `x`. Of
+        a shape that broadcasts to the shape of `x`.
+      empty_value: The value where the weights sum to 0, or where there is no element.
       name: Name scope of the operations created.
 
     Returns:
       `Tensor` with the dtype of `x` and its shape without the reduced axes.
 
     Raises:
-      TypeError: If `x` or `mask` has a wrong dtype, or if `axis` is not an integer.
-      ValueError: If `axis` is out of range or names an axis twice, or if `mask` does
-        not broadcast to `x`.
+      TypeError: If `x` does not have a floating dtype, if `mask` has a floating dtype
+        other than that of `x` or is not numeric, if `axis` is not an integer, or if
+        `empty_value` is not a number.
+      ValueError: If `mask` does not broadcast to `x`, if `axis` is out of range or
+        names an axis twice, or if `empty_value` does not fit the dtype.
 
     Numerics:
-      error     <= 3 ulp of the row's largest element, gradient <= 1 ulp
-      no entry  value 0, gradient 0 (a choice), where all is masked likewise
-      masked    ignored, gradient 0
-      inf       value inf
-      NaN       value NaN
-      The sum does not overflow where the mean does not.
+      error            <= 3 ulp of the largest element that counts, slopes <= 3 ulp
+      weight 0         ignored; slope 0 in x; slope in the weight
+                       (x - mean) / total where x is finite, else 0
+      all weights 0    value empty_value, gradients 0 (a choice)
+      weight < 0       value NaN, gradients NaN
+      weight NaN       value NaN, gradients NaN
+      NaN that counts  value NaN, slopes in x weight / total, in the weights NaN
+      inf that counts  value inf, slopes in x weight / total
+      no element       value empty_value
+      A zero incoming gradient gives zero gradients, whatever the row holds.
+      Sums are scaled, so that they cannot overflow where the mean does not.
 
     Examples:
       >>> import tensorflow as tf
       >>> import tfsafe
-      >>> x = tf.fill([1000], tf.constant(100, tf.float16))
-      >>> print(tfsafe.ops.mean(x).numpy(), tfsafe.ops.mean(x[:0]).numpy())
-      100.0 0.0
+      >>> x = tf.constant([[1.0, 3.0, float("nan")], [5.0, 6.0, 7.0]])
+      >>> mask = tf.constant([[True, True, False], [False, False, False]])
+      >>> print(tfsafe.ops.mean(x, axis=1, mask=mask).numpy())
+      [2. 0.]
     """
     with tf.name_scope(name):
-        return _reduced(statistics.mean, x, axis, keepdims, mask)
+        x = _args.float_tensor(x, "x")
+        along = _args.axes(axis, x.shape)
+        empty_value = _args.number(empty_value, "empty_value", x.dtype)
+        if mask is None and not empty_value:
+            # Without weights: fewer passes over the elements.
+            return _reduced(statistics.mean, x, axis, keepdims, None)
+        weights = tf.broadcast_to(_args.weights(mask, x, "mask"), tf.shape(x))
+
+        def function(x: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+            return weighted_mean.weighted_mean(x, weights, along, empty_value)
+
+        value = precision.in_float32(function, x, weights)
+        return value if keepdims else precision.drop(value, along)
 
 
 def variance(
