@@ -103,8 +103,8 @@ def rows(
         labels = _classes.smoothed_rows(labels, smoothing, axis)
     if from_logits:
         return _classes.over_rows(cross_rows.dense, labels, x, axis)
-    losses = cross_probabilities.surprise(x, axis, bounded)
-    return tf.reduce_sum(cross_probabilities.weigh(losses, labels), axis)
+    losses = cross_probabilities.negative_log(x, axis, bounded)
+    return tf.reduce_sum(zeros.weighted_loss(losses, labels), axis)
 
 
 def sparse_categorical_crossentropy(
