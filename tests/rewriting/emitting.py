@@ -1,4 +1,4 @@
-"""Running one function through a table of rules, without the driver."""
+"""Runs one function through rules, as planned by the production planner."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -7,23 +7,15 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.graph._emit import Emission
+from tfsafe.rewriting.engine.planner import Planner
 from tfsafe.rewriting.engine.rule import Rule
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.engine.tape_recording import Recording
 
 
 def in_modes(*names: str) -> list[tuple[str, str]]:
     """Returns each name with two modes: with the graph, and with one of the others."""
     others = itertools.cycle(("xla", "eager"))
     return [(name, mode) for name in names for mode in ("graph", next(others))]
-
-
-def _matches(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Any:
-    for rule in rules:
-        if op.type in rule.op_types:
-            build = rule.match(op, reader)
-            if build is not None:
-                return rule.name, build
-    return None
 
 
 def fired(rules: Sequence[Rule], function: Callable[..., Any], *args: Any) -> list[str]:
@@ -35,9 +27,10 @@ def fired(rules: Sequence[Rule], function: Callable[..., Any], *args: Any) -> li
       *args: Tensors, or specifications of tensors.
     """
     graph = _graph(function, args)
-    reader = Reader(graph)
-    found = (_matches(rules, op, reader) for op in graph.get_operations())
-    return [match[0] for match in found if match is not None]
+    planner = Planner(rules, Recording())
+    emit = tf.function(lambda *inputs: Emission(plan=planner.plan).emit(graph, inputs))
+    emit.get_concrete_function(*(tf.TensorSpec(x.shape, x.dtype) for x in graph.inputs))
+    return [rewrite.rule.name for rewrite in planner.rewrites([graph])]
 
 
 def rewritten(
@@ -53,7 +46,8 @@ def rewritten(
 
     def run(*args: Any) -> tf.Tensor:
         graph = _graph(function, specs or args)
-        return Emission(plan=lambda g: _plan(rules, g)).emit(graph, args)[0]
+        planner = Planner(rules, Recording())
+        return Emission(plan=planner.plan).emit(graph, args)[0]
 
     return tf.function(run, autograph=False)
 
@@ -65,26 +59,6 @@ def _graph(function: Callable[..., Any], args: Sequence[Any]) -> tf.Graph:
     ]
     traced = tf.function(function, autograph=False)
     return traced.get_concrete_function(*specs).graph
-
-
-def _plan(rules: Sequence[Rule], graph: tf.Graph) -> dict[str, Any]:
-    reader = Reader(graph)
-    plan = {}
-    for op in graph.get_operations():
-        match = _matches(rules, op, reader)
-        if match is not None:
-            plan[op.name] = _maker(op, match[1])
-    return plan
-
-
-def _maker(op: tf.Operation, build: Any) -> Any:
-    def make(value: Any) -> list[tf.Tensor]:
-        twin = tf.identity(build(value))
-        assert twin.dtype == op.outputs[0].dtype
-        assert twin.shape.is_compatible_with(op.outputs[0].shape), op
-        return [twin]
-
-    return make
 
 
 def _slopes(

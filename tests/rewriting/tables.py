@@ -1,17 +1,9 @@
-"""The tables of the rules, one after another as they are tried."""
+"""The rules as production orders them, by family."""
 
-from tfsafe.rewriting.rules import (
-    cancellation,
-    distances,
-    masking,
-    norms,
-    singular_gradients,
-)
+from tfsafe.rewriting.rules import logarithms
+from tfsafe.rewriting.rules.table import all_rules
 
-RULES = (
-    *norms.RULES,
-    *distances.RULES,
-    *cancellation.RULES,
-    *masking.RULES,
-    *singular_gradients.RULES,
-)
+_LOGARITHMS = {rule.name for rule in logarithms.RULES}
+LOGARITHMS = [rule for rule in all_rules() if rule.name in _LOGARITHMS]
+# Without those for logarithms and exponentials, which are the first.
+RULES = [rule for rule in all_rules() if rule.name not in _LOGARITHMS]

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.log_cases import LOGARITHMS, Case
+from tests.rewriting.tables import LOGARITHMS as RULES
 from tests.support import contrast, modes, oracle
-from tfsafe.rewriting.rules.logarithms import RULES
 
 CASES = [pytest.param(case, id=case.text) for case in LOGARITHMS]
 

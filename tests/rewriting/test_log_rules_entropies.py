@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten, second_gradients
+from tests.rewriting.tables import LOGARITHMS as RULES
 from tests.support import contrast, modes
-from tfsafe.rewriting.rules.logarithms import RULES
 
 log, softmax, sigmoid = tf.math.log, tf.nn.softmax, tf.sigmoid
 NAN, INF = np.nan, np.inf

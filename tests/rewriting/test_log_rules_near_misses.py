@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten
+from tests.rewriting.tables import LOGARITHMS as RULES
 from tests.support import contrast
-from tfsafe.rewriting.rules.logarithms import RULES
 
 log, exp = tf.math.log, tf.exp
 softmax, sigmoid = tf.nn.softmax, tf.sigmoid

@@ -27,7 +27,15 @@ def nan_match(op, reader):
 
 
 def wrong(name, match):
-    return Rule(name, "log(x)", "log(x + 0.01)", "", "", ("Log",), match)
+    return Rule(
+        name=name,
+        before="log(x)",
+        after="log(x + 0.01)",
+        fails_when="",
+        reference="",
+        op_types=("Log",),
+        match=match,
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which operations of a traced function are made otherwise, and how."""
+"""Chooses which operations of a traced function to replace."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -10,11 +10,10 @@ from tfsafe.rewriting.engine.gradient_requests import Request, inside, makers
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.engine.tape_recording import Recording
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.rules.table import SLOPES
 
 
 class Rewrite(NamedTuple):
-    """One operation that was made otherwise.
+    """One operation that was replaced.
 
     Attributes:
       rule: The rule that says so.
@@ -26,11 +25,11 @@ class Rewrite(NamedTuple):
 
 
 class Planner:
-    """Plans graph by graph what to make in the place of operations.
+    """Plans, graph by graph, how to replace operations.
 
     Args:
       rules: The rules, in the order in which they are tried.
-      recording: What was asked of tapes in these graphs.
+      recording: The gradients that were asked of tapes in these graphs.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Planner:
         self._rewrites: dict[tuple[int, str], Rewrite] = {}
 
     def rewrites(self, graphs: Iterable[tf.Graph]) -> list[Rewrite]:
-        """Returns what was made otherwise so far.
+        """Returns what was replaced so far.
 
         Args:
           graphs: The graphs that were emitted, in the order to list them in; others,
@@ -70,7 +69,7 @@ class Planner:
         plan: dict[str, Callable[[Value], Any]] = {}
         for op in operations:
             for rule in self._rules.get(op.type, ()):
-                if rule.name in SLOPES and op.name not in differentiable:
+                if rule.changes == "gradient" and op.name not in differentiable:
                     continue
                 build = rule.match(op, reader)
                 if build is None:
@@ -86,22 +85,22 @@ class Planner:
         def make(value: Value) -> Sequence[tf.Tensor]:
             # What a branch takes from around it is to be the branch's own tensor:
             # gradient functions in the branch hold it. And the result is a copy, to be
-            # known apart from what it may be made of.
-            twin = tf.identity(build(lambda tensor: inside(value(tensor))))
-            twin.set_shape(like.shape)
+            # distinct from the tensors that it may be made of.
+            made = tf.identity(build(lambda tensor: inside(value(tensor))))
+            made.set_shape(like.shape)
             self._rewrites[id(op.graph), op.name] = Rewrite(rule, op)
-            return [twin]
+            return [made]
 
-        if rule.name in SLOPES:
+        if rule.changes == "gradient":
             make.reads = op.inputs  # type: ignore[attr-defined]
         return make
 
 
 def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
-    """Returns the names of the operations of which somebody may take a gradient.
+    """Returns the names of the operations that a gradient may be taken of.
 
-    Those that lead to a target of a tape or to what the function returns; of the
-    arithmetic of an optimizer nobody does.
+    Those that lead to a target of a tape or to a result of the function, unlike the
+    arithmetic of an optimizer.
     """
     queue = [*graph.outputs, *(each for r in requests for each in r.targets)]
     found = {mark.op.name for request in requests for mark in request.marks}
@@ -114,10 +113,10 @@ def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
 
 
 def _keeps(op: tf.Operation, build: Build, opaque: set[str]) -> bool:
-    """Returns whether a rewrite leaves out none of the opaque tensors.
+    """Returns whether a rewrite drops none of the opaque tensors.
 
-    What it takes is found by building it in the graph that is read, where nobody will
-    look for it.
+    Its inputs are found by building it once in the graph that is read, where it is not
+    used.
     """
     taken: set[str] = set()
 

@@ -1,35 +1,53 @@
-"""What a rewrite rule is."""
+"""Defines what a rewrite rule is: one row, whatever it recognises."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Literal
 
 import tensorflow as tf
 
-# Gives, for a tensor of the graph that is read, the one that stands for it in the
-# graph that is made.
+from tfsafe.rewriting.facts.tensors import Reader
+
+# Returns, for a tensor of the graph that is read, its counterpart in the new graph.
 Value = Callable[[tf.Tensor], tf.Tensor]
-# Makes the output that takes the place of an operation's.
+# Makes the output that replaces an operation's.
 Build = Callable[[Value], tf.Tensor]
+Match = Callable[[tf.Operation, Reader], Build | None]
 
 
-class Rule(NamedTuple):
-    """A formula, and what is to be computed in its place.
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Rule:
+    """A formula, and what to compute in its place.
 
     Attributes:
       name: What `rules=` and `exclude=` call it, such as `"log-of-softmax"`.
       before: The formula as people write it.
       after: The stable form.
-      fails: When the formula fails.
+      fails_when: When the formula fails.
       reference: Where the stable form comes from.
-      op_types: Types of the operation that the formula ends in.
-      match: Takes such an operation and the reader of its graph; returns how to build
-        its output, or None where the formula is another one.
+      match: Takes the operation that a formula ends in and the reader of its graph;
+        returns how to build its output, or None if the formula is another one. For a
+        formula that is a fixed tree: `match.trees.Trees`.
+      op_types: Types of the operation that the formula ends in; `Trees` know theirs.
+      changes: `"gradient"` if the values stay the same. Such a rule is tried only where
+        a gradient may be taken.
+      removes_bias: Whether the formula differs from the stable form on purpose, by a
+        guard such as an epsilon; `verify=True` then warns and does not raise.
     """
 
     name: str
     before: str
     after: str
-    fails: str
+    fails_when: str
     reference: str
-    op_types: Sequence[str]
-    match: Callable[[tf.Operation, Any], Build | None]
+    match: Match
+    op_types: Sequence[str] = ()
+    changes: Literal["value", "gradient"] = "value"
+    removes_bias: bool = False
+
+    def __post_init__(self) -> None:
+        """Takes the operation types of fixed trees."""
+        if not self.op_types:
+            object.__setattr__(self, "op_types", getattr(self.match, "op_types", ()))
+        if not self.op_types:
+            raise ValueError(f"The rule {self.name!r} names no type of operation.")

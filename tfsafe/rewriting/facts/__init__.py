@@ -1,1 +1,12 @@
-"""Facts about tensors of a graph: constants, bounds, finiteness."""
+"""Says what is known about the tensors of a traced graph before it runs.
+
+`tensors.Reader` answers for one graph: which operation made a tensor, whether it is a
+constant, a mask, a probability, the same as another. `bounds` limits its elements from
+below and above, `finiteness` finds where non-finite values may begin and where they may
+be dropped. What is unknown is False. `interface` has the types through which these
+modules refer to each other.
+
+May import: `tfsafe.graph` and `tfsafe._limits`.
+
+Example: `reader.bounds(tf.nn.softmax(x) + 1)` is `Bounds(low=1, high=2)`.
+"""

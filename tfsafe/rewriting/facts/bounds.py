@@ -1,29 +1,21 @@
-"""Bounds of a tensor's elements, from the operations that make it."""
+"""Finds bounds of a tensor's elements from the operations that make it."""
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfsafe.graph import OP_FACTS, OpFact, OpFacts, op_types
-
-
-class Bounds(NamedTuple):
-    """No element is below `low` or above `high`, unless it is NaN."""
-
-    low: float
-    high: float
-
+from tfsafe.rewriting.facts.interface import Bounds, GraphFacts
 
 _ANY = Bounds(-math.inf, math.inf)
 _POSITIVE = Bounds(0.0, math.inf)
-_Rule = Callable[[tf.Operation, Any], Bounds]
+_Rule = Callable[[tf.Operation, GraphFacts], Bounds]
 
 
-def bounds_of(tensor: tf.Tensor, reader: Any) -> Bounds:
-    """Returns bounds of `tensor`; `reader` knows those of what it is made of."""
+def bounds_of(tensor: tf.Tensor, reader: GraphFacts) -> Bounds:
+    """Returns bounds of `tensor`; `reader` knows those of its inputs."""
     op = tensor.op
     facts = OP_FACTS.get(op.type)
     if facts is not None and facts.bounds is not None:
@@ -37,7 +29,7 @@ def bounds_of(tensor: tf.Tensor, reader: Any) -> Bounds:
     return _ANY if rule is None or tensor.dtype.is_complex else rule(op, reader)
 
 
-def _within(facts: OpFacts, op: tf.Operation, reader: Any) -> Bounds:
+def _within(facts: OpFacts, op: tf.Operation, reader: GraphFacts) -> Bounds:
     """Tightens the bounds of a function by those of its argument."""
     fixed = Bounds(*facts.bounds) if facts.bounds else _ANY
     if op.type == "Square":
@@ -62,7 +54,7 @@ def _times(a: float, b: float) -> float:
     return 0.0 if a == 0 or b == 0 else a * b
 
 
-def _mul(op: tf.Operation, reader: Any) -> Bounds:
+def _mul(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a, b = (reader.bounds(each) for each in op.inputs)
     if reader.same(*op.inputs):
         ends = [_times(a.low, a.low), _times(a.high, a.high)]
@@ -71,27 +63,27 @@ def _mul(op: tf.Operation, reader: Any) -> Bounds:
     return Bounds(min(products), max(products))
 
 
-def _add(op: tf.Operation, reader: Any) -> Bounds:
+def _add(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a, b = (reader.bounds(each) for each in op.inputs)
     return Bounds(a.low + b.low, a.high + b.high)
 
 
-def _sub(op: tf.Operation, reader: Any) -> Bounds:
+def _sub(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a, b = (reader.bounds(each) for each in op.inputs)
     return Bounds(a.low - b.high, a.high - b.low)
 
 
-def _div(op: tf.Operation, reader: Any) -> Bounds:
+def _div(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a, b = (reader.bounds(each) for each in op.inputs)
     if a.low < 0 or b.low < 0:
         return _ANY
     high = math.inf if b.low == 0 or math.isinf(a.high) else a.high / b.low
-    if _is_share(op, reader):
+    if _is_part(op, reader):
         high = min(high, 1.0)
     return Bounds(0.0 if math.isinf(b.high) else a.low / b.high, high)
 
 
-def _is_share(op: tf.Operation, reader: Any) -> bool:
+def _is_part(op: tf.Operation, reader: GraphFacts) -> bool:
     """Returns whether `op` divides nonnegative numbers by a sum of the same ones."""
     total = reader.value_source(op.inputs[1]).op
     while total.type in {"ExpandDims", "Reshape", "Maximum"}:
@@ -99,22 +91,22 @@ def _is_share(op: tf.Operation, reader: Any) -> bool:
     return total.type == "Sum" and reader.same(total.inputs[0], op.inputs[0])
 
 
-def _neg(op: tf.Operation, reader: Any) -> Bounds:
+def _neg(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a = reader.bounds(op.inputs[0])
     return Bounds(-a.high, -a.low)
 
 
-def _maximum(op: tf.Operation, reader: Any) -> Bounds:
+def _maximum(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a, b = (reader.bounds(each) for each in op.inputs)
     return Bounds(max(a.low, b.low), max(a.high, b.high))
 
 
-def _minimum(op: tf.Operation, reader: Any) -> Bounds:
+def _minimum(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a, b = (reader.bounds(each) for each in op.inputs)
     return Bounds(min(a.low, b.low), min(a.high, b.high))
 
 
-def _pow(op: tf.Operation, reader: Any) -> Bounds:
+def _pow(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a = reader.bounds(op.inputs[0])
     exponent = reader.bounds(op.inputs[1])
     if a.low >= 0:
@@ -125,7 +117,7 @@ def _pow(op: tf.Operation, reader: Any) -> Bounds:
     return Bounds(0.0, 1.0) if number > 0 and -1 <= a.low <= a.high <= 1 else _POSITIVE
 
 
-def _reciprocal(op: tf.Operation, reader: Any) -> Bounds:
+def _reciprocal(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a = reader.bounds(op.inputs[0])
     if a.low < 0:
         return _ANY
@@ -135,14 +127,14 @@ def _reciprocal(op: tf.Operation, reader: Any) -> Bounds:
     )
 
 
-def _sum(op: tf.Operation, reader: Any) -> Bounds:
+def _sum(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a = reader.bounds(op.inputs[0])
     high = 1.0 if _is_pick(op, reader) else math.inf if a.high > 0 else 0.0
     return Bounds(0.0 if a.low >= 0 else -math.inf, high)
 
 
-def _is_pick(op: tf.Operation, reader: Any) -> bool:
-    """Returns whether shares of 1 are summed, each times at most 1."""
+def _is_pick(op: tf.Operation, reader: GraphFacts) -> bool:
+    """Returns whether parts of 1 are summed, each times at most 1."""
     factors = [op.inputs[0]]
     inner = reader.value_source(op.inputs[0]).op
     if inner.type == "Mul":
@@ -170,7 +162,7 @@ def _spans(factor: tf.Tensor, whole: tf.Tensor, axes: tuple[int, ...]) -> bool:
     )
 
 
-def row_axis(tensor: tf.Tensor, reader: Any) -> tuple[int, ...] | None:
+def row_axis(tensor: tf.Tensor, reader: GraphFacts) -> tuple[int, ...] | None:
     """Returns the axis along which the elements sum to at most 1."""
     op = reader.value_source(tensor).op
     rank = tensor.shape.rank
@@ -190,14 +182,14 @@ def row_axis(tensor: tf.Tensor, reader: Any) -> tuple[int, ...] | None:
 
 
 def _union(places: slice) -> _Rule:
-    def rule(op: tf.Operation, reader: Any) -> Bounds:
+    def rule(op: tf.Operation, reader: GraphFacts) -> Bounds:
         found = [reader.bounds(each) for each in list(op.inputs)[places]]
         return Bounds(min(b.low for b in found), max(b.high for b in found))
 
     return rule
 
 
-def _cast(op: tf.Operation, reader: Any) -> Bounds:
+def _cast(op: tf.Operation, reader: GraphFacts) -> Bounds:
     source = op.inputs[0]
     if source.dtype == tf.bool:
         return Bounds(0.0, 1.0)
@@ -208,7 +200,7 @@ def _cast(op: tf.Operation, reader: Any) -> Bounds:
     return reader.bounds(source) if keeps else _ANY
 
 
-def _one_hot(op: tf.Operation, reader: Any) -> Bounds:
+def _one_hot(op: tf.Operation, reader: GraphFacts) -> Bounds:
     on, off = (reader.bounds(each) for each in op.inputs[2:4])
     return Bounds(min(on.low, off.low), max(on.high, off.high))
 

@@ -1,7 +1,7 @@
-"""Where numbers that are not finite come from in a graph, and where they are dropped.
+"""Finds where non-finite values begin in a graph, and where they are dropped.
 
-The gradient of a product is NaN where 0 comes in and the other factor is infinite. That
-can happen on the way from an operation that makes infinities to one that drops them.
+A zero incoming gradient times an infinite factor is NaN. That can happen between an
+operation that makes infinities and one that drops them.
 """
 
 import math
@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from tfsafe._limits import LIMITS
 from tfsafe.graph import OpFact, op_types
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.parts import is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 
 _DROPS = op_types(OpFact.DROPS)
 _CLEANS = op_types(OpFact.CLEANS)
@@ -29,7 +28,7 @@ class _Flow(NamedTuple):
 
     Attributes:
       doubtful: Their outputs may not be finite though the inputs of the graph are.
-      dropped: Some of their elements may be left out later.
+      dropped: Some of their elements may be dropped later.
       watched: What is not finite in their outputs is asked for later.
     """
 
@@ -47,7 +46,7 @@ def is_doubtful(reader: Reader, tensor: tf.Tensor) -> bool:
 
 
 def is_dropped(reader: Reader, op: tf.Operation) -> bool:
-    """Returns whether some elements of what `op` makes may be left out later."""
+    """Returns whether some elements of what `op` makes may be dropped later."""
     return op.name in _flow(reader).dropped
 
 
@@ -62,7 +61,7 @@ def is_watched(reader: Reader, op: tf.Operation) -> bool:
 def is_regular(reader: Reader, op: tf.Operation) -> bool:
     """Returns whether an operation with a singular point can be shown to stay off it.
 
-    Whatever is no such operation is regular too.
+    An operation without a singular point is regular too.
     """
     if op.type in _RECIPROCALS:
         return _is_away(reader, op.inputs[0], 0.0, either_side=True)

@@ -1,4 +1,4 @@
-"""What can be said about a tensor of a traced graph from the operations behind it."""
+"""Answers questions about the tensors of a traced graph."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.graph import READERS, OpFact, is_custom, op_types, raw_kernel
-from tfsafe.rewriting.facts.bounds import Bounds, bounds_of
+from tfsafe.rewriting.facts.bounds import bounds_of
+from tfsafe.rewriting.facts.interface import Bounds
 
 _COPIES = op_types(OpFact.COPIES)
 _FOLDED = op_types(OpFact.FOLDS)
@@ -19,6 +20,13 @@ _MOST_ELEMENTS = 4096
 # Chains of operations beyond it are not followed: Python's stack is finite.
 _DEPTH = 48
 
+_FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
+
+
+def is_float(tensor: tf.Tensor) -> bool:
+    """Returns whether the dtype is one that the functions of `tfsafe.ops` take."""
+    return tensor.dtype in _FLOATS
+
 
 class Reader:
     """Answers questions about the tensors of one graph; what is unknown is False.
@@ -26,7 +34,7 @@ class Reader:
     Args:
       graph: Graph of a traced function or of the body of a loop or branch. Its inputs
         can be anything.
-      operations: Those of its operations that count; all where None.
+      operations: Those of its operations that count; None for all.
 
     Attributes:
       graph: The graph.

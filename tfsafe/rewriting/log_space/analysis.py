@@ -1,4 +1,4 @@
-"""Logarithms of tensors and of their complements, through all that makes them."""
+"""Finds the logarithm of each tensor of a graph, and of its complement."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,13 +6,18 @@ import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space import by_operation, complements
-from tfsafe.rewriting.log_space.form import Factored, Widened, again, log_number, once
+from tfsafe.rewriting.log_space.form import (
+    Factored,
+    Widened,
+    log_number,
+    once,
+    with_inputs,
+)
 from tfsafe.rewriting.log_space.sums import one_plus
-from tfsafe.rewriting.match.patterns import negated
+from tfsafe.rewriting.match.arithmetic import negated
 
-_FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
 # Operations that move elements of some of their inputs and change none.
 MOVERS: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(op_types(OpFact.MOVES), (0,)),
@@ -41,12 +46,12 @@ class Logarithms:
         return self._remember(tensor, False)
 
     def complement(self, tensor: tf.Tensor) -> Factored | None:
-        """Factors `1 - tensor`, likewise."""
+        """Factors `1 - tensor` of such a tensor."""
         return self._remember(tensor, True)
 
     def one_plus(self, tensor: tf.Tensor) -> Factored | None:
         """Factors `1 + tensor` of an exponential, or of a negative probability."""
-        minus = negated(tensor, self.reader)
+        minus = negated(self.reader, tensor)
         if minus is not None:
             return self.complement(minus)
         op = self.reader.op(tensor)
@@ -77,7 +82,7 @@ class Logarithms:
         tensor = self.reader.source(tensor)
         key = (tensor.name, is_complement)
         if key not in self._found:
-            if self._depth > _DEPTH or tensor.dtype not in _FLOATS:
+            if self._depth > _DEPTH or not is_float(tensor):
                 return None
             self._depth += 1
             self._found[key] = self._find(tensor, is_complement)
@@ -109,7 +114,7 @@ class Logarithms:
         return _together(op, filled)
 
     def _still_complement(self, tensor: tf.Tensor) -> Factored:
-        """Factors 1 minus what stands beside a probability."""
+        """Factors 1 minus a tensor that is joined with a probability."""
         return Factored(
             "",
             None,
@@ -119,7 +124,7 @@ class Logarithms:
         )
 
     def _still(self, tensor: tf.Tensor) -> Factored:
-        """Factors what stands beside an exponential, in its own shape."""
+        """Factors a tensor that is joined with an exponential, in its own shape."""
         number = self.reader.scalar(tensor)
         plain = self.plain(tensor)
         if number is None or number <= 0:
@@ -137,7 +142,7 @@ def _together(op: tf.Operation, parts: dict[int, Factored]) -> Factored | None:
         return None
 
     def moved(value: Value, part: Callable[[Factored], tf.Tensor]) -> tf.Tensor:
-        return again(op, value, {i: part(each) for i, each in parts.items()})
+        return with_inputs(op, value, {i: part(each) for i, each in parts.items()})
 
     def log(value: Value) -> tf.Tensor:
         if is_pure:

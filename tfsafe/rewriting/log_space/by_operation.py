@@ -1,4 +1,4 @@
-"""What the logarithm of an operation's output is made of, by the operation's type."""
+"""Finds the logarithm of an operation's output: one case for each operation type."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,25 +7,26 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels.weighted_exponentials import floored_log, weighted_log
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import form, gathers, sums
-from tfsafe.rewriting.log_space import probabilities as forms
+from tfsafe.rewriting.log_space import form, gathers, probabilities, sums
 from tfsafe.rewriting.log_space.form import (
     Factored,
+    LogForms,
+    LogRule,
     added,
     applied,
     divided,
     multiplied,
     once,
     subtracted,
-    weighed,
 )
-from tfsafe.rewriting.match import patterns as patterns
+from tfsafe.rewriting.match.arithmetic import number, square_of
 
-_Case = Callable[[tf.Operation, Any], Factored | None]
+_Case = Callable[[tf.Operation, LogForms], Factored | None]
 
 
-def factored(op: tf.Operation, logs: Any) -> Factored | None:
+def factored(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors the output of `op`, if there is an exponential or a probability in it."""
     for whole in (_guarded, _softmax, _sigmoid):
         found = whole(op, logs)
@@ -35,8 +36,8 @@ def factored(op: tf.Operation, logs: Any) -> Factored | None:
     return None if case is None else case(op, logs)
 
 
-def _guarded(op: tf.Operation, logs: Any) -> Factored | None:
-    guard = forms.guarded(op, logs.reader)
+def _guarded(op: tf.Operation, logs: LogForms) -> Factored | None:
+    guard = probabilities.guarded(op, logs.reader)
     if guard is None:
         return None
     found = (logs.complement if guard.is_complement else logs.of)(guard.probs)
@@ -49,33 +50,35 @@ def _guarded(op: tf.Operation, logs: Any) -> Factored | None:
     )
 
 
-def _is_certain(probs: tf.Tensor, found: Factored, logs: Any) -> bool:
+def _is_certain(probs: tf.Tensor, found: Factored, logs: LogForms) -> bool:
     """Returns whether what is guarded is a probability by its own structure."""
-    return forms.is_share(probs, logs) or found.name == form.GUARDED
+    return probabilities.is_part(probs, logs) or found.name == form.GUARDED
 
 
 def _maybe_guarded(
-    op: tf.Operation, found: Factored, guard: forms.Guarded
+    op: tf.Operation, found: Factored, guard: probabilities.Guarded
 ) -> Factored | None:
-    """Factors a guarded weighted sum of probabilities; as it is beyond 0 and 1."""
+    """Factors a guarded weighted sum of probabilities; plain beyond 0 and 1."""
     if guard.floor is None and guard.gap is None:
         return None
 
     def build(value: Value) -> tf.Tensor:
-        log = form.off_zero(found.whole_log(value), guard.floor)
-        as_it_is = ops.log(value(op.outputs[0]))
+        log = floored_log(found.whole_log(value), guard.floor)
+        plain = ops.log(value(op.outputs[0]))
         is_beyond = log > 0
         if found.weight is not None and not found.is_nonnegative:
             is_beyond |= found.weight(value) < 0
-        return tf.where(is_beyond, as_it_is, log)
+        return tf.where(is_beyond, plain, log)
 
     return Factored(form.GUARDED, once(build))
 
 
-def _softmax(op: tf.Operation, logs: Any) -> Factored | None:
-    if op.type in op_types(OpFact.DIVIDES) and forms.is_normalised(op, logs.reader):
+def _softmax(op: tf.Operation, logs: LogForms) -> Factored | None:
+    if op.type in op_types(OpFact.DIVIDES) and probabilities.is_normalised(
+        op, logs.reader
+    ):
         return logs.of(op.inputs[0])
-    found = forms.softmax_of(op, logs)
+    found = probabilities.softmax_of(op, logs)
     if found is None:
         return None
 
@@ -86,22 +89,22 @@ def _softmax(op: tf.Operation, logs: Any) -> Factored | None:
     return Factored("log-of-softmax", once(build))
 
 
-def _sigmoid(op: tf.Operation, logs: Any) -> Factored | None:
-    x = forms.sigmoid_of(op, logs)
+def _sigmoid(op: tf.Operation, logs: LogForms) -> Factored | None:
+    x = probabilities.sigmoid_of(op, logs)
     if x is None:
         return None
     return Factored("log-of-sigmoid", applied(ops.log_sigmoid, x))
 
 
 def _of_input(
-    name: str,
+    name: LogRule,
     function: Callable[[tf.Tensor], tf.Tensor],
     weight: Callable[[tf.Tensor], tf.Tensor] | None = None,
     **facts: Any,
 ) -> _Case:
     """Returns the case of an operation whose logarithm is a function of its input."""
 
-    def case(op: tf.Operation, _: Any) -> Factored:
+    def case(op: tf.Operation, _: LogForms) -> Factored:
         x = op.inputs[0]
         return Factored(
             name,
@@ -113,8 +116,8 @@ def _of_input(
     return case
 
 
-def _mul(op: tf.Operation, logs: Any) -> Factored | None:
-    if patterns.square_of(op, logs.reader) is not None:
+def _mul(op: tf.Operation, logs: LogForms) -> Factored | None:
+    if square_of(logs.reader, op.outputs[0]) is not None:
         return _square(op, logs)
     return _times(logs.parts(op.inputs[0]), logs.parts(op.inputs[1]))
 
@@ -142,7 +145,7 @@ def _is_mask(a: Factored) -> bool:
     return a.is_pure or a.is_masked
 
 
-def _real_div(op: tf.Operation, logs: Any) -> Factored | None:
+def _real_div(op: tf.Operation, logs: LogForms) -> Factored | None:
     reader = logs.reader
     special = _odds(op, logs) or gathers.picked(op, logs)
     if special is not None:
@@ -162,15 +165,15 @@ def _real_div(op: tf.Operation, logs: Any) -> Factored | None:
     )
 
 
-def _odds(op: tf.Operation, logs: Any) -> Factored | None:
+def _odds(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors `p / (1 - p)` or `(1 - p) / p` of a sigmoid p."""
     reader = logs.reader
     for place, sign in ((1, 1), (0, -1)):
         rest, p = reader.op(op.inputs[place]), op.inputs[1 - place]
-        is_rest = rest.type == "Sub" and reader.is_number(rest.inputs[0], 1)
+        is_rest = rest.type == "Sub" and number(reader, *rest.inputs) == 1
         if not is_rest or not reader.same(rest.inputs[1], p):
             continue
-        x = forms.sigmoid_of(reader.op(p), logs)
+        x = probabilities.sigmoid_of(reader.op(p), logs)
         if x is not None:
             return Factored(
                 "log-of-odds",
@@ -180,7 +183,7 @@ def _odds(op: tf.Operation, logs: Any) -> Factored | None:
     return None
 
 
-def _reciprocal(op: tf.Operation, logs: Any) -> Factored | None:
+def _reciprocal(op: tf.Operation, logs: LogForms) -> Factored | None:
     a = logs.of(op.inputs[0])
     if a is None or a.is_partial:
         return None
@@ -210,7 +213,7 @@ def _powered(a: Factored | None, exponent: float) -> Factored | None:
     )
 
 
-def _square(op: tf.Operation, logs: Any) -> Factored | None:
+def _square(op: tf.Operation, logs: LogForms) -> Factored | None:
     a = _powered(logs.of(op.inputs[0]), 2.0)
     return None if a is None else a._replace(is_nonnegative=True)
 
@@ -219,7 +222,7 @@ def _power(exponent: float) -> _Case:
     return lambda op, logs: _powered(logs.of(op.inputs[0]), exponent)
 
 
-def _pow(op: tf.Operation, logs: Any) -> Factored | None:
+def _pow(op: tf.Operation, logs: LogForms) -> Factored | None:
     base, exponent = op.inputs
     number = logs.reader.scalar(exponent)
     if number is not None:
@@ -244,12 +247,12 @@ def _to_a_tensor(a: Factored | None, exponent: tf.Tensor) -> Factored | None:
         return None
     return Factored(
         "log-of-power",
-        once(lambda value: weighed(value(exponent), a.whole_log(value))),
+        once(lambda value: weighted_log(value(exponent), a.whole_log(value))),
         has_exp=a.has_exp,
     )
 
 
-def _abs(op: tf.Operation, logs: Any) -> Factored | None:
+def _abs(op: tf.Operation, logs: LogForms) -> Factored | None:
     a = logs.of(op.inputs[0])
     if a is None or (a.is_partial and not a.is_nonnegative):
         return None
@@ -257,7 +260,7 @@ def _abs(op: tf.Operation, logs: Any) -> Factored | None:
     return a._replace(weight=weight, is_nonnegative=True)
 
 
-def _neg(op: tf.Operation, logs: Any) -> Factored | None:
+def _neg(op: tf.Operation, logs: LogForms) -> Factored | None:
     inner = logs.reader.op(op.inputs[0])
     if inner.type == "Expm1":
         return form.one_minus_exp(inner.inputs[0])
@@ -272,7 +275,7 @@ def _neg(op: tf.Operation, logs: Any) -> Factored | None:
     return a._replace(weight=minus, is_nonnegative=False, is_masked=False)
 
 
-def _prod(op: tf.Operation, logs: Any) -> Factored | None:
+def _prod(op: tf.Operation, logs: LogForms) -> Factored | None:
     reader = logs.reader
     axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
     if axes is None or reader.constant(op.inputs[0]) is not None:
@@ -303,7 +306,7 @@ def _prod(op: tf.Operation, logs: Any) -> Factored | None:
     )
 
 
-def _cumsum(op: tf.Operation, logs: Any) -> Factored | None:
+def _cumsum(op: tf.Operation, logs: LogForms) -> Factored | None:
     a = logs.of(op.inputs[0])
     axis = logs.reader.scalar(op.inputs[1])
     if a is None or axis is None or not a.is_pure or a.is_partial:
@@ -317,7 +320,7 @@ def _cumsum(op: tf.Operation, logs: Any) -> Factored | None:
     return Factored("log-of-sum", log, has_exp=a.has_exp)
 
 
-def _cumprod(op: tf.Operation, logs: Any) -> Factored | None:
+def _cumprod(op: tf.Operation, logs: LogForms) -> Factored | None:
     a = logs.of(op.inputs[0])
     axis = logs.reader.scalar(op.inputs[1])
     if a is None or axis is None or not a.is_nonnegative:
@@ -333,6 +336,7 @@ def _cumprod(op: tf.Operation, logs: Any) -> Factored | None:
 _CASES: dict[str, _Case] = {
     "Abs": _abs,
     "Add": sums.add,
+    "AddN": sums.add,
     "AddV2": sums.add,
     "Cosh": _of_input("log-of-cosh", ops.log_cosh, has_exp=True),
     "Cumprod": _cumprod,

@@ -1,52 +1,52 @@
-"""What the logarithm of `1 - p` is made of, by the operation that computes p."""
+"""Finds the logarithm of `1 - p`, by the operation that computes p."""
 
 import math
-from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.ops.kernels.log_complements import log_one_minus_softmax, log_one_minus_tanh
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import probabilities as forms
+from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import (
     Factored,
+    LogForms,
+    LogRule,
     applied,
     kept_off_zero,
-    log_one_minus_softmax,
-    log_one_minus_tanh,
     once,
     one_minus_exp,
 )
-from tfsafe.rewriting.match import patterns as patterns
+from tfsafe.rewriting.match.arithmetic import number, square_of
 
-_NAME = "log-of-complement"
+_NAME: LogRule = "log-of-complement"
 
 
-def complement(op: tf.Operation, logs: Any) -> Factored | None:
+def complement(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors 1 minus the output of `op`, if that is a probability or the like."""
     reader = logs.reader
-    if op.type == "Sub" and reader.is_number(op.inputs[0], 1):
+    if op.type == "Sub" and number(reader, *op.inputs) == 1:
         return logs.of(op.inputs[1])
-    guard = forms.guarded(op, reader)
+    guard = probabilities.guarded(op, reader)
     if guard is not None:
         return _of_guarded(guard, logs)
-    x = forms.sigmoid_of(op, logs)
+    x = probabilities.sigmoid_of(op, logs)
     if x is not None:
         return Factored(_NAME, once(lambda value: ops.log_sigmoid(-x(value))))
-    softmax = forms.softmax_of(op, logs)
+    softmax = probabilities.softmax_of(op, logs)
     if softmax is not None:
         return _of_softmax(softmax)
     return _of_known(op, logs) or _of_product(op, logs) or _of_any(op, logs)
 
 
-def _of_guarded(guard: forms.Guarded, logs: Any) -> Factored | None:
+def _of_guarded(guard: probabilities.Guarded, logs: LogForms) -> Factored | None:
     # A floor that is added makes `1 - p` negative at 1: that is not a guard.
-    if guard.is_shifted or not forms.is_share(guard.probs, logs):
+    if guard.is_shifted or not probabilities.is_part(guard.probs, logs):
         return None
     return kept_off_zero(logs.complement(guard.probs), guard.gap)
 
 
-def _of_softmax(softmax: forms.Softmax) -> Factored:
+def _of_softmax(softmax: probabilities.Softmax) -> Factored:
     def build(value: Value) -> tf.Tensor:
         mask = None if softmax.mask is None else softmax.mask(value)
         return log_one_minus_softmax(softmax.logits(value), softmax.axis, mask)
@@ -54,10 +54,10 @@ def _of_softmax(softmax: forms.Softmax) -> Factored:
     return Factored(_NAME, once(build))
 
 
-def _of_known(op: tf.Operation, logs: Any) -> Factored | None:
+def _of_known(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors `1 - tanh(x)^2`, `1 - tanh(x)`, `1 - erf(x)`, `1 - exp(x)`."""
     reader = logs.reader
-    root = patterns.square_of(op, reader)
+    root = square_of(reader, op.outputs[0])
     if root is not None and reader.op(root).type == "Tanh":
         x = reader.op(root).inputs[0]
         return Factored(_NAME, once(lambda value: -2 * ops.log_cosh(value(x))))
@@ -69,7 +69,7 @@ def _of_known(op: tf.Operation, logs: Any) -> Factored | None:
     return one_minus_exp(x) if op.type == "Exp" else None
 
 
-def _of_product(op: tf.Operation, logs: Any) -> Factored | None:
+def _of_product(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors `1 - a * b` and `1 - prod(a)` of probabilities."""
     # The sum of what each factor leaves of the product of those before it. None of
     # its terms is negative.
@@ -102,7 +102,7 @@ def _where_likely(product: Factored | None, build: Build) -> Factored | None:
     return Factored(_NAME, once(both))
 
 
-def _of_prod(op: tf.Operation, logs: Any) -> Factored | None:
+def _of_prod(op: tf.Operation, logs: LogForms) -> Factored | None:
     x = op.inputs[0]
     axes = logs.reader.axes(op.inputs[1], x.shape.rank)
     if not axes or len(axes) > 1 or not logs.reader.is_probability(x):
@@ -120,7 +120,7 @@ def _of_prod(op: tf.Operation, logs: Any) -> Factored | None:
     return _where_likely(logs.of(op.outputs[0]), build)
 
 
-def _of_any(op: tf.Operation, logs: Any) -> Factored | None:
+def _of_any(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors 1 minus an exponential of something known to be at most 0."""
     a = logs.of(op.outputs[0])
     if a is None or a.is_partial:

@@ -2,17 +2,36 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
+from tfsafe.ops.kernels.weighted_exponentials import floored_log
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader
 
+# Rules of `rules.logarithms`; the empty name is of what has no rule by itself.
+LogRule = Literal[
+    "",
+    "log-of-softmax",
+    "log-of-sigmoid",
+    "log-of-complement",
+    "log-of-guarded-probability",
+    "log-of-exp",
+    "log-of-product",
+    "log-of-ratio",
+    "log-of-odds",
+    "log-of-power",
+    "log-of-sum",
+    "log-of-difference",
+    "log-of-cosh",
+    "log-of-erfc",
+]
 # The rule for what is kept off 0.
-GUARDED = "log-of-guarded-probability"
+GUARDED: LogRule = "log-of-guarded-probability"
 
 
 class Factored(NamedTuple):
@@ -20,8 +39,8 @@ class Factored(NamedTuple):
 
     Attributes:
       name: The rule that takes a logarithm of the tensor.
-      log: Builds the exponent; None stands for 0.
-      weight: Builds the factor that is no exponential; None stands for 1.
+      log: Builds the exponent; None for 0.
+      weight: Builds the factor that is no exponential; None for 1.
       offset: The logarithm of constant factors.
       is_nonnegative: Whether the tensor cannot be negative.
       is_partial: Whether `log` is NaN where the tensor is negative.
@@ -29,7 +48,7 @@ class Factored(NamedTuple):
       has_exp: Whether the user took an exponential, which may overflow.
     """
 
-    name: str
+    name: LogRule
     log: Build | None
     weight: Build | None = None
     offset: float = 0.0
@@ -66,12 +85,32 @@ class Factored(NamedTuple):
         return weight * tf.ones_like(exponent), exponent + tf.zeros_like(weight)
 
 
+class LogForms(Protocol):
+    """What is known about the logarithms of the tensors of one graph."""
+
+    @property
+    def reader(self) -> Reader:
+        """Reader of the graph."""
+
+    def of(self, tensor: tf.Tensor) -> Factored | None:
+        """Factors a tensor in which there is an exponential or a probability."""
+
+    def complement(self, tensor: tf.Tensor) -> Factored | None:
+        """Factors `1 - tensor` of such a tensor."""
+
+    def parts(self, tensor: tf.Tensor) -> Factored:
+        """Factors any tensor; one without an exponential is its own weight."""
+
+    def plain(self, tensor: tf.Tensor) -> Factored:
+        """Returns a tensor as its own weight; a positive constant as an offset."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Widened:
-    """Gives twins in a wider dtype than that of half precision.
+    """Returns counterparts in a wider dtype than half precision.
 
     Attributes:
-      value: Gives the twins.
+      value: Returns the counterparts.
       dtype: The wider dtype.
     """
 
@@ -79,9 +118,9 @@ class Widened:
     dtype: tf.DType
 
     def __call__(self, tensor: tf.Tensor) -> tf.Tensor:
-        """Returns the twin of `tensor`, wider if it is floating."""
-        twin = self.value(tensor)
-        return tf.cast(twin, self.dtype) if twin.dtype.is_floating else twin
+        """Returns the counterpart of `tensor`, wider if it is floating."""
+        made = self.value(tensor)
+        return tf.cast(made, self.dtype) if made.dtype.is_floating else made
 
 
 def once(build: Build) -> Build:
@@ -133,72 +172,14 @@ def divided(a: Build | None, b: Build | None) -> Build | None:
     return once(lambda value: a(value) / b(value))
 
 
-def again(op: tf.Operation, value: Value, inputs: dict[int, tf.Tensor]) -> tf.Tensor:
-    """Builds an operation anew, with other tensors for some of its inputs."""
+def with_inputs(
+    op: tf.Operation, value: Value, inputs: dict[int, tf.Tensor]
+) -> tf.Tensor:
+    """Builds an operation with other tensors for some of its inputs."""
     tensors = [
         inputs[i] if i in inputs else value(each) for i, each in enumerate(op.inputs)
     ]
     return raw_kernel(op)(tensors)[0]
-
-
-def shared_exponent(
-    pairs: Sequence[tuple[tf.Tensor, tf.Tensor]], axes: Sequence[int] | None = ()
-) -> tf.Tensor:
-    """Builds the largest exponent whose weight is not 0, and 0 where there is none.
-
-    It is a constant to the gradient: what is taken out of a sum is put back in front
-    of it.
-
-    Args:
-      pairs: Weights and exponents.
-      axes: Axes over which one exponent is shared; they stay, with size 1.
-
-    Returns:
-      The exponent that is shared.
-    """
-    largest: tf.Tensor | None = None
-    for weight, exponent in pairs:
-        lowest = tf.constant(-math.inf, exponent.dtype)
-        counted = tf.where(tf.equal(weight, 0), lowest, exponent)
-        if axes != ():
-            counted = tf.reduce_max(counted, axes, keepdims=True)
-        largest = counted if largest is None else tf.maximum(largest, counted)
-    is_finite = tf.math.is_finite(largest)
-    return tf.stop_gradient(tf.where(is_finite, largest, tf.zeros_like(largest)))
-
-
-def scaled(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
-    """Builds `weight * exp(exponent)`, 0 for a weight of 0 and a finite exponent."""
-    exponential = ops.exp(exponent)
-    is_nothing = (
-        tf.equal(weight, 0) & tf.math.is_inf(exponential) & tf.math.is_finite(exponent)
-    )
-    return weight * tf.where(is_nothing, tf.zeros_like(exponential), exponential)
-
-
-def weighed(weight: tf.Tensor, logarithm: tf.Tensor) -> tf.Tensor:
-    """Builds `weight * logarithm`, 0 for a weight of 0 and an infinite logarithm."""
-    return weight * bounded(logarithm, weight)
-
-
-def bounded(logarithm: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-    """Builds `logarithm` with 0 where it is infinite and the weight is 0."""
-    is_nothing = tf.equal(weight, 0) & tf.math.is_inf(logarithm)
-    return tf.where(is_nothing, tf.zeros_like(logarithm), logarithm)
-
-
-def log_one_minus_softmax(
-    x: tf.Tensor, axis: Sequence[int] | None, mask: tf.Tensor | None
-) -> tf.Tensor:
-    """Builds `log(1 - softmax(x))`."""
-    # For the likeliest class it is the logarithm of the sum of all others: once these
-    # underflow, nothing is left of them in its own probability.
-    log_probs = ops.log_softmax(x, axis, mask=mask)
-    largest = tf.reduce_max(log_probs, axis, keepdims=True)
-    is_top = tf.equal(log_probs, largest) & (largest > -math.log(2))
-    others = ops.logsumexp(log_probs, axis, keepdims=True, mask=~is_top)
-    safe = tf.where(is_top, -tf.ones_like(log_probs), log_probs)
-    return tf.where(is_top, others, ops.log1mexp(safe))
 
 
 def log_number(number: float) -> float:
@@ -211,15 +192,9 @@ def kept_off_zero(found: Factored | None, floor: float | None) -> Factored | Non
     if found is None or floor is None:
         return found
 
-    return Factored(GUARDED, applied(lambda log: off_zero(log, floor), found.whole_log))
-
-
-def off_zero(log: tf.Tensor, floor: float | None) -> tf.Tensor:
-    """Builds a logarithm with that of `floor` where it is `-inf`."""
-    if floor is None:
-        return log
-    lowest = tf.constant(math.log(floor), log.dtype)
-    return tf.where(tf.math.is_inf(log) & (log < 0), lowest, log)
+    return Factored(
+        GUARDED, applied(lambda log: floored_log(log, floor), found.whole_log)
+    )
 
 
 def one_minus_exp(x: tf.Tensor) -> Factored:
@@ -231,11 +206,3 @@ def one_minus_exp(x: tf.Tensor) -> Factored:
         is_partial=True,
         has_exp=True,
     )
-
-
-def log_one_minus_tanh(x: tf.Tensor) -> tf.Tensor:
-    """Builds `log(1 - tanh(x))`."""
-    # Near 0 the two terms of the form for large x cancel.
-    near = ops.log1p(-ops.tanh(tf.minimum(x, 0.5)))
-    far = math.log(2) + ops.log_sigmoid(-2 * tf.maximum(x, 0.5))
-    return tf.where(x > 0.5, far, near)

@@ -1,33 +1,32 @@
-"""Logarithms of what is picked out of a softmax that was written by hand."""
-
-from typing import Any
+"""Finds logarithms of elements selected from a softmax written by hand."""
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.rewriting.engine.rule import Value
-from tfsafe.rewriting.log_space import probabilities as forms
-from tfsafe.rewriting.log_space.form import Factored, again, once
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.log_space.form import Factored, LogForms, once, with_inputs
 from tfsafe.rewriting.log_space.sums import weighted_sum
-from tfsafe.rewriting.match import patterns as patterns
+from tfsafe.rewriting.match.arithmetic import both_ways
 
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
 _PICKS = op_types(OpFact.PICKS)
 
 
-def picked(op: tf.Operation, logs: Any) -> Factored | None:
+def picked(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors `a / sum(e)` where `a` is some of the elements of `e`."""
-    total = forms.total_of(op.inputs[1], logs.reader)
+    total = probabilities.total_of(op.inputs[1], logs.reader)
     if total is None or not total.is_plain:
         return None
-    softmax = forms.whole_softmax(total.op.inputs[0], total.axes, logs)
+    softmax = probabilities.whole_softmax(total.op.inputs[0], total.axes, logs)
     if softmax is None:
         return None
     return _by_weights(op, total, softmax, logs) or _by_place(op, total, softmax, logs)
 
 
-def _log_softmax(softmax: forms.Softmax) -> Any:
+def _log_softmax(softmax: probabilities.Softmax) -> Build:
     def build(value: Value) -> tf.Tensor:
         mask = None if softmax.mask is None else softmax.mask(value)
         return ops.log_softmax(softmax.logits(value), softmax.axis, mask=mask)
@@ -36,7 +35,10 @@ def _log_softmax(softmax: forms.Softmax) -> Any:
 
 
 def _by_weights(
-    op: tf.Operation, total: forms.Total, softmax: forms.Softmax, logs: Any
+    op: tf.Operation,
+    total: probabilities.Total,
+    softmax: probabilities.Softmax,
+    logs: LogForms,
 ) -> Factored | None:
     """Factors `sum(y * e) / sum(e)`."""
     reader = logs.reader
@@ -48,24 +50,32 @@ def _by_weights(
     if not same_axes or keepdims != total.op.get_attr("keep_dims"):
         return None
     product = reader.op(top.inputs[0])
-    for e, weight in patterns.either_way(product):
+    for e, weight in both_ways(product):
         is_whole = product.outputs[0].shape.rank == e.shape.rank is not None
         if not is_whole or not reader.same(e, total.op.inputs[0]):
             continue
         if logs.of(weight) is not None:
             return None
-        share = Factored(
+        built = logs.plain(weight).weight or _itself(weight)
+        weighted = Factored(
             "log-of-softmax",
             _log_softmax(softmax),
-            logs.plain(weight).weight or (lambda value, w=weight: value(w)),
+            built,
             is_nonnegative=reader.is_nonnegative(weight),
         )
-        return weighted_sum(share, total.axes, keepdims)
+        return weighted_sum(weighted, total.axes, keepdims)
     return None
 
 
+def _itself(tensor: tf.Tensor) -> Build:
+    return lambda value: value(tensor)
+
+
 def _by_place(
-    op: tf.Operation, total: forms.Total, softmax: forms.Softmax, logs: Any
+    op: tf.Operation,
+    total: probabilities.Total,
+    softmax: probabilities.Softmax,
+    logs: LogForms,
 ) -> Factored | None:
     """Factors `e[k] / sum(e)`, also where `e[k]` is computed from what `e` is."""
     if total.op.get_attr("keep_dims"):
@@ -76,12 +86,12 @@ def _by_place(
     log_softmax = _log_softmax(softmax)
 
     def build(value: Value) -> tf.Tensor:
-        return again(mover, value, {0: log_softmax(value)})
+        return with_inputs(mover, value, {0: log_softmax(value)})
 
     return Factored("log-of-softmax", once(build))
 
 
-def _mover(part: tf.Tensor, whole: tf.Tensor, reader: Any) -> tf.Operation | None:
+def _mover(part: tf.Tensor, whole: tf.Tensor, reader: Reader) -> tf.Operation | None:
     """Returns the operation that picks `part` out of `whole`.
 
     An elementwise function of what is picked is what is picked of the function.
@@ -102,7 +112,9 @@ def _mover(part: tf.Tensor, whole: tf.Tensor, reader: Any) -> tf.Operation | Non
     return found[0] if len(found) == 1 else None
 
 
-def _is_aligned(mover: tf.Operation, total: forms.Total, reader: Any) -> bool:
+def _is_aligned(
+    mover: tf.Operation, total: probabilities.Total, reader: Reader
+) -> bool:
     """Returns whether what is picked and the sum belong to the same rows."""
     rank = mover.inputs[0].shape.rank
     if rank is None:
@@ -124,7 +136,7 @@ def _is_aligned(mover: tf.Operation, total: forms.Total, reader: Any) -> bool:
     return mover.type == "StridedSlice" and _drops(mover, axis, rank, reader)
 
 
-def _drops(mover: tf.Operation, axis: int, rank: int, reader: Any) -> bool:
+def _drops(mover: tf.Operation, axis: int, rank: int, reader: Reader) -> bool:
     """Returns whether a slice takes one place along `axis` and all of every other."""
     begin = reader.constant(mover.inputs[1])
     strides = reader.constant(mover.inputs[3])

@@ -1,11 +1,13 @@
-"""Logarithms of sums of exponentials as people write them by hand."""
+"""Recognises logarithms of sums of exponentials, written by hand."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
-from tfsafe.rewriting.match.patterns import adds_axes, either_way, is_sum, stands
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum
+from tfsafe.rewriting.match.layout import adds_axes, lines_up
 
 
 class LogSum(NamedTuple):
@@ -19,17 +21,17 @@ class LogSum(NamedTuple):
 _RESHAPED = op_types(OpFact.RESHAPES) | {"StopGradient"}
 
 
-def _base(tensor: tf.Tensor, reader: Any) -> tuple[tf.Tensor, bool]:
+def _base(tensor: tf.Tensor, reader: Reader) -> tuple[tf.Tensor, bool]:
     """Returns what a tensor is a reshaped copy of, and whether it has no gradient."""
     tensor = reader.source(tensor)
     is_stopped = False
-    while tensor.op.type in _RESHAPED or adds_axes(tensor.op, reader):
+    while tensor.op.type in _RESHAPED or adds_axes(reader, tensor.op):
         is_stopped |= tensor.op.type == "StopGradient"
         tensor = reader.source(tensor.op.inputs[0])
     return tensor, is_stopped
 
 
-def _plain_total(tensor: tf.Tensor, reader: Any) -> LogSum | None:
+def _plain_total(tensor: tf.Tensor, reader: Reader) -> LogSum | None:
     """Recognises `log(sum(exp(x)))`."""
     log = reader.op(tensor)
     total = reader.op(log.inputs[0]) if log.type == "Log" else log
@@ -42,9 +44,9 @@ def _plain_total(tensor: tf.Tensor, reader: Any) -> LogSum | None:
     return LogSum(exponential.inputs[0], axes, total.get_attr("keep_dims"))
 
 
-def logsumexp_of(op: tf.Operation, reader: Any) -> LogSum | None:
+def logsumexp_of(op: tf.Operation, reader: Reader) -> LogSum | None:
     """Recognises `log(sum(exp(x - m))) + m`, m having size 1 along the axes."""
-    for log, shift in either_way(op) if is_sum(op) else []:
+    for log, shift in both_ways(op) if is_sum(op) else []:
         found = _plain_total(log, reader)
         if found is None:
             continue
@@ -58,7 +60,7 @@ def logsumexp_of(op: tf.Operation, reader: Any) -> LogSum | None:
 
 
 def _is_put_back(
-    m: tf.Tensor, shift: tf.Tensor, log: tf.Tensor, found: LogSum, reader: Any
+    m: tf.Tensor, shift: tf.Tensor, log: tf.Tensor, found: LogSum, reader: Reader
 ) -> bool:
     if m.shape.rank == 0:
         return shift.shape.rank == 0 and _is_same_base(m, shift, reader)
@@ -69,7 +71,7 @@ def _is_put_back(
     return shift.shape.rank == log.shape.rank and _is_same_base(m, shift, reader)
 
 
-def _is_same_base(m: tf.Tensor, shift: tf.Tensor, reader: Any) -> bool:
+def _is_same_base(m: tf.Tensor, shift: tf.Tensor, reader: Reader) -> bool:
     """Returns whether two tensors are the same but for their shape."""
     (a, is_stopped), (b, is_also) = _base(m, reader), _base(shift, reader)
     if is_stopped != is_also:
@@ -87,9 +89,9 @@ def _is_same_base(m: tf.Tensor, shift: tf.Tensor, reader: Any) -> bool:
 
 
 def log_softmax_of(
-    op: tf.Operation, reader: Any
+    op: tf.Operation, reader: Reader
 ) -> tuple[tf.Tensor, tuple[int, ...]] | None:
-    """Recognises `x - log(sum(exp(x)))`, with the sum along its axes again."""
+    """Recognises `x - log(sum(exp(x)))`, with the sum lined up with its rows."""
     x, total = op.inputs
     base, is_stopped = _base(total, reader)
     if is_stopped:
@@ -101,7 +103,7 @@ def log_softmax_of(
     is_aligned = base is reader.source(total) and found.keepdims
     if not is_aligned:
         is_whole = rank is not None and len(found.axes) == rank
-        if not (is_whole and total.shape.num_elements() == 1) and not stands(
+        if not (is_whole and total.shape.num_elements() == 1) and not lines_up(
             total.shape, x.shape, found.axes
         ):
             return None

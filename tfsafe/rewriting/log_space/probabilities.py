@@ -1,21 +1,17 @@
-"""Softmax, sigmoid and other functions as people write them by hand."""
+"""Recognises softmax and sigmoid, however they are written."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.bounds import row_axis
-from tfsafe.rewriting.log_space.form import Factored, once
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of
-from tfsafe.rewriting.match.patterns import (
-    adds_axes,
-    either_way,
-    is_sum,
-    negated,
-    stands,
-)
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, negated, number, terms
+from tfsafe.rewriting.match.layout import adds_axes, lines_up
 
 _MOVED = op_types(OpFact.MOVES)
 _RECIPROCALS = op_types(OpFact.INVERTS)
@@ -59,29 +55,29 @@ class Guarded(NamedTuple):
     is_shifted: bool = False
 
 
-def guarded(op: tf.Operation, reader: Any) -> Guarded | None:
+def guarded(op: tf.Operation, reader: Reader) -> Guarded | None:
     """Recognises `p + 1e-7`, `max(p, 1e-7)`, `min(p, 1 - 1e-7)`, `1 + 1e-7 - p`."""
     if op.type == "Relu":
         return Guarded(op.inputs[0])
     if op.type == "ClipByValue":
         low, high = (reader.scalar(each) for each in op.inputs[1:])
-        is_guard = low is not None and high is not None
-        if is_guard and low <= _GUARD and high >= 1 - _GUARD:
-            return Guarded(op.inputs[0], floor=_above(low), gap=_above(1 - high))
+        if low is None or high is None or low > _GUARD or high < 1 - _GUARD:
+            return None
+        return Guarded(op.inputs[0], floor=_above(low), gap=_above(1 - high))
     if op.type == "Sub":
-        one = reader.scalar(op.inputs[0])
+        one = number(reader, *op.inputs)
         if one is not None and 1 < one <= 1 + _GUARD:
             return Guarded(op.inputs[1], True, floor=one - 1, is_shifted=True)
-    for p, constant in either_way(op):
-        number = reader.scalar(constant)
-        if number is None:
+    for p, constant in both_ways(op):
+        limit = number(reader, constant, p)
+        if limit is None:
             continue
-        if is_sum(op) and 0 < number <= _GUARD:
-            return Guarded(p, floor=number, is_shifted=True)
-        if op.type == "Maximum" and number <= _GUARD:
-            return Guarded(p, floor=_above(number))
-        if op.type == "Minimum" and number >= 1 - _GUARD:
-            return Guarded(p, gap=_above(1 - number))
+        if is_sum(op) and 0 < limit <= _GUARD:
+            return Guarded(p, floor=limit, is_shifted=True)
+        if op.type == "Maximum" and limit <= _GUARD:
+            return Guarded(p, floor=_above(limit))
+        if op.type == "Minimum" and limit >= 1 - _GUARD:
+            return Guarded(p, gap=_above(1 - limit))
     return None
 
 
@@ -89,21 +85,21 @@ def _above(number: float) -> float | None:
     return number if number > 0 else None
 
 
-def softmax_of(op: tf.Operation, logs: Any) -> Softmax | None:
+def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
     """Recognises a softmax: TensorFlow's, or `a / sum(a)` of exponentials."""
     if op.type == "Softmax":
         logits = op.inputs[0]
         return Softmax(lambda value: value(logits), (-1,))
     if op.type == "Exp":
         return _exp_of_log_softmax(op, logs.reader)
-    for share, total in quotients(op, logs.reader):
-        found = _share_of(share, total, logs)
+    for part, total in quotients(op, logs.reader):
+        found = _quotient_of(part, total, logs)
         if found is not None:
             return found
     return None
 
 
-def _exp_of_log_softmax(op: tf.Operation, reader: Any) -> Softmax | None:
+def _exp_of_log_softmax(op: tf.Operation, reader: Reader) -> Softmax | None:
     log = reader.op(op.inputs[0])
     if log.type == "LogSoftmax":
         logits = log.inputs[0]
@@ -117,7 +113,7 @@ def _exp_of_log_softmax(op: tf.Operation, reader: Any) -> Softmax | None:
     return Softmax(lambda value: value(x), axes)
 
 
-def _exp_of_transposed(transpose: tf.Operation, reader: Any) -> Softmax | None:
+def _exp_of_transposed(transpose: tf.Operation, reader: Reader) -> Softmax | None:
     """Recognises `exp(log_softmax(x, axis))` along another axis than the last."""
     log = reader.op(transpose.inputs[0])
     order = reader.constant(transpose.inputs[1])
@@ -128,22 +124,22 @@ def _exp_of_transposed(transpose: tf.Operation, reader: Any) -> Softmax | None:
     return Softmax(lambda value: tf.transpose(value(x), order), (axis,))
 
 
-def quotients(op: tf.Operation, reader: Any) -> list[tuple[tf.Tensor, tf.Tensor]]:
+def quotients(op: tf.Operation, reader: Reader) -> list[tuple[tf.Tensor, tf.Tensor]]:
     """Recognises `a / b` and `a * (1 / b)`; returns both sides."""
     if op.type in {"RealDiv", "Div", "DivNoNan"}:
         a, b = op.inputs
         return [(a, b)]
     found = []
-    for a, inverse in either_way(op) if op.type == "Mul" else []:
+    for a, inverse in both_ways(op) if op.type == "Mul" else []:
         inner = reader.op(inverse)
         if inner.type in _RECIPROCALS:
             found.append((a, inner.inputs[0]))
-        elif inner.type in _DIVISIONS and reader.is_number(inner.inputs[0], 1):
+        elif inner.type in _DIVISIONS and number(reader, *inner.inputs) == 1:
             found.append((a, inner.inputs[1]))
     return found
 
 
-def is_share(tensor: tf.Tensor, logs: Any) -> bool:
+def is_part(tensor: tf.Tensor, logs: LogForms) -> bool:
     """Returns whether a tensor is a probability by its own structure."""
     op = logs.reader.op(tensor)
     while op.type in _MOVED or (op.type == "Cast" and op.inputs[0].dtype.is_floating):
@@ -155,17 +151,17 @@ def is_share(tensor: tf.Tensor, logs: Any) -> bool:
     )
 
 
-def _share_of(share: tf.Tensor, divisor: tf.Tensor, logs: Any) -> Softmax | None:
+def _quotient_of(part: tf.Tensor, divisor: tf.Tensor, logs: LogForms) -> Softmax | None:
     total = total_of(divisor, logs.reader)
-    if total is None or not logs.reader.same(total.op.inputs[0], share):
+    if total is None or not logs.reader.same(total.op.inputs[0], part):
         return None
-    if not _lines_up(share, total):
+    if not _lines_up(part, total):
         return None
-    return whole_softmax(share, total.axes, logs)
+    return whole_softmax(part, total.axes, logs)
 
 
 class Total(NamedTuple):
-    """A sum over axes, as it stands in a denominator.
+    """A sum over axes in a denominator.
 
     Attributes:
       op: The sum.
@@ -180,11 +176,11 @@ class Total(NamedTuple):
     is_plain: bool
 
 
-def total_of(tensor: tf.Tensor, reader: Any) -> Total | None:
+def total_of(tensor: tf.Tensor, reader: Reader) -> Total | None:
     """Recognises a sum over axes behind a guard and what puts the axes back."""
     op = reader.op(_unguarded(tensor, reader))
     shape, is_plain = op.outputs[0].shape, True
-    while op.type in {"ExpandDims", "Reshape"} or adds_axes(op, reader):
+    while op.type in {"ExpandDims", "Reshape"} or adds_axes(reader, op):
         op, is_plain = reader.op(_unguarded(op.inputs[0], reader)), False
     if op.type != "Sum":
         return None
@@ -192,51 +188,52 @@ def total_of(tensor: tf.Tensor, reader: Any) -> Total | None:
     return Total(op, axes, shape, is_plain) if axes else None
 
 
-def whole_softmax(share: tf.Tensor, axes: tuple[int, ...], logs: Any) -> Softmax | None:
-    """Returns `share / sum(share)` as a softmax, if `share` is an exponential."""
-    found = logs.of(share)
-    is_usable = found is not None and (found.is_pure or found.is_masked)
-    if not is_usable or found.is_partial:
+def whole_softmax(
+    part: tf.Tensor, axes: tuple[int, ...], logs: LogForms
+) -> Softmax | None:
+    """Returns `part / sum(part)` as a softmax, if `part` is an exponential."""
+    found = logs.of(part)
+    if found is None or found.is_partial or not (found.is_pure or found.is_masked):
         return None
     return Softmax(once(found.exponent), axes, found.weight, found.has_exp)
 
 
-def _unguarded(tensor: tf.Tensor, reader: Any) -> tf.Tensor:
-    """Returns what stands behind `x + 1e-7` or `max(x, 1e-7)`."""
+def _unguarded(tensor: tf.Tensor, reader: Reader) -> tf.Tensor:
+    """Returns `x` of `x + 1e-7` and of `max(x, 1e-7)`."""
     op = reader.op(tensor)
     if op.type in {"Add", "AddV2", "Maximum"}:
-        for x, constant in either_way(op):
-            number = reader.scalar(constant)
-            if number is not None and 0 <= number <= _GUARD:
+        for x, constant in both_ways(op):
+            guard = number(reader, constant, x)
+            if guard is not None and 0 <= guard <= _GUARD:
                 return x
     return tensor
 
 
-def _lines_up(share: tf.Tensor, total: Total) -> bool:
-    """Returns whether a sum stands along its axes again."""
+def _lines_up(part: tf.Tensor, total: Total) -> bool:
+    """Returns whether a sum lines up with the rows it was taken of."""
     if total.is_plain and total.op.get_attr("keep_dims"):
         return True
-    rank = share.shape.rank
+    rank = part.shape.rank
     is_whole = rank is not None and len(total.axes) == rank
     if is_whole and (total.shape.rank == 0 or total.shape.num_elements() == 1):
         return True
-    return stands(total.shape, share.shape, total.axes)
+    return lines_up(total.shape, part.shape, total.axes)
 
 
-def is_normalised(op: tf.Operation, reader: Any) -> bool:
+def is_normalised(op: tf.Operation, reader: Reader) -> bool:
     """Returns whether `a / sum(a)` divides by 1, because `a` is a softmax itself."""
-    share = op.inputs[0]
+    part = op.inputs[0]
     total = reader.op(op.inputs[1])
-    if total.type != "Sum" or reader.op(share).type not in {"Softmax", "Transpose"}:
+    if total.type != "Sum" or reader.op(part).type not in {"Softmax", "Transpose"}:
         return False
-    axes = reader.axes(total.inputs[1], share.shape.rank)
-    return axes is not None and axes == row_axis(share, reader)
+    axes = reader.axes(total.inputs[1], part.shape.rank)
+    return axes is not None and axes == row_axis(part, reader)
 
 
-def sigmoid_of(op: tf.Operation, logs: Any) -> Build | None:
+def sigmoid_of(op: tf.Operation, logs: LogForms) -> Build | None:
     """Recognises a sigmoid, TensorFlow's or by hand; returns what builds its input."""
-    # By hand it is n / (n + m), of which 1 / (1 + exp(-x)) and exp(x) / (exp(x) + 1)
-    # are cases, or (tanh(x / 2) + 1) / 2.
+    # By hand it is n / (n + m), such as 1 / (1 + exp(-x)) and exp(x) / (exp(x) + 1),
+    # or (tanh(x / 2) + 1) / 2.
     if op.type == "Sigmoid":
         x = op.inputs[0]
         return lambda value: value(x)
@@ -248,17 +245,17 @@ def sigmoid_of(op: tf.Operation, logs: Any) -> Build | None:
     return _half_tanh_of(op, logs.reader)
 
 
-def _exp_of_log_sigmoid(op: tf.Operation, reader: Any) -> Build | None:
-    softplus = negated(op.inputs[0], reader)
+def _exp_of_log_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
+    softplus = negated(reader, op.inputs[0])
     if softplus is None or reader.op(softplus).type != "Softplus":
         return None
     x = reader.op(softplus).inputs[0]
     return lambda value: -value(x)
 
 
-def _chances_of(op: tf.Operation, logs: Any) -> tuple[Build, bool] | None:
+def _chances_of(op: tf.Operation, logs: LogForms) -> tuple[Build, bool] | None:
     reader = logs.reader
-    is_inverse = op.type == "Pow" and reader.is_number(op.inputs[1], -1)
+    is_inverse = op.type == "Pow" and number(reader, op.inputs[1], op.inputs[0]) == -1
     if is_inverse or op.type in _RECIPROCALS:
         part, total = None, reader.op(op.inputs[0])
     elif op.type in _DIVISIONS:
@@ -267,11 +264,12 @@ def _chances_of(op: tf.Operation, logs: Any) -> tuple[Build, bool] | None:
         return None
     if not is_sum(total):
         return None
-    for same, other in either_way(total):
+    for same, other in both_ways(total):
         if part is None:
-            is_part = reader.is_number(same, 1)
+            is_part = number(reader, same, other) == 1
         else:
-            both_one = reader.is_number(part, 1) and reader.is_number(same, 1)
+            is_one = number(reader, same, other) == 1
+            both_one = is_one and number(reader, part, other) == 1
             is_part = both_one or reader.same(part, same)
         if is_part:
             lead = _lead(logs.parts(same), logs.parts(other))
@@ -293,7 +291,7 @@ def _lead(a: Factored, b: Factored) -> tuple[Build, bool] | None:
     return once(build), a.has_exp or b.has_exp
 
 
-def sigmoid_by_hand(op: tf.Operation, logs: Any) -> Build | None:
+def sigmoid_by_hand(op: tf.Operation, logs: LogForms) -> Build | None:
     """Recognises a sigmoid made of exponentials or of a tanh; not TensorFlow's own."""
     by_hand = _chances_of(op, logs)
     if by_hand is not None:
@@ -301,35 +299,30 @@ def sigmoid_by_hand(op: tf.Operation, logs: Any) -> Build | None:
     return _half_tanh_of(op, logs.reader)
 
 
-def _half_tanh_of(op: tf.Operation, reader: Any) -> Build | None:
+def _half_tanh_of(op: tf.Operation, reader: Reader) -> Build | None:
     """Recognises `(tanh(u) + 1) / 2`, which is the sigmoid of `2 * u`."""
     u = None
-    if op.type in _DIVISIONS and reader.is_number(op.inputs[1], 2):
+    if op.type in _DIVISIONS and number(reader, op.inputs[1], op.inputs[0]) == 2:
         u = _tanh_plus(reader.op(op.inputs[0]), 1.0, reader)
     elif op.type == "Mul":
-        for x, constant in either_way(op):
-            if reader.is_number(constant, 0.5):
+        for x, constant in both_ways(op):
+            if number(reader, constant, x) == 0.5:
                 u = u if u is not None else _tanh_plus(reader.op(x), 1.0, reader)
     elif is_sum(op):
         u = _tanh_plus(op, 0.5, reader)
     return None if u is None else lambda value: 2 * value(u)
 
 
-def _tanh_plus(op: tf.Operation, number: float, reader: Any) -> tf.Tensor | None:
-    """Recognises `number * tanh(u) + number`; returns `u`."""
-    if not is_sum(op):
+def _tanh_plus(op: tf.Operation, weight: float, reader: Reader) -> tf.Tensor | None:
+    """Recognises `weight * tanh(u) + weight`; returns `u`."""
+    found = terms(reader, op.outputs[0])
+    if not is_sum(op) or len(found) != 2:
         return None
-    for x, constant in either_way(op):
-        if not reader.is_number(constant, number):
+    for tanh, constant in (found, found[::-1]):
+        inner = reader.op(tanh.tensor)
+        one = number(reader, constant.tensor, tanh.tensor)
+        if inner.type != "Tanh" or one is None or tanh.factor != weight:
             continue
-        inner = reader.op(x)
-        if number == 1 and inner.type == "Tanh":
+        if one * constant.factor == weight:
             return inner.inputs[0]
-        if inner.type in _DIVISIONS and reader.is_number(inner.inputs[1], 2):
-            tanh = reader.op(inner.inputs[0])
-            if number == 0.5 and tanh.type == "Tanh":
-                return tanh.inputs[0]
-        for y, factor in either_way(inner) if inner.type == "Mul" else []:
-            if reader.is_number(factor, number) and reader.op(y).type == "Tanh":
-                return reader.op(y).inputs[0]
     return None

@@ -1,5 +1,6 @@
-"""Logarithms of sums, differences, means and extrema of exponentials."""
+"""Finds logarithms of sums, differences, means and extrema of exponentials."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -7,37 +8,44 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.rewriting.engine.rule import Value
-from tfsafe.rewriting.log_space.form import (
-    Factored,
-    applied,
-    log_one_minus_tanh,
-    once,
-    scaled,
-    shared_exponent,
-)
-from tfsafe.rewriting.match import patterns as patterns
+from tfsafe.ops.kernels.log_complements import log_one_minus_tanh
+from tfsafe.ops.kernels.weighted_exponentials import shared_exponent, weighted_exp
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
+from tfsafe.rewriting.match import arithmetic
+from tfsafe.rewriting.match.arithmetic import are_opposite, both_ways, is_sum, number
 
 _LOG_2 = math.log(2)
 
 
-def add(op: tf.Operation, logs: Any) -> Factored | None:
-    """Factors a sum of two tensors."""
+def add(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a sum of tensors."""
+    if len(op.inputs) != 2:
+        return _sum_of_many(op, logs)
     return _one_plus(op, logs) or _plus(op, logs)
 
 
-def _one_plus(op: tf.Operation, logs: Any) -> Factored | None:
+def _sum_of_many(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `tf.add_n` of exponentials."""
+    parts = [logs.parts(each) for each in op.inputs]
+    if not any(each.has_exp for each in parts) or any(p.is_partial for p in parts):
+        return None
+    return functools.reduce(lambda a, b: total(a, b, 1), parts)
+
+
+def _one_plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     reader = logs.reader
-    u = patterns.one_plus(op, "Tanh", reader)
+    u = arithmetic.one_plus(reader, op, "Tanh")
     if u is not None:
         log = once(lambda value: log_one_minus_tanh(-value(u)))
         return Factored("log-of-complement", log)
-    u = patterns.one_plus(op, "Erf", reader)
+    u = arithmetic.one_plus(reader, op, "Erf")
     if u is not None:
         return Factored("log-of-erfc", once(lambda value: ops.log_erfc(-value(u))))
-    for x, constant in patterns.either_way(op):
+    for x, constant in both_ways(op):
         a = logs.of(x)
-        if reader.is_number(constant, 1) and a is not None:
+        if number(reader, constant, x) == 1 and a is not None:
             return one_plus(a)
     return None
 
@@ -55,7 +63,7 @@ def _grows(a: Factored) -> bool:
     return a.is_pure and not a.is_partial and a.has_exp
 
 
-def _plus(op: tf.Operation, logs: Any) -> Factored | None:
+def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     x, y = op.inputs
     a, b = logs.parts(x), logs.parts(y)
     if not a.name and not b.name:
@@ -78,22 +86,22 @@ def _plus(op: tf.Operation, logs: Any) -> Factored | None:
     )
 
 
-def _is_harmless(op: tf.Operation, logs: Any) -> bool:
+def _is_harmless(op: tf.Operation, logs: LogForms) -> bool:
     """Returns whether a sum of probabilities is kept from 0 by a constant."""
     return any(logs.reader.scalar(each) is not None for each in op.inputs)
 
 
-def _cosh_argument(op: tf.Operation, reader: Any) -> tf.Tensor | None:
+def _cosh_argument(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
     """Recognises `exp(u) + exp(-u)`; returns `u`."""
     a, b = (reader.op(each) for each in op.inputs)
     if a.type != "Exp" or b.type != "Exp":
         return None
     u, v = a.inputs[0], b.inputs[0]
-    return u if patterns.are_opposite(u, v, reader) else None
+    return u if are_opposite(reader, u, v) else None
 
 
 def both(a: Factored, b: Factored, value: Value) -> list[tf.Tensor]:
-    """Builds two exponents, of which one may be a constant."""
+    """Builds two exponents, one of which may be a constant."""
     dtype = _dtype(a, b, value)
     return [tf.convert_to_tensor(each.exponent(value), dtype) for each in (a, b)]
 
@@ -102,11 +110,11 @@ def _dtype(a: Factored, b: Factored, value: Value) -> tf.DType:
     return next(each.log(value).dtype for each in (a, b) if each.log is not None)
 
 
-def subtract(op: tf.Operation, logs: Any) -> Factored | None:
+def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a difference."""
     reader = logs.reader
     x, y = op.inputs
-    if reader.is_number(x, 1):
+    if number(reader, x, y) == 1:
         return logs.complement(y)
     if reader.scalar(x) is not None:
         return None
@@ -114,22 +122,27 @@ def subtract(op: tf.Operation, logs: Any) -> Factored | None:
     if a.is_partial or b.is_partial or not a.name:
         return None
     is_nonnegative = reader.is_nonnegative(op.outputs[0])
-    facts = {"is_nonnegative": is_nonnegative, "is_partial": True}
-    if reader.is_number(y, 1):
+    if number(reader, y, x) == 1:
         if not _grows(a):
             return None
         log = once(lambda value: ops.log_expm1(a.exponent(value)))
-        return Factored("log-of-difference", log, has_exp=True, **facts)
+        return _difference(log, is_nonnegative, True)
     if not (a.has_exp or b.name):
         return None
     if a.is_pure and b.is_pure:
-        return Factored(
-            "log-of-difference",
-            once(lambda value: ops.log_sub_exp(*both(a, b, value))),
-            has_exp=a.has_exp or b.has_exp,
-            **facts,
-        )
+        log = once(lambda value: ops.log_sub_exp(*both(a, b, value)))
+        return _difference(log, is_nonnegative, a.has_exp or b.has_exp)
     return total(a, b, -1) if a.has_exp and b.has_exp else None
+
+
+def _difference(log: Build, is_nonnegative: bool, has_exp: bool) -> Factored:
+    return Factored(
+        "log-of-difference",
+        log,
+        is_nonnegative=is_nonnegative,
+        is_partial=True,
+        has_exp=has_exp,
+    )
 
 
 def total(a: Factored, b: Factored, sign: int) -> Factored:
@@ -145,7 +158,7 @@ def total(a: Factored, b: Factored, sign: int) -> Factored:
 
     def weight(value: Value) -> tf.Tensor:
         shared = log(value)
-        first, second = (scaled(w, each - shared) for w, each in pairs(value))
+        first, second = (weighted_exp(w, each - shared) for w, each in pairs(value))
         return first + sign * second
 
     log = once(lambda value: shared_exponent(pairs(value)))
@@ -158,7 +171,7 @@ def total(a: Factored, b: Factored, sign: int) -> Factored:
     )
 
 
-def reduced_sum(op: tf.Operation, logs: Any) -> Factored | None:
+def reduced_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a sum or a mean over axes."""
     x = op.inputs[0]
     a = logs.of(x)
@@ -180,7 +193,7 @@ def weighted_sum(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored
 
     def weight(value: Value) -> tf.Tensor:
         factor, exponent = a.pair(value)
-        terms = scaled(factor, exponent - shared(value))
+        terms = weighted_exp(factor, exponent - shared(value))
         return tf.reduce_sum(terms, axes, keepdims=keepdims)
 
     def squeezed(value: Value) -> tf.Tensor:
@@ -195,7 +208,7 @@ def weighted_sum(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored
     )
 
 
-def for_value(tensor: tf.Tensor, logs: Any) -> Factored:
+def for_value(tensor: tf.Tensor, logs: LogForms) -> Factored:
     """Factors any tensor, a sum of exponentials by what makes its value most accurate.
 
     The exponential of a logarithm loses a digit for each one of the logarithm. Here a
@@ -206,19 +219,21 @@ def for_value(tensor: tf.Tensor, logs: Any) -> Factored:
       logs: What is known of the logarithms of the graph.
 
     Returns:
-      The factors; those of the logarithm for what is no sum.
+      The factors; for anything but a sum, those of the logarithm.
     """
     found: Factored = logs.parts(tensor)
     op = logs.reader.op(tensor)
     if found.name != "log-of-sum" or not found.is_pure:
         return found
-    if patterns.is_sum(op):
-        x, y = op.inputs
-        return total(logs.parts(x), logs.parts(y), 1)
+    if is_sum(op):
+        parts = map(logs.parts, op.inputs)
+        return functools.reduce(lambda a, b: total(a, b, 1), parts)
     a = logs.of(op.inputs[0])
     if op.type not in {"Sum", "Mean"} or a is None:
         return found
     axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
+    if not axes:
+        return found
     a = _shared_out(a, op) if op.type == "Mean" else a
     return weighted_sum(a, axes, op.get_attr("keep_dims"))
 
@@ -241,7 +256,7 @@ def _shared_out(a: Factored, op: tf.Operation) -> Factored:
 def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
     """Returns the case of the largest or smallest element along axes."""
 
-    def case(op: tf.Operation, logs: Any) -> Factored | None:
+    def case(op: tf.Operation, logs: LogForms) -> Factored | None:
         a = logs.of(op.inputs[0])
         axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
         if a is None or axes is None or not a.is_pure or a.is_partial:
@@ -253,7 +268,7 @@ def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
     return case
 
 
-def larger(op: tf.Operation, logs: Any) -> Factored | None:
+def larger(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors the larger or the smaller of two exponentials."""
     a, b = (logs.parts(each) for each in op.inputs)
     if not (a.is_pure and b.is_pure) or a.is_partial or b.is_partial:

@@ -1,1 +1,13 @@
-"""Patterns that formulas are made of."""
+"""Recognises the parts that hand-written formulas are made of.
+
+`arithmetic` knows sums, products, squares, roots and constants that change no shape;
+`reductions` knows sums, means and norms over axes; `layout` knows changes of shape that
+keep the elements in order. `trees` compiles a formula written as a tuple, such as
+`("Sub", ("Exp", "x"), 1)`, into the match function of a rule. All of it reads the graph
+through `facts` and builds nothing before the planner asks for it.
+
+May import: `tfsafe.graph`, `rewriting.facts` and `rewriting.engine.rule`.
+
+Example: `squared(reader, tensor)` returns what `tensor` is the square of, however it is
+written, or None.
+"""

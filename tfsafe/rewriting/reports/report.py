@@ -106,7 +106,7 @@ def _change(rewrite: Rewrite) -> Change:
         rule=rule.name,
         before=rule.before,
         after=rule.after,
-        why=rule.fails,
+        why=rule.fails_when,
         op_type=op.type,
         op_name=op.name,
         dtype=op.outputs[0].dtype.name,

@@ -16,8 +16,6 @@ from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.float64_copy import widened
 from tfsafe.rewriting.targets.function import collected, is_traced, stabilized
 
-# Rules whose result differs from the formula on purpose: they take a bias from it.
-_UNBIASED = frozenset({"log-of-guarded-probability"})
 # How many times the naive form's own error the stable form may be away.
 _MARGIN = 8.0
 
@@ -107,12 +105,12 @@ def _verify(
         wrong = _compared(naive, forms.stable(rules), judge)
     if not wrong:
         return ""
-    fired = list(dict.fromkeys(each.rule.name for each in found))
+    fired = list(dict.fromkeys(each.rule for each in found))
     blamed = [
         rule
         for rule in fired
         if not _compared(
-            naive, forms.stable([r for r in rules if r.name != rule]), judge
+            naive, forms.stable([r for r in rules if r is not rule]), judge
         )
     ] or fired
     return _told(name, wrong, blamed)
@@ -222,14 +220,14 @@ def _differences(label: str, naive: Any, stable: Any, judge: Any) -> list[_Wrong
     return [_Wrong(label, len(bad), a.size, first, values)]
 
 
-def _told(name: str, wrong: Sequence[_Wrong], blamed: Sequence[str]) -> str:
+def _told(name: str, wrong: Sequence[_Wrong], blamed: Sequence[Rule]) -> str:
     what = "; ".join(str(each) for each in wrong[:3])
-    rules = ", ".join(map(repr, blamed))
+    rules = ", ".join(repr(rule.name) for rule in blamed)
     text = (
         f"`{name}` and its stable form differ where both should agree. {what}. Behind "
         f"it: {rules}."
     )
-    if set(blamed) <= _UNBIASED:
+    if all(rule.removes_bias for rule in blamed):
         return (
             f"{text} This is the bias of a guard, such as the `epsilon` in `log(p + "
             "epsilon)`, which the stable form does not have. Keep it with "

@@ -6,21 +6,19 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.ops.kernels import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.parts import (
-    Reduction,
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import (
     Term,
     both_ways,
-    is_float,
-    mean_of,
-    number,
-    root_of,
-    single_mean,
     squared,
     terms,
 )
+from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
+from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules import references
 
-_SUMS = ("Sub", "Add", "AddV2")
+_BINARY_SUMS = ("Sub", "Add", "AddV2")
+_SUMS = (*_BINARY_SUMS, "AddN")
 
 
 def _pair(
@@ -32,19 +30,6 @@ def _pair(
         return None
     (a, x), (b, y) = found
     return a, b, x, y
-
-
-def _with_one(reader: Reader, op: tf.Operation) -> tuple[Term, float] | None:
-    """Reads `c * x + 1` and `c * x - 1`; returns the term and the sign of the 1."""
-    found = terms(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
-    if len(found) != 2:
-        return None
-    for term, one in (found, found[::-1]):
-        if reader.constant(term.tensor) is None:
-            constant = number(reader, one.tensor, term.tensor)
-            if constant is not None and one.factor * constant in {1.0, -1.0}:
-                return term, one.factor * constant
-    return None
 
 
 def _match_variance(op: tf.Operation, reader: Reader) -> Build | None:
@@ -86,98 +71,11 @@ def _plain_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
     return single_mean(reader, tensor)
 
 
-def _match_expm1(op: tf.Operation, reader: Reader) -> Build | None:
-    found = _with_one(reader, op)
-    if found is None:
-        return None
-    term, sign = found
-    exp = reader.op(term.tensor)
-    if exp.type != "Exp" or term.factor != -sign:
-        return None
-    x = exp.inputs[0]
-    if sign < 0:
-        return lambda value: ops.expm1(value(x))
-    return lambda value: -ops.expm1(value(x))
-
-
-def _match_log1p(op: tf.Operation, reader: Reader) -> Build | None:
-    inside = reader.op(op.inputs[0])
-    found = _with_one(reader, inside) if inside.type in _SUMS else None
-    if found is None or found[1] != 1 or not is_float(op.outputs[0]):
-        return None
-    term = found[0]
-    return lambda value: ops.log1p(term.make(value))
-
-
-def _match_one_minus(op: tf.Operation, reader: Reader) -> Build | None:
-    found = _with_one(reader, op)
-    if found is None:
-        return None
-    term, sign = found
-    if term.factor != -sign:
-        return None
-    build = _complement(reader, term.tensor)
-    if build is None or sign > 0:
-        return build
-    return lambda value: -build(value)
-
-
-def _complement(reader: Reader, tensor: tf.Tensor) -> Build | None:
-    """Builds `1 - tensor`, where a form without cancellation is known."""
-    inner = reader.op(tensor)
-    if inner.type == "Cos":
-        return lambda value: uncancelled.one_minus_cos(value(inner.inputs[0]))
-    if inner.type == "Sigmoid":
-        return lambda value: ops.sigmoid(-value(inner.inputs[0]))
-    base = squared(reader, tensor)
-    if base is None or base.minus is not None:
-        return None
-    tanh = reader.op(base.x)
-    if tanh.type == "Tanh":
-        return lambda value: uncancelled.sech_squared(value(tanh.inputs[0]))
-
-    def build(value: Value) -> tf.Tensor:
-        x = value(base.x)
-        return uncancelled.difference_of_squares(tf.ones([], x.dtype), x)
-
-    return build
-
-
-def _match_squares(op: tf.Operation, reader: Reader) -> Build | None:
-    pair = _pair(reader, op)
-    if pair is None or (pair[0], pair[1]) not in {(1, -1), (-1, 1)}:
-        return None
-    bases = [squared(reader, each) for each in pair[2:]]
-    first, second = bases if pair[0] > 0 else bases[::-1]
-    if first is None or second is None:
-        return None
-
-    def build(value: Value) -> tf.Tensor:
-        return uncancelled.difference_of_squares(first.make(value), second.make(value))
-
-    return build
-
-
-def _match_sqrt1pm1(op: tf.Operation, reader: Reader) -> Build | None:
-    found = _with_one(reader, op)
-    if found is None or found[1] != -1 or found[0].factor != 1:
-        return None
-    inside = root_of(reader, found[0].tensor)
-    under = None if inside is None else reader.op(inside)
-    if under is None or under.type not in _SUMS:
-        return None
-    inner = _with_one(reader, under)
-    if inner is None or inner[1] != 1:
-        return None
-    term = inner[0]
-    return lambda value: uncancelled.sqrt1pm1(term.make(value))
-
-
 def _match_guard(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches a small number added to a difference of which 1 is a part."""
-    for inner, guard in both_ways(op, *_SUMS):
+    """Matches a small number added to a difference that has a constant."""
+    for inner, guard in both_ways(op, *_BINARY_SUMS):
         small, difference = reader.scalar(guard), reader.op(inner)
-        if not small or difference.type not in _SUMS or not is_float(inner):
+        if not small or difference.type not in _BINARY_SUMS or not is_float(inner):
             continue
         constants = [reader.scalar(each) for each in difference.inputs]
         whole = next((each for each in constants if each), None)
@@ -208,13 +106,18 @@ def _held(op: tf.Operation, inner: tf.Tensor) -> Build:
     return build
 
 
+def _one_minus_square(x: tf.Tensor) -> tf.Tensor:
+    return uncancelled.difference_of_squares(tf.ones([], x.dtype), x)
+
+
 RULES = (
     Rule(
         name="variance",
         before="mean(x * x) - mean(x) ** 2",
         after="ops.variance(x)",
-        fails="the mean is large beside the spread: no digit is left, or a negative",
-        reference="Chan, Golub and LeVeque, The American Statistician 37(3), 1983",
+        fails_when="the mean is much larger than the spread: no digit is left, or the "
+        "result is negative",
+        reference=references.VARIANCE,
         op_types=_SUMS,
         match=_match_variance,
     ),
@@ -222,54 +125,59 @@ RULES = (
         name="exp-minus-one",
         before="exp(x) - 1",
         after="ops.expm1(x)",
-        fails="x is near 0",
+        fails_when="x is near 0",
         reference="tfsafe.ops.expm1",
-        op_types=_SUMS,
-        match=_match_expm1,
+        match=Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1)),
     ),
     Rule(
         name="complement",
         before="1 - cos(x), 1 - sigmoid(x), 1 - tanh(x)**2 or 1 - x**2",
         after="2 sin(x / 2)^2, sigmoid(-x), 1 / cosh(x)^2 or (1 - x)(1 + x)",
-        fails="what is subtracted is near 1",
+        fails_when="what is subtracted is near 1",
         reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
-        op_types=_SUMS,
-        match=_match_one_minus,
+        match=Trees(
+            Tree(("Sub", 1, ("Cos", "x")), uncancelled.one_minus_cos),
+            Tree(("Sub", 1, ("Sigmoid", "x")), lambda x: ops.sigmoid(-x)),
+            Tree(("Sub", 1, ("Square", ("Tanh", "x"))), uncancelled.sech_squared),
+            Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
+        ),
     ),
     Rule(
         name="difference-of-squares",
         before="a * a - b * b",
         after="(a - b) * (a + b)",
-        fails="a is near b; a square overflows",
+        fails_when="a is near b; a square overflows",
         reference="Goldberg, ACM Computing Surveys 23(1), 1991, section 1.4",
-        op_types=_SUMS,
-        match=_match_squares,
+        match=Trees(
+            Tree(
+                ("Sub", ("Square", "x"), ("Square", "y")),
+                uncancelled.difference_of_squares,
+            )
+        ),
     ),
     Rule(
         name="sqrt1pm1",
         before="sqrt(1 + x) - 1",
         after="x / (sqrt(1 + x) + 1)",
-        fails="x is near 0",
+        fails_when="x is near 0",
         reference="multiplication by the conjugate",
-        op_types=_SUMS,
-        match=_match_sqrt1pm1,
+        match=Trees(Tree(("Sub", ("Sqrt", ("Add", 1, "x")), 1), uncancelled.sqrt1pm1)),
     ),
     Rule(
         name="log-of-one-plus",
         before="log(1 + x)",
         after="ops.log1p(x)",
-        fails="x is near 0",
+        fails_when="x is near 0",
         reference="tfsafe.ops.log1p",
-        op_types=("Log",),
-        match=_match_log1p,
+        match=Trees(Tree(("Log", ("Add", 1, "x")), ops.log1p)),
     ),
     Rule(
         name="guard",
         before="(1 - x) + epsilon",
         after="the same, which no compiler merges into (1 + epsilon) - x",
-        fails="compiled: 1 + epsilon is rounded before x is subtracted",
+        fails_when="compiled: 1 + epsilon is rounded before x is subtracted",
         reference="TensorFlow issues 47548 and 52045",
-        op_types=_SUMS,
+        op_types=_BINARY_SUMS,
         match=_match_guard,
     ),
 )

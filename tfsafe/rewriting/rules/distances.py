@@ -9,17 +9,10 @@ from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.parts import (
-    Base,
-    Term,
-    is_float,
-    reduction,
-    reshaped,
-    squared,
-    sum_of_squares,
-    terms,
-)
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import Base, Term, squared, terms
+from tfsafe.rewriting.match.layout import reshaped
+from tfsafe.rewriting.match.reductions import reduction, sum_of_squares
 
 _MATRIX_PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
 
@@ -99,7 +92,7 @@ def _all_pairs(
 
 
 def _sides(reader: Reader, tensor: tf.Tensor, is_turned: bool) -> Sequence[_Side]:
-    """Returns the vectors as they are written, and behind a transposition."""
+    """Returns the vectors as written, and what they were transposed from."""
     sides = [_Side(reader.source(tensor), is_turned)]
     op = reader.op(tensor)
     if op.type == "Transpose" and _swaps_last(reader, op):
@@ -158,7 +151,7 @@ def _batches_fit(shape: tf.TensorShape, of: tf.TensorShape) -> bool:
 
 
 def _straightened(reader: Reader, tensor: tf.Tensor) -> Sequence[tf.Tensor]:
-    """Returns a vector and what it is a reshaping or transposition of."""
+    """Returns a vector and what it was reshaped or transposed from."""
     found = list(reshaped(reader, tensor))
     op = found[-1].op
     if op.type == "Transpose" and found[-1].shape.rank is not None:
@@ -202,7 +195,7 @@ def _elementwise(
 def _are(
     reader: Reader, bases: Sequence[Base], factors: tuple[tf.Tensor, tf.Tensor]
 ) -> bool:
-    """Returns whether the two bases are the two factors, either way round."""
+    """Returns whether the two bases are the two factors, in either order."""
     a, b = factors
     return len(bases) == 2 and any(
         reader.same(bases[0].x, first) and reader.same(bases[1].x, second)
@@ -219,9 +212,9 @@ RULES = (
         name="squared-distances",
         before="sum(a * a) + sum(b * b) - 2 * matmul(a, b)",
         after="sum((a - b) ** 2)",
-        fails="a is near b: no digit is left, or a negative",
+        fails_when="a is near b: no digit is left, or the result is negative",
         reference="tfsafe.ops.cdist",
-        op_types=("Sub", "Add", "AddV2"),
+        op_types=("Sub", "Add", "AddV2", "AddN"),
         match=_match_distances,
     ),
 )

@@ -1,12 +1,14 @@
-"""Rules for shares and means of nothing, which are 0 over 0."""
+"""Rules for quotients and means whose terms are all masked: 0 divided by 0."""
 
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.ops.kernels.weighted_exponentials import softmax_at_temperature
+from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.parts import both_ways, is_float, reduction, terms
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import both_ways, terms
+from tfsafe.rewriting.match.reductions import reduction
 
 # Elementwise operations through which the elements of `boolean_mask` are followed.
 _DEPTH = 12
@@ -83,14 +85,7 @@ def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_one or reader.scalar(temperature) or is_watched(reader, op):
         return None
 
-    def build(value: Value) -> tf.Tensor:
-        # The softmax does not change, and the quotient is 0 for the largest.
-        logits = value(z)
-        largest = tf.stop_gradient(tf.reduce_max(logits, -1, keepdims=True))
-        shift = tf.where(tf.math.is_finite(largest), largest, tf.zeros_like(largest))
-        return tf.nn.softmax(ops.xdivy(logits - shift, value(temperature)))
-
-    return build
+    return lambda value: softmax_at_temperature(value(z), value(temperature))
 
 
 RULES = (
@@ -98,7 +93,7 @@ RULES = (
         name="share-of-nothing",
         before="sum(x * w) / sum(w), or a / (a + b)",
         after="the same, 0 for 0 / 0, and 1 for a / a",
-        fails="all weights are 0, or a and b are",
+        fails_when="all weights are 0, or a and b are",
         reference="tfsafe.ops.xdivy",
         op_types=["RealDiv", "Div"],
         match=_match_share,
@@ -107,7 +102,7 @@ RULES = (
         name="mean-of-kept",
         before="mean(boolean_mask(x, mask))",
         after="ops.mean(boolean_mask(x, mask))",
-        fails="the mask keeps nothing",
+        fails_when="the mask keeps nothing",
         reference="tfsafe.ops.mean",
         op_types=["Mean", "Squeeze"],
         match=_match_mean_of_kept,
@@ -116,7 +111,7 @@ RULES = (
         name="softmax-temperature",
         before="softmax(z / t)",
         after="softmax((z - max(z)) / t), 0 for 0 / 0",
-        fails="t is 0, or so small that z / t overflows",
+        fails_when="t is 0, or so small that z / t overflows",
         reference="the limit for t -> 0",
         op_types=["Softmax"],
         match=_match_temperature,

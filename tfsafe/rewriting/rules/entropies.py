@@ -1,14 +1,17 @@
 """Rules for products with a logarithm: entropies, cross-entropies, divergences."""
 
+import functools
+
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
-from tfsafe.rewriting.log_space.form import Factored, again, bounded
-from tfsafe.rewriting.match.patterns import either_way, is_sum
+from tfsafe.rewriting.log_space.form import Factored, with_inputs
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum
 
 _LOGARITHMS = op_types(OpFact.LOGARITHM)
 _DEPTH = 8
@@ -29,7 +32,7 @@ def _is_log(tensor: tf.Tensor, reader: Reader, depth: int = 0) -> bool:
     if op.type == "Mul":
         return any(
             reader.scalar(constant) is not None and _is_log(x, reader, depth + 1)
-            for x, constant in either_way(op)
+            for x, constant in both_ways(op)
         )
     if op.type == "RealDiv":
         divisor = reader.scalar(op.inputs[1])
@@ -56,7 +59,7 @@ def _bounded(
         return parts[0] * parts[1]
     if op.type == "RealDiv":
         return parts[0] / parts[1]
-    return parts[0] - parts[1] if op.type == "Sub" else parts[0] + parts[1]
+    return parts[0] - parts[1] if op.type == "Sub" else functools.reduce(tf.add, parts)
 
 
 def _is_log_sigmoid(op: tf.Operation, reader: Reader) -> bool:
@@ -69,10 +72,10 @@ def _leaf(
     """Builds one logarithm, 0 where it is infinite and weighs 0."""
     ratio = _ratio(tensor, reader)
     if ratio is None:
-        return bounded(_silent(tensor, value, reader), weight)
+        return zero_where_weightless(_silent(tensor, value, reader), weight)
     # Both may be infinite, and their difference NaN.
     top, bottom = ratio
-    return bounded(top.whole_log(value), weight) - bounded(
+    return zero_where_weightless(top.whole_log(value), weight) - zero_where_weightless(
         bottom.whole_log(value), weight
     )
 
@@ -86,7 +89,9 @@ def _silent(tensor: tf.Tensor, value: Value, reader: Reader) -> tf.Tensor:
     if op.type not in MOVERS:
         return value(tensor)
     logs = [i for i in MOVERS[op.type] if _is_log(op.inputs[i], reader)]
-    return again(op, value, {i: _silent(op.inputs[i], value, reader) for i in logs})
+    return with_inputs(
+        op, value, {i: _silent(op.inputs[i], value, reader) for i in logs}
+    )
 
 
 def _ratio(tensor: tf.Tensor, reader: Reader) -> tuple[Factored, Factored] | None:
@@ -116,7 +121,7 @@ def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
-    for weight, log in either_way(op):
+    for weight, log in both_ways(op):
         if reader.scalar(weight) is not None or not _is_log(log, reader):
             continue
         # Masks have a rule of their own.
@@ -144,7 +149,7 @@ RULES = (
         name="weighted-log",
         before="y * log(p), -p * log(p), p * (log(p) - log(q))",
         after="ops.xlogy(y, p); 0 where y is exactly 0, however small p is",
-        fails="y and p are both 0: 0 times -inf",
+        fails_when="y and p are both 0: 0 times -inf",
         reference="tfsafe.ops.xlogy",
         op_types=("Mul",),
         match=_match,

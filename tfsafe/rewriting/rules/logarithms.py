@@ -1,25 +1,15 @@
 """Rules for logarithms of probabilities and of exponentials."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, get_args
 
 import tensorflow as tf
 
-from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.ops.kernels.weighted_exponentials import weighted_log
+from tfsafe.rewriting.engine.rule import Build, Match, Rule
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
-from tfsafe.rewriting.log_space.form import Factored, weighed
-from tfsafe.rewriting.rules import entropies, exponentials, log_space
-
-_Match = Callable[[tf.Operation, Reader], Build | None]
-
-
-class _Row(NamedTuple):
-    name: str
-    before: str
-    after: str
-    fails: str
-    reference: str
+from tfsafe.rewriting.log_space.form import Factored, LogRule
+from tfsafe.rewriting.rules import entropies, exponentials, log_space, references
 
 
 def _found(op: tf.Operation, logs: Logarithms) -> Factored | None:
@@ -30,7 +20,7 @@ def _found(op: tf.Operation, logs: Logarithms) -> Factored | None:
     return logs.one_plus(x)
 
 
-def _match(name: str) -> _Match:
+def _match(name: LogRule) -> Match:
     def match(op: tf.Operation, reader: Reader) -> Build | None:
         found = _found(op, logarithms(reader))
         if found is None or found.name != name:
@@ -38,114 +28,117 @@ def _match(name: str) -> _Match:
         if len(op.inputs) == 1:
             return found.whole_log
         weight = op.inputs[0]
-        return lambda value: weighed(value(weight), found.whole_log(value))
+        return lambda value: weighted_log(value(weight), found.whole_log(value))
 
     return match
 
 
-_HIGHAM = "Blanchard, Higham and Higham, IMA Journal of Numerical Analysis 41(4), 2021"
-_MAECHLER = "Maechler, Accurately Computing log(1 - exp(-|a|)), Rmpfr vignette, 2012"
+def _row(name: LogRule, **row: Any) -> Rule:
+    types = ("Log", "Log1p", "Xlogy", "Xlog1py")
+    return Rule(name=name, op_types=types, match=_match(name), **row)
 
-_ROWS = (
-    _Row(
+
+_LOG_RULES = (
+    _row(
         "log-of-softmax",
-        "log(softmax(x)), log(exp(x) / sum(exp(x)))",
-        "ops.log_softmax(x)",
-        "a logit trails the largest by more than 103 (17 in float16)",
-        _HIGHAM,
+        before="log(softmax(x)), log(exp(x) / sum(exp(x)))",
+        after="ops.log_softmax(x)",
+        fails_when="a logit trails the largest by more than 103 (17 in float16)",
+        reference=references.LOGSUMEXP,
     ),
-    _Row(
+    _row(
         "log-of-sigmoid",
-        "log(sigmoid(x)), log(1 / (1 + exp(-x)))",
-        "ops.log_sigmoid(x)",
-        "x is below -103 or above 17 (-17 and 8 in float16)",
-        _MAECHLER,
+        before="log(sigmoid(x)), log(1 / (1 + exp(-x)))",
+        after="ops.log_sigmoid(x)",
+        fails_when="x is below -103 or above 17 (-17 and 8 in float16)",
+        reference=references.COMPLEMENT,
     ),
-    _Row(
+    _row(
         "log-of-complement",
-        "log(1 - p) of a softmax, a sigmoid, a tanh or an exponential p",
-        "ops.log_sigmoid(-x), ops.log1mexp(log p), -2 ops.log_cosh(x)",
-        "p rounds to 1",
-        _MAECHLER,
+        before="log(1 - p) of a softmax, a sigmoid, a tanh or an exponential p",
+        after="ops.log_sigmoid(-x), ops.log1mexp(log p), -2 ops.log_cosh(x)",
+        fails_when="p rounds to 1",
+        reference=references.COMPLEMENT,
     ),
-    _Row(
+    _row(
         "log-of-guarded-probability",
-        "log(p + 1e-7), log(clip(p, 1e-7, 1 - 1e-7)), log(max(p, 1e-7))",
-        "log p in its stable form; the guard's log where p is exactly 0. The bias of "
-        "the guard goes",
-        "p is near the guard or below: the value is off, the slope small or 0",
-        "the guarded formula without its guard, which is finite by itself",
+        before="log(p + 1e-7), log(clip(p, 1e-7, 1 - 1e-7)), log(max(p, 1e-7))",
+        after="log p in its stable form; the guard's log where p is exactly 0. The "
+        "bias of the guard goes",
+        fails_when="p is near the guard or below: the value is off, the slope small or "
+        "0",
+        reference="the guarded formula without its guard, which is finite by itself",
+        removes_bias=True,
     ),
-    _Row(
+    _row(
         "log-of-exp",
-        "log(exp(x))",
-        "x",
-        "exp(x) overflows or underflows",
-        "identity",
+        before="log(exp(x))",
+        after="x",
+        fails_when="exp(x) overflows or underflows",
+        reference="identity",
     ),
-    _Row(
+    _row(
         "log-of-product",
-        "log(a * b), log(prod(a)) of exponentials and probabilities",
-        "log(a) + log(b), sum(log(a))",
-        "the product underflows or overflows",
-        "identity",
+        before="log(a * b), log(prod(a)) of exponentials and probabilities",
+        after="log(a) + log(b), sum(log(a))",
+        fails_when="the product underflows or overflows",
+        reference="identity",
     ),
-    _Row(
+    _row(
         "log-of-ratio",
-        "log(a / b) of exponentials and probabilities",
-        "log(a) - log(b)",
-        "a, b or the quotient underflows or overflows",
-        "identity",
+        before="log(a / b) of exponentials and probabilities",
+        after="log(a) - log(b)",
+        fails_when="a, b or the quotient underflows or overflows",
+        reference="identity",
     ),
-    _Row(
+    _row(
         "log-of-odds",
-        "log(p / (1 - p)) of a sigmoid p of x",
-        "x",
-        "p rounds to 0 or to 1",
-        "identity",
+        before="log(p / (1 - p)) of a sigmoid p of x",
+        after="x",
+        fails_when="p rounds to 0 or to 1",
+        reference="identity",
     ),
-    _Row(
+    _row(
         "log-of-power",
-        "log(a ** k), log(sqrt(a)) of exponentials and probabilities",
-        "k * log(a)",
-        "a or the power underflows or overflows",
-        "identity",
+        before="log(a ** k), log(sqrt(a)) of exponentials and probabilities",
+        after="k * log(a)",
+        fails_when="a or the power underflows or overflows",
+        reference="identity",
     ),
-    _Row(
+    _row(
         "log-of-sum",
-        "log(sum(exp(x))), log(exp(x) + exp(y)), log(1 + exp(x)), log(sum(w * exp(x)))",
-        "ops.logsumexp(x), ops.log_add_exp(x, y), -ops.log_sigmoid(-x); with weights, "
-        "the largest exponent taken out",
-        "an exponential overflows, or all of them underflow",
-        _HIGHAM,
+        before="log(sum(exp(x))), log(exp(x) + exp(y)), log(1 + exp(x)), "
+        "log(sum(w * exp(x)))",
+        after="ops.logsumexp(x), ops.log_add_exp(x, y), -ops.log_sigmoid(-x); with "
+        "weights, the largest exponent taken out",
+        fails_when="an exponential overflows, or all of them underflow",
+        reference=references.LOGSUMEXP,
     ),
-    _Row(
+    _row(
         "log-of-difference",
-        "log(exp(x) - exp(y)), log(exp(x) - 1)",
-        "ops.log_sub_exp(x, y), ops.log_expm1(x)",
-        "an exponential overflows, or the two nearly cancel",
-        _MAECHLER,
+        before="log(exp(x) - exp(y)), log(exp(x) - 1)",
+        after="ops.log_sub_exp(x, y), ops.log_expm1(x)",
+        fails_when="an exponential overflows, or the two nearly cancel",
+        reference=references.COMPLEMENT,
     ),
-    _Row(
+    _row(
         "log-of-cosh",
-        "log(cosh(x)), log(exp(x) + exp(-x))",
-        "ops.log_cosh(x)",
-        "|x| is above 89 (11 in float16), or small",
-        "tfsafe.ops.log_cosh",
+        before="log(cosh(x)), log(exp(x) + exp(-x))",
+        after="ops.log_cosh(x)",
+        fails_when="|x| is above 89 (11 in float16), or small",
+        reference="tfsafe.ops.log_cosh",
     ),
-    _Row(
+    _row(
         "log-of-erfc",
-        "log(erfc(x)), log(1 - erf(x))",
-        "ops.log_erfc(x)",
-        "x is above 10",
-        "tfsafe.ops.log_erfc",
+        before="log(erfc(x)), log(1 - erf(x))",
+        after="ops.log_erfc(x)",
+        fails_when="x is above 10",
+        reference="tfsafe.ops.log_erfc",
     ),
 )
-
-_LOG_RULES = tuple(
-    Rule(*row, op_types=("Log", "Log1p", "Xlogy", "Xlog1py"), match=_match(row.name))
-    for row in _ROWS
-)
+# `Factored` says by such a name which rule takes its logarithm.
+if {rule.name for rule in _LOG_RULES} != set(get_args(LogRule)) - {""}:
+    raise ValueError("`LogRule` and the rules for logarithms name different rules.")
 
 # Those for larger formulas come before those for their parts.
 RULES = (

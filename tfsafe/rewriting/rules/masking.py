@@ -1,4 +1,4 @@
-"""Rules for what is computed everywhere and used in some places only."""
+"""Rules for values that are computed everywhere and used only in some places."""
 
 from collections.abc import Iterable
 
@@ -15,9 +15,10 @@ from tfsafe.rewriting.facts.finiteness import (
     is_watched,
     may_overflow,
 )
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.parts import both_ways, is_float
-from tfsafe.rewriting.rules import singular_gradients
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import both_ways
+from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules import references, singular_gradients
 
 _COMPARISONS = op_types(OpFact.COMPARES)
 _LOGIC = op_types(OpFact.LOGIC)
@@ -59,8 +60,8 @@ def _masked(x: tf.Tensor, mask: tf.Tensor, compared: list[tf.Tensor]) -> Build:
 def _compared(reader: Reader, mask: tf.Tensor, x: tf.Tensor) -> list[tf.Tensor] | None:
     """Returns the floating tensors whose comparison the mask is.
 
-    A NaN in one of them makes a mask that says nothing. None if one of them is behind
-    `x` as well and its elements cannot be found again in the mask.
+    A NaN in one of them makes the mask meaningless. None if one of them also leads to
+    `x`, and its elements have other places in the mask.
     """
     behind = _behind(x)
     found = []
@@ -158,20 +159,13 @@ def _factors(op: tf.Operation, reader: Reader) -> Iterable[tf.Tensor]:
         yield from op.inputs
 
 
-def _match_multiply_no_nan(op: tf.Operation, _: Reader) -> Build | None:
-    if not is_float(op.outputs[0]):
-        return None
-    x, y = op.inputs
-    return lambda value: ops.multiply_no_nan(value(x), value(y))
-
-
 RULES = (
     Rule(
         name="mask-after",
         before="mask * f(x)",
         after="where(mask, f(x), 0)",
-        fails="f(x) is not finite where the mask is 0",
-        reference="the zero-upstream rule of tfsafe.ops",
+        fails_when="f(x) is not finite where the mask is 0",
+        reference=references.ZERO_UPSTREAM,
         op_types=["Mul"],
         match=_match_mask,
     ),
@@ -179,7 +173,7 @@ RULES = (
         name="exp-times",
         before="exp(x) * y",
         after="exp(x / 2) * (exp(x / 2) * y)",
-        fails="exp(x) overflows and the product does not",
+        fails_when="exp(x) overflows and the product does not",
         reference="exp(x) = exp(x / 2)^2",
         op_types=["Mul"],
         match=_match_exp_times,
@@ -188,17 +182,17 @@ RULES = (
         name="multiply-no-nan",
         before="multiply_no_nan(x, y)",
         after="ops.multiply_no_nan(x, y)",
-        fails="where 0 comes in, its gradient is 0 times infinity",
+        fails_when="a zero incoming gradient gives 0 times infinity",
         reference="tfsafe.ops.multiply_no_nan",
-        op_types=["MulNoNan"],
-        match=_match_multiply_no_nan,
+        match=Trees(Tree(("MulNoNan", "x", "y"), ops.multiply_no_nan)),
+        changes="gradient",
     ),
     Rule(
         name="unused-branch",
         before="where(c, f(x), y)",
-        after="the same, f's gradients 0 where 0 comes in",
-        fails="f is not finite where it is not used",
-        reference="the zero-upstream rule of tfsafe.ops",
+        after="the same; f's gradients are 0 for a zero incoming gradient",
+        fails_when="f is not finite where it is not used",
+        reference=references.ZERO_UPSTREAM,
         op_types=sorted({*_CURVED, *_BINARY, "Pow"}),
         match=_match_silent,
     ),

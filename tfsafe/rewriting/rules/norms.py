@@ -7,31 +7,34 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.parts import (
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import (
     Base,
-    Norm,
-    Reduction,
-    along,
     both_ways,
-    is_float,
-    norm,
     number,
-    reduction,
-    reshaped,
     root_of,
-    single_mean,
     squared,
-    sum_of_squares,
     terms,
     without_floor,
 )
-from tfsafe.rewriting.rules import empty_sums
+from tfsafe.rewriting.match.layout import reshaped
+from tfsafe.rewriting.match.reductions import (
+    Norm,
+    Reduction,
+    along,
+    norm,
+    reduction,
+    single_mean,
+    sum_of_squares,
+)
+from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules import empty_sums, references
 from tfsafe.rewriting.rules.cancellation import difference_form
 
 # A vector shorter than the root of this counts as a zero vector.
 _LARGEST_EPSILON = 1e-6
-_BLUE = "Blue, ACM Transactions on Mathematical Software 4(1), 1978"
+_LARGER = ("Maximum", ("Abs", "x"), ("Abs", "y"))
+_SMALLER = ("Minimum", ("Abs", "x"), ("Abs", "y"))
 
 
 def _match_norm(op: tf.Operation, reader: Reader) -> Build | None:
@@ -89,7 +92,7 @@ def deviation_form(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
         middle = single_mean(reader, mean)
         if middle is None or middle.axes != whole.axes or not reader.same(middle.x, x):
             continue
-        # The mean has to stand beside its own row.
+        # The mean has to line up with its own row.
         is_whole = middle.axes is None or len(middle.axes) == x.shape.rank
         if middle.keepdims or is_whole:
             return Reduction(x, whole.axes, whole.keepdims)
@@ -128,40 +131,6 @@ def _hypot(bases: Sequence[Base], floor: float) -> Build:
         return total
 
     return build
-
-
-def _match_scaled_hypot(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `m * sqrt(1 + (n / m)^2)`, `m` and `n` being maximum and minimum."""
-    for largest, root in both_ways(op, "Mul"):
-        inside = root_of(reader, root)
-        found = [] if inside is None else terms(reader, inside)
-        squares = [squared(reader, term.tensor) for term in found]
-        plain = [base.x for base in squares if base and base.minus is None]
-        ratio = plain[0] if len(plain) == 1 else None
-        if ratio is None or [t.factor for t in found] != [1, 1]:
-            continue
-        is_one = any(number(reader, term.tensor, ratio) == 1 for term in found)
-        quotient, maximum = reader.op(ratio), reader.op(largest)
-        if not is_one or quotient.type not in {"DivNoNan", "RealDiv"}:
-            continue
-        least, below = quotient.inputs
-        if maximum.type == "Maximum" and reader.same(below, largest):
-            return _hypot_of(reader, maximum, reader.op(least))
-    return None
-
-
-def _hypot_of(
-    reader: Reader, maximum: tf.Operation, minimum: tf.Operation
-) -> Build | None:
-    a, b = maximum.inputs
-    if minimum.type != "Minimum" or any(reader.op(x).type != "Abs" for x in (a, b)):
-        return None
-    c, d = minimum.inputs
-    straight = reader.same(a, c) and reader.same(b, d)
-    if not straight and not (reader.same(a, d) and reader.same(b, c)):
-        return None
-    x, y = (reader.op(each).inputs[0] for each in (a, b))
-    return lambda value: ops.hypot(value(x), value(y))
 
 
 def _match_unit(op: tf.Operation, reader: Reader) -> Build | None:
@@ -213,8 +182,8 @@ RULES = (
         name="norm",
         before="sqrt(sum(x * x))",
         after="ops.norm(x)",
-        fails="x = 0; a square overflows or underflows",
-        reference=_BLUE,
+        fails_when="x = 0; a square overflows or underflows",
+        reference=references.NORM,
         op_types=["Sqrt", "Pow", "EuclideanNorm"],
         match=_match_norm,
     ),
@@ -222,8 +191,8 @@ RULES = (
         name="p-norm",
         before="sum(abs(x) ** p) ** (1 / p)",
         after="ops.norm(x, ord=p)",
-        fails="x = 0; a power overflows or underflows",
-        reference=_BLUE,
+        fails_when="x = 0; a power overflows or underflows",
+        reference=references.NORM,
         op_types=["Pow"],
         match=_match_p_norm,
     ),
@@ -231,8 +200,8 @@ RULES = (
         name="std",
         before="sqrt(mean((x - mean(x)) ** 2))",
         after="ops.std(x)",
-        fails="all elements are equal; a square overflows",
-        reference="Chan, Golub and LeVeque, The American Statistician 37(3), 1983",
+        fails_when="all elements are equal; a square overflows",
+        reference=references.VARIANCE,
         op_types=["Sqrt", "Pow"],
         match=_match_std,
     ),
@@ -240,7 +209,7 @@ RULES = (
         name="hypot",
         before="sqrt(x * x + y * y)",
         after="ops.hypot(x, y)",
-        fails="x = y = 0; a square overflows or underflows",
+        fails_when="x = y = 0; a square overflows or underflows",
         reference="tfsafe.ops.hypot",
         op_types=["Sqrt", "Pow"],
         match=_match_hypot,
@@ -249,17 +218,28 @@ RULES = (
         name="scaled-hypot",
         before="m * sqrt(1 + (n / m) ** 2), of the larger and the smaller magnitude",
         after="ops.hypot(x, y)",
-        fails="x = y: the maximum and the minimum share no gradient",
+        fails_when="x = y: the maximum and the minimum split the gradient wrongly",
         reference="tfsafe.ops.hypot",
-        op_types=["Mul"],
-        match=_match_scaled_hypot,
+        match=Trees(
+            Tree(
+                (
+                    "Mul",
+                    _LARGER,
+                    (
+                        "Sqrt",
+                        ("Add", 1, ("Square", ("RealDiv|DivNoNan", _SMALLER, _LARGER))),
+                    ),
+                ),
+                ops.hypot,
+            )
+        ),
     ),
     Rule(
         name="unit-vector",
         before="x / norm(x)",
         after="ops.l2_normalize(x)",
-        fails="x = 0; a square overflows or underflows",
-        reference=_BLUE,
+        fails_when="x = 0; a square overflows or underflows",
+        reference=references.NORM,
         op_types=["RealDiv", "Div"],
         match=_match_unit,
     ),
@@ -267,8 +247,8 @@ RULES = (
         name="unit-vector-by-rsqrt",
         before="x * rsqrt(maximum(sum(x * x), epsilon))",
         after="ops.l2_normalize(x, epsilon=epsilon)",
-        fails="x = 0; a square overflows or underflows",
-        reference=_BLUE,
+        fails_when="x = 0; a square overflows or underflows",
+        reference=references.NORM,
         op_types=["Mul"],
         match=_match_unit_by_rsqrt,
     ),

@@ -1,12 +1,12 @@
 """Rules for functions whose slope is infinite or missing somewhere.
 
-Their values stay; the gradient is that of the safe function. An operation that can be
-shown to stay off its singular point is left alone, unless something that is not finite
-may reach it and its result may be dropped.
+The values do not change; the gradient is that of the safe function. An operation whose
+argument provably stays away from the singular point is not replaced, unless a value
+that is not finite may reach it and its result may be dropped.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -14,122 +14,13 @@ from tfsafe import ops
 from tfsafe.ops.kernels import unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_doubtful, is_dropped, is_regular
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.parts import is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.rules import references
 
 _Function = Callable[..., tf.Tensor]
 
 
-class _Row(NamedTuple):
-    """One function; the operation's inputs are its arguments."""
-
-    name: str
-    op_types: Sequence[str]
-    function: _Function
-    before: str
-    after: str
-    fails: str
-
-
-_ZERO_TIMES = "where 0 comes in, its gradient is 0 times infinity"
-_ROWS = (
-    _Row("sqrt", ["Sqrt"], ops.sqrt, "sqrt(x)", "ops.sqrt(x)", "x = 0"),
-    _Row(
-        "rsqrt",
-        ["Rsqrt"],
-        unchanged_values.rsqrt,
-        "rsqrt(x)",
-        "rsqrt(x), slope 0 at 0",
-        f"x = 0: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "log",
-        ["Log"],
-        ops.log,
-        "log(x)",
-        "ops.log(x)",
-        f"x = 0: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "log1p",
-        ["Log1p"],
-        ops.log1p,
-        "log1p(x)",
-        "ops.log1p(x)",
-        f"x = -1: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "exp",
-        ["Exp"],
-        ops.exp,
-        "exp(x)",
-        "ops.exp(x)",
-        f"the exponential overflows: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "expm1",
-        ["Expm1"],
-        ops.expm1,
-        "expm1(x)",
-        "ops.expm1(x)",
-        f"the exponential overflows: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "reciprocal",
-        ["Reciprocal", "Inv"],
-        unchanged_values.reciprocal,
-        "1 / x",
-        "1 / x, slope 0 at 0",
-        f"x = 0: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "division",
-        ["RealDiv", "Div"],
-        unchanged_values.divide,
-        "x / y",
-        "x / y, slopes 0 at y = 0",
-        f"y = 0: {_ZERO_TIMES}; y^2 overflows",
-    ),
-    _Row(
-        "divide-no-nan",
-        ["DivNoNan"],
-        unchanged_values.divide_no_nan,
-        "divide_no_nan(x, y)",
-        "divide_no_nan(x, y), slopes in range",
-        "y^2 underflows",
-    ),
-    _Row("asin", ["Asin"], ops.asin, "asin(x)", "ops.asin(x)", "x = 1 or -1"),
-    _Row("acos", ["Acos"], ops.acos, "acos(x)", "ops.acos(x)", "x = 1 or -1"),
-    _Row("acosh", ["Acosh"], ops.acosh, "acosh(x)", "ops.acosh(x)", "x = 1"),
-    _Row("atanh", ["Atanh"], ops.atanh, "atanh(x)", "ops.atanh(x)", "x = 1 or -1"),
-    _Row("atan2", ["Atan2"], ops.atan2, "atan2(y, x)", "ops.atan2(y, x)", "x = y = 0"),
-    _Row("angle", ["Angle"], ops.angle, "angle(z)", "ops.angle(z)", "z = 0"),
-    _Row(
-        "xlogy",
-        ["Xlogy"],
-        unchanged_values.xlogy,
-        "xlogy(x, y)",
-        "xlogy(x, y), slope log(y) at x = 0",
-        f"y = 0: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "xlog1py",
-        ["Xlog1py"],
-        unchanged_values.xlog1py,
-        "xlog1py(x, y)",
-        "xlog1py(x, y), slope log1p(y) at x = 0",
-        f"y = -1: {_ZERO_TIMES}",
-    ),
-    _Row(
-        "xdivy",
-        ["Xdivy"],
-        unchanged_values.xdivy,
-        "xdivy(x, y)",
-        "xdivy(x, y), slope 1 / y at x = 0",
-        f"y = 0: {_ZERO_TIMES}",
-    ),
-)
-# They have a singular point of which the reader knows nothing.
+# The reader knows nothing about their singular points.
 _ALWAYS = frozenset({"Angle", "Atan2", "DivNoNan"})
 
 
@@ -166,28 +57,172 @@ def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
-_POWER = Rule(
-    name="pow",
-    before="x ** y",
-    after="ops.pow(x, y)",
-    fails="x = 0, for an exponent below 2",
-    reference="tfsafe.ops.pow",
-    op_types=["Pow"],
-    match=_match_power,
-)
+def _row(name: str, op_types: Sequence[str], function: _Function, **texts: Any) -> Rule:
+    """Returns the rule that replaces single operations by a safe function."""
+    return Rule(
+        name=name,
+        op_types=op_types,
+        match=_match(function),
+        changes="gradient",
+        reference=references.ZERO_UPSTREAM,
+        **texts,
+    )
 
+
+_ZERO_TIMES = "a zero incoming gradient gives 0 times infinity"
 RULES = (
-    *(
-        Rule(
-            name=row.name,
-            before=row.before,
-            after=row.after,
-            fails=row.fails,
-            reference="the zero-upstream rule of tfsafe.ops",
-            op_types=row.op_types,
-            match=_match(row.function),
-        )
-        for row in _ROWS
+    _row(
+        "sqrt",
+        ["Sqrt"],
+        ops.sqrt,
+        before="sqrt(x)",
+        after="ops.sqrt(x)",
+        fails_when="x = 0",
     ),
-    _POWER,
+    _row(
+        "rsqrt",
+        ["Rsqrt"],
+        unchanged_values.rsqrt,
+        before="rsqrt(x)",
+        after="rsqrt(x), slope 0 at 0",
+        fails_when=f"x = 0: {_ZERO_TIMES}",
+    ),
+    _row(
+        "log",
+        ["Log"],
+        ops.log,
+        before="log(x)",
+        after="ops.log(x)",
+        fails_when=f"x = 0: {_ZERO_TIMES}",
+    ),
+    _row(
+        "log1p",
+        ["Log1p"],
+        ops.log1p,
+        before="log1p(x)",
+        after="ops.log1p(x)",
+        fails_when=f"x = -1: {_ZERO_TIMES}",
+    ),
+    _row(
+        "exp",
+        ["Exp"],
+        ops.exp,
+        before="exp(x)",
+        after="ops.exp(x)",
+        fails_when=f"the exponential overflows: {_ZERO_TIMES}",
+    ),
+    _row(
+        "expm1",
+        ["Expm1"],
+        ops.expm1,
+        before="expm1(x)",
+        after="ops.expm1(x)",
+        fails_when=f"the exponential overflows: {_ZERO_TIMES}",
+    ),
+    _row(
+        "reciprocal",
+        ["Reciprocal", "Inv"],
+        unchanged_values.reciprocal,
+        before="1 / x",
+        after="1 / x, slope 0 at 0",
+        fails_when=f"x = 0: {_ZERO_TIMES}",
+    ),
+    _row(
+        "division",
+        ["RealDiv", "Div"],
+        unchanged_values.divide,
+        before="x / y",
+        after="x / y, slopes 0 at y = 0",
+        fails_when=f"y = 0: {_ZERO_TIMES}; y^2 overflows",
+    ),
+    _row(
+        "divide-no-nan",
+        ["DivNoNan"],
+        unchanged_values.divide_no_nan,
+        before="divide_no_nan(x, y)",
+        after="divide_no_nan(x, y), slopes in range",
+        fails_when="y^2 underflows",
+    ),
+    _row(
+        "asin",
+        ["Asin"],
+        ops.asin,
+        before="asin(x)",
+        after="ops.asin(x)",
+        fails_when="x = 1 or -1",
+    ),
+    _row(
+        "acos",
+        ["Acos"],
+        ops.acos,
+        before="acos(x)",
+        after="ops.acos(x)",
+        fails_when="x = 1 or -1",
+    ),
+    _row(
+        "acosh",
+        ["Acosh"],
+        ops.acosh,
+        before="acosh(x)",
+        after="ops.acosh(x)",
+        fails_when="x = 1",
+    ),
+    _row(
+        "atanh",
+        ["Atanh"],
+        ops.atanh,
+        before="atanh(x)",
+        after="ops.atanh(x)",
+        fails_when="x = 1 or -1",
+    ),
+    _row(
+        "atan2",
+        ["Atan2"],
+        ops.atan2,
+        before="atan2(y, x)",
+        after="ops.atan2(y, x)",
+        fails_when="x = y = 0",
+    ),
+    _row(
+        "angle",
+        ["Angle"],
+        ops.angle,
+        before="angle(z)",
+        after="ops.angle(z)",
+        fails_when="z = 0",
+    ),
+    _row(
+        "xlogy",
+        ["Xlogy"],
+        unchanged_values.xlogy,
+        before="xlogy(x, y)",
+        after="xlogy(x, y), slope log(y) at x = 0",
+        fails_when=f"y = 0: {_ZERO_TIMES}",
+    ),
+    _row(
+        "xlog1py",
+        ["Xlog1py"],
+        unchanged_values.xlog1py,
+        before="xlog1py(x, y)",
+        after="xlog1py(x, y), slope log1p(y) at x = 0",
+        fails_when=f"y = -1: {_ZERO_TIMES}",
+    ),
+    _row(
+        "xdivy",
+        ["Xdivy"],
+        unchanged_values.xdivy,
+        before="xdivy(x, y)",
+        after="xdivy(x, y), slope 1 / y at x = 0",
+        fails_when=f"y = 0: {_ZERO_TIMES}",
+    ),
+    Rule(
+        name="pow",
+        before="x ** y",
+        after="ops.pow(x, y)",
+        fails_when="x = 0, for an exponent below 2",
+        reference="tfsafe.ops.pow",
+        op_types=["Pow"],
+        match=_match_power,
+        changes="gradient",
+    ),
 )

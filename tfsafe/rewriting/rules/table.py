@@ -1,4 +1,4 @@
-"""All rules, and the choice among them."""
+"""Puts all rules in order, and selects some by name."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,7 @@ from tfsafe.rewriting.rules import (
     singular_gradients,
 )
 
-# Whole formulas first: of what is left, single operations have their derivatives
-# repaired.
+# Whole formulas first; then the derivatives of single operations that remain.
 _TABLES: Sequence[Sequence[Rule]] = (
     logarithms.RULES,
     distances.RULES,
@@ -23,8 +22,6 @@ _TABLES: Sequence[Sequence[Rule]] = (
     masking.RULES,
     singular_gradients.RULES,
 )
-# Rules that change nothing but the gradient.
-SLOPES = frozenset(rule.name for rule in singular_gradients.RULES)
 
 
 def all_rules() -> list[Rule]:
@@ -38,12 +35,12 @@ def chosen(
     """Returns the rules to apply.
 
     Args:
-      rules: Names of those to apply; all of them where None.
-      exclude: Names of those to leave out.
+      rules: Names of those to apply; None selects all.
+      exclude: Names of those to exclude.
 
     Raises:
       TypeError: If one of the arguments is neither a name nor several.
-      ValueError: If there is no rule of such a name.
+      ValueError: If no rule has such a name.
     """
     known = all_rules()
     names = [rule.name for rule in known]

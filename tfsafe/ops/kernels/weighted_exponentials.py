@@ -1,0 +1,91 @@
+"""Computes weights times exponentials and logarithms, where either may be infinite.
+
+They are made of public operations and have the gradients of these. `tfsafe.rewriting`
+puts them in the place of hand-written formulas.
+"""
+
+import math
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfsafe import ops
+
+
+def shared_exponent(
+    pairs: Sequence[tuple[tf.Tensor, tf.Tensor]], axes: Sequence[int] | None = ()
+) -> tf.Tensor:
+    """Computes the largest exponent whose weight is not 0; 0 if there is none.
+
+    The gradient takes it for a constant: what is taken out of a sum becomes a factor in
+    front of it.
+
+    Args:
+      pairs: Weights and exponents.
+      axes: Axes over which one exponent is shared; they stay, with size 1.
+
+    Returns:
+      The exponent that is shared.
+    """
+    largest: tf.Tensor | None = None
+    for weight, exponent in pairs:
+        lowest = tf.constant(-math.inf, exponent.dtype)
+        counted = tf.where(tf.equal(weight, 0), lowest, exponent)
+        if axes != ():
+            counted = tf.reduce_max(counted, axes, keepdims=True)
+        largest = counted if largest is None else tf.maximum(largest, counted)
+    return _finite_or_zero(largest)
+
+
+def weighted_exp(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
+    """Computes `weight * exp(exponent)`; 0 for a weight of 0 and a finite exponent."""
+    exponential = ops.exp(exponent)
+    is_nothing = (
+        tf.equal(weight, 0) & tf.math.is_inf(exponential) & tf.math.is_finite(exponent)
+    )
+    return weight * tf.where(is_nothing, tf.zeros_like(exponential), exponential)
+
+
+def exp_of_sum(
+    a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Computes `weight * exp(a + b)` with the rounding error of the sum put right."""
+    # Knuth's two-sum: `total + rest` is `a + b` exactly.
+    total = a + b
+    second = total - a
+    rest = (a - (total - second)) + (b - second)
+    rest = tf.where(tf.math.is_finite(rest), rest, tf.zeros_like(rest))
+    factor = 1 + tf.stop_gradient(rest)
+    if weight is None:
+        return ops.exp(total) * factor
+    return weighted_exp(weight * factor, total)
+
+
+def weighted_log(weight: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Computes `weight * log`; 0 for a weight of 0 and an infinite logarithm."""
+    return weight * zero_where_weightless(log, weight)
+
+
+def zero_where_weightless(log: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+    """Returns a logarithm, replaced by 0 where it is infinite and the weight is 0."""
+    is_nothing = tf.equal(weight, 0) & tf.math.is_inf(log)
+    return tf.where(is_nothing, tf.zeros_like(log), log)
+
+
+def floored_log(log: tf.Tensor, floor: float | None) -> tf.Tensor:
+    """Returns a logarithm, replaced by that of `floor` where it is `-inf`."""
+    if floor is None:
+        return log
+    lowest = tf.constant(math.log(floor), log.dtype)
+    return tf.where(tf.math.is_inf(log) & (log < 0), lowest, log)
+
+
+def softmax_at_temperature(logits: tf.Tensor, temperature: tf.Tensor) -> tf.Tensor:
+    """Computes `softmax(logits / temperature)`; one-hot for a temperature of 0."""
+    # Shifted logits have the same softmax, and the quotient of the largest is 0.
+    shift = _finite_or_zero(tf.reduce_max(logits, -1, keepdims=True))
+    return tf.nn.softmax(ops.xdivy(logits - shift, temperature))
+
+
+def _finite_or_zero(x: tf.Tensor) -> tf.Tensor:
+    return tf.stop_gradient(tf.where(tf.math.is_finite(x), x, tf.zeros_like(x)))

@@ -1,0 +1,206 @@
+"""Recognises sums, products, squares and roots, however they are written."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.graph import OpFact, op_types
+from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+
+_ADDITIONS = op_types(OpFact.ADDS)
+_COMMUTATIVE = op_types(OpFact.COMMUTES) | _ADDITIONS
+_KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE)
+# Deeper sums are not taken apart.
+_DEPTH = 12
+
+
+class Base(NamedTuple):
+    """What is squared: `x`, or `x - minus`."""
+
+    x: tf.Tensor
+    minus: tf.Tensor | None = None
+
+    def make(self, value: Value) -> tf.Tensor:
+        """Returns the base in the graph that is made."""
+        return (
+            value(self.x) if self.minus is None else value(self.x) - value(self.minus)
+        )
+
+
+class Term(NamedTuple):
+    """A number times a tensor."""
+
+    factor: float
+    tensor: tf.Tensor
+
+    def make(self, value: Value) -> tf.Tensor:
+        """Returns the term in the graph that is made."""
+        x = value(self.tensor)
+        return x if self.factor == 1 else self.factor * x
+
+
+def number(reader: Reader, tensor: tf.Tensor, beside: tf.Tensor) -> float | None:
+    """Returns the number that all elements of `tensor` are, or None.
+
+    Args:
+      reader: Reader of the graph.
+      tensor: A constant, or ones and the like of the shape of another tensor.
+      beside: What it is combined with; the combination must keep the shape of this.
+    """
+    op = reader.op(tensor)
+    if op.type == "OnesLike" and _has_shape(reader, beside, op.inputs[0]):
+        return 1.0
+    value = reader.scalar(tensor)
+    return value if value is not None and _fits(tensor.shape, beside.shape) else None
+
+
+def _has_shape(reader: Reader, tensor: tf.Tensor, of: tf.Tensor) -> bool:
+    """Returns whether `tensor` is `of`, or an elementwise function of it."""
+    while not reader.same(tensor, of):
+        op = reader.op(tensor)
+        if op.type not in _KEEP_SHAPE:
+            return False
+        tensor = op.inputs[0]
+    return True
+
+
+def _fits(shape: tf.TensorShape, beside: tf.TensorShape) -> bool:
+    if shape.rank == 0:
+        return True
+    if beside.rank is None or shape.rank > beside.rank:
+        return False
+    last = list(beside)[beside.rank - shape.rank :]
+    return all(a == 1 or a == b for a, b in zip(shape, last, strict=True))
+
+
+def squared(reader: Reader, tensor: tf.Tensor) -> Base | None:
+    """Returns what `tensor` is the square of, or None."""
+    op = reader.op(tensor)
+    if not is_float(tensor):
+        return None
+    if op.type == "SquaredDifference":
+        return Base(*op.inputs)
+    is_square = (
+        op.type == "Square"
+        or (op.type == "Mul" and reader.same(*op.inputs))
+        or (op.type == "Pow" and number(reader, op.inputs[1], op.inputs[0]) == 2)
+    )
+    return Base(op.inputs[0]) if is_square else None
+
+
+def root_of(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
+    """Returns what `tensor` is the square root of, or None."""
+    op = reader.op(tensor)
+    is_root = op.type == "Sqrt" or (
+        op.type == "Pow" and number(reader, op.inputs[1], op.inputs[0]) == 0.5
+    )
+    return op.inputs[0] if is_root and is_float(tensor) else None
+
+
+def without_floor(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns `x` for `maximum(x, 0)`, `relu(x)` and `abs(x)`."""
+    op = reader.op(tensor)
+    if op.type in {"Relu", "Abs"}:
+        return op.inputs[0]
+    for x, floor in both_ways(op, "Maximum"):
+        if number(reader, floor, x) == 0:
+            return x
+    return tensor
+
+
+def terms(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> list[Term]:
+    """Takes a sum apart, through negation and multiplication by numbers."""
+    op = reader.op(tensor)
+    if op.type in _ADDITIONS and depth:
+        return [t for each in op.inputs for t in terms(reader, each, depth - 1)]
+    if op.type == "Sub" and depth:
+        left, right = (terms(reader, each, depth - 1) for each in op.inputs)
+        return left + [Term(-t.factor, t.tensor) for t in right]
+    found = _scaled(reader, op) if depth else None
+    if found is None or reader.constant(tensor) is not None:
+        return [Term(1.0, reader.source(tensor))]
+    return [
+        Term(t.factor * found.factor, t.tensor)
+        for t in terms(reader, found.tensor, depth - 1)
+    ]
+
+
+def _scaled(reader: Reader, op: tf.Operation) -> Term | None:
+    if op.type == "Neg":
+        return Term(-1.0, op.inputs[0])
+    for x, other in both_ways(op, "Mul"):
+        factor = number(reader, other, x)
+        if factor is not None:
+            return Term(factor, x)
+    if op.type in op_types(OpFact.DIVIDES):
+        divisor = number(reader, op.inputs[1], op.inputs[0])
+        if divisor:
+            return Term(1 / divisor, op.inputs[0])
+    return None
+
+
+def both_ways(
+    op: tf.Operation, *op_types: str
+) -> Iterable[tuple[tf.Tensor, tf.Tensor]]:
+    """Yields the two inputs of `op`, in either order.
+
+    Args:
+      op: An operation; one of another type or with another number of inputs yields
+        nothing.
+      *op_types: Its type; any operation whose inputs may change places where empty.
+    """
+    if op.type in (op_types or _COMMUTATIVE) and len(op.inputs) == 2:
+        a, b = op.inputs
+        yield a, b
+        yield b, a
+
+
+def is_sum(op: tf.Operation) -> bool:
+    """Returns whether `op` adds tensors."""
+    return op.type in _ADDITIONS
+
+
+def square_of(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
+    """Recognises `x * x`, `square(x)` and `x ** 2`; returns `x`."""
+    base = squared(reader, tensor)
+    return None if base is None or base.minus is not None else base.x
+
+
+def negated(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
+    """Recognises `-x`, `-1 * x` and `0 - x`; returns `x`."""
+    op = reader.op(tensor)
+    if op.type == "Neg":
+        return op.inputs[0]
+    for x, constant in both_ways(op, "Mul"):
+        if number(reader, constant, x) == -1:
+            return x
+    if op.type == "Sub" and number(reader, *op.inputs) == 0:
+        return op.inputs[1]
+    return None
+
+
+def are_opposite(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> bool:
+    """Returns whether one tensor is the negative of the other."""
+    minus_a, minus_b = negated(reader, a), negated(reader, b)
+    return (minus_a is not None and reader.same(minus_a, b)) or (
+        minus_b is not None and reader.same(minus_b, a)
+    )
+
+
+def one_plus(reader: Reader, op: tf.Operation, op_type: str) -> tf.Tensor | None:
+    """Recognises `1 + f(u)`, f being the function of an operation type; returns `u`."""
+    for x, constant in both_ways(op) if is_sum(op) else ():
+        if number(reader, constant, x) == 1 and reader.op(x).type == op_type:
+            return reader.op(x).inputs[0]
+    return None
+
+
+def same_pair(reader: Reader, pair: Iterable[tf.Tensor], *others: tf.Tensor) -> bool:
+    """Returns whether two tensors are two others, in either order."""
+    a, b = pair
+    c, d = others
+    return (reader.same(a, c) and reader.same(b, d)) or (
+        reader.same(a, d) and reader.same(b, c)
+    )

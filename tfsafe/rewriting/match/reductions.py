@@ -1,0 +1,117 @@
+"""Recognises sums, means and norms over axes."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import (
+    Base,
+    Term,
+    root_of,
+    squared,
+    terms,
+    without_floor,
+)
+from tfsafe.rewriting.match.layout import lines_up
+
+
+class Reduction(NamedTuple):
+    """A sum or mean of `x` over `axes`, over all of them if None."""
+
+    x: tf.Tensor
+    axes: tuple[int, ...] | None
+    keepdims: bool
+
+
+class Norm(NamedTuple):
+    """The Euclidean norm of `base` over `axes`, over all of them if None."""
+
+    base: Base
+    axes: tuple[int, ...] | None
+    keepdims: bool
+
+
+def reduction(reader: Reader, tensor: tf.Tensor, op_type: str) -> Reduction | None:
+    """Reads a reduction over axes that are known, and a `Squeeze` of them after it."""
+    op = reader.op(tensor)
+    if op.type == "Squeeze":
+        inner = reduction(reader, op.inputs[0], op_type)
+        if inner is None or not inner.keepdims or inner.axes is None:
+            return None
+        rank = inner.x.shape.rank
+        squeezed = op.get_attr("squeeze_dims")
+        dropped = {axis % rank if rank else axis for axis in squeezed}
+        return inner._replace(keepdims=False) if dropped == set(inner.axes) else None
+    if op.type != op_type:
+        return None
+    x = op.inputs[0]
+    axes = reader.axes(op.inputs[1], x.shape.rank)
+    if axes == () or (axes is None and not _is_all(reader, op)):
+        return None
+    return Reduction(x, axes, op.get_attr("keep_dims"))
+
+
+def _is_all(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether `op` reduces all axes of a tensor of unknown rank."""
+    axes = reader.op(op.inputs[1])
+    if axes.type != "Range" or not reader.is_number(axes.inputs[0], 0):
+        return False
+    rank = reader.op(axes.inputs[1])
+    return rank.type == "Rank" and reader.same(rank.inputs[0], op.inputs[0])
+
+
+def sum_of_squares(reader: Reader, tensor: tf.Tensor) -> Norm | None:
+    """Reads a sum of squares over axes; returns what it is the square of."""
+    total = reduction(reader, tensor, "Sum")
+    base = None if total is None else squared(reader, total.x)
+    if total is None or base is None:
+        return None
+    return Norm(base, total.axes, total.keepdims)
+
+
+def norm(reader: Reader, tensor: tf.Tensor) -> Norm | None:
+    """Reads a Euclidean norm."""
+    inside = root_of(reader, tensor)
+    if inside is not None:
+        return sum_of_squares(reader, without_floor(reader, inside))
+    direct = reduction(reader, tensor, "EuclideanNorm")
+    if direct is None or not is_float(tensor):
+        return None
+    return Norm(Base(direct.x), direct.axes, direct.keepdims)
+
+
+def mean_of(reader: Reader, term: Term) -> tuple[float, Reduction] | None:
+    """Reads a number times a mean, or times a sum of as many elements as are known."""
+    mean = reduction(reader, term.tensor, "Mean")
+    if mean is not None:
+        return term.factor, mean
+    total = reduction(reader, term.tensor, "Sum")
+    if total is None or total.x.shape.rank is None:
+        return None
+    axes = range(total.x.shape.rank) if total.axes is None else total.axes
+    count = 1.0
+    for axis in axes:
+        count *= total.x.shape[axis] or 0
+    return (term.factor * count, total) if count else None
+
+
+def single_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
+    """Reads a mean, also where it is a sum over a number."""
+    found = terms(reader, reader.value_source(tensor))
+    mean = mean_of(reader, found[0]) if len(found) == 1 else None
+    if mean is None or abs(mean[0] - 1) > 1e-6:
+        return None
+    return mean[1]
+
+
+def along(reader: Reader, tensor: tf.Tensor, found: Norm, x: tf.Tensor) -> bool:
+    """Returns whether `tensor`, a reshaped norm of `x`, lines up with its rows."""
+    rank = x.shape.rank
+    if found.axes is None or (rank is not None and len(found.axes) == rank):
+        return bool(tensor.shape.rank == 0 or found.keepdims)
+    if rank is None:
+        return found.keepdims and reader.source(tensor).op.type != "Reshape"
+    beside = [1 if i in found.axes else size for i, size in enumerate(x.shape)]
+    is_kept = found.keepdims and list(tensor.shape) == beside
+    return is_kept or lines_up(tensor.shape, x.shape, found.axes)

@@ -1,0 +1,281 @@
+"""Recognises formulas that are fixed trees of operations, written as tuples.
+
+`("Sub", ("Exp", "x"), 1)` is `exp(x) - 1`. A string is any tensor, the same one where
+it is repeated, and `"#k"` is any constant number. A number is itself, as a scalar or of
+a shape that changes no other. A tuple is an operation and its inputs:
+
+- `Add` and `Sub` are sums, in any order and with any signs: `-1 + exp(x)` is recognised
+  too. A sum at the root also with all signs changed, `1 - exp(x)`: the replacement is
+  then negated.
+- The inputs of commutative operations may change places.
+- `Sqrt` is also a power of 0.5, `Square` also `x * x` and a power of 2, `Neg` also
+  `-1 * x`, `Div` every division, `Reciprocal` also `Inv`. A `Mul` of a tensor with
+  itself is a `Square` only.
+- `"RealDiv|DivNoNan"` is one of the two.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.graph import OpFact, op_types
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import (
+    Base,
+    Term,
+    both_ways,
+    negated,
+    number,
+    root_of,
+    squared,
+    terms,
+)
+
+# A name, a number, or the type of an operation and its inputs.
+Pattern = str | float | tuple[Any, ...]
+# Each name with its tensor or number.
+_Found = Mapping[str, Term | Base | float]
+
+_SUMS = (*sorted(op_types(OpFact.ADDS)), "Sub")
+_TYPES = {
+    "Add": _SUMS,
+    "Div": tuple(op_types(OpFact.DIVIDES)),
+    "Reciprocal": tuple(op_types(OpFact.INVERTS)),
+    "Sqrt": ("Sqrt", "Pow"),
+    "Square": ("Square", "SquaredDifference", "Mul", "Pow"),
+    "Sub": _SUMS,
+}
+
+
+class Tree(NamedTuple):
+    """One formula.
+
+    Attributes:
+      pattern: The formula.
+      replacement: Takes the tensors and numbers of the names, in the order in which the
+        names first occur; returns the stable form.
+      where: Takes the numbers; returns whether they fit.
+    """
+
+    pattern: Pattern
+    replacement: Callable[..., tf.Tensor]
+    where: Callable[..., bool] | None = None
+
+
+class Trees:
+    """The match function of a rule for fixed trees.
+
+    Args:
+      *trees: The formulas, the first that fits counts.
+
+    Attributes:
+      op_types: Types of the operations that the formulas end in.
+    """
+
+    def __init__(self, *trees: Tree):
+        self._trees = trees
+        self.op_types = sorted({t for each in trees for t in _types(each.pattern)})
+
+    def __call__(self, op: tf.Operation, reader: Reader) -> Build | None:
+        """Returns how to build the stable form; None for another formula."""
+        if not is_float(op.outputs[0]):
+            return None
+        for tree in self._trees:
+            if op.type in _types(tree.pattern):
+                for sign, found in _at_root(reader, op.outputs[0], tree.pattern):
+                    if _fits(tree, found):
+                        return _built(tree, sign, found)
+        return None
+
+
+def _types(pattern: Pattern) -> Sequence[str]:
+    heads = pattern[0].split("|") if isinstance(pattern, tuple) else []
+    return [each for head in heads for each in _TYPES.get(head, (head,))]
+
+
+def _fits(tree: Tree, found: _Found) -> bool:
+    numbers = [each for each in found.values() if isinstance(each, float)]
+    return tree.where is None or tree.where(*numbers)
+
+
+def _built(tree: Tree, sign: int, found: _Found) -> Build:
+    names = dict.fromkeys(_names(tree.pattern))
+
+    def build(value: Value) -> tf.Tensor:
+        arguments = [found[name] for name in names]
+        made = tree.replacement(
+            *(
+                each if isinstance(each, float) else each.make(value)
+                for each in arguments
+            )
+        )
+        return made if sign > 0 else -made
+
+    return build
+
+
+def _names(pattern: Pattern) -> Iterator[str]:
+    if isinstance(pattern, str):
+        yield pattern
+    elif isinstance(pattern, tuple):
+        for each in pattern[1:]:
+            yield from _names(each)
+
+
+def _at_root(
+    reader: Reader, tensor: tf.Tensor, pattern: Pattern
+) -> Iterator[tuple[int, _Found]]:
+    assert isinstance(pattern, tuple)  # noqa: S101
+    if pattern[0] not in {"Add", "Sub"}:
+        yield from ((1, each) for each in _matches(reader, tensor, pattern, {}))
+        return
+    for sign in (1, -1):
+        for found in _sum(reader, tensor, pattern, {}, sign):
+            yield sign, found
+
+
+def _matches(
+    reader: Reader, tensor: tf.Tensor, pattern: Pattern, found: _Found
+) -> Iterator[_Found]:
+    """Yields assignments of the names that make the pattern `tensor`."""
+    if isinstance(pattern, str):
+        yield from _bound(reader, pattern, Term(1.0, reader.source(tensor)), found)
+        return
+    op = reader.op(tensor)
+    if not isinstance(pattern, tuple) or op.type not in {*_types(pattern), "Mul"}:
+        return
+    head, *parts = pattern
+    if head in {"Add", "Sub"}:
+        yield from _sum(reader, tensor, pattern, found, 1)
+    elif head == "Square":
+        yield from _square(reader, tensor, parts[0], found)
+    elif head in {"Sqrt", "Neg"}:
+        inner = (root_of if head == "Sqrt" else negated)(reader, tensor)
+        if inner is not None:
+            yield from _matches(reader, inner, parts[0], found)
+    elif op.type in _types(pattern):
+        for inputs in _orders(reader, op):
+            yield from _inputs(reader, inputs, parts, found)
+
+
+def _square(
+    reader: Reader, tensor: tf.Tensor, pattern: Pattern, found: _Found
+) -> Iterator[_Found]:
+    base = squared(reader, tensor)
+    if base is None:
+        return
+    if base.minus is None:
+        yield from _matches(reader, base.x, pattern, found)
+    elif isinstance(pattern, str):
+        yield from _bound(reader, pattern, base, found)
+
+
+def _orders(reader: Reader, op: tf.Operation) -> Iterator[Sequence[tf.Tensor]]:
+    if op.type == "Mul" and reader.same(*op.inputs):
+        return
+    yield op.inputs
+    yield from itertools.islice(both_ways(op), 1, None)
+
+
+def _inputs(
+    reader: Reader,
+    inputs: Sequence[tf.Tensor],
+    patterns: Sequence[Pattern],
+    found: _Found,
+) -> Iterator[_Found]:
+    """Yields assignments of the names that make the patterns the inputs."""
+    if not patterns:
+        yield found
+        return
+    first, *rest = patterns
+    # The numbers are last: their shape must fit that of the other input.
+    numeric = isinstance(first, float | int) or str(first).startswith("#")
+    for each in (
+        _number(reader, inputs[0], inputs[-1], first, found)
+        if numeric
+        else _matches(reader, inputs[0], first, found)
+    ):
+        yield from _inputs(reader, [*inputs[1:], inputs[0]], rest, each)
+
+
+def _number(
+    reader: Reader, tensor: tf.Tensor, beside: tf.Tensor, wanted: Any, found: _Found
+) -> Iterator[_Found]:
+    value = number(reader, tensor, beside)
+    if isinstance(wanted, str):
+        if value is not None and found.get(wanted, value) == value:
+            yield {**found, wanted: value}
+    elif value == wanted:
+        yield found
+
+
+def _sum(
+    reader: Reader, tensor: tf.Tensor, pattern: Any, found: _Found, sign: int
+) -> Iterator[_Found]:
+    op = reader.op(tensor)
+    if op.type not in _SUMS:
+        return
+    wanted = _signed(pattern, sign)
+    second = -1.0 if op.type == "Sub" else 1.0
+    written = [Term(second if place else 1.0, x) for place, x in enumerate(op.inputs)]
+    for summands in (written, terms(reader, tensor)):
+        if len(summands) == len(wanted):
+            for order in itertools.permutations(summands):
+                yield from _terms(reader, order, wanted, found)
+
+
+def _signed(pattern: Pattern, sign: int) -> list[tuple[int, Pattern]]:
+    if not isinstance(pattern, tuple) or pattern[0] not in {"Add", "Sub"}:
+        return [(sign, pattern)]
+    first, *rest = pattern[1:]
+    other = -sign if pattern[0] == "Sub" else sign
+    return [*_signed(first, sign), *(t for each in rest for t in _signed(each, other))]
+
+
+def _terms(
+    reader: Reader,
+    order: Sequence[Term],
+    wanted: Sequence[tuple[int, Pattern]],
+    found: _Found,
+    place: int = 0,
+) -> Iterator[_Found]:
+    if place == len(wanted):
+        yield found
+        return
+    term, (sign, pattern) = order[place], wanted[place]
+    if isinstance(pattern, float | int):
+        beside = order[place - 1].tensor
+        one = number(reader, term.tensor, beside)
+        is_number = one is not None and one * term.factor == sign * pattern
+        options = iter([found] if is_number else [])
+    elif isinstance(pattern, str):
+        # Beside a number, another constant would only be folded.
+        numeric = any(isinstance(each, float | int) for _, each in wanted)
+        is_open = not numeric or reader.constant(term.tensor) is None
+        signed = Term(term.factor * sign, reader.source(term.tensor))
+        options = _bound(reader, pattern, signed, found) if is_open else iter(())
+    else:
+        is_signed = term.factor == sign
+        options = iter(())
+        if is_signed:
+            options = _matches(reader, term.tensor, pattern, found)
+    for each in options:
+        yield from _terms(reader, order, wanted, each, place + 1)
+
+
+def _bound(
+    reader: Reader, name: str, what: Term | Base, found: _Found
+) -> Iterator[_Found]:
+    if name not in found:
+        yield {**found, name: what}
+    elif _alike(reader, found[name], what):
+        yield found
+
+
+def _alike(reader: Reader, a: Term | Base | float, b: Term | Base | float) -> bool:
+    if not isinstance(a, Term) or not isinstance(b, Term):
+        return False
+    return a.factor == b.factor and reader.same(a.tensor, b.tensor)
