@@ -98,7 +98,7 @@ def test_a_model_that_cannot_be_rewritten_is_left_as_it_is():
     made = model()
     strategy = made._distribute_strategy
     made._distribute_strategy = Replicas()
-    left = pytest.warns(RuntimeWarning, match=r"2 replicas.*It is left as it is\.")
+    left = pytest.warns(RuntimeWarning, match=r"2 replicas.*It is not rewritten\.")
     with left, pytest.raises(AttributeError):
         made.fit(X, Y, verbose=0)
     made._distribute_strategy = strategy

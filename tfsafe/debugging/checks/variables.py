@@ -66,11 +66,17 @@ def slot_of(variable: tf.Variable, names: Names) -> Slot:
 
 
 def variables_in(thing: Any) -> Iterator[tf.Variable]:
-    """Yields the TensorFlow variables of a variable, a module or a container."""
-    if isinstance(thing, tf.Variable):
+    """Yields the TensorFlow variables of a variable, a module or a container.
+
+    Of a distributed variable those of the single replicas: the variable itself has no
+    handle outside of a replica.
+    """
+    if isinstance(thing, tf.distribute.DistributedValues):
+        yield from thing.distribute_strategy.experimental_local_results(thing)
+    elif isinstance(thing, tf.Variable):
         yield thing
     elif _compat.is_keras_variable(thing):
-        yield thing.value
+        yield from variables_in(thing.value)
     elif isinstance(thing, tf.random.Generator):
         yield thing.state
     elif isinstance(thing, dict):

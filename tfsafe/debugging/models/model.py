@@ -230,11 +230,9 @@ class Steps:
 
     def _local(self) -> Iterator[tuple[tf.Variable, str]]:
         """Yields the variables, on each replica, with their paths."""
-        strategy = self._model.distribute_strategy
         for each in self._keras_variables():
             for variable in _state.variables_in(each):
-                for local in strategy.experimental_local_results(variable):
-                    yield local, each.path
+                yield variable, each.path
 
     def _variables(self) -> list[tf.Variable]:
         return [variable for variable, _ in self._local()]

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.debugging.checks.variables import Held, Slot
+from tfsafe.debugging.checks.variables import Held, Slot, variables_in
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Propagation, Step
 from tfsafe.debugging.tracing.replay import follow
@@ -227,16 +227,21 @@ def _owner(handle: tf.Tensor, frame: types.FrameType | None) -> Any:
     found = None
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         for value in list(frame.f_locals.values()):
-            # One that is being made has no handle, and no value, yet.
-            if isinstance(value, tf.Variable):
-                if found is None and getattr(value, "handle", None) is handle:
-                    found = value
-            elif _compat.is_keras_variable(value):
-                inner = getattr(value, "value", None)
-                if getattr(inner, "handle", None) is handle:
+            is_keras = _compat.is_keras_variable(value)
+            if (is_keras or isinstance(value, tf.Variable)) and _holds(value, handle):
+                if is_keras:
                     return value
+                found = value if found is None else found
         frame = frame.f_back
     return found
+
+
+def _holds(variable: Any, handle: tf.Tensor) -> bool:
+    """Returns whether a handle is that of a variable, on whatever replica."""
+    # A variable that is being made has no handle, and no value, yet.
+    is_keras = not isinstance(variable, tf.Variable)
+    inner = getattr(variable, "value", None) if is_keras else variable
+    return any(getattr(each, "handle", None) is handle for each in variables_in(inner))
 
 
 def _halve(known: dict[Any, Any]) -> None:

@@ -50,6 +50,7 @@ class _Switch:
         ]
         self._twins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
+        self._refused: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 
     def turn_on(self) -> None:
         """Begins; nothing happens if it has begun."""
@@ -70,6 +71,7 @@ class _Switch:
             for model in list(self._models):
                 restore_model(model)
             self._models.clear()
+            self._refused.clear()
 
     def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,12 +90,13 @@ class _Switch:
 
     def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
-            if self._is_on and not is_stable(model):
+            if self._is_on and model not in self._refused and not is_stable(model):
                 try:
                     self._models.add(stabilize_model(model, all_rules()))
                 except ValueError as error:
+                    self._refused.add(model)
                     warnings.warn(
-                        f"{error} It is left as it is.", RuntimeWarning, stacklevel=3
+                        f"{error} It is not rewritten.", RuntimeWarning, stacklevel=3
                     )
             return original(model, *args, **kwargs)
 
