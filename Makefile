@@ -15,7 +15,7 @@ PIP = PYTHONWARNINGS=ignore $(1)/bin/python -m pip install --quiet
 PYTEST = -m pytest -n $(WORKERS) --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test test-slow test-oldest lint package clean
+.PHONY: demo test test-slow test-oldest test-keras lint package clean
 
 demo: $(VENV)/examples
 	$(VENV)/bin/python -m tfsafe demo
@@ -30,6 +30,10 @@ test-slow: $(VENV)/dev
 # The oldest TensorFlow and Keras that setup.cfg admits; Python 3.10 to 3.12.
 test-oldest: $(OLDEST)/dev
 	$(OLDEST)/bin/python $(PYTEST) -m "not slow"
+
+# Keras' own tests with our classes: a short run, or FILES=--all, or FILES=layers/rnn/.
+test-keras: $(VENV)/dev
+	$(VENV)/bin/python -m tests.keras_tests.run $(FILES)
 
 lint: $(VENV)/dev
 	$(VENV)/bin/ruff check

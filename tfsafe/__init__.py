@@ -8,6 +8,7 @@ never do.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tfsafe import _saving
 from tfsafe._version import __version__
 from tfsafe.errors import Finding, NumericsError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         regularizers,
     )
     from tfsafe._coverage import coverage
+    from tfsafe._saving import to_keras
     from tfsafe.debugging import checked
     from tfsafe.rewriting import stabilize
 
@@ -43,6 +45,7 @@ __all__ = [
     "optimizers",
     "regularizers",
     "stabilize",
+    "to_keras",
 ]
 
 _PACKAGES = {
@@ -60,7 +63,11 @@ _HOMES = {
     "checked": "tfsafe.debugging",
     "coverage": "tfsafe._coverage",
     "stabilize": "tfsafe.rewriting",
+    "to_keras": "tfsafe._saving",
 }
+
+# So that Keras loads a file with classes of tfsafe after `import tfsafe` alone.
+_saving.register_on_demand()
 
 
 def __getattr__(name: str) -> Any:

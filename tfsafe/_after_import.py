@@ -64,7 +64,8 @@ class AfterImport(importlib.abc.MetaPathFinder):
         execute = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:
-            vars(loader).pop("exec_module")
+            # Absent if another watcher of the same import was there first.
+            vars(loader).pop("exec_module", None)
             self._under_way += 1
             try:
                 execute(module)

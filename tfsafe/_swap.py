@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -28,6 +29,7 @@ def fall_back_to_keras(
     Returns:
       The two module functions.
     """
+    _publish(package, own)
     module = importlib.import_module(f"keras.{package.rpartition('.')[2]}")
     theirs = {name for name in dir(module) if not name.startswith("_")}
     known = sorted(theirs.union(own))
@@ -46,3 +48,11 @@ def fall_back_to_keras(
         return list(known)
 
     return __getattr__, __dir__
+
+
+def _publish(package: str, names: Iterable[str]) -> None:
+    """Gives classes the public module that Keras writes into files, which stays."""
+    for name in names:
+        thing = getattr(sys.modules[package], name)
+        if isinstance(thing, type) and thing.__module__.startswith(f"{package}."):
+            thing.__module__ = package

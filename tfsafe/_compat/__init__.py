@@ -35,6 +35,7 @@ from tfsafe._compat._keras import (
     built_variables,
     carry_keras_logits,
     centered_moments,
+    is_called_with_mask,
     is_keras_variable,
     keras_logits,
     keras_mask,
@@ -51,6 +52,7 @@ from tfsafe._compat._keras import (
     variable_positions,
     without_weight_decay,
 )
+from tfsafe._compat._saving import load_on_demand
 
 __all__ = [
     "GRADIENT_FRAMES",
@@ -68,11 +70,13 @@ __all__ = [
     "eager_callback",
     "function_graph",
     "is_called_in_place",
+    "is_called_with_mask",
     "is_keras_variable",
     "is_xla",
     "keras_class",
     "keras_logits",
     "keras_mask",
+    "load_on_demand",
     "loss_is_divided_by_replicas",
     "loss_options",
     "record",

@@ -26,6 +26,15 @@ def keras_mask(tensor: Any) -> Any:
     return getattr(tensor, "_keras_mask", None)
 
 
+def is_called_with_mask(layer: Any) -> bool:
+    """Returns whether a layer of a functional or `Sequential` model gets a mask.
+
+    `_inbound_nodes` and `arguments`, tried with Keras 3.15.1.
+    """
+    calls = [node.arguments.kwargs for node in layer._inbound_nodes]
+    return any(call.get("mask") is not None for call in calls)
+
+
 def set_keras_mask(tensor: Any, mask: Any) -> None:
     """Attaches a mask to a tensor, as a Keras layer does to its output.
 

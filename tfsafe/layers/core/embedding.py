@@ -77,6 +77,8 @@ class Embedding(keras.layers.Embedding):
     def _rows(self, inputs: Any, look_up: Callable[[tf.Tensor], tf.Tensor]) -> Any:
         if isinstance(inputs, tf.SparseTensor):
             inputs = tf.sparse.to_dense(inputs)
+        elif not isinstance(inputs, tf.RaggedTensor):
+            inputs = tf.convert_to_tensor(inputs)
         # Wide enough to hold `input_dim` exactly.
         dtype = tf.float64 if inputs.dtype.is_floating else tf.int64
         ids = tf.cast(inputs, dtype)
