@@ -116,10 +116,13 @@ def _counterpart(node: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _is_ours(layer: Any) -> bool:
+    return type(layer).__module__ == f"{_PREFIX}.layers"
+
+
 def _refuse_mask(layer: Any) -> None:
-    if type(layer).__module__ != f"{_PREFIX}.layers":
-        return
-    if type(layer).__name__ in _MASKED and _compat.is_called_with_mask(layer):
+    is_masked = _is_ours(layer) and type(layer).__name__ in _MASKED
+    if is_masked and _compat.is_called_with_mask(layer):
         raise ValueError(
             "Every layer of `model` must have a counterpart in Keras. Received: "
             f"{type(layer).__name__} named {layer.name!r} after a mask, which Keras' "
@@ -129,11 +132,9 @@ def _refuse_mask(layer: Any) -> None:
 
 def _weights(model: Any) -> list[Any]:
     """Returns the weights; a kernel under spectral normalization is the one in use."""
-    from tfsafe import layers
-
     in_use = {
         id(layer.kernel): layer.normalized_weights()[0]
         for layer in _compat.all_layers(model)
-        if isinstance(layer, layers.SpectralNormalization)
+        if _is_ours(layer) and type(layer).__name__ == "SpectralNormalization"
     }
     return [in_use.get(id(weight), weight) for weight in model.weights]
