@@ -1,11 +1,18 @@
 """Explains a finding in a few lines: what, where, why and what to do."""
 
+import dataclasses
+import itertools
 import os
+import re
 from collections.abc import Sequence
 
 from tfsafe._records import FindingFields, Link, TensorStats
 from tfsafe._text import INDENT, STEPS, counted, middle_out, wrapped
 
+# A line of the user that only calls Keras' loops: operations of Keras stand there.
+_TRAINING = re.compile(r"\.(fit|evaluate|predict|(train|test|predict)_on_batch)\(")
+# Scopes of Keras' own computations under names that users know.
+_PARTS = {"compile_loss": "loss"}
 # A step of a path takes one line, so a longer line of source is cut.
 _WIDE = 100
 
@@ -83,7 +90,8 @@ def _amount(finding: FindingFields) -> str:
 
 def place_of(finding: FindingFields) -> str:
     """Describes the surroundings of the line: the layers, the loops."""
-    notes = [f"inside {finding.scope}"] if finding.scope else []
+    around = finding.layer or finding.scope
+    notes = [f"inside {around}"] if around else []
     if finding.iteration:
         notes.append(f"loop iteration {', '.join(map(str, finding.iteration))}")
     if finding.is_gradient and finding.forward_op and finding.site is not None:
@@ -144,7 +152,7 @@ def chain_lines(chain: Sequence[Link]) -> list[str]:
             short_place(link),
             link.site.source if link.site else "",
         )
-        for number, link in enumerate(chain, 1)
+        for number, link in enumerate(folded(chain), 1)
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -163,6 +171,38 @@ def chain_lines(chain: Sequence[Link]) -> list[str]:
     return [head + line for head, line in zip(heads, kept, strict=False)]
 
 
+def folded(chain: Sequence[Link]) -> list[Link]:
+    """Returns a path with the operations of one layer, or of Keras, as one step.
+
+    The first operation stays: the values begin there.
+    """
+    if not chain:
+        return []
+    first, *rest = chain
+    steps = [first]
+    for block, links in itertools.groupby(rest, _block):
+        found = list(links)
+        if not block:
+            steps += found
+            continue
+        last = found[-1]
+        is_own = last.site is None or not _TRAINING.search(last.site.source)
+        site = last.site if is_own else None
+        steps.append(dataclasses.replace(last, origin=block, site=site))
+    return steps
+
+
+def _block(link: Link) -> str:
+    """Returns the name of the layer or the part of Keras that made an operation."""
+    if link.origin:
+        return ""
+    if link.layer:
+        return f"gradient of {link.layer}" if link.is_gradient else link.layer
+    is_keras = link.site is not None and _TRAINING.search(link.site.source)
+    head = link.scope.partition("/")[0]
+    return _PARTS.get(head, head) if is_keras else ""
+
+
 def name_of(link: Link) -> str:
     """Returns the name of a step."""
     return link.origin or link.op_type or "from outside"
@@ -176,5 +216,5 @@ def amount_of(link: Link) -> str:
 def short_place(link: Link) -> str:
     """Returns file and line of a step, or the layers around it."""
     if link.site is None:
-        return link.scope
+        return link.layer or link.scope
     return f"{os.path.basename(link.site.path)}:{link.site.line}"

@@ -126,7 +126,9 @@ class Link:
       shape: Shape of its output.
       dtype: Name of the dtype of its output.
       site: The user's line, or None where only library code is on the stack.
-      scope: The layer that made the operation.
+      scope: Name scope of the operation.
+      layer: Path of the Keras layer that made it, by the names that
+        `model.get_layer` knows; empty outside of layers.
       is_gradient: Whether the operation belongs to the backward pass.
       origin: The holder of the values where no operation is meant:
         ``"output['loss']"``, ``"variable `w`"``.
@@ -143,6 +145,7 @@ class Link:
     scope: str = ""
     is_gradient: bool = False
     origin: str = ""
+    layer: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +173,7 @@ class FindingFields:
     inputs: tuple[TensorStats, ...] = ()
     output: TensorStats | None = None
     chain: tuple[Link, ...] = ()
+    layer: str = ""
 
 
 # Fields that hold records of their own.

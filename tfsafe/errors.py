@@ -37,7 +37,7 @@ class Finding(_records.FindingFields):
         the tensor is the batch.
       shape: Shape of the non-finite tensor.
       forward_op: Type of the forward operation, where `is_gradient`.
-      scope: The layer that made the operation.
+      scope: Name scope of the operation.
       iteration: Iterations of the loops around the operation, outermost first,
         counted from 0.
       suggested_code: The line to write instead, where there is one.
@@ -46,6 +46,8 @@ class Finding(_records.FindingFields):
       inputs: Statistics of the operation's inputs.
       output: Statistics of its output.
       chain: The propagation path of the values, from this operation to the result.
+      layer: Path of the Keras layer that made the operation, such as
+        `"pricing/rownorm"`, by the names that `model.get_layer` knows.
     """
 
     def __str__(self) -> str:
@@ -80,11 +82,27 @@ class NumericsError(ArithmeticError):
     Attributes:
       findings: The findings, first cause first. Empty where the error reports a
         count rather than a place.
+      reached: Names of the non-finite results: outputs, then variables.
+      step: Number of the training step that failed, from 0; None where it is not known.
+      epoch: Its epoch, from 0; None where it is not known.
+      batch: Number of its batch in the epoch, from 0; None where it is not known.
+      inputs: The batch, or the arguments of the call, by name.
     """
 
-    def __init__(self, message: str, findings: Sequence[Finding] = ()):
+    def __init__(
+        self,
+        message: str,
+        findings: Sequence[Finding] = (),
+        *,
+        reached: Sequence[str] = (),
+    ):
         super().__init__(message)
         self.findings = tuple(findings)
+        self.reached = tuple(reached)
+        self.step: int | None = None
+        self.epoch: int | None = None
+        self.batch: int | None = None
+        self.inputs: dict[str, Any] = {}
 
     def explain(self, *, chain: bool = False, color: bool | None = None) -> str:
         """Returns the message, with more of it than `str(error)` on request.
@@ -116,4 +134,4 @@ class NumericsError(ArithmeticError):
     # BaseException pickles `args` alone: the findings would be lost on the way back
     # from a worker process.
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.findings)
+        return type(self), (str(self), self.findings), vars(self)

@@ -112,7 +112,7 @@ def chain(finding: FindingFields, links: Sequence[Link]) -> str:
     Returns:
       An SVG element.
     """
-    kept, omitted = _text.middle_out(links)
+    kept, omitted = _text.middle_out(_explain.folded(links))
     inputs = finding.inputs[:_INPUTS]
     drawn = _inputs(inputs)
     top = 1 + (_INPUT + _GAP if inputs else 0)
@@ -136,7 +136,7 @@ def chain(finding: FindingFields, links: Sequence[Link]) -> str:
 
 
 def _told(links: Sequence[Link]) -> str:
-    steps = " to ".join(_explain.name_of(link) for link in links)
+    steps = " to ".join(_explain.name_of(link) for link in _explain.folded(links))
     return f"From {steps}." if len(links) > 1 else ""
 
 

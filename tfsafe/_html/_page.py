@@ -205,7 +205,7 @@ def _way(finding: FindingFields) -> list[str]:
     """Shows the chain as a graph, and in words for whom the graph is no help."""
     if not finding.chain:
         return []
-    steps = [_step(link) for link in finding.chain]
+    steps = [_step(link) for link in _explain.folded(finding.chain)]
     return [
         _drawing.chain(finding, finding.chain),
         "<details>",

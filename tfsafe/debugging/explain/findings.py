@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfsafe._records import Link, TensorStats
 from tfsafe.debugging.checks.levels import DOMAIN
 from tfsafe.debugging.explain import causes, suggestions
+from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin, PathStep, Step
@@ -36,6 +37,7 @@ def describe(
     label: str = "",
     path: Sequence[PathStep] = (),
     met_next: Sequence[tuple[str, ...]] = (),
+    layers: Layers | None = None,
 ) -> Finding:
     """Returns the finding for an origin.
 
@@ -44,7 +46,9 @@ def describe(
       label: The result that it reaches.
       path: The steps from the origin to the result.
       met_next: The first operations that its values met.
+      layers: The layers that are alive.
     """
+    layers = layers or Layers()
     value = values.numbers(origin.value)
     bad = ~np.isfinite(value) if origin.births is None else origin.births
     index = values.first(bad)
@@ -57,11 +61,11 @@ def describe(
         "shape": tuple(int(size) for size in value.shape),
         "row": origin.row_of(index),
         "output": _stats(origin.holder, origin.value),
-        "chain": _chain(origin, label, path),
+        "chain": _chain(origin, label, path, layers),
     }
     if origin.step is None:
         return _from_outside(origin, facts)
-    return _from_operation(origin, origin.step, value, bad, facts, met_next)
+    return _from_operation(origin, origin.step, value, bad, facts, met_next, layers)
 
 
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
@@ -90,6 +94,7 @@ def _from_operation(
     bad: np.ndarray,
     facts: dict[str, Any],
     met_next: Sequence[tuple[str, ...]],
+    layers: Layers,
 ) -> Finding:
     place = origin.place
     inputs = [values.numbers(each) for each in step.inputs if values.is_number(each)]
@@ -106,6 +111,7 @@ def _from_operation(
         place.site.source if place.site else "",
         place.scope,
         met_next,
+        layers.class_of(place.scope, not step.name),
     )
     code, words = suggestions.fix_of(failure)
     return Finding(
@@ -115,6 +121,7 @@ def _from_operation(
         is_gradient=place.is_gradient,
         forward_op=place.forward_op,
         scope=place.scope,
+        layer=layers.path_of(place.scope, not step.name),
         iteration=() if place.is_gradient else step.loops,
         cause=cause,
         suggested_code=code,
@@ -132,26 +139,35 @@ def _stats(name: str, value: Any) -> TensorStats:
     return pictures.stats_of(name, values.array(value))
 
 
-def _chain(origin: Origin, label: str, path: Sequence[PathStep]) -> tuple[Link, ...]:
+def _chain(
+    origin: Origin, label: str, path: Sequence[PathStep], layers: Layers
+) -> tuple[Link, ...]:
     """Returns the path to a result, as plain data."""
     # A loop can make it very long: its beginning and its end say enough.
     short = [*path[:_ENDS], *path[max(_ENDS, len(path) - _ENDS) :]]
-    links = [_link(each) for each in short if values.is_float(each.value())]
+    links = [_link(each, layers) for each in short if values.is_float(each.value())]
     # The value is gone, or is a list in which a loop keeps what its gradient needs.
     if not links:
         return ()
     if origin.step is None:
         if path[0].type:
             # A variable was written in between.
-            links.insert(0, _link(PathStep(None, lambda: origin.value, frozenset())))
+            first = PathStep(None, lambda: origin.value, frozenset())
+            links.insert(0, _link(first, layers))
         links[0] = dataclasses.replace(links[0], origin=origin.holder)
     end = dataclasses.replace(
-        links[-1], op_type="", op_name="", site=None, scope="", origin=label
+        links[-1],
+        op_type="",
+        op_name="",
+        site=None,
+        scope="",
+        layer="",
+        origin=label,
     )
     return (*links, end)
 
 
-def _link(step: PathStep) -> Link:
+def _link(step: PathStep, layers: Layers) -> Link:
     value = values.numbers(step.value())
     bad = ~np.isfinite(value)
     place = step.place()
@@ -165,6 +181,7 @@ def _link(step: PathStep) -> Link:
         dtype=values.array(step.value()).dtype.name,
         site=place.site,
         scope=place.scope,
+        layer=layers.path_of(place.scope, not step.name),
         is_gradient=place.is_gradient,
     )
 
@@ -180,7 +197,7 @@ def by_flag(
       graphs: The graphs in which its forward operation may stand.
       reason: Why no more is known.
     """
-    place = locate(op, graphs)
+    place, layers = locate(op, graphs), Layers()
     fault = "domain" if op.type in DOMAIN else "unknown"
     failure = suggestions.Failure(
         place.forward_op or op.type,
@@ -190,6 +207,7 @@ def by_flag(
         [tensor.op.type for tensor in op.inputs],
         place.site.source if place.site else "",
         place.scope,
+        layer=layers.class_of(place.scope, is_exact=False),
     )
     code, words = suggestions.fix_of(failure)
     return Finding(
@@ -204,6 +222,7 @@ def by_flag(
         is_gradient=place.is_gradient,
         forward_op=place.forward_op,
         scope=place.scope,
+        layer=layers.path_of(place.scope, is_exact=False),
         cause=f"its values are not known: {reason}",
         suggested_code=code,
         suggestion=words,

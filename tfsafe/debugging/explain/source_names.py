@@ -1,10 +1,10 @@
-"""The user's own names, read off a line of source, for the line to write instead."""
+"""Reads the user's expressions off a line of source, for suggested code."""
 
 import ast
 import re
 from collections.abc import Iterator
 
-# How the operations are written in Python: as an operator or as a function.
+# How Python code writes an operation: as an operator or as a function.
 _OPERATORS = {"Div": ast.Div, "Mul": ast.Mult, "Pow": ast.Pow, "RealDiv": ast.Div}
 _FUNCTIONS = {
     "Acos": {"acos", "arccos"},
@@ -33,32 +33,36 @@ _FUNCTIONS = {
     "Xlogy": {"xlogy"},
 }
 
+_FIELD = re.compile(r"\{\w+\}")
+
 
 def filled(op_type: str, code: str, source: str) -> str:
-    """Puts the user's expressions into a line to code, where they can be read off.
+    """Puts the user's expressions into suggested code.
 
     Args:
       op_type: Type of the operation to look for.
-      code: The line, with fields as `suggestions.Fix` has them.
+      code: The code, with fields as `suggestions.Fix` has them.
       source: The user's line.
 
     Returns:
-      The line, with plain names for what cannot be read off.
+      The code; empty where the line does not show what a field needs.
     """
-    if "{" not in code:
-        return code
     tree = _parsed(source)
     found = {ast.unparse(call): arguments for call, arguments in _uses(op_type, tree)}
-    # Two different ones in one line: which of them it was is not known.
-    (arguments,) = found.values() if len(found) == 1 else [_UNKNOWN]
-    texts = [ast.unparse(each) for each in arguments]
-    texts += ["x", "y"][len(texts) :]
-    first = arguments[0]
-    inner = first.args[0] if isinstance(first, ast.Call) and first.args else None
-    return code.format(
-        *texts,
-        inner=ast.unparse(inner) if inner else "logits",
-        weight=_weight(tree, set(found)) if len(found) == 1 else "weight",
+    fields: dict[str, str] = {}
+    # Of two different ones in one line it is not known which one failed.
+    if len(found) == 1:
+        (arguments,) = found.values()
+        fields = {f"{{{i}}}": ast.unparse(each) for i, each in enumerate(arguments)}
+        first = arguments[0]
+        if isinstance(first, ast.Call) and first.args:
+            fields["{inner}"] = ast.unparse(first.args[0])
+        if weight := _weight(tree, set(found)):
+            fields["{weight}"] = weight
+    return (
+        _FIELD.sub(lambda field: fields[field[0]], code)
+        if (set(_FIELD.findall(code)) <= set(fields))
+        else ""
     )
 
 
@@ -73,7 +77,7 @@ def calls(name: str, source: str) -> bool:
 
 
 def call(name: str, source: str) -> str:
-    """Returns the arguments of the call of a function on a line, as text."""
+    """Returns the arguments of a call on a line; empty if they are not clear."""
     found = {
         ", ".join(ast.unparse(each) for each in [*node.args, *node.keywords])
         for node in ast.walk(_parsed(source))
@@ -81,10 +85,7 @@ def call(name: str, source: str) -> str:
         and f".{ast.unparse(node.func)}".endswith(f".{name}")
         and node.args
     }
-    return found.pop() if len(found) == 1 else "x, axis=-1"
-
-
-_UNKNOWN: list[ast.expr] = [ast.Name("x"), ast.Name("y")]
+    return found.pop() if len(found) == 1 else ""
 
 
 def _parsed(source: str) -> ast.AST:
@@ -110,7 +111,7 @@ def _uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr
 
 
 def _weight(tree: ast.AST, factors: set[str]) -> str:
-    """Returns what an expression is multiplied by."""
+    """Returns the factor of an expression; empty if it has none."""
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             left, right = ast.unparse(node.left), ast.unparse(node.right)
@@ -118,4 +119,4 @@ def _weight(tree: ast.AST, factors: set[str]) -> str:
                 return left
             if left in factors:
                 return right
-    return "weight"
+    return ""

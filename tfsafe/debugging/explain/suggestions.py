@@ -1,9 +1,11 @@
 """Suggests what to write instead: one row a fix."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfsafe.debugging.explain import source_names
+from tfsafe.debugging.explain.layers import swap_of
 from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
 
 
@@ -19,6 +21,7 @@ class Failure(NamedTuple):
       source: The user's line, whose names go into the suggested code.
       scope: Name scope in which the operation stands, if any.
       met_next: Operations that the values met, see `Propagation.met_next`.
+      layer: Class of the Keras layer around the operation, if it is in one.
     """
 
     op: str
@@ -29,6 +32,7 @@ class Failure(NamedTuple):
     source: str
     scope: str = ""
     met_next: Sequence[tuple[str, ...]] = ()
+    layer: type | None = None
 
 
 class Fix(NamedTuple):
@@ -73,6 +77,7 @@ class Formula(NamedTuple):
     words: str
 
 
+_FIELD = re.compile(r"\{\w+\}")
 REWRITES = "Or tfsafe.stabilize(f) rewrites it in a function or model f."
 _SLOPE = "has the same values, and gradient 0 where the true one is infinite."
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
@@ -113,7 +118,8 @@ _VARIANCE = (
     "and tfsafe.ops.std never return any."
 )
 _MEAN = (
-    "returns 0 where the mask selects nothing, and sums half precision in float32; "
+    "tfsafe.ops.mean(x, mask=mask) returns 0 where the mask selects nothing, and sums "
+    "half precision in float32; "
     "tfsafe.layers.SafeMeanPooling is the layer built on it."
 )
 _FLOAT32 = (
@@ -216,7 +222,7 @@ FIXES = [
     Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
     Fix("Atanh", "", "keep the argument inside (-1, 1)."),
     Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
-    Fix("Mean", "tfsafe.ops.mean(x, mask=mask)", _MEAN),
+    Fix("Mean", "", _MEAN),
     Fix("Max", "", "give the empty set a value of its own before the reduction."),
     Fix("Min", "", "give the empty set a value of its own before the reduction."),
     Fix(
@@ -231,8 +237,9 @@ FIXES = [
     ),
     Fix(
         "Mul",
-        "tfsafe.ops.multiply_no_nan(x, mask)",
-        "returns 0 where the mask is 0, whatever x is there.",
+        "",
+        "tfsafe.ops.multiply_no_nan(x, mask) returns 0 where the mask is 0, whatever x "
+        "is there.",
     ),
     Fix("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
 ]
@@ -279,11 +286,22 @@ def fix_of(failure: Failure) -> tuple[str, str]:
     for formula in FORMULAS:
         if failure.op in formula.ops and _is_of(failure, formula.name):
             call = source_names.call(formula.name, failure.source)
-            return f"{formula.code}({call})", f"{formula.words} {REWRITES}"
+            words = f"{formula.words} {REWRITES}"
+            if not call:
+                return "", f"{formula.code} {words}"
+            return f"{formula.code}({call})", words
+    if not source_names.is_written(failure.op, failure.source):
+        code, words = swap_of(failure.layer, failure.scope)
+        if code:
+            return code, words
     for row in FIXES:
         if _fits(row, failure):
             words = f"{row.words} {REWRITES}" if row.is_rewritten else row.words
-            return source_names.filled(row.op, row.code, failure.source), words
+            code = source_names.filled(row.op, row.code, failure.source)
+            if row.code and not code:
+                # The user's line does not show the arguments.
+                return "", f"{_FIELD.sub('...', row.code)} {words}"
+            return code, words
     if failure.fault == "constant":
         return "", ""
     if failure.fault != "overflow":

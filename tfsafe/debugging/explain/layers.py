@@ -1,0 +1,100 @@
+"""Finds the Keras layer of an operation, by the names that `model.get_layer` knows.
+
+A traced function has only name scopes: Keras opens the scope of a layer twice, so that
+layer `rownorm` is `rownorm_1` there, and TensorFlow counts on with each further call.
+The layers that are alive tell which part of a scope is a name, and which a count.
+"""
+
+import gc
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+import keras
+
+# Scope in which Keras computes the losses of `compile`.
+_LOSSES = "compile_loss"
+
+
+class Layers:
+    """The layers that are alive, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, set[type]] = defaultdict(set)
+        for each in gc.get_objects():
+            # By `type`: asking some objects for their `__class__` runs code.
+            if issubclass(type(each), keras.Layer) and hasattr(each, "name"):
+                self._by_name[each.name].add(type(each))
+
+    def path_of(self, scope: str, is_exact: bool) -> str:
+        """Returns the path of layers in a name scope, such as `pricing/rownorm`.
+
+        Args:
+          scope: Name scope of an operation.
+          is_exact: Whether the scope has the layers' own names, as in eager mode.
+
+        Returns:
+          The path; empty where no part of the scope is a layer.
+        """
+        return "/".join(self._parts(scope, is_exact))
+
+    def class_of(self, scope: str, is_exact: bool) -> type | None:
+        """Returns the class of the innermost layer of a scope, if it is known."""
+        parts = self._parts(scope, is_exact)
+        found = self._by_name[parts[-1]] if parts else set()
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _parts(self, scope: str, is_exact: bool) -> Sequence[str]:
+        names = scope.split("/") if scope else []
+        return [known for each in names if (known := self._known(each, is_exact))]
+
+    def _known(self, name: str, is_exact: bool) -> str:
+        if not is_exact:
+            plain = re.sub(r"_\d+$", "", name)
+            if plain in self._by_name:
+                return plain
+        return name if name in self._by_name else ""
+
+
+def swap_of(layer: type | None, scope: str) -> tuple[str, str]:
+    """Returns the import that replaces a class of Keras by its safe namesake.
+
+    Args:
+      layer: Class of the layer in which an operation failed, if it is in one.
+      scope: Name scope of the operation.
+
+    Returns:
+      The code, empty where there is no namesake, and what it does.
+    """
+    from tfsafe import layers, losses
+
+    if layer is not None:
+        is_keras = layer.__module__.startswith("keras.")
+        name = layer.__name__
+        if not is_keras or getattr(layers, name, layer) is layer:
+            return "", ""
+        return "from tfsafe import layers", (
+            f"layers.{name} replaces keras.layers.{name}, with the same arguments and "
+            "weights."
+        )
+    name = _loss_class(scope)
+    if not name or getattr(losses, name, None) is getattr(keras.losses, name):
+        return "", ""
+    return "from tfsafe import losses", (
+        f"compile(loss=losses.{name}()) replaces keras.losses.{name}, with the same "
+        "arguments."
+    )
+
+
+def _loss_class(scope: str) -> str:
+    """Returns the name of the class of a loss of Keras, from the scope of `compile`."""
+    parts = scope.split("/")
+    if parts[0] != _LOSSES or len(parts) < 2:
+        return ""
+    try:
+        found = keras.losses.get(re.sub(r"_\d+$", "", parts[1]))
+    except ValueError:
+        return ""
+    name = getattr(found, "__name__", "")
+    wanted = name.replace("_", "").lower()
+    return next((each for each in dir(keras.losses) if each.lower() == wanted), "")
