@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from tfsafe._records import FindingFields, Link, TensorStats
 from tfsafe._text import INDENT, STEPS, counted, middle_out, wrapped
 
-# A line of the user that only calls Keras' loops: operations of Keras stand there.
+# A call that starts a training of Keras, which then makes the operations.
 _TRAINING = re.compile(r"\.(fit|evaluate|predict|(train|test|predict)_on_batch)\(")
-# Scopes of Keras' own computations under names that users know.
-_PARTS = {"compile_loss": "loss"}
 # A step of a path takes one line, so a longer line of source is cut.
 _WIDE = 100
 
@@ -186,9 +184,10 @@ def folded(chain: Sequence[Link]) -> list[Link]:
             steps += found
             continue
         last = found[-1]
-        is_own = last.site is None or not _TRAINING.search(last.site.source)
-        site = last.site if is_own else None
-        steps.append(dataclasses.replace(last, origin=block, site=site))
+        site = None if _is_in_training(last) else last.site
+        steps.append(
+            dataclasses.replace(last, origin=block, site=site, scope="", layer="")
+        )
     return steps
 
 
@@ -198,9 +197,14 @@ def _block(link: Link) -> str:
         return ""
     if link.layer:
         return f"gradient of {link.layer}" if link.is_gradient else link.layer
-    is_keras = link.site is not None and _TRAINING.search(link.site.source)
-    head = link.scope.partition("/")[0]
-    return _PARTS.get(head, head) if is_keras else ""
+    if not _is_in_training(link):
+        return ""
+    return "gradient of the loss" if link.is_gradient else "loss"
+
+
+def _is_in_training(link: Link) -> bool:
+    """Returns whether the user's line only starts a training of Keras."""
+    return link.site is not None and bool(_TRAINING.search(link.site.source))
 
 
 def name_of(link: Link) -> str:

@@ -131,6 +131,33 @@ class NumericsError(ArithmeticError):
         """
         return _html.write(_html.of_findings(self.findings, str(self)), path)
 
+    def add_time(self, learning_rate: float | None = None) -> None:
+        """Adds step, epoch, batch and learning rate to the message.
+
+        Args:
+          learning_rate: That of the optimizer, if it is known.
+        """
+        parts = [
+            f"{name} {number}"
+            for name, number in (
+                ("step", self.step),
+                ("epoch", self.epoch),
+                ("batch", self.batch),
+            )
+            if number is not None
+        ]
+        if learning_rate is not None:
+            parts.append(f"learning rate {learning_rate:.4g}")
+        if not parts:
+            return
+        lines = str(self).split("\n")
+        place = next(
+            (i for i, line in enumerate(lines) if line.startswith("  reach:")),
+            len(lines),
+        )
+        lines.insert(place, f"  when:  {', '.join(parts)}")
+        self.args = ("\n".join(lines),)
+
     # BaseException pickles `args` alone: the findings would be lost on the way back
     # from a worker process.
     def __reduce__(self) -> tuple[Any, ...]:

@@ -38,7 +38,7 @@ def test_a_forward_failure_is_told_in_full():
     assert text_of(predict, x) == dedent(f"""
         NaN from `RealDiv`, first in row 1 of the batch.
           what:  2 of 4 values, the first at (1, 0, 0); shape (2, 1, 2), float32
-          where: programs.py:{line} in call (inside standardise_1)
+          where: programs.py:{line} in call (inside standardise)
                      return (x - mean) / std  # standardise
           why:   1 zero in the denominator (at (1, 0, 0)).
           input: Sub, float32 2x1x2: -1 to 1, mean 0, 2 zeros, 1 negative

@@ -231,7 +231,7 @@ class NumericsMonitor(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Begins the numbers of an epoch."""
         if self._checks is not None:
-            self._checks.begin_epoch()
+            self._checks.begin_epoch(epoch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""

@@ -96,9 +96,10 @@ class StepChecks:
         self.nonfinite_steps = 0
         self._told = set()
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, epoch: int) -> None:
         """Forgets the logs of the epoch before."""
         self._logs = None
+        self._steps.clock.begin_epoch(epoch)
 
     def correct(self, logs: dict[str, Any]) -> None:
         """Shows NaN for the numbers of an epoch of which no step is left."""

@@ -207,9 +207,10 @@ class CompiledCheck:
             return result
         raise message.numerics_error(
             told,
-            restored=len(failed.held),
+            held=failed.held,
             reason=reason,
             findings=verdict.by_flags(failed, reason),
+            inputs=self._labels(self._function, args, kwargs),
         )
 
     def _failed(self, result: Any, kept: Kept) -> Failed:

@@ -16,7 +16,6 @@ from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replayed_call import followed
-from tfsafe.errors import NumericsError
 
 
 class EagerCheck:
@@ -77,12 +76,13 @@ class EagerCheck:
         if not told:
             return result
         _state.put_back(written)
-        raise self._explained(told, len(written))
-
-    @staticmethod
-    def _explained(told: Sequence[Bad], restored: int) -> NumericsError:
-        reason = "no operation of the call gave non-finite values."
-        return message.numerics_error(told, restored=restored, reason=reason)
+        error = message.numerics_error(
+            told,
+            held=written,
+            reason="no operation of the call gave non-finite values.",
+            inputs=arguments,
+        )
+        raise error
 
     def _told(self, bad: Sequence[Bad], propagation: Propagation) -> list[Bad]:
         found = [followed(each, propagation, each.key) for each in bad]

@@ -194,4 +194,4 @@ class Session(Recorder):
             raise self._error(told, held)
 
     def _error(self, told: Sequence[Bad], held: Sequence[Held]) -> NumericsError:
-        return message.numerics_error(told, restored=len(held), reason=_REASON)
+        return message.numerics_error(told, held=held, reason=_REASON)

@@ -1,11 +1,14 @@
 """Builds the error of a call with non-finite results: findings, reach, state."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tfsafe._text import listed, wrapped
+from tfsafe.debugging.checks.variables import Held
 from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin
 from tfsafe.errors import Finding, NumericsError
 
@@ -17,17 +20,19 @@ _REACHED = 5
 def numerics_error(
     bad: Sequence[Bad],
     *,
-    restored: int,
+    held: Sequence[Held] = (),
     reason: str = "",
     findings: Sequence[Finding] = (),
+    inputs: Iterable[tuple[str, Any]] = (),
 ) -> NumericsError:
     """Builds the error for results that are not finite.
 
     Args:
       bad: The results.
-      restored: How many variables were restored.
+      held: The variables that were restored, with their values.
       reason: Why the place is not known, in case it is not.
       findings: What is known of the place in that case.
+      inputs: The arguments of the call, by name.
 
     Returns:
       The error, to be raised.
@@ -42,33 +47,39 @@ def numerics_error(
     lines = [str(findings[0])]
     reached = [each.label for each in bad if each.label]
     if reached:
-        lines += wrapped("  reach: ", _reach(bad, restored))
+        lines += wrapped("  reach: ", _reach(bad, held))
     if others := len(findings) - 1:
         places = "place" if others == 1 else "places"
         lines.append(f"  more:  {others} further {places}, see `error.findings`")
-    if restored:
-        many = "variable was" if restored == 1 else "variables were"
-        lines.append(f"  state: {restored} {many} restored as before the call.")
-    return NumericsError("\n".join(lines), findings, reached=reached)
+    if held:
+        many = "variable was" if len(held) == 1 else "variables were"
+        lines.append(f"  state: {len(held)} {many} restored as before the call.")
+    error = NumericsError("\n".join(lines), findings, reached=reached)
+    # As NumPy arrays, to be pickled and to free the memory of the device.
+    error.inputs = {
+        name: values.array(each) if values.is_number(each) else each
+        for name, each in inputs
+    }
+    return error
 
 
-def _reach(bad: Sequence[Bad], held: int) -> str:
-    """Names the results, or counts the variables where there are many."""
+def _reach(bad: Sequence[Bad], held: Sequence[Held]) -> str:
+    """Names the results, or counts the weights where there are many."""
     labels = [each.label for each in bad if each.label]
-    variables = [
-        each.removeprefix("variable ") for each in labels if _is_variable(each)
-    ]
-    if len(labels) <= _REACHED or len(variables) < _REACHED:
+    all_weights = {slot.name for slot, _ in held if slot.is_trainable}
+    names = {each.removeprefix("variable ").strip("`") for each in labels}
+    weights = names & all_weights
+    if len(labels) <= _REACHED or len(weights) < 2:
         return listed(labels, _REACHED)
-    others = [each for each in labels if not _is_variable(each)]
-    owners = {each.strip("`").rpartition("/")[0] for each in variables} - {""}
-    inside = f" of {len(owners)} layers" if len(owners) > 1 else ""
-    count = f"{len(variables)} of {held} variables{inside}"
-    return f"{listed([*others[: _REACHED - 1], count])}, see `error.reached`"
-
-
-def _is_variable(label: str) -> bool:
-    return label.startswith(("variable `", "a variable"))
+    outputs = [each for each in labels if not each.startswith(("variable", "a var"))]
+    layers, all_layers = (
+        {each.rpartition("/")[0] for each in those} for those in (weights, all_weights)
+    )
+    which = f"{len(layers)} of {len(all_layers)}"
+    if layers == all_layers:
+        which = f"all {len(layers)}"
+    count = f"{len(weights)} of {len(all_weights)} weights in {which} layers"
+    return f"{listed([*outputs[: _REACHED - 1], count])}; see `error.reached`"
 
 
 def _described(bad: Sequence[Bad], origin: Origin, layers: Layers) -> Finding:

@@ -290,7 +290,9 @@ def fix_of(failure: Failure) -> tuple[str, str]:
             if not call:
                 return "", f"{formula.code} {words}"
             return f"{formula.code}({call})", words
-    if not source_names.is_written(failure.op, failure.source):
+    # An overflow is one in the safe class too.
+    is_domain = failure.fault in {"domain", "negative"}
+    if is_domain and not source_names.is_written(failure.op, failure.source):
         code, words = swap_of(failure.layer, failure.scope)
         if code:
             return code, words

@@ -14,6 +14,7 @@ from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.loss_scale import noted_gradients, without_gradients
 from tfsafe.debugging.models.replicas import check_strategy, joined, mean
 from tfsafe.debugging.models.step import CompiledStep, batch_labels, without_optionals
+from tfsafe.debugging.models.when import Clock
 
 KINDS = ("train", "test", "predict")
 _USUAL = Options()
@@ -113,6 +114,9 @@ class Steps:
       guard: What is put around each step: called with the kind of the step, the
         checked step and the plain one, it returns the step to take.
 
+    Attributes:
+      clock: Counts the batches.
+
     Raises:
       ValueError: As `check_model`.
     """
@@ -131,6 +135,7 @@ class Steps:
         self._model = model
         self._guard = guard
         self._options = options
+        self.clock = Clock(model)
 
     def make(self, kind: str, force: bool = False) -> Any:
         """Sets `model.train_function`, or that of another kind, as Keras does."""
@@ -170,12 +175,15 @@ class Steps:
         def run(data: Any, spec: Any = None) -> Any:
             key = repr(spec)
             if key not in known:
-                known[key] = self._guard(kind, *self._both(one_step, spec))
+                known[key] = self._guard(kind, *self._both(kind, one_step, spec))
             return without_gradients(known[key](without_optionals(data)))
 
         return run
 
-    def _both(self, step: Step, spec: Any) -> tuple[Step, Step]:
+    def _timed(self, kind: str, step: Step) -> Step:
+        return self.clock.timed(step) if kind == "train" else step
+
+    def _both(self, kind: str, step: Step, spec: Any) -> tuple[Step, Step]:
         """Returns the checked step and the plain one."""
         if self._model.run_eagerly:
             check = EagerCheck(
@@ -185,7 +193,7 @@ class Steps:
                 labels=batch_labels,
                 options=self._options,
             )
-            return check, step
+            return self._timed(kind, check), step
         compiled = CompiledStep(
             step,
             spec,
@@ -193,7 +201,7 @@ class Steps:
             names=self._names,
             options=self._options,
         )
-        return compiled, compiled.plain
+        return self._timed(kind, compiled), compiled.plain
 
     def _over_iterator(self, kind: str, step: Callable[..., Any]) -> Step:
         # Several steps a call, as `steps_per_execution` asks, but each one checked:

@@ -1,0 +1,140 @@
+"""Findings name layers as `model.get_layer` does, and know when they happened."""
+
+import pickle
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tfsafe import _explain
+from tfsafe.debugging.explain import layers
+
+
+class RowNorm(keras.layers.Layer):
+    """Divides by the deviation of each row."""
+
+    def call(self, x):
+        deviation = tf.math.reduce_std(x, -1, keepdims=True)
+        return x / deviation
+
+
+def pricing(**options):
+    block = keras.Sequential(
+        [keras.layers.Dense(3, name=name) for name in ("dense", "dense_1")],
+        name="block",
+    )
+    inputs = keras.Input([4])
+    hidden = block(RowNorm(name="rownorm")(inputs))
+    outputs = keras.layers.Dense(1, name="head")(hidden)
+    model = keras.Model(inputs, outputs, name="pricing")
+    model.compile(keras.optimizers.Adam(0.5), "mse", **options)
+    return model
+
+
+def failure_of(model, x, y, **options):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        model.fit(x, y, batch_size=4, shuffle=False, verbose=0, **options)
+    return caught.value
+
+
+@pytest.fixture(params=[False, True], ids=["graph", "eager"])
+def error(request):
+    x = np.random.default_rng(0).normal(size=(16, 4)).astype("float32")
+    x[9] = 1.0
+    model = pricing(run_eagerly=request.param)
+    monitor = tfsafe.callbacks.NumericsMonitor()
+    return failure_of(model, x, np.ones([16, 1]), callbacks=[monitor])
+
+
+def test_layers_are_named_as_get_layer_knows_them(error):
+    finding = error.findings[0]
+    assert finding.layer == "pricing/rownorm"
+    assert "(inside pricing/rownorm)" in str(error)
+
+
+def test_the_chain_goes_from_layer_to_layer(error):
+    steps = [
+        _explain.name_of(link) for link in _explain.folded(error.findings[0].chain)
+    ]
+    dense = ["pricing/block/dense", "pricing/block/dense_1", "pricing/head"]
+    assert steps == ["RealDiv", *dense, "loss", "output['loss']"]
+    assert ".fit(" not in error.explain(chain=True)
+    assert "pricing/block/dense_1" in error.to_html()
+
+
+def test_many_weights_are_counted_and_listed_on_request(error):
+    assert "6 of 6 weights in all 3 layers; see `error.reached`" in str(error)
+    assert "variable `block/dense/kernel`" in error.reached
+
+
+def test_step_epoch_and_batch_are_known(error):
+    assert (error.step, error.epoch, error.batch) == (2, 0, 2)
+    assert "  when:  step 2, epoch 0, batch 2, learning rate 0.5\n" in str(error)
+
+
+def test_the_failing_batch_is_kept(error):
+    assert error.inputs["x"].shape == (4, 4)
+    np.testing.assert_array_equal(error.inputs["x"][1], np.ones(4))
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.step, again.reached) == (error.step, error.reached)
+    np.testing.assert_array_equal(again.inputs["x"], error.inputs["x"])
+
+
+def test_arguments_of_a_checked_function_are_kept(mode):
+    del mode
+    checked = tfsafe.checked(tf.function(lambda x: tf.math.log(x)))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(tf.constant([1.0, 0.0]))
+    np.testing.assert_array_equal(caught.value.inputs["x"], [1.0, 0.0])
+    assert caught.value.step is None
+    assert "when:" not in str(caught.value)
+
+
+def test_a_number_that_belongs_to_a_name_stays():
+    held = [keras.layers.Dense(1, name="unit"), keras.layers.Dense(1, name="unit_1")]
+    found = layers.Layers()
+    assert found.path_of("unit_1_2/MatMul", is_exact=False) == "unit_1"
+    assert found.path_of("unit_1/MatMul", is_exact=False) == "unit"
+    assert found.path_of("unit_1/MatMul", is_exact=True) == "unit_1"
+    assert found.path_of("norm/Mul", is_exact=False) == ""
+    del held
+
+
+def test_a_layer_of_keras_is_replaced_by_its_namesake():
+    inputs = keras.Input([3, 2])
+    masked = keras.layers.Masking()(inputs)
+    pooled = keras.layers.GlobalAveragePooling1D(name="pool")(masked)
+    model = keras.Model(inputs, keras.layers.Dense(2)(pooled))
+    model.compile("sgd", "mse")
+    x = np.ones([4, 3, 2], "float32")
+    x[2] = 0
+    error = failure_of(tfsafe.checked(model), x, np.ones([4, 2]))
+    finding = error.findings[0]
+    assert finding.layer.endswith("pool")
+    assert finding.suggested_code == "from tfsafe import layers"
+    assert "layers.GlobalAveragePooling1D replaces" in finding.suggestion
+    scope = {}
+    exec(finding.suggested_code, scope)
+    safe = scope["layers"].GlobalAveragePooling1D()
+    assert np.isfinite(safe(keras.layers.Masking()(x))).all()
+
+
+@pytest.mark.parametrize(
+    ("scope", "code"),
+    [
+        ("compile_loss/mse_1/sub", "from tfsafe import losses"),
+        ("compile_loss/categorical_crossentropy", "from tfsafe import losses"),
+        ("compile_loss/my_own", ""),
+        ("compile_loss", ""),
+        ("adam", ""),
+    ],
+)
+def test_a_loss_of_keras_is_replaced_by_its_namesake(scope, code):
+    assert layers.swap_of(None, scope)[0] == code
+
+
+def test_a_layer_without_a_safe_namesake_has_no_swap():
+    assert layers.swap_of(RowNorm, "") == ("", "")
+    assert layers.swap_of(tfsafe.layers.Normalization, "") == ("", "")
