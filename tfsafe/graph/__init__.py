@@ -4,6 +4,7 @@ from tfsafe.graph._custom_gradients import is_custom
 from tfsafe.graph._emit import Emission, Plan, Value
 from tfsafe.graph._flags import summed
 from tfsafe.graph._functions import (
+    PLAIN_CALLS,
     READERS,
     UnreadableError,
     bodies,
@@ -33,9 +34,11 @@ from tfsafe.graph._replay import (
     is_drawn,
     raw_kernel,
 )
+from tfsafe.graph._traced_call import TracedCall, Wrapper, resemble
 
 __all__ = [
     "OP_FACTS",
+    "PLAIN_CALLS",
     "READERS",
     "Drawing",
     "Emission",
@@ -46,8 +49,10 @@ __all__ = [
     "Place",
     "Plan",
     "Replay",
+    "TracedCall",
     "UnreadableError",
     "Value",
+    "Wrapper",
     "bodies",
     "body_of",
     "drawing",
@@ -63,6 +68,7 @@ __all__ = [
     "locate",
     "op_types",
     "raw_kernel",
+    "resemble",
     "site_of",
     "split_frames",
     "summed",

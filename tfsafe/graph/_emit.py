@@ -250,7 +250,7 @@ class Body:
 
     def _emit(self, op: tf.Operation) -> None:
         if op.name in self._plan:
-            outputs = self._plan[op.name](self.value)
+            outputs = self._replaced(op)
         else:
             inputs = [self._twins[tensor.name] for tensor in op.inputs]
             outputs = self._run(op, inputs)
@@ -262,6 +262,13 @@ class Body:
         if not _functions.is_call(op):
             for index in self._emission.checks(op):
                 self._totals[op.name, index] = _flags.total(outputs[index])
+
+    def _replaced(self, op: tf.Operation) -> Sequence[tf.Tensor]:
+        graph = tf.compat.v1.get_default_graph()
+        before = len(graph.get_operations())
+        outputs = self._plan[op.name](self.value)
+        _places.note_replacement(graph.get_operations()[before:], op)
+        return outputs
 
     def _run(self, op: tf.Operation, inputs: Sequence[Any]) -> Sequence[tf.Tensor]:
         with tf.device(op.device) if op.device else contextlib.nullcontext():

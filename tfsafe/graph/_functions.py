@@ -10,12 +10,13 @@ from tfsafe.graph._op_facts import OpFact, op_types
 
 READERS = op_types(OpFact.ONLY_READS)
 KERNEL_RANDOM = op_types(OpFact.DRAWS)
+PLAIN_CALLS = op_types(OpFact.PLAIN_CALL)
 LOOPS = op_types(OpFact.LOOP)
 BRANCHES = op_types(OpFact.BRANCH)
 CASES = op_types(OpFact.CASE)
 # Where the arguments of the called functions begin among the operation's inputs.
 _CALLS = {
-    **dict.fromkeys(LOOPS | op_types(OpFact.PLAIN_CALL), 0),
+    **dict.fromkeys(LOOPS | PLAIN_CALLS, 0),
     **dict.fromkeys(BRANCHES | CASES, 1),
 }
 _NONE: Mapping[str, Sequence[tf.Operation]] = {}
@@ -69,15 +70,20 @@ def bodies(op: tf.Operation) -> Iterator[tf.Graph]:
         yield from branches(op)
 
 
+def behind_identities(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns the tensor that one is a copy of, or the tensor itself."""
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
 def unchanged(body: tf.Graph) -> set[int]:
     """Returns the positions of the loop variables that a body hands on as they are."""
     fixed = set()
     for index, (given, result) in enumerate(
         zip(body.inputs, body.outputs, strict=True)
     ):
-        while result.op.type == "Identity":
-            result = result.op.inputs[0]
-        if result.name == given.name:
+        if behind_identities(result).name == given.name:
             fixed.add(index)
     return fixed
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.errors import Site
+from tfsafe.graph import _functions
 
 # One frame of a stack: file, line, function.
 Frame = tuple[str, int, str]
@@ -120,6 +121,16 @@ def note_twin(twin: tf.Operation, op: tf.Operation) -> None:
     if not hasattr(twin.graph, _ORIGINALS):
         setattr(twin.graph, _ORIGINALS, {})
     getattr(twin.graph, _ORIGINALS)[twin.name] = original(op)
+
+
+def note_replacement(made: Iterable[tf.Operation], op: tf.Operation) -> None:
+    """Notes that new operations, and those in their bodies, replace another one."""
+    for each in made:
+        if each.name not in getattr(each.graph, _ORIGINALS, {}):
+            note_twin(each, op)
+        if _functions.is_call(each):
+            for body in _functions.bodies(each):
+                note_replacement(body.get_operations(), op)
 
 
 def original(op: tf.Operation) -> tf.Operation:
@@ -235,8 +246,11 @@ def _shared(one: str, other: str) -> int:
 
 
 def _stem(graph: tf.Graph) -> str:
+    # A graph that is no function's has no name.
     # `__backward_step_12` belongs to `__forward_step_34`, `body_5_grad_9` to `body_5`.
-    return re.sub(r"^__(inference_*|forward_|backward_)+", "", str(graph.name))
+    return re.sub(
+        r"^__(inference_*|forward_|backward_)+", "", getattr(graph, "name", "")
+    )
 
 
 def _is_kind(op: tf.Operation, kind: str) -> bool:

@@ -127,6 +127,10 @@ class CheckedFunction:
             return self._eager(*args, **kwargs)
         return self._compiled(*args, **kwargs)
 
+    def around(self, change: Callable[[Any], Any]) -> "CheckedFunction":
+        """Returns the same check of a changed function; see `graph.Wrapper`."""
+        return CheckedFunction(change(self._function), self._options)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Binds a checked method to its object."""
         if instance is None:

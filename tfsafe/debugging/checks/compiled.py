@@ -1,8 +1,7 @@
 """Checking a `tf.function`: one cheap look at each call, a replay when it fails."""
 
-import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from tfsafe.debugging.checks import (
     variables,
     verdict,
 )
-from tfsafe.debugging.checks.call import Call
 from tfsafe.debugging.checks.instrumented import Look, Twin
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Slot
@@ -24,7 +22,7 @@ from tfsafe.debugging.checks.verdict import Failed, Known
 from tfsafe.debugging.explain import message, results
 from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing.replayed_call import Rerun, written_slots
-from tfsafe.graph import UnreadableError
+from tfsafe.graph import TracedCall, UnreadableError
 
 _NAN = np.float64(math.nan)
 _HINT = ' With checks="full" the operation is named all the same.'
@@ -117,9 +115,7 @@ class CompiledCheck:
 
     def _watching(self) -> Any:
         return tf.function(
-            # TensorFlow counts traces by code, to warn of too many: a partial has none
-            # in common with the checks of other functions.
-            functools.partial(self._watch),
+            _Body(self._watch, self._function),
             input_signature=self._signature,
             autograph=False,
             jit_compile=self._is_xla or None,
@@ -172,7 +168,10 @@ class CompiledCheck:
     ) -> Twin | None:
         """Returns what is to be emitted in place of a call, if that serves."""
         try:
-            call = Call(self._function, args, kwargs)
+            call = TracedCall(self._function, args, kwargs)
+            if not call.fits:
+                # The call itself raises what TensorFlow raises.
+                return None
             twin = Twin(call, self._options, slots, holds=self._holds)
         except UnreadableError as error:
             if self._options.strict:
@@ -245,6 +244,25 @@ class CompiledCheck:
         finally:
             variables.put_back(failed.held)
         return verdict.due(told, origins, self._options), reason
+
+
+class _Body:
+    """The Python function of a check; TensorFlow's messages show the user's function.
+
+    TensorFlow counts traces by the code of a function, to warn of too many. An object
+    has none, so that the checks of different functions are counted separately.
+    """
+
+    def __init__(self, run: Callable[..., Any], function: Any):
+        self._run = run
+        self._shown = getattr(function, "python_function", function)
+        self.__name__ = getattr(self._shown, "__name__", "checked")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return repr(self._shown)
 
 
 def _serves_many_shapes(concrete: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, Plan, Value, bodies, is_call, is_compiled, op_types
+from tfsafe.graph import PLAIN_CALLS, Plan, Value, bodies, is_call, is_compiled
 
 _READ = "ReadVariableOp"
 # How the new value follows from the old one.
@@ -49,7 +49,7 @@ def plain_variables(graph: tf.Graph) -> set[int]:
 
 
 def _is_plain(op: tf.Operation, place: int) -> bool:
-    if op.type in op_types(OpFact.PLAIN_CALL):
+    if op.type in PLAIN_CALLS:
         return not is_compiled(op) and place in plain_variables(next(bodies(op)))
     return not is_call(op) and (
         op.type == _READ or op.type in _WRITES or op.type in _HARMLESS

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.debugging.checks.call import Call
 from tfsafe.debugging.checks.deferred_writes import Frozen, may_repeat, plain_variables
 from tfsafe.debugging.checks.levels import outputs_to_check
 from tfsafe.debugging.checks.options import Options
@@ -13,6 +12,7 @@ from tfsafe.debugging.checks.variables import Slot
 from tfsafe.graph import (
     Drawing,
     Emission,
+    TracedCall,
     bodies,
     drawing,
     family,
@@ -60,7 +60,7 @@ class Twin:
     """
 
     def __init__(
-        self, call: Call, options: Options, slots: Sequence[Slot], *, holds: bool
+        self, call: TracedCall, options: Options, slots: Sequence[Slot], *, holds: bool
     ):
         self._call = call
         self._options = options

@@ -6,7 +6,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.debugging.checks import variables
-from tfsafe.debugging.checks.call import Call
 from tfsafe.debugging.checks.variables import Slot
 from tfsafe.debugging.checks.verdict import Failed
 from tfsafe.debugging.explain import results
@@ -14,7 +13,7 @@ from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin, Propagation
 from tfsafe.debugging.tracing.replay import follow
-from tfsafe.graph import family, is_compiled, written_inputs
+from tfsafe.graph import TracedCall, family, is_compiled, written_inputs
 
 
 def written_slots(concrete: Any, names: variables.Names) -> list[Slot]:
@@ -57,7 +56,7 @@ class Rerun:
         names: variables.Names,
         labels: results.Labels,
     ):
-        call = Call(function, args, kwargs)
+        call = TracedCall(function, args, kwargs)
         self._concrete, self._inputs = call.concrete, call.inputs
         slots = written_slots(self._concrete, names)
         arguments = list(labels(function, args, kwargs))

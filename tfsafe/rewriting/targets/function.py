@@ -2,8 +2,6 @@
 
 import contextlib
 import contextvars
-import functools
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.graph import resemble
 from tfsafe.rewriting.engine import tape_recording
 from tfsafe.rewriting.engine.planner import Rewrite
 from tfsafe.rewriting.engine.retrace import rewritten
@@ -62,24 +61,28 @@ def stabilized(
         function if is_traced(function) else tf.function(function, autograph=autograph)
     )
 
+    may_create = True
+
     @tf.autograph.experimental.do_not_convert
     def body(*args: Any, **kwargs: Any) -> Any:
+        nonlocal may_create
         if tf.executing_eagerly():
             # `tf.config.run_functions_eagerly`: there is nothing eager to rewrite.
             return result.get_concrete_function(*args, **kwargs)(*args, **kwargs)
         if tape_recording.active() is not None:
             return plain(*args, **kwargs)
-        value, found = rewritten(plain, rules, args, kwargs)
+        value, found = rewritten(plain, rules, args, kwargs, may_create=may_create)
+        may_create = False
         collector = _FOUND.get()
         if collector is not None:
             collector.extend(found)
         return value
 
-    _resemble(body, plain.python_function)
+    resemble(body, plain.python_function)
     setattr(body, _MARK, True)
     result = _compat.with_body(plain, body)
     result.__class__ = _Stabilized
-    _resemble(result, plain.python_function)
+    resemble(result, plain.python_function)
     return result
 
 
@@ -104,10 +107,3 @@ def collected() -> Iterator[list[Rewrite]]:
         yield found
     finally:
         _FOUND.reset(token)
-
-
-def _resemble(function: Any, original: Any) -> None:
-    """Gives a function the name, the docstring and the signature of another one."""
-    functools.update_wrapper(function, original, updated=())
-    with contextlib.suppress(TypeError, ValueError):
-        function.__signature__ = inspect.signature(original)

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from tfsafe.graph import Wrapper
 from tfsafe.rewriting.reports.report import Report, report_of
 from tfsafe.rewriting.reports.verify import verified
 from tfsafe.rewriting.rules import table
@@ -79,6 +80,10 @@ def stabilize(
         return functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
     chosen = table.chosen(rules, exclude)
     _check(target)
+    if isinstance(target, Wrapper):
+        return target.around(
+            functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
+        )
     if isinstance(target, keras.Model):
         return stabilize_model(target, chosen, verify=verify)
     if isinstance(target, keras.losses.Loss):
