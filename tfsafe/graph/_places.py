@@ -62,11 +62,15 @@ def is_user_file(path: str) -> bool:
 
 
 def body_of(function: Callable[..., Any]) -> Any:
-    """Returns the innermost Python function of wrappers and partial functions."""
+    """Returns the innermost Python function behind wrappers and callable objects."""
     body = inspect.unwrap(function)
     while isinstance(body, functools.partial):
         body = body.func
-    return getattr(body, "__func__", body)
+    body = getattr(body, "__func__", body)
+    if hasattr(body, "__code__") or not callable(body):
+        return body
+    # An object that can be called.
+    return type(body).__call__
 
 
 def is_user_function(function: Callable[..., Any]) -> bool:

@@ -75,7 +75,7 @@ class _Switch:
 
     def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._is_on and tape_recording.active() is None and _is_users(function):
+            if self._is_on and tape_recording.active() is None and _is_naive(function):
                 function = self._twin(function)
             return original(function, *args, **kwargs)
 
@@ -103,8 +103,8 @@ class _Switch:
         return enter
 
 
-def _is_users(function: Any) -> bool:
-    """Returns whether a function is the user's, and none that was stabilised."""
+def _is_naive(function: Any) -> bool:
+    """Returns whether a function is the user's and was not stabilised."""
     if tf.config.functions_run_eagerly() or is_stabilized(function):
         return False
     return is_user_function(function.python_function)
