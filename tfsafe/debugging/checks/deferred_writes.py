@@ -6,7 +6,16 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.graph import PLAIN_CALLS, Plan, Value, bodies, is_call, is_compiled
+from tfsafe.graph import (
+    PLAIN_CALLS,
+    OpFact,
+    Plan,
+    Value,
+    bodies,
+    is_call,
+    is_compiled,
+    op_types,
+)
 
 _READ = "ReadVariableOp"
 # How the new value follows from the old one.

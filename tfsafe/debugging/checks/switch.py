@@ -136,9 +136,7 @@ def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
         if options is None or not _is_outermost():
             return original(function, *args, **kwargs)
         switch.session()
-        if tf.config.functions_run_eagerly() or not (
-            is_user_function(function, with_shared=True)
-        ):
+        if tf.config.functions_run_eagerly() or not _is_users(function):
             return original(function, *args, **kwargs)
         return switch.check_of(function, options)(*args, **kwargs)
 
