@@ -42,6 +42,21 @@ for name in ("MeanSquaredError", "BinaryAccuracy", "AUC", "R2Score"):
     labels = (targets > 0.5).astype("float32")
     ours, theirs = getattr(metrics, name)(), getattr(keras.metrics, name)()
     same(fit("mse", labels, "sigmoid", ours), fit("mse", labels, "sigmoid", theirs))
+
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+rng = np.random.default_rng(0)
+y = 1.7e9 + 100 * rng.normal(size=(24, 1))
+p = y + 10 * rng.normal(size=(24, 1))
+with strategy.scope():
+    score = metrics.R2Score(dtype="float64")
+    score.update_state(y, p)
+    score.reset_state()
+data = tf.data.Dataset.from_tensor_slices((y, p)).batch(8)
+update = tf.function(lambda y, p: strategy.run(score.update_state, (y, p)))
+for batch in strategy.experimental_distribute_dataset(data):
+    update(*batch)
+truth = 1 - np.sum((y - p) ** 2) / np.sum((y - y.mean()) ** 2)
+np.testing.assert_allclose(score.result(), truth, rtol=1e-9)
 print("the same")
 """
 

@@ -39,10 +39,10 @@ def test_a_mean_of_bad_values_alone_is_nan_until_a_good_one_comes():
 
 
 def test_a_mean_can_be_told_to_keep_bad_values_as_keras_does():
-    mean = metrics.Mean(skip_nonfinite=False)
+    mean = metrics.Mean(policy="propagate")
     assert np.isnan(result_of(mean, (1.0,), (NAN,)))
     assert mean.nonfinite.numpy() == 1
-    assert result_of(metrics.Mean(skip_nonfinite=False), (1.0,), (INF,)) == INF
+    assert result_of(metrics.Mean(policy="propagate"), (1.0,), (INF,)) == INF
 
 
 @pytest.mark.parametrize("name", ["Mean", "Sum"])
@@ -53,8 +53,13 @@ def test_a_weight_of_0_takes_a_nan_out(name):
         assert metric.nonfinite.numpy() == 0
 
 
-def test_a_sum_keeps_a_nan_that_counts():
+def test_a_sum_keeps_a_nan_that_counts_unless_told_to_skip_it():
     assert np.isnan(result_of(metrics.Sum(), ([NAN, 3.0],)))
+    total = metrics.Sum(policy="skip")
+    assert result_of(total, ([NAN, 3.0],), ([INF, 1.0],)) == 4
+    assert total.nonfinite.numpy() == 2
+    again = keras.metrics.deserialize(keras.metrics.serialize(total))
+    assert again.policy == "skip"
 
 
 @pytest.mark.parametrize("name", ["Mean", "Sum"])
@@ -97,19 +102,19 @@ def test_it_goes_on_where_float32_stands_still(name):
         assert metric.count.numpy() == 2**24 + 3
 
 
-@pytest.mark.parametrize("options", [{}, {"skip_nonfinite": False}])
+@pytest.mark.parametrize("options", [{}, {"policy": "propagate"}])
 def test_a_mean_survives_its_config(options):
     mean = metrics.Mean(name="mine", dtype="float64", **options)
     config = json.loads(json.dumps(mean.get_config()))
     assert metrics.Mean.from_config(config).get_config() == mean.get_config()
     again = keras.metrics.deserialize(keras.metrics.serialize(mean))
     assert type(again) is metrics.Mean
-    assert again.skip_nonfinite == options.get("skip_nonfinite", True)
+    assert again.policy == options.get("policy", "skip")
 
 
 def test_a_bad_option_is_refused():
-    with pytest.raises(ValueError, match="`skip_nonfinite` must be one of False, True"):
-        metrics.Mean(skip_nonfinite="yes")
+    with pytest.raises(ValueError, match="`policy` must be one of 'propagate', 'skip'"):
+        metrics.Mean(policy="ignore")
 
 
 @pytest.mark.parametrize("name", ["Mean", "Sum"])
@@ -162,6 +167,7 @@ class TestR2Score:
         )
         weighted = metrics.R2Score("variance_weighted_average")
         assert result_of(weighted, (y, p)) == alone
+        weighted = metrics.R2Score("variance_weighted_average")
         assert result_of(weighted, (y[:, 1:], p[:, 1:]), (y[:, 1:], p[:, 1:])) < 1
 
     def test_only_constant_labels_have_the_mean_of_their_scores(self):
@@ -169,6 +175,75 @@ class TestR2Score:
         p = y + np.array([0.0, 0.1], "float32")
         for aggregation in ("uniform_average", "variance_weighted_average"):
             assert result_of(metrics.R2Score(aggregation), (y, p)) == 0.5
+
+
+class TestR2ScoreFarFromZero:
+    """Labels whose mean is much larger than their spread."""
+
+    @staticmethod
+    def data(mean, spread):
+        rng = np.random.default_rng(5)
+        y = mean + spread * rng.normal(size=(64, 2))
+        return y, y + 0.1 * spread * rng.normal(size=(64, 2))
+
+    @staticmethod
+    def truth(y, p, weights=None):
+        weights = np.ones([len(y), 1]) if weights is None else weights[:, None]
+        exact = np.longdouble(y)
+        mean = (weights * exact).sum(0) / weights.sum(0)
+        error = (weights * (exact - p) ** 2).sum(0)
+        return float((1 - error / (weights * (exact - mean) ** 2).sum(0)).mean())
+
+    @pytest.mark.parametrize("mode", modes.MODES)
+    @pytest.mark.parametrize(("mean", "spread"), [(1.7e9, 100), (1e6, 0.1), (-3e9, 1)])
+    def test_it_has_the_digits_of_the_labels(self, mean, spread, mode):
+        y, p = self.data(mean, spread)
+        batches = [(y[i : i + 24], p[i : i + 24]) for i in (0, 24, 48)]
+        got = result_of(metrics.R2Score(dtype="float64"), *batches, mode=mode)
+        np.testing.assert_allclose(got, self.truth(y, p), rtol=1e-9)
+
+    def test_weights_count_in_the_mean_and_in_the_spread(self):
+        y, p = self.data(1.7e9, 100)
+        weights = np.arange(64.0) % 5
+        score = metrics.R2Score(dtype="float64")
+        got = result_of(
+            score, (y[:40], p[:40], weights[:40]), (y[40:], p[40:], weights[40:])
+        )
+        np.testing.assert_allclose(got, self.truth(y, p, weights), rtol=1e-9)
+
+    def test_a_batch_of_weight_0_changes_nothing(self):
+        y, p = self.data(1.7e9, 100)
+        score = metrics.R2Score(dtype="float64")
+        nothing = (y * NAN, p, np.zeros(64))
+        got = result_of(score, nothing, (y, p), nothing)
+        np.testing.assert_allclose(got, self.truth(y, p), rtol=1e-9)
+
+    def test_its_state_goes_on_after_saving_and_loading(self, tmp_path):
+        y, p = self.data(1.7e9, 100)
+        first, second = metrics.R2Score(), metrics.R2Score()
+        first.update_state(y[:32], p[:32])
+        second.update_state(y[:1], p[:1])
+        path = str(tmp_path / "state")
+        tf.train.Checkpoint(state=[v.value for v in first.variables]).write(path)
+        tf.train.Checkpoint(state=[v.value for v in second.variables]).read(path)
+        for score in (first, second):
+            score.update_state(y[32:], p[32:])
+            np.testing.assert_allclose(score.result(), self.truth(y, p), rtol=1e-6)
+
+    def test_constant_labels_in_several_batches_stay_constant(self):
+        y = np.full([5, 1], 0.1)
+        batches = [(y[:size], y[:size] + 0.1) for size in (5, 3, 1)]
+        assert result_of(metrics.R2Score(), *batches) == 0
+        assert result_of(metrics.R2Score(), *((y[:n], y[:n]) for n in (5, 3))) == 1
+
+
+@pytest.mark.parametrize("function", ["pearson_correlation", "concordance_correlation"])
+def test_correlations_keep_their_digits_far_from_0(function):
+    # All are whole numbers that float32 holds.
+    y = np.array([[1.0, 2.0, 4.0, 7.0]])
+    p = np.array([[1.0, 3.0, 4.0, 9.0]])
+    close = getattr(metrics, function)(np.float32(y + 2**22), np.float32(p + 2**22))
+    np.testing.assert_allclose(close, getattr(metrics, function)(y, p), rtol=1e-6)
 
 
 @pytest.mark.parametrize("axis", [0, -1])

@@ -46,7 +46,7 @@ def compute(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor
     with tf.name_scope(name):
         y_pred = predictions(y_pred)
         y_true = tf.cast(labels.tensor(y_true), y_pred.dtype)
-        return precision.in_float32(formula, *_same_rank(y_true, y_pred))
+        return precision.in_float32(formula, *same_rank(y_true, y_pred))
 
 
 def predictions(y_pred: Any) -> tf.Tensor:
@@ -85,8 +85,12 @@ def widened(y_pred: Any, dtype: str) -> tf.Tensor:
     return wide
 
 
-def _same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
-    """Drops or adds a last axis of size 1 if one of the pair has one more."""
+def same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
+    """Drops or adds a last axis of size 1 if one of the pair has one more.
+
+    Returns:
+      The pair.
+    """
     pair = [y_true, y_pred]
     ranks = [x.shape.rank for x in pair]
     if None in ranks or abs(ranks[0] - ranks[1]) != 1:

@@ -1,12 +1,14 @@
-"""Correlations of labels and predictions, for metrics."""
+"""Computes correlations of labels and predictions, for metrics."""
 
 from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _args
 from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import quotient
 from tfsafe.ops.nn.normalize import cosine_similarity
 
@@ -43,8 +45,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
     """
 
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        y, _ = _centred(y, axis)
-        p, _ = _centred(p, axis)
+        y, p = _centred(y, axis), _centred(p, axis)
         # A constant has no angle, but does not hide a NaN of the other.
         broken = tf.reduce_any(tf.math.is_nan(y) | tf.math.is_nan(p), axis)
         return cosine_similarity(y, p, axis) + nan_where(broken, y.dtype)
@@ -57,7 +58,7 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tens
     """Computes Lin's concordance correlation coefficient.
 
     As `keras.metrics.concordance_correlation`, without the 1e-7 in its denominator,
-    which counts as soon as the data are small.
+    which matters as soon as the data are small.
 
     Args:
       y_true: Labels of any numeric dtype.
@@ -87,26 +88,24 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tens
     """
 
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        # One scale for both: their squares stay in range, and the quotient the same.
-        largest = tf.maximum(
-            tf.reduce_max(tf.abs(y), axis, keepdims=True),
-            tf.reduce_max(tf.abs(p), axis, keepdims=True),
-        )
-        y, y_mean = _centred(quotient(y, largest), axis)
-        p, p_mean = _centred(quotient(p, largest), axis)
+        # One power of 2 for both: their squares stay in range, no digit is rounded,
+        # and the quotient is the same.
+        largest = tf.maximum(tf.abs(y), tf.abs(p))
+        _, _, inverse = precision.scaled(largest, _args.axes(axis, y.shape))
+        y, p = y * inverse, p * inverse
+        shift = tf.square(tf.reduce_mean(y - p, axis, keepdims=True))
+        y, p = _centred(y, axis), _centred(p, axis)
         spread = tf.reduce_mean(tf.square(y) + tf.square(p), axis, keepdims=True)
-        shift = tf.square(y_mean - p_mean)
         covariance = tf.reduce_mean(2 * y * p, axis, keepdims=True)
         return tf.squeeze(quotient(covariance, spread + shift), axis)
 
     return arguments.compute(formula, y_true, y_pred, "concordance_correlation")
 
 
-def _centred(x: tf.Tensor, axis: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the distances from the mean, and the mean, with the axes kept."""
-    mean = tf.reduce_mean(x, axis, keepdims=True)
-    lowest = tf.reduce_min(x, axis, keepdims=True)
-    highest = tf.reduce_max(x, axis, keepdims=True)
-    # A rounded mean is not quite that of a constant.
-    mean = tf.where(tf.equal(lowest, highest), lowest, mean)
-    return x - mean, mean
+def _centred(x: tf.Tensor, axis: Any) -> tf.Tensor:
+    """Returns the distances from the mean."""
+    # From the largest value, so that a constant has no distance, and once more from
+    # the mean of the distances, whose rounding is that of the spread.
+    distance = x - tf.reduce_max(x, axis, keepdims=True)
+    distance -= tf.reduce_mean(distance, axis, keepdims=True)
+    return distance - tf.reduce_mean(distance, axis, keepdims=True)

@@ -33,40 +33,23 @@ from tfsafe.keras_formulas.regression import (
 )
 from tfsafe.keras_formulas.similarity import categorical_hinge, hinge, squared_hinge
 from tfsafe.metrics._classification import (
-    AUC,
     Accuracy,
     BinaryAccuracy,
     BinaryIoU,
     CategoricalAccuracy,
     F1Score,
-    FalseNegatives,
-    FalsePositives,
     FBetaScore,
     IoU,
     MeanIoU,
     OneHotIoU,
     OneHotMeanIoU,
-    Precision,
-    PrecisionAtRecall,
-    Recall,
-    RecallAtPrecision,
-    SensitivityAtSpecificity,
     SparseCategoricalAccuracy,
     SparseTopKCategoricalAccuracy,
-    SpecificityAtSensitivity,
     TopKCategoricalAccuracy,
-    TrueNegatives,
-    TruePositives,
 )
-from tfsafe.metrics._correlation import (
-    ConcordanceCorrelation,
-    PearsonCorrelation,
-)
-from tfsafe.metrics._means import (
-    Mean,
-    MeanMetricWrapper,
-    Sum,
-)
+from tfsafe.metrics._correlation import ConcordanceCorrelation, PearsonCorrelation
+from tfsafe.metrics._means import Mean, MeanMetricWrapper, Sum
+from tfsafe.metrics._r2_score import R2Score
 from tfsafe.metrics._regression import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -80,10 +63,22 @@ from tfsafe.metrics._regression import (
     MeanSquaredError,
     MeanSquaredLogarithmicError,
     Poisson,
-    R2Score,
     RootMeanSquaredError,
     SparseCategoricalCrossentropy,
     SquaredHinge,
+)
+from tfsafe.metrics._thresholds import (
+    AUC,
+    FalseNegatives,
+    FalsePositives,
+    Precision,
+    PrecisionAtRecall,
+    Recall,
+    RecallAtPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+    TrueNegatives,
+    TruePositives,
 )
 
 if TYPE_CHECKING:

@@ -1,33 +1,219 @@
-"""Keras' metrics of classes and thresholds, which never take a NaN for a class."""
+"""Keras' metrics of classes, which never take a NaN for a class."""
 
-from tfsafe.metrics._judging import judged
+import keras
 
-Accuracy = judged("Accuracy")
-BinaryAccuracy = judged("BinaryAccuracy")
-CategoricalAccuracy = judged("CategoricalAccuracy")
-SparseCategoricalAccuracy = judged("SparseCategoricalAccuracy")
-TopKCategoricalAccuracy = judged("TopKCategoricalAccuracy", takes_float32=True)
-SparseTopKCategoricalAccuracy = judged(
-    "SparseTopKCategoricalAccuracy", takes_float32=True
-)
+from tfsafe.metrics._safe_metric import SafeMetric, safe
 
-F1Score = judged("F1Score")
-FBetaScore = judged("FBetaScore")
 
-AUC = judged("AUC", weighs_elements=True)
-Precision = judged("Precision", weighs_elements=True)
-Recall = judged("Recall", weighs_elements=True)
-TruePositives = judged("TruePositives", weighs_elements=True)
-TrueNegatives = judged("TrueNegatives", weighs_elements=True)
-FalsePositives = judged("FalsePositives", weighs_elements=True)
-FalseNegatives = judged("FalseNegatives", weighs_elements=True)
-SensitivityAtSpecificity = judged("SensitivityAtSpecificity", weighs_elements=True)
-SpecificityAtSensitivity = judged("SpecificityAtSensitivity", weighs_elements=True)
-PrecisionAtRecall = judged("PrecisionAtRecall", weighs_elements=True)
-RecallAtPrecision = judged("RecallAtPrecision", weighs_elements=True)
+@safe
+class Accuracy(SafeMetric, keras.metrics.Accuracy):
+    """How often predictions equal labels.
 
-IoU = judged("IoU")
-BinaryIoU = judged("BinaryIoU")
-MeanIoU = judged("MeanIoU")
-OneHotIoU = judged("OneHotIoU")
-OneHotMeanIoU = judged("OneHotMeanIoU")
+    Args:
+      Those of `keras.metrics.Accuracy`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.Accuracy()
+      >>> metric.update_state([1, 2], [1, 3])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+
+@safe
+class BinaryAccuracy(SafeMetric, keras.metrics.BinaryAccuracy):
+    """How often predictions, rounded at a threshold, match binary labels.
+
+    Args:
+      Those of `keras.metrics.BinaryAccuracy`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.BinaryAccuracy()
+      >>> metric.update_state([[0], [1], [1], [0]], [[0.1], [0.8], [0.4], [0.6]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+
+@safe
+class CategoricalAccuracy(SafeMetric, keras.metrics.CategoricalAccuracy):
+    """How often the largest prediction is at the label of one-hot rows.
+
+    Args:
+      Those of `keras.metrics.CategoricalAccuracy`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.CategoricalAccuracy()
+      >>> metric.update_state([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+
+@safe
+class SparseCategoricalAccuracy(SafeMetric, keras.metrics.SparseCategoricalAccuracy):
+    """How often the largest prediction is at the class index.
+
+    Args:
+      Those of `keras.metrics.SparseCategoricalAccuracy`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.SparseCategoricalAccuracy()
+      >>> metric.update_state([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+
+@safe
+class TopKCategoricalAccuracy(SafeMetric, keras.metrics.TopKCategoricalAccuracy):
+    """How often the label of one-hot rows is among the k largest predictions.
+
+    Args:
+      Those of `keras.metrics.TopKCategoricalAccuracy`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.TopKCategoricalAccuracy(k=1)
+      >>> metric.update_state([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+    takes_float32 = True
+
+
+@safe
+class SparseTopKCategoricalAccuracy(
+    SafeMetric, keras.metrics.SparseTopKCategoricalAccuracy
+):
+    """How often the class index is among the k largest predictions.
+
+    Args:
+      Those of `keras.metrics.SparseTopKCategoricalAccuracy`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.SparseTopKCategoricalAccuracy(k=1)
+      >>> metric.update_state([0, 1], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+    takes_float32 = True
+
+
+@safe
+class F1Score(SafeMetric, keras.metrics.F1Score):
+    """Harmonic mean of precision and recall.
+
+    Args:
+      Those of `keras.metrics.F1Score`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.F1Score(average="micro")
+      >>> metric.update_state([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+
+@safe
+class FBetaScore(SafeMetric, keras.metrics.FBetaScore):
+    """Weighted harmonic mean of precision and recall.
+
+    Args:
+      Those of `keras.metrics.FBetaScore`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.FBetaScore(average="micro", beta=2.0)
+      >>> metric.update_state([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+
+@safe
+class IoU(SafeMetric, keras.metrics.IoU):
+    """Intersection over union of labels and predictions, for chosen classes.
+
+    Args:
+      Those of `keras.metrics.IoU`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.IoU(2, [0])
+      >>> metric.update_state([0, 0, 1, 1], [0, 1, 0, 1])
+      >>> print(float(metric.result()))
+      0.333333
+    """
+
+
+@safe
+class BinaryIoU(SafeMetric, keras.metrics.BinaryIoU):
+    """Intersection over union of binary labels and predictions.
+
+    Args:
+      Those of `keras.metrics.BinaryIoU`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.BinaryIoU([0, 1])
+      >>> metric.update_state([[0], [1], [1], [0]], [[0.1], [0.8], [0.4], [0.6]])
+      >>> print(float(metric.result()))
+      0.333333
+    """
+
+
+@safe
+class MeanIoU(SafeMetric, keras.metrics.MeanIoU):
+    """Mean over the classes of intersection over union.
+
+    Args:
+      Those of `keras.metrics.MeanIoU`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.MeanIoU(2)
+      >>> metric.update_state([0, 0, 1, 1], [0, 1, 0, 1])
+      >>> print(float(metric.result()))
+      0.333333
+    """
+
+
+@safe
+class OneHotIoU(SafeMetric, keras.metrics.OneHotIoU):
+    """Intersection over union of one-hot rows, for chosen classes.
+
+    Args:
+      Those of `keras.metrics.OneHotIoU`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.OneHotIoU(2, [0])
+      >>> metric.update_state([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.5
+    """
+
+
+@safe
+class OneHotMeanIoU(SafeMetric, keras.metrics.OneHotMeanIoU):
+    """Mean over the classes of intersection over union, for one-hot rows.
+
+    Args:
+      Those of `keras.metrics.OneHotMeanIoU`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.OneHotMeanIoU(2)
+      >>> metric.update_state([[1, 0], [0, 1]], [[0.9, 0.1], [0.8, 0.2]])
+      >>> print(float(metric.result()))
+      0.25
+    """

@@ -8,7 +8,7 @@ from tfsafe.keras_formulas.correlation import (
     concordance_correlation,
     pearson_correlation,
 )
-from tfsafe.metrics._judging import Judging, safe
+from tfsafe.metrics._safe_metric import SafeMetric, safe
 
 
 class _Plain(keras.metrics.MeanMetricWrapper):
@@ -19,7 +19,7 @@ class _Plain(keras.metrics.MeanMetricWrapper):
         self.axis = axis
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
+        """Returns the arguments for `from_config`."""
         return {"name": self.name, "dtype": self.dtype, "axis": self.axis}
 
 
@@ -28,7 +28,7 @@ _Concordance: Any = getattr(keras.metrics, "ConcordanceCorrelation", _Plain)
 
 
 @safe
-class PearsonCorrelation(Judging, _Pearson):
+class PearsonCorrelation(SafeMetric, _Pearson):
     """Mean of Pearson's correlation coefficients of the samples.
 
     `keras.metrics.PearsonCorrelation`, in which a constant sample counts 0. In Keras
@@ -42,7 +42,7 @@ class PearsonCorrelation(Judging, _Pearson):
     Numerics:
       constant       the sample counts 0 (a choice: there is no correlation)
       NaN            result NaN
-      weight 0       left out, whatever stands there
+      weight 0       ignored, whatever stands there
       before update  result 0
 
     Examples:
@@ -63,7 +63,7 @@ class PearsonCorrelation(Judging, _Pearson):
 
 
 @safe
-class ConcordanceCorrelation(Judging, _Concordance):
+class ConcordanceCorrelation(SafeMetric, _Concordance):
     """Mean of Lin's concordance correlation coefficients of the samples.
 
     `keras.metrics.ConcordanceCorrelation` for data of any scale: Keras adds 1e-7 to
@@ -77,7 +77,7 @@ class ConcordanceCorrelation(Judging, _Concordance):
     Numerics:
       both constant  the sample counts 0 (a choice: there is no correlation)
       NaN            result NaN
-      weight 0       left out, whatever stands there
+      weight 0       ignored, whatever stands there
       before update  result 0
 
     Examples:

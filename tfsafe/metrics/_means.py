@@ -1,4 +1,4 @@
-"""Keras' running mean and sum, which one bad value does not spoil."""
+"""Keras' running mean and sum, which one non-finite value does not spoil."""
 
 from typing import Any
 
@@ -8,21 +8,67 @@ import tensorflow as tf
 from tfsafe import _args
 from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas.arguments import align
-from tfsafe.metrics._judging import Wide, judged, safe
+from tfsafe.metrics._safe_metric import SafeMetric, Wide, safe
+
+_POLICIES = ("propagate", "skip")
+
+
+class _Reduction(Wide):
+    """A mean or a sum of values, with a policy for those that are not finite.
+
+    Mixin; the metric of Keras comes next in the MRO.
+    """
+
+    def __init__(self, name: str, dtype: Any, policy: str):
+        super().__init__(name=name, dtype=dtype)
+        self.policy = _args.one_of(policy, _POLICIES, "policy")
+        self.nonfinite = self.add_variable((), "zeros", name="nonfinite")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Adds values.
+
+        Args:
+          values: Numbers of any shape.
+          sample_weight: Weights of the leading axes of `values`.
+
+        Raises:
+          ValueError: If the weights do not fit.
+        """
+        values, weight = _kept(values, sample_weight)
+        wrong = ~tf.math.is_finite(values)
+        self.nonfinite.assign_add(tf.math.count_nonzero(wrong, dtype=tf.float64))
+        if self.policy == "skip":
+            weight = tf.ones_like(values) if weight is None else weight
+            weight = tf.where(wrong, tf.zeros_like(values), weight)
+            values = tf.where(wrong, tf.zeros_like(values), values)
+        super().update_state(values, weight)
+
+    def result(self) -> tf.Tensor:
+        """Returns the mean or the sum."""
+        return self.in_own_dtype(super().result())
+
+    def reset_state(self) -> None:
+        """Starts again."""
+        super().reset_state()
+        self.nonfinite.assign(0)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments for `from_config`."""
+        return {**super().get_config(), "policy": self.policy}
 
 
 @safe
-class Mean(Wide, keras.metrics.Mean):
+class Mean(_Reduction, keras.metrics.Mean):
     """Weighted running mean, of the values that are finite.
 
     `keras.metrics.Mean`, which stays NaN after a single NaN, such as the loss of one
-    bad batch, and whose count in float32 stands still at 2^24. Here the bad values are
-    left out and counted.
+    bad batch, and whose count in float32 stands still at 2^24. Here non-finite values
+    are skipped and counted.
 
     Args:
       name: Name of the metric.
       dtype: Dtype of the result. Sums are kept in float64.
-      skip_nonfinite: Whether NaN and infinity are left out. If not, they make the
+      policy: `"skip"` ignores NaN and infinity. With `"propagate"` they make the
         result NaN or infinite, as in Keras.
 
     Attributes:
@@ -30,12 +76,12 @@ class Mean(Wide, keras.metrics.Mean):
         weight 0 do not count.
 
     Raises:
-      ValueError: If `skip_nonfinite` is not a boolean.
+      ValueError: If `policy` is neither of the two.
 
     Numerics:
-      NaN, inf             left out and counted
+      NaN, inf             skipped and counted
       nothing else so far  result NaN
-      weight 0             left out, whatever stands there
+      weight 0             ignored, whatever the value is
       before update        result 0
 
     Examples:
@@ -47,61 +93,36 @@ class Mean(Wide, keras.metrics.Mean):
       1.5 1
     """
 
-    def __init__(
-        self, name: str = "mean", dtype: Any = None, *, skip_nonfinite: bool = True
-    ):
-        super().__init__(name=name, dtype=dtype)
-        self.skip_nonfinite = _args.one_of(
-            skip_nonfinite, (False, True), "skip_nonfinite"
-        )
-        self.nonfinite = self.add_variable((), "zeros", name="nonfinite")
-
-    def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Takes values in.
-
-        Args:
-          values: Numbers of any shape.
-          sample_weight: Weights of the leading axes of `values`.
-
-        Raises:
-          ValueError: If the weights do not fit.
-        """
-        values, weight = _kept(values, sample_weight)
-        bad = ~tf.math.is_finite(values)
-        self.nonfinite.assign_add(tf.math.count_nonzero(bad, dtype=tf.float64))
-        if self.skip_nonfinite:
-            weight = tf.ones_like(values) if weight is None else weight
-            weight = tf.where(bad, tf.zeros_like(values), weight)
-            values = tf.where(bad, tf.zeros_like(values), values)
-        super().update_state(values, weight)
+    def __init__(self, name: str = "mean", dtype: Any = None, *, policy: str = "skip"):
+        super().__init__(name, dtype, policy)
 
     def result(self) -> tf.Tensor:
         """Returns the mean; NaN if there were values, and none was finite."""
-        value = self.in_own_dtype(super().result())
+        value = super().result()
         nothing = tf.equal(self.count.value, 0) & (self.nonfinite.value > 0)
         return value + nan_where(nothing, value.dtype)
 
-    def reset_state(self) -> None:
-        """Starts again."""
-        super().reset_state()
-        self.nonfinite.assign(0)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
-        return {**super().get_config(), "skip_nonfinite": self.skip_nonfinite}
-
 
 @safe
-class Sum(Wide, keras.metrics.Sum):
-    """Weighted running sum, in which a weight of 0 takes a NaN out.
+class Sum(_Reduction, keras.metrics.Sum):
+    """Weighted running sum, in which a weight of 0 removes a NaN.
 
     Args:
       name: Name of the metric.
       dtype: Dtype of the result. Sums are kept in float64.
+      policy: With `"propagate"` NaN and infinity make the result NaN or infinite, as
+        in Keras. `"skip"` ignores them.
+
+    Attributes:
+      nonfinite: How many of the values so far were not finite, a variable. Values of
+        weight 0 do not count.
+
+    Raises:
+      ValueError: If `policy` is neither of the two.
 
     Numerics:
-      NaN            result NaN
-      weight 0       left out, whatever stands there
+      NaN            result NaN; skipped and counted under `policy="skip"`
+      weight 0       ignored, whatever the value is
       before update  result 0
 
     Examples:
@@ -112,25 +133,14 @@ class Sum(Wide, keras.metrics.Sum):
       1.0
     """
 
-    def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Takes values in.
-
-        Args:
-          values: Numbers of any shape.
-          sample_weight: Weights of the leading axes of `values`.
-
-        Raises:
-          ValueError: If the weights do not fit.
-        """
-        super().update_state(*_kept(values, sample_weight))
-
-    def result(self) -> tf.Tensor:
-        """Returns the sum."""
-        return self.in_own_dtype(super().result())
+    def __init__(
+        self, name: str = "sum", dtype: Any = None, *, policy: str = "propagate"
+    ):
+        super().__init__(name, dtype, policy)
 
 
 def _kept(values: Any, sample_weight: Any) -> tuple[tf.Tensor, tf.Tensor | None]:
-    """Returns floats with 0 in place of what has weight 0, and the whole weights."""
+    """Returns floats, 0 where the weight is 0, and weights of their shape."""
     values = tf.convert_to_tensor(values)
     wide = tf.float64 if values.dtype in (tf.float64, tf.int64) else tf.float32
     values = tf.cast(values, wide)
@@ -140,4 +150,18 @@ def _kept(values: Any, sample_weight: Any) -> tuple[tf.Tensor, tf.Tensor | None]
     return tf.where(tf.equal(weight, 0), tf.zeros_like(values), values), weight
 
 
-MeanMetricWrapper = judged("MeanMetricWrapper")
+@safe
+class MeanMetricWrapper(SafeMetric, keras.metrics.MeanMetricWrapper):
+    """Mean of a function of labels and predictions.
+
+    Args:
+      Those of `keras.metrics.MeanMetricWrapper`.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> from tfsafe import metrics
+      >>> metric = metrics.MeanMetricWrapper(lambda y, p: tf.abs(y - p))
+      >>> metric.update_state([1.0, 2.0], [2.0, 4.0])
+      >>> print(float(metric.result()))
+      1.5
+    """

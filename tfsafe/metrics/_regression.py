@@ -1,155 +1,322 @@
 """Keras' metrics of regression and probabilities, by the formulas of the losses."""
 
-import warnings
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfsafe.keras_formulas import similarity
-from tfsafe.keras_formulas.crossentropy import (
-    binary_crossentropy,
-    categorical_crossentropy,
-    sparse_categorical_crossentropy,
-)
-from tfsafe.keras_formulas.likelihood import kl_divergence, poisson
-from tfsafe.keras_formulas.regression import (
-    log_cosh,
-    mean_absolute_error,
-    mean_absolute_percentage_error,
-    mean_squared_error,
-    mean_squared_logarithmic_error,
-)
-from tfsafe.keras_formulas.similarity import categorical_hinge, hinge, squared_hinge
-from tfsafe.metrics._judging import Judging, judged, safe
-
-MeanSquaredError = judged("MeanSquaredError", mean_squared_error)
-MeanAbsoluteError = judged("MeanAbsoluteError", mean_absolute_error)
-MeanAbsolutePercentageError = judged(
-    "MeanAbsolutePercentageError",
-    mean_absolute_percentage_error,
-    "      target 0       an error counts 100\n    ",
-)
-MeanSquaredLogarithmicError = judged(
-    "MeanSquaredLogarithmicError",
-    mean_squared_logarithmic_error,
-    "      <= -1          the logarithm goes on with slope 1\n    ",
-)
-RootMeanSquaredError = judged("RootMeanSquaredError")
-LogCoshError = judged("LogCoshError", log_cosh)
-Hinge = judged("Hinge", hinge)
-SquaredHinge = judged("SquaredHinge", squared_hinge)
-CategoricalHinge = judged("CategoricalHinge", categorical_hinge)
-KLDivergence = judged("KLDivergence", kl_divergence)
-Poisson = judged("Poisson", poisson)
-_LOGITS = """      probability 0  finite; its logits count where the loss finds them
-    """
-BinaryCrossentropy = judged("BinaryCrossentropy", binary_crossentropy, _LOGITS)
-CategoricalCrossentropy = judged(
-    "CategoricalCrossentropy", categorical_crossentropy, _LOGITS
-)
-SparseCategoricalCrossentropy = judged(
-    "SparseCategoricalCrossentropy", sparse_categorical_crossentropy, _LOGITS
-)
+from tfsafe.keras_formulas import crossentropy, likelihood, regression, similarity
+from tfsafe.keras_formulas.arguments import same_rank
+from tfsafe.metrics._safe_metric import SafeMetric, safe
 
 
 def _cosine(y_true: Any, y_pred: Any, axis: Any = -1) -> tf.Tensor:
     return -similarity.cosine_similarity(y_true, y_pred, axis)
 
 
-CosineSimilarity = judged("CosineSimilarity", _cosine)
+def _squares(y_true: Any, y_pred: Any) -> tf.Tensor:
+    y_true, y_pred = same_rank(tf.cast(y_true, tf.float64), tf.cast(y_pred, tf.float64))
+    return tf.math.squared_difference(y_pred, y_true)
 
 
 @safe
-class R2Score(Judging, keras.metrics.R2Score):
-    """Coefficient of determination, `1 - sum((y - p)^2) / sum((y - mean(y))^2)`.
-
-    `keras.metrics.R2Score`, whose difference of large sums in float32 is off by a third
-    for labels around 10,000 with spread 1, and whose score of constants is NaN.
+class MeanSquaredError(SafeMetric, keras.metrics.MeanSquaredError):
+    """Mean of the squared errors.
 
     Args:
-      class_aggregation: `"uniform_average"`, `"variance_weighted_average"` or None.
-      num_regressors: Number of independent regressors of the adjusted score; 0 for the
-        plain one.
-      name: Name of the metric.
-      dtype: Dtype of the result. All is computed in float64.
-
-    Warns:
-      UserWarning: If there are too few samples for the adjusted score; the plain one
-        is returned then.
-
-    Numerics:
-      mean >> spread   within 1e-3 up to a mean of 1e6 spreads
-      constant labels  1 if all predictions are right, else 0, as in scikit-learn
-      NaN              result NaN
-      weight 0         left out, whatever stands there
-      before update    result 0
+      Those of `keras.metrics.MeanSquaredError`.
 
     Examples:
       >>> from tfsafe import metrics
-      >>> score = metrics.R2Score()
-      >>> score.update_state([[10000.0], [10001.0]], [[10000.0], [10000.5]])
-      >>> print(float(score.result()))
-      0.5
+      >>> metric = metrics.MeanSquaredError()
+      >>> metric.update_state([[1.0], [2.0]], [[1.0], [4.0]])
+      >>> print(float(metric.result()))
+      2.0
     """
 
-    def __init__(
-        self,
-        class_aggregation: str | None = "uniform_average",
-        num_regressors: int = 0,
-        name: str = "r2_score",
-        dtype: Any = None,
-    ):
-        super().__init__(class_aggregation, num_regressors, name, "float64")
-        # Keras computes in the dtype of the metric.
-        dtype = getattr(dtype, "compute_dtype", dtype) or keras.config.floatx()
-        self.result_dtype = tf.as_dtype(dtype).name
+    formula = staticmethod(regression.mean_squared_error)
 
-    def result(self) -> tf.Tensor:
-        """Returns the score: NaN if one that counts was NaN, 0 before any update."""
-        if len(self.variables) == 1:
-            # Keras makes the sums with the first update.
-            return tf.zeros([], self.result_dtype)
-        count, spread = self.count.value, self._spread()
-        error = self.total_mse.value
-        is_flat = tf.equal(spread, 0)
-        flat = tf.cast(tf.equal(error, 0) & (count > 0), tf.float64)
-        scores = 1 - error / tf.where(is_flat, tf.ones_like(spread), spread)
-        score = self._joined(tf.where(is_flat, flat, scores), spread)
-        if self.num_regressors:
-            score = self._adjusted(score)
-        return self.nan_if_broken(tf.cast(score, self.result_dtype))
 
-    def _spread(self) -> tf.Tensor:
-        """Returns the sum of squared distances from the mean, 0 for constant labels."""
-        squares, total = self.squared_sum.value, self.sum.value
-        spread = squares - tf.math.divide_no_nan(total * total, self.count.value)
-        # What rounding leaves of a difference of equal sums.
-        return tf.where(spread <= 1e-13 * squares, tf.zeros_like(spread), spread)
+@safe
+class MeanAbsoluteError(SafeMetric, keras.metrics.MeanAbsoluteError):
+    """Mean of the magnitudes of the errors.
 
-    def _joined(self, scores: tf.Tensor, spread: tf.Tensor) -> tf.Tensor:
-        if self.class_aggregation is None:
-            return scores
-        mean, total = tf.reduce_mean(scores), tf.reduce_sum(spread)
-        if self.class_aggregation == "uniform_average":
-            return mean
-        weighted = tf.math.divide_no_nan(tf.reduce_sum(spread * scores), total)
-        return tf.where(tf.equal(total, 0), mean, weighted)
+    Args:
+      Those of `keras.metrics.MeanAbsoluteError`.
 
-    def _adjusted(self, score: tf.Tensor) -> tf.Tensor:
-        most = self.num_samples.value - 1
-        freedom = most - self.num_regressors
-        enough = freedom > 0
-        if tf.executing_eagerly() and not enough:
-            warnings.warn(
-                "`R2Score` needs more samples than regressors for its adjusted score. "
-                f"Received: num_regressors={self.num_regressors} and "
-                f"{int(most) + 1} samples. The plain score is returned.",
-                stacklevel=3,
-            )
-        adjusted = 1 - (1 - score) * most / tf.where(enough, freedom, 1.0)
-        return tf.where(enough, adjusted, score)
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.MeanAbsoluteError()
+      >>> metric.update_state([[1.0], [2.0]], [[1.0], [4.0]])
+      >>> print(float(metric.result()))
+      1.0
+    """
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
-        return {**super().get_config(), "dtype": self.result_dtype}
+    formula = staticmethod(regression.mean_absolute_error)
+
+
+@safe
+class MeanAbsolutePercentageError(
+    SafeMetric, keras.metrics.MeanAbsolutePercentageError
+):
+    """Mean of the relative errors, in percent.
+
+    Args:
+      Those of `keras.metrics.MeanAbsolutePercentageError`.
+
+    Numerics:
+      target 0       an error counts 100
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.MeanAbsolutePercentageError()
+      >>> metric.update_state([[0.0], [2.0]], [[1.0], [1.0]])
+      >>> print(float(metric.result()))
+      75.0
+    """
+
+    formula = staticmethod(regression.mean_absolute_percentage_error)
+
+
+@safe
+class MeanSquaredLogarithmicError(
+    SafeMetric, keras.metrics.MeanSquaredLogarithmicError
+):
+    """Mean of `(log(1 + y_pred) - log(1 + y_true))^2`.
+
+    Args:
+      Those of `keras.metrics.MeanSquaredLogarithmicError`.
+
+    Numerics:
+      <= -1          the logarithm goes on with slope 1
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.MeanSquaredLogarithmicError()
+      >>> metric.update_state([[1.0], [2.0]], [[1.0], [4.0]])
+      >>> print(float(metric.result()))
+      0.130471
+    """
+
+    formula = staticmethod(regression.mean_squared_logarithmic_error)
+
+
+@safe
+class RootMeanSquaredError(SafeMetric, keras.metrics.RootMeanSquaredError):
+    """Root of the mean of the squared errors.
+
+    Args:
+      Those of `keras.metrics.RootMeanSquaredError`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.RootMeanSquaredError()
+      >>> metric.update_state([[1.0], [2.0]], [[1.0], [4.0]])
+      >>> print(float(metric.result()))
+      1.4142135
+    """
+
+    formula = staticmethod(_squares)
+
+
+@safe
+class LogCoshError(SafeMetric, keras.metrics.LogCoshError):
+    """Mean of `log(cosh(y_pred - y_true))`.
+
+    Args:
+      Those of `keras.metrics.LogCoshError`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.LogCoshError()
+      >>> metric.update_state([[0.0]], [[1e-4]])
+      >>> print(float(metric.result()))
+      5e-09
+    """
+
+    formula = staticmethod(regression.log_cosh)
+
+
+@safe
+class CosineSimilarity(SafeMetric, keras.metrics.CosineSimilarity):
+    """Mean cosine of the angle between labels and predictions.
+
+    Args:
+      Those of `keras.metrics.CosineSimilarity`.
+
+    Numerics:
+      zero vector    counts 0
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.CosineSimilarity()
+      >>> metric.update_state([[1.0, 0.0]], [[1e20, 0.0]])
+      >>> print(float(metric.result()))
+      1.0
+    """
+
+    formula = staticmethod(_cosine)
+
+
+@safe
+class Hinge(SafeMetric, keras.metrics.Hinge):
+    """Mean of `max(1 - y_true * y_pred, 0)`.
+
+    Args:
+      Those of `keras.metrics.Hinge`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.Hinge()
+      >>> metric.update_state([[-1.0, 1.0]], [[0.5, 3.0]])
+      >>> print(float(metric.result()))
+      0.75
+    """
+
+    formula = staticmethod(similarity.hinge)
+
+
+@safe
+class SquaredHinge(SafeMetric, keras.metrics.SquaredHinge):
+    """Mean of `max(1 - y_true * y_pred, 0)^2`.
+
+    Args:
+      Those of `keras.metrics.SquaredHinge`.
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.SquaredHinge()
+      >>> metric.update_state([[-1.0, 1.0]], [[0.5, 3.0]])
+      >>> print(float(metric.result()))
+      1.125
+    """
+
+    formula = staticmethod(similarity.squared_hinge)
+
+
+@safe
+class CategoricalHinge(SafeMetric, keras.metrics.CategoricalHinge):
+    """How far the best wrong class comes within 1 of the true class.
+
+    Args:
+      Those of `keras.metrics.CategoricalHinge`.
+
+    Numerics:
+      prediction -inf  a class that counts nothing, unless it is the label
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.CategoricalHinge()
+      >>> metric.update_state([[0, 1, 0]], [[-1.0, 0.0, 1.0]])
+      >>> print(float(metric.result()))
+      2.0
+    """
+
+    formula = staticmethod(similarity.categorical_hinge)
+
+
+@safe
+class KLDivergence(SafeMetric, keras.metrics.KLDivergence):
+    """Kullback-Leibler divergence, `sum(y_true * log(y_true / y_pred))`.
+
+    Args:
+      Those of `keras.metrics.KLDivergence`.
+
+    Numerics:
+      probability 0  finite; the logits are used if the loss finds them
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.KLDivergence()
+      >>> metric.update_state([[0.5, 0.5]], [[1.0, 1e-30]])
+      >>> print(float(metric.result()))
+      33.84563
+    """
+
+    formula = staticmethod(likelihood.kl_divergence)
+
+
+@safe
+class Poisson(SafeMetric, keras.metrics.Poisson):
+    """Negative log-likelihood of counts, `y_pred - y_true * log(y_pred)`.
+
+    Args:
+      Those of `keras.metrics.Poisson`.
+
+    Numerics:
+      rate <= 0      finite
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.Poisson()
+      >>> metric.update_state([[2.0, 0.0]], [[1.0, 3.0]])
+      >>> print(float(metric.result()))
+      2.0
+    """
+
+    formula = staticmethod(likelihood.poisson)
+
+
+@safe
+class BinaryCrossentropy(SafeMetric, keras.metrics.BinaryCrossentropy):
+    """Cross-entropy of binary targets.
+
+    Args:
+      Those of `keras.metrics.BinaryCrossentropy`.
+
+    Numerics:
+      probability 0  finite; the logits are used if the loss finds them
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.BinaryCrossentropy()
+      >>> metric.update_state([[1.0]], [[0.5]])
+      >>> print(float(metric.result()))
+      0.693147
+    """
+
+    formula = staticmethod(crossentropy.binary_crossentropy)
+
+
+@safe
+class CategoricalCrossentropy(SafeMetric, keras.metrics.CategoricalCrossentropy):
+    """Cross-entropy of rows of labels.
+
+    Args:
+      Those of `keras.metrics.CategoricalCrossentropy`.
+
+    Numerics:
+      probability 0  finite; the logits are used if the loss finds them
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.CategoricalCrossentropy()
+      >>> metric.update_state([[1.0, 0.0]], [[0.5, 0.5]])
+      >>> print(float(metric.result()))
+      0.693147
+    """
+
+    formula = staticmethod(crossentropy.categorical_crossentropy)
+
+
+@safe
+class SparseCategoricalCrossentropy(
+    SafeMetric, keras.metrics.SparseCategoricalCrossentropy
+):
+    """Cross-entropy of class indices.
+
+    Args:
+      Those of `keras.metrics.SparseCategoricalCrossentropy`.
+
+    Numerics:
+      probability 0  finite; the logits are used if the loss finds them
+
+    Examples:
+      >>> from tfsafe import metrics
+      >>> metric = metrics.SparseCategoricalCrossentropy()
+      >>> metric.update_state([0], [[0.5, 0.5]])
+      >>> print(float(metric.result()))
+      0.693147
+    """
+
+    formula = staticmethod(crossentropy.sparse_categorical_crossentropy)

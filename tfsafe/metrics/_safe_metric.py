@@ -1,7 +1,7 @@
-"""What the metrics of predictions share: weights of 0, wide sums, and NaN."""
+"""Gives metrics of Keras safe weights, sums in float64, and a NaN that stays."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -10,8 +10,37 @@ from tfsafe import _compat
 from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas.arguments import align, widened
 
-# Not "tfsafe": losses of the same names are saved under that.
-safe = keras.saving.register_keras_serializable(package="tfsafe.metrics")
+_Metric = TypeVar("_Metric", bound=type)
+_NUMERICS = """    Numerics:
+      NaN            result NaN until `reset_state`; never counted as a number
+      weight 0       ignored, whatever the label and the prediction are
+      before update  result 0
+      Sums are kept in float64, so that counts go on beyond 2^24.
+"""
+
+
+def safe(metric: _Metric) -> _Metric:
+    """Registers a class as a metric of `tfsafe.metrics`, and completes its docstring.
+
+    The rows on NaN and weights, which are those of all metrics, come first in the
+    `Numerics` block of a class that does not say otherwise.
+
+    Returns:
+      The class itself.
+    """
+    metric.__module__ = "tfsafe.metrics"
+    text = metric.__doc__ or ""
+    if "weight 0" not in text:
+        own = "    Numerics:\n"
+        at = text.find(own)
+        rest = text[at + len(own) :] if at >= 0 else ""
+        if at < 0:
+            at = text.index("    Examples:\n")
+            rest = "\n" + text[at:]
+        metric.__doc__ = text[:at] + _NUMERICS + rest
+    # Not "tfsafe": losses of the same names are saved under that.
+    keras.saving.register_keras_serializable(package="tfsafe.metrics")(metric)
+    return metric
 
 
 class Wide(keras.metrics.Metric):
@@ -28,19 +57,19 @@ class Wide(keras.metrics.Metric):
         return super().add_variable(shape, initializer, dtype="float64", **options)
 
     def in_own_dtype(self, value: Any) -> tf.Tensor:
-        """Casts a result to the dtype of the metric, which of some is an integer."""
+        """Casts a result to the dtype of the metric, or to float32 if that is whole."""
         is_floating = tf.as_dtype(self.dtype).is_floating
         return tf.cast(value, self.dtype if is_floating else keras.config.floatx())
 
 
-class Judging(Wide):
+class SafeMetric(Wide):
     """A metric of labels and predictions that never counts a NaN for a number.
 
-    To stand before a metric of Keras among the bases of a class.
+    Mixin; the metric of Keras comes next in the MRO.
 
     Attributes:
-      formula: Takes the place of Keras' function of `y_true` and `y_pred`, with the
-        same options. Keras' own where None.
+      formula: Replaces Keras' function of `y_true` and `y_pred`, and takes the same
+        options. None keeps Keras' own.
       weighs_elements: Whether Keras takes weights of the shape of the predictions,
         and lays others out by their last axes.
       takes_float32: Whether Keras' function fails for predictions of another dtype.
@@ -51,19 +80,20 @@ class Judging(Wide):
     takes_float32 = False
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Takes a batch in.
+        """Adds a batch.
 
         Args:
           y_true: Labels.
           y_pred: Predictions.
-          sample_weight: Weights of the leading axes. What has a weight of 0 is left
-            out, a NaN there included.
+          sample_weight: Weights of the leading axes. Positions of weight 0 are
+            ignored, a NaN there included.
 
         Raises:
           ValueError: If the weights do not fit.
         """
         weight = self._weight(y_pred, sample_weight)
-        y_true, y_pred = tf.convert_to_tensor(y_true), self._predictions(y_pred)
+        y_true = tf.convert_to_tensor(y_true)
+        y_pred = self._predictions(y_true, y_pred)
         if weight is not None:
             # A label and a prediction of 0 are harmless to every metric.
             y_true, y_pred = _kept(y_true, weight), _kept(y_pred, weight)
@@ -79,22 +109,23 @@ class Judging(Wide):
         # Kept in the state, so that nothing that follows can make it a number again.
         self.variables[0].assign_add(nan_where(broken, tf.float64))
 
-    def _predictions(self, y_pred: Any) -> tf.Tensor:
+    def _predictions(self, y_true: tf.Tensor, y_pred: Any) -> tf.Tensor:
         if self.formula is not None:
-            # Its result has the dtype of the predictions.
-            return widened(y_pred, self.dtype)
+            # The result of the formula has the dtype of the predictions.
+            is_wide = tf.float64 in {getattr(y_pred, "dtype", None), y_true.dtype}
+            return widened(y_pred, "float64" if is_wide else self.dtype)
         tensor = tf.convert_to_tensor(y_pred)
         if tensor.dtype.is_floating and self.takes_float32:
             return tf.cast(tensor, tf.float32)
         return tensor
 
     def _weight(self, y_pred: Any, sample_weight: Any) -> tf.Tensor | None:
-        """Joins the weights with the Keras mask, where Keras' metric obeys it."""
+        """Joins the weights with the Keras mask, if Keras' metric obeys it."""
         mask = _compat.keras_mask(y_pred)
         if not isinstance(self, keras.metrics.MeanMetricWrapper):
             mask = None
         if mask is not None and len(mask.shape) == len(y_pred.shape):
-            # Of single classes, as `Softmax` attaches it: some are there.
+            # A mask of single classes, as `Softmax` attaches it.
             mask = tf.reduce_any(tf.cast(mask, tf.bool), -1)
         if sample_weight is None:
             return None if mask is None else tf.cast(mask, tf.float32)
@@ -108,9 +139,9 @@ class Judging(Wide):
         return tf.where(kept, weight, tf.zeros_like(weight))
 
     def result(self) -> Any:
-        """Returns the metric: NaN if one that counts was NaN, 0 before any update."""
+        """Returns the metric: NaN if a value of weight above 0 was NaN, 0 at first."""
         if not self.variables:
-            # Some metrics make theirs with the first update.
+            # Some metrics make their variables with the first update.
             return self.in_own_dtype(0)
         return self.nan_if_broken(self.in_own_dtype(super().result()))
 
@@ -136,57 +167,3 @@ def _without_nan(x: tf.Tensor) -> tf.Tensor:
     if not x.dtype.is_floating:
         return x
     return tf.where(tf.math.is_nan(x), tf.zeros_like(x), x)
-
-
-def judged(
-    name: str,
-    formula: Callable[..., tf.Tensor] | None = None,
-    numerics: str = "",
-    **attributes: Any,
-) -> Any:
-    """Makes the safe form of a metric of Keras.
-
-    Args:
-      name: Name of the metric in `keras.metrics`.
-      formula: Takes the place of Keras' function; Keras' own where None.
-      numerics: Lines for the docstring's table.
-      **attributes: Of the class.
-
-    Returns:
-      The class, with the signature of Keras'.
-    """
-    base = getattr(keras.metrics, name)
-    if formula is not None:
-        attributes["formula"] = staticmethod(formula)
-    attributes["__doc__"] = _TEMPLATE.format(
-        name=name, arguments=_arguments(base), numerics=numerics
-    )
-    attributes["__module__"] = "tfsafe.metrics"
-    return safe(type(name, (Judging, base), attributes))
-
-
-_TEMPLATE = """`keras.metrics.{name}` that a NaN cannot pass through unseen.
-
-    A NaN among labels or predictions makes the result NaN until the next
-    `reset_state`, unless its weight is 0. Sums are kept in float64, so that counts go
-    on beyond 2^24.
-{arguments}
-    Numerics:
-      NaN            result NaN; never counted as right, wrong or a class
-      weight 0       left out, whatever stands there
-      before update  result 0
-{numerics}"""
-
-
-def _arguments(base: Any) -> str:
-    """Returns the section on arguments of a docstring of Keras, or nothing."""
-    lines = (base.__doc__ or "").splitlines()
-    if "    Args:" not in lines:
-        return ""
-    start = lines.index("    Args:")
-    section = [lines[start]]
-    for line in lines[start + 1 :]:
-        if line.strip() and not line.startswith("     "):
-            break
-        section.append(line)
-    return "\n" + "\n".join(section).rstrip() + "\n"
