@@ -133,7 +133,8 @@ NEAR_MISSES = {
     "a sum of squares": lambda x: x * x + tf.sin(x) ** 2,
     "a difference of cubes": lambda x: x**3 - tf.sin(x) ** 3,
     "a guard that is exact": lambda x: (1 - x) + 0.5,
-    "a guard of nothing constant": lambda x: (tf.sin(x) - x) + 1e-7,
+    "a guard of a sum": lambda x: (tf.sin(x) + x) + 1e-7,
+    "a margin": lambda x: (tf.sin(x) - x) + 0.5,
 }
 
 
@@ -264,6 +265,61 @@ def test_a_guard_is_kept_from_being_merged(function, mode):
     assert value[0] == np.float32(1e-7)
     assert value[1] == np.float32(0.75 + 1e-7)
     assert same(gradient, -1.0)
+
+
+def _min_max(x):
+    low = tf.reduce_min(x, -1, keepdims=True)
+    high = tf.reduce_max(x, -1, keepdims=True)
+    return (x - low) / (high - low + 1e-7)
+
+
+# Formulas of an x whose elements are equal, and their values.
+GUARDED = {
+    "a range": (_min_max, 0.0),
+    "logarithm of a difference": (
+        lambda x: tf.math.log(tf.reduce_max(x, -1) - tf.reduce_min(x, -1) + 1e-7),
+        np.log(np.float32(1e-7)),
+    ),
+    "guard in front": (
+        lambda x: 1e-7 + (tf.reduce_max(x, -1) - tf.reduce_min(x, -1)),
+        1e-7,
+    ),
+    "difference by negation": (
+        lambda x: (tf.reduce_max(x, -1) + -tf.reduce_min(x, -1)) + 1e-7,
+        1e-7,
+    ),
+    "guard subtracted": (
+        lambda x: tf.reduce_max(x, -1) - tf.reduce_min(x, -1) - 1e-7,
+        -1e-7,
+    ),
+    "guard of a row": (
+        lambda x: tf.reduce_max(x, -1) - tf.reduce_min(x, -1) + tf.fill([1], 1e-7),
+        1e-7,
+    ),
+    "root of a variance": (
+        lambda x: tf.sqrt(
+            tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, -1) ** 2 + 1e-6
+        ),
+        1e-3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_a_guard_of_any_difference_survives(name, mode):
+    function, wanted = GUARDED[name]
+    x = tf.constant([[3.0, 3.0, 3.0], [1e4, 1e4, 1e4]])
+    value, (gradient,) = modes.value_and_gradients(
+        rewritten(RULES, function), [x], mode
+    )
+    np.testing.assert_allclose(value, np.full(value.shape, wanted), rtol=1e-6)
+    assert np.isfinite(gradient).all()
+
+
+def test_without_the_rule_the_optimiser_drops_the_guard_of_a_range():
+    # The reason for the rule; if this fails, TensorFlow has changed.
+    plain = tf.function(_min_max, autograph=False)
+    assert np.isnan(plain(tf.constant([[3.0, 3.0, 3.0]]))).all()
 
 
 def test_without_the_rule_the_guard_is_merged():

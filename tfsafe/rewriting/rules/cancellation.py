@@ -10,6 +10,7 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
     Term,
     both_ways,
+    negated,
     squared,
     terms,
 )
@@ -19,6 +20,8 @@ from tfsafe.rewriting.rules import references
 
 _BINARY_SUMS = ("Sub", "Add", "AddV2")
 _SUMS = (*_BINARY_SUMS, "AddN")
+# A larger number that is added to a difference is part of the formula.
+_LARGEST_GUARD = 0.01
 
 
 def _pair(
@@ -72,18 +75,26 @@ def _plain_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
 
 
 def _match_guard(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches a small number added to a difference that has a constant."""
+    """Matches a small number added to a difference."""
     for inner, guard in both_ways(op, *_BINARY_SUMS):
         small, difference = reader.scalar(guard), reader.op(inner)
         if not small or difference.type not in _BINARY_SUMS or not is_float(inner):
             continue
-        constants = [reader.scalar(each) for each in difference.inputs]
-        whole = next((each for each in constants if each), None)
-        if whole is None or reader.constant(inner) is not None:
-            continue
-        if _is_lossy(whole, small, inner.dtype):
+        if reader.constant(inner) is None and _may_merge(reader, difference, small):
             return _held(op, inner)
     return None
+
+
+def _may_merge(reader: Reader, difference: tf.Operation, small: float) -> bool:
+    """Returns whether `(a + small) - b` may differ from `(a - b) + small`."""
+    constants = [reader.scalar(each) for each in difference.inputs]
+    whole = next((each for each in constants if each), None)
+    if whole is not None:
+        return _is_lossy(whole, small, difference.outputs[0].dtype)
+    is_difference = difference.type == "Sub" or any(
+        negated(reader, each) is not None for each in difference.inputs
+    )
+    return is_difference and abs(small) <= _LARGEST_GUARD
 
 
 def _is_lossy(a: float, b: float, dtype: tf.DType) -> bool:
@@ -173,9 +184,9 @@ RULES = (
     ),
     Rule(
         name="guard",
-        before="(1 - x) + epsilon",
+        before="(1 - x) + epsilon, (a - b) + epsilon",
         after="the same, which no compiler merges into (1 + epsilon) - x",
-        fails_when="compiled: 1 + epsilon is rounded before x is subtracted",
+        fails_when="compiled: a + epsilon is rounded before b is subtracted",
         reference="TensorFlow issues 47548 and 52045",
         op_types=_BINARY_SUMS,
         match=_match_guard,
