@@ -12,24 +12,42 @@ PACKAGE := .venv-package-$(VERSION)
 WORKERS ?= 2
 # setuptools warns of every editable installation; that is what is asked for.
 PIP = PYTHONWARNINGS=ignore $(1)/bin/python -m pip install --quiet
-PYTEST = -m pytest -n $(WORKERS) --dist worksteal
+# `make test COVERAGE=0` counts lines for `make test-rest COVERAGE=95` to report.
+COVERED = $(if $(COVERAGE),--coverage $(COVERAGE))
+RUN = -m tests.running --workers $(WORKERS)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test test-slow test-oldest test-keras lint package clean
+.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras mutate lint package clean
 
 demo: $(VENV)/examples
 	$(VENV)/bin/python -m tfsafe demo
 
+# Tier one: every test, every public name in every mode, but not every combination.
 test: $(VENV)/dev
-	$(VENV)/bin/python $(PYTEST) -m "not slow" \
-	  --cov=tfsafe --cov-branch --cov-report=term --cov-fail-under=95
+	$(VENV)/bin/python $(RUN) --tier one --limit 2 $(COVERED)
 
-test-slow: $(VENV)/dev
-	$(VENV)/bin/python $(PYTEST) -m slow
+# Every case there is, with branch coverage.
+test-all: $(VENV)/dev
+	$(VENV)/bin/python $(RUN) --tier all --limit 4 --coverage 95
 
-# The oldest TensorFlow and Keras that setup.cfg admits; Python 3.10 to 3.12.
+# What `make test` leaves out.
+test-rest: $(VENV)/dev
+	$(VENV)/bin/python $(RUN) --tier two --limit 4 $(COVERED)
+
+# Tier one on the oldest TensorFlow and Keras that setup.cfg admits.
 test-oldest: $(OLDEST)/dev
-	$(OLDEST)/bin/python $(PYTEST) -m "not slow"
+	$(OLDEST)/bin/python $(RUN) --tier one --limit 2
+
+# Tier one on each Python that is installed, with the oldest and the newest TensorFlow.
+test-matrix:
+	$(PYTHON) tests/running/matrix.py
+
+# Changes the package in N places drawn by SEED, one at a time, and runs the tests of
+# each place: a change that no test notices is a gap.
+SEED ?= 0
+N ?= 20
+mutate: $(VENV)/dev
+	$(VENV)/bin/python -m tests.mutation --seed $(SEED) --count $(N)
 
 # Keras' own tests with our classes: a short run, or FILES=--all, or FILES=layers/rnn/.
 test-keras: $(VENV)/dev

@@ -69,7 +69,7 @@ def _page(row: object) -> str:
 
 
 def _name(row: object) -> str:
-    return f"{{py:obj}}`tfsafe.{row.cure}`"
+    return f"{{py:obj}}`tfsafe.{row.fixed_by}`"
 
 
 def _cell(text: str) -> str:

@@ -44,11 +44,11 @@ def test_it_counts_the_names_that_are_keras_own_object(table):
     )
 
 
-def test_it_counts_the_traps_that_are_mended(table):
+def test_it_counts_the_traps_that_are_fixed(table):
     assert "[O122 O123]" in " ".join(" ".join(table).split())
-    counted = sum(len(each.split()) for each in _catalogue.CURES.values())
+    counted = sum(len(each.split()) for each in _catalogue.FIXES.values())
     assert counted > 200
-    assert table[-1].startswith(f"{counted} measured traps are mended by ")
+    assert table[-1].startswith(f"{counted} measured traps are fixed by ")
 
 
 def test_a_keras_name_that_is_tfsafes_class_counts_as_made_safe(monkeypatch):

@@ -1,6 +1,6 @@
-"""Which measured traps each public name mends; made by `python -m tests.catalogue`."""
+"""Lists the measured traps that each public name fixes; made by `python -m tests.catalogue`."""
 
-CURES = {
+FIXES = {
     "layers.AdditiveAttention": "Y16",
     "layers.Attention": "Y14 Y15 Y17",
     "layers.BatchNormalization": "Y23 Y57 Y58",

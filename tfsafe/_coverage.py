@@ -5,7 +5,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 
-from tfsafe._catalogue import CURES
+from tfsafe._catalogue import FIXES
 
 # In the order of the table. `ops` has no Keras namesake: Keras' own work on symbolic
 # inputs too, and are not meant to be swapped.
@@ -42,8 +42,8 @@ def coverage(print_fn: Callable[[str], object] = print) -> None:
     for package in (*_NAMESAKES, *_OTHERS):
         for line in _table(package):
             print_fn(line)
-    traps = sum(len(identifiers.split()) for identifiers in CURES.values())
-    print_fn(f"{traps} measured traps are mended by {len(CURES)} of these names.")
+    traps = sum(len(identifiers.split()) for identifiers in FIXES.values())
+    print_fn(f"{traps} measured traps are fixed by {len(FIXES)} of these names.")
 
 
 def _table(package: str) -> list[str]:
@@ -65,9 +65,9 @@ def _table(package: str) -> list[str]:
     for name in own:
         mark = "safe" if name in safe else "new"
         purpose = (inspect.getdoc(getattr(module, name)) or "").partition("\n")[0]
-        mended = CURES.get(f"{package}.{name}")
+        fixed = FIXES.get(f"{package}.{name}")
         rows += textwrap.wrap(
-            f"{purpose} [{mended}]" if mended else purpose,
+            f"{purpose} [{fixed}]" if fixed else purpose,
             _WIDTH,
             initial_indent=f"  {mark:<6}{name:<{column}}",
             subsequent_indent=" " * (8 + column),

@@ -1,7 +1,7 @@
 """Writes the two files that are made from the catalogue: `python -m tests.catalogue`.
 
-`COVERAGE.md` is the table for readers; `tfsafe/_catalogue.py` is what
-`tfsafe.coverage()` counts.
+`COVERAGE.md` is the table for readers; `tfsafe.coverage()` counts the rows in
+`tfsafe/_catalogue.py`.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ _AREAS = {
     "T": "Training",
 }
 _HEAD = """\
-# Measured traps, and what mends each
+# Measured traps, and what fixes each
 
 Each row is a test, named by its identifier, in `tests/test_traps.py`: TensorFlow's or
 Keras' form fails there, today, and tfsafe's is right, in every mode that the row
@@ -33,15 +33,15 @@ def page() -> str:
     parts = [_HEAD]
     for letter, title in _AREAS.items():
         rows = [row for row in every_row() if row.id.startswith(letter)]
-        parts.append(f"## {title}: {len(rows)}\n\n| row | trap | mended by |")
+        parts.append(f"## {title}: {len(rows)}\n\n| row | trap | fixed by |")
         parts.append("|---|---|---|")
         parts += [
-            f"| {row.id} | {_escaped(row.trap)} | `{row.cure}` |"
+            f"| {row.id} | {_escaped(row.trap)} | `{row.fixed_by}` |"
             for row in sorted(rows, key=_place)
         ]
         parts.append("")
     parts.append(
-        "## Not mended\n\nWhat no library at this level can mend, and why.\n\n"
+        "## Not fixed\n\nTraps that no library at this level can fix, and why.\n\n"
         "| row | trap | reason |\n|---|---|---|"
     )
     parts += [
@@ -53,18 +53,18 @@ def page() -> str:
 
 def module() -> str:
     """Returns the text of `tfsafe/_catalogue.py`."""
-    cures: dict[str, list[str]] = {}
+    fixes: dict[str, list[str]] = {}
     for row in sorted(every_row(), key=_place):
-        cures.setdefault(row.cure, []).append(row.id)
+        fixes.setdefault(row.fixed_by, []).append(row.id)
     lines = [
-        '"""Which measured traps each public name mends; made by `python -m '
+        '"""The measured traps that each public name fixes; made by `python -m '
         'tests.catalogue`."""\n',
-        "CURES = {",
+        "FIXES = {",
     ]
-    for name in sorted(cures):
-        line = f'    "{name}": "{" ".join(cures[name])}",'
+    for name in sorted(fixes):
+        line = f'    "{name}": "{" ".join(fixes[name])}",'
         if len(line) > 88:
-            runs = textwrap.wrap(" ".join(cures[name]), 70)
+            runs = textwrap.wrap(" ".join(fixes[name]), 70)
             quoted = "\n".join(f'        "{run} "' for run in runs[:-1])
             line = f'    "{name}": (\n{quoted}\n        "{runs[-1]}"\n    ),'
         lines.append(line)

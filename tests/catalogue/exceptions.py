@@ -1,7 +1,7 @@
-"""The measured traps that no library at this level can mend, each with the reason."""
+"""The measured traps that no library at this level can fix, each with the reason."""
 
 _LOST = (
-    "A number without a memory: in eager mode nothing tells where a tensor came from. "
+    "In eager mode no record says which operation a tensor came from. "
     "In a `tf.function` and in `fit` the logits are found. In eager mode pass logits "
     "and `from_logits=True`."
 )

@@ -152,9 +152,9 @@ def _text_model(package):
     return is_right
 
 
-def _row(id, trap, cure, check, *args, **options):
+def _row(id, trap, fixed_by, check, *args, **options):
     ours, usual = (check(package, *args) for package in (layers, keras.layers))
-    return Row(id, trap, f"layers.{cure}", usual, ours, **options)
+    return Row(id, trap, f"layers.{fixed_by}", usual, ours, **options)
 
 
 ROWS = [

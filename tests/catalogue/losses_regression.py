@@ -13,7 +13,7 @@ from tfsafe import losses
 NAN, INF = float("nan"), float("inf")
 
 
-def both(id, name, trap, y_true, y_pred, value, gradients, cure=None, **options):
+def both(id, name, trap, y_true, y_pred, value, gradients, fixed_by=None, **options):
     """Returns the row of a loss class, Keras' and ours, of the same labels."""
     usual, ours = options.pop("usual", {}), options.pop("ours", {})
     weights = options.pop("sample_weight", None)
@@ -30,7 +30,7 @@ def both(id, name, trap, y_true, y_pred, value, gradients, cure=None, **options)
     return formula(
         id,
         trap,
-        cure or f"losses.{name}",
+        fixed_by or f"losses.{name}",
         call(keras.losses, usual),
         call(losses, ours),
         [y_pred],

@@ -13,11 +13,11 @@ from tfsafe import metrics, ops
 NAN = float("nan")
 
 
-def row(id, trap, cure, is_right, **options):
+def row(id, trap, fixed_by, is_right, **options):
     """Returns the row of a question about a package of metrics."""
     usual = functools.partial(is_right, keras.metrics)
     ours = functools.partial(is_right, metrics)
-    return Row(id, trap, f"metrics.{cure}", usual, ours, **options)
+    return Row(id, trap, f"metrics.{fixed_by}", usual, ours, **options)
 
 
 def _f32(x):

@@ -53,6 +53,7 @@ ROWS = [
         [1e-8],
         1e-8,
         [1],
+        is_by_hand=True,
     ),
     formula(
         "O08",
@@ -63,6 +64,7 @@ ROWS = [
         [100],
         100,
         [1],
+        is_by_hand=True,
     ),
     formula(
         "O09",
@@ -73,6 +75,7 @@ ROWS = [
         [100],
         100,
         [1],
+        is_by_hand=True,
     ),
     formula(
         "O10",
@@ -83,6 +86,7 @@ ROWS = [
         [100, 100],
         100 + np.log(2),
         [0.5, 0.5],
+        is_by_hand=True,
     ),
     formula(
         "O11",
@@ -93,6 +97,7 @@ ROWS = [
         [1, 1],
         1 + np.log(2),
         [0.5, 0.5],
+        is_by_hand=True,
     ),
     formula(
         "O13",
@@ -103,6 +108,7 @@ ROWS = [
         [-INF, -INF],
         -INF,
         [0, 0],
+        is_by_hand=True,
     ),
     formula(
         "O14",
@@ -113,6 +119,7 @@ ROWS = [
         [100],
         100 - np.log(2),
         [1],
+        is_by_hand=True,
     ),
     formula(
         "O15",
@@ -123,6 +130,7 @@ ROWS = [
         [100.5, 100],
         100.5 + np.log(-np.expm1(-0.5)),
         [-1 / np.expm1(-0.5), -1 / np.expm1(0.5)],
+        is_by_hand=True,
     ),
     formula(
         "O86",

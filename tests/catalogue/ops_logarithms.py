@@ -41,6 +41,7 @@ ROWS = [
         [[0, -200]],
         -200,
         [[-1, 1]],
+        is_by_hand=True,
     ),
     formula(
         "O02",
@@ -51,6 +52,7 @@ ROWS = [
         [-200],
         -200,
         [1],
+        is_by_hand=True,
     ),
     formula(
         "O03",
@@ -61,6 +63,7 @@ ROWS = [
         [20],
         -_softplus(20),
         [-1],
+        is_by_hand=True,
     ),
     formula(
         "O04",
@@ -71,6 +74,7 @@ ROWS = [
         [20],
         20,
         [1],
+        is_by_hand=True,
     ),
     formula(
         "O05",
@@ -81,6 +85,7 @@ ROWS = [
         [1e-8],
         1e-8,
         [1],
+        is_by_hand=True,
     ),
     formula(
         "O07",
@@ -91,6 +96,7 @@ ROWS = [
         [-1e-10],
         np.log(1e-10),
         [-1e10],
+        is_by_hand=True,
     ),
     formula(
         "O17",
@@ -105,6 +111,7 @@ ROWS = [
             float(-2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-(10.5**2)))
             / float(mpmath.erfc(10.5))
         ],
+        is_by_hand=True,
     ),
     formula(
         "O18",
@@ -115,6 +122,7 @@ ROWS = [
         [1e8, 3],
         np.log(1e8) + np.log(1e8 + 1) + np.log(1e8 + 2),
         [3e-8, np.log(1e8)],
+        is_by_hand=True,
     ),
     formula(
         "O20",
@@ -125,6 +133,7 @@ ROWS = [
         [0, 0],
         0,
         [0, 0],
+        is_by_hand=True,
     ),
     formula(
         "O21",
@@ -135,6 +144,7 @@ ROWS = [
         [[0, -200]],
         0,
         [[0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O22",
@@ -145,6 +155,7 @@ ROWS = [
         [[0, 1, -INF]],
         _softplus(1) - 1 / (1 + np.exp(-1)),
         [[0.25 / np.cosh(0.5) ** 2, -0.25 / np.cosh(0.5) ** 2, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O23",
@@ -205,6 +216,7 @@ ROWS = [
         [[0, 1]],
         [0, 0],
         [[0, 1]],
+        is_by_hand=True,
     ),
     formula(
         "O45",
@@ -215,6 +227,7 @@ ROWS = [
         [[0, 1]],
         0,
         [[0, 1]],
+        is_by_hand=True,
     ),
     formula(
         "O128",
@@ -245,6 +258,7 @@ ROWS = [
         [-20],
         _softplus(20),
         [-1],
+        is_by_hand=True,
     ),
     formula(
         "O141",
@@ -255,5 +269,6 @@ ROWS = [
         [-25],
         _softplus(25),
         [-1],
+        is_by_hand=True,
     ),
 ]

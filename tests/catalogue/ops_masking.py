@@ -36,6 +36,7 @@ ROWS = [
         [[0, 1]],
         [0, 0],
         [[0, 1]],
+        is_by_hand=True,
     ),
     formula(
         "O41",
@@ -47,6 +48,7 @@ ROWS = [
         [0, 2],
         [[0, 0.25]],
         fails_in=COMPILED,
+        is_by_hand=True,
     ),
     formula(
         "O42",
@@ -57,6 +59,7 @@ ROWS = [
         [1, [0, 2]],
         [0, 0.5],
         [0.5, [0, -0.25]],
+        is_by_hand=True,
     ),
     formula(
         "O43",
@@ -68,6 +71,7 @@ ROWS = [
         [0, 2],
         [[0, 0.25]],
         fails_in=COMPILED,
+        is_by_hand=True,
     ),
     formula(
         "O46",
@@ -78,6 +82,7 @@ ROWS = [
         [[0, 0]],
         [0, 0],
         [[0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O47",
@@ -88,6 +93,7 @@ ROWS = [
         [[0, 4]],
         [0, 2],
         [[0, 0.25]],
+        is_by_hand=True,
     ),
     formula(
         "O48",
@@ -99,6 +105,7 @@ ROWS = [
         [0, 0.5],
         [[0, -1 / 16]],
         fails_in=COMPILED,
+        is_by_hand=True,
     ),
     formula(
         "O49",
@@ -109,6 +116,7 @@ ROWS = [
         [[1, 100]],
         [np.e, 100],
         [[np.e, 1]],
+        is_by_hand=True,
     ),
     formula(
         "O52",

@@ -41,7 +41,7 @@ def _gram_distances(x):
 
 
 ROWS = [
-    *_norms("O70", "of a zero vector", [0, 0, 0], 0, [0, 0, 0]),
+    *_norms("O70", "of a zero vector", [0, 0, 0], 0, [0, 0, 0], is_by_hand=True),
     formula(
         "O70d",
         "tf.sqrt(tf.reduce_sum(x * x)) of a zero vector",
@@ -51,6 +51,7 @@ ROWS = [
         [[0, 0, 0]],
         0,
         [[0, 0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O70e",
@@ -61,6 +62,7 @@ ROWS = [
         [[0, 0, 0]],
         0,
         [[0, 0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O70f",
@@ -71,12 +73,33 @@ ROWS = [
         [[0, 0, 0]],
         0,
         [[0, 0, 0]],
+        is_by_hand=True,
     ),
-    *_norms("O71", "of 1e20, whose square overflows", [1e20] * 2, 2**0.5 * 1e20, UNIT),
     *_norms(
-        "O72", "of 1e-25, whose square underflows", [1e-25] * 2, 2**0.5 * 1e-25, UNIT
+        "O71",
+        "of 1e20, whose square overflows",
+        [1e20] * 2,
+        2**0.5 * 1e20,
+        UNIT,
+        is_by_hand=True,
     ),
-    *_norms("O73", "of 300 in float16", [300, 300], 424.26, UNIT, dtype="float16"),
+    *_norms(
+        "O72",
+        "of 1e-25, whose square underflows",
+        [1e-25] * 2,
+        2**0.5 * 1e-25,
+        UNIT,
+        is_by_hand=True,
+    ),
+    *_norms(
+        "O73",
+        "of 300 in float16",
+        [300, 300],
+        424.26,
+        UNIT,
+        dtype="float16",
+        is_by_hand=True,
+    ),
     formula(
         "O74",
         "tf.sqrt(tf.reduce_sum((a - b)**2)) of equal points",
@@ -86,6 +109,7 @@ ROWS = [
         [[1, 2], [1, 2]],
         0,
         [[0, 0], [0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O75",
@@ -96,6 +120,7 @@ ROWS = [
         [[[1, 2], [3, 4]]],
         [[0, 8**0.5], [8**0.5, 0]],
         [[[-2 * HALF] * 2, [2 * HALF] * 2]],
+        is_by_hand=True,
     ),
     formula(
         "O76",
@@ -106,6 +131,7 @@ ROWS = [
         [np.random.RandomState(0).randn(8, 16)],
         0,
         [0],
+        is_by_hand=True,
     ),
     formula(
         "O79",
@@ -116,6 +142,7 @@ ROWS = [
         [[20, 20]],
         1,
         [[0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O100",

@@ -20,7 +20,7 @@ def _textbook_std(x):
 def _constant(id, trap, usual):
     return formula(
         id, f"{trap} of a constant", "ops.std", usual, ops.std, [[5, 5, 5]], 0,
-        [[0, 0, 0]],
+        [[0, 0, 0]], is_by_hand=True,
     )  # fmt: skip
 
 
@@ -35,6 +35,7 @@ ROWS = [
         1,
         # The true gradients, 3.7e-44, are subnormal.
         [[0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O19",
@@ -45,6 +46,7 @@ ROWS = [
         [SPREAD],
         np.std(np.float32(SPREAD).astype(float)),
         [[-(6**-0.5), 0, 6**-0.5]],
+        is_by_hand=True,
     ),
     formula(
         "O50",
@@ -55,6 +57,7 @@ ROWS = [
         [[1, 2]],
         0,
         [[0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O51",
@@ -65,6 +68,7 @@ ROWS = [
         [[1, 2]],
         0,
         [[0, 0]],
+        is_by_hand=True,
     ),
     _constant("O80a", "tf.math.reduce_std", tf.math.reduce_std),
     _constant("O80b", "keras.ops.std", keras.ops.std),
@@ -83,6 +87,7 @@ ROWS = [
         300,
         [[0.5, -0.5]],
         dtype="float16",
+        is_by_hand=True,
     ),
     formula(
         "O82",
@@ -93,6 +98,7 @@ ROWS = [
         [[-INF, -INF]],
         -INF,
         [[0, 0]],
+        is_by_hand=True,
     ),
     formula(
         "O83",

@@ -1,4 +1,4 @@
-"""What a row of the catalogue is, and how most of them are written."""
+"""Defines the rows of the catalogue, and the function that most are made with."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -19,32 +19,35 @@ class Row:
     """One trap: the form that people write, and ours.
 
     Attributes:
-      id: Of the catalogue, as in "O40".
+      id: Identifier, as in "O40".
       trap: The usual call and its input, in a few words for the coverage page.
-      cure: The public name that mends it, below `tfsafe`, as in "ops.log".
-      usual: Takes a mode and tells whether TensorFlow's or Keras' form is right there.
+      fixed_by: The public name below `tfsafe` that is right there, as in "ops.log".
+      usual: Takes a mode and returns whether TensorFlow's or Keras' form is right.
       ours: The same of tfsafe's form.
       modes: The modes that the row names.
       fails_in: The modes in which the usual form fails.
-      wrapped: Takes what wraps a function, `tfsafe.stabilize` for one, and a mode;
-        tells whether the usual form is right when wrapped. None where it is no
+      wrapped: Takes a decorator, such as `tfsafe.stabilize`, and a mode; returns
+        whether the decorated usual form is right. None if the usual form is not a
         function of tensors.
+      is_by_hand: Whether the usual form is a formula that users write by hand, so that
+        `tfsafe.stabilize` has to make it right.
     """
 
     id: str
     trap: str
-    cure: str
+    fixed_by: str
     usual: Callable[[str], bool]
     ours: Callable[[str], bool]
     modes: Sequence[str] = MODES
     fails_in: Sequence[str] = MODES
     wrapped: Callable[[Callable[..., Any], str], bool] | None = None
+    is_by_hand: bool = False
 
 
 def formula(
     id: str,
     trap: str,
-    cure: str,
+    fixed_by: str,
     usual: Callable[..., tf.Tensor],
     ours: Callable[..., tf.Tensor],
     args: Sequence[Any],
@@ -54,13 +57,14 @@ def formula(
     dtype: Any = "float32",
     modes: Sequence[str] = MODES,
     fails_in: Sequence[str] | None = None,
+    is_by_hand: bool = False,
 ) -> Row:
     """Returns the row of a function with a right value and right gradients.
 
     Args:
-      id: Of the catalogue.
+      id: Identifier.
       trap: The usual call and its input.
-      cure: The public name that mends it.
+      fixed_by: The public name that is right there.
       usual: TensorFlow's or Keras' form, a function of the tensors `args`.
       ours: tfsafe's form, of the same tensors.
       args: Numbers or arrays; all are cast to `dtype` and differentiated.
@@ -70,7 +74,8 @@ def formula(
         argument that has none, `FINITE` where any finite number will do.
       dtype: Of the arguments.
       modes: The modes that the row names.
-      fails_in: The modes in which the usual form fails; all of `modes` where None.
+      fails_in: The modes in which the usual form fails; None means all of `modes`.
+      is_by_hand: Whether `tfsafe.stabilize` has to make the usual form right.
     """
 
     def check(function: Callable[..., tf.Tensor]) -> Callable[[str], bool]:
@@ -83,10 +88,11 @@ def formula(
     return Row(
         id,
         trap,
-        cure,
+        fixed_by,
         check(usual),
         check(ours),
         modes,
         modes if fails_in is None else fails_in,
-        lambda wrapper, mode: check(wrapper(usual))(mode),
+        lambda decorator, mode: check(decorator(usual))(mode),
+        is_by_hand,
     )

@@ -1,0 +1,70 @@
+"""Runs tier one on each Python, with the oldest and the newest TensorFlow.
+
+`make test-matrix`. A Python that is not installed is listed as missing.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+TARGETS = {"test-oldest": ".venv-oldest-{}", "test": ".venv-{}"}
+_VERSIONS = "import tensorflow, keras; print(tensorflow.__version__, keras.__version__)"
+
+
+def main() -> int:
+    rows = [("Python", "TensorFlow", "Keras", "result")]
+    is_right = True
+    for python in PYTHONS:
+        for target, folder in TARGETS.items():
+            interpreter = _interpreter(python)
+            if interpreter is None:
+                rows.append((python, "", "", "this Python is missing"))
+                break
+            command = ["make", f"PYTHON={interpreter}", target]
+            run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            log = ROOT / folder.format(python) / f"{target}.log"
+            log.parent.mkdir(exist_ok=True)
+            log.write_text(run.stdout + run.stderr)
+            is_right &= run.returncode == 0
+            result = _summary(run.stdout) if run.stdout else f"failed; see {log}"
+            rows.append((python, *_versions(log.parent), result))
+            print(*rows[-1], flush=True)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print()
+    for row in rows:
+        print("  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip())
+    return int(not is_right)
+
+
+def _interpreter(python: str) -> str | None:
+    """Returns the path of a Python of this version that runs, None if there is none."""
+    found = shutil.which(f"python{python}")
+    if found is None:
+        return None
+    run = subprocess.run([found, "--version"], capture_output=True, text=True)
+    return found if run.stdout.startswith(f"Python {python}.") else None
+
+
+def _versions(environment: pathlib.Path) -> tuple[str, str]:
+    command = [str(environment / "bin" / "python"), "-c", _VERSIONS]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True)
+        tensorflow, keras = run.stdout.split()
+    except (OSError, ValueError):
+        return "?", "?"
+    return tensorflow, keras
+
+
+def _summary(output: str) -> str:
+    """Returns the last two lines, time and memory and outcomes, as one."""
+    time = re.findall(r"^Tier .*", output, re.MULTILINE)
+    counts = re.findall(r"^\d+ passed.*", output, re.MULTILINE)
+    return "; ".join([*counts[-1:], *time[-1:]]) or "failed before the tests"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
