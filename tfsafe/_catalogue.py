@@ -1,4 +1,4 @@
-"""Lists the measured traps that each public name fixes; made by `python -m tests.catalogue`."""
+"""Traps by the public name that fixes them; made by `python -m tests.catalogue`."""
 
 FIXES = {
     "layers.AdditiveAttention": "Y16",

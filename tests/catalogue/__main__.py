@@ -57,7 +57,7 @@ def module() -> str:
     for row in sorted(every_row(), key=_place):
         fixes.setdefault(row.fixed_by, []).append(row.id)
     lines = [
-        '"""The measured traps that each public name fixes; made by `python -m '
+        '"""Traps by the public name that fixes them; made by `python -m '
         'tests.catalogue`."""\n',
         "FIXES = {",
     ]
