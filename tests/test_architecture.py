@@ -31,7 +31,7 @@ FORMULAS: dict[str, int] = {
     "tfsafe/layers/normalization": 9,
     "tfsafe/layers/pooling": 1,
     "tfsafe/layers/recurrent": 2,
-    "tfsafe/metrics": 7,
+    "tfsafe/metrics": 14,
     "tfsafe/rewriting/rules": 2,
 }
 # Imports of underscore names from another public package: importer, imported.
@@ -40,9 +40,9 @@ PRIVATE_IMPORTS: set[tuple[str, str]] = set()
 # write instead: a non-finite value, a counterpart or copy, a fraction, a suggested fix,
 # suggested code, "reports" and "returns", "recompute", "restored", "skipped".
 WORDS: dict[str, int] = {
-    "bad": 294,
+    "bad": 288,
     "twin": 53,
-    "share": 62,
+    "share": 61,
     "cure": 6,
     "paste": 1,
     "tells": 14,
@@ -51,11 +51,11 @@ WORDS: dict[str, int] = {
     "hands over": 0,
     "hands on": 3,
     "handed": 8,
-    "stands": 118,
+    "stands": 114,
     "anew": 22,
     "surprise": 0,
     "put back": 4,
-    "left out": 37,
+    "left out": 28,
     "beside": 30,
     "likewise": 24,
     "nobody": 9,
@@ -68,7 +68,7 @@ WORDS: dict[str, int] = {
     "silent": 15,
     "as it is": 21,
     "of which": 16,
-    "where None": 41,
+    "where None": 39,
     "(is|are) no": 71,
     "whoever": 4,
     "run again": 10,
@@ -220,9 +220,10 @@ def test_pinned_tool_versions_are_the_same_everywhere():
 
 def test_the_oldest_versions_tested_are_those_promised():
     bounds = dict(re.findall(r"(tensorflow|keras) >= ([\d.]+)", _read("setup.cfg")))
-    tested = dict(
-        re.findall(r"(tensorflow|keras)==([\d.]+)", _read("tests/oldest.txt"))
+    pinned = re.findall(
+        r"^(\w+)==([\d.]+); python_version <", _read("tests/oldest.txt"), re.M
     )
+    tested = dict(pinned)
     assert {name: tested[name].rpartition(".")[0] for name in tested} == bounds
 
 
