@@ -1,4 +1,4 @@
-"""Keras' attention without heads."""
+"""Makes Keras' attention without heads safe for masks that leave no key."""
 
 from typing import Any
 
@@ -6,11 +6,30 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.layers.family import member_of_family
 from tfsafe.layers.masks import hide
 from tfsafe.ops.kernels.precision import wide
 
 # Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
+
+
+_SHARED = """
+    Call arguments:
+      inputs: List of the query of shape `(batch, Tq, dim)`, the value of shape
+        `(batch, Tv, dim)` and, if it is not the value, the key of that shape.
+      mask: List of the query's and the value's mask, booleans of shape `(batch, Tq)`
+        and `(batch, Tv)`, or None.
+      training: Whether to drop.
+      return_attention_scores: Whether to return the weights as well.
+      use_causal_mask: Whether a query sees the keys up to its own position only.
+
+    Output shape:
+      `(batch, Tq, dim)`; the weights are of shape `(batch, Tq, Tv)`.
+
+    Raises:
+      ValueError: If `inputs` or `mask` is not a list.
+    """
 
 
 class _SafeAttention(_KerasLayer):
@@ -79,7 +98,7 @@ def _allowed(inputs: list[tf.Tensor], mask: Any, is_causal: bool) -> tf.Tensor |
     return allowed
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class Attention(_SafeAttention, keras.layers.Attention):
     """`keras.layers.Attention` for masks that leave no key, and for half precision.
 
@@ -87,21 +106,6 @@ class Attention(_SafeAttention, keras.layers.Attention):
       *args: What `keras.layers.Attention` takes: `use_scale`, `score_mode`,
         `dropout`, `seed`.
       **kwargs: The same by name, and what every Keras layer takes.
-
-    Call arguments:
-      inputs: List of the query of shape `(batch, Tq, dim)`, the value of shape
-        `(batch, Tv, dim)` and, if it is not the value, the key of that shape.
-      mask: List of the query's and the value's mask, booleans of shape `(batch, Tq)`
-        and `(batch, Tv)`, or None.
-      training: Whether to drop.
-      return_attention_scores: Whether to return the weights as well.
-      use_causal_mask: Whether a query sees the keys up to its own position only.
-
-    Output shape:
-      `(batch, Tq, dim)`; the weights are of shape `(batch, Tq, Tv)`.
-
-    Raises:
-      ValueError: If `inputs` or `mask` is not a list.
 
     Numerics:
       no key for a query  value and weights 0, gradient 0; Keras averages the padding,
@@ -120,28 +124,13 @@ class Attention(_SafeAttention, keras.layers.Attention):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class AdditiveAttention(_SafeAttention, keras.layers.AdditiveAttention):
     """`keras.layers.AdditiveAttention` for masks that leave no key.
 
     Args:
       *args: What `keras.layers.AdditiveAttention` takes: `use_scale`, `dropout`.
       **kwargs: The same by name, and what every Keras layer takes.
-
-    Call arguments:
-      inputs: List of the query of shape `(batch, Tq, dim)`, the value of shape
-        `(batch, Tv, dim)` and, if it is not the value, the key of that shape.
-      mask: List of the query's and the value's mask, booleans of shape `(batch, Tq)`
-        and `(batch, Tv)`, or None.
-      training: Whether to drop.
-      return_attention_scores: Whether to return the weights as well.
-      use_causal_mask: Whether a query sees the keys up to its own position only.
-
-    Output shape:
-      `(batch, Tq, dim)`; the weights are of shape `(batch, Tq, Tv)`.
-
-    Raises:
-      ValueError: If `inputs` or `mask` is not a list.
 
     Numerics:
       no key for a query  value and weights 0, gradient 0; Keras averages the padding,

@@ -1,4 +1,4 @@
-"""Keras' attention with several heads."""
+"""Makes Keras' attention with several heads safe for masks that leave no key."""
 
 import math
 import string
@@ -9,11 +9,37 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat, ops
+from tfsafe.layers.family import member_of_family
 from tfsafe.layers.masks import hide
 from tfsafe.ops.kernels.precision import wide
 
 # Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
+
+
+_SHARED = """
+    Call arguments:
+      query: Tensor of shape `(batch, Tq, dim)`.
+      value: Tensor of shape `(batch, Tv, dim)`.
+      key: Tensor of that shape; the value if None.
+      query_mask: Booleans of shape `(batch, Tq)`.
+      value_mask: Booleans of shape `(batch, Tv)`.
+      key_mask: The same of the key.
+      attention_mask: Booleans of shape `(batch, Tq, Tv)`, or `(Tq, Tv)` for the whole
+        batch, or with an axis for the heads after the batch, or of a shape that
+        broadcasts to it.
+      return_attention_scores: Whether to return the weights as well.
+      training: Whether to drop.
+      use_causal_mask: Whether a query sees the keys up to its own position only.
+
+    Numerics:
+      no key for a query  every head gives 0, with gradient 0, with and without
+                          `return_attention_scores`; Keras averages the padding
+      NaN masked          in queries without a key and in keys without a query: ignored,
+                          gradient 0, in the weights of the projections too
+      mixed precision     the logits are computed in float32, where they cannot
+                          overflow
+    """
 
 
 class _SafeHeads(_KerasLayer):
@@ -131,7 +157,7 @@ def _equations(rank: int, axes: Sequence[int]) -> tuple[str, str]:
     return f"{query},{key}->{scores}", f"{scores},{key}->{query}"
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class MultiHeadAttention(_SafeHeads, keras.layers.MultiHeadAttention):
     """`keras.layers.MultiHeadAttention` for masks that leave no key.
 
@@ -141,30 +167,8 @@ class MultiHeadAttention(_SafeHeads, keras.layers.MultiHeadAttention):
       *args: What `keras.layers.MultiHeadAttention` takes next.
       **kwargs: The same by name: `value_dim`, `dropout`, `use_bias`, and more.
 
-    Call arguments:
-      query: Tensor of shape `(batch, Tq, dim)`.
-      value: Tensor of shape `(batch, Tv, dim)`.
-      key: Tensor of that shape; the value where None.
-      query_mask: Booleans of shape `(batch, Tq)`.
-      value_mask: Booleans of shape `(batch, Tv)`.
-      key_mask: The same of the key.
-      attention_mask: Booleans of shape `(batch, Tq, Tv)`, or `(Tq, Tv)` for the whole
-        batch, or with an axis for the heads after the batch, or of a shape that
-        broadcasts to it.
-      return_attention_scores: Whether to return the weights as well.
-      training: Whether to drop.
-      use_causal_mask: Whether a query sees the keys up to its own position only.
-
     Output shape:
       `(batch, Tq, dim)`; the weights are of shape `(batch, heads, Tq, Tv)`.
-
-    Numerics:
-      no key for a query  every head gives 0, with gradient 0, with and without
-                          `return_attention_scores`; Keras averages the padding
-      NaN masked          in queries without a key and in keys without a query: ignored,
-                          gradient 0, in the weights of the projections too
-      mixed precision     the logits are computed in float32, where they cannot
-                          overflow
 
     Examples:
       >>> import tensorflow as tf
@@ -177,7 +181,7 @@ class MultiHeadAttention(_SafeHeads, keras.layers.MultiHeadAttention):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class GroupQueryAttention(_SafeHeads, keras.layers.GroupQueryAttention):
     """`keras.layers.GroupQueryAttention` for masks that leave no key.
 
@@ -188,30 +192,8 @@ class GroupQueryAttention(_SafeHeads, keras.layers.GroupQueryAttention):
       *args: What `keras.layers.GroupQueryAttention` takes next.
       **kwargs: The same by name: `dropout`, `use_bias`, and more.
 
-    Call arguments:
-      query: Tensor of shape `(batch, Tq, dim)`.
-      value: Tensor of shape `(batch, Tv, dim)`.
-      key: Tensor of that shape; the value where None.
-      query_mask: Booleans of shape `(batch, Tq)`.
-      value_mask: Booleans of shape `(batch, Tv)`.
-      key_mask: The same of the key.
-      attention_mask: Booleans of shape `(batch, Tq, Tv)`, or `(Tq, Tv)` for the whole
-        batch, or with an axis for the heads after the batch, or of a shape that
-        broadcasts to it.
-      return_attention_scores: Whether to return the weights as well.
-      training: Whether to drop.
-      use_causal_mask: Whether a query sees the keys up to its own position only.
-
     Output shape:
       `(batch, Tq, dim)`; the weights are of shape `(batch, query heads, Tq, Tv)`.
-
-    Numerics:
-      no key for a query  every head gives 0, with gradient 0, with and without
-                          `return_attention_scores`; Keras averages the padding
-      NaN masked          in queries without a key and in keys without a query: ignored,
-                          gradient 0, in the weights of the projections too
-      mixed precision     the logits are computed in float32, where they cannot
-                          overflow
 
     Examples:
       >>> import tensorflow as tf

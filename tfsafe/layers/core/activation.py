@@ -1,4 +1,4 @@
-"""Activations."""
+"""Softmax and log-probabilities as layers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +12,9 @@ from tfsafe.layers.masks import with_features
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class LogSigmoid(keras.layers.Layer):
-    """Log-probability of a binary outcome, `log(sigmoid(x))`, right in both tails.
+    """Log-probability of a binary outcome, `log(sigmoid(x))`, accurate in both tails.
 
-    Use it in the place of `Dense(..., activation="sigmoid")` and a logarithm.
+    Use it instead of `Dense(..., activation="sigmoid")` and a logarithm.
 
     Args:
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
@@ -60,7 +60,7 @@ class LogSigmoid(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class Softmax(keras.layers.Softmax):
-    """`keras.layers.Softmax` for rows in which nothing is possible.
+    """`keras.layers.Softmax` for rows in which no class is possible.
 
     Args:
       axis: Axis along which the probabilities sum to 1, or several.
@@ -69,7 +69,7 @@ class Softmax(keras.layers.Softmax):
     Call arguments:
       inputs: Floating tensor, the logits.
       mask: Booleans, True where a class is possible; of a shape that broadcasts to that
-        of `inputs`. The mask of steps that Keras hands on rules out whole rows.
+        of `inputs`. A mask of steps that Keras passes on rules out whole rows.
 
     Input shape:
       Any.
@@ -83,7 +83,7 @@ class Softmax(keras.layers.Softmax):
     Numerics:
       masked    value 0, gradient 0, NaN included
       one -inf  value 0, gradient 0
-      all -inf  value 0, gradient 0 (a choice), all masked likewise
+      all -inf  value 0, gradient 0 (a choice); all masked is the same
       NaN       value NaN, gradient NaN, in the whole row
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 
@@ -104,9 +104,9 @@ class Softmax(keras.layers.Softmax):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class LogSoftmax(keras.layers.Layer):
-    """Logarithm of the softmax, right where the probability is 0 or 1.
+    """Logarithm of the softmax, accurate where the probability is 0 or 1.
 
-    Use it in the place of `Softmax` and a logarithm.
+    Use it instead of `Softmax` and a logarithm.
 
     Args:
       axis: Axis along which the probabilities sum to 1, or several.
@@ -115,7 +115,7 @@ class LogSoftmax(keras.layers.Layer):
     Call arguments:
       inputs: Floating tensor, the logits.
       mask: Booleans, True where a class is possible; of a shape that broadcasts to that
-        of `inputs`. The mask of steps that Keras hands on rules out whole rows.
+        of `inputs`. A mask of steps that Keras passes on rules out whole rows.
 
     Input shape:
       Any.
@@ -130,7 +130,7 @@ class LogSoftmax(keras.layers.Layer):
     Numerics:
       masked    value -inf, gradient 0, NaN included
       one -inf  value -inf, gradient that of a class of probability 0
-      all -inf  value -inf, gradient 0 (a choice), all masked likewise
+      all -inf  value -inf, gradient 0 (a choice); all masked is the same
       NaN       value NaN, gradient NaN, in the whole row
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 
@@ -167,7 +167,7 @@ def _fit(mask: Any, inputs: tf.Tensor) -> tf.Tensor | None:
     is_own = mask is _compat.keras_mask(inputs)
     mask = tf.convert_to_tensor(mask)
     missing = inputs.shape.rank - mask.shape.rank
-    # Any other mask broadcasts as it is, from the last axis.
+    # Any other mask broadcasts from the last axis.
     leads = mask.shape.is_compatible_with(inputs.shape[: mask.shape.rank])
     if missing > 0 and leads and (is_own or not _broadcasts(mask.shape, inputs.shape)):
         return with_features(mask, inputs.shape.rank)

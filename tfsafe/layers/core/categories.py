@@ -1,4 +1,4 @@
-"""Numbers to categories, where a number may be missing."""
+"""Turns numbers into categories, where NaN is a missing number."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class Discretization(keras.layers.Discretization):
-    """Bins of numbers, of which NaN falls into none.
+    """Bins of numbers; NaN falls into none.
 
     With `keras.layers.Discretization` a NaN falls into the first, a middle or the last
     bin, depending on the execution mode, and `adapt` may learn NaN as a boundary.
@@ -18,7 +18,7 @@ class Discretization(keras.layers.Discretization):
 
     Numerics:
       NaN  index -1 under `output_mode="int"`, as in pandas; all zeros under "one_hot";
-           not counted under "multi_hot" and "count"; left out by `adapt`
+           not counted under "multi_hot" and "count"; skipped by `adapt`
 
     Examples:
       >>> import numpy as np
@@ -50,7 +50,7 @@ class Discretization(keras.layers.Discretization):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class CategoryEncoding(keras.layers.CategoryEncoding):
-    """Encoding of categories, of which NaN is none.
+    """Encoding of categories; NaN belongs to none.
 
     With `keras.layers.CategoryEncoding` a NaN is an error in eager mode and category 0
     under XLA.
@@ -85,7 +85,7 @@ class CategoryEncoding(keras.layers.CategoryEncoding):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class Hashing(keras.layers.Hashing):
-    """Hashing of categories, of which NaN is one of its own, or what is masked.
+    """Hashing of categories; NaN has its own hash, or that of the mask value.
 
     `keras.layers.Hashing` converts NaN to an integer, which is -2**63 on some
     processors and 0 on others, and hashes that.
@@ -93,7 +93,7 @@ class Hashing(keras.layers.Hashing):
     Arguments and shapes are those of `keras.layers.Hashing`.
 
     Numerics:
-      NaN  the bin of `mask_value`, where that is given; else the hash of "nan"
+      NaN  the bin of `mask_value` if there is one, else the hash of "nan"
 
     Examples:
       >>> import numpy as np
@@ -126,7 +126,7 @@ def _forget(
     mode: str,
     weights: Any = None,
 ) -> Any:
-    """Takes back that what is missing was encoded as the first category."""
+    """Removes missing values from the first category, as which they were encoded."""
     if isinstance(outputs, tf.SparseTensor):
         dense = tf.sparse.to_dense(outputs)
         return tf.sparse.from_dense(_forget(dense, missing, in_first, mode, weights))

@@ -1,4 +1,4 @@
-"""Products of two inputs."""
+"""Dot product and cosine similarity of two inputs."""
 
 from typing import Any
 

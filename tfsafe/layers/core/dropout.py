@@ -1,25 +1,39 @@
-"""Dropout that may drop everything."""
+"""Makes Keras' dropout layers safe at a rate of 1."""
 
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-# The Keras layer stands behind it in the order of the bases.
+from tfsafe.layers.family import member_of_family
+
+# Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
+
+_SHARED = """
+    Call arguments:
+      inputs: Floating tensor.
+      training: Whether to drop.
+
+    Output shape:
+      That of the input.
+
+    Numerics:
+      rate = 1  value 0, gradient 0 in training
+    """
 
 
 class _DropsAll(_KerasLayer):
-    """Stands before a Keras layer that divides by `1 - rate`, at a rate of 1 too."""
+    """Returns 0 at a rate of 1, where a Keras layer divides by `1 - rate`."""
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """Returns the inputs with noise in training, and as they are elsewhere."""
+        """Returns the inputs, with noise in training."""
         if training and self.rate == 1:
             return tf.zeros_like(inputs)
         return super().call(inputs, training=training)
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class GaussianDropout(_DropsAll, keras.layers.GaussianDropout):
     """`keras.layers.GaussianDropout` that takes a rate of 1.
 
@@ -27,20 +41,9 @@ class GaussianDropout(_DropsAll, keras.layers.GaussianDropout):
 
     Args:
       rate: From 0 to 1; the noise has a standard deviation of
-        `sqrt(rate / (1 - rate))`.
+        `sqrt(rate / (1 - rate))`. The result for a rate of 1 is a choice.
       seed: Of the noise.
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
-
-    Call arguments:
-      inputs: Floating tensor of any shape.
-      training: Whether to multiply by noise.
-
-    Output shape:
-      That of the input.
-
-    Numerics:
-      rate = 1  value 0, gradient 0 in training, as of `keras.layers.Dropout` (a choice:
-                noise without bound leaves nothing of the inputs)
 
     Examples:
       >>> import tensorflow as tf
@@ -50,27 +53,17 @@ class GaussianDropout(_DropsAll, keras.layers.GaussianDropout):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class AlphaDropout(_DropsAll, keras.layers.AlphaDropout):
     """`keras.layers.AlphaDropout` that takes a rate of 1.
 
     Keras' layer takes it too, and divides by 0 in the first training step.
 
     Args:
-      rate: Share of the inputs that is dropped, from 0 to 1.
+      rate: Fraction of the inputs to drop, from 0 to 1.
       noise_shape: Shape of the mask, with 1 or None as in `keras.layers.Dropout`.
       seed: Of the mask.
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
-
-    Call arguments:
-      inputs: Floating tensor of any shape.
-      training: Whether to drop.
-
-    Output shape:
-      That of the input.
-
-    Numerics:
-      rate = 1  value 0, gradient 0 in training, the limit for a rate towards 1
 
     Examples:
       >>> import tensorflow as tf
@@ -80,28 +73,18 @@ class AlphaDropout(_DropsAll, keras.layers.AlphaDropout):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class Dropout(_DropsAll, keras.layers.Dropout):
     """`keras.layers.Dropout` that takes a rate of 1 in every version of Keras.
 
     Keras 3.3 takes it too, and raises an error in the first training step.
 
     Args:
-      rate: Share of the inputs that is dropped, from 0 to 1.
+      rate: Fraction of the inputs to drop, from 0 to 1.
       noise_shape: Shape of the mask, with None for the size of the input, and 1 where
         the mask is the same along an axis.
       seed: Of the mask.
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
-
-    Call arguments:
-      inputs: Floating tensor of any shape.
-      training: Whether to drop.
-
-    Output shape:
-      That of the input.
-
-    Numerics:
-      rate = 1  value 0, gradient 0 in training
 
     Examples:
       >>> import tensorflow as tf
@@ -112,26 +95,19 @@ class Dropout(_DropsAll, keras.layers.Dropout):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class SpatialDropout1D(_DropsAll, keras.layers.SpatialDropout1D):
     """`keras.layers.SpatialDropout1D` that takes a rate of 1 in every version of Keras.
 
     Keras 3.3 takes it too, and raises an error in the first training step.
 
     Args:
-      rate: Share of the features, each at all steps that is dropped, from 0 to 1.
+      rate: Fraction of the features to drop, each at all steps, from 0 to 1.
       seed: Of the mask.
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
 
-    Call arguments:
-      inputs: Floating tensor of shape `(batch, steps, features)`.
-      training: Whether to drop.
-
-    Output shape:
-      That of the input.
-
-    Numerics:
-      rate = 1  value 0, gradient 0 in training
+    Input shape:
+      `(batch, steps, features)`.
 
     Examples:
       >>> import tensorflow as tf
@@ -142,27 +118,20 @@ class SpatialDropout1D(_DropsAll, keras.layers.SpatialDropout1D):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class SpatialDropout2D(_DropsAll, keras.layers.SpatialDropout2D):
     """`keras.layers.SpatialDropout2D` that takes a rate of 1 in every version of Keras.
 
     Keras 3.3 takes it too, and raises an error in the first training step.
 
     Args:
-      rate: Share of the channels that is dropped, from 0 to 1.
+      rate: Fraction of the channels to drop, from 0 to 1.
       data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.
       seed: Of the mask.
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
 
-    Call arguments:
-      inputs: Floating tensor of shape `(batch, rows, columns, channels)`.
-      training: Whether to drop.
-
-    Output shape:
-      That of the input.
-
-    Numerics:
-      rate = 1  value 0, gradient 0 in training
+    Input shape:
+      `(batch, rows, columns, channels)`.
 
     Examples:
       >>> import tensorflow as tf
@@ -173,27 +142,20 @@ class SpatialDropout2D(_DropsAll, keras.layers.SpatialDropout2D):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class SpatialDropout3D(_DropsAll, keras.layers.SpatialDropout3D):
     """`keras.layers.SpatialDropout3D` that takes a rate of 1 in every version of Keras.
 
     Keras 3.3 takes it too, and raises an error in the first training step.
 
     Args:
-      rate: Share of the channels that is dropped, from 0 to 1.
+      rate: Fraction of the channels to drop, from 0 to 1.
       data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.
       seed: Of the mask.
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
 
-    Call arguments:
-      inputs: Floating tensor of shape `(batch, depth, rows, columns, channels)`.
-      training: Whether to drop.
-
-    Output shape:
-      That of the input.
-
-    Numerics:
-      rate = 1  value 0, gradient 0 in training
+    Input shape:
+      `(batch, depth, rows, columns, channels)`.
 
     Examples:
       >>> import tensorflow as tf

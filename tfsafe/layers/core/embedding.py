@@ -11,7 +11,7 @@ from tfsafe._gradients import nan_where
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class Embedding(keras.layers.Embedding):
-    """`keras.layers.Embedding` whose answer to a wrong id is NaN, in every mode.
+    """`keras.layers.Embedding` that returns NaN for a wrong id, in every mode.
 
     For an id that the table does not have, Keras' layer raises an error on a CPU, gives
     another id's row under XLA, and zeros on a GPU; it counts negative ids from the end.
@@ -31,7 +31,7 @@ class Embedding(keras.layers.Embedding):
         0. A `tf.SparseTensor` has the id 0 where it holds nothing.
 
     Output shape:
-      That of the input, and `output_dim` behind it.
+      That of the input, followed by `output_dim`.
 
     Numerics:
       id < 0, id >= input_dim, id NaN  value NaN, gradient 0; after `quantize` too

@@ -1,4 +1,4 @@
-"""Steps that a value marks as missing."""
+"""Masks the steps that a value marks as missing."""
 
 import math
 from typing import Any
@@ -26,8 +26,8 @@ class Masking(keras.layers.Masking):
       That of the input.
 
     Numerics:
-      all features mask_value  value 0, gradient 0, and masked for the layers behind
-      some features NaN        the step stays as it is, and counts
+      all features mask_value  value 0, gradient 0, and masked for later layers
+      some features NaN        the step is unchanged, and counts
 
     Examples:
       >>> import tensorflow as tf

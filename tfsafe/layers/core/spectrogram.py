@@ -1,4 +1,4 @@
-"""Spectrograms."""
+"""Spectrogram whose gradient is finite for zeros."""
 
 from typing import Any
 

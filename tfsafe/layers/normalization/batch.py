@@ -1,4 +1,4 @@
-"""Normalisation by the statistics of a batch."""
+"""Normalizes by the statistics of a batch."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from tfsafe.ops.kernels.standardization import standardize_batch
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class BatchNormalization(keras.layers.BatchNormalization):
-    """Batch normalisation whose moving statistics no bad batch can touch.
+    """Batch normalization whose moving statistics stay finite.
 
     With `keras.layers.BatchNormalization` one NaN in one training batch stays in the
-    moving statistics for ever, even if the optimizer left that step out; a batch that
+    moving statistics for ever, even if the optimizer skipped that step; a batch that
     is masked as a whole draws them towards 0; and `x * inv - mean * inv` cancels where
     the mean is far above the deviation.
 
@@ -22,7 +22,7 @@ class BatchNormalization(keras.layers.BatchNormalization):
 
     Call arguments:
       inputs: Floating tensor.
-      training: Whether to normalise by the statistics of the batch, and to move the
+      training: Whether to normalize by the statistics of the batch, and to move the
         moving ones towards them.
       mask: Booleans of the shape of `inputs` without its last axis, True where a
         position counts.
@@ -32,10 +32,10 @@ class BatchNormalization(keras.layers.BatchNormalization):
                      mean; without training, that of the moving mean
       inf, NaN       value NaN in the whole channel; in training no moving statistic of
                      the layer is touched, where one would be NaN or infinite
-      masked         does not count, NaN included; is normalised like the others
-      nothing        counts in a channel: normalised by the moving statistics, which
-                     stay as they are
-      A channel without incoming gradient gives zero gradients, whatever stands in it.
+      masked         does not count, NaN included; is normalized like the others
+      nothing        counts in a channel: normalized by the moving statistics, which
+                     stay unchanged
+      A channel without incoming gradient gives zero gradients, whatever its values.
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
       With `synchronized=True` the sums run over all replicas.
       With `renorm=True` the value is Keras' own; the statistics are protected as well.
@@ -56,7 +56,7 @@ class BatchNormalization(keras.layers.BatchNormalization):
     def call(
         self, inputs: tf.Tensor, training: bool | None = None, mask: Any = None
     ) -> tf.Tensor:
-        """Returns the normalised inputs; in training it moves the statistics."""
+        """Returns the normalized inputs; in training it moves the statistics."""
         if mask is not None and len(mask.shape) != len(inputs.shape) - 1:
             raise ValueError(
                 "`mask` must have one axis less than `inputs`, the last one. Received: "
@@ -90,11 +90,11 @@ class BatchNormalization(keras.layers.BatchNormalization):
             otherwise=moving,
             across=_sum_over_replicas if self.synchronized else tf.identity,
         )
-        is_good = tf.reduce_all(tf.math.is_finite(mean) & tf.math.is_finite(variance))
+        is_usable = tf.reduce_all(tf.math.is_finite(mean) & tf.math.is_finite(variance))
         pairs = (self.moving_mean, mean), (self.moving_variance, variance)
         for (variable, new), old in zip(pairs, moving, strict=True):
             moved = old * self.momentum + new * (1 - self.momentum)
-            moved = tf.where(is_good & (count > 0), moved, old)
+            moved = tf.where(is_usable & (count > 0), moved, old)
             variable.assign(tf.reshape(moved, [-1]))
         return tf.cast(outputs, self.compute_dtype)
 
@@ -102,14 +102,14 @@ class BatchNormalization(keras.layers.BatchNormalization):
         variables = self.non_trainable_variables
         before = [tf.convert_to_tensor(variable) for variable in variables]
         outputs = super().call(inputs, training=True, mask=mask)
-        is_good = tf.size(inputs if mask is None else mask) > 0
+        is_usable = tf.size(inputs if mask is None else mask) > 0
         if mask is not None:
-            is_good &= tf.reduce_any(tf.cast(mask, tf.bool))
+            is_usable &= tf.reduce_any(tf.cast(mask, tf.bool))
         after = [tf.convert_to_tensor(variable) for variable in variables]
         for new in after:
-            is_good &= tf.reduce_all(tf.math.is_finite(new))
+            is_usable &= tf.reduce_all(tf.math.is_finite(new))
         for variable, old, new in zip(variables, before, after, strict=True):
-            variable.assign(tf.where(is_good, new, old))
+            variable.assign(tf.where(is_usable, new, old))
         return outputs
 
     def _prepared(self, inputs: tf.Tensor) -> tuple[Any, ...]:

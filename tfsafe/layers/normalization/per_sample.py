@@ -1,4 +1,4 @@
-"""Normalisation of a sample by its own values."""
+"""Normalizes each sample by its own values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _RMSNormalization: Any = _compat.keras_class("layers", "RMSNormalization")
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class LayerNormalization(keras.layers.LayerNormalization):
-    """Layer normalisation that keeps its digits at a large mean.
+    """Layer normalization that keeps its digits at a large mean.
 
     `keras.layers.LayerNormalization` computes `x * inv - mean * inv`, which cancels
     where the mean is far above the deviation, and its squares overflow above 1e19. Its
@@ -31,7 +31,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
       inputs: Floating tensor.
 
     Input shape:
-      Any; the axes that are normalised have known sizes.
+      Any; the axes that are normalized have known sizes.
 
     Output shape:
       That of the input.
@@ -40,7 +40,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
       error      <= 8 ulp of the largest result in the row, however large the mean
       all equal  value beta
       inf, NaN   value NaN in the whole row
-      A row without incoming gradient gives zero gradients, whatever stands in it.
+      A row without incoming gradient gives zero gradients, whatever its values.
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 
     Examples:
@@ -58,13 +58,13 @@ class LayerNormalization(keras.layers.LayerNormalization):
     """
 
     def __init__(self, *args: Any, rms_scaling: bool = False, **kwargs: Any):
-        # Handed on, Keras 3.15 would warn that it means something else by it.
+        # Not passed on: Keras 3.15 would warn that it divides by the deviation.
         super().__init__(*args, **kwargs)
         self.rms_scaling: bool = self.rms_scaling or rms_scaling
         self.autocast = False
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Returns the normalised inputs."""
+        """Returns the normalized inputs."""
         x = wide(inputs)
         axes = _positive(self.axis, x)
         outputs = standardize(x, axes, self.epsilon, centre=not self.rms_scaling)
@@ -81,7 +81,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class GroupNormalization(keras.layers.GroupNormalization):
-    """Group normalisation that keeps its digits at a large mean.
+    """Group normalization that keeps its digits at a large mean.
 
     Arguments, shapes and weights are those of `keras.layers.GroupNormalization`, which
     computes `x * inv - mean * inv` and cancels where the mean is far above the
@@ -91,7 +91,7 @@ class GroupNormalization(keras.layers.GroupNormalization):
       error      <= 8 ulp of the largest result in the group, however large the mean
       all equal  value beta
       inf, NaN   value NaN in the whole group
-      A group without incoming gradient gives zero gradients, whatever stands in it.
+      A group without incoming gradient gives zero gradients, whatever its values.
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 
     Examples:
@@ -106,7 +106,7 @@ class GroupNormalization(keras.layers.GroupNormalization):
     """
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Returns the normalised inputs."""
+        """Returns the normalized inputs."""
         x = wide(inputs)
         (axis,) = _positive(self.axis, x)
         shape, size = tf.shape(x), x.shape[axis]
@@ -127,13 +127,13 @@ class RMSNormalization(_RMSNormalization):
     """Division by the root mean square, which neither overflows nor underflows.
 
     Arguments, shapes and weights are those of `keras.layers.RMSNormalization`, whose
-    squares overflow above 1e19 in float32; it answers 0 there. Needs Keras 3.9.
+    squares overflow above 1e19 in float32; it returns 0 there. Needs Keras 3.9.
 
     Numerics:
       error     <= 8 ulp of the largest result in the row
       all 0     value 0, slope scale / sqrt(epsilon)
       inf, NaN  value NaN there; 0 elsewhere in the row of an inf, NaN in that of a NaN
-      A row without incoming gradient gives zero gradients, whatever stands in it.
+      A row without incoming gradient gives zero gradients, whatever its values.
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 
     References:
@@ -142,7 +142,7 @@ class RMSNormalization(_RMSNormalization):
     """
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """Returns the normalised inputs."""
+        """Returns the normalized inputs."""
         x = wide(x)
         axes = _positive(self.axis, x)
         outputs = standardize(x, axes, self.epsilon, centre=False)
@@ -160,7 +160,7 @@ class UnitNormalization(keras.layers.UnitNormalization):
     Numerics:
       all 0     value 0, gradient 0 (a choice: there is no direction)
       inf, NaN  as `tfsafe.ops.l2_normalize`
-      A row without incoming gradient gives a zero gradient, whatever stands in it.
+      A row without incoming gradient gives a zero gradient, whatever its values.
       The row is scaled, so that neither the squares nor the norm leave the range.
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 

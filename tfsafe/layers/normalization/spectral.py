@@ -1,4 +1,4 @@
-"""Kernels of spectral norm 1."""
+"""Divides the kernel of a layer by its spectral norm."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ class SpectralNormalization(keras.layers.SpectralNormalization):
     the call, so that no gradient goes through the norm; its power iteration is NaN for
     a kernel below 1e-19, whose squares underflow; and the output of an `Embedding` is
     rounded to integers, the dtype of its inputs. Here the kernel stays what the
-    optimizer made of it, and the quotient is taken in every call, in inference too,
-    with the gradient of the quotient.
+    optimizer made of it; every call, in inference too, takes the quotient, with its
+    gradient.
 
     Arguments, shapes and weights are those of `keras.layers.SpectralNormalization`.
 
@@ -27,10 +27,10 @@ class SpectralNormalization(keras.layers.SpectralNormalization):
       training: Whether to keep what the power iteration found.
 
     Numerics:
-      W = 0     used as it is, with its own gradient, so that it can leave 0
-      inf, NaN  value NaN; the vector of the iteration stays as it was
+      W = 0     used unchanged, with its own gradient, so that it can leave 0
+      inf, NaN  value NaN; the vector of the iteration is kept
       The kernel is scaled, so that no square leaves the range.
-      A kernel of half precision is normalised in float32.
+      A kernel of half precision is normalized in float32.
 
     Examples:
       >>> import keras
@@ -49,7 +49,7 @@ class SpectralNormalization(keras.layers.SpectralNormalization):
     """
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Returns the output of the layer under the normalised kernel."""
+        """Returns the output of the layer under the normalized kernel."""
         kernel, vector = self.normalized_weights()
         if training:
             self.vector_u.assign(vector)

@@ -1,4 +1,4 @@
-"""Keras' pooling over steps, under a mask."""
+"""Makes Keras' pooling over steps respect the mask."""
 
 import math
 from typing import Any
@@ -7,26 +7,14 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, ops
+from tfsafe.layers.family import member_of_family
 from tfsafe.layers.pooling.safe_mean import SafeMeanPooling
 from tfsafe.ops.kernels.precision import wide
 
-# The Keras layer stands behind it in the order of the bases.
+# Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
 
-
-@keras.saving.register_keras_serializable(package="tfsafe")
-class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1D):
-    """`keras.layers.GlobalAveragePooling1D`, right for a sequence without a step.
-
-    Where Keras divides 0 by 0, as for an empty text after
-    `Embedding(mask_zero=True)`, this gives `empty_value`, with gradient 0.
-
-    Args:
-      data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.
-      keepdims: Whether the axis of the steps stays, with size 1.
-      empty_value: The mean of nothing.
-      **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
-
+_GLOBAL = """
     Call arguments:
       inputs: Floating tensor of shape `(batch, steps, features)`, or
         `(batch, features, steps)` with `"channels_first"`.
@@ -42,8 +30,40 @@ class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1
       mask all False, or no step  value empty_value, gradient 0
       NaN masked                  ignored, gradient 0
       NaN kept                    value NaN
-      Sums run in float32 under `mixed_float16` and `mixed_bfloat16` and cannot overflow
-      where the mean does not.
+    """
+
+_WINDOWS = """
+    Call arguments:
+      inputs: Floating tensor of shape `(batch, steps, features)`, or
+        `(batch, features, steps)` with `"channels_first"`.
+      mask: Booleans of shape `(batch, steps)`, True where a step counts.
+
+    Output shape:
+      That of the Keras layer. Its mask says which windows hold a step that counts.
+
+    Raises:
+      TypeError: If `empty_value` is not a number.
+
+    Numerics:
+      no step counts  value empty_value, gradient 0
+      NaN masked      ignored, gradient 0
+    """
+
+
+@member_of_family(_GLOBAL)
+class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1D):
+    """`keras.layers.GlobalAveragePooling1D`, right for a sequence without a step.
+
+    Where Keras divides 0 by 0, as for an empty text after
+    `Embedding(mask_zero=True)`, this gives `empty_value`, with gradient 0. Sums run in
+    float32 under `mixed_float16` and `mixed_bfloat16`, and cannot overflow where the
+    mean does not.
+
+    Args:
+      data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.
+      keepdims: Whether the axis of the steps stays, with size 1.
+      empty_value: The mean of a sequence without a step.
+      **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
 
     Examples:
       >>> import tensorflow as tf
@@ -79,7 +99,7 @@ class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1
         return super().call(inputs, mask)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """Returns None, as no step is left."""
+        """Returns None: the output has no steps."""
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` needs."""
@@ -89,7 +109,7 @@ class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1
 
 
 class _MasksSteps(_KerasLayer):
-    """Takes a mask; stands before a Keras pooling layer without one."""
+    """Adds `empty_value` to a Keras pooling layer, and passes its mask on."""
 
     def __init__(self, *args: Any, empty_value: float = 0.0, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -115,35 +135,18 @@ def _or(empty_value: float, exists: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     return tf.where(exists, value, tf.constant(empty_value, value.dtype))
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_GLOBAL)
 class GlobalMaxPooling1D(_MasksSteps, keras.layers.GlobalMaxPooling1D):
-    """`keras.layers.GlobalMaxPooling1D` that heeds the mask.
+    """`keras.layers.GlobalMaxPooling1D` that respects the mask.
 
     Keras' layer drops the mask, with a warning, so that the zeros of the padding win
-    over negative steps.
+    over negative steps. Equal steps share the gradient equally.
 
     Args:
       data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.
       keepdims: Whether the axis of the steps stays, with size 1.
       empty_value: The value of a sequence without a step.
       **kwargs: What every Keras layer takes: `name`, `dtype`, `trainable`.
-
-    Call arguments:
-      inputs: Floating tensor of shape `(batch, steps, features)`, or
-        `(batch, features, steps)` with `"channels_first"`.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-
-    Output shape:
-      `(batch, features)`, or with an axis of size 1 for the steps.
-
-    Raises:
-      TypeError: If `empty_value` is not a number.
-
-    Numerics:
-      mask all False, or no step  value empty_value, gradient 0
-      NaN masked                  ignored, gradient 0
-      NaN kept                    value NaN
-      ties                        share the gradient equally
 
     Examples:
       >>> import tensorflow as tf
@@ -176,7 +179,7 @@ class GlobalMaxPooling1D(_MasksSteps, keras.layers.GlobalMaxPooling1D):
         return _or(self.empty_value, exists, largest)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> None:
-        """Returns None, as no step is left."""
+        """Returns None: the output has no steps."""
 
 
 class _MasksWindows(_MasksSteps):
@@ -191,40 +194,22 @@ class _MasksWindows(_MasksSteps):
         return pooled[..., 0] > 0
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_WINDOWS)
 class AveragePooling1D(_MasksWindows, keras.layers.AveragePooling1D):
-    """`keras.layers.AveragePooling1D` that heeds the mask, and passes it on.
+    """`keras.layers.AveragePooling1D` that respects the mask and passes it on.
 
     Keras' layer drops the mask, with a warning, and averages the padding in. Here a
-    window's average is that of its steps that count.
+    window's average is that of its steps that count, NaN if one of them is NaN;
+    computed in float32 under `mixed_float16` and `mixed_bfloat16` if there is a mask.
 
     Args:
       pool_size: Size of a window.
-      strides: From window to window; `pool_size` where None.
+      strides: From window to window; `pool_size` if None.
       padding: `"valid"` or `"same"`.
       data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.
       name: Name of the layer.
       empty_value: The average of a window in which no step counts.
       **kwargs: What every Keras layer takes: `dtype`, `trainable`.
-
-    Call arguments:
-      inputs: Floating tensor of shape `(batch, steps, features)`, or
-        `(batch, features, steps)` with `"channels_first"`.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-
-    Output shape:
-      That of the Keras layer. The mask behind it says which windows hold a step that
-      counts.
-
-    Raises:
-      TypeError: If `empty_value` is not a number.
-
-    Numerics:
-      no step counts  value empty_value, gradient 0
-      NaN masked      ignored, gradient 0
-      NaN kept        value NaN
-      Computed in float32 under `mixed_float16` and `mixed_bfloat16` where there is a
-      mask.
 
     Examples:
       >>> import tensorflow as tf
@@ -260,45 +245,29 @@ class AveragePooling1D(_MasksWindows, keras.layers.AveragePooling1D):
         if mask is None:
             return super().call(inputs)
         mask, x = _over(mask, self.data_format), wide(inputs)
-        # Both averages leave out what lies beyond the ends, so that it cancels.
+        # Both averages ignore the positions beyond the ends, so that these cancel.
         total = super().call(_kept(x, mask, 0.0))
-        share = super().call(tf.cast(mask, x.dtype))
-        exists = share > 0
-        mean = total / tf.where(exists, share, tf.ones_like(share))
+        fraction = super().call(tf.cast(mask, x.dtype))
+        exists = fraction > 0
+        mean = total / tf.where(exists, fraction, tf.ones_like(fraction))
         return _or(self.empty_value, exists, tf.cast(mean, inputs.dtype))
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_WINDOWS)
 class MaxPooling1D(_MasksWindows, keras.layers.MaxPooling1D):
-    """`keras.layers.MaxPooling1D` that heeds the mask, and passes it on.
+    """`keras.layers.MaxPooling1D` that respects the mask and passes it on.
 
     Keras' layer drops the mask, with a warning, so that the zeros of the padding win
     over negative steps.
 
     Args:
       pool_size: Size of a window.
-      strides: From window to window; `pool_size` where None.
+      strides: From window to window; `pool_size` if None.
       padding: `"valid"` or `"same"`.
       data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.
       name: Name of the layer.
       empty_value: The value of a window in which no step counts.
       **kwargs: What every Keras layer takes: `dtype`, `trainable`.
-
-    Call arguments:
-      inputs: Floating tensor of shape `(batch, steps, features)`, or
-        `(batch, features, steps)` with `"channels_first"`.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-
-    Output shape:
-      That of the Keras layer. The mask behind it says which windows hold a step that
-      counts.
-
-    Raises:
-      TypeError: If `empty_value` is not a number.
-
-    Numerics:
-      no step counts  value empty_value, gradient 0
-      NaN masked      ignored, gradient 0
 
     Examples:
       >>> import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Pooling under a mask."""
+"""Averages over the steps that a mask keeps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,8 @@ class SafeMeanPooling(keras.layers.Layer):
     """Mean over the steps that a mask keeps; an empty sequence gives no NaN.
 
     Where `keras.layers.GlobalAveragePooling1D` divides 0 by 0 for a sequence without a
-    step, this gives `empty_value`, with gradient 0. What stands under the mask does not
-    matter, NaN included.
+    step, this gives `empty_value`, with gradient 0. Masked values do not matter,
+    NaN included.
 
     Args:
       axis: Axis or axes of the mean, without the batch axis.

@@ -1,4 +1,4 @@
-"""What the recurrent cells with layer normalisation share."""
+"""Weights, masks and options of the cells with layer normalization."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tfsafe.ops.kernels.layer_norm import layer_norm
 
 _STEP, _SEQUENCE = "step", "sequence"
 
-# The Keras cell stands behind it in the order of the bases.
+# Mixin; the Keras cell comes next in the MRO.
 _KerasCell: Any = object
 
 
@@ -75,10 +75,10 @@ class FromKeras:
 
 
 class NormalizedCell(FromKeras, _KerasCell):
-    """Weights, masks and call of a cell; stands before the Keras cell of that kind.
+    """Weights, masks and call of a cell; a mixin before the Keras cell of that kind.
 
-    The Keras cell brings the options that both have, their checks and their config. A
-    subclass says what its gates are, and what a step does.
+    The Keras cell has the common options, their checks and their config. A subclass
+    defines its gates and its step.
     """
 
     gates: ClassVar[int]
@@ -120,7 +120,7 @@ class NormalizedCell(FromKeras, _KerasCell):
         self.fused = _args.one_of(fused, (False, True), "fused")
         if fused and not layer_norm:
             raise ValueError(
-                "`fused` is a form of layer normalisation. Received: fused=True, "
+                "`fused` is a form of layer normalization. Received: fused=True, "
                 "layer_norm=False. Leave one of them out."
             )
         self.epsilon = _args.number(epsilon, "epsilon", tf.float32)
@@ -143,7 +143,7 @@ class NormalizedCell(FromKeras, _KerasCell):
 
     @property
     def _has_bias(self) -> bool:
-        # The shift of a normalised gate is its bias.
+        # The shift of a normalized gate is its bias.
         return self.use_bias and (self.fused or not self.layer_norm)
 
     def build(self, input_shape: Any) -> None:
@@ -186,13 +186,13 @@ class NormalizedCell(FromKeras, _KerasCell):
         self.built = True
 
     def _norms(self, *places: str) -> list[tf.Tensor]:
-        """Returns gain and shift of each place, or nothing without normalisation."""
+        """Returns gain and shift of each place, or nothing without normalization."""
         names = [f"{place}_{part}" for place in places for part in ("gain", "shift")]
         return [self.exact(getattr(self, n)) for n in names if self.layer_norm]
 
     @property
     def pieces(self) -> scan.Pieces | None:
-        """How the products are standardised before `advance`, or None."""
+        """How the products are standardized before `advance`, or None."""
         # One gate of a GRU needs another one first.
         if not self.layer_norm or not (self.fused or self.is_joint):
             return None
@@ -301,6 +301,6 @@ class NormalizedCell(FromKeras, _KerasCell):
 def _check_rate(rate: Any, name: str) -> None:
     if not 0 <= _args.number(rate, name, tf.float64) < 1:
         raise ValueError(
-            f"`{name}` must be at least 0 and below 1, the share of units that are "
-            f"dropped. Received: {name}={rate!r}."
+            f"`{name}` must be at least 0 and below 1, the fraction of units "
+            f"to drop. Received: {name}={rate!r}."
         )

@@ -1,4 +1,4 @@
-"""Keras' layers over steps, for padding of NaN and for sequences without a step."""
+"""Makes Keras' recurrent layers safe for padding of NaN and for empty sequences."""
 
 import inspect
 from typing import Any
@@ -6,14 +6,34 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe.layers.family import member_of_family
 from tfsafe.layers.masks import hide
 
-# The Keras layer stands behind it in the order of the bases.
+# Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
+
+_SHARED = """
+    Call arguments:
+      sequences: Tensor of shape `(batch, steps, features)`, where `RNN` and the
+        convolutions take more axes of features.
+      initial_state: The first states, as a list; zeros if None.
+      mask: Booleans of shape `(batch, steps)`, True where a step counts.
+      training: Whether to drop.
+
+    Output shape:
+      That of the Keras layer; with `return_state` a list, the states after the output.
+
+    Numerics:
+      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
+                  gradients of all weights
+      NaN kept    value NaN
+      no step     output 0, states the initial ones, as for a sequence that is masked
+                  as a whole; Keras' layer raises an error
+    """
 
 
 class _SafeSteps(_KerasLayer):
-    """Stands before a recurrent layer of Keras."""
+    """Hides masked steps from a recurrent Keras layer, and adds a missing step."""
 
     def call(
         self,
@@ -30,9 +50,9 @@ class _SafeSteps(_KerasLayer):
             return super().call(
                 sequences, initial_state=initial_state, mask=mask, training=training
             )
-        # Keras' loop needs a first step. One that is masked leaves the states as they
-        # are; but a mask makes the loop slower, so that the result of a step too many
-        # is replaced where the number of steps is not known yet.
+        # Keras' loop needs a first step. A masked one keeps the states; but a mask
+        # makes the loop slower, so that the result of the extra step is replaced where
+        # the number of steps is not known yet.
         count = tf.shape(sequences)[1]
         if mask is None and (sequences.shape[1] == 0 or self.stateful):
             mask = tf.fill(tf.shape(sequences)[:2], True)
@@ -60,7 +80,7 @@ class _SafeSteps(_KerasLayer):
 
 
 def _at_least_one_step(x: tf.Tensor) -> tf.Tensor:
-    """Puts a step of zeros, or of False, behind a sequence without a step."""
+    """Appends a step of zeros, or of False, to a sequence without a step."""
     steps = x.shape[1]
     missing = tf.maximum(1 - tf.shape(x)[1], 0) if steps is None else int(not steps)
     padded = tf.pad(x, [[0, 0], [0, missing], *[[0, 0]] * (x.shape.rank - 2)])
@@ -68,7 +88,7 @@ def _at_least_one_step(x: tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(padded, [x.shape[0], known, *x.shape[2:]])
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class LSTM(_SafeSteps, keras.layers.LSTM):
     """`keras.layers.LSTM` for padding of NaN and for sequences without a step.
 
@@ -76,23 +96,6 @@ class LSTM(_SafeSteps, keras.layers.LSTM):
       units: Size of the output, positive.
       *args: What `keras.layers.LSTM` takes next.
       **kwargs: The same by name.
-
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, features)`.
-      initial_state: The first states, as a list; zeros where None.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, with the states behind it.
-
-    Numerics:
-      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
-                  gradients of all weights
-      NaN kept    value NaN
-      no step     output 0, states the initial ones, as for a sequence that is masked
-                  as a whole; Keras' layer raises an error
 
     Examples:
       >>> import tensorflow as tf
@@ -102,7 +105,7 @@ class LSTM(_SafeSteps, keras.layers.LSTM):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class GRU(_SafeSteps, keras.layers.GRU):
     """`keras.layers.GRU` for padding of NaN and for sequences without a step.
 
@@ -110,23 +113,6 @@ class GRU(_SafeSteps, keras.layers.GRU):
       units: Size of the output, positive.
       *args: What `keras.layers.GRU` takes next.
       **kwargs: The same by name.
-
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, features)`.
-      initial_state: The first states, as a list; zeros where None.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, with the states behind it.
-
-    Numerics:
-      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
-                  gradients of all weights
-      NaN kept    value NaN
-      no step     output 0, states the initial ones, as for a sequence that is masked
-                  as a whole; Keras' layer raises an error
 
     Examples:
       >>> import tensorflow as tf
@@ -136,7 +122,7 @@ class GRU(_SafeSteps, keras.layers.GRU):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class SimpleRNN(_SafeSteps, keras.layers.SimpleRNN):
     """`keras.layers.SimpleRNN` for padding of NaN and for sequences without a step.
 
@@ -144,23 +130,6 @@ class SimpleRNN(_SafeSteps, keras.layers.SimpleRNN):
       units: Size of the output, positive.
       *args: What `keras.layers.SimpleRNN` takes next.
       **kwargs: The same by name.
-
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, features)`.
-      initial_state: The first states, as a list; zeros where None.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, with the states behind it.
-
-    Numerics:
-      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
-                  gradients of all weights
-      NaN kept    value NaN
-      no step     output 0, states the initial ones, as for a sequence that is masked
-                  as a whole; Keras' layer raises an error
 
     Examples:
       >>> import tensorflow as tf
@@ -170,7 +139,7 @@ class SimpleRNN(_SafeSteps, keras.layers.SimpleRNN):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class RNN(_SafeSteps, keras.layers.RNN):
     """`keras.layers.RNN` for padding of NaN and for sequences without a step.
 
@@ -178,23 +147,6 @@ class RNN(_SafeSteps, keras.layers.RNN):
       cell: The cell, or a list of cells, to be stacked.
       *args: What `keras.layers.RNN` takes next.
       **kwargs: The same by name.
-
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, features)`, or more axes of features.
-      initial_state: The first states, as a list; zeros where None.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, with the states behind it.
-
-    Numerics:
-      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
-                  gradients of all weights
-      NaN kept    value NaN
-      no step     output 0, states the initial ones, as for a sequence that is masked
-                  as a whole; Keras' layer raises an error
 
     Examples:
       >>> import tensorflow as tf
@@ -204,7 +156,7 @@ class RNN(_SafeSteps, keras.layers.RNN):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class ConvLSTM1D(_SafeSteps, keras.layers.ConvLSTM1D):
     """`keras.layers.ConvLSTM1D` for padding of NaN and for sequences without a step.
 
@@ -214,22 +166,8 @@ class ConvLSTM1D(_SafeSteps, keras.layers.ConvLSTM1D):
       *args: What `keras.layers.ConvLSTM1D` takes next.
       **kwargs: The same by name.
 
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, rows, channels)`, or
-        with the channels third.
-      initial_state: The first states, as a list; zeros where None.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      That of the Keras layer.
-
-    Numerics:
-      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
-                  gradients of all weights
-      NaN kept    value NaN
-      no step     output 0, states the initial ones, as for a sequence that is masked
-                  as a whole; Keras' layer raises an error
+    Input shape:
+      `(batch, steps, rows, channels)`, or with the channels third.
 
     Examples:
       >>> import tensorflow as tf
@@ -239,7 +177,7 @@ class ConvLSTM1D(_SafeSteps, keras.layers.ConvLSTM1D):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class ConvLSTM2D(_SafeSteps, keras.layers.ConvLSTM2D):
     """`keras.layers.ConvLSTM2D` for padding of NaN and for sequences without a step.
 
@@ -249,22 +187,8 @@ class ConvLSTM2D(_SafeSteps, keras.layers.ConvLSTM2D):
       *args: What `keras.layers.ConvLSTM2D` takes next.
       **kwargs: The same by name.
 
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, rows, columns, channels)`, or
-        with the channels third.
-      initial_state: The first states, as a list; zeros where None.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      That of the Keras layer.
-
-    Numerics:
-      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
-                  gradients of all weights
-      NaN kept    value NaN
-      no step     output 0, states the initial ones, as for a sequence that is masked
-                  as a whole; Keras' layer raises an error
+    Input shape:
+      `(batch, steps, rows, columns, channels)`, or with the channels third.
 
     Examples:
       >>> import tensorflow as tf
@@ -274,7 +198,7 @@ class ConvLSTM2D(_SafeSteps, keras.layers.ConvLSTM2D):
     """
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(_SHARED)
 class ConvLSTM3D(_SafeSteps, keras.layers.ConvLSTM3D):
     """`keras.layers.ConvLSTM3D` for padding of NaN and for sequences without a step.
 
@@ -284,22 +208,8 @@ class ConvLSTM3D(_SafeSteps, keras.layers.ConvLSTM3D):
       *args: What `keras.layers.ConvLSTM3D` takes next.
       **kwargs: The same by name.
 
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, depth, rows, columns, channels)`, or
-        with the channels third.
-      initial_state: The first states, as a list; zeros where None.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      That of the Keras layer.
-
-    Numerics:
-      NaN masked  ignored, gradient 0; Keras' layer has a finite value, and NaN in the
-                  gradients of all weights
-      NaN kept    value NaN
-      no step     output 0, states the initial ones, as for a sequence that is masked
-                  as a whole; Keras' layer raises an error
+    Input shape:
+      `(batch, steps, depth, rows, columns, channels)`, or with the channels third.
 
     Examples:
       >>> import tensorflow as tf
@@ -311,7 +221,7 @@ class ConvLSTM3D(_SafeSteps, keras.layers.ConvLSTM3D):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class TimeDistributed(keras.layers.TimeDistributed):
-    """`keras.layers.TimeDistributed` for any number of steps, none included.
+    """`keras.layers.TimeDistributed` for any number of steps, including 0.
 
     Where the number of steps is unknown until the model runs, Keras' layer takes as
     many steps as the batch has rows.
@@ -322,8 +232,8 @@ class TimeDistributed(keras.layers.TimeDistributed):
 
     Call arguments:
       inputs: Tensor of shape `(batch, steps, ...)`.
-      training: Handed to the layer, if it takes it.
-      mask: Booleans of shape `(batch, steps)`, handed to the layer, if it takes it.
+      training: Passed to the layer, if it takes it.
+      mask: Booleans of shape `(batch, steps)`, passed to the layer, if it takes it.
 
     Output shape:
       `(batch, steps, ...)`.
@@ -340,7 +250,7 @@ class TimeDistributed(keras.layers.TimeDistributed):
     """
 
     def call(self, inputs: tf.Tensor, training: Any = None, mask: Any = None) -> Any:
-        """Returns what the layer makes of each step."""
+        """Returns the output of the layer for each step."""
         if inputs.shape[1]:
             return super().call(inputs, training=training, mask=mask)
         lead = tf.shape(inputs)[:2]

@@ -1,4 +1,4 @@
-"""What the recurrent layers with layer normalisation share."""
+"""Runs a cell with layer normalization over time, for the LSTM and the GRU."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""GRU with layer normalisation, and recurrent dropout without memory loss."""
+"""GRU with layer normalization, and recurrent dropout without memory loss."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -13,11 +13,11 @@ from tfsafe.ops.kernels.layer_norm import layer_norm
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
-    """One step of a GRU with layer normalisation and dropout without memory loss.
+    """One step of a GRU with layer normalization and dropout without memory loss.
 
     Like `keras.layers.GRUCell` with `reset_after`, for `keras.layers.RNN` and for
     stacks of cells; `LayerNormGRU` is faster. With `x` the input, `h` the state and
-    `LN` layer normalisation with a gain and a shift of its own for each place:
+    `LN` layer normalization with a gain and a shift of its own for each place:
 
         [xz, xr, xg] = x @ kernel
         [hz, hr, hg] = h @ recurrent_kernel
@@ -25,7 +25,7 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
         g = dropout(tanh(LN(xg + r * hg)))
         h = z * h + (1 - z) * g
 
-    With `fused`, the gates are not normalised, but the two products are, each over all
+    With `fused`, the gates are not normalized, but the two products are, each over all
     gates at once; `bias` has two rows, as in Keras:
 
         [xz, xr, xg] = LN(x @ kernel) + bias[0]
@@ -36,16 +36,16 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
       activation: Of the candidate; what `keras.activations.get` takes.
       recurrent_activation: Of the gates.
       use_bias: Whether there is a bias without `layer_norm`, or with `fused`. The shift
-        of a gate that is normalised by itself is its bias.
-      layer_norm: Whether to normalise at all.
-      fused: Whether to normalise the two products, each over all gates at once, in the
+        of a gate that is normalized by itself is its bias.
+      layer_norm: Whether to normalize at all.
+      fused: Whether to normalize the two products, each over all gates at once, in the
         place of the gates: the form of TensorFlow Addons.
       epsilon: Added to the variances.
       norm_gain_initializer: Of the gains.
       norm_shift_initializer: Of the shifts.
-      recurrent_dropout: Share of the candidate that is dropped in training, from 0 to
-        below 1. Unlike Keras' own, it leaves the memory as it is.
-      recurrent_dropout_mask: `"step"` to draw anew at every step, `"sequence"` to
+      recurrent_dropout: Fraction of the candidate to drop in training, from 0 to
+        below 1. Unlike Keras' own, it does not touch the memory.
+      recurrent_dropout_mask: `"step"` to draw again at every step, `"sequence"` to
         keep one mask for all steps of a sequence.
       **kwargs: What `keras.layers.GRUCell` takes: `dropout` of the inputs, `seed`,
         initializers, regularizers and constraints of the kernels and the bias, `name`,
@@ -65,7 +65,7 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
       ValueError: If a number is out of range, or an option is not one of those named.
 
     Numerics:
-      no spread        where all elements of a normalised row are equal, as after
+      no spread        where all elements of a normalized row are equal, as after
                        all-zero frames, the value is the shift and the gradient 0
       no gradient in   a row of the batch whose incoming gradients are 0 gives none to
                        any weight, NaN in it or not: padding cannot leak
@@ -150,7 +150,7 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class LayerNormGRU(NormalizedRNN):
-    """GRU over sequences, with layer normalisation.
+    """GRU over sequences, with layer normalization.
 
     The equations and options are those of `LayerNormGRUCell`, the layer those of
     `keras.layers.GRU`. It gives what `keras.layers.RNN(LayerNormGRUCell(...))`
@@ -183,7 +183,7 @@ class LayerNormGRU(NormalizedRNN):
 
     Output shape:
       `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, with the states behind it.
+      `return_state` a list, the states after the output.
 
     Raises:
       TypeError: As the cell does.

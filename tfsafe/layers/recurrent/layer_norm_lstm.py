@@ -1,4 +1,4 @@
-"""LSTM with layer normalisation, and recurrent dropout without memory loss."""
+"""LSTM with layer normalization, and recurrent dropout without memory loss."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -16,11 +16,11 @@ _OUTPUT, _STORED = "output", "stored"
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
-    """One step of an LSTM with layer normalisation and dropout without memory loss.
+    """One step of an LSTM with layer normalization and dropout without memory loss.
 
     Like `keras.layers.LSTMCell`, for `keras.layers.RNN` and for stacks of cells;
     `LayerNormLSTM` is faster. With `x` the input, `h` and `c` the states and `LN` layer
-    normalisation with a gain and a shift of its own for each place:
+    normalization with a gain and a shift of its own for each place:
 
         [i, f, g, o] = x @ kernel + h @ recurrent_kernel
         i, f, o = sigmoid(LN(i)), sigmoid(LN(f) + forget_bias), sigmoid(LN(o))
@@ -28,30 +28,30 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         c = f * c + i * g
         h = o * tanh(LN(c))
 
-    With `fused`, the gates are not normalised, but the two products are:
+    With `fused`, the gates are not normalized, but the two products are:
 
         [i, f, g, o] = LN(x @ kernel) + LN(h @ recurrent_kernel) + bias
 
     Args:
       units: Size of the output, positive.
-      activation: Of the candidate and of the normalised state; what
+      activation: Of the candidate and of the normalized state; what
         `keras.activations.get` takes.
       recurrent_activation: Of the gates.
       use_bias: Whether there is a bias without `layer_norm`, or with `fused`. The shift
-        of a gate that is normalised by itself is its bias.
+        of a gate that is normalized by itself is its bias.
       forget_bias: Added to the forget gate, 1 as a rule.
-      normalize_state: `"output"` to normalise the state only on its way to the output
-        (Ba et al.), `"stored"` to keep the normalised state (the cell of
+      normalize_state: `"output"` to normalize the state only on its way to the output
+        (Ba et al.), `"stored"` to keep the normalized state (the cell of
         `tf.contrib` and that of TensorFlow Addons).
-      layer_norm: Whether to normalise at all.
-      fused: Whether to normalise the two products, each over all gates at once, in the
+      layer_norm: Whether to normalize at all.
+      fused: Whether to normalize the two products, each over all gates at once, in the
         place of the gates: the form of TensorFlow Addons.
       epsilon: Added to the variances.
       norm_gain_initializer: Of the gains.
       norm_shift_initializer: Of the shifts.
-      recurrent_dropout: Share of the candidate that is dropped in training, from 0 to
-        below 1. Unlike Keras' own, it leaves the memory as it is.
-      recurrent_dropout_mask: `"step"` to draw anew at every step, `"sequence"` to
+      recurrent_dropout: Fraction of the candidate to drop in training, from 0 to
+        below 1. Unlike Keras' own, it does not touch the memory.
+      recurrent_dropout_mask: `"step"` to draw again at every step, `"sequence"` to
         keep one mask for all steps of a sequence.
       **kwargs: What `keras.layers.LSTMCell` takes: `dropout` of the inputs, `seed`,
         initializers, regularizers and constraints of the kernels and the bias, `name`,
@@ -71,7 +71,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
       ValueError: If a number is out of range, or an option is not one of those named.
 
     Numerics:
-      no spread        where all elements of a normalised row are equal, as after
+      no spread        where all elements of a normalized row are equal, as after
                        all-zero frames, the value is the shift and the gradient 0
       no gradient in   a row of the batch whose incoming gradients are 0 gives none to
                        any weight, NaN in it or not: padding cannot leak
@@ -188,7 +188,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class LayerNormLSTM(NormalizedRNN):
-    """LSTM over sequences, with layer normalisation.
+    """LSTM over sequences, with layer normalization.
 
     The equations and options are those of `LayerNormLSTMCell`, the layer those of
     `keras.layers.LSTM`. It gives what `keras.layers.RNN(LayerNormLSTMCell(...))`
@@ -221,7 +221,7 @@ class LayerNormLSTM(NormalizedRNN):
 
     Output shape:
       `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, with the states behind it.
+      `return_state` a list, the states after the output.
 
     Raises:
       TypeError: As the cell does.

@@ -1,4 +1,4 @@
-"""The loop over time of a recurrent layer, with a gradient written for speed.
+"""Runs a recurrent step over time, with a gradient written for speed.
 
 A step is a function of rows, `step(gates, states, dropped, weights)`, which returns the
 new states, the output first:
@@ -9,13 +9,12 @@ new states, the output first:
 - `dropped`: dropout's factors for the candidate, `(batch, units)`, or None;
 - `weights`: tensors whose first axis is the batch or has size 1.
 
-With `pieces`, the last of the gates is standardised before the step, which gets it in
-the shape `(batch, pieces, elements)`, or as it was if there is one piece.
+With `pieces`, the last of the gates is standardized before the step, which gets it in
+the shape `(batch, pieces, elements)`, or in its own shape if there is one piece.
 
-What the gradient of TensorFlow's own loop does in every step stands outside of the loop
-here: the gradient of each kernel is one matrix product. Nothing but the states is kept
-for the way back; the rest of the step is computed again, what is standardised before it
-for all steps at once.
+TensorFlow's own loop adds to the gradient of each kernel in every step; here it is one
+matrix product after the loop. The forward loop keeps the states only: the backward loop
+recomputes the rest of each step, and the standardized gates of all steps at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,13 +56,13 @@ def _outer(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
 
 
 def _is_live(*upstream: tf.Tensor) -> tf.Tensor:
-    """Tells for each row whether an incoming gradient is not 0."""
+    """Returns for each row whether an incoming gradient is not 0."""
     both = tf.concat(upstream, -1) if len(upstream) > 1 else upstream[0]
     return tf.reduce_any(tf.not_equal(both, 0), -1, keepdims=True)
 
 
 class Pieces(NamedTuple):
-    """How the last of the gates is standardised."""
+    """How the last of the gates is standardized."""
 
     number: int
     epsilon: float
@@ -273,7 +272,7 @@ class _Loop(NamedTuple):
     def _rows(
         self, gates: _Rows, before: _Rows, upstream: _Rows
     ) -> tuple[_Rows, tf.TensorArray | None]:
-        """Returns what all steps take, and the factors of what is standardised."""
+        """Returns the rows of all steps, and the factors of the standardized gates."""
         live = self._live(upstream)
         rows = [tf.math.multiply_no_nan(x, live) for x in (*gates, *before)]
         if self.flat.pieces is None:
@@ -292,7 +291,7 @@ class _Loop(NamedTuple):
         return self.dropped[t]
 
     def _around(self, t: tf.Tensor, x: _Rows) -> tuple[Sequence[Any], _Rows]:
-        """Splits gradients into what goes around a masked step and through the step."""
+        """Splits gradients into those around a masked step and through the step."""
         if self.keep is None:
             return [None] * len(x), x
         keep, zero = self.keep[t], tf.zeros([], x[0].dtype)
@@ -303,7 +302,7 @@ class _Loop(NamedTuple):
     def _live(self, upstream: _Rows) -> tf.Tensor:
         """Returns 1 where a gradient may come in at a step or later, else 0.
 
-        The step is computed again with zeros elsewhere, where 0 * NaN may wait.
+        The step is recomputed with zeros elsewhere, because 0 * NaN is NaN.
         """
         outputs, *last = upstream
         later = tf.cast(_is_live(outputs), tf.int32)

@@ -1,0 +1,26 @@
+"""Registers the layers of a family, whose docstrings share their last sections."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+
+def member_of_family(shared: str) -> Callable[[Any], Any]:
+    """Returns a class decorator: registers a layer and completes its docstring.
+
+    Args:
+      shared: Sections that every layer of the family has, put before "Examples:".
+
+    Returns:
+      The decorator.
+    """
+    shared = inspect.cleandoc(shared)
+
+    def decorate(layer: Any) -> Any:
+        head, title, examples = inspect.cleandoc(layer.__doc__).partition("Examples:")
+        layer.__doc__ = f"{head}{shared}\n\n{title}{examples}\n"
+        return keras.saving.register_keras_serializable(package="tfsafe")(layer)
+
+    return decorate
