@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import contrast, modes
+from tfsafe import _faults
 
 pytest_plugins = ["tests.running.tiers", "tests.running.order"]
 
@@ -23,6 +24,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if os.environ.get("TFSAFE_REQUIRE_GPU") == "1":
             pytest.fail(f"TFSAFE_REQUIRE_GPU=1 is set, but {missing}.", pytrace=False)
         pytest.skip(missing)
+
+
+@pytest.fixture(autouse=True)
+def no_faults():
+    """Fails the test if an error of our own was turned into a warning."""
+    yield
+    faults = set(_faults.REPORTED)
+    _faults.REPORTED.clear()
+    assert not faults
 
 
 @pytest.fixture(params=modes.MODES)

@@ -1,12 +1,13 @@
-"""Numerical failures of TensorFlow and Keras training: found, explained, ended.
+"""Finds, explains and prevents numerical failures of TensorFlow and Keras training.
 
 Nothing heavy is imported here. `tfsafe.losses`, `tfsafe.ops` and the rest load
 TensorFlow when they are first used; `tfsafe.__version__` and `tfsafe.NumericsError`
 never do.
 """
 
+import difflib
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tfsafe import _saving
 from tfsafe._version import __version__
@@ -23,32 +24,68 @@ if TYPE_CHECKING:
         ops,
         optimizers,
         regularizers,
+        rewriting,
     )
     from tfsafe._coverage import coverage
     from tfsafe._saving import to_keras
-    from tfsafe.debugging import checked
-    from tfsafe.rewriting import stabilize
+    from tfsafe.callbacks import NumericsMonitor
+    from tfsafe.data import check_finite
+    from tfsafe.debugging import (
+        check_numerics,
+        checked,
+        disable_check_numerics,
+        enable_check_numerics,
+    )
+    from tfsafe.losses import StableCrossEntropy
+    from tfsafe.optimizers import SafeOptimizer
+    from tfsafe.rewriting import disable_stabilize, enable_stabilize, stabilize
 
 __all__ = [
     "Finding",
     "NumericsError",
+    "NumericsMonitor",
+    "SafeOptimizer",
+    "StableCrossEntropy",
     "__version__",
     "callbacks",
+    "check_finite",
+    "check_numerics",
     "checked",
     "coverage",
     "data",
     "debugging",
+    "disable_check_numerics",
+    "disable_stabilize",
+    "enable_check_numerics",
+    "enable_stabilize",
     "layers",
     "losses",
     "metrics",
     "ops",
     "optimizers",
     "regularizers",
+    "rewriting",
     "stabilize",
     "to_keras",
 ]
 
-_PACKAGES = {
+# Names that are loaded when they are first used, by the module that has them.
+_HOMES = {
+    "NumericsMonitor": "callbacks",
+    "SafeOptimizer": "optimizers",
+    "StableCrossEntropy": "losses",
+    "check_finite": "data",
+    "check_numerics": "debugging",
+    "checked": "debugging",
+    "coverage": "_coverage",
+    "disable_check_numerics": "debugging",
+    "disable_stabilize": "rewriting",
+    "enable_check_numerics": "debugging",
+    "enable_stabilize": "rewriting",
+    "stabilize": "rewriting",
+    "to_keras": "_saving",
+}
+_PACKAGES = (
     "callbacks",
     "data",
     "debugging",
@@ -58,24 +95,41 @@ _PACKAGES = {
     "ops",
     "optimizers",
     "regularizers",
-}
-_HOMES = {
-    "checked": "tfsafe.debugging",
-    "coverage": "tfsafe._coverage",
-    "stabilize": "tfsafe.rewriting",
-    "to_keras": "tfsafe._saving",
-}
+    "rewriting",
+)
 
 # So that Keras loads a file with classes of tfsafe after `import tfsafe` alone.
 _saving.register_on_demand()
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"tfsafe.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'tfsafe' has no attribute {name!r}")
+# Hidden from type checkers, which report unknown names themselves.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name in _PACKAGES:
+            return importlib.import_module(f"tfsafe.{name}")
+        if name in _HOMES:
+            home = importlib.import_module(f"tfsafe.{_HOMES[name]}")
+            return getattr(home, name)
+        raise AttributeError(
+            f"module 'tfsafe' has no attribute {name!r}.{_hint(name)}",
+            name=name,
+        )
+
+
+def _hint(name: str) -> str:
+    """Says where a name is, or which one is meant; empty for special names."""
+    if name.startswith("_"):
+        return ""
+    owners = [
+        package
+        for package in _PACKAGES
+        if name in importlib.import_module(f"tfsafe.{package}").__all__
+    ]
+    if owners:
+        return f" It is `tfsafe.{owners[0]}.{name}`."
+    close = difflib.get_close_matches(name, __all__, n=3)
+    return f" Did you mean {' or '.join(f'`tfsafe.{n}`' for n in close)}?" * bool(close)
 
 
 def __dir__() -> list[str]:

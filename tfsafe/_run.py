@@ -12,7 +12,7 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfsafe import _after_import, _compat, _text
+from tfsafe import _after_import, _compat, _faults, _text
 from tfsafe.errors import NumericsError
 
 if TYPE_CHECKING:
@@ -163,19 +163,21 @@ class _Conditions:
         if self._options.stabilize:
             from tfsafe.rewriting.targets import function, switch
 
-            switch.enable_stabilize()
-            self._rewrites = self._open.enter_context(function.collected())
+            with _faults.contained("switching the stable forms on"):
+                switch.enable_stabilize()
+                self._rewrites = self._open.enter_context(function.collected())
         if self._options.checks != "none":
             from tfsafe import debugging
 
-            try:
-                debugging.enable_check_numerics(
-                    checks=self._options.checks,
-                    strict=self._options.strict,
-                    ignore=self._options.ignore,
-                )
-            except ValueError as error:
-                _parser().error(f"argument --ignore: {error}")
+            with _faults.contained("switching the checks on"):
+                try:
+                    debugging.enable_check_numerics(
+                        checks=self._options.checks,
+                        strict=self._options.strict,
+                        ignore=self._options.ignore,
+                    )
+                except ValueError as error:
+                    _parser().error(f"argument --ignore: {error}")
 
     def end(self) -> None:
         """Ends the watch and the collecting; the checks go on for what atexit runs."""
@@ -196,7 +198,8 @@ class _Conditions:
         elif self._options.report is not None:
             _say(f"no finding, so that {self._options.report} was not written.")
         if self._is_on and self._options.stabilize:
-            _say("\n  ".join(_told(self._rewrites)))
+            with _faults.contained("the list of rewritten formulas"):
+                _say("\n  ".join(_told(self._rewrites)))
 
 
 def _is_without_eager() -> bool:
@@ -233,12 +236,16 @@ def _hand_over(error: BaseException, report: str | None, usual: Any) -> None:
     show, lines = sys.excepthook, _of_the_script(error.__traceback__)
     cause = _numerics_error(error)
     if cause is not None and report is not None:
-        cause.to_html(report)
+        with _faults.contained("writing the report"):
+            cause.to_html(report)
 
     def excepthook(kind: Any, value: BaseException, _: Any) -> None:
+        shown = False
         if isinstance(value, NumericsError) and show is usual:
-            _show(value, lines)
-        else:
+            with _faults.contained("showing the finding"):
+                _show(value, lines)
+                shown = True
+        if not shown:
             show(kind, value.with_traceback(lines), lines)
         if cause is not None:
             _say(

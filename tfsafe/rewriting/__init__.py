@@ -2,5 +2,6 @@
 
 from tfsafe.rewriting.reports.report import Change, Report
 from tfsafe.rewriting.targets.stabilize import stabilize
+from tfsafe.rewriting.targets.switch import disable_stabilize, enable_stabilize
 
-__all__ = ["Change", "Report", "stabilize"]
+__all__ = ["Change", "Report", "disable_stabilize", "enable_stabilize", "stabilize"]

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import RefusalError, or_plain
 from tfsafe.debugging.checks import (
     finite_sum,
     instrumented,
@@ -22,6 +23,7 @@ from tfsafe.debugging.checks.verdict import Failed, Known
 from tfsafe.debugging.explain import message, results
 from tfsafe.debugging.explain.results import Bad
 from tfsafe.debugging.tracing.replayed_call import Rerun, written_slots
+from tfsafe.errors import NumericsError
 from tfsafe.graph import TracedCall, UnreadableError
 
 _NAN = np.float64(math.nan)
@@ -80,6 +82,7 @@ class CompiledCheck:
         self._labels = labels
         self._signature = signature
         self._looks: list[Look] = []
+        self._failed_before = False
         self._watched: Any = None
         self._is_xla = False
         self._serves_many = False
@@ -98,15 +101,36 @@ class CompiledCheck:
           NumericsError: If a result is not finite.
         """
         with reentrancy.entered():
-            if self._watched is None:
-                # Traced out here, where it may create its variables.
-                concrete = self._concrete(args, kwargs)
-                self._is_xla = _compat.is_xla(concrete.function_def)
-                self._watched = self._watching()
-            result, total, kept = self._watched(*args, **kwargs)
-            if not math.isfinite(total.numpy()):
-                return self._judge(args, kwargs, result, kept)
+            if self._failed_before:
+                return self._function(*args, **kwargs)
+            return or_plain(
+                "the check of a function",
+                lambda: self._checked(args, kwargs),
+                lambda: self._function(*args, **kwargs),
+                self._give_up,
+            )
+
+    def _give_up(self) -> None:
+        self._failed_before = True
+
+    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if self._watched is None:
+            # Traced out here, where it may create its variables.
+            concrete = self._concrete(args, kwargs)
+            self._is_xla = _compat.is_xla(concrete.function_def)
+            self._watched = self._watching()
+        result, total, kept = self._watched(*args, **kwargs)
+        if math.isfinite(total.numpy()):
             return result
+        try:
+            return self._judge(args, kwargs, result, kept)
+        except NumericsError:
+            raise
+        except Exception:
+            # The call is repeated without a check.
+            slots = self._looks[int(kept.look)].kept
+            variables.put_back(zip(slots, kept.before, strict=True))
+            raise
 
     def _concrete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if not hasattr(self._function, "get_concrete_function"):
@@ -175,7 +199,7 @@ class CompiledCheck:
             twin = Twin(call, self._options, slots, holds=self._holds)
         except UnreadableError as error:
             if self._options.strict:
-                raise ValueError(
+                raise RefusalError(
                     f"`strict=True` cannot look into this function: {error}. Use "
                     "`strict=False`."
                 ) from None

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import contained
 from tfsafe.debugging.checks import reentrancy, verdict
 from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.options import Options
@@ -82,7 +83,7 @@ class Session(Recorder):
         super().__call__(op_type, inputs, attrs, outputs, op_name, graph)
         self.is_busy = True
         try:
-            with reentrancy.entered():
+            with reentrancy.entered(), contained("the check of an operation"):
                 if kind.startswith(WRITES):
                     self._judge_write(inputs[0], options)
                 if options.strict and len(self.propagation.all) > before:
@@ -147,7 +148,7 @@ class Session(Recorder):
         if self._whole:
             yield
             return
-        with reentrancy.entered():
+        with reentrancy.entered(), contained("reading variables before an update"):
             slots = [_state.slot_of(each, {}) for each in variables]
             self._whole = [(slot, slot.read()) for slot in slots]
         try:

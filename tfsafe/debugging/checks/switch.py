@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe._faults import contained
 from tfsafe._patching import Patch
 from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
@@ -95,13 +96,15 @@ class Switch:
         options = self.active()
         if options is None or is_checked(model):
             return False
-        try:
-            check_model(model, options)
-        except ValueError as error:
-            warnings.warn(f"{error} It is not checked.", stacklevel=4)
-            return False
-        self._models.add(model)
-        return True
+        with contained("the check of a model"):
+            try:
+                check_model(model, options)
+            except ValueError as error:
+                warnings.warn(f"{error} It is not checked.", stacklevel=4)
+                return False
+            self._models.add(model)
+            return True
+        return False
 
     def _follow_models(self) -> None:
         options = self.active()
@@ -150,7 +153,8 @@ def _gradients(switch: Switch, original: Callable[..., Any]) -> Callable[..., An
         session = switch.session()
         with session.differentiating():
             result = original(tape, target, *args, **kwargs)
-        session.judge_gradients(target, result)
+        with contained("the check of gradients"):
+            session.judge_gradients(target, result)
         return result
 
     return gradients
@@ -170,7 +174,8 @@ def _scales(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     def scale(optimizer: Any, loss: Any) -> Any:
         scaled = original(optimizer, loss)
         if switch.active() is not None and tf.executing_eagerly():
-            switch.session().scaled(scaled)
+            with contained("noting a scaled loss"):
+                switch.session().scaled(scaled)
         return scaled
 
     return scale

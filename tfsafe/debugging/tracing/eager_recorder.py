@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import contained
 from tfsafe.debugging.checks.variables import Held, Slot, variables_in
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Propagation, Step
@@ -76,7 +77,9 @@ class Recorder:
             return
         self.is_busy = True
         try:
-            self._note(tf.compat.as_str(op_type), inputs, outputs, sys._getframe(1))
+            kind, frame = tf.compat.as_str(op_type), sys._getframe(1)
+            with contained("following an operation"):
+                self._note(kind, inputs, outputs, frame)
         finally:
             self.is_busy = False
 

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe._faults import or_plain
 from tfsafe._patching import Patch, patches_on
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.report import Report, report_of
@@ -97,10 +98,15 @@ class _Step:
         self.function = stabilized(
             tf.function(step, autograph=False, reduce_retracing=True), rules
         )
+        self._step = step
         self._run = self.function
         if verify:
             self._run = verified(step, rules, autograph=False)
         functools.update_wrapper(self, step, updated=())
 
     def __call__(self, data: Any) -> Any:
-        return self._run(data)
+        return or_plain(
+            "the stable form of a step",
+            lambda: self._run(data),
+            lambda: self._step(data),
+        )

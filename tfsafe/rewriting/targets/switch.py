@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import contained, or_plain
 from tfsafe._patching import Patch
 from tfsafe.graph import is_user_function
 from tfsafe.rewriting.engine import tape_recording
@@ -75,11 +76,19 @@ class _Switch:
 
     def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._is_on and tape_recording.active() is None and _is_naive(function):
-                function = self._twin(function)
-            return original(function, *args, **kwargs)
+            if not self._is_on or tape_recording.active() or not _is_naive(function):
+                return original(function, *args, **kwargs)
+            return or_plain(
+                "the stable form of a function",
+                lambda: original(self._twin(function), *args, **kwargs),
+                lambda: original(function, *args, **kwargs),
+                lambda: self._give_up(function),
+            )
 
         return call
+
+    def _give_up(self, function: Any) -> None:
+        self._twins[function] = _compat.with_body(function)
 
     def _twin(self, function: Any) -> Any:
         if function not in self._twins:
@@ -91,16 +100,18 @@ class _Switch:
     def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
             if self._is_on and model not in self._refused and not is_stable(model):
-                try:
-                    self._models.add(stabilize_model(model, all_rules()))
-                except ValueError as error:
-                    self._refused.add(model)
-                    warnings.warn(
-                        f"{error} It is not rewritten.", RuntimeWarning, stacklevel=3
-                    )
+                with contained("the stable form of a model"):
+                    self._stabilize(model)
             return original(model, *args, **kwargs)
 
         return enter
+
+    def _stabilize(self, model: keras.Model) -> None:
+        try:
+            self._models.add(stabilize_model(model, all_rules()))
+        except ValueError as error:
+            self._refused.add(model)
+            warnings.warn(f"{error} It is not rewritten.", RuntimeWarning, stacklevel=4)
 
 
 def _is_naive(function: Any) -> bool:
