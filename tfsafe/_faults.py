@@ -29,7 +29,7 @@ def contained(task: str) -> Iterator[None]:
       Nothing.
 
     Raises:
-      NumericsError: If the block raises one: a finding is no fault.
+      NumericsError: If the block raises one: findings are for the user.
     """
     try:
         yield
