@@ -377,3 +377,32 @@ def test_the_options_of_a_tf_function_that_need_a_call_are_known():
     assert not _compat.is_called_in_place(tf.function(abs, signature))
     named = tf.function(abs, experimental_implements="something")
     assert not _compat.is_called_in_place(named)
+
+
+def test_keras_still_looks_for_the_classes_of_a_file_in_its_registry(monkeypatch):
+    from keras.src.saving import object_registration as registry
+
+    # Restored afterwards.
+    found = registry.get_registered_object
+    monkeypatch.setattr(registry, "get_registered_object", found)
+
+    def register():
+        class Late(keras.layers.Layer):
+            pass
+
+        keras.saving.register_keras_serializable("late")(Late)
+
+    config = {"module": None, "class_name": "Late", "config": {}}
+    config["registered_name"] = "late>Late"
+    with pytest.raises(TypeError, match="Could not locate class"):
+        keras.saving.deserialize_keras_object(config)
+    _compat.load_on_demand("late>", register)
+    assert type(keras.saving.deserialize_keras_object(config)).__name__ == "Late"
+
+
+def test_keras_models_still_tell_which_layer_gets_a_mask():
+    inputs = keras.Input((3, 2))
+    first, second = keras.layers.GRU(2), keras.layers.GRU(2)
+    keras.Model(inputs, [first(inputs), second(keras.layers.Masking()(inputs))])
+    assert not _compat.is_called_with_mask(first)
+    assert _compat.is_called_with_mask(second)

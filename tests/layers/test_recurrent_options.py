@@ -110,7 +110,7 @@ class TestFromKeras:
         (
             {"fused": True, "layer_norm": False},
             ValueError,
-            "`fused` is a form of layer normalisation. Received: fused=True, layer",
+            "`fused` is a form of layer normalization. Received: fused=True, layer",
         ),
         ({"epsilon": 0.0}, ValueError, "`epsilon` must be positive .*epsilon=0.0"),
         ({"epsilon": float("nan")}, ValueError, "`epsilon` must be .*epsilon=nan"),

@@ -121,7 +121,7 @@ class NormalizedCell(FromKeras, _KerasCell):
         if fused and not layer_norm:
             raise ValueError(
                 "`fused` is a form of layer normalization. Received: fused=True, "
-                "layer_norm=False. Leave one of them out."
+                "layer_norm=False. Omit one of them."
             )
         self.epsilon = _args.number(epsilon, "epsilon", tf.float32)
         if not 0 < self.epsilon < math.inf:
