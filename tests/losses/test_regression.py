@@ -229,6 +229,8 @@ EDGES = [
     ("mean_absolute_percentage_error", 0.0, -3.0, {}, 100, 0),
     ("mean_absolute_percentage_error", 1e-30, 2e-30, {}, 100, 1e32),
     ("mean_squared_logarithmic_error", 0.0, -2.0, {}, (16.635532 + 1) ** 2, -35.271065),
+    ("mean_squared_logarithmic_error", -1.0, 1.0, {}, 0.48045301, 0.69314718),
+    ("mean_squared_logarithmic_error", -5.0, 1.0, {}, 0.48045301, 0.69314718),
     ("huber", 0.0, 1e30, {}, 1e30, 1),
     ("huber", 0.0, -1e30, {}, 1e30, -1),
     ("log_cosh", 0.0, 1e30, {}, 1e30, 1),

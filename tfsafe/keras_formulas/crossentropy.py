@@ -227,13 +227,16 @@ def indices(
         axis = classes.class_axis(axis, y_pred.shape)
         x, from_logits = logits_or_probabilities(y_pred, from_logits, axis)
         labels = _labels.lay_out(labels, x.shape, axis, "sparse")
-        known = _labels.class_indices(labels, tf.shape(x)[axis])
+        size = tf.shape(x)[axis]
+        classified, known = _labels.class_indices(labels, size)
         smoothing = classes.smoothing_share(label_smoothing)
-        values = crossentropy.sparse(known, x, axis, smoothing, from_logits, True)
-        values = tf.cast(values, y_pred.dtype)
+        values = crossentropy.sparse(classified, x, axis, smoothing, from_logits, True)
         if ignore_class is None:
-            return values
+            values = _labels.nan_unless_class(labels, known, size, values)
+            return tf.cast(values, y_pred.dtype)
         counted = tf.not_equal(labels, tf.cast(ignore_class, labels.dtype))
+        values = _labels.nan_unless_class(labels, known | ~counted, size, values)
+        values = tf.cast(values, y_pred.dtype)
         values = tf.where(counted, values, tf.zeros_like(values))
         _compat.set_keras_mask(values, counted)
         return values

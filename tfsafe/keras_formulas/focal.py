@@ -172,8 +172,10 @@ def generalized(labels: tf.Tensor, y_pred: tf.Tensor, q: float) -> tf.Tensor:
     axis = classes.class_axis(-1, y_pred.shape)
     x, from_logits = logits_or_probabilities(y_pred, False, axis)
     labels = _labels.lay_out(labels, x.shape, axis, "sparse")
-    known = _labels.class_indices(labels, tf.shape(x)[axis])
+    size = tf.shape(x)[axis]
+    indices, known = _labels.class_indices(labels, size)
     values = focal.categorical_generalized_cross_entropy(
-        known, x, q=q, from_logits=from_logits, axis=axis, bounded=True
+        indices, x, q=q, from_logits=from_logits, axis=axis, bounded=True
     )
+    values = _labels.nan_unless_class(labels, known, size, values)
     return tf.cast(values, y_pred.dtype)

@@ -111,15 +111,37 @@ def tensor(y_true: Any) -> tf.Tensor:
     )
 
 
-def class_indices(labels: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
-    """Returns labels as int64, with -1 in place of all that are not a class.
+def class_indices(labels: tf.Tensor, classes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns labels as int64, 0 for all that are not a class, and which are one.
 
     Args:
       labels: Integer or floating class indices.
       classes: Number of classes, an integer scalar.
     """
     known = _is_class(labels, classes)
-    return tf.cast(tf.where(known, labels, -tf.ones_like(labels)), tf.int64)
+    return tf.cast(tf.where(known, labels, tf.zeros_like(labels)), tf.int64), known
+
+
+def nan_unless_class(
+    labels: tf.Tensor, known: tf.Tensor, classes: tf.Tensor, losses: tf.Tensor
+) -> tf.Tensor:
+    """Returns losses, NaN for labels that are not a class, with gradient 0 there.
+
+    The NaN is the remainder of a division of these labels by 0, and not a constant, so
+    that a numeric check finds an operation whose input shows them. The remainder by the
+    number of classes is the label itself for the others.
+
+    Args:
+      labels: Integer or floating class indices.
+      known: The labels that are classes.
+      classes: Number of classes, an integer scalar.
+      losses: One loss a label.
+    """
+    with tf.name_scope("label_outside_the_classes"):
+        divisor = tf.where(known, tf.cast(classes, losses.dtype), 0)
+        dividend = tf.stop_gradient(tf.cast(labels, losses.dtype))
+        remainder = tf.math.floormod(dividend, divisor)
+    return tf.where(known, losses, remainder)
 
 
 def refuse_unknown_classes(

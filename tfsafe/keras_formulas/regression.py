@@ -126,6 +126,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
 
     As `keras.losses.mean_squared_logarithmic_error`, which clips both at 1e-7: an
     output between -1 and 0 has no gradient there, and small errors lose their digits.
+    Targets outside the domain count 0, as in Keras.
 
     Args:
       y_true: Targets of shape `[..., n]`, of any numeric dtype, above -1.
@@ -138,9 +139,10 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       TypeError: If one of them is not dense.
 
     Numerics:
-      <= -1  the logarithm goes on with slope 1 from its value at the next number
-             above -1, -16.6 in float32 (a bounded choice outside the domain)
-      NaN    value NaN, gradient NaN
+      y_pred <= -1  the logarithm goes on with slope 1 from its value at the next
+                    number above -1, -16.6 in float32 (a bounded choice)
+      y_true <= -1  counts as 0, slope 0 (a bounded choice, that of Keras)
+      NaN           value NaN, gradient NaN
       A zero incoming gradient gives zero gradients, whatever stands there.
 
     Examples:
@@ -149,8 +151,14 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(square.numpy())
       [1.9218121]
     """
+
+    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
+        # A comparison that lets NaN through.
+        y = tf.where(y <= -1, tf.zeros_like(y), y)
+        return zeros.square(_log1p_difference(p, y))
+
     return arguments.mean(
-        lambda y, p: zeros.square(_log1p_difference(p, y)),
+        formula,
         y_true,
         y_pred,
         "mean_squared_logarithmic_error",

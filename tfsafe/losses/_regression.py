@@ -107,8 +107,9 @@ class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicE
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      <= -1             the logarithm goes on with slope 1 from its value at the next
+      y_pred <= -1      the logarithm goes on with slope 1 from its value at the next
                         number above -1, -16.6 in float32 (a bounded choice)
+      y_true <= -1      counts as 0, as in Keras (a bounded choice)
       weight 0, masked  value and gradients 0, whatever stands there
       empty batch       value 0
       NaN elsewhere     value NaN

@@ -88,7 +88,7 @@ class MeanSquaredLogarithmicError(
       Those of `keras.metrics.MeanSquaredLogarithmicError`.
 
     Numerics:
-      <= -1          the logarithm goes on with slope 1
+      y_pred <= -1   the logarithm goes on with slope 1; labels there count as 0
 
     Examples:
       >>> from tfsafe import metrics
