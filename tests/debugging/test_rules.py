@@ -191,7 +191,9 @@ def test_whole_numbers_have_no_statistics():
 
 def test_every_row_of_the_table_has_a_test():
     tested = {op for op, *_ in [*ROWS, *OVERFLOWS]}
-    assert {rule.op for rule in causes.RULES} - {"*"} <= tested
+    # A label that is no class is tested with the losses.
+    rules = {rule.op for rule in causes.RULES if rule.fault != "label"}
+    assert rules - {"*"} <= tested
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,14 @@ class Evidence(NamedTuple):
       output: Its bad output, likewise.
       bad: Which elements of the output became bad here.
       dtype: Name of the output's dtype.
+      scope: Name scope of the operation, if known.
     """
 
     inputs: list[np.ndarray]
     output: np.ndarray
     bad: np.ndarray
     dtype: str
+    scope: str = ""
 
 
 Test = Callable[[Evidence], str]
@@ -40,7 +42,7 @@ class Rule(NamedTuple):
       op: Type of the operation; `"*"` for any.
       test: Returns the cause in words, or an empty string.
       fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
-        other function mends, `"overflow"` or `"unknown"`.
+        other function mends, `"label"`, `"overflow"` or `"unknown"`.
     """
 
     op: str
@@ -109,6 +111,18 @@ def _weighted_log(evidence: Evidence) -> str:
         return ""
     count = _count(zeros, "zero", "zeros")
     return f"log of {count} with a weight other than 0{_where(zeros)}"
+
+
+def _unknown_label(evidence: Evidence) -> str:
+    """Recognises where the losses of class indices divide an unknown label by 0."""
+    if not evidence.scope.endswith("label_outside_the_classes"):
+        return ""
+    labels, divisors = evidence.inputs
+    unknown = np.isnan(evidence.output)
+    value, classes = labels[unknown].flat[0], divisors.max()
+    valid = f" of [0, {classes:.0f})" if classes else ""
+    where = _where(unknown)
+    return f"a label value of {value:g} is outside the valid range{valid}{where}"
 
 
 _ZERO = (lambda x: x == 0, "zero", "zeros")
@@ -323,6 +337,7 @@ RULES = [
     Rule("Prod", _overflow("the product"), "overflow"),
     Rule("EuclideanNorm", _overflow("the sum of squares"), "overflow"),
     Rule("Cast", _overflow("the value"), "overflow"),
+    Rule("FloorMod", _unknown_label, "label"),
     Rule("Softmax", _all_masked),
     Rule("LogSoftmax", _all_masked),
     Rule("*", _overflow("the result"), "overflow"),

@@ -144,6 +144,10 @@ _SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
 # The first row that fits counts.
+_CLASSES = (
+    "number the classes from 0, as `y_true - 1` does if they begin at 1, or end the "
+    "model in more classes. A `sample_weight` of 0 or `ignore_class` ignores a label."
+)
 FIXES = [
     Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
@@ -222,6 +226,7 @@ FIXES = [
     Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
     Fix("Atanh", "", "keep the argument inside (-1, 1)."),
     Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
+    Fix("FloorMod", "", _CLASSES, fault="label"),
     Fix("Mean", "", _MEAN),
     Fix("Max", "", "give the empty set a value of its own before the reduction."),
     Fix("Min", "", "give the empty set a value of its own before the reduction."),
