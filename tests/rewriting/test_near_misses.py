@@ -173,6 +173,10 @@ PAIRS = {
     ),
     "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
     "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
+    "removable-singularity": (
+        lambda x: tf.sin(x) / x,
+        lambda x: tf.sin(x) / (2 * x),
+    ),
     "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),

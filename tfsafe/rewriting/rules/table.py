@@ -10,6 +10,7 @@ from tfsafe.rewriting.rules import (
     logarithms,
     masking,
     norms,
+    removable,
     singular_gradients,
 )
 
@@ -18,6 +19,7 @@ _TABLES: Sequence[Sequence[Rule]] = (
     logarithms.RULES,
     distances.RULES,
     norms.RULES,
+    removable.RULES,
     cancellation.RULES,
     masking.RULES,
     singular_gradients.RULES,

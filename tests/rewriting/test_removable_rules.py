@@ -1,0 +1,167 @@
+"""Quotients with a limit where both sides are 0: value and two derivatives."""
+
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import fired, in_modes, rewritten, second_gradients
+from tests.rewriting.tables import RULES
+from tests.support import modes
+from tfsafe import stabilize
+from tfsafe.rewriting.rules.table import all_rules
+
+# By name: the formula, and the same for mpmath.
+FORMULAS = {
+    "sin(x) / x": (lambda x: tf.sin(x) / x, lambda x: mpmath.sin(x) / x),
+    "x / sin(x)": (lambda x: x / tf.sin(x), lambda x: x / mpmath.sin(x)),
+    "sinh(x) / x": (lambda x: tf.sinh(x) / x, lambda x: mpmath.sinh(x) / x),
+    "tanh(x) / x": (lambda x: tf.tanh(x) / x, lambda x: mpmath.tanh(x) / x),
+    "x / tanh(x)": (lambda x: x / tf.tanh(x), lambda x: x / mpmath.tanh(x)),
+    "atan(x) / x": (lambda x: tf.atan(x) / x, lambda x: mpmath.atan(x) / x),
+    "(1 - cos(x)) / x**2": (
+        lambda x: (1 - tf.cos(x)) / x**2,
+        lambda x: (1 - mpmath.cos(x)) / x**2,
+    ),
+    "(cos(x) - 1) / (x * x)": (
+        lambda x: (tf.cos(x) - 1) / (x * x),
+        lambda x: (mpmath.cos(x) - 1) / x**2,
+    ),
+    "(1 - cos(x)) / x": (
+        lambda x: (1 - tf.cos(x)) / x,
+        lambda x: (1 - mpmath.cos(x)) / x,
+    ),
+    "(x - sin(x)) / x**3": (
+        lambda x: (x - tf.sin(x)) / x**3,
+        lambda x: (x - mpmath.sin(x)) / x**3,
+    ),
+    "(x - sin(x)) / (x * x * x)": (
+        lambda x: (x - tf.sin(x)) / (x * x * x),
+        lambda x: (x - mpmath.sin(x)) / x**3,
+    ),
+    "(exp(x) - 1) / x": (
+        lambda x: (tf.exp(x) - 1) / x,
+        lambda x: mpmath.expm1(x) / x,
+    ),
+    "expm1(x) / x": (
+        lambda x: tf.math.expm1(x) / x,
+        lambda x: mpmath.expm1(x) / x,
+    ),
+    "x / (exp(x) - 1)": (
+        lambda x: x / (tf.exp(x) - 1),
+        lambda x: x / mpmath.expm1(x),
+    ),
+    "(1 - exp(-x)) / x": (
+        lambda x: (1 - tf.exp(-x)) / x,
+        lambda x: -mpmath.expm1(-x) / x,
+    ),
+    "x / (1 - exp(-x))": (
+        lambda x: x / (1 - tf.exp(-x)),
+        lambda x: -x / mpmath.expm1(-x),
+    ),
+    "x / expm1(x)": (lambda x: x / tf.math.expm1(x), lambda x: x / mpmath.expm1(x)),
+    "log(1 + x) / x": (
+        lambda x: tf.math.log(1 + x) / x,
+        lambda x: mpmath.log1p(x) / x,
+    ),
+    "log1p(x) / x": (lambda x: tf.math.log1p(x) / x, lambda x: mpmath.log1p(x) / x),
+}
+NAME = "removable-singularity"
+POINTS = [0.0, 1e-30, 1e-5, -1e-3, 0.1, -0.24, 0.26, 0.49, 0.51, 0.99, 1.01, 1.99, 2.01]
+
+
+def _exact(formula, x, order):
+    """Returns a derivative; at 0 the coefficient of a polynomial through the limit."""
+    with mpmath.workdps(60):
+        x = mpmath.mpf(float(x))
+        if abs(x) > 1e-7:
+            return float(mpmath.diff(formula, x, order))
+        # The formula is smooth: its mean on both sides of 0 is right to h^2 = 1e-30.
+        h = mpmath.mpf(10) ** -15
+        left, right = (mpmath.diff(formula, sign * h, order) for sign in (-1, 1))
+        slope = (right - left) / (2 * h)
+        return float((left + right) / 2 + slope * x)
+
+
+def _truth(formula, points, order):
+    return np.array([_exact(formula, x, order) for x in points])
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*FORMULAS))
+def test_value_and_derivatives_are_right_at_0_and_around(name, mode):
+    function, formula = FORMULAS[name]
+    x = tf.constant(POINTS)
+    assert NAME in fired(RULES, function, x)
+    value, (slope,) = modes.value_and_gradients(rewritten(RULES, function), [x], mode)
+    np.testing.assert_allclose(value, _truth(formula, x, 0), rtol=2e-6, atol=1e-38)
+    np.testing.assert_allclose(slope, _truth(formula, x, 1), rtol=3e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_second_derivative_is_right_at_0_and_around(name):
+    function, formula = FORMULAS[name]
+    x = tf.constant(POINTS)
+    (second,) = second_gradients(RULES, function, [x], "graph")
+    np.testing.assert_allclose(second, _truth(formula, x, 2), rtol=3e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_half_precision_rounds_once(name):
+    function, formula = FORMULAS[name]
+    x = tf.constant([0.0, 1e-4, 0.125, 0.75, 3.0], tf.float16)
+    value = rewritten(RULES, function)(x)
+    assert value.dtype == tf.float16
+    np.testing.assert_allclose(value, _truth(formula, x, 0), rtol=6e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_plain_formula_fails_at_0(name):
+    assert np.isnan(FORMULAS[name][0](tf.constant([0.0]))).all()
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_behind_where_the_gradient_is_finite(name):
+    function = FORMULAS[name][0]
+    safe = stabilize(lambda x: tf.where(x > 0, function(x), tf.ones_like(x)))
+    x = tf.constant([0.0, 0.5])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = safe(x)
+    slope = tape.gradient(value, x)
+    assert value[0] == 1
+    assert slope[0] == 0
+    assert np.isfinite(slope).all()
+
+
+def test_large_arguments_keep_value_and_slope():
+    x = tf.constant([100.0, -100.0, 1e30])
+    value, (slope,) = modes.value_and_gradients(
+        rewritten(RULES, lambda x: x / tf.math.expm1(x)), [x], "graph"
+    )
+    np.testing.assert_allclose(value, [3.72e-42, 100.0, 0.0], atol=1e-40)
+    np.testing.assert_allclose(slope, [0.0, -1.0, 0.0], atol=1e-40)
+
+
+def _without_nan(y):
+    return tf.where(tf.math.is_nan(y), 5.0, y)
+
+
+NEAR_MISSES = {
+    "another argument": lambda x: tf.sin(x) / (2 * x),
+    "no limit": lambda x: tf.cos(x) / x,
+    "a pole": lambda x: (1 - tf.cos(x)) / x**3,
+    "another constant": lambda x: (tf.exp(x) - 2) / x,
+    "an epsilon": lambda x: tf.sin(x) / (x + 1e-8),
+    "a limit that is chosen": lambda x: tf.math.divide_no_nan(tf.sin(x), x),
+    "a NaN that is looked for": lambda x: _without_nan(tf.sin(x) / x),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_another_quotient_is_left_alone(name):
+    assert NAME not in fired(all_rules(), NEAR_MISSES[name], tf.constant([0.0, 0.5]))
+
+
+def test_a_nan_stays():
+    for function, _ in FORMULAS.values():
+        assert np.isnan(rewritten(RULES, function)(tf.constant([np.nan]))).all()

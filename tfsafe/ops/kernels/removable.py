@@ -1,0 +1,104 @@
+"""Computes quotients such as `sin(x) / x` through the point where both sides are 0.
+
+Near 0 the power series is used, farther away the quotient, each for arguments for which
+it is accurate. So the first two derivatives are right at 0 and on both sides.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import factorial
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe._limits import LIMITS
+from tfsafe.ops.kernels import precision
+
+_Series = list[Fraction]
+# A function of one tensor.
+Function = Callable[[tf.Tensor], tf.Tensor]
+_TERMS = 40
+
+
+def _series(coefficient: Callable[[int], Fraction]) -> _Series:
+    return [coefficient(n) for n in range(_TERMS)]
+
+
+def _divided(a: _Series, b: _Series) -> _Series:
+    """Returns the series of a quotient."""
+    found: _Series = []
+    for n in range(_TERMS):
+        known = sum((found[k] * b[n - k] for k in range(n)), Fraction(0))
+        found.append((a[n] - known) / b[0])
+    return found
+
+
+def _even(sign: int, shift: int) -> _Series:
+    """Returns `sum((sign x^2)^k / (2 k + shift)!)`."""
+    return _series(
+        lambda n: (
+            Fraction(0) if n % 2 else Fraction(sign ** (n // 2), factorial(n + shift))
+        )
+    )
+
+
+_ONE = _series(lambda n: Fraction(n == 0))
+_SINC = _even(-1, 1)
+_EXPREL = _series(lambda n: Fraction(1, factorial(n + 1)))
+_TANHC = _divided(_even(1, 1), _even(1, 0))
+
+
+def _removable(series: _Series, near: float, far: Function) -> Function:
+    """Returns the function with that series for `|x| < near` and `far(x)` elsewhere."""
+
+    def function(x: tf.Tensor) -> tf.Tensor:
+        is_near = tf.abs(x) < near
+        small = tf.where(is_near, x, tf.zeros_like(x))
+        value = far(tf.where(is_near, tf.fill(tf.shape(x), tf.cast(near, x.dtype)), x))
+        return tf.where(is_near, _sum(series, near, small), value)
+
+    return lambda x: precision.in_float32(function, x)
+
+
+def _sum(series: _Series, near: float, x: tf.Tensor) -> tf.Tensor:
+    """Computes a power series by Horner's rule."""
+    # The terms of the second derivative are larger by n^2 / x^2.
+    least = LIMITS[x.dtype.name].eps / 8
+    sizes = [abs(c) * n**2 * near ** (n - 2) for n, c in enumerate(series)]
+    count = max(n for n, size in enumerate(sizes) if n < 3 or size > least) + 1
+    is_even = not any(series[1::2])
+    argument = tf.square(x) if is_even else x
+    total = tf.zeros_like(x)
+    for coefficient in reversed(series[: count : 2 if is_even else 1]):
+        total = total * argument + tf.constant(float(coefficient), x.dtype)
+    return total
+
+
+def _over_expm1(x: tf.Tensor) -> tf.Tensor:
+    # The exponential is that of a negative number, which does not overflow.
+    negative = -tf.abs(x)
+    quotient = negative / ops.expm1(negative)
+    return tf.where(x > 0, quotient * ops.exp(negative), quotient)
+
+
+sin_over_x = _removable(_SINC, 2.0, lambda x: tf.sin(x) / x)
+x_over_sin = _removable(_divided(_ONE, _SINC), 1.0, lambda x: x / tf.sin(x))
+sinh_over_x = _removable(_even(1, 1), 2.0, lambda x: tf.sinh(x) / x)
+one_minus_cos_over_square = _removable(
+    _even(-1, 2), 2.0, lambda x: 2 * tf.square(tf.sin(x / 2) / x)
+)
+x_minus_sin_over_cube = _removable(
+    _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
+)
+tanh_over_x = _removable(_TANHC, 0.5, lambda x: ops.tanh(x) / x)
+x_over_tanh = _removable(_divided(_ONE, _TANHC), 1.0, lambda x: x / ops.tanh(x))
+expm1_over_x = _removable(_EXPREL, 1.0, lambda x: ops.expm1(x) / x)
+x_over_expm1 = _removable(_divided(_ONE, _EXPREL), 1.0, _over_expm1)
+log1p_over_x = _removable(
+    _series(lambda n: Fraction((-1) ** n, n + 1)), 0.25, lambda x: ops.log1p(x) / x
+)
+atan_over_x = _removable(
+    _series(lambda n: Fraction(0) if n % 2 else Fraction((-1) ** (n // 2), n + 1)),
+    0.25,
+    lambda x: tf.atan(x) / x,
+)
