@@ -38,12 +38,14 @@ class Kept(NamedTuple):
       before: The values that the variables had.
       flags: Which operations gave numbers that are not finite.
       drawn: What operations gave that cannot give it again.
+      absorbs: Whether a division turned an overflow into 0.
     """
 
     look: tf.Tensor
     before: Sequence[tf.Tensor]
     flags: tf.Tensor | None = None
     drawn: Sequence[Sequence[tf.Tensor]] = ()
+    absorbs: tf.Tensor | None = None
 
 
 class CompiledCheck:
@@ -167,10 +169,12 @@ class CompiledCheck:
         self._looks.append(twin.look)
         new = [slot.read() for slot in twin.look.kept] + twin.frozen.values()
         total = finite_sum.total([twin.result, new])
+        if twin.absorbs is not None:
+            total += tf.where(twin.absorbs, tf.constant(_NAN), 0)
         twin.frozen.commit(tf.math.is_finite(total))
         if self._options.strict:
             total += tf.where(tf.reduce_any(twin.flags), tf.constant(_NAN), 0)
-        kept = Kept(self._last_look(), before, twin.flags, twin.drawn)
+        kept = Kept(self._last_look(), before, twin.flags, twin.drawn, twin.absorbs)
         return twin.result, total, kept
 
     def _last_look(self) -> tf.Tensor:
@@ -212,7 +216,10 @@ class CompiledCheck:
         """Raises if a call whose sum is not finite is a failure; returns its result."""
         failed = self._failed(result, kept)
         is_due = (
-            failed.bad or failed.frozen or (self._options.strict and failed.flagged)
+            failed.bad
+            or failed.frozen
+            or failed.absorbs
+            or (self._options.strict and failed.flagged)
         )
         # The sum of finite numbers can overflow.
         if not is_due or self._known.covers(failed):
@@ -249,6 +256,7 @@ class CompiledCheck:
             [] if kept.flags is None else instrumented.raised(look, kept.flags),
             look.graphs,
             dict(zip(look.drawn, kept.drawn, strict=True)),
+            kept.absorbs is not None and bool(kept.absorbs),
         )
 
     def _explained(

@@ -91,6 +91,8 @@ class EagerCheck:
             # origin; what went wrong first is then the best guess.
             origins = frozenset(findings.ordered(propagation.all)[:1])
             found = [each._replace(origins=origins) for each in found]
+        if self._options.level != "watch" and propagation.absorbed:
+            found.append(Bad("", None, origins=frozenset(propagation.absorbed[:1])))
         return verdict.due(found, propagation.all, self._options)
 
     def _read(self, arguments: Sequence[Any]) -> dict[int, _state.Held]:

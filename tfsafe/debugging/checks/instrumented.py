@@ -9,6 +9,7 @@ from tfsafe.debugging.checks.deferred_writes import Frozen, may_repeat, plain_va
 from tfsafe.debugging.checks.levels import outputs_to_check
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Slot
+from tfsafe.debugging.tracing.provenance import DENOMINATORS, is_absorbed
 from tfsafe.graph import (
     Drawing,
     Emission,
@@ -57,6 +58,7 @@ class Twin:
       result: The result of the function, once it is emitted.
       flags: Boolean vector: which of `look.flagged` are not finite.
       drawn: The outputs of the operations `look.drawn`.
+      absorbs: Whether a division turned an overflow into 0; None if none can.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Twin:
         self.result: Any = None
         self.flags = tf.zeros([0], tf.bool)
         self.drawn: list[list[tf.Tensor]] = []
+        self.absorbs: tf.Tensor | None = None
 
     @property
     def is_due(self) -> bool:
@@ -93,11 +96,19 @@ class Twin:
         drawn: list[list[tf.Tensor]] = []
         graphs, options = self._graphs, self._options
 
+        absorbed: list[tf.Tensor] = []
+        looks = options.level != "watch"
+
         # TensorFlow registers gradients for good, and these two with them: they must
         # not hold the call.
-        def observe(op: tf.Operation, _: Any, outputs: Sequence[tf.Tensor]) -> None:
+        def observe(
+            op: tf.Operation, inputs: Any, outputs: Sequence[tf.Tensor]
+        ) -> None:
+            is_home = bool(outputs) and outputs[0].graph is home
+            if looks and is_home and _divides(op):
+                absorbed.append(is_absorbed(op.type, inputs))
             # In a loop, an operation draws more than once.
-            if is_drawn(op) and outputs[0].graph is home:
+            if is_drawn(op) and is_home:
                 keys.append(drawing(op))
                 drawn.append(list(outputs))
 
@@ -112,6 +123,11 @@ class Twin:
         self.drawn = drawn
         self.result = self._call.packed(outputs)
         self.flags = emission.flags()
+        self.absorbs = tf.reduce_any(tf.stack(absorbed)) if absorbed else None
+
+
+def _divides(op: tf.Operation) -> bool:
+    return op.type in DENOMINATORS and op.outputs[0].dtype.is_floating
 
 
 def _operations(graphs: Sequence[tf.Graph]) -> Iterator[tf.Operation]:

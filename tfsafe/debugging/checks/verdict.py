@@ -27,6 +27,7 @@ class Failed(NamedTuple):
         first.
       graphs: The graphs in which these stand.
       drawn: What operations gave that cannot give it again.
+      absorbs: Whether a division turned an overflow into 0.
     """
 
     result: Any
@@ -36,6 +37,7 @@ class Failed(NamedTuple):
     flagged: Sequence[tuple[tf.Operation, int]] = ()
     graphs: Sequence[tf.Graph] = ()
     drawn: Mapping[Drawing, Any] = {}
+    absorbs: bool = False
 
     @property
     def key(self) -> Any:

@@ -1,6 +1,7 @@
 """Describes the origin of non-finite values as a finding."""
 
 import dataclasses
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin, PathStep, Step
 from tfsafe.errors import Finding
-from tfsafe.graph import locate
+from tfsafe.graph import Place, locate
 
 _SURVEY = 'tfsafe.data.check_finite(data, policy="report")'
 # Number of steps of a long path that are kept from each of its ends.
@@ -102,6 +103,8 @@ def _from_operation(
     cause, fault = causes.cause_of(step.type, evidence)
     if step.type == "Const":
         cause, fault = "the program writes this constant.", "constant"
+    if origin.absorbed_at is not None:
+        cause = f"{cause} {_absorbed(*origin.absorbed_at)}"
     failure = suggestions.Failure(
         place.forward_op or step.type,
         fault,
@@ -133,6 +136,12 @@ def _from_operation(
         ),
         **facts,
     )
+
+
+def _absorbed(division: str, place: Place) -> str:
+    site = place.site
+    where = f" at {os.path.basename(site.path)}:{site.line}" if site else ""
+    return f"`{division}`{where} turns it into 0, which is not the true quotient."
 
 
 def _stats(name: str, value: Any) -> TensorStats:

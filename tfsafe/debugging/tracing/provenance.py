@@ -23,6 +23,18 @@ _LAST = 20
 # What a non-finite value met, see `Propagation.met_next`, beside types of operations.
 QUOTIENT_OF_BOTH = "RealDiv of both"
 PRODUCT_WITH_ZERO = "Mul with 0"
+# Divisions, by the index of their denominator: an infinite one makes a quotient of 0.
+DENOMINATORS = {
+    "Div": 1,
+    "DivNoNan": 1,
+    "RealDiv": 1,
+    "Xdivy": 1,
+    "Reciprocal": 0,
+    "Inv": 0,
+    "Rsqrt": 0,
+}
+# Their overflow is right to the last digit where a division turns it into 0.
+_FAST_GROWING = frozenset({"Exp", "Expm1", "Sinh", "Cosh", "Pow"})
 WRITES = (
     "AssignAddVariableOp",
     "AssignSubVariableOp",
@@ -71,6 +83,7 @@ class Origin:
       holder: Name of the value from outside, such as ``"argument `x`"``.
       is_intended: Whether it is an infinity that the program wrote down as such,
         the `-inf` of a mask for one.
+      absorbed_at: The division that turned its infinity into 0, and its place.
       row_of: Finds the row of the batch that an element of `value` belongs to.
     """
 
@@ -90,6 +103,7 @@ class Origin:
         self.births = births
         self.holder = holder
         self.is_intended = is_intended
+        self.absorbed_at: tuple[str, Place] | None = None
         self.row_of: Callable[[tuple[int, ...]], int | None] = lambda _: None
         self.place = step.place() if step else Place(None)
         self.producers = step.producers() if step else []
@@ -134,6 +148,7 @@ class Propagation:
 
     Attributes:
       all: The origins that were met.
+      absorbed: The origins whose infinity a division turned into 0, wrongly.
       names: Functions that return the name of a value from outside, or of a variable
         by its handle; the first name that is not empty counts.
       rows: Follows the rows of the batch, where there is one.
@@ -142,6 +157,7 @@ class Propagation:
     def __init__(self, name: Callable[[Any], str], *, keeps: bool = True):
         self.all: list[Origin] = []
         self.names = [name]
+        self.absorbed: list[Origin] = []
         self.rows: Rows | None = None
         self._keeps = keeps
         # The handle of the variable that a tensor was read from.
@@ -274,6 +290,8 @@ class Propagation:
             for each in step.outputs
             if values.is_float(each) and not values.is_finite(each)
         ]
+        if step.type in DENOMINATORS and not bad:
+            self._observe_division(step)
         if not bad and not carriers:
             return
         sources = self._sources(step)
@@ -353,6 +371,21 @@ class Propagation:
         new = frozenset([self._new(bad, step=step, births=births)])
         return sources | new if inherited.any() else new
 
+    def _observe_division(self, step: Step) -> None:
+        """Notes the overflows that a division turned into 0."""
+        denominator = step.inputs[DENOMINATORS[step.type]]
+        for origin in sorted(self.origins(denominator), key=lambda each: each.order):
+            made_by = "" if origin.step is None else origin.step.type
+            if (
+                made_by
+                and made_by not in _FAST_GROWING
+                and not origin.is_intended
+                and origin.absorbed_at is None
+                and bool(is_absorbed(step.type, step.inputs))
+            ):
+                origin.absorbed_at = step.type, step.place()
+                self.absorbed.append(origin)
+
     def _observe_write(self, step: Step, handle: tf.Tensor) -> None:
         floats = [each for each in step.inputs if values.is_float(each)]
         if not floats:
@@ -363,6 +396,22 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
+
+
+def is_absorbed(op_type: str, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Returns whether a division turns an overflow into a 0 that is wrong.
+
+    A numerator below 4 has a quotient of 0 by any number that overflows, to the
+    precision of the dtype. A root was larger than what is under it can show.
+    """
+    denominator = inputs[DENOMINATORS[op_type]]
+    infinite = tf.math.is_inf(denominator)
+    if op_type == "Rsqrt":
+        return tf.reduce_any(infinite)
+    if DENOMINATORS[op_type] == 0:
+        return tf.constant(False)
+    is_large = tf.abs(inputs[0]) > 4
+    return tf.reduce_any(tf.logical_and(infinite, is_large))
 
 
 def _same(value: Any) -> Any:

@@ -94,6 +94,8 @@ class Rerun:
                 followed(each, propagation, twins.get(id(each.key), each.key))
                 for each in [*failed.bad, *results.bad_variables(failed.frozen)]
             ]
+            if failed.absorbs and propagation.absorbed:
+                told.append(Bad("", None, origins=frozenset(propagation.absorbed[:1])))
             origins = propagation.all
             best = max(best, (told, origins), key=_explained)
             if origins and all(each.origins for each in told):
