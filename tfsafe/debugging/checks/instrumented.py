@@ -9,7 +9,7 @@ from tfsafe.debugging.checks.deferred_writes import Frozen, may_repeat, plain_va
 from tfsafe.debugging.checks.levels import outputs_to_check
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Slot
-from tfsafe.debugging.tracing.provenance import DENOMINATORS, is_absorbed
+from tfsafe.debugging.tracing.divisions import DENOMINATORS, is_absorbed
 from tfsafe.graph import (
     Drawing,
     Emission,
@@ -104,11 +104,10 @@ class Twin:
         def observe(
             op: tf.Operation, inputs: Any, outputs: Sequence[tf.Tensor]
         ) -> None:
-            is_home = bool(outputs) and outputs[0].graph is home
-            if looks and is_home and _divides(op):
+            if looks and _divides(op) and outputs[0].graph is home:
                 absorbed.append(is_absorbed(op.type, inputs))
             # In a loop, an operation draws more than once.
-            if is_drawn(op) and is_home:
+            if is_drawn(op) and outputs[0].graph is home:
                 keys.append(drawing(op))
                 drawn.append(list(outputs))
 

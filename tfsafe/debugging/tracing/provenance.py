@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing import divisions, values
 from tfsafe.debugging.tracing.batch_rows import Rows
 from tfsafe.graph import OpFact, Place, op_types
 
@@ -23,18 +23,6 @@ _LAST = 20
 # What a non-finite value met, see `Propagation.met_next`, beside types of operations.
 QUOTIENT_OF_BOTH = "RealDiv of both"
 PRODUCT_WITH_ZERO = "Mul with 0"
-# Divisions, by the index of their denominator: an infinite one makes a quotient of 0.
-DENOMINATORS = {
-    "Div": 1,
-    "DivNoNan": 1,
-    "RealDiv": 1,
-    "Xdivy": 1,
-    "Reciprocal": 0,
-    "Inv": 0,
-    "Rsqrt": 0,
-}
-# Their overflow is right to the last digit where a division turns it into 0.
-_FAST_GROWING = frozenset({"Exp", "Expm1", "Sinh", "Cosh", "Pow"})
 WRITES = (
     "AssignAddVariableOp",
     "AssignSubVariableOp",
@@ -290,7 +278,7 @@ class Propagation:
             for each in step.outputs
             if values.is_float(each) and not values.is_finite(each)
         ]
-        if step.type in DENOMINATORS and not bad:
+        if step.type in divisions.DENOMINATORS and not bad:
             self._observe_division(step)
         if not bad and not carriers:
             return
@@ -373,16 +361,11 @@ class Propagation:
 
     def _observe_division(self, step: Step) -> None:
         """Notes the overflows that a division turned into 0."""
-        denominator = step.inputs[DENOMINATORS[step.type]]
+        denominator = step.inputs[divisions.DENOMINATORS[step.type]]
         for origin in sorted(self.origins(denominator), key=lambda each: each.order):
             made_by = "" if origin.step is None else origin.step.type
-            if (
-                made_by
-                and made_by not in _FAST_GROWING
-                and not origin.is_intended
-                and origin.absorbed_at is None
-                and bool(is_absorbed(step.type, step.inputs))
-            ):
+            is_new = made_by and not origin.is_intended and origin.absorbed_at is None
+            if is_new and divisions.is_wrong_zero(step.type, step.inputs, made_by):
                 origin.absorbed_at = step.type, step.place()
                 self.absorbed.append(origin)
 
@@ -396,22 +379,6 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
-
-
-def is_absorbed(op_type: str, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Returns whether a division turns an overflow into a 0 that is wrong.
-
-    A numerator below 4 has a quotient of 0 by any number that overflows, to the
-    precision of the dtype. A root was larger than what is under it can show.
-    """
-    denominator = inputs[DENOMINATORS[op_type]]
-    infinite = tf.math.is_inf(denominator)
-    if op_type == "Rsqrt":
-        return tf.reduce_any(infinite)
-    if DENOMINATORS[op_type] == 0:
-        return tf.constant(False)
-    is_large = tf.abs(inputs[0]) > 4
-    return tf.reduce_any(tf.logical_and(infinite, is_large))
 
 
 def _same(value: Any) -> Any:
