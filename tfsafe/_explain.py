@@ -117,21 +117,21 @@ def kind_of(tensor: TensorStats | FindingFields | Link) -> str:
 
 def figures(stats: TensorStats) -> str:
     """Describes the contents of a tensor: its range, and what deserves a look."""
-    told = []
+    phrases = []
     if stats.min is not None and stats.max is not None:
         same = stats.min == stats.max
         low, high = f"{stats.min:.4g}", f"{stats.max:.4g}"
-        told.append(f"all {low}" if same and stats.shape else f"{low} to {high}")
+        phrases.append(f"all {low}" if same and stats.shape else f"{low} to {high}")
         if same and not stats.shape:
-            told = [low]
+            phrases = [low]
         elif not same:
-            told.append(f"mean {stats.mean:.4g}")
+            phrases.append(f"mean {stats.mean:.4g}")
     elif not _nonfinite_counts(stats):
         return "no elements"
     if stats.min != stats.max:
-        told += counted(stats.zeros, "zero"), counted(stats.negatives, "negative")
-    told += [f"{count} {kind}" for count, kind in _nonfinite_counts(stats)]
-    return ", ".join(part for part in told if part)
+        phrases += counted(stats.zeros, "zero"), counted(stats.negatives, "negative")
+    phrases += [f"{count} {kind}" for count, kind in _nonfinite_counts(stats)]
+    return ", ".join(part for part in phrases if part)
 
 
 def _nonfinite_counts(stats: TensorStats) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Where the elements of a `tf.data` pipeline are bad, in the graph of the pipeline."""
+"""Marks the faulty elements of a `tf.data` pipeline, in its graph."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from tfsafe.data.sources.containers import take_sparse
 
 
 def can_be_bad(dtype: tf.DType, path: str, limits: Limits) -> bool:
-    """Returns whether a leaf of this dtype can have bad values."""
+    """Returns whether a leaf of this dtype can have faulty values."""
     is_label = limits.classes is not None and path == "y"
     return dtype.is_floating or dtype.is_complex or (dtype.is_integer and is_label)
 
 
 def bad_values(leaf: Any, path: str, limits: Limits) -> tf.Tensor | None:
-    """Returns where the values of a leaf are bad; None where no value can be.
+    """Returns where the values of a leaf are faulty; None where no value can be.
 
     Args:
       leaf: Dense, ragged or sparse tensor.
@@ -31,9 +31,9 @@ def bad_values(leaf: Any, path: str, limits: Limits) -> tf.Tensor | None:
         return tf.logical_or(*(_not_finite(part, limits) for part in parts))
     if values.dtype.is_integer:
         return _no_class(values, limits)
-    bad = _not_finite(values, limits)
+    faulty = _not_finite(values, limits)
     is_label = limits.classes is not None and path == "y"
-    return tf.logical_or(bad, _no_class(values, limits)) if is_label else bad
+    return tf.logical_or(faulty, _no_class(values, limits)) if is_label else faulty
 
 
 def flat(leaf: Any) -> tf.Tensor:
@@ -43,24 +43,24 @@ def flat(leaf: Any) -> tf.Tensor:
     return leaf.values if isinstance(leaf, tf.SparseTensor) else leaf
 
 
-def bad_rows(leaf: Any, bad: tf.Tensor) -> tf.Tensor:
-    """Returns which rows of a leaf have a bad value.
+def bad_rows(leaf: Any, faulty: tf.Tensor) -> tf.Tensor:
+    """Returns which rows of a leaf have a faulty value.
 
     Args:
       leaf: Dense, ragged or sparse tensor of a batch.
-      bad: What `bad_values` returns for it.
+      faulty: What `bad_values` returns for it.
     """
     if isinstance(leaf, tf.RaggedTensor):
         owners = leaf.value_rowids()
         inner = leaf.values
         if isinstance(inner, tf.RaggedTensor):
-            lines = bad_rows(inner, bad)
+            lines = bad_rows(inner, faulty)
         else:
-            lines = _over_the_rest(bad)
+            lines = _over_the_rest(faulty)
         return _owned(lines, owners, leaf.nrows(out_type=tf.int64))
     if isinstance(leaf, tf.SparseTensor):
-        return _owned(bad, leaf.indices[:, 0], leaf.dense_shape[0])
-    return _over_the_rest(bad)
+        return _owned(faulty, leaf.indices[:, 0], leaf.dense_shape[0])
+    return _over_the_rest(faulty)
 
 
 def row_count(leaf: Any) -> tf.Tensor:
@@ -123,8 +123,8 @@ def _no_class(values: tf.Tensor, limits: Limits) -> tf.Tensor:
     return tf.logical_or(outside, tf.math.floor(labels) < labels)
 
 
-def _over_the_rest(bad: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_any(bad, axis=tf.range(1, tf.rank(bad)))
+def _over_the_rest(faulty: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_any(faulty, axis=tf.range(1, tf.rank(faulty)))
 
 
 def _owned(lines: tf.Tensor, owners: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:

@@ -2,7 +2,7 @@
 
 A rule looks at the inputs of one operation and says in words what is wrong with
 them, or nothing if it does not hold. The first rule of an operation that holds is
-told. What to do about it stands in `_cures`, by the operation and the kind of fault.
+phrases. What to do about it stands in `_cures`, by the operation and the kind of fault.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,15 @@ class Evidence(NamedTuple):
 
     Attributes:
       inputs: Its inputs as arrays, floats as float64.
-      output: Its bad output, likewise.
-      bad: Which elements of the output became bad here.
+      output: Its non-finite output, likewise.
+      nonfinite: Which elements of the output became non-finite here.
       dtype: Name of the output's dtype.
       scope: Name scope of the operation, if known.
     """
 
     inputs: list[np.ndarray]
     output: np.ndarray
-    bad: np.ndarray
+    nonfinite: np.ndarray
     dtype: str
     scope: str = ""
 
@@ -81,15 +81,15 @@ def _named(
             return ""
         x = evidence.inputs[index]
         masks = [np.asarray(holds(x)) for holds, _, _ in parts]
-        told = [
+        phrases = [
             _count(mask, one, many)
             for mask, (_, one, many) in zip(masks, parts, strict=True)
             if mask.any()
         ]
-        if not told:
+        if not phrases:
             return ""
         anywhere = np.logical_or.reduce(masks)
-        return text.format(" and ".join(told)) + _where(anywhere)
+        return text.format(" and ".join(phrases)) + _where(anywhere)
 
     return test
 
@@ -106,7 +106,7 @@ def _only_if(index: int, holds: Callable[[Any], Any], test: Test) -> Test:
 
 def _weighted_log(evidence: Evidence) -> str:
     argument = np.broadcast_to(evidence.inputs[1], evidence.output.shape)
-    zeros = (argument == 0) & evidence.bad
+    zeros = (argument == 0) & evidence.nonfinite
     if not zeros.any():
         return ""
     count = _count(zeros, "zero", "zeros")
@@ -139,7 +139,7 @@ def _limit(evidence: Evidence) -> str:
 
 
 def _is_overflow(evidence: Evidence) -> bool:
-    return bool(np.isinf(evidence.output[evidence.bad]).all()) and all(
+    return bool(np.isinf(evidence.output[evidence.nonfinite]).all()) and all(
         np.isfinite(x).all() for x in evidence.inputs if x.dtype.kind == "f"
     )
 
@@ -171,10 +171,10 @@ def _overflow(what: str) -> Test:
 
 
 def _at_first(evidence: Evidence) -> list[float] | None:
-    """Returns the two inputs at the first bad element, if they broadcast to it."""
+    """Returns two inputs at the first non-finite element, if they broadcast to it."""
     if len(evidence.inputs) < 2:
         return None
-    index = values.first(evidence.bad)
+    index = values.first(evidence.nonfinite)
     try:
         return [
             float(np.broadcast_to(x, evidence.output.shape)[index])
@@ -188,14 +188,16 @@ def _zero_times_inf(evidence: Evidence) -> str:
     pair = _at_first(evidence)
     if pair is None or not (0 in pair and np.isinf(pair).any()):
         return ""
-    return f"0 * {'-inf' if -np.inf in pair else 'inf'} is NaN{_where(evidence.bad)}"
+    return (
+        f"0 * {'-inf' if -np.inf in pair else 'inf'} is NaN{_where(evidence.nonfinite)}"
+    )
 
 
 def _inf_minus_inf(evidence: Evidence) -> str:
     pair = _at_first(evidence)
     if pair is None or not np.isinf(pair).all():
         return ""
-    return f"inf - inf is NaN{_where(evidence.bad)}"
+    return f"inf - inf is NaN{_where(evidence.nonfinite)}"
 
 
 def _power(evidence: Evidence) -> str:
@@ -204,11 +206,11 @@ def _power(evidence: Evidence) -> str:
         return ""
     base, exponent = pair
     if base == 0 and exponent < 0:
-        return f"0 to the power {exponent:.4g} is infinite{_where(evidence.bad)}"
+        return f"0 to the power {exponent:.4g} is infinite{_where(evidence.nonfinite)}"
     if base < 0 and exponent != int(exponent):
         return (
             f"the negative number {base:.4g} to the power {exponent:.4g}, which is no "
-            f"whole number{_where(evidence.bad)}"
+            f"whole number{_where(evidence.nonfinite)}"
         )
     return ""
 
@@ -239,7 +241,7 @@ def _root_slope(evidence: Evidence) -> str:
     zeros = root == 0
     if not zeros.any():
         return ""
-    incoming = upstream[values.first(zeros & evidence.bad)]
+    incoming = upstream[values.first(zeros & evidence.nonfinite)]
     count = _count(zeros, "zero", "zeros")
     return (
         f"the slope of sqrt is infinite at 0: {count} under the root{_where(zeros)}, "
@@ -248,17 +250,17 @@ def _root_slope(evidence: Evidence) -> str:
 
 
 def _statistics(evidence: Evidence) -> str:
-    told = []
+    phrases = []
     for index, x in enumerate(evidence.inputs):
         if x.dtype.kind != "f" or not x.size:
             continue
         finite = x[np.isfinite(x)]
         kinds = values.kind(x)
         reach = f"from {finite.min():.4g} to {finite.max():.4g}" if finite.size else ""
-        told.append(
+        phrases.append(
             f"input {index}: " + " and ".join(part for part in (reach, kinds) if part)
         )
-    return "; ".join(told)
+    return "; ".join(phrases)
 
 
 def _unseen(evidence: Evidence) -> str:

@@ -51,12 +51,12 @@ def describe(
     """
     layers = layers or Layers()
     value = values.numbers(origin.value)
-    bad = ~np.isfinite(value) if origin.births is None else origin.births
-    index = values.first(bad)
+    nonfinite = ~np.isfinite(value) if origin.births is None else origin.births
+    index = values.first(nonfinite)
     facts: dict[str, Any] = {
-        "kind": values.kind(value[bad]),
+        "kind": values.kind(value[nonfinite]),
         "dtype": values.array(origin.value).dtype.name,
-        "count": int(bad.sum()),
+        "count": int(nonfinite.sum()),
         "size": value.size,
         "index": index,
         "shape": tuple(int(size) for size in value.shape),
@@ -66,7 +66,9 @@ def describe(
     }
     if origin.step is None:
         return _from_outside(origin, facts)
-    return _from_operation(origin, origin.step, value, bad, facts, met_next, layers)
+    return _from_operation(
+        origin, origin.step, value, nonfinite, facts, met_next, layers
+    )
 
 
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
@@ -92,14 +94,16 @@ def _from_operation(
     origin: Origin,
     step: Step,
     value: np.ndarray,
-    bad: np.ndarray,
+    nonfinite: np.ndarray,
     facts: dict[str, Any],
     met_next: Sequence[tuple[str, ...]],
     layers: Layers,
 ) -> Finding:
     place = origin.place
     inputs = [values.numbers(each) for each in step.inputs if values.is_number(each)]
-    evidence = causes.Evidence(inputs, value, bad, facts["dtype"], place.scope)
+    evidence = causes.Evidence(
+        inputs, value, nonfinite, facts["dtype"], place.scope
+    )
     cause, fault = causes.cause_of(step.type, evidence)
     if step.type == "Const":
         cause, fault = "the program writes this constant.", "constant"
@@ -178,13 +182,13 @@ def _chain(
 
 def _link(step: PathStep, layers: Layers) -> Link:
     value = values.numbers(step.value())
-    bad = ~np.isfinite(value)
+    nonfinite = ~np.isfinite(value)
     place = step.place()
     return Link(
         step.type,
         step.name,
-        values.kind(value[bad]),
-        int(bad.sum()),
+        values.kind(value[nonfinite]),
+        int(nonfinite.sum()),
         value.size,
         shape=tuple(int(size) for size in value.shape),
         dtype=values.array(step.value()).dtype.name,
@@ -239,7 +243,7 @@ def by_flag(
 
 
 def unexplained(label: str, value: Any, reason: str) -> Finding:
-    """Returns the finding for a bad result whose first cause was not found."""
+    """Returns the finding for a nonfinite result whose first cause was not found."""
     facts: dict[str, Any] = {"op_type": "", "op_name": "", "origin": label}
     facts["cause"] = f"the operation that made it could not be found: {reason}"
     finding = describe(Origin(0, value, holder=label))

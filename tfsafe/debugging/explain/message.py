@@ -18,7 +18,7 @@ _REACHED = 5
 
 
 def numerics_error(
-    bad: Sequence[Bad],
+    results: Sequence[Bad],
     *,
     held: Sequence[Held] = (),
     reason: str = "",
@@ -28,7 +28,7 @@ def numerics_error(
     """Builds the error for results that are not finite.
 
     Args:
-      bad: The results.
+      results: The results.
       held: The variables that were restored, with their values.
       reason: Why the place is not known, in case it is not.
       findings: What is known of the place in that case.
@@ -37,17 +37,19 @@ def numerics_error(
     Returns:
       The error, to be raised.
     """
-    origins = _findings.ordered({each for result in bad for each in result.origins})
+    origins = _findings.ordered({
+        each for each_result in results for each in each_result.origins
+    })
     if origins:
         layers = Layers()
-        findings = [_described(bad, each, layers) for each in origins[:_FINDINGS]]
+        findings = [_described(results, each, layers) for each in origins[:_FINDINGS]]
     elif not findings:
-        first = bad[0]
+        first = results[0]
         findings = [_findings.unexplained(first.label, first.value, reason)]
     lines = [str(findings[0])]
-    reached = [each.label for each in bad if each.label]
+    reached = [each.label for each in results if each.label]
     if reached:
-        lines += wrapped("  reach: ", _reach(bad, held))
+        lines += wrapped("  reach: ", _reach(results, held))
     if others := len(findings) - 1:
         places = "place" if others == 1 else "places"
         lines.append(f"  more:  {others} further {places}, see `error.findings`")
@@ -63,9 +65,9 @@ def numerics_error(
     return error
 
 
-def _reach(bad: Sequence[Bad], held: Sequence[Held]) -> str:
+def _reach(results: Sequence[Bad], held: Sequence[Held]) -> str:
     """Names the results, or counts the weights where there are many."""
-    labels = [each.label for each in bad if each.label]
+    labels = [each.label for each in results if each.label]
     all_weights = {slot.name for slot, _ in held if slot.is_trainable}
     names = {each.removeprefix("variable ").strip("`") for each in labels}
     weights = names & all_weights
@@ -82,9 +84,9 @@ def _reach(bad: Sequence[Bad], held: Sequence[Held]) -> str:
     return f"{listed([*outputs[: _REACHED - 1], count])}; see `error.reached`"
 
 
-def _described(bad: Sequence[Bad], origin: Origin, layers: Layers) -> Finding:
+def _described(results: Sequence[Bad], origin: Origin, layers: Layers) -> Finding:
     """Returns the finding for an origin, with the path to the best of its results."""
-    reached = [each for each in bad if origin in each.origins]
+    reached = [each for each in results if origin in each.origins]
     paths = [(each.rank, each.label, each.path(origin)) for each in reached]
     known = [each for each in paths if each[2]]
     _, label, path = min(

@@ -62,13 +62,13 @@ class RetainedGradients(dict[str, Any]):
 
             return tf.identity(x), vjp
 
-        twin = tapped(tensor)
+        counterpart = tapped(tensor)
         # What Keras has attached for the layers and the loss that come after.
-        _compat.set_keras_mask(twin, _compat.keras_mask(tensor))
+        _compat.set_keras_mask(counterpart, _compat.keras_mask(tensor))
         logits = _compat.keras_logits(tensor)
-        _compat.set_keras_logits(twin, self.tap(f"{name}/logits", logits))
-        self.outputs[key] = twin
-        return twin
+        _compat.set_keras_logits(counterpart, self.tap(f"{name}/logits", logits))
+        self.outputs[key] = counterpart
+        return counterpart
 
     def tap_all(self, name: str, structure: Any) -> Any:
         """Returns a structure of tensors whose gradients will be kept."""

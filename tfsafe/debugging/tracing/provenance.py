@@ -258,7 +258,6 @@ class Propagation:
           The origin that was noted.
         """
         if self.rows is not None and holder.startswith("argument"):
-            # A NumPy array has become a tensor.
             self.rows.start(value)
         infinite = not np.isnan(values.numbers(value)).any()
         origin = self._new(value, holder=holder, is_intended=infinite and not holder)
