@@ -101,9 +101,7 @@ def _from_operation(
 ) -> Finding:
     place = origin.place
     inputs = [values.numbers(each) for each in step.inputs if values.is_number(each)]
-    evidence = causes.Evidence(
-        inputs, value, nonfinite, facts["dtype"], place.scope
-    )
+    evidence = causes.Evidence(inputs, value, nonfinite, facts["dtype"], place.scope)
     cause, fault = causes.cause_of(step.type, evidence)
     if step.type == "Const":
         cause, fault = "the program writes this constant.", "constant"
