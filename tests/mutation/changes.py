@@ -1,0 +1,144 @@
+"""Finds what can be changed in a module: numbers, signs, comparisons, masks."""
+
+import ast
+import copy
+import dataclasses
+from collections.abc import Iterator
+
+_BINARY = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+_COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_CALLS = {
+    "maximum": "minimum",
+    "minimum": "maximum",
+    "reduce_max": "reduce_min",
+    "reduce_min": "reduce_max",
+    "reduce_all": "reduce_any",
+    "reduce_any": "reduce_all",
+    "logical_and": "logical_or",
+    "logical_or": "logical_and",
+    "is_finite": "is_inf",
+    "is_nan": "is_inf",
+    "zeros_like": "ones_like",
+    "ones_like": "zeros_like",
+}
+# Their contents are names and text, not decisions.
+_SKIPPED = (ast.JoinedStr, ast.arg, ast.AnnAssign, ast.Import, ast.ImportFrom)
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One change of one module.
+
+    Attributes:
+      path: Of the module.
+      line: Where the change is.
+      before: The expression that is there.
+      after: What replaces it.
+      start: Its first byte in the file.
+      end: The byte behind its last.
+    """
+
+    path: str
+    line: int
+    before: str
+    after: str
+    start: int
+    end: int
+
+    def apply(self, source: bytes) -> bytes:
+        """Returns the changed module; no other line moves."""
+        breaks = source[self.start : self.end].count(b"\n")
+        after = f"({self.after}" + "\n" * breaks + ")"
+        return source[: self.start] + after.encode() + source[self.end :]
+
+
+def changes(path: str, source: str) -> list[Change]:
+    """Returns every change that can be made in a module."""
+    lengths = [0]
+    for line in source.splitlines(keepends=True):
+        lengths.append(lengths[-1] + len(line.encode()))
+    found = []
+    for node in _decisions(ast.parse(source)):
+        for changed in _changed(node):
+            found.append(
+                Change(
+                    path,
+                    node.lineno,
+                    ast.unparse(node),
+                    ast.unparse(changed),
+                    lengths[node.lineno - 1] + node.col_offset,
+                    lengths[node.end_lineno - 1] + node.end_col_offset,
+                )
+            )
+    return found
+
+
+def _decisions(node: ast.AST) -> Iterator[ast.expr]:
+    """Yields the expressions inside functions, from the outermost to the innermost."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _SKIPPED):
+            continue
+        if isinstance(child, ast.FunctionDef):
+            for statement in child.body:
+                if isinstance(statement, ast.expr):
+                    yield statement
+                yield from _decisions(statement)
+        elif isinstance(node, (ast.Module, ast.ClassDef)):
+            if isinstance(child, ast.ClassDef):
+                yield from _decisions(child)
+        else:
+            if isinstance(child, ast.expr):
+                yield child
+            yield from _decisions(child)
+
+
+def _changed(node: ast.expr) -> Iterator[ast.expr]:
+    new = copy.deepcopy(node)
+    if isinstance(new, ast.Constant):
+        if type(new.value) in (int, float):
+            new.value = new.value * 2 if new.value not in (0, 1) else 1 - new.value
+            yield new
+        elif isinstance(new.value, bool):
+            new.value = not new.value
+            yield new
+    elif isinstance(new, ast.BinOp) and type(new.op) in _BINARY:
+        new.op = _BINARY[type(new.op)]()
+        yield new
+    elif isinstance(new, ast.Compare) and type(new.ops[0]) in _COMPARISONS:
+        new.ops[0] = _COMPARISONS[type(new.ops[0])]()
+        yield new
+    elif isinstance(new, ast.BoolOp):
+        new.op = ast.And() if isinstance(new.op, ast.Or) else ast.Or()
+        yield new
+    elif isinstance(new, ast.UnaryOp) and isinstance(new.op, (ast.USub, ast.Not)):
+        yield new.operand
+    elif isinstance(new, ast.Call) and isinstance(new.func, ast.Attribute):
+        yield from _changed_call(new, new.func)
+
+
+def _changed_call(new: ast.Call, function: ast.Attribute) -> Iterator[ast.expr]:
+    if function.attr == "where" and len(new.args) == 3:
+        new.args[1:] = reversed(new.args[1:])
+        yield new
+    elif function.attr in _CALLS:
+        function.attr = _CALLS[function.attr]
+        yield new

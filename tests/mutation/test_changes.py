@@ -1,0 +1,48 @@
+"""The changes are of the kinds that the tests of formulas have to notice."""
+
+import pytest
+
+from tests.mutation.changes import changes
+
+SOURCE = '''\
+"""A module with 1 number in its docstring."""
+LIMIT = 3
+
+
+def f(x: int = 5, *, keep=True):
+    """Returns 1."""
+    return {}
+'''
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x + y", {"x - y"}),
+        ("x < y", {"x <= y"}),
+        ("x and y", {"x or y"}),
+        ("-x", {"x"}),
+        ("not x", {"x"}),
+        ("2.5", {"5.0"}),
+        ("1", {"0"}),
+        ("True", {"False"}),
+        ("tf.where(x, y, z)", {"tf.where(x, z, y)"}),
+        ("tf.maximum(x, y)", {"tf.minimum(x, y)"}),
+        ("f'{x + 1}'", set()),
+    ],
+)
+def test_an_expression_is_changed_and_nothing_else(before, after):
+    source = SOURCE.format(before)
+    found = changes("m.py", source)
+    assert {change.after for change in found} == after
+    for change in found:
+        changed = change.apply(source.encode()).decode()
+        assert changed == SOURCE.format(f"({change.after})")
+
+
+def test_no_line_moves():
+    source = SOURCE.format("(x +\n            y)")
+    (change,) = changes("m.py", source)
+    changed = change.apply(source.encode()).decode()
+    assert changed.count("\n") == source.count("\n")
+    compile(changed, "m.py", "exec")
