@@ -5,7 +5,7 @@ import os
 import pytest
 import tensorflow as tf
 
-from tests.support import contrast, modes
+from tests.support import contrast, modes, recomputation
 from tfsafe import _faults
 
 pytest_plugins = ["tests.running.tiers", "tests.running.order"]
@@ -50,4 +50,11 @@ def dtype(request: pytest.FixtureRequest) -> tf.DType:
 def grappler_off():
     """Switches off the graph rewrites that repair some textbook formulas."""
     with contrast.without_grappler():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _recomputations_are_checked():
+    """Compares each value that a gradient keeps with the formula that replaces it."""
+    with recomputation.check_recomputations():
         yield

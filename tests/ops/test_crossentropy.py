@@ -205,6 +205,73 @@ def test_the_second_gradient_of_binary_targets_agrees_with_mpmath(mode):
     assert oracle.ulp_error(got, truth) <= 4
 
 
+@pytest.mark.parametrize("bounded", [False, True])
+def test_derivatives_in_probabilities_are_those_of_the_logarithms(bounded, mode):
+    p = tf.constant([1e-3, 0.125, 0.5, 0.75, 0.875])
+    target = tf.constant([0.25, 0.75, 1.0, 0.0, 0.5])
+
+    def loss(p):
+        return binary(target, p, bounded=bounded)
+
+    _, (slope,) = modes.value_and_gradients(loss, [p], mode)
+    pairs = tf.stack([target, p], -1)
+
+    def exact(function):
+        return oracle.exact_rows(lambda row, _: function(*row), pairs, pairs)
+
+    truth = exact(lambda y, p: (1 - y) / (1 - p) - y / p)
+    # Two terms of both signs: the unit is that of the larger one.
+    scale = np.asarray(1 / tf.minimum(p, 1 - p), float)
+    assert oracle.ulp_error(slope, truth, scale) <= 3
+    second = modes.second_gradient(loss, p, mode)
+    truth = exact(lambda y, p: (1 - y) / (1 - p) ** 2 + y / p**2)
+    assert oracle.ulp_error(second, truth) <= 4
+
+
+def test_a_bounded_loss_continues_with_the_slope_1_and_no_curvature(mode):
+    p, target = tf.constant([0.0, 1.0, -0.5]), tf.constant([1.0, 0.0, 0.75])
+
+    def loss(p):
+        return binary(target, p, bounded=True)
+
+    value, (slope,) = modes.value_and_gradients(loss, [p], mode)
+    top = -np.log(LIMITS["float32"].tiny)
+    assert np.allclose(value, [top, top, 0.75 * (top + 0.5) - 0.25 * np.log(1.5)])
+    assert np.allclose(slope, [-1.0, 1.0, 0.25 / 1.5 - 0.75])
+    second = modes.second_gradient(loss, p, mode)
+    assert np.allclose(second, [0.0, 0.0, 0.25 / 1.5**2])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_second_gradient_of_rows_is_that_of_the_softmax(kind, mode):
+    z = tf.constant([[1.0, -2.0, 3.0], [0.5, 20.0, -1.0]])
+    labels = tf.constant([[0.5, 0.25, 1.0], [2.0, 0.0, 0.5]])
+
+    def loss(z):
+        if kind == "sparse":
+            return sparse([2, 0], z, from_logits=True)
+        return dense(labels, z, from_logits=True)
+
+    # The plain sum of a slope is 0, and so is its gradient.
+    weights = np.array([[1.0, 2.0, -1.0], [3.0, 0.5, 2.0]], np.float32)
+
+    def weighted_slope(z):
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            value = loss(z)
+        return tape.gradient(value, z) * weights
+
+    _, (got,) = modes.value_and_gradients(weighted_slope, [z], mode)
+    wide = np.asarray(z, np.float64)
+    probs = np.exp(wide - wide.max(-1, keepdims=True))
+    probs /= probs.sum(-1, keepdims=True)
+    total = 1.0
+    if kind == "dense":
+        total = np.asarray(labels, float).sum(-1, keepdims=True)
+    along = (probs * weights).sum(-1, keepdims=True)
+    assert np.allclose(got, total * probs * (weights - along), rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
 def test_classes_may_lie_along_any_axis(axis, from_logits, mode):

@@ -12,8 +12,15 @@ INF, NAN = float("inf"), float("nan")
 binary = ops.binary_focal_crossentropy
 rows = ops.categorical_focal_crossentropy
 generalized = ops.categorical_generalized_cross_entropy
-# XLA:CPU's float64 log1p is up to 127 ulp off.
-BUDGET = {("float64", "xla"): 300}
+
+
+def budget(dtype, mode):
+    if dtype.size == 2:
+        # Computed in float32 and rounded once.
+        return 0.51
+    # XLA:CPU's float64 log1p is up to 127 ulp off. Otherwise up to 4.2 were measured: a
+    # logarithm, a power and their product, each rounded.
+    return 300 if (dtype, mode) == (tf.float64, "xla") else 6
 
 
 def nan_equal(got, expected):
@@ -44,11 +51,10 @@ def test_binary_targets_from_logits_agree_with_mpmath(gamma, target, mode, dtype
         mode,
     )  # fmt: skip
     loss = truth_of_binary(gamma, target)
-    budget = BUDGET.get((dtype.name, mode), 20)
-    assert oracle.ulp_error(value, oracle.exact(loss, z)) <= budget
+    assert oracle.ulp_error(value, oracle.exact(loss, z)) <= budget(dtype, mode)
     if target != 0.25:  # Else the slope crosses 0.
         truth = oracle.exact(lambda v: mpmath.diff(loss, v), z)
-        assert oracle.ulp_error(slope, truth) <= budget
+        assert oracle.ulp_error(slope, truth) <= budget(dtype, mode)
 
 
 def truth_of_row(gamma):
@@ -70,7 +76,7 @@ def test_rows_agree_with_mpmath(gamma, mode, dtype):
         mode, lambda z: rows(labels, z, gamma=gamma, from_logits=True)
     )(z)
     truth = oracle.exact_rows(truth_of_row(gamma), labels, z)
-    assert oracle.ulp_error(value, truth) <= BUDGET.get((dtype.name, mode), 20)
+    assert oracle.ulp_error(value, truth) <= budget(dtype, mode)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +150,9 @@ def test_generalized_from_logits_agrees_with_mpmath(mode, dtype):
         return 2 * (1 - mpmath.sqrt(own / total))
 
     labels = tf.constant(np.eye(3)[[2, 1, 0]], dtype)
-    budget = BUDGET.get((dtype.name, mode), 20)
+    wanted = oracle.exact_rows(truth, labels, z)
     # To the rounding of 1, as the cross entropy of indices.
-    assert oracle.ulp_error(value, oracle.exact_rows(truth, labels, z), 1.0) <= budget
+    assert oracle.ulp_error(value, wanted, 1.0) <= budget(dtype, mode)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +195,9 @@ def test_the_second_gradient_agrees_with_mpmath(mode):
         lambda z: binary(tf.ones_like(z), z, from_logits=True), z, mode
     )
     loss = truth_of_binary(2, 1)
-    truth = oracle.exact(lambda v: mpmath.diff(loss, v, 2), z).astype(float)
-    np.testing.assert_allclose(got, truth, rtol=1e-4)
+    truth = oracle.exact(lambda v: mpmath.diff(loss, v, 2), z)
+    # Terms of both signs, which cancel by a factor of up to 4 here.
+    assert oracle.ulp_error(got, truth) <= 16
 
 
 X = tf.constant([[0.5, 0.5]])

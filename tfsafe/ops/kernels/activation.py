@@ -154,10 +154,13 @@ def squareplus(x: tf.Tensor, b: float) -> tf.Tensor:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             side = local(root)
             slope = quotient_for_gradient(_squareplus_value(x, side), hypot(x, side))
-            # The same as `(1 + x / hypot) / 2`, which loses the digits of its tail.
-            return times_upstream(
-                upstream, known(slope, lambda x: 0.5 * cosine_of(x, side), x)
-            )
+
+            # The same as `slope`, but loses the digits of its tail.
+            def textbook(x: tf.Tensor) -> tf.Tensor:
+                half = 0.5 + 0.5 * cosine_of(x, side)
+                return half if b else tf.where(tf.equal(x, 0), tf.zeros_like(x), half)
+
+            return times_upstream(upstream, known(slope, textbook, x))
 
         return _squareplus_value(x, root), vjp
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, nan_where, unbroadcast
+from tfsafe._gradients import custom_gradient, local, nan_where, unbroadcast
 from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.zeros import times_upstream, times_where_nonzero
@@ -67,7 +67,8 @@ def pow(
         value = _pow_value(x, exponent, above) + nan_where(is_nan, x.dtype)
 
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            again = known(value, lambda x, y: pow(x, y, lowered), x, y)
+            higher = local(above)
+            again = known(value, lambda x, y: pow(x, y, lowered, higher), x, y)
             # `log(1)` stands in where x is not positive; where there is no value there
             # is no slope.
             logarithm = log(tf.where(x <= 0, tf.ones_like(x), x))

@@ -167,11 +167,11 @@ def quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
     @custom_gradient
     def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         # Never divides by 0, so that numeric checks find nothing.
-        value = tf.math.divide_no_nan(x, y)
+        regular = value = tf.math.divide_no_nan(x, y)
         if at_zero:
             value = tf.where(tf.equal(y, 0), tf.constant(at_zero, y.dtype), value)
         value = tf.where(tf.math.is_nan(x), x, value)
-        return value, quotient_vjp(x, y, value)
+        return value, quotient_vjp(x, y, regular)
 
     return function(x, y)
 
@@ -184,7 +184,13 @@ def quotient_no_nan(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
 
 
 def quotient_vjp(x: tf.Tensor, y: tf.Tensor, value: tf.Tensor) -> _Gradients:
-    """Returns the gradient function of a quotient: slopes 0 where `y` is 0."""
+    """Returns the gradient function of a quotient: slopes 0 where `y` is 0.
+
+    Args:
+      x: Numerator.
+      y: Denominator.
+      value: `quotient_no_nan(x, y)`, from the forward pass.
+    """
 
     def vjp(upstream: tf.Tensor) -> _Pair:
         # Divided twice, because the square of y may leave the range.
