@@ -68,7 +68,9 @@ class TestGradientsOfTheProducts:
 def test_silence_clears_the_rows_into_which_nothing_comes(
     slope, upstream, axis, expected, mode
 ):
-    function = modes.compile_for(mode, lambda s, u: _gradients.silence(s, u, axis))
+    function = modes.compile_for(
+        mode, lambda s, u: _gradients.zero_unused_rows(s, u, axis)
+    )
     assert _same(function(tf.constant(slope), tf.constant(upstream)), expected)
 
 

@@ -75,7 +75,7 @@ def float_tensors(**named: Any) -> list[tf.Tensor]:
 
 
 def check_broadcast(**named: tf.Tensor) -> None:
-    """Checks that two tensors broadcast, as far as their static shapes tell.
+    """Checks that two tensors broadcast, as far as their static shapes are known.
 
     Raises:
       ValueError: If they do not.
@@ -112,7 +112,7 @@ def weights(mask: Any, x: tf.Tensor, name: str = "mask") -> tf.Tensor:
 
     Raises:
       TypeError: If `mask` is not dense, not numeric, or of another floating dtype.
-      ValueError: If the static shapes tell that it does not broadcast to `x`.
+      ValueError: If its static shape does not broadcast to `x`.
     """
     _refuse_sparse(mask, name)
     mask = True if mask is None else mask
@@ -146,7 +146,7 @@ def keeps(mask: Any, x: tf.Tensor, name: str = "mask") -> tf.Tensor:
 
     Raises:
       TypeError: If `mask` is not dense, or neither boolean nor numeric.
-      ValueError: If the static shapes tell that it does not broadcast to `x`.
+      ValueError: If its static shape does not broadcast to `x`.
     """
     _refuse_sparse(mask, name)
     tensor = tf.convert_to_tensor(mask)

@@ -10,8 +10,8 @@ import tensorflow as tf
 def local(tensor: Any) -> Any:
     """Returns a tensor; if it is of another graph, its copy in the one being made.
 
-    In the gradient of a traced function or of a loop, what a gradient function holds
-    are tensors of that graph. No tape sees how they come over, and the gradient of the
+    In the gradient of a traced function or of a loop, a gradient function holds tensors
+    of that graph. No tape records that they are captured, and the gradient of the
     gradient cannot reach them; it can reach a copy that is made here.
     """
     if tf.executing_eagerly():
@@ -22,7 +22,7 @@ def local(tensor: Any) -> Any:
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Is `tf.custom_gradient` for functions that gradients call as well.
+    """Returns `tf.custom_gradient(function)`, also usable inside of gradients.
 
     Args:
       function: Of tensors; returns values and their vector-Jacobian product.
@@ -43,31 +43,31 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 def nan_where(condition: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """Returns NaN where `condition` holds, and 0 elsewhere.
 
-    The NaN comes out of a root, not out of a constant: a check that looks at every
-    operation must not find a NaN where the condition never holds.
+    The NaN is the result of a root, not a constant: a check of every operation must not
+    find a NaN where the condition never holds.
     """
     one, zero = tf.ones([], dtype), tf.zeros([], dtype)
     return tf.sqrt(tf.where(condition, -one, zero))
 
 
-def silence(
+def zero_unused_rows(
     slope: tf.Tensor, upstream: tf.Tensor, axis: Sequence[int] | None
 ) -> tf.Tensor:
-    """Replaces what is not finite in `slope` by 0 where nothing comes in.
+    """Replaces non-finite slopes by 0 in rows with zero incoming gradients.
 
     For gradients that couple the elements of a row: such a row gets zero gradients if
-    all its incoming gradients are 0, whatever stands in it.
+    all its incoming gradients are 0, whatever it holds.
 
     Args:
       slope: Derivatives, which may be NaN or infinite.
       upstream: Incoming gradient, of the shape of `slope`.
-      axis: Axes that make a row; all of them where None.
+      axis: Axes that make a row; by default all of them.
 
     Returns:
       `slope`, with 0 at those places.
     """
-    is_silent = tf.reduce_all(tf.equal(upstream, 0), axis, keepdims=True)
-    unused = tf.logical_and(is_silent, tf.logical_not(tf.math.is_finite(slope)))
+    has_no_upstream = tf.reduce_all(tf.equal(upstream, 0), axis, keepdims=True)
+    unused = tf.logical_and(has_no_upstream, tf.logical_not(tf.math.is_finite(slope)))
     return tf.where(unused, tf.zeros_like(slope), slope)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Limits(NamedTuple):
-    """What a binary floating format can represent.
+    """The limits of a binary floating format.
 
     Attributes:
       eps: Machine epsilon, the gap between 1 and the next number.

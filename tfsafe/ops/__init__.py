@@ -10,12 +10,12 @@ of the gradient as well:
    is there. This makes `tf.where` and masks after the function safe.
 3. Where the slope does not exist or is infinite, it is the bounded choice that the
    function's `Numerics` block names.
-4. A NaN that comes in comes out, unless it stands where the caller masked it.
+4. A NaN in the input gives NaN in the result, unless the caller masked it.
    Nothing is clipped in secret.
 
 Half precision is computed in float32 and rounded once, at the end.
 
-Two limits are TensorFlow's. For a gradient of a gradient, both tapes stand inside one
+Two limits are TensorFlow's. For a gradient of a gradient, both tapes must be in one
 `tf.function`, or both are called without one. With a function between them the result
 is right where the function is smooth, but may be NaN at a singular point; and `pinv`,
 `lstsq`, `spectral_function` and `singular_value_function` raise an error. And

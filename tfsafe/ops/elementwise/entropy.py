@@ -35,7 +35,7 @@ def entropy(
 
     Impossible events are allowed: a probability of 0 and, among logits, `-inf`. They
     add nothing and have gradient 0. Prefer `from_logits=True` where there are logits:
-    a probability that was rounded to 1 has lost its share of the entropy.
+    a probability that was rounded to 1 has lost its part of the entropy.
 
     Args:
       p: Floating `Tensor` of at least one axis: probabilities, or logits.
@@ -60,7 +60,7 @@ def entropy(
       p = NaN        value NaN, slope NaN
       logits = -inf  term 0, gradient 0
       all -inf       value 0, gradient 0 (a choice)
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -151,7 +151,7 @@ def kl_divergence(
       p = NaN, q > 0  value NaN, slopes NaN
       p = 0, q = NaN  value NaN, slopes NaN and 0
       A logit of -inf is a probability of 0. A zero incoming gradient gives zero
-      gradients, whatever stands in the row.
+      gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -186,7 +186,7 @@ def _divergence_terms(
     is_impossible = tf.equal(p, 0)
     smaller = tf.minimum(p, q)
     # The larger probability over the smaller one, less 1: exact where they are close.
-    # No division by p = 0 is run, so that a check of all operations stays silent.
+    # Never divides by p = 0, so that numeric checks find nothing.
     excess = tf.abs(p - q) / tf.where(is_impossible, tf.ones_like(smaller), smaller)
     size = tf.math.log1p(excess + nan_where(smaller < 0, p.dtype))
     logarithm = tf.where(p < q, -size, size)

@@ -1,4 +1,4 @@
-"""Largest and smallest numbers, of which NaN is one in every mode."""
+"""Maximum and minimum, which are NaN where an element is NaN, in every mode."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def reduce_max(
 
     Args:
       x: Floating `Tensor`.
-      axis: Axis or axes to reduce; all of them where None.
+      axis: Axis or axes to reduce; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
       name: Name scope of the operations created.
 
@@ -46,7 +46,7 @@ def reduce_max(
       inf       value inf, gradient shared by the infinite elements
       NaN       value NaN, gradient shared by the NaN elements
       no entry  value -inf
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -72,7 +72,7 @@ def reduce_min(
 
     Args:
       x: Floating `Tensor`.
-      axis: Axis or axes to reduce; all of them where None.
+      axis: Axis or axes to reduce; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
       name: Name scope of the operations created.
 
@@ -89,7 +89,7 @@ def reduce_min(
       -inf      value -inf, gradient shared by the infinite elements
       NaN       value NaN, gradient shared by the NaN elements
       no entry  value inf
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf

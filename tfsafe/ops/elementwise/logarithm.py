@@ -89,7 +89,7 @@ def logit(x: Any, *, name: str = "logit") -> tf.Tensor:
 
     Near 1/2, where the odds are near 1, the plain formula loses the digits of the
     value; here it keeps them. The logit of a probability that was rounded to 1 is
-    infinite: where the probability comes out of a sigmoid, keep its argument instead.
+    infinite: if the probability is the output of a sigmoid, keep its argument instead.
 
     Args:
       x: Floating `Tensor` of any shape, from 0 to 1.
@@ -104,7 +104,7 @@ def logit(x: Any, *, name: str = "logit") -> tf.Tensor:
     Numerics:
       error    <= 4 ulp
       x = 0    value -inf, slope 0 (a bounded choice: the true slope is infinite)
-      x = 1    value inf, slope 0 (likewise)
+      x = 1    value inf, slope 0 (the same choice)
       x < 0    value NaN, slope NaN
       x > 1    value NaN, slope NaN
       x = NaN  value NaN, slope NaN

@@ -91,7 +91,7 @@ def angle(x: Any, *, name: str = "angle") -> tf.Tensor:
     """Computes the angle of complex numbers, with gradient 0 at 0.
 
     The value is that of `tf.math.angle`, whose gradient is infinite or NaN at 0: the
-    phase of a silent spectrum.
+    phase of an all-zero spectrum.
 
     Args:
       x: `Tensor` of dtype complex64 or complex128.

@@ -12,7 +12,7 @@ from tfsafe.ops.kernels import exponential, power, precision
 def pow(x: Any, y: Any, *, name: str = "pow") -> tf.Tensor:
     """Computes `x ** y` elementwise, with bounded slopes at `x = 0`.
 
-    The value is that of `tf.pow`, except that a NaN always comes out. The gradients of
+    The value is that of `tf.pow`, except that a NaN always gives NaN. The gradients of
     TensorFlow multiply 0 by infinity at `x = 0`: the slope of `x ** 0.0`, the second
     derivative of `x ** 1.0` and the third of `x ** 2.0` are NaN there.
 
@@ -65,7 +65,7 @@ def pow(x: Any, y: Any, *, name: str = "pow") -> tf.Tensor:
 
 
 def exp(x: Any, *, name: str = "exp") -> tf.Tensor:
-    """Computes the exponential elementwise, silent under a mask where it overflows.
+    """Computes the exponential elementwise, with gradient 0 under a mask.
 
     The value is that of `tf.exp`. Where that is infinite and a selection, a minimum or
     a clipping drops it, TensorFlow's gradient is 0 times infinity: a policy ratio

@@ -27,7 +27,7 @@ def sinc(x: Any, *, name: str = "sinc") -> tf.Tensor:
 
     The normalised function of signal processing, as in NumPy and Keras, whose zeros are
     the integers. For `sin(x) / x` write `sinc(x / math.pi)`. The quotient is NaN at 0;
-    with a stand-in its slope loses its digits near 0.
+    with a replacement its slope loses its digits near 0.
 
     Args:
       x: Floating `Tensor` of any shape.

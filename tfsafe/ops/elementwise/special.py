@@ -24,7 +24,7 @@ _FAR, _TERMS = 8.0, 16
 
 
 def _in_float64(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tensor:
-    # The casts stand outside of the function's own gradient, as in `in_float32`.
+    # The casts are outside of the function's own gradient, as in `in_float32`.
     wide = (tf.cast(arg, tf.float64) for arg in args)
     return tf.cast(function(*wide), args[0].dtype)
 
@@ -48,7 +48,7 @@ def erfinv(x: Any, *, name: str = "erfinv") -> tf.Tensor:
     Numerics:
       error     <= 1 ulp; float64 <= 10 ulp, its slope <= 100 ulp near -1 and 1
       x = 1     value inf, slope 0 (a bounded choice: the true slope is infinite)
-      x = -1    value -inf, slope 0 (likewise)
+      x = -1    value -inf, slope 0 (the same choice)
       x > 1     value NaN, slope NaN
       x = NaN   value NaN, slope NaN
       A zero incoming gradient gives a zero gradient, at every x.
@@ -167,7 +167,7 @@ def _hazard(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 
 def _parts(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns where `x` is far out, and `x` with stand-ins where it is not or is."""
+    """Returns where `x` is far out, and `x` with replacements where it is not or is."""
     is_far = x > _FAR
     distant = tf.where(is_far, x, tf.constant(_FAR, x.dtype))
     # Below the lower bound the density is 0, and `erfc` is 2.

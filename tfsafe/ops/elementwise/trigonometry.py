@@ -46,7 +46,7 @@ def angle_between(
       a = -b  value pi, gradients 0 (a choice: the slope has no direction)
       a = 0   value pi/2, as their cosine is 0, or 0 if b is 0; gradients 0 (choices)
       NaN     value NaN, gradients NaN
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -83,7 +83,7 @@ def asin(x: Any, *, name: str = "asin") -> tf.Tensor:
     Numerics:
       error    value <= 3 ulp, slope <= 4 ulp
       x = 1    value pi/2, slope 0 (a bounded choice: the true slope is infinite)
-      x = -1   value -pi/2, slope 0 (likewise)
+      x = -1   value -pi/2, slope 0 (the same choice)
       x > 1    value NaN, slope NaN
       x = NaN  value NaN, slope NaN
       A zero incoming gradient gives a zero gradient, at every x.
@@ -117,7 +117,7 @@ def acos(x: Any, *, name: str = "acos") -> tf.Tensor:
     Numerics:
       error    value <= 3 ulp, slope <= 4 ulp
       x = 1    value 0, slope 0 (a bounded choice: the true slope is infinite)
-      x = -1   value pi, slope 0 (likewise)
+      x = -1   value pi, slope 0 (the same choice)
       x > 1    value NaN, slope NaN
       x = NaN  value NaN, slope NaN
       A zero incoming gradient gives a zero gradient, at every x.
@@ -182,7 +182,7 @@ def atanh(x: Any, *, name: str = "atanh") -> tf.Tensor:
     Numerics:
       error    value <= 4 ulp, slope <= 3 ulp
       x = 1    value inf, slope 0 (a bounded choice: the true slope is infinite)
-      x = -1   value -inf, slope 0 (likewise)
+      x = -1   value -inf, slope 0 (the same choice)
       x > 1    value NaN, slope NaN
       x = NaN  value NaN, slope NaN
       A zero incoming gradient gives a zero gradient, at every x.

@@ -1,1 +1,13 @@
-"""Formulas that several operations share: values with their gradients."""
+"""Formulas with their gradients, on tensors that are converted already.
+
+One module a topic: `zeros` decides what 0 * x, x / 0 and log(0) give; `known` keeps
+values of the forward pass for gradients; `precision` scales and widens; the others have
+the formulas of `elementwise`, `reductions` and `nn`, and some that have no public
+operation, such as `unchanged_values` and `uncancelled` for `tfsafe.rewriting`.
+
+Kernels check no arguments, open no name scopes, and import other kernels, `_gradients`
+and `_limits` only, except for two modules that `setup.cfg` names. `rewriting`, `layers` and `keras_formulas` may import them:
+
+    from tfsafe.ops.kernels.zeros import quotient
+    quotient(x, y)  # 0 where y is 0, and so is its gradient
+"""

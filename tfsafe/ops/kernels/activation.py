@@ -78,7 +78,7 @@ def elu(x: tf.Tensor, alpha: float) -> tf.Tensor:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             return times_upstream(upstream, _elu_slope(x, alpha))
 
-        # In this order a NaN comes out under XLA in every version.
+        # In this order XLA returns NaN for NaN in every version.
         bounded = tf.minimum(x, 0)
         # This is `expm1(bounded)`, for less; and the slope needs the exponential.
         below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))

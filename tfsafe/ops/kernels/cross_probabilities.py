@@ -46,7 +46,7 @@ def _logarithm(bounded: bool) -> Callable[[tf.Tensor], tf.Tensor]:
 def binary(
     target: tf.Tensor, p: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
-    """Returns `-y * log(p) - (1 - y) * log(1 - p)`, NaN where `p` is no probability."""
+    """Returns `-y * log(p) - (1 - y) * log(1 - p)`, NaN for `p` outside [0, 1]."""
     inside = p + nan_where((p < 0) | (p > 1), p.dtype)
     yes, no = tf.math.log(inside), tf.math.log1p(-inside)
 

@@ -3,11 +3,10 @@
 With m the largest logit of a row, S the sum of `exp(z - m)`, y its labels and s their
 sum, the loss is `s * log(S) - sum(y * (z - m))` and its slope is `s * softmax(z) - y`.
 
-TensorFlow's fused kernel for indices is right but for rows of nothing but -inf. The one
-for rows of labels takes s = 1, and multiplies a logit of -inf by a label of 0. The
-operations in its place stand in an order in which each can write where its argument
-stood, so that no more than one tensor of the size of the logits is held, as in the
-kernel.
+TensorFlow's fused kernel for indices is right except for rows of nothing but -inf. The
+one for rows of labels takes s = 1, and multiplies a logit of -inf by a label of 0. The
+operations that replace it are ordered so that each can overwrite its argument: as in
+the kernel, no more than one tensor of the size of the logits is held.
 """
 
 from collections.abc import Callable
@@ -82,7 +81,7 @@ def known_classes(indices: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
 
 
 def nan_unless(condition: tf.Tensor, loss: tf.Tensor) -> tf.Tensor:
-    """Returns NaN where a row has no loss, through which no gradient comes back."""
+    """Returns NaN, with gradient 0, where a row has no loss."""
     return tf.where(condition, loss, tf.constant(float("nan"), loss.dtype))
 
 

@@ -32,7 +32,7 @@ def expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 @custom_gradient
 def exp(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    """Returns the exponential, silent where it overflows and nothing comes in."""
+    """Returns the exponential; zero upstream gives 0 also where it overflows."""
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return times_upstream(upstream, exp(x))
@@ -66,7 +66,7 @@ def log1mexp(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 def log1mexp_value(x: tf.Tensor) -> tf.Tensor:
     """Returns `log(1 - exp(x))`, without a gradient of ours."""
-    # Switch at -log 2 (Maechler). The bound keeps a check of all operations silent.
+    # Switch at -log 2 (Maechler). The bound keeps numeric checks from an infinity.
     far = tf.math.log1p(-tf.exp(tf.minimum(x, -0.5 * _LOG_2)))
     near = tf.math.log(-tf.math.expm1(x))
     return tf.where(x < -_LOG_2, far, near)

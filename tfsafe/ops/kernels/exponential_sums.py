@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, local, nan_where, silence
+from tfsafe._gradients import custom_gradient, local, nan_where, zero_unused_rows
 from tfsafe.ops.kernels.probabilities import hide, is_minus_inf
 from tfsafe.ops.kernels.zeros import times_upstream
 
@@ -77,7 +77,7 @@ def log_softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
     @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         row = _row(x, axis)
-        # A row of nothing but -inf stays as it is; a +inf makes all of its row NaN.
+        # A row of nothing but -inf keeps its values; a +inf makes all of its row NaN.
         largest = tf.where(row.is_empty, tf.zeros_like(row.largest), row.largest)
         nan = nan_where(row.has_inf, x.dtype)
         value = (x - largest) - (tf.math.log1p(row.others) + nan)
@@ -102,7 +102,7 @@ def _log_softmax_vjp(
     which has no difference of nearly equal numbers. It takes the mean's place.
     """
     is_nan = tf.logical_or(tf.math.is_nan(row.others), row.has_inf)
-    # A row of NaN gets a stand-in here and NaN at the end, so that it does not spread
+    # A row of NaN gets zeros here and NaN at the end, so that it does not spread
     # to the gradient of this gradient.
     probs = tf.where(is_nan, tf.zeros_like(x), _softmax(x, row, axis))
     total = tf.reduce_sum(upstream, axis, keepdims=True)
@@ -141,7 +141,7 @@ def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             # p * (u - sum(p * u)) is the same for u and u - constant. The constant
             # that makes u vanish at the largest element avoids 1 - p there.
-            probs = silence(_softmax(x, row, axis), upstream, axis)
+            probs = zero_unused_rows(_softmax(x, row, axis), upstream, axis)
             centred = upstream - _mean_at_largest(upstream, row, axis)
             mean = tf.reduce_sum(probs * centred, axis, keepdims=True)
             return probs * (centred - mean)

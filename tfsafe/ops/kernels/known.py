@@ -29,7 +29,7 @@ def known(
     def remembered(*args: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def vjp(upstream: tf.Tensor) -> Any:
             # Copies: in the gradient of a loop, `args` belong to the graph of the
-            # loop, and no tape sees how they come over.
+            # loop, and no tape records that they are captured.
             copies = [tf.identity(each) for each in args]
             with tf.GradientTape() as tape:
                 tape.watch(copies)

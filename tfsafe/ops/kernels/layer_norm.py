@@ -1,7 +1,7 @@
 """Layer normalisation that does not amplify a row without spread.
 
-For the recurrent cells, whose loop calls it in every step: checks stand with the
-caller, and half precision is the caller's to convert.
+For the recurrent cells, whose loop calls it in every step: the caller checks
+its arguments and converts half precision.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def standardize(x: tf.Tensor, epsilon: float) -> tf.Tensor:
 
 def with_inverse(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the standardised rows, and `1 / sqrt(variance + epsilon)` of each."""
-    # The plain formula, unlike `_standardization`, which also scales and shifts the
+    # The plain formula, unlike `standardization`, which also scales and shifts the
     # row and looks for zeros upstream: a loop over small tensors pays for each op.
     mean = tf.reduce_mean(x, -1, keepdims=True)
     centred = x - mean

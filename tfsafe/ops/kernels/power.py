@@ -69,8 +69,7 @@ def pow(
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             higher = local(above)
             again = known(value, lambda x, y: pow(x, y, lowered, higher), x, y)
-            # `log(1)` stands in where x is not positive; where there is no value there
-            # is no slope.
+            # `log(1)` where x is not positive; a value of NaN has the slope NaN.
             logarithm = log(tf.where(x <= 0, tf.ones_like(x), x))
             in_x = times_where_nonzero(y - lowered, pow(x, y, lowered + 1, value))
             in_x += nan_where(is_nan, x.dtype)

@@ -1,4 +1,4 @@
-"""What keeps intermediate results in range: float32 inside, scaling by powers of 2."""
+"""Keeps intermediate results in range: float32 inside, scaling by powers of 2."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ _EXPONENTS = {
 def in_float32(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tensor:
     """Returns `function(*args)`, computed in float32 where `args` have half precision.
 
-    The casts stand outside of the function's own gradient, so that this runs in
+    The casts are outside of the function's own gradient, so that the gradient runs in
     float32 as well and is rounded once.
     """
     dtype = args[0].dtype
@@ -46,13 +46,13 @@ def scaled(
 
     Args:
       x: Tensor of float32 or float64.
-      axis: Axes that share a power; all of them where None.
+      axis: Axes that share a power; by default all of them.
       least: The largest magnitude counts as at least this.
 
     Returns:
       `x / power`, `power` and `1 / power`; the powers have size 1 along `axis`.
     """
-    # Not of `abs(x)`, which would be written down.
+    # Not of `abs(x)`, which would take memory.
     highest = reduce_in_runs(tf.reduce_max, x, axis)
     largest = tf.maximum(highest, -reduce_in_runs(tf.reduce_min, x, axis))
     usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
@@ -80,7 +80,7 @@ def reduce_in_runs(
     Args:
       reduce: Such as `tf.reduce_max`.
       x: Tensor.
-      axis: Axes in order, all of them where None.
+      axis: Axes in order, by default all of them.
 
     Returns:
       The reduction, with size 1 along the axes.

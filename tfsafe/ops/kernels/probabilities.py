@@ -15,7 +15,7 @@ _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 def hide(x: tf.Tensor, keep: tf.Tensor | None) -> tf.Tensor:
     """Puts the lowest finite number where `keep` is False."""
-    # Not `-inf`: a check of all operations must not find what nobody computed.
+    # The lowest finite number instead of -inf, so that numeric checks do not flag it.
     lowest = tf.constant(-LIMITS[x.dtype.name].max, x.dtype)
     return x if keep is None else tf.where(keep, x, lowest)
 
@@ -68,7 +68,7 @@ def softmax(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None = None) -> tf.Tens
 
     @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        # Not `tf.nn.softmax`, which on a CPU gives 0 beside a NaN or an infinity.
+        # Not `tf.nn.softmax`, which on a CPU gives 0 in a row with NaN or infinity.
         exponentials = tf.exp(x - _largest(x, axis))
         if keep is not None:
             exponentials = tf.where(keep, exponentials, tf.zeros_like(x))

@@ -1,8 +1,8 @@
 """Normalisation by the values' own mean and deviation, for the layers.
 
-Checks stand with the layer, and half precision is the layer's to convert: all of this
-runs in float32 or float64. `_moments` has the statistics themselves, for any order of
-gradient, and `_layer_norm` the plain formula, for loops.
+The layer checks its arguments and converts half precision: all of this runs in float32
+or float64. `statistics` has the moments themselves, for any order of
+gradient, and `layer_norm` the plain formula, for loops.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ def standardize(
       variance = 0  value 0; slope that of the formula, or 0 where epsilon is 0 as well
       inf           value NaN in the whole row; uncentred: NaN there and 0 elsewhere
       NaN           value NaN in the whole row
-      A row without incoming gradient gives a zero gradient, whatever stands in it.
+      A row without incoming gradient gives a zero gradient, whatever it holds.
       The row is scaled, so that nothing overflows.
 
     References:
@@ -119,7 +119,7 @@ def standardize_batch(
       masked    does not count, NaN included; is normalised like the others
       overflow  value NaN in the channel where the variance overflows
       inf, NaN  value NaN in the whole channel
-      A channel without incoming gradient gives zero gradients, whatever stands in it.
+      A channel without incoming gradient gives zero gradients, whatever it holds.
 
     References:
       Ioffe and Szegedy, "Batch Normalization", arXiv:1502.03167, 2015.

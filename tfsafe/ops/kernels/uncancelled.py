@@ -24,7 +24,7 @@ from tfsafe.ops.kernels.zeros import (
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
-# Above so many numbers, the differences of all pairs of vectors are not written down.
+# With more numbers than this, the differences of all pairs are not materialized.
 MOST_DIFFERENCES = 1 << 24
 
 
@@ -105,7 +105,7 @@ def _exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         in_y = times_upstream(upstream, exp(x))
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
-    # Above it the exponential is taken in two halves; infinity is none that overflows.
+    # Where the exponential overflows, take it in two halves; an infinite x does not.
     overflows = (x > math.log(LIMITS[x.dtype.name].max)) & tf.math.is_finite(x)
     halved = overflows & tf.not_equal(y, 0)
     half = tf.exp(tf.where(halved, 0.5 * x, tf.zeros_like(x)))

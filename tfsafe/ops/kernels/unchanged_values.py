@@ -24,26 +24,26 @@ _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
 def elementwise(function: _Function) -> _Function:
-    """Returns a function of one tensor that is silent where nothing comes in.
+    """Returns a function of one tensor with zero gradients for zero upstream.
 
     Its gradients of all orders are those of TensorFlow, but 0 where the incoming
     gradient is 0, even at a NaN or where the slope is infinite.
     """
 
     @custom_gradient
-    def silent(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    def of_local(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             return times_upstream(upstream, elementwise(_slope(function))(x))
 
         return function(x), vjp
 
-    return silent
+    return of_local
 
 
 def _slope(function: _Function) -> _Function:
     def slope(x: tf.Tensor) -> tf.Tensor:
         # A copy: in the gradient of a loop, `x` belongs to the graph of the loop, and
-        # no tape sees how it comes over.
+        # no tape records that it is captured.
         x = tf.identity(x)
         with tf.GradientTape() as tape:
             tape.watch(x)

@@ -146,11 +146,11 @@ def inv(input: Any, adjoint: bool = False, *, name: str = "inv") -> tf.Tensor:
 def cholesky(input: Any, *, name: str = "cholesky") -> tf.Tensor:
     """Computes Cholesky's factor of symmetric positive semidefinite matrices.
 
-    `tf.linalg.cholesky` returns NaN beside uninitialised memory for a singular matrix,
+    `tf.linalg.cholesky` returns NaN and uninitialised memory for a singular matrix,
     such as a kernel matrix with two equal points. Its factor exists.
 
     Args:
-      input: Floating `Tensor` of shape `[..., n, n]`, of which only the lower triangle
+      input: Floating `Tensor` of shape `[..., n, n]`, whose lower triangle only
         is read.
       name: Name scope of the operations created.
 
@@ -189,11 +189,11 @@ def cholesky(input: Any, *, name: str = "cholesky") -> tf.Tensor:
 
 @custom_gradient
 def _det(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    clean, poison = matrix.finite(x)
+    clean, nans = matrix.finite(x)
     _, pivots, sign = eliminate(clean, clean[:, :, :0])
     # In float64 the product does not overflow on the way.
     product = tf.reduce_prod(tf.cast(pivots, tf.float64), 1)
-    value = tf.cast(product * tf.cast(sign, tf.float64), x.dtype) + poison[:, 0, 0]
+    value = tf.cast(product * tf.cast(sign, tf.float64), x.dtype) + nans[:, 0, 0]
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         def slope(upstreams: _Tensors, args: _Tensors) -> list[tf.Tensor]:
@@ -211,7 +211,7 @@ def _each(x: tf.Tensor) -> tf.Tensor:
 @custom_gradient
 def _cofactors(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # In the bases of the singular vectors the matrix is diagonal.
-    clean, poison = matrix.finite(x)
+    clean, nans = matrix.finite(x)
     s, u, v = tf.linalg.svd(clean, full_matrices=True)
     turn = _each(_orientation(u) * _orientation(v)) * u
     s = tf.cast(s, tf.float64)
@@ -224,9 +224,9 @@ def _cofactors(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         diagonal = tf.linalg.matvec(pairs, tf.linalg.diag_part(inner))
         crossed = tf.linalg.diag(diagonal) - pairs * tf.linalg.matrix_transpose(inner)
         slope = tf.matmul(tf.matmul(u, crossed), v, transpose_b=True)
-        return matrix.last(slope + poison, "det", "third derivative", upstream, x)
+        return matrix.last(slope + nans, "det", "third derivative", upstream, x)
 
-    return value + poison, vjp
+    return value + nans, vjp
 
 
 def _orientation(orthogonal: tf.Tensor) -> tf.Tensor:
@@ -252,10 +252,10 @@ def _product_without_pairs(s: tf.Tensor) -> tf.Tensor:
 
 @custom_gradient
 def _slogdet(x: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Any]:
-    clean, poison = matrix.finite(x)
+    clean, nans = matrix.finite(x)
     _, pivots, sign = eliminate(clean, clean[:, :, :0])
-    signs = sign * tf.reduce_prod(tf.sign(pivots), 1) + poison[:, 0, 0]
-    logarithm = tf.reduce_sum(tf.math.log(tf.abs(pivots)), 1) + poison[:, 0, 0]
+    signs = sign * tf.reduce_prod(tf.sign(pivots), 1) + nans[:, 0, 0]
+    logarithm = tf.reduce_sum(tf.math.log(tf.abs(pivots)), 1) + nans[:, 0, 0]
     singular = _each(tf.reduce_any(tf.equal(pivots, 0), 1))
 
     def vjp(_: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
@@ -280,11 +280,11 @@ def _inverse_or_pseudoinverse(x: tf.Tensor, singular: tf.Tensor) -> tf.Tensor:
 
 @custom_gradient
 def _inv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    clean, poison = matrix.finite(x)
+    clean, nans = matrix.finite(x)
     identity = tf.eye(tf.shape(x)[1], batch_shape=tf.shape(x)[:1], dtype=x.dtype)
     solution, pivots, _ = eliminate(clean, identity)
     singular = _each(tf.reduce_any(tf.equal(pivots, 0), 1))
-    value = solution + nan_where(singular, x.dtype) + poison
+    value = solution + nan_where(singular, x.dtype) + nans
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         result = local(value)
@@ -301,9 +301,9 @@ def _inv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 @custom_gradient
 def _cholesky(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    clean, poison = matrix.finite(tf.linalg.band_part(x, -1, 0))
+    clean, nans = matrix.finite(tf.linalg.band_part(x, -1, 0))
     factor, valid = factorize(clean)
-    value = factor + nan_where(_each(tf.logical_not(valid)), x.dtype) + poison
+    value = factor + nan_where(_each(tf.logical_not(valid)), x.dtype) + nans
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         result = local(value)

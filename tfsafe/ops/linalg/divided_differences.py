@@ -10,7 +10,7 @@ from tfsafe._limits import LIMITS
 Function = Callable[[tf.Tensor], tf.Tensor]
 
 # Gauss' rule with 5 points on [0, 1], and a rule of degree 3 on three of them, which
-# tells how far the first one can be trusted.
+# is the error estimate of the first one.
 _OUTER = math.sqrt(5 + 2 * math.sqrt(10 / 7)) / 6
 _INNER = math.sqrt(5 - 2 * math.sqrt(10 / 7)) / 6
 _HEAVY, _LIGHT = ((322 + sign * 13 * math.sqrt(70)) / 1800 for sign in (1, -1))

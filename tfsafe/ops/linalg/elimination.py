@@ -66,7 +66,7 @@ def factorize(matrix: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     its column of the factor is 0.
 
     Args:
-      matrix: Symmetric matrices, shape `[batch, n, n]`, of which the lower triangle is
+      matrix: Symmetric matrices, shape `[batch, n, n]`, whose lower triangle is
         read; float32 or float64.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What the functions of matrices share: checks, batches, and silent gradients."""
+"""Checks, batches and zero gradients for functions of matrices."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -135,8 +135,8 @@ def finite(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
       others, shape `[batch, 1, 1]`.
     """
     is_finite = tf.reduce_all(tf.math.is_finite(x), [1, 2], keepdims=True)
-    poison = nan_where(tf.logical_not(is_finite), x.dtype)
-    return tf.where(is_finite, x, tf.zeros([], x.dtype)), poison
+    nans = nan_where(tf.logical_not(is_finite), x.dtype)
+    return tf.where(is_finite, x, tf.zeros([], x.dtype)), nans
 
 
 def guarded(
@@ -158,7 +158,7 @@ def guarded(
 
     def silenced(tensors: _Tensors) -> list[tf.Tensor]:
         slopes = function(tensors[:count], tensors[count:])
-        return [silence(slope, tensors[:count]) for slope in slopes]
+        return [zero_unused(slope, tensors[:count]) for slope in slopes]
 
     @custom_gradient
     def with_gradient(*tensors: tf.Tensor) -> Any:
@@ -171,7 +171,9 @@ def guarded(
                     slopes, list(tensors), list(outer), unconnected_gradients="zero"
                 )
                 # Linear in what came in, and so is the derivative in the others.
-                others = [silence(each, tensors[:count]) for each in gradients[count:]]
+                others = [
+                    zero_unused(each, tensors[:count]) for each in gradients[count:]
+                ]
                 return [*gradients[:count], *others]
 
             return guarded(again, outer, tensors)
@@ -181,15 +183,15 @@ def guarded(
     return with_gradient(*upstreams, *args)
 
 
-def silence(slope: tf.Tensor, upstreams: _Tensors) -> tf.Tensor:
+def zero_unused(slope: tf.Tensor, upstreams: _Tensors) -> tf.Tensor:
     """Replaces what is not finite by 0 for the matrices that no gradient comes into."""
-    silent = tf.ones([], tf.bool)
+    is_unused = tf.ones([], tf.bool)
     for each in upstreams:
         zero = tf.reduce_all(tf.equal(each, 0), list(range(1, each.shape.rank)))
-        silent = tf.logical_and(silent, zero)
+        is_unused = tf.logical_and(is_unused, zero)
     for _ in range(slope.shape.rank - 1):
-        silent = silent[..., tf.newaxis]
-    unused = tf.logical_and(silent, tf.logical_not(tf.math.is_finite(slope)))
+        is_unused = is_unused[..., tf.newaxis]
+    unused = tf.logical_and(is_unused, tf.logical_not(tf.math.is_finite(slope)))
     return tf.where(unused, tf.zeros_like(slope), slope)
 
 

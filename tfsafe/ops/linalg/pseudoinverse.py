@@ -72,7 +72,7 @@ def lstsq(
       matrix: Floating `Tensor` of shape `[..., m, n]`.
       rhs: Floating `Tensor` of shape `[..., m, k]` with the dtype of `matrix`. The
         leading axes broadcast.
-      l2_regularizer: Weight, at least 0, of `||x||**2` beside the squared residual.
+      l2_regularizer: Weight, at least 0, of `||x||**2` added to the squared residual.
       name: Name scope of the operations created.
 
     Returns:
@@ -192,7 +192,7 @@ def pseudoinverse(x: tf.Tensor, rcond: float | None = None) -> tf.Tensor:
 
 
 def _by_singular_values(x: tf.Tensor, rcond: float | None) -> tf.Tensor:
-    x, poison = _matrix.finite(x)
+    x, nans = _matrix.finite(x)
     s, u, v = _matrix.svd(x)
     if rcond is None:
         larger = tf.cast(tf.reduce_max(tf.shape(x)[1:]), x.dtype)
@@ -202,7 +202,7 @@ def _by_singular_values(x: tf.Tensor, rcond: float | None) -> tf.Tensor:
     # The largest comes first. A slice, because there may be none.
     counts = s > least * s[:, :1]
     inverse = tf.where(counts, 1 / tf.where(counts, s, tf.ones_like(s)), 0)
-    return tf.matmul(v * inverse[:, tf.newaxis], u, transpose_b=True) + poison
+    return tf.matmul(v * inverse[:, tf.newaxis], u, transpose_b=True) + nans
 
 
 def _golub_pereyra(x: tf.Tensor, p: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:

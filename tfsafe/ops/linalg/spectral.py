@@ -23,7 +23,7 @@ def spectral_function(
     vectors have no gradient there. Their composition has one.
 
     Args:
-      a: Floating `Tensor` of shape `[..., n, n]`, of which the symmetric part counts.
+      a: Floating `Tensor` of shape `[..., n, n]`, whose symmetric part counts.
       function: Elementwise and differentiable, of a tensor of any shape, such as
         `tfsafe.ops.sqrt`. It may use tensors and variables of shape `[]`.
       name: Name scope of the operations created.
@@ -166,16 +166,16 @@ def _checked(function: _Function, w: tf.Tensor) -> tf.Tensor:
 
 
 def _eigen(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    x, poison = matrix.finite(x)
+    x, nans = matrix.finite(x)
     w, v = tf.linalg.eigh(x)
-    return w + poison[:, 0], v + poison
+    return w + nans[:, 0], v + nans
 
 
 def _mirrored(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns singular values, and eigenvalues and vectors of `_off_diagonal(x)`."""
-    x, poison = matrix.finite(x)
+    x, nans = matrix.finite(x)
     s, u, v = matrix.svd(x, full_matrices=True)
-    s += poison[:, 0]
+    s += nans[:, 0]
     size = tf.shape(s)[1]
     half = tf.constant(0.5**0.5, x.dtype)
     above, below = half * u[:, :, :size], half * v[:, :, :size]
@@ -188,7 +188,7 @@ def _mirrored(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     lower = tf.concat([lower, right], 2)
     w = tf.concat([s, -s], 1)
     w = tf.pad(w, [[0, 0], [0, tf.shape(left)[2] + tf.shape(right)[2]]])
-    return s, w, tf.concat([upper, lower], 1) + poison
+    return s, w, tf.concat([upper, lower], 1) + nans
 
 
 def _off_diagonal(x: tf.Tensor) -> tf.Tensor:
@@ -240,7 +240,7 @@ def _rebuild(
             # Differentiable in the upstream, and not in `a`.
             reason = "second derivative in it and in what `function` uses"
             end = matrix.last(tf.zeros_like(of_values), name, reason, a)
-            of_values = matrix.silence(of_values + end, [upstream])
+            of_values = matrix.zero_unused(of_values + end, [upstream])
             return slope(upstream, a, table), of_values
 
         value = tf.matmul(v * values[:, tf.newaxis], inverse)
@@ -267,7 +267,7 @@ def _rebuild(
             return slope(outer, a, table), of_a, of_table
 
         reason = "third derivative"
-        return matrix.silence(value, [upstream]), vjp
+        return matrix.zero_unused(value, [upstream]), vjp
 
     return rebuilt(a, values)
 
@@ -275,7 +275,7 @@ def _rebuild(
 def _silenced(slope: tf.Tensor, *upstreams: tf.Tensor) -> tf.Tensor:
     """Returns 0 where one of them is 0 in the whole matrix."""
     for each in upstreams:
-        slope = matrix.silence(slope, [each])
+        slope = matrix.zero_unused(slope, [each])
     return slope
 
 

@@ -1,4 +1,4 @@
-"""What the cross entropies make of labels, of the class axis and of their options."""
+"""Labels, the class axis and the options of the cross entropies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +53,7 @@ def smoothing_share(value: Any) -> float:
 
 
 def smoothed_rows(labels: tf.Tensor, smoothing: float, axis: int) -> tf.Tensor:
-    """Spreads a share of the sum of each row evenly over its classes."""
+    """Spreads a fraction of the sum of each row evenly over its classes."""
     if not smoothing:
         return labels
     total = tf.reduce_sum(labels, axis, keepdims=True)
@@ -102,7 +102,7 @@ def in_shape(
         )
     if y_true.shape.is_fully_defined() and expected.is_fully_defined():
         return y_true
-    # What only the run will tell must end in an error, not in a broadcast.
+    # A shape that only the run knows must raise an error, not broadcast.
     return tf.reshape(y_true, sizes)
 
 

@@ -32,7 +32,7 @@ def clip_by_norm(
         more than once.
       clip_norm: Largest norm: a number above 0 or a scalar `Tensor` of the dtype of
         `t`.
-      axes: Axis or axes that make a vector; all of them where None.
+      axes: Axis or axes that make a vector; by default all of them.
       name: Name scope of the operations created.
 
     Returns:
@@ -50,7 +50,7 @@ def clip_by_norm(
       all 0   value 0, slope 1
       inf     value NaN there and 0 elsewhere
       NaN     value NaN, in the whole row
-      A row of zero incoming gradients gets zero gradients, whatever stands in it.
+      A row of zero incoming gradients gets zero gradients, whatever it holds.
 
     Examples:
       >>> import tensorflow as tf

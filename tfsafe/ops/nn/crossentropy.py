@@ -30,8 +30,8 @@ def categorical_crossentropy(
     """Computes `-sum(y_true * log(p), axis)` for rows of one-hot or soft labels.
 
     `p` is `softmax(y_pred)` with `from_logits=True`, otherwise `y_pred` divided by its
-    sum along `axis`. Nothing is clipped, and a label of 0 counts 0 whatever stands
-    beside it, so a class can be excluded with a logit of `-inf`.
+    sum along `axis`. Nothing is clipped, and a label of 0 counts 0 whatever its
+    logit is, so a class can be excluded with a logit of `-inf`.
 
     Args:
       y_true: Floating `Tensor` of labels. Rows need not sum to 1; a row of zeros asks
@@ -41,7 +41,7 @@ def categorical_crossentropy(
       axis: The axis of the classes.
       label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
         all classes.
-      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+      bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
@@ -129,7 +129,7 @@ def sparse_categorical_crossentropy(
       axis: The axis of the classes in `y_pred`.
       label_smoothing: Share of the label, from 0 to 1, that is spread evenly over all
         classes.
-      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+      bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
@@ -234,7 +234,7 @@ def binary_crossentropy(
       y_pred: Floating `Tensor` with the shape and dtype of `y_true`.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
       label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
-      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+      bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
@@ -252,7 +252,7 @@ def binary_crossentropy(
       logit -inf     target 0: value 0, gradient 0; target > 0: value inf
       logit inf      target 1: value 0, gradient 0; target < 1: value inf
       probability 0  target 0: value 0, slope 1; target > 0: value inf, the infinite
-                     part of the slope taken as 0; 1 likewise
+                     part of the slope taken as 0; the same at 1
       outside [0, 1] a probability there gives NaN
       NaN            value NaN
       A zero incoming gradient gives a zero gradient, also where a target is NaN.

@@ -29,7 +29,7 @@ def distance(
       a: Floating `Tensor`.
       b: Floating `Tensor` of the dtype of `a`, of a shape that broadcasts with it.
       ord: As in `norm`.
-      axis: Axis or axes that make a vector; all of them where None.
+      axis: Axis or axes that make a vector; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
       name: Name scope of the operations created.
 
@@ -47,7 +47,7 @@ def distance(
       a = b  value 0, gradients 0 (the subgradient of least norm)
       inf    value inf, or NaN where both are the same infinity
       NaN    value NaN, gradients NaN
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -91,7 +91,7 @@ def cdist(a: Any, b: Any, *, name: str = "cdist") -> tf.Tensor:
       equal  value 0, gradients 0 (the subgradient of least norm)
       inf    value inf, or NaN where both are the same infinity
       NaN    value NaN, gradients NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, whatever they hold.
 
     Examples:
       >>> import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Cross entropies that weigh the classes by how well they are predicted already."""
+"""Cross entropies that weigh each class by how well it is predicted already."""
 
 import numbers
 from typing import Any
@@ -40,7 +40,7 @@ def binary_focal_crossentropy(
         to 1; None weighs both by 1.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
       label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
-      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+      bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
@@ -57,7 +57,7 @@ def binary_focal_crossentropy(
       logit -inf     target 0: value 0, gradient 0; target > 0: value inf
       logit inf      target 1: value 0, gradient 0; target < 1: value inf
       probability 0  target 0: value 0; target > 0: value inf, the infinite part of the
-                     slope taken as 0; 1 likewise
+                     slope taken as 0; the same at 1
       outside [0, 1] a probability there gives NaN
       NaN            value NaN
       A zero incoming gradient gives a zero gradient.
@@ -127,7 +127,7 @@ def categorical_focal_crossentropy(
       axis: The axis of the classes.
       label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
         all classes.
-      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+      bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.
@@ -205,7 +205,7 @@ def categorical_generalized_cross_entropy(
       from_logits: Whether `y_pred` holds logits, and `p` is their softmax. Otherwise
         `p` is `y_pred` itself, which is not divided by its sum.
       axis: The axis of the classes in `y_pred`.
-      bounded: Whether the logarithm of a probability goes on with slope 1 below the
+      bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.
       name: Name scope of the operations created.

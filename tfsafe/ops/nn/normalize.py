@@ -1,4 +1,4 @@
-"""Vectors of length 1 and what is made of them, with an answer for the zero vector."""
+"""Vectors of length 1 and cosines, with a value and a gradient for the zero vector."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,9 +29,9 @@ def l2_normalize(
 
     Args:
       x: Floating `Tensor`.
-      axis: Axis or axes that make a vector; all of them where None.
+      axis: Axis or axes that make a vector; by default all of them.
       epsilon: Where the square of the norm is below this, it counts as this, as in
-        TensorFlow: such a vector comes out shorter than 1.
+        TensorFlow: the length of the result is then below 1.
       name: Name scope of the operations created.
 
     Returns:
@@ -48,7 +48,7 @@ def l2_normalize(
       all 0  value 0, gradient 0 (a choice: there is no direction), for any epsilon
       inf    value NaN there and 0 elsewhere, gradient 0 elsewhere
       NaN    value NaN, gradient NaN, in the whole row
-      A row of zero incoming gradients gets zero gradients, whatever stands in it.
+      A row of zero incoming gradients gets zero gradients, whatever it holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -93,7 +93,7 @@ def normalize(
     Args:
       x: Floating `Tensor`.
       ord: As in `norm`.
-      axis: Axis or axes that make a vector; all of them where None.
+      axis: Axis or axes that make a vector; by default all of them.
       name: Name scope of the operations created.
 
     Returns:
@@ -110,7 +110,7 @@ def normalize(
       all 0  values 0, gradients 0 (a choice: there is no direction)
       inf    value NaN there and 0 elsewhere, norm inf
       NaN    values NaN, in the whole row
-      A row of zero incoming gradients gets zero gradients, whatever stands in it.
+      A row of zero incoming gradients gets zero gradients, whatever it holds.
       The first result is right even where the norm itself overflows.
 
     Examples:
@@ -153,7 +153,7 @@ def cosine_similarity(
     Args:
       a: Floating `Tensor`.
       b: Floating `Tensor` of the dtype of `a`, of a shape that broadcasts with it.
-      axis: Axis or axes that make a vector; all of them where None.
+      axis: Axis or axes that make a vector; by default all of them.
       name: Name scope of the operations created.
 
     Returns:
@@ -171,7 +171,7 @@ def cosine_similarity(
       all 0  value 0, gradients 0 (a choice: there is no angle)
       inf    value NaN
       NaN    value NaN, gradients NaN
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -198,7 +198,7 @@ def cosine_similarity(
 
 def _cosine(a: tf.Tensor, b: tf.Tensor, axis: _Axis) -> tf.Tensor:
     a, b = direction(a, axis), direction(b, axis)
-    # The product is 0 beside a 0, for its gradients' sake; a NaN beside it counts.
+    # The product is 0 where either factor is, for its gradients; a NaN still counts.
     is_nan = tf.math.is_nan(tf.reduce_sum(a + b, axis, keepdims=True))
     cosine = tf.reduce_sum(times_where_nonzero(a, b), axis, keepdims=True)
     return _within_1(cosine) + nan_where(is_nan, cosine.dtype)

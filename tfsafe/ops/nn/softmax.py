@@ -21,7 +21,7 @@ def softmax(
     """Computes `exp(logits / temperature)`, divided by its sum along `axis`.
 
     A row in which nothing is possible, because all of it is masked or `-inf`, is 0 with
-    gradient 0, where `tf.nn.softmax` has NaN. What stands under the mask does not
+    gradient 0, where `tf.nn.softmax` has NaN. Masked elements do not
     matter, NaN included.
 
     Args:
@@ -50,13 +50,13 @@ def softmax(
                      largest term
       masked         value 0, gradient 0
       one -inf       value 0, gradient 0
-      all -inf       value 0, gradient 0 (a choice), all masked likewise
+      all -inf       value 0, gradient 0 (a choice), also where all is masked
       +inf           value NaN, gradient NaN, in the whole row
       NaN            value NaN, gradient NaN, in the whole row
       temperature 0  value 1 / k at the k largest, else 0; gradients 0 (a choice at
                      ties)
       temperature < 0  value NaN
-      A row of zero incoming gradients gets zero gradients, whatever stands in it.
+      A row of zero incoming gradients gets zero gradients, whatever it holds.
 
     Examples:
       >>> import tensorflow as tf

@@ -46,7 +46,7 @@ def cumprod(
       0      value 0 from there on; slopes those of the other factors' product
       inf    value inf, or NaN with a 0 before or behind
       NaN    value NaN from there on
-      Elements behind which nothing comes in get zero gradients, whatever they are.
+      Elements with zero incoming gradients from there on get zero gradients.
       The gradient takes `log2(n)` steps over the tensor, and no division.
 
     Examples:
@@ -140,13 +140,13 @@ def _times(
 
 
 def _earlier(x: tf.Tensor, steps: int) -> tf.Tensor:
-    """Moves `x` towards the beginning; zeros come in at the end."""
+    """Moves `x` towards the beginning; zeros fill the end."""
     moved = x[:, steps:]
     return tf.pad(moved, [[0, 0], [0, tf.shape(x)[1] - tf.shape(moved)[1]], [0, 0]])
 
 
 def _later(x: tf.Tensor, first: float) -> tf.Tensor:
-    """Moves `x` one step towards the end; `first` comes in at the beginning."""
+    """Moves `x` one step towards the end; `first` fills the beginning."""
     return tf.concat(
         [tf.fill(tf.shape(x[:, :1]), tf.constant(first, x.dtype)), x[:, :-1]], 1
     )
@@ -215,7 +215,7 @@ def unsorted_segment_max(
     Args:
       data: Floating `Tensor`.
       segment_ids: Integer `Tensor` whose shape is that of the leading axes of `data`;
-        what has a negative one is left out.
+        elements with a negative one are ignored.
       num_segments: Integer, the number of segments.
       empty_value: The value of a segment without elements.
       name: Name scope of the operations created.

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, silence, unbroadcast
+from tfsafe._gradients import custom_gradient, unbroadcast, zero_unused_rows
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.activation import sigmoid
 from tfsafe.ops.kernels.exponential import certainty, log1mexp_value, odds
@@ -224,7 +224,7 @@ def _cumulative(x: tf.Tensor, axis: int, exclusive: bool, reverse: bool) -> tf.T
             logs = tf.where(is_missing, tf.constant(_LOG_0, u.dtype), logs)
             return tf.exp(_finite(total(logs, reverse)) + after)
 
-        return silence(part(u) - part(-u), u, [axis])
+        return zero_unused_rows(part(u) - part(-u), u, [axis])
 
     @custom_gradient
     def spread(u: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:

@@ -65,7 +65,7 @@ def log_softmax(
       masked    as -inf, gradient 0
       T = 0     value -log(k) at the k largest, else -inf; gradient 0 (a choice at ties)
       T < 0     value NaN; T is the temperature
-      A row of zero incoming gradients gets zero gradients, whatever stands in it.
+      A row of zero incoming gradients gets zero gradients, whatever it holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -109,7 +109,7 @@ def logsumexp(
 
     Args:
       x: Floating `Tensor`.
-      axis: Axis or axes to sum over; all of them where None.
+      axis: Axis or axes to sum over; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
       mask: None to sum everything, or booleans, True where an entry counts; numbers
         keep what is not 0. Of a shape that broadcasts to that of `x`.
@@ -127,12 +127,12 @@ def logsumexp(
       error     value <= 3 ulp of the largest entry or of the result, gradient as that
                 of `log_softmax`
       one -inf  as if it were not there, gradient 0
-      all -inf  value -inf, gradient 0 (a choice), all masked likewise
+      all -inf  value -inf, gradient 0 (a choice), also where all is masked
       +inf      value inf, gradient shared by the infinite entries
       NaN       value NaN, gradient NaN
       masked    as if it were not there, gradient 0
       no entry  value -inf
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf

@@ -101,7 +101,7 @@ def variance(
 
     Args:
       x: Floating `Tensor`.
-      axis: Axis or axes to reduce; all of them where None.
+      axis: Axis or axes to reduce; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
       mask: None to keep everything, or booleans, True where an element counts; numbers
         keep what is not 0. Of a shape that broadcasts to that of `x`.
@@ -118,11 +118,11 @@ def variance(
     Numerics:
       error      <= 4 ulp, gradient <= 8 ulp of the row's largest, for any mean
       all equal  value 0, gradient 0
-      no entry   value 0, gradient 0 (a choice), where all is masked likewise
+      no entry   value 0, gradient 0 (a choice), also where all is masked
       masked     ignored, gradient 0
       inf        value NaN, gradient NaN there and infinite elsewhere
       NaN        value NaN, gradient NaN, in the whole row
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -154,7 +154,7 @@ def std(
 
     Args:
       x: Floating `Tensor`.
-      axis: Axis or axes to reduce; all of them where None.
+      axis: Axis or axes to reduce; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
       mask: None to keep everything, or booleans, True where an element counts; numbers
         keep what is not 0. Of a shape that broadcasts to that of `x`.
@@ -171,11 +171,11 @@ def std(
     Numerics:
       error      <= 4 ulp, gradient <= 8 ulp of the row's largest, for any mean
       all equal  value 0, gradient 0 (the subgradient of least norm)
-      no entry   value 0, gradient 0 (a choice), where all is masked likewise
+      no entry   value 0, gradient 0 (a choice), also where all is masked
       masked     ignored, gradient 0
       inf        value NaN, gradient NaN, in the whole row
       NaN        value NaN, gradient NaN, in the whole row
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -204,7 +204,7 @@ def moments(
 
     Args:
       x: Floating `Tensor`.
-      axes: Axis or axes to reduce; all of them where None.
+      axes: Axis or axes to reduce; by default all of them.
       keepdims: Whether the reduced axes stay, with size 1.
       mask: None to keep everything, or booleans, True where an element counts; numbers
         keep what is not 0. Of a shape that broadcasts to that of `x`.
@@ -221,11 +221,11 @@ def moments(
     Numerics:
       error      that of `mean` and of `variance`
       all equal  variance 0, its gradient 0
-      no entry   values 0, gradients 0 (a choice), where all is masked likewise
+      no entry   values 0, gradients 0 (a choice), also where all is masked
       masked     ignored, gradients 0
       inf        mean inf, variance NaN
       NaN        values NaN
-      Zero incoming gradients give zero gradients, whatever stands in the row.
+      Zero incoming gradients give zero gradients, whatever the row holds.
 
     Examples:
       >>> import tensorflow as tf

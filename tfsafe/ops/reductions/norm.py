@@ -31,7 +31,7 @@ def norm(
       x: Floating `Tensor`.
       ord: `"euclidean"` or 2; `"fro"`, the same for matrices; 1; infinity; or another
         p above 0.
-      axis: Axis or axes to reduce; all of them where None. Several axes only with
+      axis: Axis or axes to reduce; by default all of them. Several axes only with
         `"euclidean"` and `"fro"`, over all their entries.
       keepdims: Whether the reduced axes stay, with size 1.
       name: Name scope of the operations created.
@@ -51,7 +51,7 @@ def norm(
       inf       value inf, gradient NaN there and 0 elsewhere
       NaN       value NaN, gradient NaN
       no entry  value 0
-      A zero incoming gradient gives zero gradients, whatever stands in the row.
+      A zero incoming gradient gives zero gradients, whatever the row holds.
       The gradient is right even where the norm itself overflows.
       p = 1 has slope 0 at 0; p = inf shares its slope among the largest, and p < 1 has
       slope 0 at a 0, where it is infinite.
