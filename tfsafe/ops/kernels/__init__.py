@@ -6,7 +6,7 @@ the formulas of `elementwise`, `reductions` and `nn`, and some that have no publ
 operation, such as `unchanged_values` and `uncancelled` for `tfsafe.rewriting`.
 
 Kernels check no arguments, open no name scopes, and import other kernels, `_gradients`
-and `_limits` only; `setup.cfg` names two exceptions. `rewriting`, `layers` and
+and `_limits` only; `setup.cfg` names the exceptions. `rewriting`, `layers` and
 `keras_formulas` may import them:
 
     from tfsafe.ops.kernels.zeros import quotient
