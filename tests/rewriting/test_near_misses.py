@@ -161,6 +161,10 @@ PAIRS = {
         lambda x: softmax(x / x[0, 0]),
         lambda x: softmax(x / x[0]),
     ),
+    "removable-singularity": (
+        lambda x: tf.sin(x) / x,
+        lambda x: tf.sin(x) / (2 * x),
+    ),
     "variance": (
         lambda x: tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, -1) ** 2,
         lambda x: tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, 0) ** 2,
@@ -173,10 +177,6 @@ PAIRS = {
     ),
     "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
     "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
-    "removable-singularity": (
-        lambda x: tf.sin(x) / x,
-        lambda x: tf.sin(x) / (2 * x),
-    ),
     "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),
@@ -201,7 +201,7 @@ PAIRS = {
         tf.math.reciprocal,
         lambda x: tf.math.reciprocal(relu(x) + 1),
     ),
-    "division": (lambda x: x / tf.sin(x), lambda x: x / (relu(x) + 1)),
+    "division": (lambda x: x / tf.cos(x), lambda x: x / (relu(x) + 1)),
     "divide-no-nan": (
         lambda x: tf.math.divide_no_nan(x, tf.sin(x)),
         lambda x: x * tf.math.sin(x),
