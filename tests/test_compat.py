@@ -406,3 +406,42 @@ def test_keras_models_still_tell_which_layer_gets_a_mask():
     keras.Model(inputs, [first(inputs), second(keras.layers.Masking()(inputs))])
     assert not _compat.is_called_with_mask(first)
     assert _compat.is_called_with_mask(second)
+
+
+def test_tensorflow_still_runs_a_py_function_in_a_thread_that_python_did_not_start():
+    found = []
+
+    @tf.function(autograph=False)
+    def run():
+        tf.py_function(lambda: found.append(_compat.is_python_thread()), [], [])
+
+    run()
+    assert found == [False]
+    assert _compat.is_python_thread()
+
+
+def test_tensorflow_still_marks_what_it_adds_by_its_name():
+    @tf.function(autograph=False)
+    def run(x):
+        with tf.GradientTape() as tape, tf.name_scope("mine"):
+            tape.watch(x)
+            y = tf.realdiv(1.0, x, "quotient")
+        tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0])
+        return tape.gradient(y, x), tf.vectorized_map(tf.sqrt, x)
+
+    operations = run.get_concrete_function(tf.ones([2])).graph.get_operations()
+    scopes = {
+        _compat.forward_scope(op.name)
+        for op in operations
+        if op.name.startswith("gradient_tape/")
+    }
+    assert any(scope.startswith("mine") for scope in scopes)
+    before = {_compat.before_vectorizing(op.name) for op in operations}
+    assert any(name and name.endswith("Sqrt") for name in before)
+    (loop,) = (op for op in operations if op.type in {"While", "StatelessWhile"})
+    assert _compat.is_loop_counter(loop.inputs[0].name)
+    assert not _compat.is_loop_counter(loop.inputs[-1].name)
+    slope = _compat.registered_gradient("RealDiv")
+    code = slope.__code__
+    assert _compat.differentiated_type(code.co_filename, code.co_name) == "RealDiv"
+    assert _compat.differentiated_type("mine.py", "_RealDivGrad") == ""

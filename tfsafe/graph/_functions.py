@@ -99,7 +99,7 @@ def maximum_iterations(op: tf.Operation, inputs: Sequence[Any]) -> Any:
       inputs: What stands for its inputs.
     """
     # By the counter that comes before it: the limit may be any tensor of the program.
-    if len(op.inputs) < 2 or "loop_counter" not in op.inputs[0].name:
+    if len(op.inputs) < 2 or not _compat.is_loop_counter(op.inputs[0].name):
         return None
     known = tf.get_static_value(op.inputs[1])
     return None if known is not None and known < 0 else inputs[1]

@@ -160,13 +160,15 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
         return locate(written, graphs)
     outer, inner = split_frames(_frames(op))
     if not inner:
-        return Place(site_of(outer), scope=_scope(op.name))
+        return Place(site_of(outer), scope=_compat.forward_scope(op.name))
     own = site_of(inner)
     if own is not None:
-        return Place(own, True, scope=_scope(op.name))
+        return Place(own, True, scope=_compat.forward_scope(op.name))
     forward = _forward_op(op, _gradient_of(inner), graphs)
     if forward is None:
-        return Place(site_of(outer), True, _gradient_of(inner), _scope(op.name))
+        return Place(
+            site_of(outer), True, _gradient_of(inner), _compat.forward_scope(op.name)
+        )
     place = locate(forward, graphs)
     return Place(place.site or site_of(outer), True, forward.type, place.scope)
 
@@ -177,8 +179,8 @@ def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:
     It still stands in the graph, unused: `loop_body/Sqrt` for
     `loop_body/Sqrt/pfor/...`.
     """
-    name, found, _ = op.name.rpartition("/pfor/")
-    if not found:
+    name = _compat.before_vectorizing(op.name)
+    if name is None:
         return None
     try:
         return op.graph.get_operation_by_name(name)
@@ -201,21 +203,10 @@ def _frames(op: tf.Operation) -> list[Frame]:
     ]
 
 
-def _scope(name: str) -> str:
-    # Gradients stand in a scope of their own, around that of the forward pass.
-    name = name.removeprefix("gradient_tape/").rpartition("gradients/")[2]
-    return name.rpartition("/")[0]
-
-
 def _gradient_of(frames: Sequence[Frame]) -> str:
-    """Returns the type of operation that a gradient function is registered for.
-
-    TensorFlow names them after it: `_RealDivGrad`, `_SelectGradV2`.
-    """
-    for path, _, function in frames:
-        if path.endswith("_grad.py") and "Grad" in function:
-            return function.strip("_").replace("Grad", "")
-    return ""
+    """Returns the type of operation that a gradient function is registered for."""
+    types = (_compat.differentiated_type(path, name) for path, _, name in frames)
+    return next(filter(None, types), "")
 
 
 def _forward_op(
@@ -316,4 +307,4 @@ def _forward_tensors(op: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]
 
 
 def _gradient_call(op: tf.Operation) -> tuple[str, str]:
-    return _gradient_of(split_frames(_frames(op))[1]), _scope(op.name)
+    return _gradient_of(split_frames(_frames(op))[1]), _compat.forward_scope(op.name)

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe._patching import Patch
 from tfsafe.debugging.checks import reentrancy
@@ -197,7 +198,7 @@ def _is_outermost() -> bool:
     return (
         tf.executing_eagerly()
         and not reentrancy.is_inside()
-        and not threading.current_thread().name.startswith("Dummy-")
+        and _compat.is_python_thread()
     )
 
 
