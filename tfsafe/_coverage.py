@@ -1,4 +1,4 @@
-"""The table of what tfsafe makes safe, and of what it leaves to Keras."""
+"""Prints which names tfsafe makes safe, and which it leaves to Keras."""
 
 import importlib
 import inspect
@@ -22,11 +22,11 @@ _WIDTH = 88
 
 
 def coverage(print_fn: Callable[[str], object] = print) -> None:
-    """Prints which public names tfsafe makes safe or adds, and what each is for.
+    """Prints which public names tfsafe makes safe or adds, and the purpose of each.
 
     `safe` marks a name of Keras that is tfsafe's class here, `new` one that Keras does
     not have. Every other name of such a package is Keras' own object, and is counted.
-    A purpose ends with the measured traps that the name mends; `COVERAGE.md` in the
+    A purpose ends with the measured traps that the name repairs; `COVERAGE.md` in the
     source says what each is, and tests show that it fails in Keras and holds here.
 
     Args:

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification, for alignments that may be impossible."""
+"""Computes the CTC loss, also of alignments that are impossible."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,7 +48,7 @@ def ctc(y_true: Any, y_pred: Any, *, zero_infinity: bool = True) -> tf.Tensor:
       no label            the loss of a row of blanks
       label >= classes,
       NaN in the sample   value NaN
-      A zero incoming gradient gives zero gradients, whatever stands in the sample.
+      A zero incoming gradient gives zero gradients, whatever the sample holds.
 
     Examples:
       >>> import tensorflow as tf
@@ -173,7 +173,7 @@ def _is_start(frames: tf.Tensor) -> tf.Tensor:
 
 
 def _shifted(x: tf.Tensor, by: int, filler: Any = float("-inf")) -> tf.Tensor:
-    """Moves what stands along the last axis of a matrix towards its end."""
+    """Shifts the elements of a matrix towards the end of its last axis."""
     size = tf.shape(x)[1]
     return tf.pad(x, [[0, 0], [by, 0]], constant_values=filler)[:, :size]
 

@@ -1,4 +1,4 @@
-"""Divergences and likelihoods of probabilities and rates, for losses and metrics."""
+"""Computes divergences and likelihoods of probabilities and rates."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.
     Numerics:
       y_true = 0                  the class counts 0
       y_true > 0, probability ~0  below the smallest normal number (1.2e-38 in float32)
-                                  the logarithm goes on with slope 1 from its value
+                                  the logarithm continues with slope 1 from its value
                                   there, -87.3 (a bounded choice)
       y_true > 0, logit -inf      value inf
       y_true < 0                  value NaN
       NaN                         value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -90,9 +90,9 @@ def poisson(y_true: Any, y_pred: Any, *, log_input: bool = False) -> tf.Tensor:
     Numerics:
       y_true = 0   value y_pred, slope 1
       y_pred <= 0  below the smallest normal number (1.2e-38 in float32) the logarithm
-                   goes on with slope 1 from its value there, -87.3 (a bounded choice)
+                   continues with slope 1 from its value there, -87.3 (a bounded choice)
       NaN          value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses

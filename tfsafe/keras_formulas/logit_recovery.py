@@ -1,4 +1,4 @@
-"""The logits behind probabilities."""
+"""Finds the logits behind probabilities."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from tfsafe._limits import LIMITS
 # Far above what rounding to bfloat16 does to a probability, and far below the
 # difference between a softmax and a sigmoid, or a softmax along another axis.
 _TOLERANCE = 0.02
-# What changes the layout of a tensor, and how it is done to the logits instead.
+# Operations that change the layout of a tensor, and how to apply them to the logits.
 _LAYOUTS: dict[str, Callable[[tf.Operation, tf.Tensor], tf.Tensor]] = {
     "Reshape": lambda op, logits: tf.reshape(logits, op.inputs[1]),
     "ExpandDims": lambda op, logits: tf.expand_dims(logits, op.inputs[1]),
@@ -83,7 +83,7 @@ def _masked(keep: tf.Tensor, probs: tf.Tensor, axis: int | None) -> tf.Tensor | 
     logits = _traced(probs, axis)
     if logits is None:
         return None
-    # Not -inf: a check of all operations must not find what nobody computed.
+    # The lowest finite number instead of -inf, which numeric checks would flag.
     lowest = tf.constant(-LIMITS[logits.dtype.name].max, logits.dtype)
     return tf.where(keep, logits, lowest)
 
@@ -91,7 +91,7 @@ def _masked(keep: tf.Tensor, probs: tf.Tensor, axis: int | None) -> tf.Tensor | 
 def _agree(probs: tf.Tensor, logits: tf.Tensor, axis: int | None) -> bool:
     """Returns whether these are the logits of a softmax along `axis`, or of a sigmoid.
 
-    Keras attaches them without saying of which.
+    Keras attaches them without telling the activation.
     """
     of = tf.sigmoid(logits) if axis is None else tf.nn.softmax(logits, axis)
     # NaN is no disagreement: it is in the logits as well.

@@ -1,4 +1,4 @@
-"""Errors of regression, for losses and metrics alike."""
+"""Computes errors of regression, for losses and metrics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> tf.Tensor:
 
     Numerics:
       NaN  value NaN, gradient NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -67,7 +67,7 @@ def mean_absolute_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     Numerics:
       no error  value 0, slope 0
       NaN       value NaN, gradient NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -100,7 +100,7 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       target 0  an error counts 100 and has slope 0, as the quotient by the larger of
                 the two does (a bounded choice); no error counts 0
       NaN       value NaN, gradient NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -139,11 +139,11 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       TypeError: If one of them is not dense.
 
     Numerics:
-      y_pred <= -1  the logarithm goes on with slope 1 from its value at the next
+      y_pred <= -1  the logarithm continues with slope 1 from its value at the next
                     number above -1, -16.6 in float32 (a bounded choice)
       y_true <= -1  counts as 0, slope 0 (a bounded choice, that of Keras)
       NaN           value NaN, gradient NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -205,7 +205,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> tf.Tensor:
 
     Numerics:
       NaN  value NaN, gradient NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -250,7 +250,7 @@ def log_cosh(y_true: Any, y_pred: Any) -> tf.Tensor:
 
     Numerics:
       NaN  value NaN, gradient NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses

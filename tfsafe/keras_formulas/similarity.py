@@ -1,4 +1,4 @@
-"""How well predictions agree with labels: hinges, the cosine, and overlaps."""
+"""Computes hinges, cosines and overlaps of labels and predictions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
 
     Args:
       y_true: Labels of shape `[..., n]`, -1 and 1; or 0 and 1 throughout, where 0
-        stands for -1.
+        means -1.
       y_pred: Predictions of the same shape, of any numeric dtype.
 
     Returns:
@@ -39,7 +39,7 @@ def hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
 
     Numerics:
       NaN  value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -57,7 +57,7 @@ def squared_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
 
     Args:
       y_true: Labels of shape `[..., n]`, -1 and 1; or 0 and 1 throughout, where 0
-        stands for -1.
+        means -1.
       y_pred: Predictions of the same shape, of any numeric dtype.
 
     Returns:
@@ -68,7 +68,7 @@ def squared_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
 
     Numerics:
       NaN  value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -108,7 +108,7 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     Numerics:
       prediction -inf  wrong class: counts 0, slope 0; true class: value inf
       NaN              value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -149,7 +149,7 @@ def cosine_similarity(
     Numerics:
       zero vector  value 0, gradient 0 (a choice: there is no angle)
       NaN          value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -176,7 +176,7 @@ def dice(
     Args:
       y_true: Labels from 0 to 1, of any numeric dtype.
       y_pred: Predictions from 0 to 1, of the same shape.
-      axis: Axis or axes of one region; all of them where None.
+      axis: Axis or axes of one region; None means all of them.
 
     Returns:
       `Tensor` of the shape without these axes, of the dtype of `y_pred`; float32 for
@@ -190,7 +190,7 @@ def dice(
                       nothing predicted is perfect (a choice, of the smooth Dice)
       prediction < 0  counts with its magnitude in the denominator (a bounded choice)
       NaN             value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses
@@ -217,9 +217,9 @@ def tversky(
     Args:
       y_true: Labels from 0 to 1, of any numeric dtype.
       y_pred: Predictions from 0 to 1, of the same shape.
-      alpha: Weight of what the prediction misses.
-      beta: Weight of what it adds.
-      axis: Axis or axes of one region; all of them where None.
+      alpha: Weight of the elements that the prediction misses.
+      beta: Weight of the elements that it adds.
+      axis: Axis or axes of one region; None means all of them.
 
     Returns:
       `Tensor` of the shape without these axes, of the dtype of `y_pred`; float32 for
@@ -234,7 +234,7 @@ def tversky(
       prediction < 0  counts with its magnitude in the denominator (a bounded choice)
       nothing left    value 1, gradient 0 (alpha or beta of 0 may do that)
       NaN             value NaN
-      A zero incoming gradient gives zero gradients, whatever stands there.
+      A zero incoming gradient gives zero gradients, NaN or not.
 
     Examples:
       >>> from tfsafe import losses

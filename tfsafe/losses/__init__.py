@@ -3,7 +3,7 @@
 `__all__` lists what tfsafe adds or makes safe; any other public name is Keras' own
 object.
 
-What Keras is given as text stays Keras' own: `compile(loss="mse")`, `get("mse")`.
+Names in strings stay Keras' own: `compile(loss="mse")`, `get("mse")`.
 Write `compile(loss=losses.MeanSquaredError())` instead.
 """
 

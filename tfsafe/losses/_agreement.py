@@ -17,16 +17,16 @@ _safe = keras.saving.register_keras_serializable(package="tfsafe")
 class Hinge(Weighted, keras.losses.Hinge):
     """Mean of `max(1 - y_true * y_pred, 0)` for labels -1 and 1, or 0 and 1.
 
-    `keras.losses.Hinge`, in which a weight of 0 or a mask takes a NaN out, and half
+    `keras.losses.Hinge`, in which a weight of 0 or a mask removes a NaN, and half
     precision is counted and summed in float32.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -44,16 +44,16 @@ class Hinge(Weighted, keras.losses.Hinge):
 class SquaredHinge(Weighted, keras.losses.SquaredHinge):
     """Mean of `max(1 - y_true * y_pred, 0)^2` for labels -1 and 1, or 0 and 1.
 
-    `keras.losses.SquaredHinge`, in which a weight of 0 or a mask takes a NaN out, and
+    `keras.losses.SquaredHinge`, in which a weight of 0 or a mask removes a NaN, and
     half precision is counted and summed in float32.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -76,13 +76,13 @@ class CategoricalHinge(Weighted, keras.losses.CategoricalHinge):
     -inf counts nothing, where Keras' loss is NaN.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       prediction -inf   wrong class: counts 0, slope 0; true class: value inf
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -105,13 +105,13 @@ class CosineSimilarity(Weighted, keras.losses.CosineSimilarity):
 
     Args:
       axis: Axis or axes that make a vector.
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       zero vector       value 0, gradient 0 (a choice: there is no angle)
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -152,16 +152,16 @@ class Dice(_Overlap, keras.losses.Dice):
     with gradient 0, however good or bad the prediction.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
-      axis: Axis or axes of one region; all of them where None.
+      axis: Axis or axes of one region; None means all of them.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       labels all 0      value s / (2 + s) with s = sum(y_pred), gradient 2 / (2 + s)^2:
                         nothing predicted is perfect (a choice, of the smooth Dice)
       prediction < 0    counts with its magnitude in the denominator (a bounded choice)
-      weight 0, masked  the elements count in no sum, whatever stands there
+      weight 0, masked  the elements count in no sum, NaN or not
       NaN elsewhere     value NaN
 
     Examples:
@@ -178,24 +178,24 @@ class Dice(_Overlap, keras.losses.Dice):
 
 @_safe
 class Tversky(_Overlap, keras.losses.Tversky):
-    """Tversky's loss: Dice's, with weights for what is missed and what is added.
+    """Tversky's loss: Dice's, with weights for missed and for added elements.
 
     `keras.losses.Tversky`, but right where the labels are all 0: there Keras' loss is 1
     with gradient 0, however good or bad the prediction.
 
     Args:
-      alpha: Weight of what the prediction misses.
-      beta: Weight of what it adds.
-      reduction: How the losses of the samples are joined, as in Keras.
+      alpha: Weight of the elements that the prediction misses.
+      beta: Weight of the elements that it adds.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
-      axis: Axis or axes of one region; all of them where None.
+      axis: Axis or axes of one region; None means all of them.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       labels all 0      value b / (1 + b) with b = beta * sum(y_pred): nothing predicted
                         is perfect (a choice, of the smooth form)
       prediction < 0    counts with its magnitude in the denominator (a bounded choice)
-      weight 0, masked  the elements count in no sum, whatever stands there
+      weight 0, masked  the elements count in no sum, NaN or not
       NaN elsewhere     value NaN
 
     Examples:

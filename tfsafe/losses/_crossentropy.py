@@ -17,20 +17,20 @@ class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
 
     Args:
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
+      label_smoothing: Fraction of the target, from 0 to 1, moved to 1/2.
       axis: The axis whose mean is one sample's loss.
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       logit -inf        target 0: value 0, gradient 0; target > 0: value inf
       logit inf         target 1: value 0, gradient 0; target < 1: value inf
-      probability < 1.2e-38 (in float32)  the logarithm goes on with slope 1 from its
+      probability < 1.2e-38 (in float32)  the logarithm continues with slope 1 from its
                         value there, -87.3 (a bounded choice); so at 1, for a target
                         below 1
       outside [0, 1]    finite, with a gradient towards it: `from_logits` is missing
-      weight 0, masked  value 0, gradient 0, whatever stands there
+      weight 0, masked  value 0, gradient 0, NaN or not
       NaN elsewhere     value NaN
 
       Where `y_pred` is the result of a sigmoid, the logits are used, and no digit is
@@ -61,10 +61,10 @@ class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
 
     Args:
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
+      label_smoothing: Fraction of each row's sum, from 0 to 1, spread evenly over
         the classes.
       axis: The axis of the classes.
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
@@ -73,9 +73,9 @@ class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
       rows of any sum     gradient p * sum(y_true) - y_true
       row of zero labels  value 0, gradient 0, whatever the predictions
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
-                          goes on with slope 1 from its value there, -87.3 (a bounded
+                          continues with slope 1 from its value there, -87.3 (a bounded
                           choice), for numbers below 0 as well
-      weight 0, masked    value 0, gradient 0, whatever stands there
+      weight 0, masked    value 0, gradient 0, NaN or not
       NaN elsewhere       value NaN
 
       Where `y_pred` is the result of a softmax along `axis`, the logits are used, and
@@ -108,8 +108,8 @@ class SparseCategoricalCrossentropy(
 
     Args:
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      ignore_class: A label of this value is left out, as if masked.
-      reduction: How the losses of the samples are joined, as in Keras.
+      ignore_class: A label of this value is ignored, as if masked.
+      reduction: How the losses of the samples are reduced, as in Keras.
       axis: The axis of the classes.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
@@ -120,13 +120,14 @@ class SparseCategoricalCrossentropy(
       probability < 1.2e-38 (in float32)  at the label: the logarithm goes on with slope
                        1 from its value there, -87.3 (a bounded choice), for numbers
                        below 0 as well
-      weight 0, mask, `ignore_class`  value 0, gradient 0, whatever stands there
+      weight 0, mask, `ignore_class`  value 0, gradient 0, NaN or not
       NaN elsewhere    value NaN
 
       Where `y_pred` is the result of a softmax, its logits are used as by
       `CategoricalCrossentropy`.
 
     Examples:
+      >>> import keras
       >>> import tensorflow as tf
       >>> from tfsafe import losses
       >>> loss = losses.SparseCategoricalCrossentropy(ignore_class=-1)

@@ -20,7 +20,7 @@ class CTC(Weighted, keras.losses.CTC):
     costs some 707 and pulls the model with a gradient that means nothing.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
       zero_infinity: Whether such a sample counts 0, with gradient 0. Its loss is inf
@@ -39,7 +39,7 @@ class CTC(Weighted, keras.losses.CTC):
     Numerics:
       labels do not fit  value 0, or inf with `zero_infinity=False`; gradient 0
       logit -inf         a class that cannot occur
-      weight 0           value and gradients 0, whatever stands there
+      weight 0           value and gradients 0, NaN or not
       empty batch        value 0
       label >= classes   value NaN
       NaN elsewhere      value NaN
@@ -64,5 +64,5 @@ class CTC(Weighted, keras.losses.CTC):
         self.formula = functools.partial(ctc, zero_infinity=zero_infinity)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
+        """Returns the arguments for `from_config`."""
         return {**super().get_config(), "zero_infinity": self.zero_infinity}

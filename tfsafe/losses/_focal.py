@@ -27,19 +27,19 @@ class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
       alpha: Weight of the targets of 1, against `1 - alpha` for those of 0.
       gamma: How fast the weight of a good prediction falls; at least 0.
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
+      label_smoothing: Fraction of the target, from 0 to 1, moved to 1/2.
       axis: The axis whose mean is one sample's loss.
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       logit -inf        target 0: value 0, gradient 0; target > 0: value inf
       certain and right value 0, gradient 0 for any `gamma` above 0
-      probability < 1.2e-38 (in float32)  the logarithm goes on with slope 1 from its
+      probability < 1.2e-38 (in float32)  the logarithm continues with slope 1 from its
                         value there, -87.3 (a bounded choice); so at 1, for a target
                         below 1, and outside [0, 1]
-      weight 0, masked  value 0, gradient 0, whatever stands there
+      weight 0, masked  value 0, gradient 0, NaN or not
       NaN elsewhere     value NaN
 
       The logits behind a sigmoid are found as by `BinaryCrossentropy`.
@@ -65,10 +65,10 @@ class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrosse
       alpha: Weight of all classes, or a sequence with that of each.
       gamma: How fast the weight of a good prediction falls; at least 0.
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
+      label_smoothing: Fraction of each row's sum, from 0 to 1, spread evenly over
         the classes.
       axis: The axis of the classes.
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
@@ -76,9 +76,9 @@ class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrosse
       logit -inf          label 0: counts 0, gradient 0; label > 0: value inf
       row of zero labels  value 0, gradient 0, whatever the predictions
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
-                          goes on with slope 1 from its value there, -87.3 (a bounded
+                          continues with slope 1 from its value there, -87.3 (a bounded
                           choice), for numbers below 0 as well
-      weight 0, masked    value 0, gradient 0, whatever stands there
+      weight 0, masked    value 0, gradient 0, NaN or not
       NaN elsewhere       value NaN
 
       The logits behind a softmax are found as by `CategoricalCrossentropy`.
@@ -103,7 +103,7 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
     Args:
       q: Number between 0, where it is the cross entropy, and 1, where it is the
         absolute error; both excluded.
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
@@ -114,7 +114,7 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
       probability < 1.2e-38 (in float32)  at the label: value as near to `1 / q` as the
                         dtype resolves, its slope bounded by the one there
       unknown class     ValueError in eager mode; traced: value NaN, gradient 0
-      weight 0, masked  value 0, gradient 0, whatever stands there
+      weight 0, masked  value 0, gradient 0, NaN or not
       NaN elsewhere     value NaN
 
       The logits behind a softmax are found as by `CategoricalCrossentropy`; the
@@ -148,5 +148,5 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
         self.formula = functools.partial(focal.generalized, q=q)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
+        """Returns the arguments for `from_config`."""
         return {**super().get_config(), "q": self.q}

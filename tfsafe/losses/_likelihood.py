@@ -20,7 +20,7 @@ class KLDivergence(Weighted, keras.losses.KLDivergence):
     Those of a softmax right before the loss are found without it.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
       from_logits: Whether `y_pred` holds logits, whose softmax is meant.
@@ -31,10 +31,10 @@ class KLDivergence(Weighted, keras.losses.KLDivergence):
     Numerics:
       y_true = 0        the class counts 0
       probability ~0    below the smallest normal number (1.2e-38 in float32) the
-                        logarithm goes on with slope 1 from its value there, -87.3
+                        logarithm continues with slope 1 from its value there, -87.3
                         (a bounded choice)
       logit -inf        value inf where y_true > 0
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -60,7 +60,7 @@ class KLDivergence(Weighted, keras.losses.KLDivergence):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
+        """Returns the arguments for `from_config`."""
         return {**super().get_config(), "from_logits": self.from_logits}
 
 
@@ -72,7 +72,7 @@ class Poisson(Weighted, keras.losses.Poisson):
     logarithms of rates.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
       log_input: Whether `y_pred` holds the logarithms of the rates. The model then
@@ -84,9 +84,9 @@ class Poisson(Weighted, keras.losses.Poisson):
     Numerics:
       y_true = 0        value y_pred, slope 1
       y_pred <= 0       below the smallest normal number (1.2e-38 in float32) the
-                        logarithm goes on with slope 1 from its value there, -87.3
+                        logarithm continues with slope 1 from its value there, -87.3
                         (a bounded choice)
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -109,5 +109,5 @@ class Poisson(Weighted, keras.losses.Poisson):
         self.formula = functools.partial(likelihood.poisson, log_input=log_input)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs."""
+        """Returns the arguments for `from_config`."""
         return {**super().get_config(), "log_input": self.log_input}

@@ -12,16 +12,16 @@ _safe = keras.saving.register_keras_serializable(package="tfsafe")
 class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
     """Mean of the squared errors, `mean((y_pred - y_true)^2)`.
 
-    `keras.losses.MeanSquaredError`, in which a weight of 0 or a mask takes a NaN or an
-    overflow out, and half precision is counted and summed in float32.
+    `keras.losses.MeanSquaredError`, in which a weight of 0 or a mask removes NaN and
+    overflow, and half precision is counted and summed in float32.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -40,16 +40,16 @@ class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
 class MeanAbsoluteError(Weighted, keras.losses.MeanAbsoluteError):
     """Mean of the errors' magnitudes, `mean(|y_pred - y_true|)`.
 
-    `keras.losses.MeanAbsoluteError`, in which a weight of 0 or a mask takes a NaN or an
-    overflow out, and half precision is counted and summed in float32.
+    `keras.losses.MeanAbsoluteError`, in which a weight of 0 or a mask removes NaN and
+    overflow, and half precision is counted and summed in float32.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       no error          slope 0
       NaN elsewhere     value NaN
@@ -73,14 +73,14 @@ class MeanAbsolutePercentageError(Weighted, keras.losses.MeanAbsolutePercentageE
     not a thousand million.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       target 0          value 100 and slope 0; value 0 if the prediction is 0 as well
                         (a bounded choice)
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -102,15 +102,15 @@ class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicE
     an output between -1 and 0 without a gradient, and with all digits of small errors.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      y_pred <= -1      the logarithm goes on with slope 1 from its value at the next
+      y_pred <= -1      the logarithm continues with slope 1 from its value at the next
                         number above -1, -16.6 in float32 (a bounded choice)
       y_true <= -1      counts as 0, as in Keras (a bounded choice)
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -128,17 +128,17 @@ class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicE
 class Huber(Weighted, keras.losses.Huber):
     """Half the square of an error up to `delta`, and a line beyond.
 
-    `keras.losses.Huber`, in which a weight of 0 or a mask takes a NaN out, half
+    `keras.losses.Huber`, in which a weight of 0 or a mask removes a NaN, half
     precision is counted and summed in float32, and `delta` survives a saved model.
 
     Args:
       delta: The error at which the square becomes a line.
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 
@@ -158,15 +158,15 @@ class LogCosh(Weighted, keras.losses.LogCosh):
     """Mean of `log(cosh(y_pred - y_true))`.
 
     `keras.losses.LogCosh` with all digits of small errors, for which Keras' is 0, and
-    in which a weight of 0 or a mask takes a NaN or an overflow out.
+    in which a weight of 0 or a mask removes a NaN or an overflow.
 
     Args:
-      reduction: How the losses of the samples are joined, as in Keras.
+      reduction: How the losses of the samples are reduced, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      weight 0, masked  value and gradients 0, whatever stands there
+      weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN
 

@@ -75,7 +75,7 @@ class StableCrossEntropy(Weighted):
       unknown class       ValueError in eager mode; traced: value NaN, gradient 0
       nothing counted     a mean is 0
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
-                          goes on with slope 1 from its value there, -87.3 (a bounded
+                          continues with slope 1 from its value there, -87.3 (a bounded
                           choice), for numbers outside [0, 1] as well
 
       Half precision is computed and summed in float32 and rounded once, at the end.

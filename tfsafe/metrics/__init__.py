@@ -2,7 +2,7 @@
 
 `__all__` lists what tfsafe makes safe; any other public name is Keras' own object.
 
-What Keras is given as text stays Keras' own: `compile(metrics=["mse"])`, `get("mse")`.
+Names in strings stay Keras' own: `compile(metrics=["mse"])`, `get("mse")`.
 Write `compile(metrics=[metrics.MeanSquaredError()])` instead.
 """
 

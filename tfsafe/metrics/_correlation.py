@@ -42,7 +42,7 @@ class PearsonCorrelation(SafeMetric, _Pearson):
     Numerics:
       constant       the sample counts 0 (a choice: there is no correlation)
       NaN            result NaN
-      weight 0       ignored, whatever stands there
+      weight 0       ignored, NaN or not
       before update  result 0
 
     Examples:
@@ -77,7 +77,7 @@ class ConcordanceCorrelation(SafeMetric, _Concordance):
     Numerics:
       both constant  the sample counts 0 (a choice: there is no correlation)
       NaN            result NaN
-      weight 0       ignored, whatever stands there
+      weight 0       ignored, NaN or not
       before update  result 0
 
     Examples:

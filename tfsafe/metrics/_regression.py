@@ -88,7 +88,7 @@ class MeanSquaredLogarithmicError(
       Those of `keras.metrics.MeanSquaredLogarithmicError`.
 
     Numerics:
-      y_pred <= -1   the logarithm goes on with slope 1; labels there count as 0
+      y_pred <= -1   the logarithm continues with slope 1; labels there count as 0
 
     Examples:
       >>> from tfsafe import metrics
