@@ -2,7 +2,7 @@
 
 The first table times an epoch of a small convnet without a check and with each level.
 Then one image in 2048 is black. The model divides by its norm, and one batch ends the
-training, or costs it one step, as `on_finding` says.
+training, or costs it one step, as `policy` says.
 
     python examples/check_fit.py
     python examples/check_fit.py --epochs 10 --jit
@@ -94,9 +94,9 @@ def responses(jit):
     """Prints what happens to a training with one black image."""
     x, y = images(black=1000)
     for response in RESPONSES:
-        print(f'\n--- NumericsMonitor(on_finding="{response}") ---\n')
+        print(f'\n--- NumericsMonitor(policy="{response}") ---\n')
         model = build(jit)
-        monitor = NumericsMonitor(on_finding=response)
+        monitor = NumericsMonitor(policy=response)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:

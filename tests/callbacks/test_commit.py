@@ -19,9 +19,9 @@ def layers():
     )
 
 
-def watched(model, data, commit_whole=True, **options):
+def watched(model, data, restore_state=True, **options):
     logs = training.Script()
-    monitor = NumericsMonitor(commit_whole=commit_whole)
+    monitor = NumericsMonitor(restore_state=restore_state)
     with warns("gradients"):
         history = fit(model, data, monitor, logs, **options)
     return history, logs.batches
@@ -55,7 +55,7 @@ def test_a_skipped_step_leaves_no_trace_bit_for_bit(options):
 def test_without_it_one_nan_stays_in_the_statistics_and_in_the_metrics():
     model = compiled(SafeOptimizer("adam", "skip"), *layers(), metrics=["mae"])
     data = training.data_with_a_bad_batch()
-    history, _ = watched(model, data, commit_whole=False)
+    history, _ = watched(model, data, restore_state=False)
     assert np.isnan(moving_mean(model)).all()
     assert np.isnan(history["mae"]).all()
     fit(model, training.clean_data(), epochs=3)
@@ -228,6 +228,6 @@ def test_frozen_weights_are_not_written():
 
 
 @pytest.mark.parametrize("value", [None, 1, "yes"])
-def test_commit_whole_is_a_boolean(value):
-    with pytest.raises(TypeError, match=f"`commit_whole` must be True.*{value!r}"):
-        NumericsMonitor(commit_whole=value)
+def test_restore_state_is_a_boolean(value):
+    with pytest.raises(TypeError, match=f"`restore_state` must be True.*{value!r}"):
+        NumericsMonitor(restore_state=value)

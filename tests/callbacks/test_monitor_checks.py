@@ -11,6 +11,7 @@ import tfsafe
 from tests.callbacks import training
 from tests.callbacks.training import compiled, fit
 from tfsafe.callbacks import NumericsMonitor
+from tfsafe.optimizers import SafeOptimizer
 
 MODES = [pytest.param(each, id=name) for name, each in training.MODES.items()]
 XLA_IS_SLOW = [
@@ -53,7 +54,7 @@ def test_a_finding_is_raised_and_leaves_the_model_as_before_the_step(data, optio
 @pytest.mark.parametrize("options", XLA_IS_SLOW)
 def test_a_step_that_is_only_warned_of_is_as_if_it_had_not_been(data, options):
     model, twin = (compiled("adam", *layers(), **options) for _ in range(2))
-    monitor = NumericsMonitor(on_finding="warn")
+    monitor = NumericsMonitor(policy="skip")
     with pytest.warns(RuntimeWarning, match="NaN in argument `x`") as caught:
         history = fit(model, data, monitor, epochs=2)
     plain = fit(twin, training.data_without_the_bad_batch(), epochs=2)
@@ -64,14 +65,14 @@ def test_a_step_that_is_only_warned_of_is_as_if_it_had_not_been(data, options):
     assert monitor.nonfinite_shares == {}
     # Once for a place, at the line of `model.fit`.
     (warning,) = training.ours(caught)
-    assert "The step is left out, and training goes on." in str(warning.message)
+    assert "The step is skipped, and training goes on." in str(warning.message)
     assert warning.filename == training.__file__
 
 
 def test_a_training_may_end_at_the_first_finding(data):
     model, twin = compiled(steps_per_execution=5), compiled()
-    with training.warns("The step is left out, and training ends here."):
-        history = fit(model, data, NumericsMonitor(on_finding="stop"), epochs=3)
+    with training.warns("The step is skipped, and training ends here."):
+        history = fit(model, data, NumericsMonitor(policy="stop"), epochs=3)
     x, y = data
     good = training.BAD_BATCH * training.BATCH
     assert history["loss"] == fit(twin, (x[:good], y[:good]))["loss"]
@@ -85,7 +86,7 @@ def test_an_epoch_of_which_nothing_is_left_shows_nan(data):
         history = fit(
             compiled(metrics=["mae"]),
             (np.full_like(x, np.nan), y),
-            NumericsMonitor(on_finding="warn"),
+            NumericsMonitor(policy="skip"),
             logs,
         )
     assert np.isnan(history["loss"]).all()
@@ -108,7 +109,7 @@ def test_the_validation_is_checked(data):
 
 def test_a_validation_that_is_warned_of_shows_its_nan(data):
     good = training.clean_data()
-    monitor = NumericsMonitor(on_finding="warn")
+    monitor = NumericsMonitor(policy="skip")
     with training.warns("It stays as it is"):
         history = fit(compiled(), good, monitor, epochs=2, validation_data=data)
     assert np.isnan(history["val_loss"]).all()
@@ -206,7 +207,7 @@ def test_logs_of_the_models_own_are_those_of_the_last_good_step(data):
     model.compile("sgd", "mse", jit_compile=False)
     logs = training.Script()
     with training.warns("NaN in argument `x`"):
-        fit(model, data, NumericsMonitor(on_finding="warn"), logs)
+        fit(model, data, NumericsMonitor(policy="skip"), logs)
     assert [float(batch["answer"]) for batch in logs.batches] == [42.0] * 5
 
 
@@ -222,7 +223,7 @@ def test_overflow_that_the_loss_scaling_skips_is_no_finding():
 
 
 def test_tensorboard_gets_the_count_of_steps_left_out(data, tmp_path):
-    monitor = NumericsMonitor(on_finding="warn", log_dir=tmp_path)
+    monitor = NumericsMonitor(policy="skip", log_dir=tmp_path)
     with training.warns("NaN in argument"):
         fit(compiled(jit_compile=False), data, monitor)
     (path,) = tmp_path.iterdir()
@@ -252,5 +253,51 @@ def test_the_checks_are_one_of_the_levels():
 
 
 def test_a_finding_leads_to_one_of_three():
-    with pytest.raises(ValueError, match="`on_finding` must be one of 'raise', 'warn'"):
-        NumericsMonitor(on_finding="ignore")
+    with pytest.raises(ValueError, match="`policy` must be one of 'raise', 'skip'"):
+        NumericsMonitor(policy="ignore")
+
+
+@pytest.mark.parametrize("policy", ["raise", "stop"])
+def test_with_a_safe_optimizer_a_policy_ends_at_the_first_nonfinite_step(data, policy):
+    model, plain = compiled(SafeOptimizer("sgd")), compiled("sgd")
+    monitor = NumericsMonitor(policy=policy)
+    x, y = data
+    good = training.BAD_BATCH * training.BATCH
+    if policy == "raise":
+        with pytest.raises(tfsafe.NumericsError, match="NaN in argument `x`"):
+            fit(model, data, monitor)
+    else:
+        with training.warns("Training ends here|training ends here"):
+            history = fit(model, data, monitor, epochs=3)
+        assert history["nonfinite_steps"] == [1]
+    fit(plain, (x[:good], y[:good]))
+    for one, other in zip(model.weights, plain.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def with_a_nonfinite_gradient():
+    """Returns a model whose loss is finite at 0 and its gradient is not."""
+    model = keras.Sequential([
+        keras.Input([1]),
+        keras.layers.Dense(1, kernel_initializer="zeros"),
+    ])
+    model.compile(
+        SafeOptimizer("sgd"), lambda y, p: tf.sqrt(tf.abs(p)), jit_compile=False
+    )
+    return model
+
+
+def test_with_a_safe_optimizer_a_gradient_alone_raises():
+    ones = np.ones([4, 1])
+    with pytest.raises(tfsafe.NumericsError, match="the gradients of"):
+        fit(with_a_nonfinite_gradient(), (ones, ones), NumericsMonitor(policy="raise"))
+    with training.warns("Step 1: the gradients of"):
+        history = fit(with_a_nonfinite_gradient(), (ones, ones), NumericsMonitor())
+    assert history["nonfinite_steps"] == [1]
+
+
+def test_operations_to_exclude_are_named_by_rules():
+    monitor = NumericsMonitor(checks="full", exclude=["op:*"])
+    assert monitor.exclude == ("op:*",)
+    with pytest.raises(ValueError, match="rule"):
+        NumericsMonitor(exclude=["nonsense"])

@@ -1,6 +1,7 @@
 """The callback that checks `fit`, or shows what a `SafeOptimizer` did in it."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -35,21 +36,23 @@ class NumericsMonitor(keras.callbacks.Callback):
     metrics and updated variables added to each step. A step that gives NaN or Inf is
     undone, weights, slots, statistics, metrics and seeds, and its batch is run again,
     operation by operation, to say which one made the first bad value, on which line,
-    why, and what to write instead. Then `on_finding` says how it goes on:
+    why, and what to write instead. Then `policy` decides:
 
-    - `"raise"`: with `NumericsError`. The model is as before the step.
-    - `"warn"`: the step is left out, as if the batch had not been there, and counted.
+    - `"raise"` (the default): raises `NumericsError`. The model is as before the step.
+    - `"skip"`: the step is skipped, as if the batch had not been there, and counted.
       A `RuntimeWarning` tells each place once. Each such step costs a replay: to train
       on for long, use a `SafeOptimizer`.
     - `"stop"`: a warning, and the training ends; the model is as before the step.
 
     The validation of `fit` is checked as well, and so are `evaluate` and `predict` if
-    they are given this callback. There is no step to leave out: with `"warn"` and
+    they are given this callback. They have no step to skip: with `"skip"` and
     `"stop"` their numbers are shown as they are.
 
-    Beside a `SafeOptimizer` it *counts*, and checks nothing: bad gradients are dealt
-    with. It warns once in a training, at the first bad step, and names the variables;
-    it ends the training with `NumericsError` where the optimizer's `max_consecutive`
+    With a `SafeOptimizer` it *counts*, and checks nothing: the optimizer deals with
+    non-finite gradients. With `policy="raise"` or `"stop"` it checks as above instead,
+    also what the inner optimizer's own update wrote, and ends the training at the first
+    non-finite step. While it counts, it warns once in a training, at the first
+    non-finite step, and names the variables; it ends the training with `NumericsError` where the optimizer's `max_consecutive`
     is reached. While it watches, the training loss that Keras shows is the mean over
     the batches whose loss is finite. Without that, one bad batch makes it NaN for the
     rest of the epoch, and callbacks that look at it stop a training that is well. This
@@ -68,7 +71,7 @@ class NumericsMonitor(keras.callbacks.Callback):
     A bad step of a `SafeOptimizer` is undone as a whole. The optimizer guards the
     weights, but the forward pass has written by then to the moving statistics of
     `BatchNormalization`, to the metrics, to the seed generators of `Dropout` and to the
-    states of `stateful` recurrent layers; one NaN stays in them. With `commit_whole`,
+    states of `stateful` recurrent layers; one NaN stays in them. With `restore_state`,
     this state is put back within the compiled step:
 
     - where the step is left out (policy `"skip"`, an outlier, or a
@@ -81,7 +84,8 @@ class NumericsMonitor(keras.callbacks.Callback):
     one step did to its layers.
 
     Args:
-      commit_whole: Whether a bad step of a `SafeOptimizer` is undone as a whole.
+      restore_state: Whether all that a bad step of a `SafeOptimizer` wrote is undone.
+        What the checks skip is always undone.
       log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
         once per epoch, `nonfinite_steps`; beside a `SafeOptimizer` also, for the ten
         variables that were hit most often, `nonfinite_share/<path>`, and the histogram
@@ -91,11 +95,13 @@ class NumericsMonitor(keras.callbacks.Callback):
         `"domain"` also at the operations that can make a non-finite value of finite
         ones other than by overflow; `"full"` at every floating output. None looks at
         nothing and counts alone, which takes a `SafeOptimizer`.
-      on_finding: What a finding leads to: `"raise"`, `"warn"` or `"stop"`.
+      policy: What a non-finite step leads to: `"raise"`, `"skip"` or `"stop"`. None
+        is `"raise"` with a plain optimizer, and `"skip"` with a `SafeOptimizer`.
+      exclude: Operations to exclude from the checks, as in `tfsafe.checked`.
 
     Raises:
-      TypeError: If `commit_whole` is no boolean, or `log_dir` no path.
-      ValueError: If `checks` or `on_finding` is none of the above. At the start of
+      TypeError: If `restore_state` is not a boolean, or `log_dir` not a path.
+      ValueError: If `checks` or `policy` is none of the above. At the start of
         training, if `checks` is None and the model's optimizer is not a
         `SafeOptimizer`, or the steps of the model cannot be checked; see `checked`.
       NumericsError: During the training, at the first finding.
@@ -132,25 +138,28 @@ class NumericsMonitor(keras.callbacks.Callback):
     def __init__(
         self,
         *,
-        commit_whole: bool = True,
+        restore_state: bool = True,
         log_dir: str | os.PathLike[str] | None = None,
         checks: str | None = "watch",
-        on_finding: str = "raise",
+        policy: str | None = None,
+        exclude: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        if not isinstance(commit_whole, bool):
+        if not isinstance(restore_state, bool):
             raise TypeError(
-                "`commit_whole` must be True, to undo a bad step as a whole, or False. "
-                f"Received: commit_whole={commit_whole!r}."
+                "`restore_state` must be True, to undo all that a skipped step wrote, "
+                f"or False. Received: restore_state={restore_state!r}."
             )
-        self.commit_whole = commit_whole
+        self.restore_state = restore_state
         self.log_dir = None if log_dir is None else _summaries.directory(log_dir)
-        _args.one_of(on_finding, _step_checks.RESPONSES, "on_finding")
+        if policy is not None:
+            _args.one_of(policy, _step_checks.POLICIES, "policy")
         if checks is not None:
-            options = options_of(checks, strict=False, ignore=())
-            self._checks = _step_checks.StepChecks(options, on_finding)
+            options = options_of(checks, False, exclude)
+            self._checks = _step_checks.StepChecks(options, policy or "raise")
         self.checks = checks
-        self.on_finding = on_finding
+        self.policy = policy
+        self.exclude = tuple(exclude)
         self._switches: list[Any] = []
         self._summaries: _summaries.Summaries | None = None
         self._start = self._before = 0
@@ -159,9 +168,9 @@ class NumericsMonitor(keras.callbacks.Callback):
     @property
     def nonfinite_steps(self) -> int:
         """The bad steps so far, as the logs show them."""
-        if self._optimizer is not None:
-            return self._optimizer.nonfinite_steps
-        return 0 if self._checks is None else self._checks.nonfinite_steps
+        checked = 0 if self._checks is None else self._checks.nonfinite_steps
+        # A step that the checks undo leaves no trace in the optimizer.
+        return checked + (self._optimizer.nonfinite_steps if self._optimizer else 0)
 
     @property
     def nonfinite_shares(self) -> dict[str, float]:
@@ -185,22 +194,34 @@ class NumericsMonitor(keras.callbacks.Callback):
         self._optimizer = _guard.find(self.model.optimizer)
         if self._optimizer is not None:
             self._begin_counting(self._optimizer)
+        if self._checks is not None:
+            self._checks.begin_training()
+        if self._only_counts():
+            self._restore_steps()
         elif self._checks is None:
             raise ValueError(_without_optimizer(self.model.optimizer))
         else:
-            self._checks.begin_training()
             self._checks.begin(self.model, "train")
         if self.log_dir is not None:
             self._summaries = _summaries.Summaries(self.log_dir)
 
+    def _only_counts(self) -> bool:
+        """Returns whether the steps are left to a `SafeOptimizer`."""
+        is_guarded = _guard.find(getattr(self.model, "optimizer", None)) is not None
+        is_ended = self._checks is not None and self.policy in ("raise", "stop")
+        return is_guarded and not is_ended
+
     def _begin_counting(self, optimizer: SafeOptimizer) -> None:
+        self._start = self._before = optimizer.nonfinite_steps
+        self._hits_at_start = optimizer.nonfinite_steps_by_variable
+
+    def _restore_steps(self) -> None:
+        """Takes NaN out of the shown loss, and out of the state of skipped steps."""
         step = _commit.of_training(self.model)
         step.means = _finite_mean.of_losses(self.model)
         self._switches = [mean.active for mean in step.means]
-        if self.commit_whole:
+        if self.restore_state:
             self._switches.append(step.active)
-        self._start = self._before = optimizer.nonfinite_steps
-        self._hits_at_start = optimizer.nonfinite_steps_by_variable
         self._switch(True)
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -230,26 +251,39 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Begins the numbers of an epoch."""
-        if self._checks is not None:
+        if self._checks is not None and not self._only_counts():
             self._checks.begin_epoch(epoch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""
         # By the total, not by the last step: with `steps_per_execution` above 1 there
         # were others since the last call.
-        total = self._report(logs)
+        self._report(logs)
         if self._optimizer is None:
             return
+        total = self._optimizer.nonfinite_steps
         is_first = total > self._before == self._start
         self._before = total
+        if is_first and not self._only_counts():
+            self._end_at_gradient(self._optimizer)
+            return
         self._end_if_stuck(self._optimizer)
         if is_first:
             warn(_first_warning(self._optimizer))
 
+    def _end_at_gradient(self, optimizer: SafeOptimizer) -> None:
+        """Ends at a gradient that the optimizer replaced: the step itself is finite."""
+        message = _first_warning(optimizer)
+        if self.policy == "raise":
+            self.on_train_end()
+            raise NumericsError(message)
+        warn(f"{message} Training ends here.")
+        self.model.stop_training = True
+
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
         total = self._report(logs)
-        if self._optimizer is None and self._checks is not None and logs is not None:
+        if self._checks is not None and logs is not None and not self._only_counts():
             self._checks.correct(logs)
         if self._summaries is not None:
             size = len(self.model.trainable_variables)
@@ -277,8 +311,7 @@ class NumericsMonitor(keras.callbacks.Callback):
             switch.assign(active)
 
     def _begin(self, kind: str) -> None:
-        is_guarded = _guard.find(getattr(self.model, "optimizer", None)) is not None
-        if self._checks is not None and not is_guarded:
+        if self._checks is not None and not self._only_counts():
             self._checks.begin(self.model, kind)
 
     def _end(self, kind: str) -> None:

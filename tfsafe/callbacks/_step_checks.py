@@ -13,13 +13,13 @@ from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.model import KINDS, Steps
 from tfsafe.errors import NumericsError
 
-RESPONSES = ("raise", "warn", "stop")
+POLICIES = ("raise", "skip", "stop")
 _LEFT_OUT = {
-    "warn": (
-        "The step is left out, and training goes on. Further such steps are counted as "
+    "skip": (
+        "The step is skipped, and training goes on. Further such steps are counted as "
         "`nonfinite_steps` in the logs, with one warning for each place."
     ),
-    "stop": "The step is left out, and training ends here.",
+    "stop": "The step is skipped, and training ends here.",
 }
 
 
@@ -43,16 +43,16 @@ class StepChecks:
 
     Args:
       options: What is checked.
-      on_finding: One of `RESPONSES`.
+      policy: One of `POLICIES`.
 
     Attributes:
       nonfinite_steps: How many training steps were left out.
     """
 
-    def __init__(self, options: Options, on_finding: str):
+    def __init__(self, options: Options, policy: str):
         self.nonfinite_steps = 0
         self._options = options
-        self._on_finding = on_finding
+        self._policy = policy
         self._model: Any = None
         self._steps: Any = None
         self._made: dict[str, _Made] = {}
@@ -127,7 +127,7 @@ class StepChecks:
             try:
                 results = checked(batch)
             except NumericsError as error:
-                if self._on_finding == "raise":
+                if self._policy == "raise":
                     for each in KINDS:
                         self.end(each)
                     raise
@@ -144,14 +144,14 @@ class StepChecks:
         """Says what was found, and counts or ends."""
         if kind == "train":
             self.nonfinite_steps += 1
-        if self._on_finding == "stop":
+        if self._policy == "stop":
             self._model.stop_training = True
         first = error.findings[0]
         place = first.site, first.op_type, first.origin
         if place in self._told:
             return
         self._told.add(place)
-        done = _LEFT_OUT[self._on_finding] if kind == "train" else "It stays as it is."
+        done = _LEFT_OUT[self._policy] if kind == "train" else "It stays as it is."
         warn(f"{error}\n  {done}")
 
     def _logs_so_far(self) -> Any:
