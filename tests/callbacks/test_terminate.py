@@ -149,3 +149,12 @@ def test_what_is_not_watched_does_not_end_the_training():
 def test_arguments_are_refused_with_what_to_do(arguments, error, message):
     with pytest.raises(error, match=message):
         TerminateOnNonFinite(**arguments)
+
+
+def test_an_error_has_the_words_of_keras_too():
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x, y = np.ones([2, 1]), np.array([[1.0], [np.inf]])
+    guard = TerminateOnNaN(raise_error=True)
+    with pytest.raises(RuntimeError, match="NaN or Inf loss encountered at batch 1"):
+        model.fit(x, y, batch_size=1, shuffle=False, verbose=0, callbacks=[guard])

@@ -52,13 +52,14 @@ class NumericsMonitor(keras.callbacks.Callback):
     non-finite gradients. With `policy="raise"` or `"stop"` it checks as above instead,
     also what the inner optimizer's own update wrote, and ends the training at the first
     non-finite step. While it counts, it warns once in a training, at the first
-    non-finite step, and names the variables; it ends the training with `NumericsError` where the optimizer's `max_consecutive`
-    is reached. While it watches, the training loss that Keras shows is the mean over
-    the batches whose loss is finite. Without that, one bad batch makes it NaN for the
-    rest of the epoch, and callbacks that look at it stop a training that is well. This
-    holds for `loss` and for the means named `..._loss` of a model that keeps its own.
-    What Keras lists besides for each of several outputs stays a plain mean, and so do
-    all validation losses: nothing has dealt with a NaN there.
+    non-finite step, and names the variables; it ends the training with `NumericsError`
+    where the optimizer's `max_consecutive` is reached. While it watches, the training
+    loss that Keras shows is the mean over the batches whose loss is finite. Without
+    that, one bad batch makes it NaN for the rest of the epoch, and callbacks that look
+    at it stop a training that is well. This holds for `loss` and for the means named
+    `..._loss` of a model that keeps its own. What Keras lists besides for each of
+    several outputs stays a plain mean, and so do all validation losses: nothing has
+    dealt with a NaN there.
 
     Gradients that overflow under a `LossScaleOptimizer`, which skips such steps by
     design, are no finding.

@@ -127,6 +127,9 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
         self._ended = True
         message = f"{when}: {'; '.join(bad)}. Training ends here. {_finite.CURE}"
         if self.raise_error:
+            # Programs match the words of Keras' own error.
+            if "loss is" in message:
+                message += f" NaN or Inf loss encountered at {when.lower()}."
             raise _TrainingError(message)
         self.model.stop_training = True
         warn(message)
