@@ -43,8 +43,9 @@ _LEGEND = [
 
 
 def write(page: str, path: str | os.PathLike[str] | None) -> str:
-    """Writes a page to a file, if one is named, and returns it."""
+    """Writes a page to a file, if one is named, in a new folder if need be."""
     if path is not None:
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
         # A file name on Linux may hold bytes that are no characters.
         pathlib.Path(path).write_text(page, encoding="utf-8", errors="replace")
     return page

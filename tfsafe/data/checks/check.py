@@ -16,7 +16,7 @@ from tfsafe.data.sources import structure
 
 def check_finite(
     dataset: Any,
-    *,
+    *parts: Any,
     policy: str = "raise",
     value: float | str = 0.0,
     dtype: Any = None,
@@ -48,6 +48,7 @@ def check_finite(
           and dicts, with the same number of rows. A tuple is `(x, y, sample_weight)`;
         - a `tf.data.Dataset`, batched or not;
         - a `keras.utils.PyDataset`, or a generator of batches.
+      *parts: Refused, with the advice to pass `(x, y)`.
       policy: What to do with what is found.
 
         - `"raise"`: raise `NumericsError`;
@@ -75,7 +76,8 @@ def check_finite(
         raises while it is read, within `fit` too, and there TensorFlow makes a
         `tf.errors.UnknownError` with the same text of it. To have the findings as data
         before the training: `check_finite(dataset, policy="report").raise_if_bad()`.
-      TypeError: If `dataset` holds anything else, or a tensor that is being traced.
+      TypeError: If `dataset` holds anything else, or a tensor that is being traced; if
+        there is more than one positional argument.
       ValueError: If the parts differ in their number of rows, or an argument is out of
         its range.
 
@@ -117,6 +119,12 @@ def check_finite(
       ...     print(error.message.splitlines()[0].partition("NumericsError: ")[2])
       NaN in `x["age"]`, first in row 1 (row 1 of batch 0).
     """
+    if parts:
+        raise TypeError(
+            "`check_finite` takes one dataset; several parts go into one tuple. "
+            f"Received: {len(parts) + 1} positional arguments. Write "
+            "`x, y = check_finite((x, y))`."
+        )
     limits = Limits(_dtype(dtype), _classes(num_classes))
     chosen = policies.policy_of(policy, value, limits)
     if isinstance(dataset, tf.data.Dataset):

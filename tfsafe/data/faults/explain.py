@@ -41,7 +41,7 @@ _GROUPS = {
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where the data come from, for the lines to paste.
+    """Where the data come from, for suggested code.
 
     Attributes:
       names: What the user calls them: `("x", "y")` or `("dataset",)`.
@@ -107,7 +107,7 @@ def _not_finite(
         " and ".join(kinds),
         f"{_source(tally, faults)} {_SPREADS}",
         is_replaceable=not is_time,
-        **_leave_out(origin),
+        **(_leave_out(origin) if is_time else _fill_or_leave_out(tally, origin)),
     )
 
 
@@ -238,6 +238,17 @@ def _leave_out(origin: Origin) -> dict[str, str]:
         "suggested_code": origin.call('policy="drop"'),
         "suggestion": f'leaves such rows out{both}; policy="replace" writes value=0.0 '
         'or value="mean" in their place.',
+    }
+
+
+def _fill_or_leave_out(tally: Tally, origin: Origin) -> dict[str, str]:
+    """Suggests a number for an empty column: without its rows no row is left."""
+    if tally.size < 3 or not (tally.counts["nan"] == tally.size).any():
+        return _leave_out(origin)
+    return {
+        "suggested_code": origin.call('policy="replace", value=0.0'),
+        "suggestion": "writes 0 into the empty column; or remove that column from the "
+        'data. policy="drop" would leave no row.',
     }
 
 

@@ -203,6 +203,12 @@ def container_of(value: Any, path: str) -> Container:
         return Frame(value)
     if pandas is not None and isinstance(value, pandas.Series):
         return Column(value)
+    if isinstance(value, str):
+        raise ValueError(
+            "check_finite takes data, not the name of a file. Received: "
+            f"{path}={value!r}. Read the file first, for example "
+            f"`check_finite(pandas.read_csv({value!r}))`."
+        )
     if isinstance(value, int | float | complex | str | bytes) or (
         hasattr(value, "shape") and not len(value.shape)
     ):

@@ -18,6 +18,8 @@ from tfsafe.debugging.tracing.provenance import Origin, PathStep, Step
 from tfsafe.errors import Finding
 from tfsafe.graph import Place, locate
 
+# Magnitude that values of a training that goes well do not have.
+_EXPLODED = 1e6
 _SURVEY = 'tfsafe.data.check_finite(data, policy="report")'
 # Number of steps of a long path that are kept from each of its ends.
 _ENDS = 20
@@ -119,6 +121,8 @@ def _from_operation(
         layers.class_of(place.scope, not step.name),
     )
     code, words = suggestions.fix_of(failure)
+    if fault == "overflow":
+        words = f"{words} {_exploded(inputs)}".strip()
     return Finding(
         op_type=step.type,
         op_name=step.name,
@@ -137,6 +141,18 @@ def _from_operation(
             if values.is_number(each) and each.dtype not in _TEXT
         ),
         **facts,
+    )
+
+
+def _exploded(inputs: Sequence[np.ndarray]) -> str:
+    """Names the learning rate where the inputs are of no usual size."""
+    floats = [np.abs(x[np.isfinite(x)]) for x in inputs if x.dtype.kind == "f"]
+    largest = max((float(x.max()) for x in floats if x.size), default=0.0)
+    if largest < _EXPLODED:
+        return ""
+    return (
+        f"Values of {largest:.1e} in a training have exploded in the steps before: "
+        "lower the learning rate, or clip the gradients (clipnorm=1.0)."
     )
 
 

@@ -1,7 +1,8 @@
-"""The picture of a tensor: sign and magnitude, with every bad element in sight."""
+"""Draws a tensor: sign and magnitude, with every non-finite element in sight."""
 
 from typing import Any
 
+import keras
 import numpy as np
 
 from tfsafe import _args
@@ -31,17 +32,19 @@ def plot(
 
     Args:
       tensor: Tensor, variable or NumPy array of any shape and numeric dtype; complex
-        ones by their moduli. In an image all axes but the last run along its rows.
+        ones by their moduli. Lists, dicts and models are drawn tensor by tensor.
+        In an image all axes but the last run along its rows.
       kind: `"image"` or `"histogram"`; where None, an image from rank 2 on.
       axes: matplotlib `Axes` to draw into; a new figure's where None.
       title: Heading; where None, the shape, the dtype and the shares of what is bad.
 
     Returns:
-      The matplotlib `Axes`.
+      The matplotlib `Axes`; a list of them for a list, a dict or a model.
 
     Raises:
       ImportError: If matplotlib is not installed.
-      TypeError: If `tensor` has no values yet, as while a `tf.function` is traced.
+      TypeError: If `tensor` has no values yet, as while a `tf.function` is traced, or
+        holds no numbers.
       ValueError: If `kind` is unknown.
 
     Examples:
@@ -60,17 +63,40 @@ def plot(
             "Install it with `pip install matplotlib`; "
             "`tfsafe.debugging.summarize(tensor)` says the same in words."
         ) from error
+    if isinstance(tensor, dict | list | tuple | keras.Layer):
+        return _plot_all(list(summary.named_arrays(tensor)), kind, plt)
     array = summary.array_of(tensor, "plot")
+    if array.dtype.kind not in "biufcV":
+        raise TypeError(f"`plot` needs numbers. Received: {tensor!r}.")
     if axes is None:
         axes = plt.subplots(layout="constrained")[1]
     numbers = summary.real_numbers(array)
-    # Of no elements there is no image, and a histogram without bars.
+    # An image needs elements; a histogram of none has no bars.
     if kind == "histogram" or (kind is None and array.ndim < 2) or not array.size:
         _draw_histogram(axes, numbers.ravel())
     else:
         _draw_image(axes, pictures.matrix_of(numbers))
     axes.set_title(_heading(array, numbers) if title is None else title)
     return axes
+
+
+def _plot_all(arrays: list[tuple[str, np.ndarray]], kind: str | None, plt: Any) -> Any:
+    """Draws several tensors, each into axes of its own."""
+    if not arrays:
+        raise TypeError("`plot` needs at least one tensor of numbers. Received: none.")
+    columns = min(len(arrays), 4)
+    rows = -(-len(arrays) // columns)
+    size = (5 * columns, 4 * rows)
+    grid = plt.subplots(
+        rows, columns, squeeze=False, layout="constrained", figsize=size
+    )
+    found = list(grid[1].flat)
+    for axes, (name, array) in zip(found, arrays, strict=False):
+        heading = f"{name}: {_heading(array, summary.real_numbers(array))}"
+        plot(array, kind, axes=axes, title=heading)
+    for unused in found[len(arrays) :]:
+        unused.remove()
+    return found[: len(arrays)]
 
 
 def _heading(array: np.ndarray, numbers: np.ndarray) -> str:

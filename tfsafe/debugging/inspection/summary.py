@@ -67,7 +67,8 @@ def summarize(structure: Any) -> Summaries:
       fraction; `.nonfinite` holds the tensors with a NaN or an Inf.
 
     Raises:
-      TypeError: If a tensor has no values yet, as while a `tf.function` is traced.
+      TypeError: If a tensor has no values yet, as while a `tf.function` is traced; if
+        `structure` is None or text.
 
     Numerics:
       NaN, Inf: counted, and excluded from `min`, `max` and `mean`.
@@ -85,7 +86,16 @@ def summarize(structure: Any) -> Summaries:
 
 
 def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields the tensors of a structure, each with its path."""
+    """Yields the tensors of a structure, each with its path.
+
+    Raises:
+      TypeError: If there is no structure but None or text.
+    """
+    if structure is None or isinstance(structure, str | bytes):
+        raise TypeError(
+            "Expected tensors, arrays, nested structures of them, or a model. "
+            f"Received: {structure!r}."
+        )
     if isinstance(structure, keras.Model | keras.Layer):
         structure = {weight.path: weight for weight in structure.weights}
     whole = "" if isinstance(structure, dict | list | tuple) else "tensor"
