@@ -46,7 +46,7 @@ def function_cells() -> list[Any]:
         for run in runs.OTHER_RUNS
         for fault in FAULTS
     ]
-    # XLA takes up to a second a cell: one of each failure is enough for `make test`.
+    # XLA takes up to a second a cell: one of each failure is enough for tier one.
     # `enable_check_numerics` and its block are one switch.
     return [
         _param(

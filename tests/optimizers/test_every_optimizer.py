@@ -10,7 +10,7 @@ from tests.optimizers import harness
 from tests.support import modes
 from tfsafe.optimizers import SafeOptimizer
 
-# XLA compiles each for half a second: `make test-slow` has the rest.
+# XLA compiles each for half a second: tier two has the rest.
 FAST_UNDER_XLA = {"Adam", "SGD-momentum", "Adam-accumulation"}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 TIERS = ("one", "two", "all")
-MOST = 20
+MOST = 12
 WHOLE = {
     "tests/ops/test_all.py::test_an_empty_batch_has_an_empty_result_and_gradient",
     "tests/test_traps.py::test_ours_is_right",
