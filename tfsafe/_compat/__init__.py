@@ -27,6 +27,7 @@ from tfsafe._compat._execution import (
     watch,
 )
 from tfsafe._compat._functions import (
+    SAVED_TRACES,
     autograph_options,
     function_graph,
     is_called_in_place,
@@ -64,6 +65,7 @@ from tfsafe._compat._saving import load_on_demand
 __all__ = [
     "GRADIENT_FRAMES",
     "OPTIMIZER_INTERNALS",
+    "SAVED_TRACES",
     "add_eager_callback",
     "all_layers",
     "attention_dropout",

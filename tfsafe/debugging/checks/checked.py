@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager import EagerCheck
+from tfsafe.debugging.checks.in_graph import asserting
 from tfsafe.debugging.checks.options import Options, options_of
 from tfsafe.debugging.models.model import check_model
 
@@ -62,7 +63,9 @@ def checked(
     Returns:
       A callable with the arguments and results of `target`; for a model the model
       itself. Called while another `tf.function` is traced, it is `target` unchanged:
-      the outermost function is the one to check.
+      the outermost function is the one to check. Its `get_concrete_function` returns
+      one whose graph holds the checks, for `tf.saved_model.save(..., signatures=)`: a
+      non-finite result raises `tf.errors.InvalidArgumentError`, wherever it is served.
 
     Raises:
       TypeError: If `target` is a class or cannot be called, or another argument is of
@@ -147,6 +150,8 @@ class CheckedFunction:
         # they are to get those of this class.
         if name.startswith("__") or name == "_function":
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        if name == "get_concrete_function" and hasattr(self._function, name):
+            return asserting(self._function, self._options).get_concrete_function
         return getattr(self._function, name)
 
 

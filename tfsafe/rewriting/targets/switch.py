@@ -47,6 +47,7 @@ class _Switch:
                 Patch(tape_recording.FUNCTION, name, self._calls)
                 for name in ("__call__", "get_concrete_function")
             ),
+            Patch(tape_recording.FUNCTION, _compat.SAVED_TRACES, self._saves),
             *(Patch(keras.Model, name, self._enters) for name in _ENTRIES),
         ]
         self._twins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -89,6 +90,13 @@ class _Switch:
 
     def _give_up(self, function: Any) -> None:
         self._twins[function] = _compat.with_body(function)
+
+    def _saves(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def saved_traces(function: Any) -> Any:
+            stable = self._twins.get(function)
+            return (stable is not None and original(stable)) or original(function)
+
+        return saved_traces
 
     def _twin(self, function: Any) -> Any:
         if function not in self._twins:
