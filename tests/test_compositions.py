@@ -33,7 +33,7 @@ def repairable(x):
 
 
 def hopeless(x):
-    return tf.math.log(tf.reduce_sum(x)) * tf.nn.softmax(x)  # hopeless
+    return tf.math.log(tf.reduce_sum(x)) + tf.nn.softmax(x)  # hopeless
 
 
 def _line() -> int:
@@ -377,7 +377,7 @@ def test_a_wrong_dtype_raises_what_tensorflow_raises(wrap, level):
         checked(wrap(concrete), checks=level)(tf.constant([[1, 2]]))
 
 
-@pytest.mark.parametrize("wrap", [_unchanged, stabilize, checked])
+@pytest.mark.parametrize("wrap", [_unchanged, stabilize])
 def test_a_second_optimizer_in_one_function_raises_what_tensorflow_raises(wrap):
     optimizers = [keras.optimizers.Adam(), keras.optimizers.Adam()]
     weights = [tf.Variable(1.0), tf.Variable(1.0)]
