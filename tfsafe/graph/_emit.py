@@ -302,7 +302,7 @@ class Body:
             )
         # A tape in the trace that is made sees no more than what it is told.
         _compat.record(copy, gradient)
-        _places.note_twin(copy, op)
+        _places.note_copy(copy, op)
         for tensor, twin in zip(op.outputs, copy.outputs, strict=True):
             # What `set_shape` or `ensure_shape` told.
             twin.set_shape(tensor.shape)

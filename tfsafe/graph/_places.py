@@ -114,24 +114,24 @@ def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Fra
     return frames, ()
 
 
-# Attribute of a graph: what its operations are twins of, by their names. The graph has
+# Attribute of a graph: what its operations are copies of, by their names. The graph has
 # it, not this module, so that both go when nobody needs them any more: by way of a
 # Python function the one can hold on to the other.
 _ORIGINALS = "tfsafe_originals"
 
 
-def note_twin(twin: tf.Operation, op: tf.Operation) -> None:
+def note_copy(copy: tf.Operation, op: tf.Operation) -> None:
     """Notes that one operation was emitted for another, whose place it has."""
-    if not hasattr(twin.graph, _ORIGINALS):
-        setattr(twin.graph, _ORIGINALS, {})
-    getattr(twin.graph, _ORIGINALS)[twin.name] = original(op)
+    if not hasattr(copy.graph, _ORIGINALS):
+        setattr(copy.graph, _ORIGINALS, {})
+    getattr(copy.graph, _ORIGINALS)[copy.name] = original(op)
 
 
 def note_replacement(made: Iterable[tf.Operation], op: tf.Operation) -> None:
     """Notes that new operations, and those in their bodies, replace another one."""
     for each in made:
         if each.name not in getattr(each.graph, _ORIGINALS, {}):
-            note_twin(each, op)
+            note_copy(each, op)
         if _functions.is_call(each):
             for body in _functions.bodies(each):
                 note_replacement(body.get_operations(), op)

@@ -16,7 +16,7 @@ from tfsafe.debugging.checks import (
     variables,
     verdict,
 )
-from tfsafe.debugging.checks.instrumented import Look, Twin
+from tfsafe.debugging.checks.instrumented import Instrumented, Look
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Slot
 from tfsafe.debugging.checks.verdict import Failed, Known
@@ -155,8 +155,8 @@ class CompiledCheck:
             self._serves_many = True
             self._watched = self._watching()
         slots = self._written(concrete, args, kwargs)
-        twin = self._twin(args, kwargs, slots)
-        if twin is None:
+        traced = self._twin(args, kwargs, slots)
+        if traced is None:
             before = [slot.read() for slot in slots]
             result = self._function(*args, **kwargs)
             self._looks.append(Look(slots))
@@ -164,18 +164,20 @@ class CompiledCheck:
             # These reads see what the function wrote.
             after = [slot.read() for slot in slots]
             return result, finite_sum.total([result, after]), kept
-        before = [slot.read() for slot in twin.look.kept]
-        twin.emit()
-        self._looks.append(twin.look)
-        new = [slot.read() for slot in twin.look.kept] + twin.frozen.values()
-        total = finite_sum.total([twin.result, new])
-        if twin.absorbs is not None:
-            total += tf.where(twin.absorbs, tf.constant(_NAN), 0)
-        twin.frozen.commit(tf.math.is_finite(total))
+        before = [slot.read() for slot in traced.look.kept]
+        traced.emit()
+        self._looks.append(traced.look)
+        new = [slot.read() for slot in traced.look.kept] + traced.frozen.values()
+        total = finite_sum.total([traced.result, new])
+        if traced.absorbs is not None:
+            total += tf.where(traced.absorbs, tf.constant(_NAN), 0)
+        traced.frozen.commit(tf.math.is_finite(total))
         if self._options.strict:
-            total += tf.where(tf.reduce_any(twin.flags), tf.constant(_NAN), 0)
-        kept = Kept(self._last_look(), before, twin.flags, twin.drawn, twin.absorbs)
-        return twin.result, total, kept
+            total += tf.where(tf.reduce_any(traced.flags), tf.constant(_NAN), 0)
+        kept = Kept(
+            self._last_look(), before, traced.flags, traced.drawn, traced.absorbs
+        )
+        return traced.result, total, kept
 
     def _last_look(self) -> tf.Tensor:
         return tf.constant(len(self._looks) - 1)
@@ -193,14 +195,14 @@ class CompiledCheck:
 
     def _twin(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], slots: Sequence[Slot]
-    ) -> Twin | None:
+    ) -> Instrumented | None:
         """Returns what is to be emitted in place of a call, if that serves."""
         try:
             call = TracedCall(self._function, args, kwargs)
             if not call.fits:
                 # The call itself raises what TensorFlow raises.
                 return None
-            twin = Twin(call, self._options, slots, holds=self._holds)
+            traced = Instrumented(call, self._options, slots, holds=self._holds)
         except UnreadableError as error:
             if self._options.strict:
                 raise RefusalError(
@@ -208,7 +210,7 @@ class CompiledCheck:
                     "`strict=False`."
                 ) from None
             return None
-        return twin if twin.is_due else None
+        return traced if traced.is_due else None
 
     def _judge(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, kept: Kept

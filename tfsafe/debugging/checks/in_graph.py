@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.debugging.checks import finite_sum
-from tfsafe.debugging.checks.instrumented import Twin
+from tfsafe.debugging.checks.instrumented import Instrumented
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import slot_of
 from tfsafe.debugging.tracing import values
@@ -47,7 +47,7 @@ def _checked_result(
         if isinstance(leaf, tf.Variable)
     ]
     try:
-        traced = Twin(call, options, slots, holds=not options.ignore)
+        traced = Instrumented(call, options, slots, holds=not options.ignore)
     except UnreadableError:
         return _with_results_checked(call.run())
     before = [slot.read() for slot in traced.look.kept]
@@ -74,7 +74,7 @@ def _after(check: tf.Operation, result: Any) -> Any:
         return tf.nest.map_structure(tf.identity, result, expand_composites=True)
 
 
-def _message(result: Any, traced: Twin | None = None) -> tf.Tensor:
+def _message(result: Any, traced: Instrumented | None = None) -> tf.Tensor:
     """Returns the text of the error: the results, and the first operation flagged."""
     labels, bad = [], []
     for label, value in values.leaves(result, "output"):
@@ -89,7 +89,7 @@ def _message(result: Any, traced: Twin | None = None) -> tf.Tensor:
     return tf.strings.join(parts)
 
 
-def _sentences(traced: Twin) -> list[str]:
+def _sentences(traced: Instrumented) -> list[str]:
     found = []
     for op, _ in traced.look.flagged:
         site = locate(op, traced.look.graphs).site

@@ -43,7 +43,7 @@ class Look(NamedTuple):
     drawn: Sequence[Drawing] = ()
 
 
-class Twin:
+class Instrumented:
     """A call that is emitted again while a check is traced.
 
     Args:

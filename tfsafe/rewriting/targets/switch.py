@@ -50,7 +50,7 @@ class _Switch:
             Patch(tape_recording.FUNCTION, _compat.SAVED_TRACES, self._saves),
             *(Patch(keras.Model, name, self._enters) for name in _ENTRIES),
         ]
-        self._twins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._stable: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
         self._refused: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 
@@ -69,7 +69,7 @@ class _Switch:
             self._is_on = False
             for patch in self._patches:
                 patch.remove()
-            self._twins.clear()
+            self._stable.clear()
             for model in list(self._models):
                 restore_model(model)
             self._models.clear()
@@ -81,7 +81,7 @@ class _Switch:
                 return original(function, *args, **kwargs)
             return or_plain(
                 "the stable form of a function",
-                lambda: original(self._twin(function), *args, **kwargs),
+                lambda: original(self._stable_form(function), *args, **kwargs),
                 lambda: original(function, *args, **kwargs),
                 lambda: self._give_up(function),
             )
@@ -89,21 +89,21 @@ class _Switch:
         return call
 
     def _give_up(self, function: Any) -> None:
-        self._twins[function] = _compat.with_body(function)
+        self._stable[function] = _compat.with_body(function)
 
     def _saves(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def saved_traces(function: Any) -> Any:
-            stable = self._twins.get(function)
+            stable = self._stable.get(function)
             return (stable is not None and original(stable)) or original(function)
 
         return saved_traces
 
-    def _twin(self, function: Any) -> Any:
-        if function not in self._twins:
-            # Made of another one: the twin must not keep alive what it is known by.
+    def _stable_form(self, function: Any) -> Any:
+        if function not in self._stable:
+            # Made of another one: the copy must not keep alive what it is known by.
             copy = _compat.with_body(function)
-            self._twins[function] = stabilized(copy, all_rules())
-        return self._twins[function]
+            self._stable[function] = stabilized(copy, all_rules())
+        return self._stable[function]
 
     def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
