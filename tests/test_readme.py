@@ -1,24 +1,42 @@
-"""The README's code runs as written, and what it says of versions is true."""
+"""The code of the README and of the documentation runs as written."""
 
 import pathlib
 import re
 
 import pytest
 
-README = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+ROOT = pathlib.Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+GENERATED = {"api", "traps"}
+PAGES = [
+    ROOT / "README.md",
+    *sorted(
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.parent.name not in GENERATED
+    ),
+]
+BLOCKS = [
+    pytest.param(block, id=f"{page.relative_to(ROOT)}-{place}")
+    for page in PAGES
+    for place, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    )
+]
 
 
-def test_the_readme_has_code_for_each_pillar():
-    assert len(BLOCKS) == 5
+def test_the_readme_is_short_and_has_code_for_each_pillar():
+    assert len(README.splitlines()) <= 150
+    assert sum(param.id.startswith("README") for param in BLOCKS) == 5
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_code_in_the_readme_runs_as_written(block, tmp_path):
+@pytest.mark.parametrize("block", BLOCKS)
+def test_code_runs_as_written(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     # From a file, so that an error can quote the line.
-    script = tmp_path / "readme.py"
+    script = tmp_path / "page.py"
     script.write_text(block)
-    exec(compile(block, script, "exec"), {"__name__": "__readme__"})
+    exec(compile(block, script, "exec"), {"__name__": "__page__"})
 
 
 @pytest.mark.parametrize(
