@@ -17,7 +17,7 @@ COVERED = $(if $(COVERAGE),--coverage $(COVERAGE))
 RUN = -m tests.running --workers $(WORKERS)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras mutate lint package clean
+.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras mutate docs picture lint package clean
 
 demo: $(VENV)/examples
 	$(VENV)/bin/python -m tfsafe demo
@@ -53,6 +53,16 @@ mutate: $(VENV)/dev
 test-keras: $(VENV)/dev
 	$(VENV)/bin/python -m tests.keras_tests.run $(FILES)
 
+# The documentation, in build/docs; a warning is an error. Its code is run first.
+docs: $(VENV)/docs
+	$(VENV)/bin/python -m pytest -q tests/test_readme.py
+	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "open build/docs/index.html"
+
+# The picture of the README, from a real run.
+picture: $(VENV)/docs
+	$(VENV)/bin/python docs/terminal.py
+
 lint: $(VENV)/dev
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
@@ -83,6 +93,10 @@ $(VENV)/examples: $(VENV)/bin/python setup.cfg setup.py
 $(VENV)/dev: $(VENV)/bin/python setup.cfg setup.py
 	$(call PIP,$(VENV)) --editable ".[examples,test,dev]"
 	touch $@ $(VENV)/examples
+
+$(VENV)/docs: $(VENV)/dev
+	$(call PIP,$(VENV)) --editable ".[examples,test,docs]"
+	touch $@
 
 $(OLDEST)/dev: setup.cfg setup.py tests/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
