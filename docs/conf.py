@@ -26,7 +26,11 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-napoleon_custom_sections = ["Call arguments", "Input shape", "Output shape"]
+napoleon_custom_sections = [
+    ("Call arguments", "params_style"),
+    "Input shape",
+    "Output shape",
+]
 autosummary_generate = True
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
@@ -37,6 +41,8 @@ suppress_warnings = ["autosummary.import_cycle"]
 
 def numerics_as_table(app, what, name, obj, options, lines) -> None:
     """Shows the aligned rows of a `Numerics` block as they are aligned."""
+    # Absolute values in prose are no substitutions.
+    lines[:] = [line.replace("|a|", "abs(a)") for line in lines]
     if "Numerics:" not in lines:
         return
     start = lines.index("Numerics:")
