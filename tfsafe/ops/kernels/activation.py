@@ -153,14 +153,19 @@ def squareplus(x: tf.Tensor, b: float) -> tf.Tensor:
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
             side = local(root)
-            slope = quotient_for_gradient(_squareplus_value(x, side), hypot(x, side))
 
-            # The same as `slope`, but loses the digits of its tail.
+            def slope_of(x: tf.Tensor) -> tf.Tensor:
+                return quotient_for_gradient(_squareplus_value(x, side), hypot(x, side))
+
+            # The textbook form of the slope loses the digits of its tail, and has the
+            # derivative that keeps them.
             def textbook(x: tf.Tensor) -> tf.Tensor:
                 half = 0.5 + 0.5 * cosine_of(x, side)
-                return half if b else tf.where(tf.equal(x, 0), tf.zeros_like(x), half)
+                if not b:
+                    half = tf.where(tf.equal(x, 0), tf.zeros_like(x), half)
+                return half + tf.stop_gradient(slope_of(x) - half)
 
-            return times_upstream(upstream, known(slope, textbook, x))
+            return times_upstream(upstream, known(slope_of(x), textbook, x))
 
         return _squareplus_value(x, root), vjp
 
