@@ -1,4 +1,4 @@
-"""Saved, loaded and gone on with: bit for bit the training without a break."""
+"""Saved, loaded and continued: bit for bit the training without a break."""
 
 import math
 import pickle
@@ -53,6 +53,42 @@ def test_the_config_survives():
     assert copy.get_config() == optimizer.get_config()
     assert copy.inner_optimizer.get_config() == optimizer.inner_optimizer.get_config()
     assert (copy.policy, copy.limit, copy.max_consecutive) == ("skip", math.inf, 7)
+
+
+def test_the_names_in_files_are_stable(tmp_path):
+    optimizer = SafeOptimizer(
+        keras.optimizers.SGD(), outlier_threshold=6.0, count_elements=True
+    )
+    variable = keras.Variable([1.0], dtype="bfloat16", name="kernel")
+    optimizer.build([variable])
+    store: dict[str, np.ndarray] = {}
+    optimizer.save_own_variables(store)
+    assert list(store) == [
+        "steps",
+        "nonfinite_steps",
+        "consecutive_nonfinite_steps",
+        "last_nonfinite_step",
+        "outlier_steps",
+        "gradient_norm_statistic",
+        "last_nonfinite_variables",
+        "nonfinite_steps_by_variable",
+        "master_copy_0",
+    ]
+    checkpoint = tf.train.Checkpoint(optimizer=optimizer).write(str(tmp_path / "c"))
+    keys = [key for key, _ in tf.train.list_variables(checkpoint)]
+    names = {key.split("/")[1] for key in keys if key.startswith("optimizer/_")}
+    assert names == {
+        "_consecutive",
+        "_flags",
+        "_hits",
+        "_iterations",
+        "_last",
+        "_learning_rate",
+        "_nonfinite",
+        "_outliers",
+        "_steps",
+        "_variables",
+    }
 
 
 def test_a_keras_file_goes_on_where_the_training_stopped(tmp_path, policy):

@@ -1,5 +1,6 @@
-"""What a wrapper passes on, so that Keras cannot tell it from the optimizer inside."""
+"""Passes the attributes that Keras uses on to the optimizer inside a wrapper."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -28,7 +29,7 @@ DELEGATED = (
 class DelegatingOptimizer(keras.optimizers.Optimizer):
     """Keras' optimizer interface, answered by `inner_optimizer`.
 
-    Subclasses set `inner_optimizer`, and override `apply` and `build`.
+    Subclasses set `inner_optimizer`, and override `apply`, `build` and `own_variables`.
     """
 
     built: bool
@@ -60,18 +61,74 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
         """Excludes variables from the inner optimizer's weight decay."""
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
+    def own_variables(self) -> dict[str, Any]:
+        """Returns the wrapper's own variables by the names in saved files."""
+        raise NotImplementedError
 
-def delegated(name: str) -> property:
-    """Returns the attribute of the inner optimizer, to read and to set."""
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """The wrapper's own, the counters first, then those of the inner optimizer."""
+        return [*self.own_variables().values(), *self.inner_optimizer.variables]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Sets the values of `variables`, or those of the inner optimizer alone.
+
+        Args:
+          weights: One array per variable.
+
+        Raises:
+          ValueError: If their number fits neither.
+        """
+        own = list(self.own_variables().values())
+        inner = self.inner_optimizer
+        sizes = (len(inner.variables), len(own) + len(inner.variables))
+        if len(weights) not in sizes:
+            raise ValueError(
+                f"`weights` must hold {sizes[1]} arrays, one for each of `variables`, "
+                f"or {sizes[0]} for the inner optimizer alone. Received: "
+                f"{len(weights)}. Call `build(trainable_variables)` first if the "
+                "optimizer was not used yet."
+            )
+        split = len(weights) - len(inner.variables)
+        for variable, weight in zip(own, weights[:split], strict=False):
+            variable.assign(weight)
+        inner.set_weights(weights[split:])
+
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the wrapper's own; Keras saves the inner optimizer by itself."""
+        for name, variable in self.own_variables().items():
+            store[name] = variable.numpy()
+
+    def load_own_variables(self, store: Any) -> None:
+        """Restores its own, or the inner optimizer from a file without wrapper."""
+        names = set(store.keys())
+        own = {n: v for n, v in self.own_variables().items() if n in names}
+        for name, variable in own.items():
+            variable.assign(store[name])
+        if names and not own:
+            self.inner_optimizer.load_own_variables(store)
+
+
+def _inner(optimizer: Any) -> Any:
+    return optimizer.inner_optimizer
+
+
+def delegated(name: str, owner: Callable[[Any], Any] = _inner) -> property:
+    """Returns a property that reads and sets an attribute of another object.
+
+    Args:
+      name: Name of the attribute.
+      owner: Returns the object for an optimizer; the inner optimizer by default.
+    """
 
     def read(optimizer: Any) -> Any:
-        return getattr(optimizer.inner_optimizer, name)
+        return getattr(owner(optimizer), name)
 
     def write(optimizer: Any, value: Any) -> None:
         # Keras' constructor writes its defaults before there is an inner optimizer,
         # whose own values must not be lost to them.
         if "inner_optimizer" in vars(optimizer):
-            setattr(optimizer.inner_optimizer, name, value)
+            setattr(owner(optimizer), name, value)
 
     return property(read, write, doc=f"The inner optimizer's `{name}`.")
 

@@ -13,12 +13,13 @@ Pairs = Sequence[tuple[Any, Any]]
 
 
 class MasterCopies:
-    """Stands between variables in half precision and the optimizer that trains them.
+    """Trains variables in half precision through float32 copies.
 
     The field's *master weights*. A step of 1e-3 is lost on a bfloat16 weight of 1,
     whose neighbours are 4e-3 away, and so are `1 - beta_2` and `epsilon` in slots of
     that dtype. So the whole step is taken in float32, on a copy of the weight that
     keeps the digits for the next step, and the weight gets the copy's value, rounded.
+    See Micikevicius et al., "Mixed Precision Training", ICLR 2018.
 
     Args:
       inner: Keras optimizer, not built yet: it is to be built with `of(variables)`.
@@ -26,7 +27,7 @@ class MasterCopies:
       add_variable: `add_variable` of the Keras optimizer that owns the copies.
 
     Attributes:
-      variables: As they were given.
+      variables: The variables.
     """
 
     def __init__(
@@ -44,21 +45,21 @@ class MasterCopies:
         return iter([copy for copy, _ in self._pairs])
 
     def of(self, variables: Sequence[Any]) -> list[Any]:
-        """Returns what the optimizer trains: copies, and all other variables as is."""
+        """Returns the variables, with copies in place of those in half precision."""
         if not self._pairs:
             return list(variables)
         return [self._by_key.get(self._key(v), v) for v in variables]
 
     def take_over(self) -> None:
-        """Gives the copies what was written to the variables since `write_back`.
+        """Updates the copies from variables that were written to since `write_back`.
 
-        By a checkpoint, a callback or the user. An element that still has the value of
-        its copy leaves the copy the digits that the variable cannot hold.
+        A checkpoint, a callback or the user writes to them. Where an element still has
+        the rounded value of its copy, the copy keeps all its digits.
         """
         self._on_each_device(_take_over, self._pairs)
 
     def write_back(self) -> None:
-        """Gives the variables the values of their copies, rounded once."""
+        """Writes the values of the copies to their variables, rounded once."""
         self._on_each_device(_round_into, [(v, copy) for copy, v in self._pairs])
 
     def exclude_from_weight_decay(self) -> None:
@@ -101,7 +102,7 @@ def widened(gradient: Any, variable: Any) -> Any:
 
 
 def _copy(variable: Any, add_variable: Callable[..., Any]) -> keras.Variable:
-    # Not as a part of a step that is just traced.
+    # Outside a step that is being traced.
     with tf.init_scope():
         copy = add_variable(
             variable.shape,

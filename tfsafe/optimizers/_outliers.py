@@ -1,28 +1,37 @@
-"""Which steps have a gradient that is much longer than it uses to be."""
+"""Skips steps whose gradients are much longer than those before."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
-from tfsafe.optimizers import _gradient_check
+from tfsafe.optimizers import _counters, _gradient_check
+from tfsafe.optimizers._counters import AddVariable
 
-# A norm below this many times the usual one is no outlier, however small the deviation.
+# A norm below this many times the usual one is not an outlier, however small the
+# deviation: of an almost constant norm, rounding errors would be outliers.
 _LEAST_FACTOR = 2.0
 
 
-class NormStatistic:
-    """A running mean and deviation of the logarithm of the gradients' global norm.
+class OutlierFilter:
+    """Compares the logarithm of the gradients' global norm with its running mean.
 
-    Only steps that were taken as they were enter it, so that no bad value can spoil it.
+    Norms are products of many factors, so that their logarithm is nearly normal, and
+    one norm that is ten times too long shifts the mean over n steps by log(10) / n
+    only. Only steps that were taken unchanged enter: no non-finite value, no outlier
+    and no zero.
 
     Args:
       threshold: How many deviations above the mean an outlier is.
-      window: How many steps the mean is over. None is judged before there are as many.
-      patience: This many outliers in a row are a new level, where it starts anew.
-      add_variable: `add_variable` of the Keras optimizer that owns the statistic.
+      window: How many steps the mean is over. No step is an outlier before there are
+        as many.
+      patience: After this many outliers in a row, the statistic begins again.
+      add_variable: `add_variable` of the Keras optimizer that owns the variables.
+
+    Attributes:
+      counter: How many steps were outliers.
+      statistic: Mean, variance, steps in them (at most `window`), outliers in a row.
     """
 
     def __init__(
@@ -30,13 +39,13 @@ class NormStatistic:
         threshold: float,
         window: int,
         patience: int,
-        add_variable: Callable[..., keras.Variable],
+        add_variable: AddVariable,
     ):
         self._threshold = threshold
         self._window = window
         self._patience = patience
-        # Mean, variance, steps in them (at most `window`), outliers in a row.
-        self.variable = add_variable(
+        self.counter = _counters.new_counter(add_variable, "outlier_steps")
+        self.statistic = add_variable(
             (4,),
             "zeros",
             "float32",
@@ -44,25 +53,30 @@ class NormStatistic:
             name="gradient_norm_statistic",
         )
 
-    def leaves_out(self, log_norm: tf.Tensor, is_bad: tf.Tensor) -> tf.Tensor:
-        """Judges a step, and takes it into the statistic unless it is an outlier.
+    def skips(self, log_norm: tf.Tensor, is_bad: tf.Tensor) -> tf.Tensor:
+        """Returns whether a step is an outlier; counts it, or updates the statistic.
 
         Args:
-          log_norm: Logarithm of the norm: -infinity where there is nothing to judge.
-          is_bad: Whether the gradients were bad, and were mended.
+          log_norm: Logarithm of the norm; -infinity for a step that is skipped anyway.
+          is_bad: Whether the gradients were non-finite, and were replaced.
 
         Returns:
-          Boolean scalar `Tensor`: whether to leave the step out.
+          Boolean scalar `Tensor`.
         """
-        mean, variance, count, streak = tf.unstack(tf.convert_to_tensor(self.variable))
+        is_outlier = self._update(log_norm, is_bad)
+        self.counter.assign_add(tf.cast(is_outlier, tf.int64))
+        return is_outlier
+
+    def _update(self, log_norm: tf.Tensor, is_bad: tf.Tensor) -> tf.Tensor:
+        mean, variance, count, streak = tf.unstack(tf.convert_to_tensor(self.statistic))
         margin = tf.maximum(
             self._threshold * tf.sqrt(variance), math.log(_LEAST_FACTOR)
         )
         is_high = (count >= self._window) & (log_norm - mean > margin)
         streak = tf.where(is_bad, streak, tf.where(is_high, streak + 1.0, 0.0))
         starts_anew = ~is_bad & (streak >= self._patience)
-        left_out = is_high & ~starts_anew
-        enters = ~is_bad & ~left_out & tf.math.is_finite(log_norm)
+        is_outlier = is_high & ~starts_anew
+        enters = ~is_bad & ~is_outlier & tf.math.is_finite(log_norm)
         # The mean over all steps at first, and then an exponential one: no start-up
         # bias to correct.
         new_count = tf.minimum(tf.where(starts_anew, 0.0, count) + 1.0, self._window)
@@ -75,10 +89,19 @@ class NormStatistic:
         ])
         kept = tf.stack([mean, variance, count])
         streak = tf.where(starts_anew, 0.0, streak)
-        self.variable.assign(
+        self.statistic.assign(
             tf.concat([tf.where(enters, entered, kept), [streak]], axis=0)
         )
-        return left_out
+        return is_outlier
+
+
+def outlier_filter(
+    threshold: float | None, window: int, patience: int, add_variable: AddVariable
+) -> OutlierFilter | None:
+    """Returns a filter, or None without a threshold."""
+    if threshold is None:
+        return None
+    return OutlierFilter(threshold, window, patience, add_variable)
 
 
 def log_global_norm(
@@ -116,7 +139,7 @@ def _log_of_squares(gradient: Any) -> tf.Tensor:
     magnitude = tf.abs(_gradient_check.values_of(gradient))
     if magnitude.dtype.size < 4:
         magnitude = tf.cast(magnitude, tf.float32)
-    # At least 0: of nothing, the largest is -infinity.
+    # The largest of no elements is -infinity.
     largest = tf.maximum(tf.reduce_max(magnitude), 0)
-    shares = tf.math.divide_no_nan(magnitude, largest)
-    return 2 * tf.math.log(largest) + tf.math.log(tf.reduce_sum(tf.square(shares)))
+    fractions = tf.math.divide_no_nan(magnitude, largest)
+    return 2 * tf.math.log(largest) + tf.math.log(tf.reduce_sum(tf.square(fractions)))

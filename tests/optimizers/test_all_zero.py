@@ -1,4 +1,4 @@
-"""Steps of which nothing is left once the bad elements are replaced."""
+"""Steps whose gradients are all zero after non-finite elements are replaced."""
 
 import keras
 import numpy as np

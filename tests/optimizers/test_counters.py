@@ -1,4 +1,4 @@
-"""What the wrapper counts, and when it gives up."""
+"""The counters of the wrapper, and `max_consecutive`."""
 
 import keras
 import numpy as np
@@ -144,7 +144,7 @@ def test_the_error_says_how_often_where_and_what_to_do():
     assert str(caught.value) == (
         "The last step had gradients that are NaN, infinite or above the limit: step "
         "1, in 5 of 6 variables (w1, w2, w3 and 2 more). Put `@tfsafe.checked` on the "
-        "training step to see which operation makes the first bad value, and mend it "
-        "or the data; where gradients grow from step to step, lower the learning rate "
-        "or clip them. (max_consecutive=1)"
+        "training step to see which operation makes the first non-finite value, and "
+        "fix it or the data; where gradients grow from step to step, lower the "
+        "learning rate or clip them. (max_consecutive=1)"
     )

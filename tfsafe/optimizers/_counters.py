@@ -1,0 +1,138 @@
+"""Counts non-finite steps, in variables that are saved with the optimizer."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe._text import listed
+from tfsafe.errors import NumericsError
+
+AddVariable = Callable[..., keras.Variable]
+
+# The names and their order are those in saved optimizers.
+_TOTALS = (
+    "steps",
+    "nonfinite_steps",
+    "consecutive_nonfinite_steps",
+    "last_nonfinite_step",
+)
+_BY_VARIABLE = ("last_nonfinite_variables", "nonfinite_steps_by_variable")
+# `tf.train.Checkpoint` names a variable by the optimizer's attribute that holds it.
+CHECKPOINT_NAMES = {
+    "steps": "_steps",
+    "nonfinite_steps": "_nonfinite",
+    "consecutive_nonfinite_steps": "_consecutive",
+    "last_nonfinite_step": "_last",
+    "outlier_steps": "_outliers",
+    "last_nonfinite_variables": "_flags",
+    "nonfinite_steps_by_variable": "_hits",
+}
+
+
+class StepCounters:
+    """Counts steps on the device, within the compiled step.
+
+    The properties read the counts on the host, between two compiled steps.
+
+    Args:
+      add_variable: `add_variable` of the Keras optimizer that owns the counters.
+
+    Attributes:
+      totals: The scalar counters by name.
+      by_variable: Counters with one element for each variable; empty before `build`.
+      paths: Paths of the variables, in this order.
+    """
+
+    def __init__(self, add_variable: AddVariable):
+        self.paths: tuple[str, ...] = ()
+        self.totals = {name: new_counter(add_variable, name) for name in _TOTALS}
+        self.by_variable: dict[str, keras.Variable] = {}
+
+    def build(self, variables: Sequence[Any], add_variable: AddVariable) -> None:
+        """Creates the counters of each variable."""
+        self.paths = tuple(getattr(v, "path", v.name) for v in variables)
+        shape = (len(variables),)
+        self.by_variable = {
+            name: new_counter(add_variable, name, shape) for name in _BY_VARIABLE
+        }
+
+    def count(self, is_bad: tf.Tensor, flags: tf.Tensor, elements: tf.Tensor) -> None:
+        """Counts a step.
+
+        Args:
+          is_bad: Whether it was non-finite.
+          flags: For each variable, whether its gradient was.
+          elements: How many elements of it were, or the flags again.
+        """
+        steps, nonfinite, consecutive, last = self.totals.values()
+        last_elements, hits = self.by_variable.values()
+        one_if_bad = tf.cast(is_bad, tf.int64)
+        steps.assign_add(1)
+        nonfinite.assign_add(one_if_bad)
+        consecutive.assign((consecutive + 1) * one_if_bad)
+        last.assign(tf.where(is_bad, steps, last))
+        elements = tf.cast(elements, tf.int64)
+        last_elements.assign(tf.where(is_bad, elements, last_elements))
+        hits.assign_add(tf.cast(flags, tf.int64))
+
+    def total(self, name: str) -> int:
+        """Returns one of `totals` as a Python number."""
+        return read(self.totals[name])
+
+    def positive(self, name: str) -> dict[str, int]:
+        """Returns those elements of one of `by_variable` that are above 0, by path."""
+        if name not in self.by_variable:
+            return {}
+        counts = map(int, self.by_variable[name].numpy())
+        return {p: count for p, count in zip(self.paths, counts, strict=True) if count}
+
+    def raise_if_stuck(self, max_consecutive: int | None) -> None:
+        """Raises `NumericsError` if the last `max_consecutive` steps were non-finite.
+
+        Raises:
+          NumericsError: If they were. Names the variables.
+        """
+        if max_consecutive is None:
+            return
+        count = self.total("consecutive_nonfinite_steps")
+        if count >= max_consecutive:
+            raise NumericsError(self._describe(count, max_consecutive))
+
+    def _describe(self, count: int, max_consecutive: int) -> str:
+        paths = tuple(self.positive("last_nonfinite_variables"))
+        where = f"{len(paths)} of {len(self.paths)} variables"
+        steps = "step" if count == 1 else f"{count} steps in a row"
+        return (
+            f"The last {steps} had gradients that are NaN, infinite or above the "
+            f"limit: step {self.total('last_nonfinite_step')}, in {where} "
+            f"({listed(paths)}). Put `@tfsafe.checked` on the training "
+            "step to see which operation makes the first non-finite value, and fix it "
+            "or the data; where gradients grow from step to step, lower the learning "
+            f"rate or clip them. (max_consecutive={max_consecutive})"
+        )
+
+
+def new_counter(
+    add_variable: AddVariable, name: str, shape: tuple[int, ...] = ()
+) -> keras.Variable:
+    """Returns a new counter, or one counter for each element of a shape."""
+    # int64, as Keras' own `iterations`: TensorFlow keeps int32 off the GPU.
+    return add_variable(
+        shape, "zeros", "int64", aggregation="only_first_replica", name=name
+    )
+
+
+def read(counter: keras.Variable) -> int:
+    """Returns a counter as a Python number.
+
+    Raises:
+      RuntimeError: Within a `tf.function`.
+    """
+    if not tf.executing_eagerly():
+        raise RuntimeError(
+            "The counts are Python numbers and cannot be read within a tf.function. "
+            "Use the variables in `counters` there, or read the counts after the call."
+        )
+    return int(counter.numpy())
