@@ -185,6 +185,8 @@ FORMULAS = [
         _exact_negative_binomial,
         [[3.0], [2.5], [1e7]],
         [[3.0], [2.5], [4.0]],
+        # In r it is 1e-7 of each of the terms that cancel in it.
+        slopes="finite",
     ),
     Formula(
         "Student's t with many degrees of freedom",
@@ -192,6 +194,8 @@ FORMULAS = [
         _exact_student_t,
         [[0.5, 2.0], [1e7, 1e6]],
         [[0.5, 2.0], [3.0, 5.0]],
+        # In nu it is 1e-7 of each of the terms that cancel in it.
+        slopes="finite",
     ),
     Formula(
         "Dirichlet multinomial with large concentrations",
@@ -377,6 +381,88 @@ FORMULAS = [
         "log determinant of a flow, log of abs of a product",
         lambda d: tf.math.log(tf.abs(tf.reduce_prod(d))),
         lambda d: m.log(abs(d)).sum(),
+        [[1e-20, -1e-15, 1e-10]],
+        [[1.0, -2.0, 0.5]],
+    ),
+    Formula(
+        "binomial coefficient of a large number",
+        lambda n, k: lg(n + 1) - lg(k + 1) - lg(n - k + 1),
+        lambda n, k: m.loggamma(n + 1) - m.loggamma(k + 1) - m.loggamma(n - k + 1),
+        [[3e6], [3.0]],
+        [[8.0], [3.0]],
+    ),
+    Formula(
+        "Dirichlet multinomial, sums apart",
+        lambda y, a: (
+            tf.reduce_sum(lg(y + a), -1)
+            - tf.reduce_sum(lg(a), -1)
+            + (lg(tf.reduce_sum(a, -1)) - lg(tf.reduce_sum(y + a, -1)))
+        ),
+        lambda y, a: (
+            (m.loggamma(y + a) - m.loggamma(a)).sum(-1)
+            + m.loggamma(a.sum(-1))
+            - m.loggamma((y + a).sum(-1))
+        ),
+        [[[2.0, 3.0]], [[1e6, 2e6]]],
+        [[[2.0, 3.0]], [[0.5, 1.5]]],
+    ),
+    Formula(
+        "beta binomial with large concentrations",
+        lambda k, a, b: _log_beta(k + a, 10.0 - k + b) - _log_beta(a, b),
+        lambda k, a, b: (
+            m.loggamma(k + a)
+            - m.loggamma(a)
+            + m.loggamma(10 - k + b)
+            - m.loggamma(b)
+            + m.loggamma(a + b)
+            - m.loggamma(a + b + 10)
+        ),
+        [[3.0], [1e6], [2e6]],
+        [[3.0], [2.0], [1.5]],
+    ),
+    Formula(
+        "chi-square normaliser of many degrees of freedom",
+        lambda k: tf.exp(lg((k + 1) * 0.5) - lg(0.5 * k)) / tf.sqrt(k),
+        lambda k: m.exp(m.loggamma((k + 1) / 2) - m.loggamma(k / 2)) / m.sqrt(k),
+        [[1e6, 1e5]],
+        [[3.0, 5.0]],
+        slopes="finite",
+    ),
+    Formula(
+        "truncated normal mean, hazard of a tail by erf",
+        lambda z: (
+            np.float32(np.sqrt(2 / np.pi))
+            * tf.exp(-tf.square(z) / 2)
+            / (1 - tf.math.erf(z / SQRT2))
+        ),
+        lambda z: (
+            m.mpf(float(np.float32(np.sqrt(2 / np.pi))))
+            * m.exp(-z * z / 2)
+            / m.erfc(z / m.sqrt(m.mpf(2)))
+        ),
+        [[6.0, 14.0]],
+        [[0.5, -1.0]],
+    ),
+    Formula(
+        "tail of the normal distribution",
+        lambda z: 1.0 - 0.5 * (1.0 + tf.math.erf(z / SQRT2)),
+        lambda z: m.erfc(z / m.sqrt(m.mpf(2))) / 2,
+        [[6.0, 7.0]],
+        [[0.5, -1.0]],
+    ),
+    Formula(
+        "interval censored in the upper tail by erfc",
+        lambda a, b: tf.math.log(
+            tf.math.erfc(a / SQRT2) / 2.0 - tf.math.erfc(b / SQRT2) / 2.0
+        ),
+        _exact_interval,
+        [[11.0, -16.0], [11.5, -15.0]],
+        [[0.5, -1.0], [1.5, -0.3]],
+    ),
+    Formula(
+        "log determinant of scaled matrices",
+        lambda d: tf.math.log(tf.square(tf.linalg.det(tf.linalg.diag(d)))),
+        lambda d: 2 * m.log(abs(d)).sum(),
         [[1e-20, -1e-15, 1e-10]],
         [[1.0, -2.0, 0.5]],
     ),

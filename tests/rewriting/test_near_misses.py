@@ -75,10 +75,6 @@ PAIRS = {
         lambda x: tf.maximum(x, 2 * x) + tf.math.log1p(exp(-tf.abs(x - 2 * x))),
         lambda x: tf.minimum(x, 2 * x) + tf.math.log1p(exp(-tf.abs(x - 2 * x))),
     ),
-    "log-pochhammer": (
-        lambda x: tf.math.lgamma(x + tf.sin(x)) - tf.math.lgamma(x),
-        lambda x: tf.math.lgamma(x * tf.sin(x)) - tf.math.lgamma(x),
-    ),
     "log-of-softmax": (
         lambda x: log(softmax(x)),
         lambda x: log(exp(x) / tf.stop_gradient(_total(exp(x)))),
@@ -118,6 +114,34 @@ PAIRS = {
     "log-of-erfc": (
         lambda x: log(1 - tf.math.erf(x)),
         lambda x: log(1.1 - tf.math.erf(x)),
+    ),
+    "log-of-softplus": (
+        lambda x: log(2 / tf.nn.softplus(x)) + log(tf.nn.softplus(x)),
+        lambda x: log(tf.nn.softplus(x) + 1e-3),
+    ),
+    "log-of-bessel": (
+        lambda x: log(tf.math.bessel_i0(x)),
+        lambda x: log(tf.math.bessel_i0e(x)),
+    ),
+    "log-of-determinant": (
+        lambda x: log(tf.linalg.det(tf.linalg.diag(x))),
+        lambda x: log(1.5 + tf.linalg.det(tf.linalg.diag(x))),
+    ),
+    "log-pochhammer": (
+        lambda x: tf.math.lgamma(x + tf.sin(x)) - tf.math.lgamma(x),
+        lambda x: tf.math.lgamma(x * tf.sin(x)) - tf.math.lgamma(x),
+    ),
+    "log-of-share": (
+        lambda x: log(x / (x + tf.sin(x))),
+        lambda x: log(x / (x * tf.sin(x))),
+    ),
+    "bessel-ratio": (
+        lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(x),
+        lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(2 * x),
+    ),
+    "tail-of-normal": (
+        lambda x: 1 - 0.5 * (1 + tf.math.erf(x)),
+        lambda x: 1.5 - 0.5 * (1 + tf.math.erf(x)),
     ),
     "weighted-log": (lambda x: x * log(x), lambda x: x + log(x)),
     "squared-distances": (lambda x: _distances(x, 2.0), lambda x: _distances(x, 1.0)),

@@ -1,4 +1,4 @@
-"""Computes logarithms and differences that nearly cancel, of softmax, tanh and lgamma.
+"""Computes logarithms and differences that nearly cancel: softmax, tanh, erf, lgamma.
 
 They are made of public operations and have the gradients of these. `tfsafe.rewriting`
 puts them in the place of hand-written formulas.
@@ -44,3 +44,42 @@ def lgamma_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         tf.where(is_usual, one, x)
     )
     return tf.where(is_usual, usual, unusual)
+
+
+def log_softplus(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(softplus(x))`."""
+    # Below, softplus is exp(x) (1 - exp(x) / 2 + ...).
+    low = tf.minimum(x, -5.0)
+    u = ops.exp(low)
+    series = low + ops.log1p(-u * (1 / 2 - u * (1 / 3 - u * (1 / 4 - u / 5))))
+    usual = ops.log(tf.nn.softplus(tf.maximum(x, -5.0)))
+    return tf.where(x < -5, series, usual)
+
+
+def log_erf_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `log(erf(x) - erf(y))`, of two that may be in the same tail."""
+    dtype = x.dtype
+    x, y = tf.cast(x, tf.float64), tf.cast(y, tf.float64)
+    # Mirrored, so that both are in the upper tail if they are in one.
+    is_low = x + y < 0
+    high, low = tf.where(is_low, -y, x), tf.where(is_low, -x, y)
+    is_tail = (low > 0.5) & (high > 0.5)
+    one, two = tf.ones_like(high), 2 * tf.ones_like(high)
+    tail = ops.log_sub_exp(
+        ops.log_erfc(tf.where(is_tail, low, one)),
+        ops.log_erfc(tf.where(is_tail, high, two)),
+    )
+    middle = ops.log(
+        tf.math.erf(tf.where(is_tail, one, high))
+        - tf.math.erf(tf.where(is_tail, -one, low))
+    )
+    return tf.cast(tf.where(is_tail, tail, middle), dtype)
+
+
+def log_share(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `log(x / (x + y))`, also where `y` is small beside `x`."""
+    is_near = 2 * tf.abs(y) < tf.abs(x)
+    one, zero = tf.ones_like(x), tf.zeros_like(y)
+    near = -ops.log1p(tf.where(is_near, y, zero) / tf.where(is_near, x, one))
+    usual_x, usual_y = tf.where(is_near, one, x), tf.where(is_near, zero, y)
+    return tf.where(is_near, near, ops.log(usual_x / (usual_x + usual_y)))

@@ -7,9 +7,11 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels import bessel
+from tfsafe.ops.kernels.log_complements import log_softplus
 from tfsafe.ops.kernels.weighted_exponentials import floored_log, weighted_log
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import form, gathers, probabilities, sums
+from tfsafe.rewriting.log_space import form, gathers, normal, probabilities, sums
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -28,7 +30,7 @@ _Case = Callable[[tf.Operation, LogForms], Factored | None]
 
 def factored(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors the output of `op`, if there is an exponential or a probability in it."""
-    for whole in (_guarded, _softmax, _sigmoid):
+    for whole in (_guarded, _softmax, _sigmoid, normal.tail):
         found = whole(op, logs)
         if found is not None:
             return found
@@ -338,6 +340,14 @@ _CASES: dict[str, _Case] = {
     "Add": sums.add,
     "AddN": sums.add,
     "AddV2": sums.add,
+    "BesselI0": _of_input("log-of-bessel", bessel.log_bessel_i0, has_exp=True),
+    "BesselI1": _of_input(
+        "log-of-bessel",
+        bessel.log_bessel_i1,
+        is_nonnegative=False,
+        is_partial=True,
+        has_exp=True,
+    ),
     "Cosh": _of_input("log-of-cosh", ops.log_cosh, has_exp=True),
     "Cumprod": _cumprod,
     "Cumsum": _cumsum,
@@ -352,6 +362,12 @@ _CASES: dict[str, _Case] = {
         has_exp=True,
     ),
     "Inv": _reciprocal,
+    "MatrixDeterminant": _of_input(
+        "log-of-determinant",
+        lambda x: ops.slogdet(x)[1],
+        lambda x: tf.stop_gradient(ops.slogdet(x)[0]),
+        is_nonnegative=False,
+    ),
     "Max": sums.extremum(tf.reduce_max),
     "Maximum": sums.larger,
     "Mean": sums.reduced_sum,
@@ -365,6 +381,7 @@ _CASES: dict[str, _Case] = {
     "Reciprocal": _reciprocal,
     "Rsqrt": _power(-0.5),
     "Sinh": _of_input("log-of-cosh", ops.log_cosh, ops.tanh, has_exp=True),
+    "Softplus": _of_input("log-of-softplus", log_softplus),
     "Sqrt": _power(0.5),
     "Square": _square,
     "Sub": sums.subtract,

@@ -29,6 +29,9 @@ LogRule = Literal[
     "log-of-difference",
     "log-of-cosh",
     "log-of-erfc",
+    "log-of-softplus",
+    "log-of-bessel",
+    "log-of-determinant",
 ]
 # The rule for what is kept off 0.
 GUARDED: LogRule = "log-of-guarded-probability"

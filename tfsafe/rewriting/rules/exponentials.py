@@ -76,7 +76,8 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a quotient by an exponential, or by a sum of such."""
     logs = logarithms(reader)
     a, b = (for_value(each, logs) for each in op.inputs)
-    if not b.has_exp or a.is_partial or b.is_partial:
+    is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
+    if not (b.has_exp or is_hazard) or a.is_partial or b.is_partial:
         return None
     if not a.name and not b.is_pure:
         return _weighted_sigmoid(op, logs)

@@ -3,7 +3,6 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.log_complements import lgamma_difference
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import logsumexp_by_hand
@@ -68,19 +67,6 @@ RULES = (
                 ),
                 ops.log_add_exp,
             ),
-        ),
-    ),
-    Rule(
-        name="log-pochhammer",
-        before="lgamma(x + y) - lgamma(x)",
-        after="ops.log_pochhammer(x, y)",
-        fails_when="x is much larger than y",
-        reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 6.1.40",
-        match=Trees(
-            Tree(
-                ("Sub", ("Lgamma", ("Add", "x", "y")), ("Lgamma", "x")),
-                lgamma_difference,
-            )
         ),
     ),
 )

@@ -9,7 +9,13 @@ from tfsafe.rewriting.engine.rule import Build, Match, Rule
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, LogRule
-from tfsafe.rewriting.rules import entropies, exponentials, log_space, references
+from tfsafe.rewriting.rules import (
+    entropies,
+    exponentials,
+    likelihoods,
+    log_space,
+    references,
+)
 
 
 def _found(op: tf.Operation, logs: Logarithms) -> Factored | None:
@@ -130,10 +136,31 @@ _LOG_RULES = (
     ),
     _row(
         "log-of-erfc",
-        before="log(erfc(x)), log(1 - erf(x))",
+        before="log(erfc(x)), log(1 - erf(x)), log(1 - cdf(x)), log(erf(x) - erf(y))",
         after="ops.log_erfc(x)",
         fails_when="x is above 10",
         reference="tfsafe.ops.log_erfc",
+    ),
+    _row(
+        "log-of-softplus",
+        before="log(softplus(x))",
+        after="x + log1p(...) of the power series where x is below -5",
+        fails_when="x is below -103 (-17 in float16)",
+        reference="power series of log(log1p(u) / u)",
+    ),
+    _row(
+        "log-of-bessel",
+        before="log(bessel_i0(x)), log(bessel_i1(x))",
+        after="log(bessel_i0e(x)) + |x|, with the slope bessel_i1e(x) / bessel_i0e(x)",
+        fails_when="|x| is above 91 (13 in float16)",
+        reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 9.7.1",
+    ),
+    _row(
+        "log-of-determinant",
+        before="log(abs(det(x)))",
+        after="ops.slogdet(x)[1]",
+        fails_when="the determinant overflows or underflows",
+        reference="tfsafe.ops.slogdet",
     ),
 )
 # `Factored` says by such a name which rule takes its logarithm.
@@ -145,5 +172,6 @@ RULES = (
     *exponentials.RULES,
     *log_space.RULES,
     *_LOG_RULES,
+    *likelihoods.RULES,
     *entropies.RULES,
 )

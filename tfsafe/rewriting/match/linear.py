@@ -1,0 +1,127 @@
+"""Takes tensors apart into numbers times tensors, through sums over axes."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.arithmetic import terms
+
+
+class Part(NamedTuple):
+    """A number times a tensor, or times its sum over axes counted from the end.
+
+    `tensor` is None for a number alone; `axes` is None where nothing is summed.
+    """
+
+    factor: float
+    tensor: tf.Tensor | None
+    axes: tuple[int, ...] | None = None
+    keepdims: bool = False
+
+    def make(self, value: Value) -> tf.Tensor | float:
+        """Returns the part in the graph that is made."""
+        if self.tensor is None:
+            return self.factor
+        return self.scaled(value(self.tensor))
+
+    def scaled(self, x: tf.Tensor) -> tf.Tensor:
+        """Sums and scales a counterpart of the tensor."""
+        if self.axes is not None:
+            x = tf.reduce_sum(x, self.axes, keepdims=self.keepdims)
+        return x if self.factor == 1 else self.factor * x
+
+
+def parts(reader: Reader, tensor: tf.Tensor) -> list[Part]:
+    """Takes a tensor apart; equal parts are one, and numbers are one part."""
+    return merged(reader, _parts(reader, tensor))
+
+
+def _parts(reader: Reader, tensor: tf.Tensor) -> list[Part]:
+    found: list[Part] = []
+    for term in terms(reader, tensor):
+        number = reader.scalar(term.tensor)
+        if number is not None and term.tensor.shape.rank == 0:
+            found.append(Part(term.factor * number, None))
+        else:
+            summed = _summed(reader, term.tensor)
+            found += [
+                each._replace(factor=term.factor * each.factor) for each in summed
+            ]
+    return found
+
+
+def _summed(reader: Reader, tensor: tf.Tensor) -> list[Part]:
+    op = reader.op(tensor)
+    whole = [Part(1.0, tensor)]
+    if op.type != "Sum":
+        return whole
+    x, rank = op.inputs[0], op.inputs[0].shape.rank
+    axes = reader.axes(op.inputs[1], rank)
+    if not axes or rank is None:
+        return whole
+    from_end = tuple(axis - rank for axis in axes)
+    inner = [Part(each.factor, each.tensor) for each in terms(reader, x)]
+    if not all(_has_axes(each.tensor, x.shape, from_end) for each in inner):
+        inner = [Part(1.0, x)]
+    keepdims = op.get_attr("keep_dims")
+    # A term of lower rank would keep or lose other axes.
+    is_whole = len(from_end) == rank and not keepdims
+    if not is_whole and any(t.tensor.shape.rank != rank for t in terms(reader, x)):
+        inner = [Part(1.0, x)]
+    return [each._replace(axes=from_end, keepdims=keepdims) for each in inner]
+
+
+def _has_axes(
+    tensor: tf.Tensor | None, shape: tf.TensorShape, axes: Sequence[int]
+) -> bool:
+    """Returns whether a term has the sizes of the whole along some axes."""
+    if tensor is None or tensor.shape.rank is None:
+        return False
+    if tensor.shape.rank < -min(axes):
+        return False
+    return all(
+        tensor.shape[axis] is not None and tensor.shape[axis] == shape[axis]
+        for axis in axes
+    )
+
+
+def merged(reader: Reader, found: Iterable[Part]) -> list[Part]:
+    """Adds the factors of equal parts and drops those that cancel."""
+    total: list[Part] = []
+    for part in found:
+        for place, other in enumerate(total):
+            if alike(reader, part, other):
+                factor = part.factor + other.factor
+                total[place] = other._replace(factor=factor)
+                break
+        else:
+            total.append(part)
+    return [each for each in total if abs(each.factor) > 1e-12]
+
+
+def alike(reader: Reader, a: Part, b: Part) -> bool:
+    """Returns whether two parts differ by their factors at most."""
+    if a.tensor is None or b.tensor is None:
+        return a.tensor is b.tensor
+    is_same = reader.same(a.tensor, b.tensor)
+    return is_same and a.axes == b.axes and a.keepdims == b.keepdims
+
+
+def minus(found: Iterable[Part]) -> list[Part]:
+    """Returns the parts with all signs changed."""
+    return [each._replace(factor=-each.factor) for each in found]
+
+
+def total(found: Sequence[Part], value: Value, like: tf.Tensor) -> tf.Tensor:
+    """Builds the sum of parts, at least of the dtype of `like`."""
+    tensors = [each.make(value) for each in found if each.tensor is not None]
+    numbers = sum(each.factor for each in found if each.tensor is None)
+    if not tensors:
+        return tf.constant(numbers, like.dtype)
+    whole = tensors[0]
+    for each in tensors[1:]:
+        whole = whole + each
+    return whole + numbers if numbers else whole

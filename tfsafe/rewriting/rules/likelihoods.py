@@ -1,0 +1,196 @@
+"""Rules for likelihoods whose large terms cancel."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.ops.kernels import bessel
+from tfsafe.ops.kernels.log_complements import lgamma_difference, log_share
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space.normal import tail_of
+from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
+from tfsafe.rewriting.match.trees import Tree, Trees
+
+_SUMS = ("Sub", "Add", "AddV2", "AddN")
+SHARE = Trees(Tree(("Log", ("Div", "x", ("Add", "x", "y"))), log_share))
+# Longer sums are left alone: pairs are looked for among all terms.
+_MOST = 12
+
+
+class _Gamma(NamedTuple):
+    """A term `factor * lgamma(x)`, or its sum over axes, and the parts of x."""
+
+    part: Part
+    x: tf.Tensor
+    inside: list[Part]
+
+
+class _Group(NamedTuple):
+    """Terms that cancel: `whole`, less `rests`; `steps` are whole less each rest."""
+
+    whole: _Gamma
+    rests: Sequence[_Gamma]
+    steps: Sequence[list[Part]]
+
+    def make(self, value: Value) -> tf.Tensor:
+        """Builds the terms of the group."""
+        x = value(self.rests[0].x)
+        step = total(self.steps[0], value, x)
+        if len(self.rests) == 1:
+            return self.whole.part.scaled(lgamma_difference(x, step))
+        # The larger of the two is the one that the whole cancels with.
+        y, other = value(self.rests[1].x), total(self.steps[1], value, x)
+        is_first = x >= y
+        difference = lgamma_difference(
+            tf.where(is_first, x, y), tf.where(is_first, step, other)
+        )
+        smaller = tf.math.lgamma(tf.where(is_first, y, x))
+        return self.whole.part.scaled(difference - smaller)
+
+
+def _match_lgamma(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    found = parts(reader, op.outputs[0])
+    if not 2 <= len(found) <= _MOST:
+        return None
+    gammas = [each for each in map(lambda p: _gamma(reader, p), found) if each]
+    groups: list[_Group] = []
+    for group in _candidates(reader, gammas):
+        taken = [each for g in groups for each in (g.whole, *g.rests)]
+        if not any(each is t for each in (group.whole, *group.rests) for t in taken):
+            groups.append(group)
+    if not groups:
+        return None
+    used = [each.part for g in groups for each in (g.whole, *g.rests)]
+    rest = [each for each in found if not any(each is part for part in used)]
+
+    def build(value: Value) -> tf.Tensor:
+        whole = groups[0].make(value)
+        for group in groups[1:]:
+            whole += group.make(value)
+        return whole + total(rest, value, whole) if rest else whole
+
+    return build
+
+
+def _gamma(reader: Reader, part: Part) -> _Gamma | None:
+    if part.tensor is None or reader.op(part.tensor).type != "Lgamma":
+        return None
+    x = reader.op(part.tensor).inputs[0]
+    return _Gamma(part, x, parts(reader, x))
+
+
+def _are_opposite(a: _Gamma, b: _Gamma) -> bool:
+    p, q = a.part, b.part
+    is_alike = p.axes == q.axes and p.keepdims == q.keepdims
+    if p.axes is not None and (
+        a.x.shape.as_list() != b.x.shape.as_list() or None in a.x.shape.as_list()
+    ):
+        return False
+    return is_alike and p.factor == -q.factor
+
+
+def _step(reader: Reader, a: _Gamma, b: _Gamma) -> list[Part]:
+    return merged(reader, [*a.inside, *minus(b.inside)])
+
+
+def _candidates(reader: Reader, gammas: Sequence[_Gamma]) -> list[_Group]:
+    """Returns groups, the best first: short steps, but triples before their pairs."""
+    triples = list(_triples(reader, gammas))
+    pairs = sorted(_pairs(reader, gammas), key=lambda each: len(each.steps[0]))
+    inside = [any(_is_within(each, triple) for triple in triples) for each in pairs]
+    first = [each for each, is_part in zip(pairs, inside, strict=True) if not is_part]
+    second = [each for each, is_part in zip(pairs, inside, strict=True) if is_part]
+    return [*first, *triples, *second]
+
+
+def _is_within(pair: _Group, triple: _Group) -> bool:
+    """Returns whether both terms of a pair are of a triple."""
+    terms = (triple.whole, *triple.rests)
+    return all(
+        any(each is term for term in terms) for each in (pair.whole, *pair.rests)
+    )
+
+
+def _triples(reader: Reader, gammas: Sequence[_Gamma]) -> Iterator[_Group]:
+    """Yields terms whose arguments are `x + y + number`, `x` and `y`."""
+    for whole in gammas:
+        others = [each for each in gammas if _are_opposite(whole, each)]
+        for a, b in itertools.combinations(others, 2):
+            left = merged(reader, [*_step(reader, whole, a), *minus(b.inside)])
+            if all(each.tensor is None for each in left):
+                steps = [_step(reader, whole, a), _step(reader, whole, b)]
+                yield _Group(whole, (a, b), steps)
+
+
+def _pairs(reader: Reader, gammas: Sequence[_Gamma]) -> Iterator[_Group]:
+    """Yields terms whose arguments have a tensor in common."""
+    for whole in gammas:
+        for rest in gammas:
+            if not _are_opposite(whole, rest):
+                continue
+            step = _step(reader, whole, rest)
+            common = len(_tensors(whole.inside)) + len(_tensors(rest.inside))
+            # The longer argument is the whole one.
+            is_longer = len(whole.inside) >= len(rest.inside)
+            if len(_tensors(step)) < common and is_longer:
+                yield _Group(whole, (rest,), [step])
+
+
+def _tensors(found: Sequence[Part]) -> list[Part]:
+    return [each for each in found if each.tensor is not None]
+
+
+def _match_tail(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `1 - erf(x)` and `1 - cdf(x)`."""
+    found = tail_of(op, reader) if is_float(op.outputs[0]) else None
+    if found is None or found[1] < 0:
+        return None
+    scale, _, x = found
+    return lambda value: scale * tf.math.erfc(value(x))
+
+
+RULES = (
+    Rule(
+        name="log-pochhammer",
+        before="lgamma(x + y) - lgamma(x), lgamma(x) + lgamma(y) - lgamma(x + y)",
+        after="ops.log_pochhammer(x, y), also less lgamma(y), y being the smaller",
+        fails_when="x is much larger than y",
+        reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 6.1.40",
+        op_types=_SUMS,
+        match=_match_lgamma,
+    ),
+    Rule(
+        name="log-of-share",
+        before="log(x / (x + y))",
+        after="-ops.log1p(y / x) where y is small beside x",
+        fails_when="y is much smaller than x",
+        reference="identity",
+        match=SHARE,
+    ),
+    Rule(
+        name="bessel-ratio",
+        before="bessel_i1(x) / bessel_i0(x)",
+        after="bessel_i1e(x) / bessel_i0e(x), from 30 on its asymptotic series",
+        fails_when="|x| is above 91; the slope cancels from 10 on",
+        reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 9.7.1",
+        match=Trees(
+            Tree(("Div", ("BesselI1", "x"), ("BesselI0", "x")), bessel.bessel_ratio),
+            Tree(("Div", ("BesselI1e", "x"), ("BesselI0e", "x")), bessel.bessel_ratio),
+        ),
+    ),
+    Rule(
+        name="tail-of-normal",
+        before="1 - erf(x), 1 - 0.5 * (1 + erf(x))",
+        after="erfc(x), 0.5 * erfc(x)",
+        fails_when="x is above 3: the difference cancels",
+        reference="identity",
+        op_types=_SUMS,
+        match=_match_tail,
+    ),
+)
