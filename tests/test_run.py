@@ -149,7 +149,10 @@ def test_a_script_leads_the_path_unless_python_is_told_not_to(
         ([], "the following arguments are required: script.py"),
         (["--checks", "some", "x.py"], "argument --checks: invalid choice: 'some'"),
         (["--report", "no/such/page.html", __file__], "there is no folder .*such"),
-        (["--ignore", "Log", "{path}"], "argument --ignore: A rule .* Received: 'Log'"),
+        (
+            ["--exclude", "Log", "{path}"],
+            "argument --exclude: A rule .* Received: 'Log'",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused(arguments, message, here, write, capsys):
@@ -244,10 +247,10 @@ def test_without_a_finding_there_is_no_report(here, write, capsys, tmp_path):
 def test_the_options_reach_the_checks(here, write, monkeypatch):
     asked = {}
     monkeypatch.setattr(debugging, "enable_check_numerics", asked.update)
-    rules = ["--ignore", "op:Log", "--ignore", "line:train.py"]
+    rules = ["--exclude", "op:Log", "--exclude", "line:train.py"]
     here("--checks", "domain", "--strict", *rules, write(""))
     assert asked == {
-        "checks": "domain", "strict": True, "ignore": ["op:Log", "line:train.py"],
+        "checks": "domain", "strict": True, "exclude": ["op:Log", "line:train.py"],
     }  # fmt: skip
 
 

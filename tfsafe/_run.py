@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         help="report values that are not finite even where they reach no result",
     )  # fmt: skip
     add(
-        "--ignore", action="append", default=[], metavar="RULE",
+        "--exclude", action="append", default=[], metavar="RULE",
         help="leave operations out: op:Log, name:*/attention/*, line:train.py:33; may "
         "be given several times",
     )  # fmt: skip
@@ -174,10 +174,10 @@ class _Conditions:
                     debugging.enable_check_numerics(
                         checks=self._options.checks,
                         strict=self._options.strict,
-                        ignore=self._options.ignore,
+                        exclude=self._options.exclude,
                     )
                 except ValueError as error:
-                    _parser().error(f"argument --ignore: {error}")
+                    _parser().error(f"argument --exclude: {error}")
 
     def end(self) -> None:
         """Ends the watch and the collecting; the checks go on for what atexit runs."""

@@ -254,7 +254,7 @@ def test_without_flags_the_error_says_how_to_get_them():
 
 
 def masked(x):
-    return tf.math.log(x) + tf.sqrt(x)  # the line to ignore
+    return tf.math.log(x) + tf.sqrt(x)  # the line to exclude
 
 
 RULES = ["op:Log", "op:L?g", "name:*Log", f"line:{__file__}", "line:test_levels.py"]
@@ -264,7 +264,7 @@ RULES = ["op:Log", "op:L?g", "name:*Log", f"line:{__file__}", "line:test_levels.
 def test_what_is_ignored_is_no_failure(rule, mode):
     if mode == "eager" and rule.startswith("name"):
         pytest.skip("eager operations have no names")
-    checked = tfsafe.checked(modes.compile_for(mode, masked), ignore=[rule])
+    checked = tfsafe.checked(modes.compile_for(mode, masked), exclude=[rule])
     assert np.isneginf(checked(tf.constant(0.0)).numpy())
     if rule.startswith("op"):
         assert failure(checked, tf.constant(-1.0)).findings[0].op_type == "Sqrt"
@@ -274,9 +274,9 @@ def test_a_line_is_ignored_by_its_number(mode):
     line = masked.__code__.co_firstlineno + 1
     function = modes.compile_for(mode, masked)
     x = tf.constant(0.0)
-    tfsafe.checked(function, ignore=[f"line:test_levels.py:{line}"])(x)
-    failure(tfsafe.checked(function, ignore=[f"line:levels.py:{line}"]), x)
-    failure(tfsafe.checked(function, ignore=[f"line:test_levels.py:{line + 1}"]), x)
+    tfsafe.checked(function, exclude=[f"line:test_levels.py:{line}"])(x)
+    failure(tfsafe.checked(function, exclude=[f"line:levels.py:{line}"]), x)
+    failure(tfsafe.checked(function, exclude=[f"line:test_levels.py:{line + 1}"]), x)
 
 
 def test_a_layer_is_ignored_by_its_scope(mode):
@@ -287,14 +287,14 @@ def test_a_layer_is_ignored_by_its_scope(mode):
     model = keras.Sequential([keras.Input((1,)), Bad(name="bad"), Bad(name="worse")])
     function = modes.compile_for(mode, lambda x: model(x))
     x = tf.zeros([1, 1])
-    assert np.isnan(tfsafe.checked(function, ignore=["name:*/bad*"])(x)).all()
-    failure(tfsafe.checked(function, ignore=["name:*/worse*"]), x)
+    assert np.isnan(tfsafe.checked(function, exclude=["name:*/bad*"])(x)).all()
+    failure(tfsafe.checked(function, exclude=["name:*/worse*"]), x)
 
 
 @pytest.mark.parametrize("flags", ["domain", "full"])
 def test_an_ignored_operation_has_no_flag(flags, replays):
     checked = tfsafe.checked(
-        tf.function(saturates), checks=flags, strict=True, ignore=["op:Log"]
+        tf.function(saturates), checks=flags, strict=True, exclude=["op:Log"]
     )
     checked(tf.constant(0.0))
     assert not replays
@@ -308,7 +308,7 @@ def test_an_ignored_failure_keeps_what_the_call_wrote_and_costs_few_replays(repl
         total.assign_add(1.0)
         return tf.math.log(x)
 
-    checked = tfsafe.checked(run, ignore=["op:Log"])
+    checked = tfsafe.checked(run, exclude=["op:Log"])
     for _ in range(16):
         assert np.isneginf(checked(tf.constant(0.0)).numpy())
     assert total.numpy() == 16.0
@@ -317,8 +317,8 @@ def test_an_ignored_failure_keeps_what_the_call_wrote_and_costs_few_replays(repl
 
 def test_a_rule_matches_the_forward_operation_of_a_gradient(mode):
     function = modes.compile_for(mode, programs.backward_nan)
-    failure(tfsafe.checked(function, ignore=["op:Log"]), programs.X)
-    assert np.isnan(tfsafe.checked(function, ignore=["op:Sqrt"])(programs.X)).any()
+    failure(tfsafe.checked(function, exclude=["op:Log"]), programs.X)
+    assert np.isnan(tfsafe.checked(function, exclude=["op:Sqrt"])(programs.X)).any()
 
 
 def test_the_way_to_the_result_is_told(mode):
@@ -364,7 +364,7 @@ def test_the_way_ends_at_a_variable(mode):
 
 def test_rules_are_read():
     options = _options.options_of("watch", False, ["line:a/b.py:3", "line:c", "op:*"])
-    assert options.ignore == (("line", "a/b.py", 3), ("line", "c", 0), ("op", "*", 0))
+    assert options.exclude == (("line", "a/b.py", 3), ("line", "c", 0), ("op", "*", 0))
     assert options.level == "watch"
     assert _options.options_of("watch", True, ()).level == "full"
     assert _options.options_of("domain", True, ()).level == "domain"

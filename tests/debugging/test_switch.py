@@ -161,7 +161,7 @@ def test_eager_values_that_reach_no_result_are_no_failure_unless_strict():
         finding = failure(step)
     assert finding.op_type == "Log"
     assert finding.site.source == "tf.math.log(x)"
-    with debugging.check_numerics(strict=True, ignore=["op:Log"]):
+    with debugging.check_numerics(strict=True, exclude=["op:Log"]):
         step()
 
 
@@ -172,7 +172,7 @@ def test_blocks_may_be_nested_and_the_innermost_counts():
     hidden(ZERO)
     with debugging.check_numerics(strict=True):
         failure(hidden, ZERO)
-        with debugging.check_numerics(ignore=["op:Log"]):
+        with debugging.check_numerics(exclude=["op:Log"]):
             log(ZERO)
         failure(hidden, ZERO)
         debugging.disable_check_numerics()
@@ -307,14 +307,14 @@ def test_switching_on_inside_a_trace_is_warned_of():
             TypeError,
             "`strict` must be True or False. Received: strict=1",
         ),
-        ({"ignore": "op:Log"}, TypeError, "must be a sequence of strings"),
+        ({"exclude": "op:Log"}, TypeError, "must be a sequence of strings"),
         (
-            {"ignore": ["Log"]},
+            {"exclude": ["Log"]},
             ValueError,
             "must be one of \"op:Log\".* Received: 'Log'",
         ),
-        ({"ignore": ["op:"]}, ValueError, "Received: 'op:'"),
-        ({"ignore": [3]}, ValueError, "Received: 3"),
+        ({"exclude": ["op:"]}, ValueError, "Received: 'op:'"),
+        ({"exclude": [3]}, ValueError, "Received: 3"),
     ],
 )
 def test_wrong_options_are_refused(arguments, kind, message):

@@ -23,7 +23,7 @@ def checked(
     *,
     checks: str = "watch",
     strict: bool = False,
-    ignore: Sequence[str] = (),
+    exclude: Sequence[str] = (),
 ) -> Any:
     """Makes a function or a model raise `NumericsError` when its results go bad.
 
@@ -55,7 +55,7 @@ def checked(
       strict: Whether to report the first non-finite output of any operation, even if
         it reaches no result. With `checks="domain"`, of those operations alone; else
         `"full"` is meant.
-      ignore: Operations whose NaN and Inf are no error, each as `"op:<type>"`,
+      exclude: Operations whose NaN and Inf are no error, each as `"op:<type>"`,
         `"name:<name or layer scope>"`, both with `*` for any text, or
         `"line:<end of a path>:<line>"`, without the line for a whole file:
         `["op:Log", "name:*/attention/*", "line:train.py:33"]`.
@@ -71,7 +71,7 @@ def checked(
       TypeError: If `target` is a class or cannot be called, or another argument is of
         the wrong type.
       ValueError: If a model builds its own training function, if there is no such
-        level, or if a rule of `ignore` cannot be read.
+        level, or if a rule of `exclude` cannot be read.
 
     Examples:
       >>> import tensorflow as tf
@@ -88,10 +88,10 @@ def checked(
       ...     print(error.findings[0].op_type, error.findings[0].cause)
       RealDiv 1 zero in the denominator.
     """
-    options = options_of(checks, strict, ignore)
+    options = options_of(checks, strict, exclude)
     if target is _MISSING:
         return functools.partial(
-            checked, checks=checks, strict=strict, ignore=tuple(ignore)
+            checked, checks=checks, strict=strict, exclude=tuple(exclude)
         )
     if isinstance(target, type):
         raise TypeError(

@@ -89,9 +89,9 @@ class CompiledCheck:
         self._is_xla = False
         self._serves_many = False
         self._known = Known()
-        # Whether variables may be written at the end; what is ignored, and what
+        # Whether variables may be written at the end; what is excluded, and what
         # `strict` reports, is known after the call alone.
-        self._holds = not (options.strict or options.ignore)
+        self._holds = not (options.strict or options.exclude)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function.

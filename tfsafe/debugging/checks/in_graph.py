@@ -47,7 +47,7 @@ def _checked_result(
         if isinstance(leaf, tf.Variable)
     ]
     try:
-        traced = Instrumented(call, options, slots, holds=not options.ignore)
+        traced = Instrumented(call, options, slots, holds=not options.exclude)
     except UnreadableError:
         return _with_results_checked(call.run())
     before = [slot.read() for slot in traced.look.kept]

@@ -113,7 +113,7 @@ class Instrumented:
 
         def checks(op: tf.Operation) -> list[int]:
             outputs = outputs_to_check(op, options.level)
-            return [] if outputs and _is_ignored(op, graphs, options) else outputs
+            return [] if outputs and _is_excluded(op, graphs, options) else outputs
 
         emission = Emission(plan=self.frozen.plan, observe=observe, checks=checks)
         variables = self._call.concrete.variables
@@ -141,11 +141,13 @@ def _plain(graph: tf.Graph, inputs: Sequence[Any]) -> set[int]:
     return {id(inputs[index]) for index in plain} - others
 
 
-def _is_ignored(op: tf.Operation, graphs: Sequence[tf.Graph], options: Options) -> bool:
-    if not options.ignore:
+def _is_excluded(
+    op: tf.Operation, graphs: Sequence[tf.Graph], options: Options
+) -> bool:
+    if not options.exclude:
         return False
     place = locate(op, graphs)
-    return options.ignores(
+    return options.excludes(
         [op.type, place.forward_op], [op.name, place.scope], place.site
     )
 

@@ -13,8 +13,8 @@ _FORMS = (
 )
 
 
-class Ignored(NamedTuple):
-    """One rule of `ignore`.
+class Excluded(NamedTuple):
+    """One rule of `exclude`.
 
     Attributes:
       what: `"op"`, `"name"` or `"line"`.
@@ -51,32 +51,32 @@ class Options(NamedTuple):
     Attributes:
       checks: Its level, one of `LEVELS`.
       strict: Whether a non-finite value that reaches no result is an error too.
-      ignore: The operations to leave out.
+      exclude: The operations to leave out.
     """
 
     checks: str = "watch"
     strict: bool = False
-    ignore: tuple[Ignored, ...] = ()
+    exclude: tuple[Excluded, ...] = ()
 
     @property
     def level(self) -> str:
         """The level at which a graph is looked at: `strict` needs every operation."""
         return "full" if self.strict and self.checks == "watch" else self.checks
 
-    def ignores(
+    def excludes(
         self, types: Iterable[str], names: Iterable[str], site: Site | None
     ) -> bool:
-        """Returns whether an operation is to be left out; see `Ignored.matches`."""
+        """Returns whether an operation is to be left out; see `Excluded.matches`."""
         types, names = list(types), list(names)
-        return any(each.matches(types, names, site) for each in self.ignore)
+        return any(each.matches(types, names, site) for each in self.exclude)
 
 
-def options_of(checks: Any, strict: Any, ignore: Any) -> Options:
+def options_of(checks: Any, strict: Any, exclude: Any) -> Options:
     """Returns the options that a user asked for.
 
     Raises:
-      TypeError: If `strict` is no boolean, or `ignore` no sequence of strings.
-      ValueError: If there is no such level, or a rule of `ignore` cannot be read.
+      TypeError: If `strict` is no boolean, or `exclude` no sequence of strings.
+      ValueError: If there is no such level, or a rule of `exclude` cannot be read.
     """
     if checks not in LEVELS:
         raise ValueError(
@@ -85,23 +85,23 @@ def options_of(checks: Any, strict: Any, ignore: Any) -> Options:
         )
     if not isinstance(strict, bool):
         raise TypeError(f"`strict` must be True or False. Received: strict={strict!r}.")
-    if isinstance(ignore, str) or not isinstance(ignore, Iterable):
+    if isinstance(exclude, str) or not isinstance(exclude, Iterable):
         raise TypeError(
-            f"`ignore` must be a sequence of strings, such as {_FORMS}. "
-            f"Received: ignore={ignore!r}."
+            f"`exclude` must be a sequence of strings, such as {_FORMS}. "
+            f"Received: exclude={exclude!r}."
         )
-    return Options(checks, strict, tuple(map(_rule, ignore)))
+    return Options(checks, strict, tuple(map(_rule, exclude)))
 
 
-def _rule(text: Any) -> Ignored:
+def _rule(text: Any) -> Excluded:
     what, _, pattern = text.partition(":") if isinstance(text, str) else ("", "", "")
     if what not in {"op", "name", "line"} or not pattern:
         raise ValueError(
-            f"A rule of `ignore` must be one of {_FORMS}. Received: {text!r}."
+            f"A rule of `exclude` must be one of {_FORMS}. Received: {text!r}."
         )
     if what != "line":
-        return Ignored(what, pattern)
+        return Excluded(what, pattern)
     path, _, number = pattern.rpartition(":")
     if path and number.isdigit():
-        return Ignored(what, path, int(number))
-    return Ignored(what, pattern)
+        return Excluded(what, path, int(number))
+    return Excluded(what, pattern)

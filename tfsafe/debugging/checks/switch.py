@@ -229,7 +229,7 @@ def enable_check_numerics(
     *,
     checks: str = "watch",
     strict: bool = False,
-    ignore: Sequence[str] = (),
+    exclude: Sequence[str] = (),
 ) -> None:
     """Switches numeric checks on, for all that the program runs from now on.
 
@@ -259,11 +259,11 @@ def enable_check_numerics(
       path_length_limit: Likewise.
       checks: As in `tfsafe.checked`.
       strict: As in `tfsafe.checked`; it reports eager operations too.
-      ignore: As in `tfsafe.checked`.
+      exclude: As in `tfsafe.checked`.
 
     Raises:
-      TypeError: If `strict` is no boolean or `ignore` no sequence of strings.
-      ValueError: If there is no such level, or a rule of `ignore` cannot be read.
+      TypeError: If `strict` is no boolean or `exclude` no sequence of strings.
+      ValueError: If there is no such level, or a rule of `exclude` cannot be read.
       RuntimeError: If TensorFlow runs without eager execution.
 
     Examples:
@@ -286,7 +286,7 @@ def enable_check_numerics(
     """
     del stack_height_limit, path_length_limit
     _require_eager()
-    _SWITCH.ask(_ENABLED, options_of(checks, strict, ignore))
+    _SWITCH.ask(_ENABLED, options_of(checks, strict, exclude))
 
 
 def disable_check_numerics() -> None:
@@ -297,7 +297,7 @@ def disable_check_numerics() -> None:
 
     Examples:
       >>> import tfsafe
-      >>> tfsafe.debugging.enable_check_numerics(checks="full", ignore=["op:Log"])
+      >>> tfsafe.debugging.enable_check_numerics(checks="full", exclude=["op:Log"])
       >>> tfsafe.debugging.disable_check_numerics()
     """
     _SWITCH.leave(_ENABLED)
@@ -305,7 +305,7 @@ def disable_check_numerics() -> None:
 
 @contextlib.contextmanager
 def check_numerics(
-    *, checks: str = "watch", strict: bool = False, ignore: Sequence[str] = ()
+    *, checks: str = "watch", strict: bool = False, exclude: Sequence[str] = ()
 ) -> Iterator[None]:
     """Switches numeric checks on for a block; see `enable_check_numerics`.
 
@@ -314,14 +314,14 @@ def check_numerics(
     Args:
       checks: As in `tfsafe.checked`.
       strict: As in `tfsafe.checked`.
-      ignore: As in `tfsafe.checked`.
+      exclude: As in `tfsafe.checked`.
 
     Yields:
       Nothing.
 
     Raises:
-      TypeError: If `strict` is no boolean or `ignore` no sequence of strings.
-      ValueError: If there is no such level, or a rule of `ignore` cannot be read.
+      TypeError: If `strict` is no boolean or `exclude` no sequence of strings.
+      ValueError: If there is no such level, or a rule of `exclude` cannot be read.
       RuntimeError: If TensorFlow runs without eager execution.
 
     Examples:
@@ -337,7 +337,7 @@ def check_numerics(
       ...     print(error.findings[0].op_type, error.findings[0].forward_op)
       SqrtGrad Sqrt
     """
-    options = options_of(checks, strict, ignore)
+    options = options_of(checks, strict, exclude)
     _require_eager()
     asker = object()
     _SWITCH.ask(asker, options)

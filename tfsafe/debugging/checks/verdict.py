@@ -69,7 +69,7 @@ class Known:
 
 
 def due(told: Sequence[Bad], origins: Sequence[Origin], options: Options) -> list[Bad]:
-    """Leaves out what is to be ignored.
+    """Removes what is excluded.
 
     Args:
       told: Bad results with their origins.
@@ -82,21 +82,21 @@ def due(told: Sequence[Bad], origins: Sequence[Origin], options: Options) -> lis
     """
     kept = []
     for each in told:
-        left = frozenset(o for o in each.origins if not is_ignored(o, options))
+        left = frozenset(o for o in each.origins if not is_excluded(o, options))
         if left or not each.origins:
             kept.append(each._replace(origins=left))
     if options.strict:
-        first = [each for each in origins if not is_ignored(each, options)][:1]
+        first = [each for each in origins if not is_excluded(each, options)][:1]
         kept += [Bad("", None, origins=frozenset(first))] if first else []
     return kept
 
 
-def is_ignored(origin: Origin, options: Options) -> bool:
+def is_excluded(origin: Origin, options: Options) -> bool:
     """Returns whether an origin is to be left out."""
-    if origin.step is None or not options.ignore:
+    if origin.step is None or not options.exclude:
         return False
     place = origin.place
-    return options.ignores(
+    return options.excludes(
         [origin.step.type, place.forward_op],
         [origin.step.name, place.scope],
         place.site,
