@@ -377,7 +377,9 @@ def test_a_wrong_dtype_raises_what_tensorflow_raises(wrap, level):
         checked(wrap(concrete), checks=level)(tf.constant([[1, 2]]))
 
 
-@pytest.mark.parametrize("wrap", [_unchanged, stabilize])
+@pytest.mark.parametrize(
+    "wrap", [_unchanged, checked, stabilize, lambda f: checked(stabilize(f))]
+)
 def test_a_second_optimizer_in_one_function_raises_what_tensorflow_raises(wrap):
     optimizers = [keras.optimizers.Adam(), keras.optimizers.Adam()]
     weights = [tf.Variable(1.0), tf.Variable(1.0)]

@@ -1,5 +1,8 @@
 """Errors of our own machinery: one warning each, and the program runs as without us."""
 
+import contextlib
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -107,6 +110,58 @@ def test_a_fault_while_a_failure_is_looked_at_takes_the_step_once(monkeypatch):
     assert count.numpy() == 1.0
     assert np.isnan(step(tf.constant(-1.0)))
     assert count.numpy() == 2.0
+    _faults.REPORTED.clear()
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    text: str
+
+
+@pytest.mark.parametrize("error", [KeyError("k"), ValueError("v"), FrozenError("f")])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("way", ["checked", "full", "switch", "stable switch"])
+def test_an_error_of_the_program_is_raised_once(way, is_first, error):
+    traces = []
+
+    @tf.function
+    def step(x, fails):
+        traces.append(fails)
+        if fails:
+            raise error
+        return tf.math.log(x)
+
+    x = tf.constant(1.0)
+    with contextlib.ExitStack() as stack:
+        if way == "stable switch":
+            stable_switch.enable_stabilize()
+            stack.callback(stable_switch.disable_stabilize)
+        if way == "switch":
+            stack.enter_context(tfsafe.debugging.check_numerics())
+        checks = {"checked": "watch", "full": "full"}
+        run = tfsafe.checked(step, checks=checks[way]) if way in checks else step
+        if not is_first:
+            run(x, False)
+        with pytest.raises(type(error)) as told:
+            run(x, True)
+    assert str(error) in str(told.value)
+    assert traces.count(True) == 1
+
+
+def test_a_fault_while_the_program_handles_its_own_error_is_contained(monkeypatch):
+    @tfsafe.checked
+    @tf.function
+    def step(x, fails):
+        if fails:
+            raise KeyError("of the program")
+        return tf.math.log(x)
+
+    try:
+        step(tf.constant(1.0), True)
+    except KeyError:
+        monkeypatch.setattr(compiled.CompiledCheck, "_watch", boom)
+        with pytest.warns(RuntimeWarning, match="injected"):
+            assert step(tf.constant(1.0), False).numpy() == 0.0
     _faults.REPORTED.clear()
 
 

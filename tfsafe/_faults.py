@@ -1,4 +1,8 @@
-"""Keeps errors of our own machinery away from the user's program."""
+"""Keeps errors of our own machinery away from the user's program.
+
+An error of the program itself is raised once, unchanged: what ours does in its way may
+run the user's Python code, and then that code must not run a second time.
+"""
 
 import contextlib
 import os
@@ -14,6 +18,8 @@ from tfsafe.errors import NumericsError
 _PACKAGE = os.path.dirname(__file__)
 # The warnings so far, by task and place.
 REPORTED: set[tuple[str, str]] = set()
+# Set on errors that the user's code raised.
+_MARK = "_tfsafe_of_program"
 
 
 @contextlib.contextmanager
@@ -43,6 +49,38 @@ class RefusalError(ValueError):
     """What was asked for cannot be done: an error for the user, and no fault."""
 
 
+@contextlib.contextmanager
+def users_code() -> Iterator[None]:
+    """Marks what the block raises as an error of the program; see `or_plain`.
+
+    For a block that runs or traces the user's function, and does nothing else.
+
+    Yields:
+      Nothing.
+    """
+    try:
+        yield
+    except Exception as error:
+        # An error may be a frozen dataclass, which refuses `setattr`.
+        error.__dict__[_MARK] = True
+        raise
+
+
+def _is_users(error: BaseException, handled: BaseException | None) -> bool:
+    """Returns whether an error, or one whose copy it is, has the mark of `users_code`.
+
+    Args:
+      error: The error. AutoGraph raises copies, while it handles the original.
+      handled: What the program was handling before, which is another matter.
+    """
+    each: BaseException | None = error
+    while each is not None and each is not handled:
+        if _MARK in each.__dict__:
+            return True
+        each = each.__context__
+    return False
+
+
 def or_plain(
     task: str,
     ours: Callable[[], Any],
@@ -50,6 +88,9 @@ def or_plain(
     give_up: Callable[[], None] = lambda: None,
 ) -> Any:
     """Calls the user's function our way, or plainly if our way fails before it runs.
+
+    An error that the user's code raised in our way is raised at once: after a second
+    trace TensorFlow would tell another one, such as of an optimizer built by half.
 
     Args:
       task: What our way is, as in "the check of a function".
@@ -65,13 +106,14 @@ def or_plain(
       NumericsError: If `ours` raises one.
       RefusalError: If `ours` raises one.
     """
+    handled = sys.exc_info()[1]
     try:
         return ours()
     except (NumericsError, RefusalError):
         raise
     except Exception as error:
         # An error of a kernel: the function has run, and may have written variables.
-        if is_of_kernel(error):
+        if is_of_kernel(error) or _is_users(error, handled):
             raise
         fault = error
     result = plain()

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._faults import RefusalError, or_plain
+from tfsafe._faults import RefusalError, or_plain, users_code
 from tfsafe.debugging.checks import (
     finite_sum,
     instrumented,
@@ -137,7 +137,8 @@ class CompiledCheck:
     def _concrete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if not hasattr(self._function, "get_concrete_function"):
             return self._function
-        return self._function.get_concrete_function(*args, **kwargs)
+        with users_code():
+            return self._function.get_concrete_function(*args, **kwargs)
 
     def _watching(self) -> Any:
         return tf.function(
@@ -158,7 +159,8 @@ class CompiledCheck:
         traced = self._twin(args, kwargs, slots)
         if traced is None:
             before = [slot.read() for slot in slots]
-            result = self._function(*args, **kwargs)
+            with users_code():
+                result = self._function(*args, **kwargs)
             self._looks.append(Look(slots))
             kept = Kept(self._last_look(), before)
             # These reads see what the function wrote.

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import users_code
 from tfsafe.graph import (
     PLAIN_CALLS,
     Emission,
@@ -94,7 +95,7 @@ def _written(
     python_function = function.python_function
 
     def body(*args, **kwargs):  # type: ignore[no-untyped-def]
-        with _creation(may_create), recorded(recording):
+        with _creation(may_create), recorded(recording), users_code():
             return python_function(*args, **kwargs)
 
     options = _compat.autograph_options(function)
