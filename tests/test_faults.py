@@ -1,7 +1,6 @@
 """Errors of our own machinery: one warning each, and the program runs as without us."""
 
 import contextlib
-import dataclasses
 
 import keras
 import numpy as np
@@ -113,12 +112,7 @@ def test_a_fault_while_a_failure_is_looked_at_takes_the_step_once(monkeypatch):
     _faults.REPORTED.clear()
 
 
-@dataclasses.dataclass(frozen=True)
-class FrozenError(Exception):
-    text: str
-
-
-@pytest.mark.parametrize("error", [KeyError("k"), ValueError("v"), FrozenError("f")])
+@pytest.mark.parametrize("error", [KeyError, ValueError])
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("way", ["checked", "full", "switch", "stable switch"])
 def test_an_error_of_the_program_is_raised_once(way, is_first, error):
@@ -128,7 +122,7 @@ def test_an_error_of_the_program_is_raised_once(way, is_first, error):
     def step(x, fails):
         traces.append(fails)
         if fails:
-            raise error
+            raise error("of the program")
         return tf.math.log(x)
 
     x = tf.constant(1.0)
@@ -142,9 +136,8 @@ def test_an_error_of_the_program_is_raised_once(way, is_first, error):
         run = tfsafe.checked(step, checks=checks[way]) if way in checks else step
         if not is_first:
             run(x, False)
-        with pytest.raises(type(error)) as told:
+        with pytest.raises(error, match="of the program"):
             run(x, True)
-    assert str(error) in str(told.value)
     assert traces.count(True) == 1
 
 

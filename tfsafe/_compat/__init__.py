@@ -29,6 +29,7 @@ from tfsafe._compat._execution import (
 from tfsafe._compat._functions import (
     SAVED_TRACES,
     autograph_options,
+    forget_conversion,
     function_graph,
     is_called_in_place,
     is_xla,
@@ -79,6 +80,7 @@ __all__ = [
     "differentiated",
     "differentiated_type",
     "eager_callback",
+    "forget_conversion",
     "forward_scope",
     "function_graph",
     "is_called_in_place",

@@ -66,6 +66,15 @@ def autograph_options(function: Any) -> dict[str, Any]:
     }
 
 
+def forget_conversion(error: Exception) -> None:
+    """Has an outer `tf.function` raise an error that AutoGraph explained unchanged.
+
+    AutoGraph makes another error of one with this attribute, and a `StagingError` of
+    one that it has already made. Tried: TensorFlow 2.16.1 and 2.21.0.
+    """
+    error.__dict__.pop("ag_error_metadata", None)
+
+
 def is_called_in_place(function: Any) -> bool:
     """Returns whether a `tf.function` has no option that needs a call of its own.
 

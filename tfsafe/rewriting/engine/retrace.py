@@ -99,7 +99,11 @@ def _written(
             return python_function(*args, **kwargs)
 
     options = _compat.autograph_options(function)
-    return TracedCall(body, args, kwargs, **options), recording
+    try:
+        return TracedCall(body, args, kwargs, **options), recording
+    except Exception as error:
+        _compat.forget_conversion(error)
+        raise
 
 
 def _creation(may_create: bool) -> contextlib.AbstractContextManager[None]:
