@@ -26,6 +26,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         self._packages = frozenset(packages)
         self._action = action
         self._under_way = 0
+        self._is_asking = False
 
     def install(self) -> None:
         """Begins to watch; calls the action at once if a package is there already."""
@@ -46,8 +47,21 @@ class AfterImport(importlib.abc.MetaPathFinder):
         target: types.ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
         """Lets the other finders find a package, and adds to its loading."""
-        if fullname not in self._packages:
+        # Two watchers of one package ask each other: the one that began is left out.
+        if fullname not in self._packages or self._is_asking:
             return None
+        self._is_asking = True
+        try:
+            return self._found(fullname, path, target)
+        finally:
+            self._is_asking = False
+
+    def _found(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None,
+    ) -> importlib.machinery.ModuleSpec | None:
         finders = [
             each
             for each in sys.meta_path

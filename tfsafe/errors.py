@@ -20,7 +20,7 @@ class Finding(_records.FindingFields):
     explains it in a few lines: what, where, why, and what to write instead.
 
     Attributes:
-      kind: `"NaN"`, `"+Inf"`, `"-Inf"`, or several joined by ` and `.
+      kind: `"NaN"`, `"+Inf"`, `"-Inf"`, or several joined by "and".
       op_type: TensorFlow's type of the operation, such as `"RealDiv"`. Empty where no
         operation made the values: `origin` then names their holder.
       op_name: Name of the operation in its graph; empty in eager mode.

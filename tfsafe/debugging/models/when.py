@@ -41,8 +41,8 @@ class Clock:
         optimizer = getattr(self._model, "optimizer", None)
         rate = None
         if optimizer is not None:
-            error.step = int(optimizer.iterations)
-            rate = float(optimizer.learning_rate)
+            error.step = int(keras.ops.convert_to_numpy(optimizer.iterations))
+            rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
         if self._epoch is not None:
             error.epoch, error.batch = self._epoch, self._batch - 1
         error.add_time(learning_rate=rate)
