@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 # The step of the exact derivative: small beside every input, far above 10 ** -DIGITS.
-DIGITS = 120
+DIGITS = 300
 STEP = mpmath.mpf(10) ** -40
 # How far a right answer may be from the exact one, relative to the largest element.
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-9}

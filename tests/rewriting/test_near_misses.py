@@ -187,7 +187,7 @@ PAIRS = {
     ),
     "removable-singularity": (
         lambda x: tf.sin(x) / x,
-        lambda x: tf.sin(x) / (2 * x),
+        lambda x: tf.sin(x) / (2 + x),
     ),
     "variance": (
         lambda x: tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, -1) ** 2,

@@ -65,6 +65,47 @@ FORMULAS = {
         lambda x: mpmath.log1p(x) / x,
     ),
     "log1p(x) / x": (lambda x: tf.math.log1p(x) / x, lambda x: mpmath.log1p(x) / x),
+    "tan(x) / x": (lambda x: tf.tan(x) / x, lambda x: mpmath.tan(x) / x),
+    "x / tan(x)": (lambda x: x / tf.tan(x), lambda x: x / mpmath.tan(x)),
+    "x / sinh(x)": (lambda x: x / tf.sinh(x), lambda x: x / mpmath.sinh(x)),
+    "asinh(x) / x": (lambda x: tf.asinh(x) / x, lambda x: mpmath.asinh(x) / x),
+    "x / asinh(x)": (lambda x: x / tf.asinh(x), lambda x: x / mpmath.asinh(x)),
+    "x / atan(x)": (lambda x: x / tf.atan(x), lambda x: x / mpmath.atan(x)),
+    "asin(x / 4) / x": (lambda x: tf.asin(x / 4) / x, lambda x: mpmath.asin(x / 4) / x),
+    "x / asin(x / 4)": (lambda x: x / tf.asin(x / 4), lambda x: x / mpmath.asin(x / 4)),
+    "atanh(x / 4) / x": (
+        lambda x: tf.atanh(x / 4) / x,
+        lambda x: mpmath.atanh(x / 4) / x,
+    ),
+    "x / atanh(x / 4)": (
+        lambda x: x / tf.atanh(x / 4),
+        lambda x: x / mpmath.atanh(x / 4),
+    ),
+    "x / log1p(x)": (lambda x: x / tf.math.log1p(x), lambda x: x / mpmath.log1p(x)),
+    "coth(x) - 1 / x": (
+        lambda x: 1 / tf.tanh(x) - 1 / x,
+        lambda x: mpmath.coth(x) - 1 / x,
+    ),
+    "cosh(x) / sinh(x) - 1 / x": (
+        lambda x: tf.cosh(x) / tf.sinh(x) - 1 / x,
+        lambda x: mpmath.coth(x) - 1 / x,
+    ),
+    "sin(x / 2) (2 - x) / x": (
+        lambda x: tf.sin(x / 2) * (2 - x) / x,
+        lambda x: mpmath.sin(x / 2) * (2 - x) / x,
+    ),
+    "(1 / x) sin(x)": (
+        lambda x: tf.math.reciprocal(x) * tf.sin(x),
+        lambda x: mpmath.sin(x) / x,
+    ),
+    "2 sin(x)**2 / x**2": (
+        lambda x: 2 * tf.sin(x) ** 2 / x**2,
+        lambda x: 2 * mpmath.sin(x) ** 2 / x**2,
+    ),
+    "(1 - cos(3 x)) / x / x": (
+        lambda x: (1 - tf.cos(3 * x)) / x / x,
+        lambda x: (1 - mpmath.cos(3 * x)) / x**2,
+    ),
 }
 NAME = "removable-singularity"
 POINTS = [0.0, 1e-30, 1e-5, -1e-3, 0.1, -0.24, 0.26, 0.49, 0.51, 0.99, 1.01, 1.99, 2.01]
@@ -147,7 +188,8 @@ def _without_nan(y):
 
 
 NEAR_MISSES = {
-    "another argument": lambda x: tf.sin(x) / (2 * x),
+    "another argument": lambda x: tf.sin(x) / (x * x + x),
+    "a square of the argument": lambda x: tf.sin(x * x) / x,
     "no limit": lambda x: tf.cos(x) / x,
     "a pole": lambda x: (1 - tf.cos(x)) / x**3,
     "another constant": lambda x: (tf.exp(x) - 2) / x,

@@ -172,3 +172,11 @@ def test_rewrites_are_listed_in_the_order_of_the_program():
 
     names = [change.op_name for change in stabilize.report(program, SPEC)]
     assert names == ["Log", "Log_1", "Log_2"]
+
+
+def test_arguments_of_the_function_may_be_called_target_and_args():
+    def loss(args, target):
+        return tf.reduce_sum(target - tf.math.log(tf.nn.softmax(args)))
+
+    (change,) = stabilize.report(loss, args=SPEC, target=SPEC)
+    assert change.rule == "log-of-softmax"

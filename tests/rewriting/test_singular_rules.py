@@ -19,8 +19,8 @@ from tests.support import modes
 ROWS = {
     "sqrt": (tf.sqrt, [[0.0, 4.0]], [[0.0, 0.25]]),
     "rsqrt": (tf.math.rsqrt, [[0.0, 4.0]], [[0.0, -0.0625]]),
-    "log": (tf.math.log, [[0.0, 2.0]], [[0.0, 0.5]]),
-    "log1p": (tf.math.log1p, [[-1.0, 1.0]], [[0.0, 0.5]]),
+    "log": (tf.math.log, [[0.0, 2.0, -4.0]], [[0.0, 0.5, -0.25]]),
+    "log1p": (tf.math.log1p, [[-1.0, 1.0, -3.0]], [[0.0, 0.5, -0.5]]),
     "exp": (tf.exp, [[1000.0, 0.0]], [[INF, 1.0]]),
     "expm1": (tf.math.expm1, [[1000.0, 0.0]], [[INF, 1.0]]),
     "reciprocal": (tf.math.reciprocal, [[0.0, 2.0]], [[0.0, -0.25]]),

@@ -81,24 +81,60 @@ def _over_expm1(x: tf.Tensor) -> tf.Tensor:
     return tf.where(x > 0, quotient * ops.exp(negative), quotient)
 
 
-sin_over_x = _removable(_SINC, 2.0, lambda x: tf.sin(x) / x)
-x_over_sin = _removable(_divided(_ONE, _SINC), 1.0, lambda x: x / tf.sin(x))
-sinh_over_x = _removable(_even(1, 1), 2.0, lambda x: tf.sinh(x) / x)
+def _coth_minus_inverse(x: tf.Tensor) -> tf.Tensor:
+    return 1 / ops.tanh(x) - 1 / x
+
+
+def _shifted(series: _Series) -> _Series:
+    """Returns the series of `(f(x) - f(0)) / x`."""
+    return [*series[1:], Fraction(0)]
+
+
+def _arcsine(sign: int) -> _Series:
+    def coefficient(n: int) -> Fraction:
+        half = n // 2
+        return Fraction(
+            sign**half * factorial(n), 4**half * factorial(half) ** 2 * (n + 1)
+        )
+
+    return _series(lambda n: Fraction(0) if n % 2 else coefficient(n))
+
+
+def _arctangent(sign: int) -> _Series:
+    return _series(
+        lambda n: Fraction(0) if n % 2 else Fraction(sign ** (n // 2), n + 1)
+    )
+
+
+def _pair(
+    series: _Series, near: tuple[float, float], function: Function
+) -> tuple[Function, Function]:
+    """Returns `f(x) / x` and `x / f(x)`."""
+    return (
+        _removable(series, near[0], lambda x: function(x) / x),
+        _removable(_divided(_ONE, series), near[1], lambda x: x / function(x)),
+    )
+
+
+_TANC = _divided(_SINC, _even(-1, 0))
+_LOG1P = _series(lambda n: Fraction((-1) ** n, n + 1))
+_X_OVER_TANH = _divided(_ONE, _TANHC)
+
+sin_over_x, x_over_sin = _pair(_SINC, (2.0, 1.0), tf.sin)
+sinh_over_x, x_over_sinh = _pair(_even(1, 1), (2.0, 1.0), tf.sinh)
+tan_over_x, x_over_tan = _pair(_TANC, (0.5, 1.0), tf.tan)
+tanh_over_x, x_over_tanh = _pair(_TANHC, (0.5, 1.0), ops.tanh)
+asin_over_x, x_over_asin = _pair(_arcsine(1), (0.25, 0.25), tf.asin)
+asinh_over_x, x_over_asinh = _pair(_arcsine(-1), (0.25, 0.25), tf.asinh)
+atan_over_x, x_over_atan = _pair(_arctangent(-1), (0.25, 0.25), tf.atan)
+atanh_over_x, x_over_atanh = _pair(_arctangent(1), (0.25, 0.25), tf.atanh)
+log1p_over_x, x_over_log1p = _pair(_LOG1P, (0.25, 0.25), ops.log1p)
+expm1_over_x = _removable(_EXPREL, 1.0, lambda x: ops.expm1(x) / x)
+x_over_expm1 = _removable(_divided(_ONE, _EXPREL), 1.0, _over_expm1)
 one_minus_cos_over_square = _removable(
     _even(-1, 2), 2.0, lambda x: 2 * tf.square(tf.sin(x / 2) / x)
 )
 x_minus_sin_over_cube = _removable(
     _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
 )
-tanh_over_x = _removable(_TANHC, 0.5, lambda x: ops.tanh(x) / x)
-x_over_tanh = _removable(_divided(_ONE, _TANHC), 1.0, lambda x: x / ops.tanh(x))
-expm1_over_x = _removable(_EXPREL, 1.0, lambda x: ops.expm1(x) / x)
-x_over_expm1 = _removable(_divided(_ONE, _EXPREL), 1.0, _over_expm1)
-log1p_over_x = _removable(
-    _series(lambda n: Fraction((-1) ** n, n + 1)), 0.25, lambda x: ops.log1p(x) / x
-)
-atan_over_x = _removable(
-    _series(lambda n: Fraction(0) if n % 2 else Fraction((-1) ** (n // 2), n + 1)),
-    0.25,
-    lambda x: tf.atan(x) / x,
-)
+coth_minus_inverse = _removable(_shifted(_X_OVER_TANH), 1.0, _coth_minus_inverse)

@@ -99,6 +99,30 @@ def _tf_reciprocal(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     return tf.math.reciprocal(x), vjp
 
 
+def log(x: tf.Tensor) -> tf.Tensor:
+    """Computes the logarithm, with slope 0 at 0 and TensorFlow's `1 / x` below."""
+    return precision.in_float32(_tf_log, x)
+
+
+@custom_gradient
+def _tf_log(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    return tf.math.log(x), lambda upstream: times_upstream(
+        upstream, zeros.reciprocal(x)
+    )
+
+
+def log1p(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 + x)`, with slope 0 at -1 and `1 / (1 + x)` below."""
+    return precision.in_float32(_tf_log1p, x)
+
+
+@custom_gradient
+def _tf_log1p(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    return tf.math.log1p(x), lambda upstream: times_upstream(
+        upstream, zeros.reciprocal(1 + x)
+    )
+
+
 def rsqrt(x: tf.Tensor) -> tf.Tensor:
     """Computes `1 / sqrt(x)`, infinite at 0, with slope 0 there."""
     return precision.in_float32(_tf_rsqrt, x)

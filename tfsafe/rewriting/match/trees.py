@@ -137,6 +137,22 @@ def _at_root(
             yield sign, found
 
 
+def argument(
+    reader: Reader, tensor: tf.Tensor, pattern: Pattern
+) -> tuple[int, Term] | None:
+    """Reads a tree of one name.
+
+    Returns:
+      The sign of the tree and the tensor of the name; None for another formula.
+    """
+    if reader.op(tensor).type in _types(pattern):
+        for sign, found in _at_root(reader, tensor, pattern):
+            (term,) = found.values()
+            if isinstance(term, Term):
+                return sign, term
+    return None
+
+
 def _matches(
     reader: Reader, tensor: tf.Tensor, pattern: Pattern, found: _Found
 ) -> Iterator[_Found]:

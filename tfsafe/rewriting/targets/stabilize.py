@@ -106,7 +106,7 @@ def _check(target: Any) -> None:
         )
 
 
-def report(target: Any, *args: Any, **kwargs: Any) -> Report:
+def report(target: Any, /, *args: Any, **kwargs: Any) -> Report:
     """Lists what `stabilize` rewrites in a function for certain arguments.
 
     The function is traced and not run. Traced anew it may be, so that a Python side
