@@ -15,6 +15,10 @@ def _total(x):
     return tf.reduce_sum(x, -1, keepdims=True)
 
 
+def _unit(x):
+    return x / tf.norm(x, axis=-1, keepdims=True)
+
+
 def _mean(x):
     return tf.reduce_mean(x, -1, keepdims=True)
 
@@ -184,6 +188,27 @@ PAIRS = {
     "softmax-temperature": (
         lambda x: softmax(x / x[0, 0]),
         lambda x: softmax(x / x[0]),
+    ),
+    "angle-of-unit-vectors": (
+        lambda x: tf.acos(tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1)),
+        lambda x: tf.acos(tf.reduce_sum(_unit(x) * tf.sin(x), -1)),
+    ),
+    "great-circle": (
+        lambda x: tf.acos(
+            tf.sin(x) * tf.sin(x / 2) + tf.cos(x) * tf.cos(x / 2) * tf.cos(tf.sqrt(x))
+        ),
+        lambda x: tf.acos(
+            tf.sin(x) * tf.sin(x / 2) - tf.cos(x) * tf.cos(x / 2) * tf.cos(tf.sqrt(x))
+        ),
+    ),
+    "rounded-domain": (
+        lambda x: tf.asin(_total(x) / 10),
+        lambda x: tf.asin(tf.sin(x)),
+    ),
+    "acosh-of-one-plus": (lambda x: tf.acosh(1 + x), lambda x: tf.acosh(2 + x)),
+    "sine-of-unit-vectors": (
+        lambda x: 1 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
+        lambda x: 2 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
     ),
     "removable-singularity": (
         lambda x: tf.sin(x) / x,

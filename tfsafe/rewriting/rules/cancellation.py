@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.kernels import uncancelled, unchanged_values
+from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
@@ -142,14 +143,16 @@ RULES = (
     ),
     Rule(
         name="complement",
-        before="1 - cos(x), 1 - sigmoid(x), 1 - tanh(x)**2 or 1 - x**2",
-        after="2 sin(x / 2)^2, sigmoid(-x), 1 / cosh(x)^2 or (1 - x)(1 + x)",
+        before="1 - cos(x), 1 - sigmoid(x), 1 - tanh(x)**2, 1 - cos(x)**2 or 1 - x**2",
+        after="2 sin(x / 2)^2, sigmoid(-x), 1 / cosh(x)^2, sin(x)^2 or (1 - x)(1 + x)",
         fails_when="what is subtracted is near 1",
         reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
         match=Trees(
             Tree(("Sub", 1, ("Cos", "x")), uncancelled.one_minus_cos),
             Tree(("Sub", 1, ("Sigmoid", "x")), lambda x: ops.sigmoid(-x)),
             Tree(("Sub", 1, ("Square", ("Tanh", "x"))), uncancelled.sech_squared),
+            Tree(("Sub", 1, ("Square", ("Cos", "x"))), lambda x: square(tf.sin(x))),
+            Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
             Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
         ),
     ),

@@ -1,6 +1,7 @@
 """Rules for norms, deviations and means that were written out by hand."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -133,9 +134,32 @@ def _hypot(bases: Sequence[Base], floor: float) -> Build:
     return build
 
 
+class UnitVector(NamedTuple):
+    """A vector `x` over its length along `axes`, or over the root of `epsilon`."""
+
+    x: tf.Tensor
+    axes: tuple[int, ...] | None
+    epsilon: float
+
+
 def _match_unit(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    found = None if is_watched(reader, op) else unit_vector(reader, op)
+    if found is None:
         return None
+    x, axes, epsilon = found
+    return lambda value: ops.l2_normalize(value(x), axis=axes, epsilon=epsilon)
+
+
+def unit_vector(reader: Reader, op: tf.Operation) -> UnitVector | None:
+    """Reads a vector over its length, or times the inverse of it."""
+    if not op.outputs or not is_float(op.outputs[0]):
+        return None
+    if op.type == "Mul":
+        return _by_rsqrt(reader, op)
+    return _by_length(reader, op) if op.type in {"RealDiv", "Div"} else None
+
+
+def _by_length(reader: Reader, op: tf.Operation) -> UnitVector | None:
     x, divisor = op.inputs
     for tensor in reshaped(reader, divisor):
         found = norm(reader, tensor)
@@ -148,9 +172,7 @@ def _match_unit(op: tf.Operation, reader: Reader) -> Build | None:
     return None
 
 
-def _match_unit_by_rsqrt(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
-        return None
+def _by_rsqrt(reader: Reader, op: tf.Operation) -> UnitVector | None:
     for x, inverse in both_ways(op, "Mul"):
         root = reader.op(inverse)
         if root.type != "Rsqrt":
@@ -169,12 +191,12 @@ def _match_unit_by_rsqrt(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _unit(
     reader: Reader, x: tf.Tensor, length: tf.Tensor, found: Norm, epsilon: float
-) -> Build | None:
+) -> UnitVector | None:
     if found.base.minus is not None or not reader.same(found.base.x, x):
         return None
     if epsilon > _LARGEST_EPSILON or not along(reader, length, found, x):
         return None
-    return lambda value: ops.l2_normalize(value(x), axis=found.axes, epsilon=epsilon)
+    return UnitVector(x, found.axes, epsilon)
 
 
 RULES = (
@@ -250,7 +272,7 @@ RULES = (
         fails_when="x = 0; a square overflows or underflows",
         reference=references.NORM,
         op_types=["Mul"],
-        match=_match_unit_by_rsqrt,
+        match=_match_unit,
     ),
     *empty_sums.RULES,
 )

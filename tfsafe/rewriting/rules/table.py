@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.rules import (
+    angles,
     cancellation,
     distances,
     logarithms,
@@ -19,6 +20,7 @@ _TABLES: Sequence[Sequence[Rule]] = (
     logarithms.RULES,
     distances.RULES,
     norms.RULES,
+    angles.RULES,
     removable.RULES,
     cancellation.RULES,
     masking.RULES,

@@ -1,0 +1,145 @@
+"""Angles whose cosine rounds to 1 or beyond it."""
+
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import fired, rewritten
+from tests.rewriting.tables import RULES
+from tests.support import modes
+from tfsafe.rewriting.rules.table import all_rules
+
+RNG = np.random.default_rng(5)
+U = RNG.normal(size=(40, 7)).astype(np.float32)
+# Neighbours at distances from 1e-7 to 1.
+V = (U * (1 + 10.0 ** -RNG.uniform(0, 7, size=(40, 7)))).astype(np.float32)
+
+
+def _total(x, keepdims=False):
+    return tf.reduce_sum(x, -1, keepdims=keepdims)
+
+
+def _by_norm(x):
+    return x / tf.norm(x, axis=-1, keepdims=True)
+
+
+def _by_rsqrt(x):
+    return tf.nn.l2_normalize(x, -1)
+
+
+ANGLES = {
+    "norms": lambda u, v: tf.acos(_total(_by_norm(u) * _by_norm(v))),
+    "l2_normalize": lambda u, v: tf.acos(_total(_by_rsqrt(u) * _by_rsqrt(v))),
+    "clipped": lambda u, v: tf.acos(
+        tf.clip_by_value(_total(_by_norm(u) * _by_rsqrt(v)), -1.0, 1.0)
+    ),
+    "quotient": lambda u, v: tf.acos(
+        _total(u * v) / (tf.norm(u, axis=-1) * tf.norm(v, axis=-1))
+    ),
+}
+
+
+def _cosine(u, v):
+    u, v = ([mpmath.mpf(float(x)) for x in row] for row in (u, v))
+    product = mpmath.fsum(a * b for a, b in zip(u, v, strict=True))
+    return product / mpmath.norm(u) / mpmath.norm(v)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("name", ANGLES)
+def test_small_angles_keep_their_digits(name, mode):
+    with mpmath.workdps(60):
+        exact = [float(mpmath.acos(_cosine(u, v))) for u, v in zip(U, V, strict=True)]
+    value, slopes = modes.value_and_gradients(
+        rewritten(RULES, ANGLES[name]), [tf.constant(U), tf.constant(V)], mode
+    )
+    np.testing.assert_allclose(value, exact, rtol=1e-5, atol=3e-7)
+    assert all(np.isfinite(slope).all() for slope in slopes)
+
+
+@pytest.mark.parametrize("name", ANGLES)
+def test_the_angle_of_a_vector_and_itself_is_0(name):
+    x = tf.constant(U)
+    assert np.abs(rewritten(RULES, ANGLES[name])(x, tf.identity(x))).max() < 3e-7
+
+
+def test_the_plain_angle_is_wrong():
+    plain = ANGLES["norms"](tf.constant(U), tf.constant(U)).numpy()
+    assert np.isnan(plain).any() or np.max(plain) > 1e-4
+
+
+def test_zero_vectors_keep_the_right_angle():
+    zero = tf.zeros([1, 3])
+    stable = rewritten(RULES, ANGLES["l2_normalize"])
+    np.testing.assert_allclose(stable(zero, zero), [np.pi / 2], rtol=1e-6)
+    np.testing.assert_allclose(stable(zero, zero + 1), [np.pi / 2], rtol=1e-6)
+
+
+def test_the_sine_is_never_the_root_of_a_negative_number():
+    def sine(u, v):
+        return tf.sqrt(1 - _total(_by_norm(u) * _by_norm(v)) ** 2)
+
+    x, y = tf.constant(U), tf.constant(V)
+    assert np.abs(rewritten(RULES, sine)(x, tf.identity(x))).max() < 3e-7
+    with mpmath.workdps(60):
+        exact = [
+            float(mpmath.sqrt(1 - _cosine(u, v) ** 2))
+            for u, v in zip(U, V, strict=True)
+        ]
+    np.testing.assert_allclose(
+        rewritten(RULES, sine)(x, y), exact, rtol=1e-5, atol=3e-7
+    )
+
+
+def test_a_sum_that_rounds_beyond_1_is_1():
+    function = rewritten(RULES, lambda x: tf.acos(_total(x)))
+    above = tf.constant([[0.5, 0.5 + 2e-7], [0.5, 0.6], [np.nan, 0.0], [0.25, 0.25]])
+    np.testing.assert_allclose(
+        function(above), [0.0, np.nan, np.nan, np.pi / 3], rtol=1e-6
+    )
+    alone = rewritten(RULES, tf.acos)(tf.constant([1.0000002]))
+    assert np.isnan(alone).all()
+
+
+def test_the_great_circle_between_neighbours():
+    def distance(a, b, c, d):
+        return tf.acos(tf.sin(a) * tf.sin(b) + tf.cos(a) * tf.cos(b) * tf.cos(c - d))
+
+    arrays = [[0.7, 0.7, 0.5, -0.5], [0.7, 0.7001, 0.5, 0.5]]
+    arrays += [[0.2, 0.2, 1.0, 3.1], [0.2, 0.2001, 2.0, -0.04]]
+    arrays = [np.float32(each) for each in arrays]
+    with mpmath.workdps(60):
+        exact = [
+            float(
+                mpmath.acos(
+                    mpmath.sin(a) * mpmath.sin(b)
+                    + mpmath.cos(a) * mpmath.cos(b) * mpmath.cos(c - d)
+                )
+            )
+            for a, b, c, d in (
+                map(mpmath.mpf, map(float, row)) for row in zip(*arrays, strict=True)
+            )
+        ]
+    value = rewritten(RULES, distance)(*map(tf.constant, arrays))
+    np.testing.assert_allclose(value, exact, rtol=2e-6, atol=1e-7)
+
+
+def test_hyperbolic_distances_of_near_points():
+    x = np.float32([0.0, 1e-30, 1e-8, 1e-3, 5.0, 1e30])
+    value, (slope,) = modes.value_and_gradients(
+        rewritten(RULES, lambda x: tf.acosh(1 + x)), [tf.constant(x)], "graph"
+    )
+    with mpmath.workdps(60):
+        exact = [float(mpmath.acosh(1 + mpmath.mpf(float(each)))) for each in x]
+    np.testing.assert_allclose(value, exact, rtol=1e-6)
+    wide = x.astype(float)[1:]
+    np.testing.assert_allclose(slope[1:], 1 / np.sqrt(wide * (wide + 2)), rtol=1e-5)
+    assert slope[0] == 0
+
+
+def test_a_product_with_another_vector_is_no_cosine():
+    def scaled(x):
+        return tf.acos(_total(_by_norm(x) * x))
+
+    assert "angle-of-unit-vectors" not in fired(all_rules(), scaled, tf.constant(U))

@@ -1,0 +1,97 @@
+"""Computes angles whose cosine rounds to 1 or beyond it."""
+
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe._limits import LIMITS
+from tfsafe.ops.kernels import precision
+
+# Vectors whose squared length differs from 1 by more are not unit vectors.
+_ROUNDINGS = 16
+_Axes = tuple[int, ...] | None
+_Function = Callable[[tf.Tensor], tf.Tensor]
+
+
+def between_units(a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool) -> tf.Tensor:
+    """Computes `acos(sum(a * b))` of unit vectors, also for nearly equal ones."""
+
+    def half_angle(difference: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
+        return 2 * ops.atan2(difference, total)
+
+    return _of_units(half_angle, within_domain(ops.acos), a, b, axes, keepdims)
+
+
+def sine_squared(a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool) -> tf.Tensor:
+    """Computes `1 - sum(a * b)^2` of unit vectors; it is never negative for them."""
+
+    def from_lengths(difference: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
+        return tf.square(0.5 * difference * total)
+
+    def from_product(product: tf.Tensor) -> tf.Tensor:
+        return (1 - product) * (1 + product)
+
+    return _of_units(from_lengths, from_product, a, b, axes, keepdims)
+
+
+def _of_units(
+    of_lengths: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    of_product: _Function,
+    a: tf.Tensor,
+    b: tf.Tensor,
+    axes: _Axes,
+    keepdims: bool,
+) -> tf.Tensor:
+    def length(x: tf.Tensor) -> tf.Tensor:
+        return ops.norm(x, axis=axes, keepdims=keepdims)
+
+    # Of other vectors, such as zero vectors, the product is taken.
+    def is_unit(x: tf.Tensor) -> tf.Tensor:
+        square = tf.reduce_sum(tf.square(x), axes, keepdims=keepdims)
+        return tf.abs(square - 1) <= slack
+
+    # The vectors are as exact as their own dtype.
+    slack = _ROUNDINGS * LIMITS[a.dtype.name].eps
+
+    def function(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        are_units = is_unit(a) & is_unit(b)
+        product = tf.reduce_sum(a * b, axes, keepdims=keepdims)
+        other = of_product(tf.where(are_units, tf.zeros_like(product), product))
+        return tf.where(are_units, of_lengths(length(a - b), length(a + b)), other)
+
+    return precision.in_float32(function, a, b)
+
+
+def within_domain(function: _Function) -> _Function:
+    """Returns `function` for arguments from -1 to 1 that round beyond them."""
+
+    def of_rounded(x: tf.Tensor) -> tf.Tensor:
+        slack = _ROUNDINGS * LIMITS[x.dtype.name].eps
+        size = tf.abs(x)
+        is_rounded = (size > 1) & (size <= 1 + slack)
+        return function(tf.where(is_rounded, tf.sign(x), x))
+
+    return of_rounded
+
+
+def acosh1p(x: tf.Tensor) -> tf.Tensor:
+    """Computes `acosh(1 + x)`, with slope 0 at 0."""
+    return precision.in_float32(lambda x: 2 * tf.asinh(ops.sqrt(0.5 * x)), x)
+
+
+def great_circle(a: tf.Tensor, b: tf.Tensor, longitude: tf.Tensor) -> tf.Tensor:
+    """Computes `acos(sin(a) sin(b) + cos(a) cos(b) cos(longitude))`."""
+    return precision.in_float32(_great_circle, a, b, longitude)
+
+
+def _great_circle(a: tf.Tensor, b: tf.Tensor, longitude: tf.Tensor) -> tf.Tensor:
+    across = tf.cos(a) * tf.cos(b)
+    near = across * tf.square(tf.sin(0.5 * longitude))
+    far = across * tf.square(tf.cos(0.5 * longitude))
+    half = tf.square(tf.sin(0.5 * (a - b))) + near
+    # The square of the cosine of half the angle; both are sums, without a difference.
+    other = tf.square(tf.sin(0.5 * (a + b))) + far
+    largest = tf.constant(math.pi, a.dtype)
+    return tf.minimum(2 * ops.atan2(ops.sqrt(half), ops.sqrt(other)), largest)

@@ -1,0 +1,190 @@
+"""Rules for angles whose cosine or sine rounds to 1 or beyond it."""
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels import angles
+from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of, terms
+from tfsafe.rewriting.match.layout import reshaped
+from tfsafe.rewriting.match.reductions import Reduction, norm, reduction
+from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules.norms import unit_vector
+
+_SUMS = op_types(OpFact.ADDS) | {"Sub", "Sum", "Mean", "Einsum", "Cumsum"}
+_PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
+_DIVISIONS = op_types(OpFact.DIVIDES)
+_KEEP = op_types(OpFact.MOVES) | {"Mul", "Sqrt", "Neg"} | _DIVISIONS
+_DEPTH = 6
+_Product = tuple[tf.Tensor, tf.Tensor, Reduction]
+
+
+def _unclipped(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns `x` for `clip(x, -1, 1)` and the like."""
+    while True:
+        op = reader.op(tensor)
+        for bound, kind in ((1, "Minimum"), (-1, "Maximum")):
+            for x, limit in both_ways(op, kind):
+                if number(reader, limit, x) == bound:
+                    tensor = x
+                    break
+        if reader.op(tensor) is op:
+            return tensor
+
+
+def _dot_product(reader: Reader, tensor: tf.Tensor) -> _Product | None:
+    total = reduction(reader, tensor, "Sum")
+    product = None if total is None else reader.op(total.x)
+    if total is None or product is None or product.type != "Mul":
+        return None
+    a, b = product.inputs
+    return (a, b, total) if list(a.shape) == list(b.shape) else None
+
+
+def _of_units(reader: Reader, tensor: tf.Tensor) -> _Product | None:
+    """Reads the product of two unit vectors."""
+    found = _dot_product(reader, tensor)
+    if found is None:
+        return None
+    a, b, total = found
+    units = [unit_vector(reader, reader.op(each)) for each in (a, b)]
+    fit = all(each is not None and each.axes == total.axes for each in units)
+    return found if fit else None
+
+
+def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    cosine = _unclipped(reader, op.inputs[0])
+    found = _of_units(reader, cosine)
+    if found is None:
+        return _match_quotient(reader, cosine)
+    a, b, (_, axes, keepdims) = found
+    return lambda value: angles.between_units(value(a), value(b), axes, keepdims)
+
+
+def _match_quotient(reader: Reader, cosine: tf.Tensor) -> Build | None:
+    """Matches the inverse cosine of `sum(a * b) / (norm(a) * norm(b))`."""
+    op = reader.op(cosine)
+    found = _dot_product(reader, op.inputs[0]) if op.type in _DIVISIONS else None
+    if found is None or reader.op(op.inputs[1]).type != "Mul":
+        return None
+    a, b, (_, axes, keepdims) = found
+    bases = []
+    for each in reader.op(op.inputs[1]).inputs:
+        found_norms = (norm(reader, step) for step in reshaped(reader, each))
+        length = next((step for step in found_norms if step is not None), None)
+        if length is None or length.base.minus is not None or length.axes != axes:
+            return None
+        if list(each.shape) != list(op.inputs[0].shape):
+            return None
+        bases.append(length.base.x)
+    is_pair = any(
+        reader.same(bases[0], x) and reader.same(bases[1], y)
+        for x, y in ((a, b), (b, a))
+    )
+    if not is_pair:
+        return None
+    return lambda value: angles.between_units(
+        ops.l2_normalize(value(a), axis=axes),
+        ops.l2_normalize(value(b), axis=axes),
+        axes,
+        keepdims,
+    )
+
+
+def _match_sine(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches 1 minus the square of a cosine of unit vectors."""
+    found = terms(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
+    for one, other in (found, found[::-1]) if len(found) == 2 else ():
+        square = square_of(reader, other.tensor)
+        is_one = number(reader, one.tensor, other.tensor) == one.factor == 1
+        if square is None or other.factor != -1 or not is_one:
+            continue
+        product = _of_units(reader, _unclipped(reader, square))
+        if product is not None:
+            a, b, (_, axes, keepdims) = product
+            return lambda value: angles.sine_squared(value(a), value(b), axes, keepdims)
+    return None
+
+
+def _match_domain(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches inverse functions of what was added up, and so rounded."""
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    bounds = reader.bounds(op.inputs[0])
+    if -1 <= bounds.low <= bounds.high <= 1 or not _is_added(reader, op.inputs[0]):
+        return None
+    function = angles.within_domain(ops.acos if op.type == "Acos" else ops.asin)
+    return lambda value: function(value(op.inputs[0]))
+
+
+def _is_added(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
+    op = reader.op(tensor)
+    if op.type in _SUMS or op.type in _PRODUCTS:
+        return sum(reader.constant(each) is None for each in op.inputs) > 0
+    if op.type not in _KEEP or not depth:
+        return False
+    return any(_is_added(reader, each, depth - 1) for each in op.inputs)
+
+
+RULES = (
+    Rule(
+        name="angle-of-unit-vectors",
+        before="acos(sum(a * b)), of vectors that were divided by their lengths",
+        after="2 * atan2(norm(a - b), norm(a + b))",
+        fails_when="a is near b: the cosine rounds to 1 or beyond",
+        reference="Kahan, How Futile are Mindless Assessments of Roundoff, 2006",
+        op_types=["Acos"],
+        match=_match_angle,
+    ),
+    Rule(
+        name="great-circle",
+        before="acos(sin(a) * sin(b) + cos(a) * cos(b) * cos(c))",
+        after="2 * atan2(sqrt(h), sqrt(1 - h)), h being the haversine",
+        fails_when="the places are near each other: the cosine rounds to 1 or beyond",
+        reference="Sinnott, Sky and Telescope 68, 1984",
+        match=Trees(
+            *(
+                Tree(
+                    ("Acos", ("Add", ("Mul", ("Sin", "a"), ("Sin", "b")), product)),
+                    angles.great_circle,
+                )
+                for product in (
+                    ("Mul", ("Mul", ("Cos", "a"), ("Cos", "b")), ("Cos", "c")),
+                    ("Mul", ("Cos", "a"), ("Mul", ("Cos", "b"), ("Cos", "c"))),
+                    ("Mul", ("Cos", "b"), ("Mul", ("Cos", "a"), ("Cos", "c"))),
+                )
+            )
+        ),
+    ),
+    Rule(
+        name="rounded-domain",
+        before="acos(x) or asin(x), where x is a sum",
+        after="the same; of 1 where x rounds to slightly more",
+        fails_when="x rounds beyond 1: NaN",
+        reference="rounding of a sum",
+        op_types=["Acos", "Asin"],
+        match=_match_domain,
+    ),
+    Rule(
+        name="acosh-of-one-plus",
+        before="acosh(1 + x)",
+        after="2 * asinh(sqrt(x / 2))",
+        fails_when="x is near 0",
+        reference="half-angle formula",
+        match=Trees(Tree(("Acosh", ("Add", 1, "x")), angles.acosh1p)),
+    ),
+    Rule(
+        name="sine-of-unit-vectors",
+        before="1 - sum(a * b) ** 2, of vectors that were divided by their lengths",
+        after="(norm(a - b) * norm(a + b) / 2) ** 2",
+        fails_when="a is near b: the square of the cosine rounds to 1 or beyond",
+        reference="product of the sine and cosine of the half angle",
+        op_types=[*op_types(OpFact.ADDS), "Sub"],
+        match=_match_sine,
+    ),
+)
