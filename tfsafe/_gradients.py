@@ -35,9 +35,26 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     @tf.custom_gradient
     @functools.wraps(function)
     def of_local(*args: Any) -> Any:
-        return function(*map(local, args))
+        values, vjp = function(*map(local, args))
+        return values, _of_dense(vjp)
 
     return of_local
+
+
+def _of_dense(vjp: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns `vjp`, also of the sparse gradients that `tf.gather` makes."""
+
+    def of_dense(*upstream: Any) -> Any:
+        return vjp(
+            *(
+                tf.convert_to_tensor(each)
+                if isinstance(each, tf.IndexedSlices)
+                else each
+                for each in upstream
+            )
+        )
+
+    return of_dense
 
 
 def nan_where(condition: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

@@ -143,11 +143,13 @@ FORMULAS = [
     ),
     Formula(
         "standardised score of a constant",
-        lambda x: (x - _mean(x)) / tf.math.reduce_std(x),
+        lambda x: (x - _mean(x)) / tf.math.reduce_std(x) * [1.0, 2.0, 4.0],
         lambda x: (
             m.mpf(0) * x.sum()
             if x.max() == x.min()
-            else ((x - x.mean()) / m.sqrt(((x - x.mean()) ** 2).mean())).sum()
+            else (
+                (x - x.mean()) / m.sqrt(((x - x.mean()) ** 2).mean()) * [1, 2, 4]
+            ).sum()
         ),
         [SAME],
         [C],

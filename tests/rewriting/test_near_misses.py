@@ -181,6 +181,10 @@ PAIRS = {
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
     ),
+    "degree-normalisation": (
+        lambda x: x * tf.pow(_total(x), -0.5),
+        lambda x: x * tf.pow(_total(tf.sin(x)), -0.5),
+    ),
     "mean-of-kept": (
         lambda x: tf.reduce_mean(tf.boolean_mask(x, _positive(x))),
         lambda x: tf.reduce_mean(tf.gather(x, [0, 1])),
@@ -227,9 +231,21 @@ PAIRS = {
     "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
     "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
     "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),
+    "covariance": (
+        lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(tf.sin(x)),
+        lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(x),
+    ),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),
         lambda x: relu(x) * log(x),
+    ),
+    "mask-over": (
+        lambda x: tf.cast(_positive(x), tf.float32) / x,
+        lambda x: relu(x) / x,
+    ),
+    "softmax-of-masked": (
+        lambda x: softmax(tf.where(_positive(x), x, -float("inf"))),
+        lambda x: softmax(tf.where(_positive(x), x, -1e9)),
     ),
     "exp-times": (lambda x: exp(x) * x, lambda x: exp(-tf.abs(x)) * x),
     "multiply-no-nan": (
@@ -267,6 +283,10 @@ PAIRS = {
     "xlogy": (lambda x: tf.math.xlogy(x, tf.sin(x)), lambda x: x + tf.sin(x)),
     "xlog1py": (lambda x: tf.math.xlog1py(x, tf.sin(x)), lambda x: x + tf.sin(x)),
     "xdivy": (lambda x: tf.math.xdivy(x, tf.sin(x)), lambda x: x + tf.sin(x)),
+    "lgamma": (tf.math.lgamma, tf.math.digamma),
+    "digamma": (tf.math.digamma, tf.math.lgamma),
+    "erfinv": (tf.math.erfinv, tf.math.erf),
+    "ndtri": (tf.math.ndtri, tf.math.erfinv),
     "pow": (lambda x: x ** tf.sin(x), lambda x: x**4),
 }
 X = [[0.5, 0.25, 2.0], [0.1, 1.5, 0.75], [1.0, 3.0, 0.3]]

@@ -34,7 +34,7 @@ def shared_exponent(
         if axes != ():
             counted = tf.reduce_max(counted, axes, keepdims=True)
         largest = counted if largest is None else tf.maximum(largest, counted)
-    return _finite_or_zero(largest)
+    return finite_or_zero(largest)
 
 
 def weighted_exp(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
@@ -83,9 +83,10 @@ def floored_log(log: tf.Tensor, floor: float | None) -> tf.Tensor:
 def softmax_at_temperature(logits: tf.Tensor, temperature: tf.Tensor) -> tf.Tensor:
     """Computes `softmax(logits / temperature)`; one-hot for a temperature of 0."""
     # Shifted logits have the same softmax, and the quotient of the largest is 0.
-    shift = _finite_or_zero(tf.reduce_max(logits, -1, keepdims=True))
+    shift = finite_or_zero(tf.reduce_max(logits, -1, keepdims=True))
     return tf.nn.softmax(ops.xdivy(logits - shift, temperature))
 
 
-def _finite_or_zero(x: tf.Tensor) -> tf.Tensor:
+def finite_or_zero(x: tf.Tensor) -> tf.Tensor:
+    """Returns `x`, 0 where it is not finite; the gradient takes it for a constant."""
     return tf.stop_gradient(tf.where(tf.math.is_finite(x), x, tf.zeros_like(x)))

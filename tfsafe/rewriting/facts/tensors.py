@@ -15,6 +15,8 @@ _COPIES = op_types(OpFact.COPIES)
 _FOLDED = op_types(OpFact.FOLDS)
 _MOVED = op_types(OpFact.MOVES)
 _COMMUTATIVE = op_types(OpFact.COMMUTES)
+# Their results are 0 or 1 if their inputs are.
+_KEEP_MASKS = frozenset({"Maximum", "Minimum", "Mul"})
 # Larger constants are data, which no rule looks at.
 _MOST_ELEMENTS = 4096
 # Chains of operations beyond it are not followed: Python's stack is finite.
@@ -194,8 +196,12 @@ class Reader:
             return self.is_number(op.inputs[2], 1) and self.is_number(op.inputs[3], 0)
         if op.type in _MOVED:
             return self.is_mask(op.inputs[0])
-        if op.type == "Mul":
+        if op.type in _KEEP_MASKS:
             return all(self.is_mask(each) for each in op.inputs)
+        if op.type in {"MatrixBandPart", "MatrixDiag", "MatrixDiagV3", "Pad"}:
+            # What they put around it is 0, or what `padding_value` is.
+            rest = op.inputs[4:] if op.type == "MatrixDiagV3" else ()
+            return all(self.is_mask(each) for each in (op.inputs[0], *rest))
         if op.type == "Sub" and self.is_number(op.inputs[0], 1):
             return self.is_mask(op.inputs[1])
         value = self.constant(self.value_source(tensor))

@@ -11,7 +11,14 @@ from tfsafe.ops.kernels import bessel
 from tfsafe.ops.kernels.log_complements import log_softplus
 from tfsafe.ops.kernels.weighted_exponentials import floored_log, weighted_log
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import form, gathers, normal, probabilities, sums
+from tfsafe.rewriting.log_space import (
+    form,
+    gathers,
+    normal,
+    probabilities,
+    segments,
+    sums,
+)
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -380,10 +387,14 @@ _CASES: dict[str, _Case] = {
     "RealDiv": _real_div,
     "Reciprocal": _reciprocal,
     "Rsqrt": _power(-0.5),
+    "ScatterNd": segments.segment_sum,
+    "SegmentSum": segments.segment_sum,
+    "SegmentSumV2": segments.segment_sum,
     "Sinh": _of_input("log-of-cosh", ops.log_cosh, ops.tanh, has_exp=True),
     "Softplus": _of_input("log-of-softplus", log_softplus),
     "Sqrt": _power(0.5),
     "Square": _square,
     "Sub": sums.subtract,
     "Sum": sums.reduced_sum,
+    "UnsortedSegmentSum": segments.segment_sum,
 }

@@ -3,12 +3,15 @@
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.ops.kernels.moments import times_inverse
 from tfsafe.ops.kernels.weighted_exponentials import softmax_at_temperature
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import both_ways, terms
+from tfsafe.rewriting.match.arithmetic import both_ways, number, root_of, terms
+from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.reductions import reduction
+from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
 
 # Elementwise operations through which the elements of `boolean_mask` are followed.
 _DEPTH = 12
@@ -20,7 +23,12 @@ def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if reader.constant(x) is not None or is_regular(reader, op):
         return None
-    if not _is_weighted_mean(reader, x, y) and not _is_part(reader, x, y):
+    if not (
+        _is_weighted_mean(reader, x, y)
+        or _is_part(reader, x, y)
+        or vanish_together(reader, x, y)
+        or counts_of(reader, x, y)
+    ):
         return None
     if reader.same(x, y):
         return lambda value: ops.divide(value(x), value(y), at_zero=1.0)
@@ -46,6 +54,47 @@ def _is_part(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
         for part, whole in ((x, y), (y, x))
         for term in terms(reader, part)
     )
+
+
+def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    for x, inverse in both_ways(op, "Mul"):
+        degrees = _inverted(reader, inverse)
+        if degrees is None:
+            continue
+        total = reduction(reader, degrees, "Sum")
+        if total is not None and any(
+            reader.same(each, total.x) for each, _ in factors(reader, x)
+        ):
+            return _without_infinity(x, inverse)
+    return None
+
+
+def _without_infinity(x: tf.Tensor, inverse: tf.Tensor) -> Build:
+    return lambda value: times_inverse(value(x), value(inverse))
+
+
+def _inverted(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
+    """Returns what a tensor is a negative power of, if that may be 0."""
+    for each in reshaped(reader, tensor):
+        op = each.op
+        exponent = reader.scalar(op.inputs[1]) if op.type == "Pow" else None
+        is_inverse = op.type in {"Rsqrt", "Reciprocal", "Inv"} or (
+            exponent is not None and exponent < 0
+        )
+        if is_inverse:
+            return None if is_regular(reader, op) else op.inputs[0]
+        if op.type in {"RealDiv", "Div"} and number(reader, *op.inputs) == 1:
+            below = root_of(reader, op.inputs[1])
+            return (
+                None
+                if is_regular(reader, op)
+                else op.inputs[1]
+                if below is None
+                else below
+            )
+    return None
 
 
 def _match_mean_of_kept(op: tf.Operation, reader: Reader) -> Build | None:
@@ -91,12 +140,22 @@ def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
 RULES = (
     Rule(
         name="share-of-nothing",
-        before="sum(x * w) / sum(w), or a / (a + b)",
+        before="sum(x * w) / sum(w), a / (a + b), sum(a * b) / (sum(a) + sum(b)), "
+        "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count",
         after="the same, 0 for 0 / 0, and 1 for a / a",
-        fails_when="all weights are 0, or a and b are",
+        fails_when="all weights are 0, a and b are, or a segment is empty",
         reference="tfsafe.ops.xdivy",
         op_types=["RealDiv", "Div"],
         match=_match_share,
+    ),
+    Rule(
+        name="degree-normalisation",
+        before="a * sum(a) ** -0.5",
+        after="the same, 0 for 0 times infinity",
+        fails_when="a row of a is 0: a node without edges",
+        reference="Kipf and Welling, ICLR 2017: an isolated node has no neighbours",
+        op_types=["Mul"],
+        match=_match_degrees,
     ),
     Rule(
         name="mean-of-kept",

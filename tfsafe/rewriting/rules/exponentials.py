@@ -75,13 +75,19 @@ def _same(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> bool:
 def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a quotient by an exponential, or by a sum of such."""
     logs = logarithms(reader)
-    a, b = (for_value(each, logs) for each in op.inputs)
-    is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
-    if not (b.has_exp or is_hazard) or a.is_partial or b.is_partial:
-        return None
-    if not a.name and not b.is_pure:
-        return _weighted_sigmoid(op, logs)
+    for part, total in probabilities.quotients(op, reader):
+        a, b = (for_value(each, logs) for each in (part, total))
+        is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
+        if not (b.has_exp or is_hazard) or a.is_partial or b.is_partial:
+            continue
+        if a.name or b.is_pure:
+            return _ratio(a, b)
+        if op.type in _DIVISIONS:
+            return _weighted_sigmoid(op, logs)
+    return None
 
+
+def _ratio(a: Factored, b: Factored) -> Build:
     def build(value: Value) -> tf.Tensor:
         first, second = both(a, b, value)
         weight = _quotient(a, b, value)
@@ -157,7 +163,7 @@ RULES = (
         after="exp(x - y)",
         fails_when="an exponential overflows or underflows, and the quotient does not",
         reference=references.TWO_SUM,
-        op_types=_DIVISIONS,
+        op_types=(*_DIVISIONS, "Mul"),
         match=_match_ratio,
     ),
     Rule(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
@@ -16,7 +17,7 @@ from tfsafe.rewriting.facts.finiteness import (
     may_overflow,
 )
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import both_ways
+from tfsafe.rewriting.match.arithmetic import both_ways, square_of
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references, singular_gradients
 
@@ -26,6 +27,8 @@ _LOGIC = op_types(OpFact.LOGIC)
 _CURVED = op_types(OpFact.CURVED) - {
     op_type for rule in singular_gradients.RULES for op_type in rule.op_types
 }
+# Sums and changes of shape between a mask and a softmax.
+_CARRIERS = op_types(OpFact.ADDS) | op_types(OpFact.RESHAPES) | {"Transpose", "Cast"}
 _BINARY = {
     "Mul": unchanged_values.multiply,
     "SquaredDifference": unchanged_values.squared_difference,
@@ -37,7 +40,7 @@ def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     for x, mask in both_ways(op, "Mul"):
         constant = reader.constant(mask)
-        if not reader.is_mask(mask) or not is_doubtful(reader, x):
+        if not reader.is_mask(mask) or not _may_be_infinite(reader, x):
             continue
         if constant is not None and constant.all():
             continue
@@ -45,6 +48,81 @@ def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
         if compared is not None:
             return _masked(x, mask, compared)
     return None
+
+
+def _may_be_infinite(reader: Reader, x: tf.Tensor) -> bool:
+    number = reader.constant(x)
+    if number is not None:
+        return not bool(np.isfinite(number.astype(np.float64)).all())
+    return is_doubtful(reader, x) or _is_power(reader, x)
+
+
+def _is_power(reader: Reader, x: tf.Tensor) -> bool:
+    """Returns whether `x` is a square or a higher power, which may overflow."""
+    op = reader.op(x)
+    exponent = reader.scalar(op.inputs[1]) if op.type == "Pow" else None
+    return square_of(reader, x) is not None or (exponent is not None and exponent > 1)
+
+
+def _match_mask_over(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a mask over something that is 0 where the mask is."""
+    x, y = op.inputs
+    is_at_risk = is_float(x) and not is_regular(reader, op)
+    if not is_at_risk or is_watched(reader, op) or reader.scalar(x) is not None:
+        return None
+    if not reader.is_mask(x):
+        return None
+    compared = _compared(reader, x, y)
+    if compared is None:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        unknown = tf.constant(False)
+        for each in compared:
+            unknown |= tf.math.is_nan(value(each))
+        below = value(y)
+        inverse = unchanged_values.divide(tf.ones_like(below), below)
+        return unchanged_values.masked(inverse, value(x), unknown)
+
+    return build
+
+
+def _match_masked_softmax(op: tf.Operation, reader: Reader) -> Build | None:
+    logits = op.inputs[0]
+    if not is_float(logits) or is_watched(reader, op):
+        return None
+    if not _has_closed_places(reader, logits):
+        return None
+    return lambda value: ops.softmax(value(logits))
+
+
+def _has_closed_places(reader: Reader, logits: tf.Tensor, depth: int = 4) -> bool:
+    """Returns whether a mask sets logits to -inf."""
+    op = reader.op(logits)
+    if op.type in {"Select", "SelectV2"}:
+        branches = op.inputs[1:]
+        return any(
+            _is_lowest(reader, each)
+            or (depth > 0 and _has_closed_places(reader, each, depth - 1))
+            for each in branches
+        )
+    if op.type == "Mul":
+        return any(
+            _is_lowest(reader, x) and reader.is_mask(mask)
+            for x, mask in both_ways(op, "Mul")
+        )
+    if depth and op.type in _CARRIERS:
+        return any(_has_closed_places(reader, each, depth - 1) for each in op.inputs)
+    return False
+
+
+def _is_lowest(reader: Reader, tensor: tf.Tensor) -> bool:
+    number = reader.constant(tensor)
+    return (
+        number is not None
+        and number.dtype.kind not in "OSUbcMm"
+        and bool((number.astype(np.float64) == -np.inf).any())
+    )
 
 
 def _masked(x: tf.Tensor, mask: tf.Tensor, compared: list[tf.Tensor]) -> Build:
@@ -168,6 +246,24 @@ RULES = (
         reference=references.ZERO_UPSTREAM,
         op_types=["Mul"],
         match=_match_mask,
+    ),
+    Rule(
+        name="mask-over",
+        before="mask / f(x)",
+        after="where(mask, 1 / f(x), 0)",
+        fails_when="f(x) is 0 where the mask is",
+        reference=references.ZERO_UPSTREAM,
+        op_types=["RealDiv", "Div"],
+        match=_match_mask_over,
+    ),
+    Rule(
+        name="softmax-of-masked",
+        before="softmax(where(mask, x, -inf))",
+        after="ops.softmax(where(mask, x, -inf))",
+        fails_when="a row is masked altogether",
+        reference="tfsafe.ops.softmax",
+        op_types=["Softmax"],
+        match=_match_masked_softmax,
     ),
     Rule(
         name="exp-times",

@@ -10,6 +10,7 @@ from tfsafe.rewriting.rules import (
     distances,
     logarithms,
     masking,
+    moments,
     norms,
     removable,
     singular_gradients,
@@ -23,6 +24,7 @@ _TABLES: Sequence[Sequence[Rule]] = (
     angles.RULES,
     removable.RULES,
     cancellation.RULES,
+    moments.RULES,
     masking.RULES,
     singular_gradients.RULES,
 )

@@ -1,0 +1,101 @@
+"""Formulas of the collection: right when stabilised, and never worse than plain."""
+
+import functools
+
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.collection import every_formula
+from tests.collection.formula import DIGITS, TOLERANCE, as_mp
+from tests.collection.open import OPEN
+from tests.support import modes
+from tfsafe import stabilize
+
+FORMULAS = {formula.name: formula for formula in every_formula()}
+NOT_YET = {name: why for family in OPEN.values() for name, why in family.items()}
+REPAIRED = [
+    name for name, each in FORMULAS.items() if name not in NOT_YET and not each.reason
+]
+# TensorFlow has no kernel of `tf.math.segment_sum` for XLA.
+NOT_COMPILED = {"logarithm of a softmax over sorted segments"}
+# How much further off than the value a slope may be.
+SLOPES = 10
+
+
+@functools.cache
+def _truth(name, is_bad):
+    formula = FORMULAS[name]
+    if not is_bad or formula.slopes == "exact":
+        return formula.truth(formula.bad if is_bad else formula.ordinary)
+    args = [tensor.numpy() for tensor in formula.tensors(formula.bad)]
+    with mpmath.workdps(DIGITS):
+        exact = [as_mp(each) if each.dtype.kind == "f" else each for each in args]
+        value = np.sum(np.asarray(formula.exact(*exact), object))
+    return float(value), None
+
+
+def _run(form, formula, is_bad, mode):
+    def run(*args):
+        floats = [each for each in args if each.dtype.is_floating]
+        with tf.GradientTape() as tape:
+            tape.watch(floats)
+            # Summed in float64: the reference has every digit.
+            value = tf.reduce_sum(tf.cast(form(*args), tf.float64))
+        return value, tape.gradient(value, floats, unconnected_gradients="zero")
+
+    arrays = formula.bad if is_bad else formula.ordinary
+    value, slopes = modes.compile_for(mode, run)(*formula.tensors(arrays))
+    return float(value), [np.asarray(each, np.float64) for each in slopes]
+
+
+def _miss(form, formula, is_bad, mode):
+    """Returns what is wrong, or nothing."""
+    value, slopes = _run(form, formula, is_bad, mode)
+    exact, exact_slopes = _truth(formula.name, is_bad)
+    tolerance = TOLERANCE[formula.dtype]
+    if not abs(value - exact) <= tolerance * (abs(exact) or 1):
+        return f"value {value}, not {exact}"
+    if not all(np.isfinite(each).all() for each in slopes):
+        return f"slopes {slopes}"
+    for slope, right in zip(slopes, exact_slopes or (), strict=False):
+        largest = np.abs(right).max()
+        if np.abs(slope - right).max() > SLOPES * tolerance * largest:
+            return f"slope {slope}, not {right}"
+    return ""
+
+
+def _skip_where_tensorflow_compiles_nothing(name, mode):
+    if mode == "xla" and name in NOT_COMPILED:
+        pytest.skip("TensorFlow cannot compile the plain formula")
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_it_is_right_where_the_plain_formula_fails(name, mode):
+    _skip_where_tensorflow_compiles_nothing(name, mode)
+    formula = FORMULAS[name]
+    assert not _miss(stabilize(formula.function), formula, True, mode)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_ordinary_inputs_are_never_worse(name, mode):
+    _skip_where_tensorflow_compiles_nothing(name, mode)
+    formula = FORMULAS[name]
+    miss = _miss(stabilize(formula.function), formula, False, mode)
+    if miss and name not in REPAIRED:
+        assert _miss(formula.function, formula, False, mode)
+    else:
+        assert not miss
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOT_YET)
+def test_a_formula_that_became_right_leaves_the_list(name):
+    formula = FORMULAS[name]
+    form = stabilize(formula.function)
+    assert any(_miss(form, formula, True, mode) for mode in modes.MODES)
+
+
+def test_names_of_the_collection_are_unique():
+    assert len(FORMULAS) == len(every_formula())

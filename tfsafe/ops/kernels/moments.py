@@ -1,0 +1,25 @@
+"""Products of deviations from means."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfsafe.ops.kernels import precision
+
+
+def covariance(
+    x: tf.Tensor, y: tf.Tensor, axes: Sequence[int] | None, keepdims: bool
+) -> tf.Tensor:
+    """Computes the mean of `(x - mean(x)) * (y - mean(y))` over axes."""
+
+    def formula(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        x, y = (each - tf.reduce_mean(each, axes, keepdims=True) for each in (x, y))
+        return tf.reduce_mean(x * y, axes, keepdims=keepdims)
+
+    return precision.in_float32(formula, x, y)
+
+
+def times_inverse(x: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
+    """Computes `x * inverse`; 0, with slopes 0, where `x` is 0 and it is infinite."""
+    is_nothing = tf.equal(x, 0) & tf.math.is_inf(inverse)
+    return x * tf.where(is_nothing, tf.zeros_like(inverse), inverse)

@@ -1,0 +1,87 @@
+"""Factors sums of exponentials over segments and scattered sums."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.ops.kernels.weighted_exponentials import finite_or_zero, weighted_exp
+from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.log_space.form import Factored, LogForms, once, with_inputs
+
+
+class _Segments(NamedTuple):
+    """How a type of operation sums over segments.
+
+    Attributes:
+      terms: Which input holds the terms.
+      largest: Computes the largest term of each segment.
+      spread: Takes each term's element of such a tensor.
+    """
+
+    terms: int
+    largest: Callable[[tf.Tensor, tf.Operation, Value], tf.Tensor]
+    spread: Callable[[tf.Tensor, tf.Operation, Value], tf.Tensor]
+
+
+def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a sum over segments, the largest exponent of each taken out."""
+    kind = _KINDS[op.type]
+    a = logs.of(op.inputs[kind.terms])
+    if a is None or a.is_partial or not a.has_exp:
+        return None
+
+    def shared(value: Value) -> tf.Tensor:
+        weight, exponent = a.pair(value)
+        # The gradient takes it for a constant: it is a factor in front of the sum.
+        counted = tf.where(tf.equal(weight, 0), -float("inf"), exponent)
+        return finite_or_zero(kind.largest(tf.stop_gradient(counted), op, value))
+
+    log = once(shared)
+
+    def weight(value: Value) -> tf.Tensor:
+        factor, exponent = a.pair(value)
+        terms = weighted_exp(factor, exponent - kind.spread(log(value), op, value))
+        return with_inputs(op, value, {kind.terms: terms})
+
+    return Factored(
+        "log-of-sum",
+        log,
+        once(weight),
+        is_nonnegative=a.is_nonnegative,
+        has_exp=True,
+    )
+
+
+def _segment_max(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
+    return tf.math.unsorted_segment_max(x, value(op.inputs[1]), value(op.inputs[2]))
+
+
+def _sorted_max(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
+    ids = value(op.inputs[1])
+    count = op.outputs[0].shape[:1].num_elements()
+    count = tf.shape(value(op.outputs[0]))[0] if count is None else count
+    return tf.math.unsorted_segment_max(x, ids, count)
+
+
+def _by_id(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
+    # A negative id drops its term.
+    ids = value(op.inputs[1])
+    return tf.gather(x, tf.maximum(ids, tf.zeros_like(ids)))
+
+
+def _scatter_max(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
+    empty = tf.fill(value(op.inputs[2]), tf.constant(-float("inf"), x.dtype))
+    return tf.tensor_scatter_nd_max(empty, value(op.inputs[0]), x)
+
+
+def _by_index(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
+    return tf.gather_nd(x, value(op.inputs[0]))
+
+
+_KINDS = {
+    "ScatterNd": _Segments(1, _scatter_max, _by_index),
+    "SegmentSum": _Segments(0, _sorted_max, _by_id),
+    "SegmentSumV2": _Segments(0, _segment_max, _by_id),
+    "UnsortedSegmentSum": _Segments(0, _segment_max, _by_id),
+}
