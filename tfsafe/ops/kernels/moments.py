@@ -19,6 +19,14 @@ def covariance(
     return precision.in_float32(formula, x, y)
 
 
+def mean_beside(
+    x: tf.Tensor, other: tf.Tensor, axes: Sequence[int] | None, keepdims: bool
+) -> tf.Tensor:
+    """Computes the mean of `x`, broadcast to the shape of another tensor."""
+    shape = tf.broadcast_dynamic_shape(tf.shape(x), tf.shape(other))
+    return tf.reduce_mean(tf.broadcast_to(x, shape), axes, keepdims=keepdims)
+
+
 def times_inverse(x: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
     """Computes `x * inverse`; 0, with slopes 0, where `x` is 0 and it is infinite."""
     is_nothing = tf.equal(x, 0) & tf.math.is_inf(inverse)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.moments import covariance
+from tfsafe.ops.kernels.moments import covariance, mean_beside
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, square_of, terms
@@ -121,8 +121,7 @@ def _built(
         else:
             total = covariance(value(x.x), value(y.x), axes, keepdims)
         for term in others:
-            shape = tf.zeros_like(value(x.x))
-            part = tf.reduce_mean(term.make(value) + shape, axes, keepdims=keepdims)
+            part = mean_beside(term.make(value), value(x.x), axes, keepdims)
             total = total + part
         total = total if factor == 1 else factor * total
         for term in rest:
