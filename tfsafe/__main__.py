@@ -21,15 +21,18 @@ def main(argv: Sequence[str] | None = None) -> None:
       argv: Command and its arguments; those of the process where None.
     """
     argv = sys.argv[1:] if argv is None else argv
-    parser = argparse.ArgumentParser(
-        prog="python -m tfsafe", description=tfsafe.__doc__
-    )
+    summary = (tfsafe.__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="tfsafe", description=summary)
     parser.add_argument("--version", action="version", version=tfsafe.__version__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command")
     # Each command has options of its own, which this parser leaves to it.
     for name, (_, text) in _COMMANDS.items():
         commands.add_parser(name, add_help=False, help=text)
-    _COMMANDS[parser.parse_args(argv[:1]).command][0](argv[1:])
+    command = parser.parse_args(argv[:1]).command
+    if command is None:
+        parser.print_help()
+    else:
+        _COMMANDS[command][0](argv[1:])
 
 
 def demo(arguments: Sequence[str]) -> None:
@@ -64,16 +67,8 @@ def _examples() -> pathlib.Path:
 
 
 _COMMANDS = {
-    "demo": (
-        demo,
-        "an LSTM that real data kills, found out and saved three ways; `demo --help` "
-        "shows its options",
-    ),
-    "run": (
-        run,
-        "a script that nobody edits, under the numeric checks; `run --help` shows its "
-        "options",
-    ),
+    "demo": (demo, "train an LSTM that fails on real data, find the cause, rescue it"),
+    "run": (run, "run a script or a module under the numeric checks, unedited"),
 }
 
 
