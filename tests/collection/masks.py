@@ -17,7 +17,7 @@ def _float(keep, x):
 
 
 def _additive(x, keep, v):
-    return tf.nn.softmax(x + (1 - _float(keep, x)) * -1e9) * v
+    return tf.nn.softmax(x + (1 - _float(keep, x)) * tf.cast(-1e9, x.dtype)) * v
 
 
 def _additive_inf(x, keep, v):
