@@ -40,8 +40,9 @@ def _norm(x):
     return tf.sqrt(tf.reduce_sum(x * x))
 
 
-def _adam(g):
-    return g / (tf.sqrt(g * g) + tf.cast(1e-8, g.dtype)) * tf.cast(W, g.dtype)
+def _adam(mean, square):
+    step = mean / (tf.sqrt(square) + tf.cast(1e-8, mean.dtype))
+    return step * tf.cast(1e-4 * W, mean.dtype)
 
 
 def _lars(w, g):
@@ -117,9 +118,11 @@ FORMULAS = [
     Formula(
         "Adam's quotient with an epsilon that is 0",
         _adam,
-        lambda g: (g / (abs(g) + m.mpf(1e-8)) * W).sum(),
-        [[[0.0, 4e-4, -1e-4, 2e-2]]],
-        [SMALL],
+        lambda mean, square: (
+            mean / (m.sqrt(square) + m.mpf(1e-8)) * np.float16(1e-4 * W).astype(float)
+        ).sum(),
+        [[[0.0, 4e-4, -1e-4, 2e-2]], [[0.0, 1.6e-7, 1.2e-7, 4e-4]]],
+        [SMALL, SMALL],
         dtype="float16",
         slopes="finite",
     ),
@@ -154,6 +157,5 @@ FORMULAS = [
         [[1.2e-5, 2e-5, 3e-5]],
         [[1.2, 2.0, 3.0]],
         dtype="float16",
-        reason="the inputs are subnormal and are flushed",
     ),
 ]

@@ -14,15 +14,6 @@ OPEN: Mapping[str, Mapping[str, str]] = {
         "linear attention with elu + 1": "carries no log",
         "likelihood of a path as a scanned product": "carries no log",
     },
-    "half precision": {
-        "RMS norm of large activations": "half precision inside",
-        "RMS norm of small activations": "half precision inside",
-        "cosine similarity of large vectors": "half precision inside",
-        "mean of many large numbers": "half precision inside",
-        "root mean square error of large errors": "half precision inside",
-        "Adam's quotient with an epsilon that is 0": "half precision inside",
-        "harmonic mean of small numbers": "half precision inside",
-    },
     "likelihoods": {
         "KL divergence of nearly equal large Dirichlets": "no rule yet",
     },

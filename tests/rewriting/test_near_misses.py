@@ -23,6 +23,10 @@ def _mean(x):
     return tf.reduce_mean(x, -1, keepdims=True)
 
 
+def _half(x):
+    return tf.cast(x, tf.float16)
+
+
 def _distances(x, factor):
     squares = tf.reduce_sum(x * x, 1)
     product = tf.matmul(x, tf.sin(x), transpose_b=True)
@@ -234,6 +238,10 @@ PAIRS = {
     "covariance": (
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(tf.sin(x)),
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(x),
+    ),
+    "half-precision": (
+        lambda x: _half(x) / sqrt(_mean(_half(x) ** 2)),
+        lambda x: _half(x) / sqrt(_half(x)),
     ),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),

@@ -8,6 +8,7 @@ from tfsafe.rewriting.rules import (
     angles,
     cancellation,
     distances,
+    half_precision,
     logarithms,
     masking,
     moments,
@@ -17,22 +18,26 @@ from tfsafe.rewriting.rules import (
 )
 
 # Whole formulas first; then the derivatives of single operations that remain.
-_TABLES: Sequence[Sequence[Rule]] = (
-    logarithms.RULES,
-    distances.RULES,
-    norms.RULES,
-    angles.RULES,
-    removable.RULES,
-    cancellation.RULES,
-    moments.RULES,
-    masking.RULES,
-    singular_gradients.RULES,
+_FORMULAS: Sequence[Rule] = (
+    *logarithms.RULES,
+    *distances.RULES,
+    *norms.RULES,
+    *angles.RULES,
+    *removable.RULES,
+    *cancellation.RULES,
+    *moments.RULES,
+)
+_RULES: Sequence[Rule] = (
+    *_FORMULAS,
+    half_precision.rule(_FORMULAS),
+    *masking.RULES,
+    *singular_gradients.RULES,
 )
 
 
 def all_rules() -> list[Rule]:
     """Returns the rules in the order in which they are tried."""
-    return [rule for table in _TABLES for rule in table]
+    return list(_RULES)
 
 
 def chosen(
