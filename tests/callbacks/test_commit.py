@@ -1,5 +1,7 @@
 """A bad step is undone as a whole: rows P11 and Y57 of the catalogue, and more."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -231,3 +233,24 @@ def test_frozen_weights_are_not_written():
 def test_restore_state_is_a_boolean(value):
     with pytest.raises(TypeError, match=f"`restore_state` must be True.*{value!r}"):
         NumericsMonitor(restore_state=value)
+
+
+def test_a_wrapper_put_around_the_step_later_survives():
+    model = compiled(SafeOptimizer("sgd", "skip"), run_eagerly=True)
+    data = training.data_with_a_bad_batch()
+    watched(model, data)
+    step, calls = model.train_step, []
+
+    @functools.wraps(step)
+    def counting(batch):
+        calls.append(1)
+        return step(batch)
+
+    model.train_step = counting
+    model.make_train_function(force=True)
+    monitor = NumericsMonitor()
+    with warns("gradients"):
+        fit(model, data, monitor)
+    assert model.train_step is counting
+    assert len(calls) == 5
+    assert np.isfinite(model.get_weights()[0]).all()

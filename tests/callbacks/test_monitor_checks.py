@@ -301,3 +301,38 @@ def test_operations_to_exclude_are_named_by_rules():
     assert monitor.exclude == ("op:*",)
     with pytest.raises(ValueError, match="rule"):
         NumericsMonitor(exclude=["nonsense"])
+
+
+def logarithm(y, p):
+    return tf.math.log(y)
+
+
+@pytest.mark.parametrize("options", XLA_IS_SLOW)
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+def test_exclude_suppresses_a_finding(options, checks):
+    data = np.ones((4, 3), "float32"), np.zeros((4, 1), "float32")
+
+    def monitored(**arguments):
+        model = compiled("sgd", metrics=[logarithm], **options)
+        return fit(model, data, NumericsMonitor(checks=checks, **arguments))
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        monitored()
+    assert caught.value.findings[0].op_type == "Log"
+    history = monitored(exclude=["op:Log"])
+    assert np.isfinite(history["loss"]).all()
+    assert history["logarithm"] == [-np.inf]
+    assert history["nonfinite_steps"] == [0]
+
+
+@pytest.mark.parametrize("options", XLA_IS_SLOW)
+def test_the_update_of_the_inner_optimizer_is_checked_as_well(options):
+    # Finite gradients, of which the step itself makes infinite weights.
+    optimizer = SafeOptimizer(keras.optimizers.SGD(3e38))
+    model = compiled(optimizer, **options)
+    before = model.get_weights()
+    with pytest.raises(tfsafe.NumericsError):
+        fit(model, training.clean_data(), NumericsMonitor(policy="raise"))
+    assert optimizer.nonfinite_steps == 0
+    for left, right in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(left, right)

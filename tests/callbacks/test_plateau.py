@@ -114,3 +114,40 @@ def test_nan_after_a_finite_value_is_no_improvement():
 def test_a_value_that_is_missing_is_left_to_keras(make):
     with warns("`val_loss` which is not available", UserWarning):
         fit(eager(), training.clean_data(), make())
+
+
+@pytest.mark.parametrize("weights", [7, {"a": [1.0, keras.Variable(2.0)]}])
+def test_early_stopping_takes_a_model_whose_weights_are_any_objects(weights):
+    class Model:
+        stop_training = False
+
+        def get_weights(self):
+            return self.weights
+
+        def set_weights(self, weights):
+            self.weights = weights
+
+    callback = callbacks.EarlyStopping("loss", patience=1, restore_best_weights=True)
+    model = Model()
+    model.weights = weights
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_end(0, {"loss": 1.0})
+    callback.on_epoch_end(1, {"loss": 2.0})
+    assert model.stop_training
+    assert callback.best_epoch == 0
+
+
+def test_early_stopping_finds_nan_in_nested_weights():
+    class Model:
+        stop_training = False
+
+    callback = callbacks.EarlyStopping("loss", patience=9)
+    model = Model()
+    model.weights = {"a": [3, keras.Variable(NAN)]}
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_end(0, {"loss": 1.0})
+    assert callback.best_epoch == 0
+    assert callback.wait == 1
+    assert callback.best != 1.0

@@ -143,6 +143,6 @@ class _Gate:
             warn(
                 f"{self._name} does not save a broken model: {listed(broken)} hold NaN "
                 "or infinity. What was saved before stays. Further ones are left out "
-                f"without a warning. {_finite.CURE}"
+                f"without a warning. {_finite.SUGGESTION}"
             )
         return not broken

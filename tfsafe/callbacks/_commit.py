@@ -1,45 +1,47 @@
-"""A training step is committed whole or not at all: the part beside the optimizer."""
+"""Restores what the forward pass of a skipped training step wrote."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from tfsafe._patching import Patch, patches_on
 from tfsafe.callbacks import _finite_mean, _guard, _state
 from tfsafe.optimizers import SafeOptimizer
 
-# The operations that use a variable and leave it as it is.
+# The operations that use a variable without writing to it.
 _READS = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape"}
 
 
 class WholeStep:
-    """Stands in for the `train_step` of a model whose optimizer is a `SafeOptimizer`.
+    """Wraps the `train_step` of a model whose optimizer is a `SafeOptimizer`.
 
-    While it is active, a bad step does not keep what its forward pass wrote: moving
-    statistics, metrics, seed generators, states of recurrent layers. The switch is a
-    variable, so that it reaches a training step that is traced already.
+    While it is active, a non-finite step does not keep what its forward pass wrote:
+    moving statistics, metrics, seed generators, states of recurrent layers. The switch
+    is a variable, so that it reaches a training step that is traced already.
 
-    After a step that was left out (policy "skip", an outlier, or a `LossScaleOptimizer`
-    outside) all of that state is as it was before. After a step whose gradients were
-    mended (the other policies), those elements are as before that became NaN or
-    infinite, and whole metrics in which there are such: a sum and its count belong
-    together.
+    A skipped step (policy "skip", an outlier, or a `LossScaleOptimizer` outside) leaves
+    all of that state as before. A step whose gradients were replaced (the other
+    policies) leaves the elements as before that became NaN or infinite, and whole
+    metrics with such elements: a sum and its count belong together.
 
-    All of it is within the step: no value goes to the host. In a compiled step only
-    those variables are touched that the step itself writes to; a frozen backbone
-    costs nothing.
+    All of this happens within the step: no value goes to the host. A compiled step
+    touches only the variables that it writes to anyway; a frozen backbone costs
+    nothing.
 
     Args:
       model: Compiled.
+      train_step: The model's own.
 
     Attributes:
       active: The switch.
-      means: Running losses that leave a bad batch of this step out.
+      means: Running losses that ignore a non-finite batch of this step.
     """
 
-    def __init__(self, model: keras.Model):
+    def __init__(self, model: keras.Model, train_step: Callable[[Any], Any]):
         self._model = model
-        self._train_step = model.train_step
+        self._train_step = train_step
         self.active = tf.Variable(False, trainable=False)
         self.means: list[_finite_mean.FiniteMean] = []
 
@@ -54,21 +56,21 @@ class WholeStep:
             logs = self._train_step(data)
         new_steps, new_bad_steps, new_outliers = _counts(guard)
         is_bad = new_bad_steps > bad_steps
-        left_out = new_outliers > outliers
+        skipped = new_outliers > outliers
         if self._model.optimizer is not guard:
-            # A `LossScaleOptimizer` that skips a step does not ask what it wraps.
-            left_out = tf.logical_or(left_out, tf.equal(new_steps, steps))
+            # A `LossScaleOptimizer` that skips a step does not call what it wraps.
+            skipped = tf.logical_or(skipped, tf.equal(new_steps, steps))
         if guard.policy == "skip":
-            left_out = tf.logical_or(left_out, is_bad)
+            skipped = tf.logical_or(skipped, is_bad)
         self._restore(
             before,
-            left_out=tf.logical_and(self.active, left_out),
-            mended=tf.logical_and(self.active, is_bad),
+            skipped=tf.logical_and(self.active, skipped),
+            replaced=tf.logical_and(self.active, is_bad),
         )
         return self._restored_logs(logs)
 
     def _restore(
-        self, before: dict[int, tf.Tensor], left_out: tf.Tensor, mended: tf.Tensor
+        self, before: dict[int, tf.Tensor], skipped: tf.Tensor, replaced: tf.Tensor
     ) -> None:
         for metric in self._model.metrics:
             changes = [
@@ -77,10 +79,10 @@ class WholeStep:
             broken = [tf.reduce_any(change.broke) for change in changes]
             is_broken = tf.reduce_any(tf.stack([False, *broken]))
             for change in changes:
-                change.undo_where(left_out | (mended & is_broken))
+                change.undo_where(skipped | (replaced & is_broken))
         for variable in _state.of_forward_pass(self._model):
             change = _Change(variable, before)
-            change.undo_where(left_out | (mended & change.broke))
+            change.undo_where(skipped | (replaced & change.broke))
 
     def _restored_logs(self, logs: Any) -> Any:
         results = self._model.get_metrics_result()
@@ -89,19 +91,29 @@ class WholeStep:
 
 
 def of_training(model: keras.Model) -> WholeStep:
-    """Puts a `WholeStep` before the `train_step` of a compiled model, once.
+    """Wraps the `train_step` of a compiled model in a `WholeStep`, once.
+
+    It stays, so that the next training need not trace the step again.
 
     Args:
       model: Compiled. A training step that was traced before the first call is built
         again.
 
     Returns:
-      The stand-in, old or new, inactive unless it was active before.
+      The wrapper, old or new, inactive unless it was active before.
     """
-    if not isinstance(model.train_step, WholeStep):
-        model.train_step = WholeStep(model)
-        model.make_train_function(force=True)
-    return model.train_step
+    for patch in patches_on(model, "train_step"):
+        if isinstance(patch.wrapper, WholeStep):
+            return patch.wrapper
+    new: list[WholeStep] = []
+
+    def wrapper(train_step: Callable[[Any], Any]) -> WholeStep:
+        new.append(WholeStep(model, train_step))
+        return new[0]
+
+    Patch(model, "train_step", wrapper).install()
+    model.make_train_function(force=True)
+    return new[0]
 
 
 def _written_in(model: keras.Model) -> list[Any]:
@@ -115,12 +127,12 @@ def _counts(guard: SafeOptimizer) -> list[tf.Tensor]:
 
 
 class _Change:
-    """What a step did to one variable.
+    """The change of one variable in a step.
 
     Args:
       variable: Keras variable, after the step.
-      before: The values before it, by the variable's identity. What was built within
-        the step is missing.
+      before: The values before it, by the variable's identity, without the variables
+        that were built within the step.
       starts_from_zero: Whether a variable that is missing was 0.
 
     Attributes:
@@ -145,7 +157,7 @@ class _Change:
         )
 
     def undo_where(self, condition: tf.Tensor) -> None:
-        """Puts the old value back, where the condition holds."""
+        """Restores the old value where the condition holds."""
         if _is_written(self._old):
             self._variable.assign(tf.where(condition, self._old, self._new))
 

@@ -1,4 +1,4 @@
-"""What is not finite in a training: variables, losses, and how messages name them."""
+"""Finds the variables and losses of a training that are not finite."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfsafe import _args
 
-CURE = (
-    "To see which line makes the first bad value, train once with "
+SUGGESTION = (
+    "To see which line makes the first non-finite value, train once with "
     "`tfsafe.checked(model)`."
 )
 
@@ -19,8 +19,8 @@ class FiniteCheck:
     """Finds the variables that hold NaN or infinity, in one compiled call if none does.
 
     Args:
-      variables: Returns the variables. Asked at the first check, when Keras has built
-        what it builds late. Those of no floating dtype always pass.
+      variables: Returns the variables. Called at the first check, when Keras has built
+        what it builds late. Those without a floating dtype always pass.
     """
 
     def __init__(self, variables: Callable[[], Iterable[Any]]):
@@ -61,16 +61,18 @@ def is_finite(value: Any) -> bool:
 
 
 def is_monitored(monitor: str, logs: Mapping[str, Any] | None) -> bool:
-    """Returns whether a monitored value can be compared: finite, or Keras' to judge.
+    """Returns whether a monitored value can be compared: finite, missing or no scalar.
 
-    Keras warns of a value that is missing or no scalar.
+    Keras warns of the latter two.
     """
     value = (logs or {}).get(monitor)
     return value is None or np.ndim(value) > 0 or is_finite(value)
 
 
 def _is_float(variable: Any) -> bool:
-    return tf.as_dtype(variable.dtype) in _args.FLOATS
+    # Keras takes models whose `weights` are any objects.
+    dtype = getattr(variable, "dtype", None)
+    return dtype is not None and tf.as_dtype(dtype) in _args.FLOATS
 
 
 def _sums_are_finite(variables: list[Any]) -> tf.Tensor:

@@ -325,8 +325,9 @@ def _first_warning(optimizer: SafeOptimizer) -> str:
     paths = listed(optimizer.last_nonfinite_variables)
     return (
         f"Step {optimizer.last_nonfinite_step}: the gradients of {paths} are NaN, "
-        f"infinite or above the limit. {_DONE[optimizer.policy]} Further bad steps are "
-        f"counted as `nonfinite_steps` in the logs, without a warning. {_finite.CURE}"
+        f"infinite or above the limit. {_DONE[optimizer.policy]} Further "
+        "non-finite steps are counted as `nonfinite_steps` in the logs, without a "
+        f"warning. {_finite.SUGGESTION}"
     )
 
 

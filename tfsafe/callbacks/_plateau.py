@@ -1,8 +1,9 @@
-"""Keras' callbacks that wait for an improvement, which NaN is never."""
+"""Keras' callbacks that wait for an improvement, without taking NaN for one."""
 
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tfsafe.callbacks import _finite
 
@@ -39,7 +40,7 @@ class EarlyStopping(keras.callbacks.EarlyStopping):
     def set_model(self, model: keras.Model) -> None:
         """Begins with another model."""
         super().set_model(model)
-        self._check = _finite.FiniteCheck(lambda: model.weights)
+        self._check = _finite.FiniteCheck(lambda: tf.nest.flatten(model.weights))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch with the best one, if it is good."""

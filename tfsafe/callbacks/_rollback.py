@@ -171,7 +171,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
             raise NumericsError(
                 f"{what} The training went back to its last good state "
                 f"{self.rollbacks} times and broke again. Lower the learning rate, or "
-                f"mend what makes the bad value. {_finite.CURE} "
+                f"mend what makes the bad value. {_finite.SUGGESTION} "
                 f"(max_rollbacks={self.max_rollbacks})"
             )
         self.rollbacks += 1
@@ -180,7 +180,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
             warn(
                 f"{what} The training goes back to its last good state and goes on. "
                 "Further times are counted as `rollbacks` in the logs, without a "
-                f"warning. {_finite.CURE}"
+                f"warning. {_finite.SUGGESTION}"
             )
 
     def _restore(self) -> None:

@@ -125,7 +125,7 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
         if self._ended or not bad:
             return
         self._ended = True
-        message = f"{when}: {'; '.join(bad)}. Training ends here. {_finite.CURE}"
+        message = f"{when}: {'; '.join(bad)}. Training ends here. {_finite.SUGGESTION}"
         if self.raise_error:
             # Programs match the words of Keras' own error.
             if "loss is" in message:
