@@ -14,6 +14,8 @@ from tfsafe.optimizers import SafeOptimizer
 
 
 def layers():
+    # Layers draw the seeds of their initializers where they are made.
+    keras.utils.set_random_seed(0)
     return (
         keras.layers.Dense(4, trainable=False, name="frozen"),
         keras.layers.BatchNormalization(name="norm"),
