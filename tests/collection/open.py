@@ -14,6 +14,9 @@ OPEN: Mapping[str, Mapping[str, str]] = {
         "linear attention with elu + 1": "carries no log",
         "likelihood of a path as a scanned product": "carries no log",
     },
+    "half precision": {
+        "cosine similarity of large vectors": "another rule takes the quotient",
+    },
     "likelihoods": {
         "KL divergence of nearly equal large Dirichlets": "no rule yet",
     },
