@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
+
 
 def local(tensor: Any) -> Any:
     """Returns a tensor; if it is of another graph, its copy in the one being made.
@@ -24,6 +26,8 @@ def local(tensor: Any) -> Any:
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `tf.custom_gradient(function)`, also usable inside of gradients.
 
+    A graph that calls it can be collected; TensorFlow alone would keep it for ever.
+
     Args:
       function: Of tensors; returns values and their vector-Jacobian product.
 
@@ -31,14 +35,21 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
       Function of tensors; returns the values.
     """
 
-    # TensorFlow's decorator outside, which AutoGraph passes over.
     @tf.custom_gradient
     @functools.wraps(function)
     def of_local(*args: Any) -> Any:
         values, vjp = function(*map(local, args))
         return values, _of_dense(vjp)
 
-    return of_local
+    @tf.autograph.experimental.do_not_convert
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        result = of_local(*args)
+        if not tf.executing_eagerly():
+            _compat.release_gradient(tf.nest.flatten(result)[0].op)
+        return result
+
+    return call
 
 
 def _of_dense(vjp: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,5 +1,6 @@
 """The internals of TensorFlow's traced functions and strategies."""
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,63 @@ def registered_gradient(name: str) -> Callable[..., Any]:
     """
     from tensorflow.python.framework import ops
 
-    return ops.gradient_registry.lookup(name)
+    gradient = ops.gradient_registry.lookup(name)
+    return gradient.strong() if isinstance(gradient, _GradientOfGraph) else gradient
+
+
+class _GradientOfGraph:
+    """A registered gradient that its graph keeps, and not the registry.
+
+    A gradient function holds tensors of the graph in which it was made. If the registry
+    kept it, no traced function with a gradient of its own would ever be collected.
+    """
+
+    _ATTRIBUTE = "tfsafe_gradients"
+
+    def __init__(self, graph: Any, name: str, gradient: Callable[..., Any]):
+        self._graph = weakref.ref(graph)
+        self._name = name
+        # Only an attribute makes a cycle that the garbage collector sees.
+        gradients = getattr(graph, self._ATTRIBUTE, {})
+        setattr(graph, self._ATTRIBUTE, {**gradients, name: gradient})
+
+    def __call__(self, *args: Any) -> Any:
+        """Computes the gradient, as TensorFlow calls it."""
+        return self.strong()(*args)
+
+    def strong(self) -> Callable[..., Any]:
+        """Returns the gradient function itself."""
+        graph = self._graph()
+        if graph is None:
+            raise LookupError(f"the graph of the gradient {self._name} was deleted")
+        found: Callable[..., Any] = getattr(graph, self._ATTRIBUTE)[self._name]
+        return found
+
+
+def register_gradient(graph: Any, name: str, gradient: Callable[..., Any]) -> None:
+    """Registers a gradient function under a name, for as long as a graph lives.
+
+    `ops.gradient_registry`, tried with TensorFlow 2.16.1 and 2.21.0.
+    `tf.RegisterGradient` has no way to end a registration.
+    """
+    from tensorflow.python.framework import ops
+
+    ops.gradient_registry.register(_GradientOfGraph(graph, name, gradient), name)
+    registered = ops.gradient_registry._registry
+    weakref.finalize(graph, registered.pop, name, None).atexit = False
+
+
+def release_gradient(op: Any) -> None:
+    """Has the graph keep the gradient that `tf.custom_gradient` gave an operation.
+
+    `ops.gradient_registry`, tried with TensorFlow 2.16.1 and 2.21.0, which keeps it as
+    long as the process lives.
+    """
+    from tensorflow.python.framework import ops
+
+    name = op.get_attr("_gradient_op_type").decode()
+    entry = ops.gradient_registry._registry.pop(name)
+    register_gradient(op.graph, name, entry["type"])
 
 
 def with_body(function: Any, body: Callable[..., Any] | None = None) -> Any:

@@ -53,7 +53,6 @@ def kept(
     """
     name = f"tfsafe_emitted_{next(_numbers)}"
 
-    @tf.RegisterGradient(name)
     def gradient(_: tf.Operation, *upstream: Any) -> Any:
         specs = [tf.TensorSpec(each.shape, each.dtype) for each in upstream]
         with op.graph.as_default():
@@ -67,7 +66,9 @@ def kept(
             expand_composites=True,
         )
 
-    with tf.compat.v1.get_default_graph().gradient_override_map({op.type: name}):
+    home = tf.compat.v1.get_default_graph()
+    _compat.register_gradient(home, name, gradient)
+    with home.gradient_override_map({op.type: name}):
         yield functools.partial(gradient, None)
 
 
