@@ -1,7 +1,11 @@
-"""Everything that depends on the version or the internals of TensorFlow and Keras.
+"""Wraps everything that depends on versions or internals of TensorFlow and Keras.
 
-The only package that may touch a private name. Each use says which versions were
-tried; `tests/test_compat.py` fails loudly when one of them goes.
+This is the only package that may use a private name. Each use names the versions that
+it was tried with; `tests/test_compat.py` fails when such a name disappears. May import
+nothing else of tfsafe.
+
+Example: `losses` and `metrics` call `_compat.keras_mask(tensor)` in place of reading
+`tensor._keras_mask`.
 """
 
 from tfsafe._compat._backend import (

@@ -1,4 +1,4 @@
-"""Which Keras runs, on which backend, and what it lacks."""
+"""Checks the backend of Keras, and stands in for classes that it lacks."""
 
 import importlib.util
 import json
@@ -16,8 +16,8 @@ def require_tensorflow_backend() -> None:
     """
     if importlib.util.find_spec("keras") is None:
         raise ImportError("tfsafe needs Keras 3. Install it with `pip install keras`.")
-    # Before Keras is imported: without that backend installed its own import fails,
-    # and the error would not say what to set.
+    # Check before Keras is imported: if that backend is not installed, the import of
+    # Keras fails, and the error does not name the setting.
     backend = _keras_backend()
     if backend != "tensorflow":
         raise ImportError(
@@ -55,7 +55,7 @@ def keras_class(module: str, name: str) -> Any:
 
     Args:
       module: Name of the module in `keras`, as in "layers".
-      name: Of the class.
+      name: Name of the class.
     """
     import keras
 

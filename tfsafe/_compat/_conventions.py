@@ -1,4 +1,4 @@
-"""Names by which TensorFlow and Python mark operations, functions and threads.
+"""Knows the names by which TensorFlow and Python mark operations and threads.
 
 None of them is documented. Tried: TensorFlow 2.16.1 and 2.21.0, Python 3.11.
 """

@@ -1,4 +1,4 @@
-"""What TensorFlow executes just now: callbacks, and the frames of the stack."""
+"""Observes what TensorFlow executes, by callbacks and by the frames of the stack."""
 
 import contextlib
 import threading
@@ -88,7 +88,7 @@ def called_function(frame: types.FrameType) -> tuple[Any, bool] | None:
 def differentiated(
     frame: types.FrameType,
 ) -> tuple[str, Sequence[Any], Sequence[Any]] | None:
-    """Returns the forward operation that an eager tape differentiates just now.
+    """Returns the forward operation that an eager tape is differentiating.
 
     The frame of `backprop._gradient_function`. Tried: TensorFlow 2.16.1 and 2.21.0.
 
@@ -165,7 +165,7 @@ def record(operation: Any, gradient: Callable[..., Any] | None = None) -> None:
 
 
 def watch(variable: Any) -> None:
-    """Tells the active tapes and the graph that is made that a variable is read.
+    """Notifies the active tapes and the current graph that a variable is read.
 
     `resource_variable_ops.variable_accessed`. Tried: TensorFlow 2.16.1 and 2.21.0.
     """

@@ -1,4 +1,4 @@
-"""The internals of TensorFlow's traced functions and strategies."""
+"""Wraps the internals of TensorFlow's traced functions and strategies."""
 
 import weakref
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def function_graph(graph: Any, name: str) -> Any:
 
     `Graph._get_function`, tried with TensorFlow 2.16.1 and 2.21.0. The public
     `as_graph_def().library` has the function too, but not the stack traces of its
-    operations, which is what a finding needs.
+    operations, which a finding needs.
     """
     function = graph._get_function(name)
     return None if function is None else function.graph
@@ -39,7 +39,7 @@ def registered_gradient(name: str) -> Callable[..., Any]:
 
 
 class _GradientOfGraph:
-    """A registered gradient that its graph keeps, and not the registry.
+    """A registered gradient that its graph keeps alive, not the registry.
 
     A gradient function holds tensors of the graph in which it was made. If the registry
     kept it, no traced function with a gradient of its own would ever be collected.
@@ -96,12 +96,12 @@ def release_gradient(op: Any) -> None:
 def with_body(function: Any, body: Callable[..., Any] | None = None) -> Any:
     """Returns a `tf.function` with the options of another one, not traced yet.
 
-    `_clone`, tried with TensorFlow 2.16.1 and 2.21.0. Of the options only the input
-    signature is public.
+    `_clone`, tried with TensorFlow 2.16.1 and 2.21.0. Only one of the options, the
+    input signature, is public.
 
     Args:
       function: The other one.
-      body: The Python function that it is made of; that of `function` where None.
+      body: The Python function to trace; None takes that of `function`.
     """
     return function._clone(body)
 
@@ -126,8 +126,8 @@ def autograph_options(function: Any) -> dict[str, Any]:
 def forget_conversion(error: Exception) -> None:
     """Has an outer `tf.function` raise an error that AutoGraph explained unchanged.
 
-    AutoGraph makes another error of one with this attribute, and a `StagingError` of
-    one that it has already made. Tried: TensorFlow 2.16.1 and 2.21.0.
+    AutoGraph converts an error with this attribute to another type, and an error that
+    it has already converted to a `StagingError`. Tried: TensorFlow 2.16.1 and 2.21.0.
     """
     error.__dict__.pop("ag_error_metadata", None)
 

@@ -1,4 +1,4 @@
-"""The internals of Keras, by what they are needed for."""
+"""Wraps the internals of Keras, each by its purpose."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def keras_mask(tensor: Any) -> Any:
     """Returns the mask that a Keras layer attached to its output, or None.
 
     `_keras_mask`, tried with Keras 3.3.3 and 3.15.1. Keras' own accessor is not
-    public, and a loss is handed the tensor alone.
+    public, and a loss receives only the tensor.
     """
     return getattr(tensor, "_keras_mask", None)
 
@@ -44,7 +44,7 @@ def set_keras_mask(tensor: Any, mask: Any) -> None:
 
 
 def keras_logits(tensor: Any) -> Any:
-    """Returns what a Keras softmax or sigmoid was applied to, or None.
+    """Returns the input of the Keras softmax or sigmoid that made a tensor, or None.
 
     `_keras_logits`, tried with Keras 3.3.3 and 3.15.1. Keras attaches it to the
     output of its two activations, for its own losses.
@@ -61,7 +61,7 @@ def carry_keras_logits(origin: Any, cast: Any) -> None:
 
 
 def set_keras_logits(tensor: Any, logits: Any) -> None:
-    """Attaches to a tensor what Keras' losses are to take in its place, if not None.
+    """Attaches the logits that Keras' losses use in place of a tensor, if not None.
 
     `_keras_logits`, tried with Keras 3.3.3 and 3.15.1.
     """
@@ -116,9 +116,9 @@ def built_variables(optimizer: Any) -> list[Any]:
 
 
 def variable_positions(optimizer: Any, variables: Sequence[Any]) -> list[int]:
-    """Returns where variables stand in the list that an optimizer was built with.
+    """Returns the positions of variables in the list an optimizer was built with.
 
-    By Keras' own index, which knows the replicas of one distributed variable as one.
+    Uses Keras' index, which counts the replicas of a distributed variable as one.
     Tried: Keras 3.3.3 and 3.15.1.
 
     Returns:
@@ -140,9 +140,9 @@ def strategy_of(optimizer: Any) -> Any:
 
 
 def variable_key(optimizer: Any, variable: Any) -> Any:
-    """Returns what a Keras optimizer knows a variable by.
+    """Returns the key by which a Keras optimizer identifies a variable.
 
-    The same for all replicas of it. Tried: Keras 3.3.3 and 3.15.1.
+    All its replicas have the same key. Tried: Keras 3.3.3 and 3.15.1.
     """
     return optimizer._var_key(variable)
 
@@ -150,13 +150,13 @@ def variable_key(optimizer: Any, variable: Any) -> Any:
 def without_weight_decay(optimizer: Any, variables: Sequence[Any]) -> list[Any]:
     """Returns the variables that a Keras optimizer excludes from its weight decay.
 
-    It looks at the names of TensorFlow's. Tried: Keras 3.3.3 and 3.15.1.
+    Keras compares the names of TensorFlow's variables. Tried: Keras 3.3.3 and 3.15.1.
     """
     return [v for v in variables if not optimizer._use_weight_decay(tf_variable(v))]
 
 
 def tf_variable(variable: Any) -> Any:
-    """Returns TensorFlow's variable in one of Keras, or what is one already.
+    """Returns the TensorFlow variable that a Keras variable wraps, or is.
 
     The variables of a Keras 3.3 optimizer are no `keras.Variable`; but `value` is a
     method of TensorFlow's alone. Tried: Keras 3.3.3 and 3.15.1.
@@ -204,7 +204,7 @@ def all_layers(model: Any) -> list[Any]:
 
 
 def sublayers(layer: Any) -> list[Any]:
-    """Returns the layers that stand directly within a layer or a model.
+    """Returns the direct sublayers of a layer or a model.
 
     `_flatten_layers`, tried with Keras 3.3.3 and 3.15.1.
     """

@@ -1,4 +1,4 @@
-"""The look-up by which Keras finds the classes that a file names."""
+"""Extends the look-up by which Keras finds the classes that a file names."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ def load_on_demand(prefix: str, load: Callable[[], None]) -> None:
     Keras 3.15.1.
 
     Args:
-      prefix: What such a name begins with.
+      prefix: Prefix of such a name.
       load: Registers the classes.
     """
     from keras.src.saving import object_registration as registry

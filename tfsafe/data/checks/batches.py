@@ -1,4 +1,4 @@
-"""Batches that Python makes: a keras PyDataset, or a generator."""
+"""Checks batches that Python makes: a keras PyDataset, or a generator."""
 
 import warnings
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _ORIGIN = Origin(("dataset",), "dataset")
 
 
 def checked(batches: Any, policy: Policy) -> Any:
-    """Returns batches that are checked as they are taken, or the report on them."""
+    """Returns batches that are checked when they are read, or the report on them."""
     if policy.name == "report":
         return _report(batches, policy)
     if policy.value == "mean" and policy.name == "replace":
@@ -56,7 +56,7 @@ def _generated(batches: Iterator[Any], policy: Policy) -> Iterator[Any]:
 
 
 class CheckedPyDataset(keras.utils.PyDataset):
-    """A PyDataset whose batches are checked as `fit` takes them."""
+    """A PyDataset whose batches are checked when `fit` reads them."""
 
     def __init__(self, inner: Any, policy: Policy):
         super().__init__(
@@ -71,13 +71,13 @@ class CheckedPyDataset(keras.utils.PyDataset):
 
     def __getitem__(self, index: int) -> Any:
         batch = self.inner[index]
-        # Batches are taken in any order; their sizes are not known beforehand.
+        # `fit` reads batches in any order; their sizes are not known beforehand.
         return policies.checked(batch, self.policy, _ORIGIN, index, None)
 
     def on_epoch_begin(self) -> None:
-        """Passes on to the dataset."""
+        """Calls the same method of the dataset."""
         self.inner.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Passes on to the dataset."""
+        """Calls the same method of the dataset."""
         self.inner.on_epoch_end()

@@ -1,4 +1,4 @@
-"""The check of a dataset, whatever it is made of."""
+"""Checks a dataset of any supported kind."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,22 +23,22 @@ def check_finite(
     num_classes: int | None = None,
     batched: bool | None = None,
 ) -> Any:
-    """Finds what is not finite, or no number, in data, before a model does.
+    """Finds non-finite values and text in data, before they reach a model.
 
     One NaN among a million values makes the loss, the gradients and every weight NaN.
-    This names the row, the feature and the value, and says what to do.
+    This check names the row, the feature and the value, and suggests a fix.
 
-    Found, and acted on by the policy:
+    The policy acts on:
 
     - NaN, infinity, NaT, None and `pandas.NA`;
     - finite numbers that become infinite in the dtype that the model computes in;
     - text in a column of numbers, and blanks there such as "" and "n/a";
     - a header row that was read as data, as text or as NaN;
-    - labels that are no class, where `num_classes` is given; data without rows.
+    - labels that are not a class, if `num_classes` is given; data without rows.
 
-    Notes, in the report only: constant features, by whose standard deviation of 0 a
-    standardisation divides; integers that the dtype rounds; ragged rows without values;
-    numbers kept as text; a first row of data that became the names of the columns.
+    Only the report notes: constant features, whose standard deviation of 0 a
+    standardisation divides by; integers that the dtype rounds; ragged rows without
+    values; numbers kept as text; a first row of data that became the column names.
 
     Args:
       dataset: Any of
@@ -48,15 +48,15 @@ def check_finite(
           and dicts, with the same number of rows. A tuple is `(x, y, sample_weight)`;
         - a `tf.data.Dataset`, batched or not;
         - a `keras.utils.PyDataset`, or a generator of batches.
-      *parts: Refused, with the advice to pass `(x, y)`.
-      policy: What to do with what is found.
+      *parts: Not accepted; the error suggests to pass `(x, y)`.
+      policy: What to do with a fault.
 
         - `"raise"`: raise `NumericsError`;
-        - `"drop"`: leave out the rows, of all parts alike, and warn;
+        - `"drop"`: drop the rows from all parts, and warn;
         - `"replace"`: write `value` in place of the values, and warn;
         - `"report"`: return a `DataReport`, and change nothing.
-      value: For "replace": a number; or "mean", that of the other values of the column,
-        for which a `tf.data.Dataset` is read once beforehand.
+      value: For "replace": a number; or "mean", the mean of the other values of the
+        column, for which a `tf.data.Dataset` is read once beforehand.
       dtype: Floating dtype that the model computes in. If None, that of Keras' global
         dtype policy.
       num_classes: Number of classes, where `y` holds integer labels.
@@ -65,17 +65,17 @@ def check_finite(
         it; behind `batch(..., drop_remainder=True)` say True.
 
     Returns:
-      For the policy "report" a `DataReport`. Otherwise `dataset` itself if it is at
-      hand and nothing is wrong with it, and else the same kind of object; a scan of an
-      array copies nothing. A `tf.data.Dataset`, a `PyDataset` and a generator come back
-      as one that checks each batch as it flows by; for the others all is done at once.
+      For the policy "report" a `DataReport`. Otherwise `dataset` itself if it is in
+      memory and has no faults, and else the same kind of object; a scan of an array
+      copies nothing. A `tf.data.Dataset`, a `PyDataset` and a generator are wrapped,
+      and each batch is checked when it is read; all others are checked at once.
 
     Raises:
       tfsafe.NumericsError: For the policy "raise"; for "drop" if no row would be left;
-        for "replace" where no number can help, as for a header. A `tf.data.Dataset`
-        raises while it is read, within `fit` too, and there TensorFlow makes a
-        `tf.errors.UnknownError` with the same text of it. To have the findings as data
-        before the training: `check_finite(dataset, policy="report").raise_if_bad()`.
+        for "replace" if no number can help, as for a header. A `tf.data.Dataset`
+        raises while it is read, also within `fit`, where TensorFlow turns the error
+        into a `tf.errors.UnknownError` with the same text. To get the findings before
+        the training: `check_finite(dataset, policy="report").raise_if_bad()`.
       TypeError: If `dataset` holds anything else, or a tensor that is being traced; if
         there is more than one positional argument.
       ValueError: If the parts differ in their number of rows, or an argument is out of

@@ -1,4 +1,4 @@
-"""The check as a stage of a `tf.data` pipeline."""
+"""Runs the check as a stage of a `tf.data` pipeline."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,17 +20,17 @@ _JOINED_VALUES = 1 << 20
 
 
 def checked(dataset: tf.data.Dataset, policy: Policy, batched: bool | None) -> Any:
-    """Returns a dataset that is checked as it flows, or the report on it.
+    """Returns a dataset that is checked while it is read, or the report on it.
 
     Args:
-      dataset: Of tensors in tuples and dicts.
+      dataset: A dataset of tensors in tuples and dicts.
       policy: What to do.
-      batched: Whether the first axis of an element runs over rows; None looks at the
-        shapes.
+      batched: Whether the first axis of an element runs over rows; None infers it from
+        the shapes.
 
     Returns:
-      A dataset with the same elements but for what the policy changes; a `DataReport`
-      where that is the policy.
+      A dataset with the same elements except for the policy's changes; a `DataReport`
+      for the policy "report".
     """
     stage = Stage(dataset, policy, batched)
     return stage.report() if policy.name == "report" else stage.dataset()
@@ -53,7 +53,7 @@ class Stage:
                     f"whose {path} is a dataset, as `window` makes them. Join the "
                     "windows first: dataset.flat_map(lambda w: w.batch(size))."
                 )
-        # What is None in an element has a spec without a shape.
+        # The spec of a None in an element has no shape.
         leaves = (
             part if hasattr(part, "shape") else None
             for _, part in structure.parts(spec)
@@ -70,7 +70,7 @@ class Stage:
         return self._read().report()
 
     def dataset(self) -> tf.data.Dataset:
-        """Returns the dataset behind the check."""
+        """Returns the dataset with the check applied."""
         limits = self._policy.limits
         if not any(
             element_masks.can_be_bad(s.dtype, path, limits) for path, s in self._parts
@@ -107,7 +107,7 @@ class Stage:
         return survey
 
     def _numbers(self) -> dict[str, np.ndarray]:
-        """Returns what to put in place of bad values, by the path of the leaf."""
+        """Returns the replacements for faulty values, by the path of the leaf."""
         policy = self._policy
         tallies = self._read().tallies if policy.value == "mean" else {}
 
@@ -131,12 +131,12 @@ class Stage:
         """Checks one element.
 
         Args:
-          state: How many elements, rows and bad rows came before.
-          *elements: The element; its parts where it is a tuple.
+          state: Numbers of the elements, rows and faulty rows before this one.
+          *elements: The element; its parts if it is a tuple.
 
         Returns:
-          The state behind it, and the element; for the policy "drop" whether anything
-          is left of it, and the element.
+          The new state, and the element; for the policy "drop" the second item is a
+          pair of whether any row remains, and the element.
         """
         element = elements[0] if len(elements) == 1 else elements
         limits = self._policy.limits
@@ -173,7 +173,7 @@ class Stage:
     def _mended(
         self, element: Any, held: Sequence[tuple[str, Any]], found: Any, bad: tf.Tensor
     ) -> Any:
-        """Returns the element without its bad rows, or with other numbers."""
+        """Returns the element without its faulty rows, or with other numbers."""
         is_dropped = self._policy.name == "drop" and not self.is_batched
         if self._policy.name == "raise" or is_dropped:
             return element
@@ -199,7 +199,7 @@ class Stage:
         new_bad_rows: tf.Tensor,
         *flat: tf.Tensor,
     ) -> None:
-        """Raises, or warns of the 1st, 2nd, 4th, 8th ... bad row of a pass."""
+        """Raises, or warns at the 1st, 2nd, 4th, 8th ... faulty row of a pass."""
         before, after = int(bad_rows), int(bad_rows) + int(new_bad_rows)
         is_told = before.bit_length() != after.bit_length()
         if self._policy.name == "drop" and not is_told:
@@ -207,7 +207,7 @@ class Stage:
         leaves = tf.nest.pack_sequence_as(
             [spec for _, spec in self._parts], flat, expand_composites=True
         )
-        # Text is judged by its whole column, which no batch has.
+        # Text needs its whole column to be classified, which a batch does not have.
         numeric = (None if leaf.dtype == tf.string else leaf for leaf in leaves)
         element = structure.rebuilt(self._spec, numeric)
         survey = self._survey()
@@ -226,7 +226,7 @@ class Stage:
         return Survey(self._policy.limits, _ORIGIN, self._joined, not self.is_batched)
 
     def _add(self, survey: Survey, element: Any, number: int, rows: int) -> None:
-        """Adds one element; one without a batch axis is given one."""
+        """Adds one element, with a batch axis if it has none."""
         if not self.is_batched:
             leaves = (_with_axis(leaf) for _, leaf in structure.parts(element))
             element = structure.rebuilt(element, leaves)
@@ -240,7 +240,7 @@ def _is_batched(parts: Sequence[tuple[str, Any]]) -> bool:
 
 
 def _without_columns(parts: Sequence[tuple[str, Any]]) -> frozenset[str]:
-    """Returns the leaves whose last axis has no fixed size, so is not of features."""
+    """Returns the leaves whose last axis has no fixed size, hence no features."""
     return frozenset(
         path
         for path, spec in parts
@@ -249,7 +249,7 @@ def _without_columns(parts: Sequence[tuple[str, Any]]) -> frozenset[str]:
 
 
 def _batch_size(parts: Sequence[tuple[str, Any]]) -> int:
-    """Returns how many elements to join; 0 where their shapes may differ."""
+    """Returns the number of elements to join; 0 if their shapes may differ."""
     if not all(
         isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined()
         for _, spec in parts

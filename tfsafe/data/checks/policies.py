@@ -1,4 +1,4 @@
-"""What is done with bad rows and bad values of data that are at hand."""
+"""Applies a policy to faulty rows and faulty values of data in memory."""
 
 import dataclasses
 import math
@@ -21,12 +21,12 @@ POLICIES = ("raise", "drop", "replace", "report")
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """What to do, and how to judge.
+    """A policy and its settings.
 
     Attributes:
       name: One of `POLICIES`.
-      value: The number that replaces a bad value, or `"mean"`.
-      limits: What the model can take.
+      value: The number that replaces a faulty value, or `"mean"`.
+      limits: The limits of the values that the model accepts.
     """
 
     name: str
@@ -41,21 +41,21 @@ def checked(
     batch: int | None = None,
     before: int | None = 0,
 ) -> Any:
-    """Returns data at hand as the policy leaves it, or raises.
+    """Applies the policy to data in memory.
 
     Args:
       data: Leaves in tuples, lists and dicts.
       policy: What to do.
-      origin: Where the data come from.
+      origin: The source of the data.
       batch: Number of the batch; None where the data come in one piece.
-      before: How many rows came in the batches before; None where that is not known.
+      before: Number of rows in the previous batches; None if unknown.
 
     Returns:
-      The report, where that is the policy; `data` itself, where nothing is wrong; else
-      the same nest of the same kinds of objects.
+      The report for the policy "report"; `data` itself if it has no faults; otherwise
+      the same structure with the same kinds of objects.
 
     Raises:
-      NumericsError: If something is wrong that the policy does not mend.
+      NumericsError: If there is a fault that the policy does not repair.
     """
     survey = Survey(policy.limits, origin, counts_rows=before is not None)
     survey.add(data, batch, before)
@@ -72,7 +72,7 @@ def checked(
 
 
 def tell(what: str, report: DataReport, stacklevel: int = 5) -> None:
-    """Warns of what was done."""
+    """Warns about the changes made to the data."""
     heads = [finding.headline() for finding in report.findings]
     warnings.warn(
         f"check_finite {what}: {'; '.join(heads[:3])}. "
@@ -118,7 +118,7 @@ def _replaced(data: Any, survey: Survey, report: DataReport, policy: Policy) -> 
 
 
 def refuse_unmendable(report: DataReport) -> None:
-    """Raises what no number can be put in place of.
+    """Raises the findings that no replacement number can repair.
 
     Raises:
       NumericsError: If there is such a finding.
@@ -136,15 +136,15 @@ def fill_values(tally: Tally, columns: Any, policy: Policy) -> np.ndarray:
     """Returns the number to write into each column.
 
     Args:
-      tally: Of the leaf.
-      columns: Into which one is written.
+      tally: The tally of the leaf.
+      columns: The columns to write to.
       policy: What to do.
 
     Returns:
       float64 array, one number for each column.
 
     Raises:
-      NumericsError: If a mean is asked for of a column without numbers.
+      NumericsError: If the value is "mean" and a column has no numbers.
     """
     if policy.value != "mean":
         return np.full(tally.columns, float(policy.value))
@@ -159,7 +159,7 @@ def fill_values(tally: Tally, columns: Any, policy: Policy) -> np.ndarray:
 
 
 def policy_of(name: str, value: Any, limits: Limits) -> Policy:
-    """Returns the policy of these arguments.
+    """Returns the policy that these arguments describe.
 
     Raises:
       TypeError: If `value` is neither a number nor `"mean"`.

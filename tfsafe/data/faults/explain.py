@@ -1,4 +1,4 @@
-"""From tallies to findings: what is wrong, why, and what to write."""
+"""Turns tallies into findings: the fault, its cause, and a fix."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _READ_WITH_HEADER = {
 }
 
 
-# What is told in one finding.
+# The faults that share one finding.
 _GROUPS = {
     "not finite": NOT_FINITE,
     "missing": ("missing", "blank"),
@@ -41,10 +41,10 @@ _GROUPS = {
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Where the data come from, for suggested code.
+    """The source of the data, for suggested code.
 
     Attributes:
-      names: What the user calls them: `("x", "y")` or `("dataset",)`.
+      names: The user's names for them: `("x", "y")` or `("dataset",)`.
       kind: `"array"`, `"dataset"`, or `"frame"`.
     """
 
@@ -61,7 +61,7 @@ class Origin:
 def errors(
     tallies: Sequence[Tally], limits: Limits, rows: int, origin: Origin
 ) -> list[DataFinding]:
-    """Returns what the policies act on."""
+    """Returns the findings that the policies act on."""
     if not rows:
         return [_no_rows()]
     headers = verdict.headers(tallies)
@@ -69,7 +69,7 @@ def errors(
     named = {id(tally): columns for tally, columns in headers}
     for tally in tallies:
         faults = verdict.errors(tally)
-        # What the header explains is told once.
+        # Do not report again the faults that the header explains.
         for fault in {"nan", "text"} & set(faults) if id(tally) in named else ():
             is_told = named[id(tally)] & (tally.counts[fault] == 1)
             faults[fault] = faults[fault] & ~is_told
@@ -112,7 +112,7 @@ def _not_finite(
 
 
 def _source(tally: Tally, faults: Mapping[str, np.ndarray]) -> str:
-    """Says where values that are not finite come from."""
+    """Returns the likely origin of non-finite values, as text."""
     if "nan" not in faults:
         return _BY_ZERO
     if len(faults) > 1:
@@ -242,7 +242,7 @@ def _leave_out(origin: Origin) -> dict[str, str]:
 
 
 def _fill_or_leave_out(tally: Tally, origin: Origin) -> dict[str, str]:
-    """Suggests a number for an empty column: without its rows no row is left."""
+    """Suggests a number for an empty column: dropping its rows would leave none."""
     if tally.size < 3 or not (tally.counts["nan"] == tally.size).any():
         return _leave_out(origin)
     return {

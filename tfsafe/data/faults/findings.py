@@ -1,4 +1,4 @@
-"""How a finding about one leaf is made, from where its values stand."""
+"""Builds a finding about one leaf from the positions of its values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,7 @@ def first(tally: Tally, faults: Mapping[str, np.ndarray]) -> tuple[Spot, int]:
 
 
 def columns_told(tally: Tally, columns: np.ndarray) -> str:
-    """Names the columns, where more than one of several is hit."""
+    """Returns the names of the columns, if several of them have the fault."""
     if columns.sum() < 2:
         return ""
     if columns.all():

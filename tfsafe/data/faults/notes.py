@@ -1,4 +1,4 @@
-"""What may harm a training, and is left as it is by every policy."""
+"""Writes notes on properties that may harm a training; no policy changes them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +42,7 @@ def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
     names = [name for name in columns if isinstance(name, str)]
     if len(names) < 2 or len(names) < len(columns):
         return []
-    # pandas makes a name that is there twice into "5.1.1".
+    # pandas renames a duplicate name to "5.1.1".
     _, kinds = words.read(np.array([_first_dots(name) for name in names], object))
     if (kinds != words.NUMERAL).any():
         return []

@@ -1,4 +1,4 @@
-"""What the check of a dataset reports, as plain data and as text."""
+"""Holds the report of a dataset check, as plain data and as text."""
 
 import dataclasses
 from typing import Any
@@ -17,14 +17,14 @@ _HEADINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class DataFinding(Finding):
-    """One thing that is wrong with one part of a dataset.
+    """One fault in one part of a dataset.
 
     A `tfsafe.Finding` whose `origin` is the path of the feature, and whose `index` and
-    `shape` are those of the first bad value in its array, batch or element. `row` is
+    `shape` are those of the first faulty value in its array, batch or element. `row` is
     its row in a batch, and None where the data came in one piece.
 
     Attributes:
-      element: The row of the first bad value, counted from the first row of all.
+      element: The row of the first faulty value, counted from the first row of all.
       batch: Number of its batch, from 0; None where the data came in one piece.
       value: The value, as text.
       is_replaceable: Whether the policy `"replace"` can put a number in its place.
@@ -36,7 +36,7 @@ class DataFinding(Finding):
     is_replaceable: bool = True
 
     def headline(self) -> str:
-        """Says in a few words what is where."""
+        """Returns the fault and its place in a few words."""
         head = f"{self.kind} in {self.origin}" if self.origin else self.kind
         return head + self._position()
 
@@ -83,14 +83,14 @@ class Feature:
 
 @dataclasses.dataclass(frozen=True)
 class DataReport:
-    """What `check_finite` found. `str(report)` explains it, `as_dict` gives JSON.
+    """The result of `check_finite`. `str(report)` explains it, `as_dict` gives JSON.
 
     Attributes:
       rows: How many rows were read.
       features: One entry for each column.
-      findings: What ends a training: bad values, first row first.
-      notes: What may harm one: constant features, integers that the dtype rounds,
-        rows without values, numbers kept as text.
+      findings: Faults that break a training, ordered by row.
+      notes: Properties that may harm one: constant features, integers that the dtype
+        rounds, rows without values, numbers kept as text.
     """
 
     rows: int
@@ -100,7 +100,7 @@ class DataReport:
 
     @property
     def is_finite(self) -> bool:
-        """Whether nothing is wrong; notes do not count."""
+        """Whether there are no findings; notes do not count."""
         return not self.findings
 
     def as_dict(self) -> dict[str, Any]:
@@ -108,10 +108,10 @@ class DataReport:
         return dataclasses.asdict(self)
 
     def raise_if_bad(self, rest: str = "`error.findings`") -> None:
-        """Raises what was found.
+        """Raises the first finding as an error.
 
         Args:
-          rest: What tells all of it, where there is more than the first finding.
+          rest: Where the user finds the other findings, if there are more.
 
         Raises:
           NumericsError: If `findings` is not empty.
@@ -132,7 +132,7 @@ class DataReport:
         return "\n".join(lines)
 
     def _table(self) -> list[str]:
-        # Bad ones first; the sort keeps the order of the columns.
+        # Faulty ones first; the sort keeps the order of the columns.
         ranked = sorted(self.features, key=lambda each: each.first_row is None)
         rows = [_HEADINGS, *map(_cells, ranked[:_FEATURES_SHOWN])]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

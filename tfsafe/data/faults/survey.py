@@ -1,4 +1,4 @@
-"""Reads nested data once, whole or batch by batch, and reports."""
+"""Reads nested data once, whole or batch by batch, and reports its faults."""
 
 import dataclasses
 from collections.abc import Collection, Iterator
@@ -18,9 +18,9 @@ class Survey:
     """The tallies of all leaves.
 
     Args:
-      limits: What the model can take.
-      origin: Where the data come from.
-      joined: Paths of the leaves whose last axis is not one of features.
+      limits: The limits of the values that the model accepts.
+      origin: The source of the data.
+      joined: Paths of the leaves whose last axis does not run over features.
       is_single: Whether a first axis was added to the leaves of each element.
       counts_rows: Whether the number of the first row is known.
 
@@ -55,7 +55,7 @@ class Survey:
         Args:
           data: Leaves in tuples, lists and dicts, all with the same number of rows.
           batch: Number of the batch; None where the data come in one piece.
-          before: How many rows came before, if not those that were added.
+          before: Number of rows before these, if not the number added so far.
         """
         before = self.rows if before is None else before
         held = containers(data)
@@ -75,7 +75,7 @@ class Survey:
         self.rows += held[0][1].rows if held else 0
 
     def report(self) -> DataReport:
-        """Returns what was found so far."""
+        """Returns the report on the data added so far."""
         tallies = list(self.tallies.values())
         findings = explain.errors(tallies, self._limits, self.rows, self._origin)
         found = [*self._names, *notes.notes(tallies, self._limits)]
@@ -88,7 +88,7 @@ class Survey:
         return DataReport(self.rows, tuple(features), tuple(findings), tuple(found))
 
     def bad_rows(self, container: Container, path: str) -> np.ndarray:
-        """Returns which rows of a leaf, which was added, have an error."""
+        """Returns the rows of an added leaf that have an error."""
         bad = np.zeros(container.rows, bool)
         for table in self._tables(container, path):
             for start, mask in self._bad(table):
@@ -96,7 +96,7 @@ class Survey:
         return bad
 
     def bad_values(self, container: Container, path: str) -> list[np.ndarray]:
-        """Returns, for each table of a leaf which was added, where the errors are."""
+        """Returns a mask of the errors for each table of an added leaf."""
         found = []
         for table in self._tables(container, path):
             whole = np.zeros((table.array.size // table.columns, table.columns), bool)

@@ -1,4 +1,4 @@
-"""Counts of what is wrong with the columns of one leaf, fed chunk by chunk."""
+"""Counts the faults in the columns of one leaf, chunk by chunk."""
 
 import copy
 import dataclasses
@@ -22,17 +22,17 @@ _WORD_NAMES = {
 }
 
 
-# Values in a line for which NumPy is quick.
+# Number of values in a line from which on NumPy reduces quickly.
 _LONG = 4096
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What the model can take.
+    """The limits of the values that the model accepts.
 
     Attributes:
       dtype: The dtype that it computes in.
-      classes: How many classes the labels have; None where that is not known.
+      classes: Number of classes of the labels; None if unknown.
     """
 
     dtype: np.dtype
@@ -65,7 +65,7 @@ class Tally:
       empty_rows: How many of them have no value.
       size: How many values each column has.
       finite: How many of them are numbers that are finite to the model.
-      low: The smallest of these for each column; infinity where there is none.
+      low: The smallest of these for each column; infinity if it has none.
       high: The largest.
       total: Their sum, in float64.
     """
@@ -90,7 +90,7 @@ class Tally:
         """Counts a table.
 
         Args:
-          table: Of the same leaf as those before it.
+          table: A table of the same leaf as the previous ones.
           batch: Number of the batch; None where the data come in one piece.
           before: How many rows came in the batches before.
         """
@@ -109,7 +109,7 @@ class Tally:
     def faults(
         self, table: Table, values: np.ndarray
     ) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-        """Returns the numbers in a chunk, and for each fault where it is."""
+        """Returns the numbers in a chunk, and a mask of each fault."""
         if table.kind == "time":
             return None, _only(nan=np.isnat(values))
         masks = {}
@@ -130,7 +130,7 @@ class Tally:
         return numbers, masks
 
     def means(self) -> np.ndarray:
-        """Returns the mean of the finite numbers of each column; NaN of none."""
+        """Returns the mean of each column's finite numbers; NaN without any."""
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             return self.total / self.finite
 
@@ -161,7 +161,7 @@ class Tally:
         # A NaN among the values is the smallest and the largest of them.
         if np.isfinite(ends).all():
             return {}
-        # In text a NaN stands for what is no number, which is counted as that.
+        # In text, NaN marks a cell that is not a number, which has its own count.
         nan = {} if is_text else {"nan": np.isnan(numbers)}
         rounded = self._limits.rounded(numbers)
         return _only(

@@ -1,4 +1,4 @@
-"""Which faults of which columns are errors: what the policies act on."""
+"""Decides which faults of which columns are errors, on which the policies act."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,17 +12,18 @@ _OF_TEXT = ("text", "blank")
 
 
 def errors(tally: Tally) -> dict[str, np.ndarray]:
-    """Returns, by fault, in which columns it is an error.
+    """Returns, for each fault, the columns in which it is an error.
 
-    A NaN always is. Text is one in a column of numbers. A column is one of numbers if
-    most of its cells are, or if all are numbers written as text but for blanks and for
-    a header in row 0; a column of codes, such as "101" and "A7", is not.
+    NaN is always an error. Text is an error in a column of numbers. A column is one of
+    numbers if most of its cells are numbers, or if all are numbers written as text,
+    except blanks and a header in row 0; a column of codes, such as "101" and "A7", is
+    not.
 
     Args:
-      tally: Of a leaf that was read to its end.
+      tally: The tally of a leaf that was read to its end.
 
     Returns:
-      Only faults that are one in some column.
+      Only faults that are an error in some column.
     """
     counts = tally.counts
     if tally.table.kind != "text":
@@ -42,15 +43,15 @@ def errors(tally: Tally) -> dict[str, np.ndarray]:
 
 
 def columns(tally: Tally) -> np.ndarray:
-    """Returns which columns have an error."""
+    """Returns the columns that have an error."""
     return np.any([np.zeros(tally.columns), *errors(tally).values()], axis=0)
 
 
 def headers(tallies: Sequence[Tally]) -> list[tuple[Tally, np.ndarray]]:
-    """Returns in which columns row 0 reads like the name of the column.
+    """Returns the columns whose row 0 reads like the name of the column.
 
-    Either it is the only text above numbers; or each of several columns of floats has a
-    NaN there, as `np.genfromtxt` makes it out of the name, and hardly any below.
+    Either row 0 holds the only text, above numbers; or several columns of floats all
+    have a NaN there, which `np.genfromtxt` makes of a name, and hardly any below.
     """
     found = [(tally, _names(tally)) for tally in tallies]
     found = [(tally, columns) for tally, columns in found if columns.any()]
@@ -69,19 +70,19 @@ def headers(tallies: Sequence[Tally]) -> list[tuple[Tally, np.ndarray]]:
 def bad(
     masks: dict[str, np.ndarray], faults: dict[str, np.ndarray]
 ) -> np.ndarray | None:
-    """Returns where in a chunk the errors are; None where there are none."""
+    """Returns a mask of the errors in a chunk; None if there are none."""
     held = [masks[fault] & faults[fault] for fault in faults if fault in masks]
     return np.any(held, axis=0) if held else None
 
 
 def is_constant(tally: Tally, rounded: Any) -> np.ndarray:
-    """Returns which columns hold one and the same number, as the model gets it."""
+    """Returns the columns that hold a single number, in the dtype of the model."""
     is_one = rounded(tally.low) == rounded(tally.high)
     return is_one & (tally.finite == tally.size) & (tally.size > 1)
 
 
 def is_words(tally: Tally, faults: Mapping[str, np.ndarray]) -> bool:
-    """Returns whether one of the columns with these faults is not one of numbers."""
+    """Returns whether a column with one of these faults does not hold numbers."""
     numbers = tally.counts["number"] + tally.counts["numeral"]
     later = tally.counts["text"] - _text_in_row_0(tally)
     hit = np.any(list(faults.values()), axis=0)
@@ -89,7 +90,7 @@ def is_words(tally: Tally, faults: Mapping[str, np.ndarray]) -> bool:
 
 
 def is_numerals(tally: Tally) -> np.ndarray:
-    """Returns which columns are text that could be numbers, all but blanks."""
+    """Returns the columns of text whose cells, except blanks, are all numbers."""
     counts = tally.counts
     if tally.table.kind != "text":
         return np.zeros(tally.columns, bool)
@@ -111,7 +112,7 @@ def _names(tally: Tally) -> np.ndarray:
 
 
 def _nan_in_row_0(tally: Tally) -> np.ndarray:
-    """Returns which columns have a NaN in row 0, and numbers in most rows below."""
+    """Returns the columns with a NaN in row 0 and numbers in most rows below."""
     rows = [tally.first.get(("nan", column)) for column in range(tally.columns)]
     in_row_0 = np.array([spot is not None and spot.row == 0 for spot in rows])
     return in_row_0 & (tally.counts["nan"] * 2 < tally.size)

@@ -1,4 +1,4 @@
-"""What holds rows: arrays, tensors and frames, read as tables and made anew."""
+"""Reads the rows of arrays, tensors and frames as tables, and rebuilds them."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -10,17 +10,17 @@ import tensorflow as tf
 from tfsafe.data.sources import structure
 from tfsafe.data.sources.tables import Table
 
-# For each table of a container: where to write, and what into each column.
+# For each table of a container: the mask to write to, and a value for each column.
 Fill = tuple[np.ndarray, np.ndarray]
 
 
 class Container(Protocol):
-    """Something with rows."""
+    """An object with rows."""
 
     rows: int
 
     def tables(self, path: str) -> list[Table]:
-        """Returns its values, without a copy where they lie in an array."""
+        """Returns its values, without a copy if they are stored in an array."""
 
     def take(self, keep: np.ndarray) -> Any:
         """Returns the same kind of object with the rows where `keep` is True."""
@@ -30,7 +30,7 @@ class Container(Protocol):
 
 
 class Dense:
-    """A NumPy array, or what is made from one and can be made into one."""
+    """A NumPy array, or an object that converts to one and back."""
 
     def __init__(self, array: np.ndarray, back: Callable[[np.ndarray], Any]):
         self.array, self.back, self.rows = array, back, len(array)
@@ -98,13 +98,13 @@ class Ragged:
 
 
 class Sparse:
-    """A `tf.SparseTensor`; its zeros are no values."""
+    """A `tf.SparseTensor`; its implicit zeros do not count as values."""
 
     def __init__(self, tensor: tf.SparseTensor):
         self.tensor, self.rows = tensor, int(tensor.dense_shape[0])
 
     def tables(self, path: str) -> list[Table]:
-        """Returns the values that are stored."""
+        """Returns the stored values."""
         indices = self.tensor.indices.numpy()
 
         def index_of(position: int) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class Column:
         self.series, self.rows = series, len(series)
 
     def tables(self, path: str) -> list[Table]:
-        """Returns the values; objects where pandas has a type of its own for them."""
+        """Returns the values; objects if pandas has its own type for them."""
         series = self.series
         if not isinstance(series.dtype, np.dtype):
             is_number = getattr(series.dtype, "kind", "O") in "biuf"
@@ -154,7 +154,7 @@ class Column:
         if kind in "iu":
             value = round(value)
         elif not isinstance(series.dtype, np.dtype) and kind == "O":
-            # Text and categories of pandas take no numbers.
+            # Text and categories of pandas do not accept numbers.
             series = series.astype(object)
         return series.mask(mask[:, 0], value)
 
@@ -191,7 +191,7 @@ def container_of(value: Any, path: str) -> Container:
     """Returns the container of a leaf.
 
     Raises:
-      TypeError: If the leaf has no values yet, or holds none that are known.
+      TypeError: If the leaf has no values yet, or values of an unknown kind.
       ValueError: If it is a scalar, which has no rows.
     """
     if isinstance(value, tf.RaggedTensor):
@@ -259,7 +259,7 @@ def _from_list(value: list[Any], path: str) -> np.ndarray:
             f"{path}, a list of {len(value)} rows of several lengths. Rows of "
             "different lengths belong into a `tf.ragged.constant(rows)`."
         ) from error
-    # NumPy writes the numbers of a mixed list as text.
+    # NumPy turns the numbers of a mixed list into text.
     return np.asarray(value, object) if array.dtype.kind in "SU" else array
 
 
@@ -291,7 +291,7 @@ def _filled(values: tf.Tensor, fills: Sequence[Fill]) -> tf.Tensor:
 
 
 def _widened(array: np.ndarray, fills: Sequence[Fill]) -> np.ndarray:
-    """Returns a copy; one of text with room for the new values."""
+    """Returns a copy; a copy of text has room for the new values."""
     if array.dtype.kind not in "SU":
         return array.copy()
     ((_, values),) = fills

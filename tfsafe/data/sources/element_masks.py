@@ -16,12 +16,12 @@ def can_be_bad(dtype: tf.DType, path: str, limits: Limits) -> bool:
 
 
 def bad_values(leaf: Any, path: str, limits: Limits) -> tf.Tensor | None:
-    """Returns where the values of a leaf are faulty; None where no value can be.
+    """Returns a mask of the faulty values of a leaf; None if no value can be faulty.
 
     Args:
       leaf: Dense, ragged or sparse tensor.
       path: Its name.
-      limits: What the model can take.
+      limits: The limits of the values that the model accepts.
     """
     values = flat(leaf)
     if not can_be_bad(values.dtype, path, limits):
@@ -37,18 +37,18 @@ def bad_values(leaf: Any, path: str, limits: Limits) -> tf.Tensor | None:
 
 
 def flat(leaf: Any) -> tf.Tensor:
-    """Returns the values of a leaf that are stored."""
+    """Returns the stored values of a leaf."""
     if isinstance(leaf, tf.RaggedTensor):
         return leaf.flat_values
     return leaf.values if isinstance(leaf, tf.SparseTensor) else leaf
 
 
 def bad_rows(leaf: Any, faulty: tf.Tensor) -> tf.Tensor:
-    """Returns which rows of a leaf have a faulty value.
+    """Returns the rows of a leaf that have a faulty value.
 
     Args:
       leaf: Dense, ragged or sparse tensor of a batch.
-      faulty: What `bad_values` returns for it.
+      faulty: The result of `bad_values` for it.
     """
     if isinstance(leaf, tf.RaggedTensor):
         owners = leaf.value_rowids()
@@ -64,7 +64,7 @@ def bad_rows(leaf: Any, faulty: tf.Tensor) -> tf.Tensor:
 
 
 def row_count(leaf: Any) -> tf.Tensor:
-    """Returns how many rows a leaf has, as int64."""
+    """Returns the number of rows of a leaf, as int64."""
     if isinstance(leaf, tf.RaggedTensor):
         return leaf.nrows(out_type=tf.int64)
     if isinstance(leaf, tf.SparseTensor):
@@ -82,12 +82,12 @@ def take(leaf: Any, keep: tf.Tensor) -> Any:
 
 
 def fill(leaf: Any, numbers: Any, limits: Limits) -> Any:
-    """Returns a leaf with other numbers where it is not finite.
+    """Returns a leaf with its non-finite values replaced.
 
     Args:
       leaf: Dense, ragged or sparse tensor, floating or complex.
       numbers: One for all, or one for each position of the last axis.
-      limits: What the model can take.
+      limits: The limits of the values that the model accepts.
     """
     values = flat(leaf)
     if values.dtype.is_complex:
@@ -109,7 +109,7 @@ def _filled(values: tf.Tensor, numbers: np.ndarray, limits: Limits) -> tf.Tensor
 
 
 def _not_finite(values: tf.Tensor, limits: Limits) -> tf.Tensor:
-    # In the narrower of the two: a larger number becomes infinite there.
+    # Use the narrower dtype: a larger number becomes infinite there.
     if values.dtype.size > limits.dtype.itemsize or (
         limits.dtype.name == "float16" and values.dtype == tf.bfloat16
     ):
@@ -131,5 +131,5 @@ def _owned(lines: tf.Tensor, owners: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
     counts = tf.math.unsorted_segment_max(
         tf.cast(lines, tf.int32), owners, tf.cast(rows, tf.int64)
     )
-    # An empty segment has the smallest integer.
+    # The maximum of an empty segment is the smallest integer.
     return counts > 0

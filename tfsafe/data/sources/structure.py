@@ -1,9 +1,9 @@
-"""The parts of nested data: their names, and the same nest around new parts."""
+"""Names the parts of nested data, and rebuilds the structure around new parts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# As `fit` takes a tuple apart.
+# The order in which `fit` unpacks a tuple.
 _ROLES = ("x", "y", "sample_weight")
 
 
@@ -23,7 +23,7 @@ def parts(data: Any) -> list[tuple[str, Any]]:
 
 
 def roles(data: Any) -> list[str]:
-    """Returns the names of what stands at the top."""
+    """Returns the names of the parts at the top level."""
     if not _is_roles(data):
         return ["x"]
     if len(data) <= len(_ROLES):
@@ -32,7 +32,7 @@ def roles(data: Any) -> list[str]:
 
 
 def rebuilt(data: Any, new: Iterator[Any]) -> Any:
-    """Returns the same nest with its leaves replaced, in the order of `parts`."""
+    """Returns the same structure with its leaves replaced, in the order of `parts`."""
     if data is None:
         return None
     if isinstance(data, Mapping):

@@ -1,4 +1,4 @@
-"""The values of one leaf as lines and columns, read in chunks."""
+"""Reads the values of one leaf as lines and columns, in chunks."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Values read at once: enough to make Python's share small, few enough for the cache.
+# Values read at once: enough to hide Python's overhead, few enough for the cache.
 _CHUNK = 1 << 18
 
 
 class Spot(NamedTuple):
-    """Where a value stands, and what it is.
+    """A value and its position.
 
     Attributes:
       row: Its row, counted from the first row of all.
@@ -36,13 +36,13 @@ class Table:
 
     Attributes:
       path: Name of the leaf, such as `x["age"]`.
-      array: Of rank 1 or more. The last axis runs over the columns, if there is more
-        than one and `has_columns`.
+      array: Array of rank 1 or more. The last axis runs over the columns, if there is
+        more than one and `has_columns`.
       rows: How many rows the leaf has.
       owners: The row of each position of the first axis; None where that axis runs over
         the rows.
       index_of: Index of a position of the first axis; None where it is that position.
-      has_columns: Whether the last axis is one of features, of fixed size.
+      has_columns: Whether the last axis runs over features and has a fixed size.
       is_single: Whether the leaf is one element, to which a first axis was added.
       empty_rows: How many rows have no value.
     """
@@ -96,7 +96,7 @@ class Table:
     def spot(
         self, start: int, line: int, column: int, batch: int | None, before: int
     ) -> Spot:
-        """Returns where a value of a chunk stands."""
+        """Returns the position of a value of a chunk."""
         inner = self.array.shape[1:]
         where = np.unravel_index(
             line * self.columns + column, (len(self.array), *inner)
@@ -113,7 +113,7 @@ class Table:
         return Spot(before + row, index, value, (self.rows, *inner), batch, in_batch)
 
     def rows_of(self, start: int, lines: Any) -> np.ndarray:
-        """Returns the rows in which lines of a chunk are marked."""
+        """Returns the rows of the marked lines of a chunk."""
         length = lines.size // (self.array[:1].size // self.columns)
         marked = np.flatnonzero(lines.reshape(length, -1).any(axis=1)) + start
         return marked if self.owners is None else self.owners[marked]

@@ -1,12 +1,12 @@
-"""What a cell of text, or of any Python object, stands for."""
+"""Classifies cells of text or of Python objects."""
 
 import numbers
 from typing import Any
 
 import numpy as np
 
-# What a cell is. A number written as text is a numeral; a blank is a word for "no
-# value"; what is missing is an object for it: None, NaN, NaT, `pandas.NA`.
+# The kinds of cells. A number written as text is a numeral; a blank is a word for "no
+# value"; a missing cell holds an object for it: None, NaN, NaT, `pandas.NA`.
 NUMBER, NUMERAL, MISSING, BLANK, TEXT = range(5)
 
 _BLANKS = {
@@ -23,8 +23,8 @@ def read(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
       cells: Array of dtype object, str or bytes.
 
     Returns:
-      float64 array of the numbers, NaN where there is none, and the array of what each
-      cell is.
+      float64 array of the numbers, NaN for cells without one, and the array of the
+      kinds of the cells.
 
     Raises:
       TypeError: If a cell holds an array or a list.
