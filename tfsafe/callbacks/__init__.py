@@ -1,4 +1,12 @@
-"""Keras callbacks that no NaN deceives, and Keras' own under the same name."""
+"""Keras callbacks that handle NaN, and Keras' other callbacks under their names.
+
+Knows which state of a model a training step changes, and when Keras calls which event.
+May import `optimizers`, `debugging`, `graph`, `_compat` and the modules at the root of
+tfsafe.
+
+Example: `_guard.find(model.optimizer)` returns the `SafeOptimizer` under Keras'
+wrappers, and `NumericsMonitor` reads its counts.
+"""
 
 from tfsafe._swap import fall_back_to_keras
 from tfsafe.callbacks._checkpoint import BackupAndRestore, ModelCheckpoint

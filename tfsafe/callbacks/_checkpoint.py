@@ -1,4 +1,4 @@
-"""Keras' callbacks that save a training, with a model that is not broken."""
+"""Saves a training as Keras' callbacks do, but only while the model is finite."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tfsafe.errors import NumericsError
 class ModelCheckpoint(keras.callbacks.ModelCheckpoint):
     """Keras' `ModelCheckpoint`, which neither saves a broken model nor calls one best.
 
-    Keras saves whatever there is, over the last good file, and with `save_best_only`
-    a monitored value that is NaN in the first epoch is the best one for ever. Here
+    Keras overwrites the last good file with any model, and with `save_best_only` a
+    monitored value that is NaN in the first epoch stays the best one for ever. Here
 
     - a model with a weight that is NaN or infinite is not saved, whatever `save_freq`
       and `save_best_only` are: the last good file stays. One warning in a training
@@ -46,19 +46,19 @@ class ModelCheckpoint(keras.callbacks.ModelCheckpoint):
     _gate: "_Gate"
 
     def set_model(self, model: keras.Model) -> None:
-        """Begins with another model."""
+        """Starts with a new model."""
         super().set_model(model)
         self._gate = _Gate(self, lambda: model.weights)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Saves where it is due, and the model is good."""
-        # A save that was due is made up for at the next batch: what Keras counts is
-        # how many batches lie between two calls.
+        """Saves if it is time to, and the model is finite."""
+        # The next batch makes up for a save that was skipped: Keras counts the batches
+        # between two calls.
         if self.save_freq != "epoch" and self._may_save(logs):
             super().on_train_batch_end(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves where it is due, and the model is good."""
+        """Saves if it is time to, and the model is finite."""
         if self.save_freq != "epoch" or self._may_save(logs):
             super().on_epoch_end(epoch, logs)
 
@@ -69,12 +69,12 @@ class ModelCheckpoint(keras.callbacks.ModelCheckpoint):
 
 
 class BackupAndRestore(keras.callbacks.BackupAndRestore):
-    """Keras' `BackupAndRestore`, which is never a way back to a broken training.
+    """Keras' `BackupAndRestore`, which never restores a broken training.
 
     No state is backed up in which a weight or a variable of the optimizer is NaN or
     infinite: an interrupted training resumes from the last good one. One warning in a
-    training says so and names the variables. Where the backup that is there is broken
-    already, because Keras' own class wrote it, the training does not start from it.
+    training says so and names the variables. The training does not start from an
+    existing backup that is broken, because Keras' own class wrote it.
 
     Everything else, the arguments included, is as in Keras.
 
@@ -99,14 +99,14 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):
     _gate: "_Gate"
 
     def set_model(self, model: keras.Model) -> None:
-        """Begins with another model."""
+        """Starts with a new model."""
         super().set_model(model)
         self._gate = _Gate(self, lambda: _state.of_training(model))
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Resumes from a backup, if there is one and it is good."""
+        """Resumes from a backup, if there is one and it is finite."""
         super().on_train_begin(logs)
-        # Of its own: what Keras builds in the first step may not be there yet.
+        # A separate check: Keras may not have built yet what it builds in a step.
         model = self.model
         broken = _finite.FiniteCheck(lambda: _state.of_training(model)).broken()
         if broken:
@@ -118,18 +118,18 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):
             )
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Backs up where it is due, and the training is good."""
+        """Backs up if it is time to, and the training is finite."""
         if self.save_freq != "epoch" and self._gate.is_open():
             super().on_train_batch_end(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Backs up where it is due, and the training is good."""
+        """Backs up if it is time to, and the training is finite."""
         if self.save_freq != "epoch" or self._gate.is_open():
             super().on_epoch_end(epoch, logs)
 
 
 class _Gate:
-    """Lets pass what is finite, and warns the first time it does not."""
+    """Allows a save while the state is finite, and warns when it first is not."""
 
     def __init__(self, callback: keras.callbacks.Callback, variables: Any):
         self._name = type(callback).__name__

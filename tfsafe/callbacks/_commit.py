@@ -31,7 +31,7 @@ class WholeStep:
     nothing.
 
     Args:
-      model: Compiled.
+      model: A compiled model.
       train_step: The model's own.
 
     Attributes:
@@ -93,11 +93,11 @@ class WholeStep:
 def of_training(model: keras.Model) -> WholeStep:
     """Wraps the `train_step` of a compiled model in a `WholeStep`, once.
 
-    It stays, so that the next training need not trace the step again.
+    The wrapper stays, so that the next training need not trace the step again.
 
     Args:
-      model: Compiled. A training step that was traced before the first call is built
-        again.
+      model: A compiled model. A training step that was traced before the first call is
+        built again.
 
     Returns:
       The wrapper, old or new, inactive unless it was active before.
@@ -157,7 +157,7 @@ class _Change:
         )
 
     def undo_where(self, condition: tf.Tensor) -> None:
-        """Restores the old value where the condition holds."""
+        """Restores the old value if the condition holds."""
         if _is_written(self._old):
             self._variable.assign(tf.where(condition, self._old, self._new))
 

@@ -76,8 +76,8 @@ def _is_float(variable: Any) -> bool:
 
 
 def _sums_are_finite(variables: list[Any]) -> tf.Tensor:
-    # Half the cost of looking at each element, and no NaN or infinity escapes a sum.
-    # A sum that overflows without one only costs the exact look that follows.
+    # A sum costs half as much as a test of each element, and is never finite if an
+    # element is not. A sum that overflows only costs the exact test that follows.
     sums = [tf.reduce_sum(tf.convert_to_tensor(v)) for v in variables]
     as_float32 = [tf.cast(each, tf.float32) for each in sums]
     return tf.reduce_all(tf.math.is_finite(tf.stack([tf.constant(0.0), *as_float32])))

@@ -1,4 +1,4 @@
-"""The mean that Keras shows as `loss`, over the batches whose loss is finite."""
+"""Restricts the mean that Keras shows as `loss` to batches whose loss is finite."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -9,10 +9,10 @@ import tensorflow as tf
 
 
 class FiniteMean:
-    """Stands in for the `update_state` of one `keras.metrics.Mean`.
+    """Replaces the `update_state` of one `keras.metrics.Mean`.
 
     While it is active, a value of a training step that is not finite gets weight 0.
-    The switch is a variable, so that it reaches a step that is traced already.
+    The switch is a variable, so that it also affects a step that is already traced.
     """
 
     def __init__(self, update_state: Any):
@@ -28,7 +28,7 @@ class FiniteMean:
         values = tf.convert_to_tensor(values)
         weight = tf.cast(1 if sample_weight is None else sample_weight, values.dtype)
         left_out = tf.logical_and(self.active, ~tf.math.is_finite(values))
-        # Both: 0 * NaN would still be NaN in the mean's weighted sum.
+        # Replace value and weight: 0 * NaN is still NaN in the weighted sum.
         return self._update_state(
             tf.where(left_out, tf.zeros_like(values), values),
             tf.where(left_out, tf.zeros_like(weight), weight),
@@ -37,10 +37,10 @@ class FiniteMean:
 
 @contextlib.contextmanager
 def within_step(means: Sequence[FiniteMean]) -> Iterator[None]:
-    """Tells the means that what they are given comes from a training step.
+    """Marks the values that the means receive as those of a training step.
 
-    Anything else, a validation above all, they take as it is, even if an interrupt
-    left them active.
+    They take all other values unchanged, above all those of a validation, even if an
+    interrupt left them active.
 
     Yields:
       Nothing.
@@ -62,7 +62,7 @@ def of_losses(model: keras.Model) -> list[FiniteMean]:
         again, because it holds the plain mean.
 
     Returns:
-      The stand-ins, old and new, inactive unless they were active before.
+      The replacements, old and new, inactive unless they were active before.
     """
     trackers = [
         metric

@@ -1,4 +1,4 @@
-"""The `SafeOptimizer` of a model, under the wrappers that Keras puts around it."""
+"""Finds the `SafeOptimizer` of a model, under the wrappers that Keras adds."""
 
 from typing import Any
 

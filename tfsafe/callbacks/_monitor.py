@@ -1,4 +1,4 @@
-"""The callback that checks `fit`, or shows what a `SafeOptimizer` did in it."""
+"""Checks the steps of `fit`, or shows what a `SafeOptimizer` did in them."""
 
 import os
 from collections.abc import Sequence
@@ -30,67 +30,67 @@ _DONE = {
 
 
 class NumericsMonitor(keras.callbacks.Callback):
-    """Checks the steps of `fit` for NaN and Inf, or counts those that were dealt with.
+    """Checks the steps of `fit` for NaN and Inf, or counts those that were handled.
 
-    Under a plain optimizer it *checks*: `fit` runs as ever, with one sum over loss,
+    Under a plain optimizer it *checks*: `fit` runs as usual, with one sum over loss,
     metrics and updated variables added to each step. A step that gives NaN or Inf is
     undone, weights, slots, statistics, metrics and seeds, and its batch is run again,
-    operation by operation, to say which one made the first bad value, on which line,
-    why, and what to write instead. Then `policy` decides:
+    operation by operation, to report which one made the first non-finite value, on
+    which line, why, and what to write instead. Then `policy` decides:
 
     - `"raise"` (the default): raises `NumericsError`. The model is as before the step.
     - `"skip"`: the step is skipped, as if the batch had not been there, and counted.
-      A `RuntimeWarning` tells each place once. Each such step costs a replay: to train
-      on for long, use a `SafeOptimizer`.
+      A `RuntimeWarning` reports each place once. Each such step costs a replay: for
+      long trainings, use a `SafeOptimizer`.
     - `"stop"`: a warning, and the training ends; the model is as before the step.
 
     The validation of `fit` is checked as well, and so are `evaluate` and `predict` if
     they are given this callback. They have no step to skip: with `"skip"` and
     `"stop"` their numbers are shown as they are.
 
-    With a `SafeOptimizer` it *counts*, and checks nothing: the optimizer deals with
+    With a `SafeOptimizer` it *counts*, and checks nothing: the optimizer handles
     non-finite gradients. With `policy="raise"` or `"stop"` it checks as above instead,
     also what the inner optimizer's own update wrote, and ends the training at the first
     non-finite step. While it counts, it warns once in a training, at the first
     non-finite step, and names the variables; it ends the training with `NumericsError`
     where the optimizer's `max_consecutive` is reached. While it watches, the training
     loss that Keras shows is the mean over the batches whose loss is finite. Without
-    that, one bad batch makes it NaN for the rest of the epoch, and callbacks that look
-    at it stop a training that is well. This holds for `loss` and for the means named
-    `..._loss` of a model that keeps its own. What Keras lists besides for each of
-    several outputs stays a plain mean, and so do all validation losses: nothing has
-    dealt with a NaN there.
+    that, one such batch makes it NaN for the rest of the epoch, and callbacks that
+    monitor it stop a healthy training. This holds for `loss` and for the means named
+    `..._loss` of a model that keeps its own. The losses that Keras lists for each of
+    several outputs stay plain means, and so do all validation losses: nothing has
+    handled a NaN there.
 
     Gradients that overflow under a `LossScaleOptimizer`, which skips such steps by
     design, are no finding.
 
     In both cases it adds `nonfinite_steps` to the logs of every batch and epoch: the
-    steps that were left out in this training, or the total of the `SafeOptimizer`; and
-    `outlier_steps` where that has an `outlier_threshold`. The progress bar, `History`,
+    steps that were skipped in this training, or the total of the `SafeOptimizer`; and
+    `outlier_steps` if that has an `outlier_threshold`. The progress bar, `History`,
     `CSVLogger` and TensorBoard show them.
 
-    A bad step of a `SafeOptimizer` is undone as a whole. The optimizer guards the
-    weights, but the forward pass has written by then to the moving statistics of
+    A non-finite step of a `SafeOptimizer` is undone as a whole. The optimizer guards
+    the weights, but the forward pass has written by then to the moving statistics of
     `BatchNormalization`, to the metrics, to the seed generators of `Dropout` and to the
     states of `stateful` recurrent layers; one NaN stays in them. With `restore_state`,
-    this state is put back within the compiled step:
+    this state is restored within the compiled step:
 
-    - where the step is left out (policy `"skip"`, an outlier, or a
+    - if the step is skipped (policy `"skip"`, an outlier, or a
       `LossScaleOptimizer` that skips it), all of it. Training goes on bit for bit as if
       the batch had not been there;
-    - where its gradients are mended (the other policies), the elements that became NaN
+    - if its gradients are replaced (the other policies), the elements that became NaN
       or infinite, and every metric as a whole that has such elements.
 
     A model that is run eagerly and was not built before its first step keeps what that
     one step did to its layers.
 
     Args:
-      restore_state: Whether all that a bad step of a `SafeOptimizer` wrote is undone.
-        What the checks skip is always undone.
+      restore_state: Whether all writes of a non-finite step of a `SafeOptimizer` are
+        undone. Steps that the checks skip are always undone.
       log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
-        once per epoch, `nonfinite_steps`; beside a `SafeOptimizer` also, for the ten
+        once per epoch, `nonfinite_steps`; with a `SafeOptimizer` also, for the ten
         variables that were hit most often, `nonfinite_share/<path>`, and the histogram
-        `nonfinite_shares` of all variables: whether bad steps hit a few or all. Needs
+        `nonfinite_shares` of all variables: whether such steps hit a few or all. Needs
         no TensorBoard to write. None writes nothing.
       checks: How closely to look. `"watch"` at what each step returns and writes;
         `"domain"` also at the operations that can make a non-finite value of finite
@@ -168,14 +168,14 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     @property
     def nonfinite_steps(self) -> int:
-        """The bad steps so far, as the logs show them."""
+        """The number of non-finite steps so far, as in the logs."""
         checked = 0 if self._checks is None else self._checks.nonfinite_steps
         # A step that the checks undo leaves no trace in the optimizer.
         return checked + (self._optimizer.nonfinite_steps if self._optimizer else 0)
 
     @property
     def nonfinite_shares(self) -> dict[str, float]:
-        """For each variable that was hit, the share of the bad steps that hit it.
+        """The fraction of the non-finite steps that hit each variable.
 
         Of a `SafeOptimizer`; most hit first, of this training or the last. They are
         counted on the device: with `steps_per_execution=n`, in each of the `n` steps.
@@ -191,7 +191,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Finds the optimizer; leaves bad batches out of the shown loss, or checks."""
+        """Finds the optimizer; keeps NaN out of the shown loss, or adds the checks."""
         self._optimizer = _guard.find(self.model.optimizer)
         if self._optimizer is not None:
             self._begin_counting(self._optimizer)
@@ -226,7 +226,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         self._switch(True)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Gives the training back as it was."""
+        """Removes the changes made to the training."""
         self._switch(False)
         self._switches = []
         self._end("train")
@@ -239,7 +239,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         self._begin("test")
 
     def on_test_end(self, logs: Any = None) -> None:
-        """Gives the validation back as it was."""
+        """Removes the changes made to the validation."""
         self._end("test")
 
     def on_predict_begin(self, logs: Any = None) -> None:
@@ -247,18 +247,18 @@ class NumericsMonitor(keras.callbacks.Callback):
         self._begin("predict")
 
     def on_predict_end(self, logs: Any = None) -> None:
-        """Gives the prediction back as it was."""
+        """Removes the changes made to the prediction."""
         self._end("predict")
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Begins the numbers of an epoch."""
+        """Resets the numbers of an epoch."""
         if self._checks is not None and not self._only_counts():
             self._checks.begin_epoch(epoch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""
-        # By the total, not by the last step: with `steps_per_execution` above 1 there
-        # were others since the last call.
+        # Compare totals, not the last step: with `steps_per_execution` above 1, there
+        # were other steps since the last call.
         self._report(logs)
         if self._optimizer is None:
             return

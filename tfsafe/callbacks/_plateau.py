@@ -1,4 +1,4 @@
-"""Keras' callbacks that wait for an improvement, without taking NaN for one."""
+"""Waits for an improvement as Keras' callbacks do, but does not count NaN as one."""
 
 from typing import Any
 
@@ -43,12 +43,12 @@ class EarlyStopping(keras.callbacks.EarlyStopping):
         self._check = _finite.FiniteCheck(lambda: tf.nest.flatten(model.weights))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Compares the epoch with the best one, if it is good."""
+        """Compares the epoch with the best one, if it is finite."""
         if _finite.is_monitored(self.monitor, logs) and not self._check.broken():
             super().on_epoch_end(epoch, logs)
         elif epoch >= self.start_from_epoch:
             self.wait += 1
-            # As in Keras: never after the first epoch.
+            # Never restore after the first epoch, as in Keras.
             if self.wait >= self.patience and epoch > 0:
                 self.stopped_epoch = epoch
                 self.model.stop_training = True

@@ -1,4 +1,4 @@
-"""The callback that goes back to the last good state of a training."""
+"""Returns a broken training to its last good state."""
 
 import numbers
 from typing import Any
@@ -21,19 +21,19 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
     weight, a moving statistic or a slot of the optimizer that is NaN or infinite. The
     state that it goes back to is that of the model's weights, of its seed generators
     and of the optimizer, `iterations` included. The data go on: the batches since that
-    state are not repeated. The metrics start anew with the next batch, so that the
+    state are not repeated. The metrics are reset at the next batch, so that the
     rest of the epoch can be read; an epoch whose last batch broke shows NaN.
 
     After a batch, the training is broken if
 
     - a weight or a variable of the optimizer is NaN or infinite;
-    - the loss is, unless a `SafeOptimizer` has dealt with it;
-    - a `SafeOptimizer` met `max_consecutive` bad steps in a row. Place this callback
-      before a `NumericsMonitor`, which would raise.
+    - the loss is, unless a `SafeOptimizer` has handled it;
+    - a `SafeOptimizer` met `max_consecutive` non-finite steps in a row. Place this
+      callback before a `NumericsMonitor`, which would raise.
 
-    The logs of each batch and epoch tell how often it went back, as `rollbacks`. The
-    first time, one warning says what was bad. Callbacks that come after this one find
-    the weights mended, those before it find them broken.
+    The logs of each batch and epoch show how often it went back, as `rollbacks`. The
+    first time, one warning names the non-finite values. Callbacks after this one see
+    the restored weights, those before it see the broken ones.
 
     Args:
       lower_learning_rate: Factor by which the learning rate is multiplied at each
@@ -112,7 +112,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
             )
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Lets go of the state."""
+        """Releases the state."""
         self._good = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -124,13 +124,13 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
             self._keep()
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Starts the metrics anew after a rollback."""
+        """Resets the metrics after a rollback."""
         if self._restart_metrics:
             self._restart_metrics = False
             self.model.reset_metrics()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Goes back if the training is broken, or keeps its state if that is due."""
+        """Goes back if the training is broken, or keeps its state if it is time to."""
         why = self._reason(logs)
         if why:
             self._roll_back(f"Batch {batch}: {why}.")
@@ -184,7 +184,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
             )
 
     def _restore(self) -> None:
-        # Before the state, which holds the rates of then, so that they fall each time.
+        # Read before the state, which holds the old rates, so that they fall each time.
         rates = [(o, _rate(o)) for o in _optimizers(self.model.optimizer)]
         for variable, value in self._good:
             variable.assign(value)
@@ -204,7 +204,7 @@ def _without_counters(model: keras.Model) -> list[Any]:
         return state
     inner = {id(variable) for variable in guard.inner_optimizer.variables}
     own = [variable for variable in guard.variables if id(variable) not in inner]
-    # What it keeps besides, copies of weights above all, is floating.
+    # Its other variables, above all copies of weights, are floating.
     counters = {id(v) for v in own if not tf.as_dtype(v.dtype).is_floating}
     return [variable for variable in state if id(variable) not in counters]
 

@@ -1,4 +1,4 @@
-"""The variables of a model, by the part that they play in a training step."""
+"""Lists the variables of a model by their role in a training step."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tfsafe import _compat
 
 
 def of_forward_pass(model: keras.Model) -> list[Any]:
-    """Returns what the forward pass of a training step may write to.
+    """Returns the variables that the forward pass of a training step may write to.
 
     Moving statistics, seed generators and the states of `stateful` recurrent layers,
     which Keras lists nowhere; frozen weights are among them, metrics are not.
@@ -19,7 +19,7 @@ def of_forward_pass(model: keras.Model) -> list[Any]:
         for layer in _compat.all_layers(model)
         if getattr(layer, "stateful", False)
         for state in tf.nest.flatten(getattr(layer, "states", None))
-        # None, where the layer is not built.
+        # None if the layer is not built.
         if state is not None
     }
     return [*model.non_trainable_variables, *states.values()]

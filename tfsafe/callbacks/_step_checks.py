@@ -1,4 +1,4 @@
-"""The checks that `NumericsMonitor` puts around the steps of a model."""
+"""Adds the checks of `NumericsMonitor` to the steps of a model."""
 
 import functools
 import math
@@ -24,7 +24,7 @@ _LEFT_OUT = {
 
 
 class _Made(NamedTuple):
-    """What Keras calls for each batch.
+    """The functions that Keras calls for each batch.
 
     Attributes:
       stock: Its own function.
@@ -39,14 +39,14 @@ class StepChecks:
     """Checks the steps of a model from one event of Keras to another.
 
     Keras calls no `on_train_end` after an error. But it asks for the function of a
-    kind of step before it uses it anew; the checks are gone by then.
+    kind of step before it uses it again; the checks are removed by then.
 
     Args:
-      options: What is checked.
+      options: The options of the checks.
       policy: One of `POLICIES`.
 
     Attributes:
-      nonfinite_steps: How many training steps were left out.
+      nonfinite_steps: Number of training steps that were skipped.
     """
 
     def __init__(self, options: Options, policy: str):
@@ -61,7 +61,7 @@ class StepChecks:
         self._logs: Any = None
 
     def begin(self, model: keras.Model, kind: str) -> None:
-        """Puts the checks around the steps of one kind.
+        """Adds the checks to the steps of one kind.
 
         Raises:
           ValueError: If the steps of this model cannot be checked.
@@ -73,7 +73,7 @@ class StepChecks:
         stock = getattr(model, f"{kind}_function")
         made = self._made.get(kind)
         if made is None or made.stock is not stock:
-            # Otherwise as traced in an earlier training.
+            # Otherwise reuse the trace of an earlier training.
             made = self._made[kind] = _Made(stock, self._steps.function(kind))
         make = functools.partial(functools.partial, self._make_anew, kind)
         self._patches[kind] = Patch(model, f"make_{kind}_function", make)
@@ -81,28 +81,28 @@ class StepChecks:
         setattr(model, f"{kind}_function", made.checked)
 
     def end(self, kind: str) -> None:
-        """Takes the checks away again."""
+        """Removes the checks."""
         if kind not in self._patches:
             return
         model = self._model
         self._patches.pop(kind).remove()
         made = self._made[kind]
-        # It was compiled anew since, if the function is another one.
+        # If the function is a different one, the model was compiled again since.
         if getattr(model, f"{kind}_function") is made.checked:
             setattr(model, f"{kind}_function", made.stock)
 
     def begin_training(self) -> None:
-        """Forgets what was found before."""
+        """Clears the earlier findings."""
         self.nonfinite_steps = 0
         self._told = set()
 
     def begin_epoch(self, epoch: int) -> None:
-        """Forgets the logs of the epoch before."""
+        """Clears the logs of the previous epoch."""
         self._logs = None
         self._steps.clock.begin_epoch(epoch)
 
     def correct(self, logs: dict[str, Any]) -> None:
-        """Shows NaN for the numbers of an epoch of which no step is left."""
+        """Shows NaN for the numbers of an epoch whose steps were all skipped."""
         if self._logs is None and self.nonfinite_steps:
             names = self._model.get_metrics_result()
             logs.update({name: math.nan for name in names if name in logs})
@@ -113,7 +113,7 @@ class StepChecks:
         self.end(kind)
         function = make(force=force)
         if force:
-            # In the midst of a training: whoever asks wants another trace of the step.
+            # During a training, the caller wants a new trace of the step.
             self.begin(self._model, kind)
         return function
 
@@ -132,7 +132,7 @@ class StepChecks:
                         self.end(each)
                     raise
                 self._respond(kind, error)
-                # A validation has nothing to leave out: it shows what there is.
+                # A validation has no step to skip: it shows its numbers unchanged.
                 return self._logs_so_far() if kind == "train" else plain(batch)
             if kind == "train":
                 self._logs = results
@@ -141,7 +141,7 @@ class StepChecks:
         return step
 
     def _respond(self, kind: str, error: NumericsError) -> None:
-        """Says what was found, and counts or ends."""
+        """Reports the finding, and counts the step or ends the training."""
         if kind == "train":
             self.nonfinite_steps += 1
         if self._policy == "stop":

@@ -1,4 +1,4 @@
-"""The counts of a monitor as TensorBoard shows them."""
+"""Writes the counts of a monitor for TensorBoard."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-# Scalars for more variables than these would bury what matters.
+# Scalars for more variables than these would hide the important ones.
 _MOST = 10
 
-# Edges of the buckets of shares: 0, up to a tenth, and so on.
+# Edges of the buckets of fractions: 0, up to a tenth, and so on.
 _EDGES = [0.0, *np.linspace(0.0, 1.0, 11)]
 
 
 def _metadata(plugin: str, data_class: str) -> Any:
-    """Returns what `tf.summary` writes, which needs TensorBoard to be installed."""
+    """Returns the metadata of `tf.summary`, which itself needs TensorBoard."""
     data = tf.compat.v1.SummaryMetadata.PluginData(plugin_name=plugin)
     return tf.compat.v1.SummaryMetadata(plugin_data=data, data_class=data_class)
 
@@ -51,11 +51,11 @@ class Summaries:
     def write(
         self, epoch: int, total: int, shares: Mapping[str, float], size: int
     ) -> None:
-        """Writes the total of bad steps, and which share of them hit which variable.
+        """Writes the number of non-finite steps, and which fraction hit each variable.
 
         Args:
           epoch: Number of the epoch, from 0.
-          total: Number of bad steps so far.
+          total: Number of non-finite steps so far.
           shares: By variable path, most hit first; those that were not hit are missing.
           size: Number of variables.
         """
@@ -74,8 +74,7 @@ class Summaries:
 
 
 def _buckets(shares: Sequence[float]) -> tf.Tensor:
-    """Returns rows of left edge, right edge and count, as TensorBoard wants them."""
-    # Those that were not hit are a bucket of their own: they are most of them.
+    """Returns rows of left edge, right edge and count, in TensorBoard's format."""
     indices = np.searchsorted(_EDGES[1:], shares, side="left")
     counts = np.bincount(indices, minlength=len(_EDGES) - 1)
     return tf.constant(np.stack([_EDGES[:-1], _EDGES[1:], counts], axis=1), tf.float64)

@@ -1,4 +1,4 @@
-"""Keras' `SwapEMAWeights`, for variables in half precision as well."""
+"""Extends Keras' `SwapEMAWeights` to variables in half precision."""
 
 import contextlib
 from typing import Any

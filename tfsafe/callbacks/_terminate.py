@@ -1,4 +1,4 @@
-"""The callbacks that end a training whose numbers are not finite any more."""
+"""Ends a training when its numbers are not finite any more."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,19 +27,19 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
     escape it. This one looks at
 
     - `"loss"`: what the logs of a batch call `loss` or `..._loss`;
-    - `"gradients"`: whether a `SafeOptimizer`, where there is one, met a bad step. Its
-      weights are still good then, so this stops a training before it is damaged. Leave
-      it out where the training shall go on after bad steps;
+    - `"gradients"`: whether a `SafeOptimizer`, if there is one, met a non-finite step.
+      Its weights are still good then, so this stops a training before it is damaged.
+      Omit it if the training is to continue after non-finite steps;
     - `"weights"`: the weights of the model, moving statistics included, and the slots
       of the optimizer, after each batch and in one compiled call;
     - `"val_loss"`: the validation losses, at the end of the epoch.
 
     With `steps_per_execution=n` it looks after each `n` steps, and nothing that
-    happened in between escapes it. It says in one warning what was bad and where, and
-    sets `model.stop_training`.
+    happened in between escapes it. One warning names the non-finite values and their
+    place, and `model.stop_training` is set.
 
     Args:
-      raise_error: Whether to raise instead, which leaves out the other callbacks'
+      raise_error: Whether to raise instead, which skips the other callbacks'
         `on_train_end`.
       watch: What to look at; several of the four names above.
 
@@ -97,11 +97,11 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
         self._bad_steps = self._count()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Looks at what the batch left behind."""
+        """Checks the state after the batch."""
         self._end_if(f"Batch {batch}", self._bad_in_batch(logs))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Looks at the validation."""
+        """Checks the validation losses."""
         bad = _finite.nonfinite_losses(logs) if "val_loss" in self.watch else []
         validation = [name for name in bad if name.startswith("val_")]
         self._end_if(f"Epoch {epoch + 1}", [_is(name, logs) for name in validation])
@@ -138,12 +138,12 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
 class TerminateOnNaN(TerminateOnNonFinite):
     """Stops a training as soon as something in it is NaN or infinite.
 
-    Keras' name for `TerminateOnNonFinite`, which has the details. The bad steps of a
-    `SafeOptimizer` alone do not end the training here: a NaN under this name is one
-    that nothing has dealt with.
+    Keras' name for `TerminateOnNonFinite`, which has the details. By default, the
+    non-finite steps of a `SafeOptimizer` do not end the training here: under this name,
+    only a NaN that nothing has handled does.
 
     Args:
-      raise_error: Whether to raise instead, which leaves out the other callbacks'
+      raise_error: Whether to raise instead, which skips the other callbacks'
         `on_train_end`.
       watch: What to look at: several of `"loss"`, `"gradients"`, `"weights"`,
         `"val_loss"`.
