@@ -75,6 +75,7 @@ class Summaries:
 
 def _buckets(shares: Sequence[float]) -> tf.Tensor:
     """Returns rows of left edge, right edge and count, in TensorBoard's format."""
+    # Variables that were not hit, the majority, get their own bucket.
     indices = np.searchsorted(_EDGES[1:], shares, side="left")
     counts = np.bincount(indices, minlength=len(_EDGES) - 1)
     return tf.constant(np.stack([_EDGES[:-1], _EDGES[1:], counts], axis=1), tf.float64)

@@ -1,4 +1,12 @@
-"""Optimizers that one bad gradient cannot ruin, and Keras' own under the same name."""
+"""Optimizers that survive non-finite gradients, and Keras' other ones by their names.
+
+Knows how an optimizer takes a step, in float16 and under a distribution strategy too,
+and which gradients it may not use. May import `ops`, `_compat` and the modules at the
+root of tfsafe, never `callbacks`.
+
+Example: `SafeOptimizer.apply` tests gradients with `_gradient_check.is_within`, counts
+the step in its `StepCounters`, and calls the inner optimizer.
+"""
 
 from tfsafe._swap import fall_back_to_keras
 from tfsafe.optimizers._loss_scale import LossScaleOptimizer

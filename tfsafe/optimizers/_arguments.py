@@ -1,4 +1,4 @@
-"""Checks of what `SafeOptimizer` is made with: refuse early, say what to do."""
+"""Checks the arguments of `SafeOptimizer`: refuses early, and suggests a fix."""
 
 import math
 import numbers
@@ -14,7 +14,7 @@ from tfsafe.optimizers._delegation import DelegatingOptimizer
 from tfsafe.optimizers._master_copies import is_half
 from tfsafe.optimizers._rmsprop import RMSprop
 
-# Names that stand for tfsafe's optimizer in the place of Keras'.
+# Names that select tfsafe's optimizer in place of Keras'.
 _OWN = {"rmsprop": RMSprop}
 
 
@@ -122,7 +122,7 @@ def steps(value: Any, name: str, least: int) -> int:
 
 
 def clipping(clipnorm: Any, global_clipnorm: Any, inner: Any) -> list[float | None]:
-    """Returns both norms as floats, or None where the wrapper is not to clip.
+    """Returns both norms as floats, or None if the wrapper is not to clip.
 
     Raises:
       ValueError: If one is not a positive number, if both are given, or if the inner
@@ -206,7 +206,7 @@ def check_strategy(made_under: Any, inner: Any) -> None:
 
 
 def gradients(grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-    """Returns the gradients as tensors, and as they are where sparse or None.
+    """Returns the gradients as tensors; sparse ones and None stay unchanged.
 
     Raises:
       ValueError: If there are more or fewer than variables.

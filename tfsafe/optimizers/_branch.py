@@ -1,4 +1,4 @@
-"""A step in a branch, under whatever distribution strategy."""
+"""Takes a step in a branch, under any distribution strategy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from tfsafe import _compat
 def unless(
     left_out: tf.Tensor, step: Callable[[list[Any]], None], grads: list[Any]
 ) -> None:
-    """Calls `step(grads)` in a branch, which a step that is left out never enters.
+    """Calls `step(grads)` in a branch, which a skipped step never enters.
 
     Args:
       left_out: Boolean scalar `Tensor`, the same on all replicas.
@@ -28,8 +28,8 @@ def unless(
         )
 
     if _compat.strategy_needs_merge_call():
-        # A branch within a replica must not leave it, as the step has to: so the
-        # branch is outside, and the replicas are within.
+        # A branch within a replica must not leave it, but the step has to: therefore
+        # the branch is outside, and the replicas are within.
         replica = tf.distribute.get_replica_context()
         replica.merge_call(step_on_all, args=(left_out, grads))
     else:

@@ -62,9 +62,9 @@ class StepCounters:
         """Counts a step.
 
         Args:
-          is_bad: Whether it was non-finite.
-          flags: For each variable, whether its gradient was.
-          elements: How many elements of it were, or the flags again.
+          is_bad: Whether the step was non-finite.
+          flags: For each variable, whether its gradient was non-finite.
+          elements: Number of its non-finite elements, or the flags again.
         """
         steps, nonfinite, consecutive, last = self.totals.values()
         last_elements, hits = self.by_variable.values()
@@ -118,7 +118,7 @@ def new_counter(
     add_variable: AddVariable, name: str, shape: tuple[int, ...] = ()
 ) -> keras.Variable:
     """Returns a new counter, or one counter for each element of a shape."""
-    # int64, as Keras' own `iterations`: TensorFlow keeps int32 off the GPU.
+    # Use int64, like Keras' `iterations`: TensorFlow keeps int32 off the GPU.
     return add_variable(
         shape, "zeros", "int64", aggregation="only_first_replica", name=name
     )

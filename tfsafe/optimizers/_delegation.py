@@ -1,4 +1,4 @@
-"""Passes the attributes that Keras uses on to the optimizer inside a wrapper."""
+"""Delegates the attributes that Keras uses to the optimizer inside a wrapper."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,14 +20,14 @@ DELEGATED = (
     "ema_overwrite_frequency",
     "gradient_accumulation_steps",
     "loss_scale_factor",
-    # Of Keras' `MultiOptimizer`; an AttributeError on any other, as it should be.
+    # Only Keras' `MultiOptimizer` has it; others rightly raise an AttributeError.
     "optimizers",
     *_compat.OPTIMIZER_INTERNALS,
 )
 
 
 class DelegatingOptimizer(keras.optimizers.Optimizer):
-    """Keras' optimizer interface, answered by `inner_optimizer`.
+    """Keras' optimizer interface, delegated to `inner_optimizer`.
 
     Subclasses set `inner_optimizer`, and override `apply`, `build` and `own_variables`.
     """
@@ -67,7 +67,7 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """The wrapper's own, the counters first, then those of the inner optimizer."""
+        """The wrapper's variables, counters first, then the inner optimizer's."""
         return [*self.own_variables().values(), *self.inner_optimizer.variables]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
@@ -95,12 +95,12 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
         inner.set_weights(weights[split:])
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the wrapper's own; Keras saves the inner optimizer by itself."""
+        """Saves the wrapper's variables; Keras itself saves the inner optimizer."""
         for name, variable in self.own_variables().items():
             store[name] = variable.numpy()
 
     def load_own_variables(self, store: Any) -> None:
-        """Restores its own, or the inner optimizer from a file without wrapper."""
+        """Restores its variables, or only the inner optimizer's from a file of it."""
         names = set(store.keys())
         own = {n: v for n, v in self.own_variables().items() if n in names}
         for name, variable in own.items():
@@ -125,8 +125,8 @@ def delegated(name: str, owner: Callable[[Any], Any] = _inner) -> property:
         return getattr(owner(optimizer), name)
 
     def write(optimizer: Any, value: Any) -> None:
-        # Keras' constructor writes its defaults before there is an inner optimizer,
-        # whose own values must not be lost to them.
+        # Keras' constructor writes its defaults before the inner optimizer exists.
+        # They must not overwrite the inner optimizer's values.
         if "inner_optimizer" in vars(optimizer):
             setattr(owner(optimizer), name, value)
 

@@ -36,7 +36,7 @@ def is_within(
         limit = largest
     elif limit is None:
         limit = DEFAULT_LIMITS[tf.as_dtype(variable.dtype).real_dtype.name]
-    # At most the largest finite number, lest infinity pass.
+    # Use at most the largest finite number, so that infinity does not pass.
     bound = min(limit * (1.0 if scale is None else scale), largest)
     return magnitude <= tf.constant(bound, magnitude.dtype)
 
@@ -47,13 +47,13 @@ def bad_counts(
     size: int,
     in_elements: bool,
 ) -> tf.Tensor:
-    """Returns for each variable a number above 0 if it is bad on any replica.
+    """Returns for each variable a number above 0 if it failed on any replica.
 
     Args:
       within: Results of `is_within`.
-      positions: The variable of each.
+      positions: Position of the variable of each.
       size: How many variables there are.
-      in_elements: Whether the number is to be that of the bad elements on all replicas.
+      in_elements: Whether to return the number of failed elements on all replicas.
 
     Returns:
       `Tensor` of shape `[size]`.
@@ -62,18 +62,18 @@ def bad_counts(
     counts = [tf.zeros([], dtype)] * size
     for position, ok in zip(positions, within, strict=True):
         if ok is not None and in_elements:
-            # Not by `~ok`: TensorFlow's graph optimizer makes `>` of the opposite of
-            # `<=`, which a NaN fails as well.
+            # Do not use `~ok`: TensorFlow's graph optimizer turns the negation of `<=`
+            # into `>`, which a NaN fails as well.
             good = tf.reduce_sum(tf.cast(ok, dtype))
             counts[position] = tf.size(ok, dtype) - good
         elif ok is not None:
-            # Not by the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
+            # Do not use the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
             counts[position] = tf.cast(~tf.reduce_all(ok), dtype)
     return summed_over_replicas(tf.stack(counts))
 
 
 def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
-    """Replaces the elements that failed by what leaves the variable alone: mostly 0.
+    """Replaces the failed elements by a value that keeps the variable, mostly 0.
 
     Args:
       gradient: `Tensor`, `IndexedSlices` or None.
@@ -100,11 +100,11 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
 def all_zero(
     is_bad: tf.Tensor, grads: Sequence[Any], variables: Sequence[Any]
 ) -> tf.Tensor:
-    """Returns whether all elements are 0 after the bad ones of a step were replaced.
+    """Returns whether all elements are 0 after the failed ones were replaced.
 
     Args:
-      is_bad: Whether there were any, the same on all replicas. A good step is not
-        looked at.
+      is_bad: Whether any element failed, the same on all replicas. The gradients of a
+        good step are not read.
       grads: Results of `replace`.
       variables: The variables.
 

@@ -1,4 +1,4 @@
-"""Keras' `LossScaleOptimizer`, whose scale cannot vanish."""
+"""Provides Keras' `LossScaleOptimizer` with a scale that cannot become 0."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +9,8 @@ import tensorflow as tf
 from tfsafe.optimizers import _arguments, _gradient_check
 from tfsafe.optimizers._delegation import delegated
 
-# The largest power of 2 in float32: one more doubling is infinity, from which no
-# halving comes back.
+# The largest power of 2 in float32: one more doubling gives infinity, which no halving
+# makes finite again.
 _LARGEST_SCALE = 2.0**127
 
 
@@ -19,10 +19,10 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     """Scales the loss for float16 as Keras does, with a scale that stays in bounds.
 
     Keras halves its scale at every step whose gradients are not finite, without end:
-    after 165 bad steps it is 0, the next clean step divides 0 by 0, and every weight
+    after 165 such steps it is 0, the next clean step divides 0 by 0, and every weight
     is NaN. Under a distribution strategy, Keras decides by the gradients of the first
     replica, and a NaN on another one reaches the weights. Here the scale stops at
-    `minimum_scale`, and a step is left out on all replicas if it is bad on one.
+    `minimum_scale`, and all replicas skip a step if it is non-finite on one.
 
     Put it outermost. `compile` under the policy mixed_float16 adds Keras' own around
     any other optimizer, but none around this one:
@@ -31,10 +31,10 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     Args:
       inner_optimizer: Keras optimizer.
       initial_scale: First scale.
-      dynamic_growth_steps: After so many good steps in a row the scale doubles.
+      dynamic_growth_steps: The scale doubles after this many finite steps in a row.
       minimum_scale: The scale never falls below this; a positive number. The default
-        does not multiply by less than 1. If steps are bad with it, it is not for the
-        scale to mend them: find the cause with `tfsafe.checked`. A model whose true
+        does not multiply by less than 1. If steps are non-finite even then, the scale
+        cannot help: find the cause with `tfsafe.checked`. A model whose true
         gradients are above 65504 needs a smaller one, such as 2.0**-10.
       **kwargs: `name`, and what else Keras' class takes.
 
@@ -73,7 +73,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         self.minimum_scale = _arguments.minimum_scale(minimum_scale, initial_scale)
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        """Takes one step, or leaves it out and halves the scale.
+        """Takes one step, or skips it and halves the scale.
 
         Args:
           grads: One gradient of the scaled loss per variable, or None.

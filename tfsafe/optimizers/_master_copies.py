@@ -1,4 +1,4 @@
-"""float32 copies of variables in half precision, which the optimizer trains instead."""
+"""Trains float32 copies in place of variables in half precision."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ class MasterCopies:
 
     Args:
       inner: Keras optimizer, not built yet: it is to be built with `of(variables)`.
-      variables: What there is to train, of any dtype.
+      variables: The variables to train, of any dtype.
       add_variable: `add_variable` of the Keras optimizer that owns the copies.
 
     Attributes:
@@ -102,7 +102,7 @@ def widened(gradient: Any, variable: Any) -> Any:
 
 
 def _copy(variable: Any, add_variable: Callable[..., Any]) -> keras.Variable:
-    # Outside a step that is being traced.
+    # Create it outside a step that is being traced.
     with tf.init_scope():
         copy = add_variable(
             variable.shape,
@@ -113,14 +113,14 @@ def _copy(variable: Any, add_variable: Callable[..., Any]) -> keras.Variable:
             name=variable.name.partition(":")[0].rpartition("/")[-1],
         )
     if hasattr(variable, "path"):
-        # Keras' `MultiOptimizer` and `Muon` go by the path.
+        # Keras' `MultiOptimizer` and `Muon` use the path.
         _compat.set_path(copy, variable.path)
     copy.constraint = variable.constraint
     return copy
 
 
 def _take_over(copy: tf.Variable, variable: tf.Variable) -> None:
-    # By their bits: XLA may leave out a rounding that it takes for superfluous.
+    # Compare bits: XLA may omit a rounding that it considers superfluous.
     rounded = tf.bitcast(tf.cast(copy, variable.dtype), tf.uint16)
     is_same = tf.equal(rounded, tf.bitcast(tf.convert_to_tensor(variable), tf.uint16))
     copy.assign(tf.where(is_same, copy, tf.cast(variable, copy.dtype)))

@@ -10,7 +10,7 @@ from tfsafe.optimizers import _counters, _gradient_check
 from tfsafe.optimizers._counters import AddVariable
 
 # A norm below this many times the usual one is not an outlier, however small the
-# deviation: of an almost constant norm, rounding errors would be outliers.
+# deviation: otherwise rounding errors of an almost constant norm would be outliers.
 _LEAST_FACTOR = 2.0
 
 
@@ -19,14 +19,14 @@ class OutlierFilter:
 
     Norms are products of many factors, so that their logarithm is nearly normal, and
     one norm that is ten times too long shifts the mean over n steps by log(10) / n
-    only. Only steps that were taken unchanged enter: no non-finite value, no outlier
-    and no zero.
+    only. The mean includes only steps that were taken unchanged: no non-finite value,
+    no outlier and no zero.
 
     Args:
       threshold: How many deviations above the mean an outlier is.
       window: How many steps the mean is over. No step is an outlier before there are
         as many.
-      patience: After this many outliers in a row, the statistic begins again.
+      patience: After this many outliers in a row, the statistic starts over.
       add_variable: `add_variable` of the Keras optimizer that owns the variables.
 
     Attributes:
@@ -128,7 +128,7 @@ def log_global_norm(
     nothing = tf.constant(-math.inf)
     total = tf.reduce_logsumexp(tf.stack([nothing, *log_squares]))
     if tf.distribute.has_strategy():
-        # float64 holds the square of whatever float32 holds.
+        # float64 can hold the square of any float32 number.
         squares = tf.exp(tf.cast(total, tf.float64))
         squares = _gradient_check.summed_over_replicas(squares)
         total = tf.cast(tf.math.log(squares), tf.float32)
@@ -139,7 +139,7 @@ def _log_of_squares(gradient: Any) -> tf.Tensor:
     magnitude = tf.abs(_gradient_check.values_of(gradient))
     if magnitude.dtype.size < 4:
         magnitude = tf.cast(magnitude, tf.float32)
-    # The largest of no elements is -infinity.
+    # The maximum of an empty tensor is -infinity.
     largest = tf.maximum(tf.reduce_max(magnitude), 0)
     fractions = tf.math.divide_no_nan(magnitude, largest)
     return 2 * tf.math.log(largest) + tf.math.log(tf.reduce_sum(tf.square(fractions)))

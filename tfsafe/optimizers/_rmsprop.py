@@ -1,4 +1,4 @@
-"""Keras' `RMSprop`, whose variance does not turn negative."""
+"""Provides Keras' `RMSprop` with a variance that does not become negative."""
 
 from typing import Any
 

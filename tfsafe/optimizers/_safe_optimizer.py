@@ -24,14 +24,14 @@ POLICIES = ("replace", "zero_variable", "skip")
 
 
 def _clipper(optimizer: "SafeOptimizer") -> Any:
-    """Returns what holds the clipping norms: the wrapper's own, or the inner one."""
+    """Returns the owner of the clipping norms: the wrapper's clipping or the inner."""
     own = optimizer._clipping
     return own if own.is_on else optimizer.inner_optimizer
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
 class SafeOptimizer(DelegatingOptimizer):
-    """Wraps a Keras optimizer so that a bad gradient costs one step, not the model.
+    """Wraps a Keras optimizer so that a non-finite gradient costs only one step.
 
     Without it, one NaN in a gradient makes the weight and its slots NaN for ever, and
     so does one finite 1e20, because Adam squares it. Here each element of a gradient
