@@ -1,4 +1,4 @@
-"""Losses by hand, each naively and stably, on top of a model's last layer."""
+"""Defines handwritten losses, naive and stable, on top of a model's last layer."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The models whose training steps are timed, each with one batch of noise."""
+"""Builds the models whose training steps are timed, each with a batch of noise."""
 
 import keras
 import numpy as np

@@ -23,7 +23,7 @@ def side_by_side(
     """Returns the seconds of one call of each function, for each round.
 
     In a round each function runs a few times in a row, as often as the others, in an
-    order drawn anew.
+    order drawn again.
 
     Args:
       runs: The functions, by name.

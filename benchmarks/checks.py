@@ -1,4 +1,4 @@
-"""What the numeric checks cost: a whole training step with them, over one without.
+"""Measures the cost of the numeric checks: a training step with them, over one without.
 
 Run `python -m benchmarks.checks [--models MLP ...] [--ways loop fit monitor] [--modes
 graph XLA] [--checks watch domain ...] [--rounds N] [--builds N]`.
@@ -10,7 +10,7 @@ knows no `strict`. The first two are checked by `tfsafe.checked`. "TensorFlow" i
 XLA cannot compile it.
 
 All variants of a step run in one process. In each round they run one after the other,
-in an order drawn anew, and each is divided by the one without checks of the same
+in an order drawn again, and each is divided by the one without checks of the same
 round; the table shows the median and the quartiles of these ratios. "control" is the
 step without checks once more: its distance from 1 is the noise. The first call, which
 traces and compiles, is timed once for each build of all variants, and is shown as the
@@ -31,7 +31,7 @@ import tensorflow as tf
 import tfsafe
 from benchmarks import _models, _timing
 
-# What `tfsafe.checked` and `NumericsMonitor` are asked for.
+# The levels of checks of `tfsafe.checked` and `NumericsMonitor`.
 ASKED = {
     "watch": {"checks": "watch"},
     "domain": {"checks": "domain"},
@@ -162,7 +162,7 @@ def main():
             f"--{name}", nargs="+", choices=list(choices), default=list(choices)
         )
     arguments = parser.parse_args()
-    # What TensorFlow and XLA set up once in a process is no part of a first call.
+    # Do not count the one-time set-up of TensorFlow and XLA in the first call.
     loop("MLP", "XLA" in arguments.modes, "none")()
     print("| step | checks | ms | ratio [quartiles] | first call, s | ratio |")
     print("|---|---|---|---|---|---|")

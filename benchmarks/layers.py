@@ -1,9 +1,9 @@
-"""What a layer costs: a whole training step, over one with Keras' own layer.
+"""Measures the cost of a layer: a training step, over one with Keras' own layer.
 
     python -m benchmarks.layers [--rounds 15] [--layers LSTM Softmax]
 
 The model is one layer, or two, around the layer in question, with Adam. In each round
-the two models take a few steps each, in an order drawn anew, and the time of one is
+the two models take a few steps each, in an order drawn again, and the time of one is
 divided by that of the other; the table has the median and the quartiles of these
 ratios. The row "control" is Keras' layer against itself: its distance from 1 is the
 noise.

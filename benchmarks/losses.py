@@ -1,10 +1,10 @@
-"""What the cross entropies cost, over Keras' own and over the epsilon form.
+"""Measures the cost of the cross-entropies, over Keras' own and the epsilon form.
 
 Run `python -m benchmarks.losses [--rounds N] [--cases sparse dense ...] [--sizes small
 large]`. Each case is measured twice: the loss and the gradient of its predictions
 alone, and a whole training step, in which a `Dense` layer makes the predictions and
 Adam updates its weights. In each round the forms run one after the other, in an order
-drawn anew, and each is divided by Keras' in the same round; the table shows the median
+drawn again, and each is divided by Keras' in the same round; the table shows the median
 and the quartiles of these ratios. The "control" is Keras' form once more: its distance
 from 1 is the noise.
 

@@ -1,11 +1,11 @@
-"""What each function of `tfsafe.ops` costs, forward and gradient.
+"""Measures the cost of each function of `tfsafe.ops`, forward and gradient.
 
     python -m benchmarks.ops [--ops log softmax] [--size 1000000] [--dtype float32]
 
 Each function is measured against the plain form in TensorFlow, and against the form
 that guards itself: with a double `tf.where`, an epsilon or a clipping. Each returns
 value and gradients, for an incoming gradient that is no constant. In each round the
-forms run one after the other, in an order drawn anew, and the time of ours is divided
+forms run one after the other, in an order drawn again, and the time of ours is divided
 by that of the others; the table has the median and the quartiles of these ratios, and
 "where" beside those over a double `tf.where`. Other guards may cost less than ours,
 because they change the value, or stop the gradient, where it is still right. The row
@@ -122,7 +122,7 @@ def _forward_and_gradient(
             value = function(*args)
         return value, tape.gradient(value, args, upstream)
 
-    # Not ones, of which a compiler may make use.
+    # Do not use ones, which a compiler may exploit.
     upstream = tf.nest.map_structure(lambda y: 0.5 + tf.sin(y), function(*args))
     return lambda: run(args, upstream)
 

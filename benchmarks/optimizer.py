@@ -1,7 +1,7 @@
-"""What `SafeOptimizer` costs: a whole training step, over one with Adam alone.
+"""Measures the cost of `SafeOptimizer`: a training step, over one with Adam alone.
 
 Run `python -m benchmarks.optimizer [--rounds N] [--models MLP LSTM embedding]`. In each
-round the variants run one after the other, in an order drawn anew, and each is divided
+round the variants run one after the other, in an order drawn again, and each is divided
 by Adam alone in the same round; the table shows the median and the quartiles of these
 ratios. The "control" is Adam alone once more: its distance from 1 is the noise.
 """

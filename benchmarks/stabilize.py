@@ -1,4 +1,4 @@
-"""What `tfsafe.stabilize` costs: a stabilised training step over one written stably.
+"""Measures the cost of `tfsafe.stabilize`: a stabilised step over one written stably.
 
 Run `python -m benchmarks.stabilize [--heads softmax ...] [--bodies MLP LSTM] [--modes
 graph XLA] [--rounds N] [--builds N]`.
@@ -7,7 +7,7 @@ A step is forward pass, loss, gradient and Adam. "loss" has its naive loss wrapp
 `tfsafe.stabilize(loss)`; "step" is wrapped as a whole, `GradientTape` included;
 "naive" is not wrapped. The base is the same step with the loss that a numerical analyst
 would write. All run in one process. In each round they run one after the other, in an
-order drawn anew, and each is divided by the base of the same round; the table shows the
+order redrawn, and each is divided by the base of the same round; the table shows the
 median and the quartiles of these ratios. "control" is the base once more: its distance
 from 1 is the noise.
 
@@ -100,7 +100,7 @@ def main():
             f"--{name}", nargs="+", choices=list(choices), default=list(choices)
         )
     arguments = parser.parse_args()
-    # What TensorFlow sets up once in a process is no part of tracing.
+    # Do not count the one-time set-up of TensorFlow in the tracing.
     build("softmax", "MLP", False, "step")
     print(
         "| step | stable, ms | control | naive | loss | step "

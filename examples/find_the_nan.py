@@ -1,4 +1,4 @@
-"""Five ways in which real models fail, each found, explained and cured.
+"""Five ways in which real models fail, each found, explained and fixed.
 
 Each story is a small model as people write it. It is run under a check, which prints
 what it finds; then the line that the finding gives is put in, and the training goes on.
@@ -224,7 +224,7 @@ def recurrent_model(optimizer):
 def update():
     """Gradients that explode over 100 steps; Adam squares them to infinity.
 
-    No number of the model itself is bad yet: loss and weights are finite.
+    The model itself is still finite: its loss and its weights are.
     The second moment is not, and from then on these weights never move again.
     """
     random = np.random.default_rng(0)

@@ -5,7 +5,7 @@ standardised as people do, `(x - mean) / std`, and read pixel by pixel, four ste
 pixel. Six images hold a window without ink, 0/0: one of them in a batch ends every
 weight, whatever the layer, and clipping does not help. The wrapped optimizer puts these
 steps right. Layer normalisation and recurrent dropout serve another end, gradients that
-stay small and less overfitting; they save nobody from bad data.
+stay small and less overfitting; they do not protect against faulty data.
 
     python examples/long_sequences.py --seeds 0 1 2    # the figures of the README
     python examples/long_sequences.py --learning-rate 0.3
@@ -65,7 +65,7 @@ VARIANTS = {
 
 @dataclasses.dataclass
 class Run:
-    """What one training run left behind."""
+    """The results of one training run."""
 
     name: str
     seed: int
@@ -210,7 +210,7 @@ def draw(runs, path):
 
 
 def draw_losses(axes, run, colour):
-    """Draws the running mean of one run, bad steps left out, up to its death."""
+    """Draws the running mean of one run, without non-finite steps, up to its end."""
     steps = np.flatnonzero(np.isfinite(run.losses))
     losses = run.losses[steps]
     width = max(1, min(25, len(losses)))

@@ -62,7 +62,7 @@ class Digits:
 
 @dataclasses.dataclass
 class Run:
-    """What one training run left behind."""
+    """The results of one training run."""
 
     name: str
     seed: int
@@ -88,7 +88,7 @@ class LossPerStep(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         # The mean of a plain run is NaN from its first bad batch on. That of a
-        # monitored run leaves bad batches out, and the monitor counts them.
+        # monitored run skips bad batches, and the monitor counts them.
         bad = logs.get("nonfinite_steps", 0)
         if bad > self.bad or not np.isfinite(logs["loss"]):
             self.losses.append(np.nan)

@@ -141,7 +141,7 @@ def log_jaccard(logits, labels):
 
 
 def log_jaccard_right(logits, labels):
-    # Of a label 1 counts log p, of a label 0 nothing.
+    # A label 1 counts log p, a label 0 counts nothing.
     log_both = tf.reduce_logsumexp(tf.where(labels > 0, -tf.nn.softplus(-logits), -1e9))
     either = tf.reduce_sum(tf.where(labels > 0, 1.0, tf.sigmoid(logits)))
     return tf.math.log(either) - log_both

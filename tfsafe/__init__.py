@@ -69,7 +69,7 @@ __all__ = [
     "to_keras",
 ]
 
-# Names that are loaded when they are first used, by the module that has them.
+# Names that are loaded when they are first used, by their module.
 _HOMES = {
     "NumericsMonitor": "callbacks",
     "SafeOptimizer": "optimizers",

@@ -1,4 +1,4 @@
-"""The command line: `python -m tfsafe demo`, `python -m tfsafe run`."""
+"""Runs the command line: `python -m tfsafe demo`, `python -m tfsafe run`."""
 
 import argparse
 import importlib.util
@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs one command.
 
     Args:
-      argv: Command and its arguments; those of the process where None.
+      argv: Command and its arguments; None takes those of the process.
     """
     argv = sys.argv[1:] if argv is None else argv
     summary = (tfsafe.__doc__ or "").partition("\n")[0]
@@ -52,7 +52,7 @@ def demo(arguments: Sequence[str]) -> None:
             f"The demo needs {' and '.join(missing)}. Install with "
             "`pip install 'tfsafe[examples]'`."
         )
-    # Before TensorFlow loads: its start-up log would bury the first act.
+    # Set before TensorFlow loads: its start-up log would hide the first act.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     script = _examples() / "rescue_lstm.py"
     sys.argv = [str(script), *arguments]
@@ -60,7 +60,7 @@ def demo(arguments: Sequence[str]) -> None:
 
 
 def _examples() -> pathlib.Path:
-    """Finds the examples: inside an installed package, or beside it in a checkout."""
+    """Finds the examples: inside an installed package, or next to it in a checkout."""
     package = pathlib.Path(tfsafe.__file__).parent
     installed = package / "examples"
     return installed if installed.is_dir() else package.parent / "examples"

@@ -1,4 +1,4 @@
-"""Acting in the moment in which a package has been imported, and not before."""
+"""Calls a function as soon as a package has been imported."""
 
 import importlib.abc
 import importlib.machinery
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 class AfterImport(importlib.abc.MetaPathFinder):
     """Calls a function once, when the first of some packages has been imported.
 
-    Not while another of them is still being imported, as Keras is when it imports
-    TensorFlow: half of it is not there yet.
+    It waits while another of them is still being imported, as Keras is when it imports
+    TensorFlow: half of its names do not exist yet.
 
     Args:
       packages: Names of packages of the top level.
@@ -29,7 +29,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         self._is_asking = False
 
     def install(self) -> None:
-        """Begins to watch; calls the action at once if a package is there already."""
+        """Starts to watch; calls the action at once if one is loaded already."""
         if any(name in sys.modules for name in self._packages):
             self._act()
         else:
@@ -47,7 +47,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         target: types.ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
         """Lets the other finders find a package, and adds to its loading."""
-        # Two watchers of one package ask each other: the one that began is left out.
+        # Two watchers of one package ask each other: skip the one that began.
         if fullname not in self._packages or self._is_asking:
             return None
         self._is_asking = True
@@ -74,7 +74,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         return spec
 
     def _watch(self, loader: importlib.abc.Loader) -> None:
-        # The loader itself must stay what it is: others read files by way of it.
+        # The loader itself must stay the same object: others read files through it.
         execute = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:

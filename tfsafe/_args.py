@@ -1,4 +1,4 @@
-"""Argument checks: refuse early, name the argument, say what to do."""
+"""Checks arguments: refuses early, names the argument, and suggests a fix."""
 
 import math
 import numbers
@@ -20,7 +20,7 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
       name: The argument's name, for the error.
       dtype: Dtype for values that do not carry one of their own (Python numbers and
         lists). A tensor, variable or array of another dtype is refused by the
-        caller's own op, not converted in secret.
+        caller's own op, not converted.
 
     Returns:
       `Tensor` of dtype float16, bfloat16, float32 or float64.

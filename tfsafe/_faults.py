@@ -1,4 +1,4 @@
-"""Keeps errors of our own machinery away from the user's program.
+"""Keeps errors of tfsafe's own code away from the user's program.
 
 An error of the program itself is raised once, unchanged: what ours does in its way may
 run the user's Python code, and then that code must not run a second time.
@@ -46,7 +46,7 @@ def contained(task: str) -> Iterator[None]:
 
 
 class RefusalError(ValueError):
-    """What was asked for cannot be done: an error for the user, and no fault."""
+    """A request that cannot be met: an error for the user, not a fault of tfsafe."""
 
 
 @contextlib.contextmanager
@@ -90,7 +90,7 @@ def or_plain(
     """Calls the user's function our way, or plainly if our way fails before it runs.
 
     An error that the user's code raised in our way is raised at once: after a second
-    trace TensorFlow would tell another one, such as of an optimizer built by half.
+    trace TensorFlow would raise a different one, as for a half-built optimizer.
 
     Args:
       task: What our way is, as in "the check of a function".

@@ -1,4 +1,4 @@
-"""Functions with gradients of their own, and helpers for these."""
+"""Defines functions with custom gradients, and helpers for them."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     A graph that calls it can be collected; TensorFlow alone would keep it for ever.
 
     Args:
-      function: Of tensors; returns values and their vector-Jacobian product.
+      function: Takes tensors; returns values and their vector-Jacobian product.
 
     Returns:
       Function of tensors; returns the values.
@@ -53,7 +53,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_dense(vjp: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `vjp`, also of the sparse gradients that `tf.gather` makes."""
+    """Returns `vjp`, which also accepts the sparse gradients that `tf.gather` makes."""
 
     def of_dense(*upstream: Any) -> Any:
         return vjp(

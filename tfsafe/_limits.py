@@ -1,4 +1,4 @@
-"""The constants of the four floating dtypes, from their bit layout.
+"""Computes the constants of the four floating dtypes from their bit layout.
 
 Kept apart from NumPy and `ml_dtypes` so that a threshold is a Python float, can
 be used in a default argument and needs no import to be read.

@@ -38,7 +38,7 @@ class Patch:
 
     @property
     def wrapper(self) -> Function | None:
-        """What is called in place of the attribute; None unless installed."""
+        """The function called in place of the attribute; None unless installed."""
         layer = self._layer
         return None if layer is None else layer.wrapper
 
@@ -108,7 +108,7 @@ def _layer_of(function: Any) -> _Layer | None:
 
 
 def _restore_removed(owner: Any, name: str) -> None:
-    """Takes layers of removed patches off, as far as they are outermost."""
+    """Removes the layers of removed patches, as far as they are outermost."""
     layer = _layer_of(vars(owner).get(name))
     while layer is not None and layer.wrapper is None:
         _set(owner, name, layer.before)
@@ -117,7 +117,7 @@ def _restore_removed(owner: Any, name: str) -> None:
 
 def _set(owner: Any, name: str, value: Any) -> None:
     if not isinstance(owner, type):
-        # Past `__setattr__`, by which Keras tracks what a layer holds.
+        # Bypass `__setattr__`, by which Keras tracks the contents of a layer.
         own: dict[str, Any] = vars(owner)
         if value is _ABSENT:
             del own[name]

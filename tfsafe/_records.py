@@ -1,4 +1,4 @@
-"""Records of a finding as plain data: source line, tensor statistics, picture, link.
+"""Holds a finding as plain data: source line, tensor statistics, picture, link.
 
 They know no text and no HTML: `_explain` and `_html` are built on them.
 """

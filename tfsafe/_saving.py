@@ -10,7 +10,7 @@ from tfsafe import _compat
 from tfsafe._after_import import AfterImport
 
 _PREFIX = "tfsafe"
-# What Keras may find in a file: whatever else the package has is not saved.
+# The classes that Keras may find in a file: no others of the package are saved.
 _SAVED = ("layers", "losses", "metrics", "optimizers", "regularizers")
 # Arguments of ours that the layer of Keras lacks.
 _OWN_ARGUMENTS = ("empty_value",)
@@ -29,7 +29,7 @@ def _register() -> None:
 
 
 def to_keras(model: Any) -> Any:
-    """Returns the model with the layers of Keras in the place of tfsafe's.
+    """Returns the model with Keras' layers in place of tfsafe's.
 
     The result has the same weights, gives the same outputs where Keras' formulas are
     right, and is saved to a file that loads where tfsafe is not installed. It is not

@@ -1,4 +1,4 @@
-"""The import-swap: a tfsafe package answers to every name of its Keras namesake."""
+"""Gives a tfsafe package every name of its Keras namesake: the import-swap."""
 
 import difflib
 import importlib

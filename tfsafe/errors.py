@@ -1,4 +1,4 @@
-"""What a check reports: findings, and the error that carries them."""
+"""Defines the reports of a check: findings, and the error that carries them."""
 
 import dataclasses
 import os

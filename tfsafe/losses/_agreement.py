@@ -1,4 +1,4 @@
-"""Keras' losses of hinges, angles and overlaps, with safe weights and formulas."""
+"""Provides Keras' losses of hinges, angles and overlaps, with safe formulas."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Keras' cross-entropies of probabilities or logits."""
+"""Provides Keras' cross-entropies of probabilities or logits."""
 
 import keras
 

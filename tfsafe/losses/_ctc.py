@@ -1,4 +1,4 @@
-"""Keras' CTC loss, for alignments that may be impossible."""
+"""Provides Keras' CTC loss, for alignments that may be impossible."""
 
 import functools
 from typing import Any

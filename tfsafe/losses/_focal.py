@@ -1,4 +1,4 @@
-"""Keras' focal and generalised cross-entropies."""
+"""Provides Keras' focal and generalised cross-entropies."""
 
 import functools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Keras' losses of probabilities and rates that are not cross entropies."""
+"""Provides Keras' losses of probabilities and rates, except cross-entropies."""
 
 import functools
 from typing import Any

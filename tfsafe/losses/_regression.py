@@ -1,4 +1,4 @@
-"""Keras' losses of regression, with safe weights and formulas."""
+"""Provides Keras' losses of regression, with safe weights and formulas."""
 
 import keras
 

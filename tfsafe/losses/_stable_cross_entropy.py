@@ -1,4 +1,4 @@
-"""One cross-entropy for indices, rows and binary targets."""
+"""Provides one cross-entropy for indices, rows and binary targets."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Keras' metrics of classes, which never take a NaN for a class."""
+"""Provides Keras' metrics of classes, which never count a NaN as a class."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""Keras' correlations, defined for constants."""
+"""Provides Keras' correlations, defined for constants."""
 
 from typing import Any
 

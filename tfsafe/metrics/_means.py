@@ -1,4 +1,4 @@
-"""Keras' running mean and sum, which one non-finite value does not spoil."""
+"""Provides Keras' running mean and sum, which can skip non-finite values."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The coefficient of determination, from distances to a running mean."""
+"""Computes the coefficient of determination from distances to a running mean."""
 
 import warnings
 from typing import Any

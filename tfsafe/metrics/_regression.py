@@ -1,4 +1,4 @@
-"""Keras' metrics of regression and probabilities, by the formulas of the losses."""
+"""Provides Keras' metrics of regression and probabilities, by the losses' formulas."""
 
 from typing import Any
 

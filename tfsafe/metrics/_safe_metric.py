@@ -38,7 +38,7 @@ def safe(metric: _Metric) -> _Metric:
             at = text.index("    Examples:\n")
             rest = "\n" + text[at:]
         metric.__doc__ = text[:at] + _NUMERICS + rest
-    # Not "tfsafe": losses of the same names are saved under that.
+    # Do not use "tfsafe": losses of the same names are saved under it.
     keras.saving.register_keras_serializable(package="tfsafe.metrics")(metric)
     return metric
 

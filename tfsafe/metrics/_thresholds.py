@@ -1,4 +1,4 @@
-"""Keras' metrics of decisions at thresholds, which never count a NaN."""
+"""Provides Keras' metrics of decisions at thresholds, which never count a NaN."""
 
 import keras
 
