@@ -1,10 +1,10 @@
-"""Twelve losses as they stand in old tutorials, made right by `tfsafe.stabilize`.
+"""Corrects twelve losses of old tutorials with `tfsafe.stabilize`.
 
-None of the functions below is edited: each is given an input that occurs in training (a
-confident logit, a small temperature, a sample that is its own positive), once as it is
+None of the functions below is edited: each gets an input that occurs in training (a
+confident logit, a small temperature, a sample that is its own positive), once unchanged
 and once as `tfsafe.stabilize(loss)`, in a plain call, in a `tf.function` and under
-`jit_compile=True`. Beside each stands the same loss as a numerical analyst would write
-it, in float64: that is the judge.
+`jit_compile=True`. The reference for each is the same loss in float64, as a numerical
+analyst would write it.
 
     python examples/stabilize_legacy.py
 """

@@ -1,7 +1,8 @@
-"""Losses that stay right where Keras gives NaN, and every other name of `keras.losses`.
+"""Losses that stay correct when Keras gives NaN, and the others of `keras.losses`.
 
-`__all__` lists what tfsafe adds or makes safe; any other public name is Keras' own
-object.
+`__all__` lists the names that tfsafe adds or makes safe; any other public name is
+Keras' own object. The package knows masks, weights and reductions. May import
+`keras_formulas`, `ops`, `_compat` and the modules at the root of tfsafe.
 
 Names in strings stay Keras' own: `compile(loss="mse")`, `get("mse")`.
 Write `compile(loss=losses.MeanSquaredError())` instead.

@@ -34,7 +34,7 @@ class StableCrossEntropy(Weighted):
         `"mean_with_sample_weight"`, `"none"` or None, as in Keras.
       name: Name of the loss.
       dtype: Dtype of the result, or a dtype policy; None means `keras.config.floatx()`.
-      labels: What `y_true` holds: `"sparse"` (class indices), `"dense"` (one-hot or
+      labels: The kind of `y_true`: `"sparse"` (class indices), `"dense"` (one-hot or
         soft rows), `"binary"` (targets from 0 to 1, each for itself) or `"auto"`,
         which goes by the static shapes alone:
 

@@ -1,6 +1,10 @@
-"""Metrics that stay right where Keras gives NaN, and the others of `keras.metrics`.
+"""Metrics that stay correct when Keras gives NaN, and the others of `keras.metrics`.
 
-`__all__` lists what tfsafe makes safe; any other public name is Keras' own object.
+`__all__` lists the names that tfsafe makes safe; any other public name is Keras' own
+object. The package knows how to accumulate over batches. May import `keras_formulas`,
+`_compat` and the modules at the root of tfsafe.
+
+Example: a `SafeMetric` reads the mask of `y_pred` with `_compat.keras_mask`.
 
 Names in strings stay Keras' own: `compile(metrics=["mse"])`, `get("mse")`.
 Write `compile(metrics=[metrics.MeanSquaredError()])` instead.
