@@ -177,7 +177,7 @@ class NumericsMonitor(keras.callbacks.Callback):
     def nonfinite_shares(self) -> dict[str, float]:
         """The fraction of the non-finite steps that hit each variable.
 
-        Of a `SafeOptimizer`; most hit first, of this training or the last. They are
+        For a `SafeOptimizer`; most hit first, in this training or the last. They are
         counted on the device: with `steps_per_execution=n`, in each of the `n` steps.
         """
         if self._optimizer is None:

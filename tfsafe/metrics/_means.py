@@ -62,7 +62,7 @@ class Mean(_Reduction, keras.metrics.Mean):
     """Weighted running mean, of the values that are finite.
 
     `keras.metrics.Mean`, which stays NaN after a single NaN, such as the loss of one
-    such batch, and whose count in float32 stops at 2^24. Here non-finite values
+    faulty batch, and whose count in float32 stops at 2^24. Here non-finite values
     are skipped and counted.
 
     Args:
