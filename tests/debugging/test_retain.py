@@ -298,7 +298,7 @@ def test_a_gather_leaves_its_gradient_as_slices_and_the_table_is_right():
     np.testing.assert_array_equal(tf.convert_to_tensor(slope)[2], [4.0, 4.0])
     dense = tf.convert_to_tensor(gradients["table"])
     np.testing.assert_array_equal(dense, [[0, 0], [0, 0], [2, 2]])
-    assert summarize(gradients)[0].path == "table"
+    assert summarize(gradients)[0].name == "table"
 
 
 def test_the_second_gradient_goes_through():
