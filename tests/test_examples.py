@@ -27,12 +27,21 @@ def test_every_example_has_a_test():
     examples = {path.name for path in (ROOT / "examples").glob("*.py")}
     assert examples == {
         "check_fit.py",
+        "constant_column.py",
         "custom_loop.py",
         "find_the_nan.py",
         "long_sequences.py",
         "rescue_lstm.py",
         "stabilize_legacy.py",
     }
+
+
+def test_a_constant_column_kills_the_model_behind_a_finite_loss():
+    output = run("examples/constant_column.py", cwd=ROOT)
+    losses = [float(each) for each in re.findall(r"loss: ([\d.]+)", output)]
+    assert len(losses) == 3
+    assert all(0.69 < each < 0.7 for each in losses)
+    assert "first kernel: 16 of 64 weights are NaN" in output
 
 
 @pytest.fixture(scope="module")

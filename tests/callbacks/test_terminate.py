@@ -83,7 +83,7 @@ def test_a_loss_that_is_nan_is_named_once_with_what_it_broke():
     kernel, bias = (weight.path for weight in model.weights)
     assert [str(w.message) for w in training.ours(caught)] == [
         f"Batch 2: loss is nan; {kernel}, {bias} hold NaN or infinity. Training ends "
-        "here. To see which line makes the first bad value, train once with "
+        "here. To see which line makes the first non-finite value, train once with "
         "`tfsafe.checked(model)`."
     ]
     assert len(history["loss"]) == 1

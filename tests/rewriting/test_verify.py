@@ -42,7 +42,7 @@ def wrong(name, match):
 def rule(monkeypatch):
     def use(match):
         rules = [wrong("wrong-log", match)]
-        monkeypatch.setattr(table, "_TABLES", (rules,))
+        monkeypatch.setattr(table, "_RULES", rules)
 
     return use
 
