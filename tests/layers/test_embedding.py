@@ -68,7 +68,10 @@ def test_it_is_keras_own_for_the_ids_of_the_table(tmp_path):
     np.testing.assert_array_equal(again(ids), model(ids))
     model.export(tmp_path / "exported")
     served = tf.saved_model.load(tmp_path / "exported")
-    np.testing.assert_allclose(served.serve(ids.astype("int32")), model(ids))
+    # The graph adds the bias within the product, with one rounding less.
+    np.testing.assert_array_max_ulp(
+        served.serve(ids.astype("int32")).numpy(), model(ids).numpy(), maxulp=4
+    )
     config = json.loads(json.dumps(table.get_config()))
     assert layers.Embedding.from_config(config).get_config() == table.get_config()
 
