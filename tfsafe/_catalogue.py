@@ -1,4 +1,4 @@
-"""Lists traps by the public name that fixes them; see `python -m tests.catalogue`."""
+"""Traps by the public name that fixes them; made by `python -m tests.catalogue`."""
 
 FIXES = {
     "layers.AdditiveAttention": "Y16",
