@@ -1,5 +1,6 @@
 """Findings name layers as `model.get_layer` does, and know when they happened."""
 
+import concurrent.futures
 import pickle
 
 import keras
@@ -100,6 +101,19 @@ def test_a_number_that_belongs_to_a_name_stays():
     assert found.path_of("unit_1/MatMul", is_exact=True) == "unit_1"
     assert found.path_of("norm/Mul", is_exact=False) == ""
     del held
+
+
+def test_the_lookup_leaves_other_threads_alone():
+    """Python refuses to complete a tuple that somebody else holds half built."""
+
+    def build_tuples():
+        return [tuple(n for n in range(30)) for _ in range(20_000)]
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        tasks = [pool.submit(build_tuples) for _ in range(2)]
+        while not all(task.done() for task in tasks):
+            layers.Layers()
+        assert all(len(task.result()) == 20_000 for task in tasks)
 
 
 def test_a_layer_of_keras_is_replaced_by_its_namesake():

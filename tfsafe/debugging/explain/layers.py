@@ -21,9 +21,12 @@ class Layers:
 
     def __init__(self) -> None:
         self._by_name: dict[str, set[type]] = defaultdict(set)
-        for each in gc.get_objects():
+        classes = _subclasses(keras.Layer)
+        # Not `gc.get_objects`: it holds what other threads have half built, and Python
+        # then refuses to complete their tuples.
+        for each in gc.get_referrers(*classes):
             # By `type`: asking some objects for their `__class__` runs code.
-            if issubclass(type(each), keras.Layer) and hasattr(each, "name"):
+            if type(each) in classes and hasattr(each, "name"):
                 self._by_name[each.name].add(type(each))
 
     def path_of(self, scope: str, is_exact: bool) -> str:
@@ -54,6 +57,10 @@ class Layers:
             if plain in self._by_name:
                 return plain
         return name if name in self._by_name else ""
+
+
+def _subclasses(base: type) -> set[type]:
+    return {base}.union(*map(_subclasses, base.__subclasses__()))
 
 
 def swap_of(layer: type | None, scope: str) -> tuple[str, str]:
