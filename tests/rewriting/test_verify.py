@@ -170,7 +170,7 @@ def test_mixed_precision_is_judged_in_float64():
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (lambda x: x + tf.random.normal([]), "gives something else each time"),
+        (lambda x: x + tf.random.normal([]), "returns something else each time"),
         (lambda x: tf.py_function(abs, [x], tf.float32), "may do anything"),
     ],
     ids=["random", "python"],

@@ -1,4 +1,4 @@
-"""One call of `tape.gradient` in a traced function, and how it is answered anew."""
+"""Describes one call of `tape.gradient` in a traced function and recomputes it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from tfsafe.rewriting.engine.rule import Value
 
 
 class Mark(NamedTuple):
-    """An operation that stands where a function got one part of a gradient.
+    """An operation that marks where a function received one part of a gradient.
 
     Attributes:
       op: The operation, whose only output is that part.
@@ -23,16 +23,16 @@ class Mark(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a function asked of a tape.
+    """A gradient that a function asked of a tape.
 
     Attributes:
-      graph: The graph in which it did.
-      targets: What is differentiated.
-      sources: In what; the handle for a variable.
+      graph: The graph in which it was asked.
+      targets: Tensors that are differentiated.
+      sources: Tensors to differentiate by; a variable is given by its handle.
       upstream: Incoming gradients of the targets, None for ones.
-      stops: Tensors through which the tape does not see, although they depend on
-        a source: it did not record what made them.
-      marks: Where the answer went.
+      stops: Tensors that depend on a source but were made while the tape did not
+        record; the gradient ends at them.
+      marks: The operations that carry the answer.
     """
 
     graph: tf.Graph
@@ -43,19 +43,19 @@ class Request(NamedTuple):
     marks: Sequence[Mark]
 
     def reads(self) -> list[tf.Tensor]:
-        """Returns all tensors that an answer takes."""
+        """Returns all tensors that the answer depends on."""
         upstream = [each for each in self.upstream if each is not None]
         return [*self.targets, *self.sources, *upstream, *self.stops]
 
     def opaque(self) -> set[str]:
-        """Returns the names of the tensors that nothing may be computed around.
+        """Returns the names of the tensors that a rewrite must keep.
 
-        A formula that leaves them out would have no gradient in them.
+        A formula that no longer contains them would have no gradient by them.
         """
         held = [*self.sources, *self.stops]
         return {each.name for each in held if each.op.type != "Placeholder"}
 
-    def twin(self, value: Value, marks: Sequence[Mark]) -> "Request":
+    def counterpart(self, value: Value, marks: Sequence[Mark]) -> "Request":
         """Returns the same request in the graph that is being made."""
         return Request(
             tf.compat.v1.get_default_graph(),
@@ -70,20 +70,20 @@ class Request(NamedTuple):
         """Computes the gradients again.
 
         Args:
-          value: Gives the twin of a tensor of `graph`.
+          value: Returns the counterpart of a tensor of `graph`.
 
         Returns:
           One tensor for each mark.
         """
-        twin = self.twin(value, self.marks)
+        other = self.counterpart(value, self.marks)
         gradients = tf.gradients(
-            twin.targets,
-            twin.sources,
-            grad_ys=twin.upstream,
-            stop_gradients=twin.stops,
+            other.targets,
+            other.sources,
+            grad_ys=other.upstream,
+            stop_gradients=other.stops,
         )
         return [
-            _part(gradients[mark.source], twin.sources[mark.source], mark)
+            _part(gradients[mark.source], other.sources[mark.source], mark)
             for mark in self.marks
         ]
 
@@ -91,7 +91,7 @@ class Request(NamedTuple):
 def _part(gradient: Any, source: tf.Tensor, mark: Mark) -> tf.Tensor:
     like = mark.op.outputs[0]
     if gradient is None:
-        # What stands in place of the old formula does not depend on the source at all.
+        # The replacement of the old formula does not depend on the source at all.
         is_handle = source.dtype == tf.resource
         shape = (
             tf.raw_ops.VariableShape(input=source) if is_handle else tf.shape(source)
@@ -109,13 +109,13 @@ def _part(gradient: Any, source: tf.Tensor, mark: Mark) -> tf.Tensor:
     return tf.range(tf.shape(gradient, like.dtype)[0])
 
 
-def stand_ins(request: Request, value: Value, add: Callable[[Request], None]) -> Any:
+def placeholders(request: Request, value: Value, add: Callable[[Request], None]) -> Any:
     """Makes the marks of a request in a graph that will only be read.
 
     Args:
       request: The request in the graph that is emitted.
-      value: Gives the twin of a tensor of that graph.
-      add: Is given the request as it is in the graph that is being made.
+      value: Returns the counterpart of a tensor of that graph.
+      add: Called with the counterpart of the request in the graph being made.
 
     Returns:
       One tensor for each mark.
@@ -125,12 +125,12 @@ def stand_ins(request: Request, value: Value, add: Callable[[Request], None]) ->
         like = mark.op.outputs[0]
         empty = tf.identity(tf.compat.v1.placeholder(like.dtype, like.shape))
         marks.append(mark._replace(op=empty.op))
-    add(request.twin(value, marks))
+    add(request.counterpart(value, marks))
     return [mark.op.outputs[0] for mark in marks]
 
 
 class Answered:
-    """Makes the outputs of the marks of a request, which share one answer."""
+    """Makes the outputs of the marks of a request from one common answer."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ def makers(
     requests: Sequence[Request],
     answer: Callable[[Request, Value], Sequence[tf.Tensor]],
 ) -> dict[str, Callable[[Value], Sequence[tf.Tensor]]]:
-    """Returns how to make each mark of some requests, by the name of its operation."""
+    """Returns a maker for each mark of some requests, by the name of its operation."""
     found = {}
     for request in requests:
         answered = Answered(request, answer)
@@ -170,12 +170,12 @@ def makers(
 def frontier(
     targets: Sequence[tf.Tensor], sources: Sequence[tf.Tensor], recorded: set[str]
 ) -> list[tf.Tensor]:
-    """Finds where the part of a graph begins that a tape recorded.
+    """Finds where the recorded part of a graph begins.
 
     Args:
-      targets: What is differentiated.
-      sources: In what.
-      recorded: Names of the operations that the tape saw.
+      targets: Tensors that are differentiated.
+      sources: Tensors to differentiate by.
+      recorded: Names of the operations that the tape recorded.
 
     Returns:
       The tensors that recorded operations between sources and targets take from
@@ -209,7 +209,7 @@ def _dependents(sources: Sequence[tf.Tensor]) -> set[str]:
 
 
 def inside(tensor: Any) -> tf.Tensor:
-    """Returns what a tensor or handle from outside is called in the default graph."""
+    """Returns a tensor or handle from outside as captured by the default graph."""
     if getattr(tensor, "graph", None) is tf.compat.v1.get_default_graph():
         return tensor
     return tf.identity(tensor).op.inputs[0]

@@ -16,8 +16,8 @@ class Rewrite(NamedTuple):
     """One operation that was replaced.
 
     Attributes:
-      rule: The rule that says so.
-      op: The operation that it was, in a graph that was read.
+      rule: The rule that was applied.
+      op: The replaced operation, in the graph that was read.
     """
 
     rule: Rule
@@ -29,7 +29,7 @@ class Planner:
 
     Args:
       rules: The rules, in the order in which they are tried.
-      recording: The gradients that were asked of tapes in these graphs.
+      recording: The gradients that these graphs asked of tapes.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Planner:
         self._rewrites: dict[tuple[int, str], Rewrite] = {}
 
     def rewrites(self, graphs: Iterable[tf.Graph]) -> list[Rewrite]:
-        """Returns what was replaced so far.
+        """Returns the rewrites so far.
 
         Args:
           graphs: The graphs that were emitted, in the order to list them in; others,
@@ -57,7 +57,7 @@ class Planner:
         return [*listed, *rest.values()]
 
     def plan(self, graph: tf.Graph) -> dict[str, Callable[[Value], Any]]:
-        """Returns how to make some operations of a graph, by their names."""
+        """Returns makers for the operations to replace in a graph, by name."""
         requests = self._recording.requests(graph)
         answers = makers(requests, lambda request, value: request.answer(value))
         operations = live_operations(
@@ -83,9 +83,9 @@ class Planner:
         like = op.outputs[0]
 
         def make(value: Value) -> Sequence[tf.Tensor]:
-            # What a branch takes from around it is to be the branch's own tensor:
-            # gradient functions in the branch hold it. And the result is a copy, to be
-            # distinct from the tensors that it may be made of.
+            # A branch captures what it reads from outside, because gradient functions
+            # in the branch hold its own tensor. The result is a copy, so that it is
+            # distinct from the tensors that it is made of.
             made = tf.identity(build(lambda tensor: inside(value(tensor))))
             made.set_shape(like.shape)
             self._rewrites[id(op.graph), op.name] = Rewrite(rule, op)
@@ -97,10 +97,10 @@ class Planner:
 
 
 def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
-    """Returns the names of the operations that a gradient may be taken of.
+    """Returns the names of the operations that may be differentiated.
 
-    Those that lead to a target of a tape or to a result of the function, unlike the
-    arithmetic of an optimizer.
+    They lead to a target of a tape or to a result of the function; the arithmetic of an
+    optimizer does not.
     """
     queue = [*graph.outputs, *(each for r in requests for each in r.targets)]
     found = {mark.op.name for request in requests for mark in request.marks}
@@ -115,8 +115,8 @@ def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
 def _keeps(op: tf.Operation, build: Build, opaque: set[str]) -> bool:
     """Returns whether a rewrite drops none of the opaque tensors.
 
-    Its inputs are found by building it once in the graph that is read, where it is not
-    used.
+    The rewrite is built once in the graph that is read, without effect, to find its
+    inputs.
     """
     taken: set[str] = set()
 

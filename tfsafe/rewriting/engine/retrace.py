@@ -1,9 +1,9 @@
-"""Tracing a function to its stable form.
+"""Traces a function to its stable form, in three steps.
 
-Three traces make one: the function as it is written; its operations in one graph, with
-the bodies of plain calls in the place of the calls, so that a formula is seen whole,
-and without the gradients that it took; and, in the trace that is to be made, those
-operations again with the rules applied and the gradients taken anew.
+The function is traced as written. Its operations are copied into one graph, with plain
+calls inlined so that a formula is seen whole, and without the gradients that it took.
+Then they are emitted into the outer trace with the rules applied, and the gradients are
+recomputed there.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from tfsafe.graph import (
     family,
     is_compiled,
 )
-from tfsafe.rewriting.engine.gradient_requests import inside, makers, stand_ins
+from tfsafe.rewriting.engine.gradient_requests import inside, makers, placeholders
 from tfsafe.rewriting.engine.planner import Planner, Rewrite
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.engine.tape_recording import Recording, recorded
@@ -37,11 +37,11 @@ def rewritten(
     *,
     may_create: bool = True,
 ) -> tuple[Any, list[Rewrite]]:
-    """Emits the stable form of a function into the graph that is being made.
+    """Emits the stable form of a function into the graph being made.
 
     Args:
       function: A `tf.function`.
-      rules: The rules to apply, the first that fits each operation.
+      rules: The rules to apply; the first that fits an operation replaces it.
       args: Arguments, as another `tf.function` receives them while it is traced.
       kwargs: Keyword arguments.
       may_create: Whether the function may create variables.
@@ -60,8 +60,8 @@ def rewritten(
         graphs = family(graph)
     except UnreadableError as error:
         warnings.warn(
-            f"`{_name(function)}` is left as it is, for its operations cannot be read: "
-            f"{error}.",
+            f"`{_name(function)}` is not rewritten because its operations cannot be "
+            f"read: {error}.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -90,7 +90,7 @@ def _has_plain_calls(graph: tf.Graph) -> bool:
 def _written(
     function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], may_create: bool
 ) -> tuple[TracedCall, Recording]:
-    """Traces a function as it is written, and what it asks of tapes."""
+    """Traces a function as written and records what it asks of tapes."""
     recording = Recording()
     python_function = function.python_function
 
@@ -113,7 +113,7 @@ def _creation(may_create: bool) -> contextlib.AbstractContextManager[None]:
 
 
 def _refuse_variable(*args: Any, **kwargs: Any) -> Any:
-    """Raises what TensorFlow raises: the trace inside would let the variable pass."""
+    """Raises TensorFlow's error: the inner trace alone would allow the variable."""
     del args, kwargs
     raise ValueError(
         "tf.function only supports singleton tf.Variables created on the first call. "
@@ -127,12 +127,12 @@ def _flat(
     graph: tf.Graph, inputs: Sequence[Any], recording: Recording
 ) -> tuple[tf.Graph, Recording]:
     """Emits a graph with the bodies of its plain calls in place of the calls."""
-    recorded_anew = Recording()
+    recorded_flat = Recording()
 
     def plan(each: tf.Graph) -> Any:
         return makers(
             recording.requests(each),
-            lambda request, value: stand_ins(request, value, recorded_anew.add),
+            lambda request, value: placeholders(request, value, recorded_flat.add),
         )
 
     # It is only read, and never made a function.
@@ -142,4 +142,4 @@ def _flat(
             tf.compat.v1.placeholder(each.dtype, each.shape) for each in inputs
         ]
         flat.outputs = Emission(plan=plan).emit(graph, flat.inputs)
-    return flat, recorded_anew
+    return flat, recorded_flat

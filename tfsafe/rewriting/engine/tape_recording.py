@@ -1,9 +1,9 @@
-"""Noting what a function asks of its tapes while it is traced.
+"""Records the gradients that a function asks of its tapes while it is traced.
 
-A train step that calls `tape.gradient` holds, once it is traced, the gradient of the
-formulas as they were written. So each result of such a call is marked in the graph,
-and what was asked is noted. When the graph is emitted again, the gradient is taken
-there, of the formulas that stand in their place; of the first one nothing is left.
+The trace of a train step contains the gradient of the formulas as written. So each
+result of `tape.gradient` is marked in the graph and the request is recorded. When the
+graph is emitted again, the gradient is recomputed from the rewritten formulas, and the
+first gradient disappears with the operations that only it used.
 """
 
 import contextlib
@@ -17,8 +17,6 @@ from tfsafe import _compat
 from tfsafe._patching import Patch
 from tfsafe.rewriting.engine.gradient_requests import Mark, Request, frontier, inside
 
-_Maker = Callable[..., Any]
-
 
 class Recording:
     """The gradients that were asked of tapes while one function was traced."""
@@ -29,16 +27,16 @@ class Recording:
         self._fresh: dict[int, tuple[Any, Any]] = {}
 
     def requests(self, graph: tf.Graph) -> list[Request]:
-        """Returns what was asked in one graph; bodies of loops are others."""
+        """Returns the requests made in one graph; the body of a loop is another."""
         return [each for each in self._requests if each.graph is graph]
 
     def add(self, request: Request) -> None:
         """Notes a request."""
         self._requests.append(request)
 
-    def starts(self, tape: tf.GradientTape, anew: bool = False) -> None:
-        """Notes that a tape records from here on; `anew` if it forgot the rest."""
-        if anew or id(tape) not in self._spans:
+    def starts(self, tape: tf.GradientTape, restart: bool = False) -> None:
+        """Notes that a tape records from here on; `restart` if it forgot the rest."""
+        if restart or id(tape) not in self._spans:
             self._spans[id(tape)] = _Spans(tape)
         self._spans[id(tape)].begin()
 
@@ -59,13 +57,13 @@ class Recording:
 
         Args:
           tape: The tape.
-          target: What it differentiated.
-          sources: In what.
+          target: Tensors that it differentiated.
+          sources: Tensors or variables to differentiate by.
           upstream: Incoming gradients, or None.
           gradients: Its answer.
 
         Returns:
-          The answer with marks, or as it is where it cannot be given anew.
+          The answer with marks, or unchanged where it cannot be recomputed.
         """
         spans = self._spans.get(id(tape))
         graph = tf.compat.v1.get_default_graph()
@@ -102,7 +100,7 @@ class Recording:
     def fresh(self, function: Any) -> Any:
         """Returns a `tf.function` like this one that was not traced before.
 
-        What it was traced to before has no marks.
+        Earlier traces have no marks.
         """
         known = self._fresh.get(id(function))
         if known is None:
@@ -176,7 +174,7 @@ def active() -> Recording | None:
 
 @contextlib.contextmanager
 def recorded(recording: Recording) -> Iterator[None]:
-    """Records what is asked of tapes in the default graph and within it."""
+    """Records what is asked of tapes in the default graph and its inner graphs."""
     key = id(tf.compat.v1.get_default_graph())
     with _LOCK:
         if not _RECORDINGS:
@@ -219,7 +217,7 @@ def _reset(original: Callable[..., Any]) -> Callable[..., Any]:
         original(tape)
         recording = active()
         if recording is not None:
-            recording.starts(tape, anew=True)
+            recording.starts(tape, restart=True)
 
     return reset
 
@@ -268,8 +266,8 @@ def _call(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# Installed while anything is recorded, in any thread. In a graph that is not recorded,
-# and in eager code, the wrappers call the original with the same arguments.
+# Installed while any thread records. In other graphs and in eager code the wrappers
+# call the original with the same arguments.
 _PATCHES = [
     Patch(tf.GradientTape, "__enter__", _enter),
     Patch(tf.GradientTape, "__exit__", _exit),

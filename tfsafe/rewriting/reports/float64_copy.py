@@ -1,4 +1,4 @@
-"""A traced function emitted again in float64: the judge between two forms of it."""
+"""Emits a traced function in float64, as the reference for two forms of it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ _NARROW = (tf.float16, tf.bfloat16, tf.float32)
 _WIDE = tf.float64
 _ENUMS = frozenset(dtype.as_datatype_enum for dtype in _NARROW)
 _HELD = (tf.resource, tf.variant)
-# What they give is the same number in each dtype only if it is drawn or read in one.
+# Their numbers are the same in each dtype only if drawn or read in one dtype.
 _NOT_WIDENED = ("Bitcast", "Const", "Random", "Stateful", "Multinomial")
 
 

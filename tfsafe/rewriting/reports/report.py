@@ -1,4 +1,4 @@
-"""What was rewritten: where, from what, to what, and why."""
+"""Reports each rewrite: its place, the formula, the stable form and the reason."""
 
 import dataclasses
 import textwrap
@@ -83,7 +83,7 @@ def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     Args:
       function: A `tf.function` that `stabilized` made.
       args: Arguments to trace it with.
-      kwargs: Likewise, by name.
+      kwargs: Arguments by name.
 
     Returns:
       The report.
@@ -91,7 +91,7 @@ def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     args, kwargs = tf.nest.map_structure(_traceable, (tuple(args), dict(kwargs)))
     with collected() as found:
         _compat.with_body(function).get_concrete_function(*args, **kwargs)
-        # Their graphs live as long as they are being looked at.
+        # Their graphs live until here.
         changes = [_change(each) for each in found]
     return Report(changes, getattr(function, "__name__", "the function"))
 

@@ -1,4 +1,4 @@
-"""Running both forms of a function on the same arguments, with a judge."""
+"""Compares both forms of a function with a float64 reference."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.float64_copy import widened
 from tfsafe.rewriting.targets.function import collected, is_traced, stabilized
 
-# How many times the naive form's own error the stable form may be away.
+# The error of the stable form may be this many times that of the naive form.
 _MARGIN = 8.0
 
 
@@ -52,14 +52,14 @@ def verified(
 
 @dataclasses.dataclass(frozen=True)
 class _Wrong:
-    """Where the stable form is wrong.
+    """An output or variable in which the stable form is wrong.
 
     Attributes:
-      label: Which output or variable.
-      count: In how many elements.
-      size: Of how many.
-      index: The first of them.
-      values: What the naive form, the stable form and the judge have there.
+      label: The output or variable.
+      count: How many elements are wrong.
+      size: How many elements it has.
+      index: Index of the first wrong one.
+      values: Values of the naive form, the stable form and the reference there.
     """
 
     label: str
@@ -69,11 +69,12 @@ class _Wrong:
     values: tuple[float, float, float]
 
     def __str__(self) -> str:
-        naive, stable, judge = self.values
+        naive, stable, reference = self.values
         place = f" at {self.index}" if self.index else ""
         return (
             f"{self.label}{place}: {naive:.9g} as written, {stable:.9g} stabilised, "
-            f"{judge:.9g} as written in float64 ({self.count} of {self.size} values)"
+            f"{reference:.9g} as written in float64 ({self.count} of {self.size} "
+            "values)"
         )
 
 
@@ -83,7 +84,7 @@ def _verify(
     """Compares both forms on some arguments; leaves the variables as they were.
 
     Returns:
-      What there is to remark, or nothing.
+      A warning for the user, or nothing.
 
     Raises:
       NumericsError: If the stable form is wrong.
@@ -98,11 +99,11 @@ def _verify(
     forms = _Forms(concrete, plain, args, kwargs)
     naive = forms.outcome(lambda: plain(*args, **kwargs))
     try:
-        judge = forms.outcome(forms.judge())
+        reference = forms.outcome(forms.reference())
     except tf.errors.OpError as error:
         return f"`{name}` was not verified, for it does not run in float64: {error}"
     with collected() as found:
-        wrong = _compared(naive, forms.stable(rules), judge)
+        wrong = _compared(naive, forms.stable(rules), reference)
     if not wrong:
         return ""
     fired = list(dict.fromkeys(each.rule for each in found))
@@ -110,7 +111,7 @@ def _verify(
         rule
         for rule in fired
         if not _compared(
-            naive, forms.stable([r for r in rules if r is not rule]), judge
+            naive, forms.stable([r for r in rules if r is not rule]), reference
         )
     ] or fired
     return _told(name, wrong, blamed)
@@ -125,7 +126,7 @@ def _obstacle(graph: tf.Graph) -> str:
     for each in graphs:
         for op in each.get_operations():
             if is_drawn(op):
-                return f"`{op.type}` gives something else each time"
+                return f"`{op.type}` returns something else each time"
             if "PyFunc" in op.type:
                 return f"`{op.type}` may do anything"
     return ""
@@ -156,7 +157,7 @@ class _Forms:
         ]
 
     def outcome(self, run: Callable[[], Any]) -> list[tuple[str, Any]]:
-        """Returns what a form returns and what it writes, by label; undoes it."""
+        """Returns what a form returns and writes, by label; undoes the writes."""
         before = self._read()
         try:
             results = [
@@ -178,7 +179,7 @@ class _Forms:
             for handle, dtype in self._slots
         ]
 
-    def judge(self) -> Callable[[], Any]:
+    def reference(self) -> Callable[[], Any]:
         """Returns the naive form in float64."""
         concrete = self._concrete
         return tf.function(
@@ -194,30 +195,32 @@ class _Forms:
 def _compared(
     naive: Sequence[tuple[str, Any]],
     stable: Sequence[tuple[str, Any]],
-    judge: Sequence[tuple[str, Any]],
+    reference: Sequence[tuple[str, Any]],
 ) -> list[_Wrong]:
     wrong = []
-    for (label, a), (_, b), (_, c) in zip(naive, stable, judge, strict=True):
+    for (label, a), (_, b), (_, c) in zip(naive, stable, reference, strict=True):
         if tf.as_dtype(a.dtype).is_floating:
             wrong += _differences(label, a, b, c)
     return wrong
 
 
-def _differences(label: str, naive: Any, stable: Any, judge: Any) -> list[_Wrong]:
+def _differences(label: str, naive: Any, stable: Any, reference: Any) -> list[_Wrong]:
     tolerance = LIMITS[naive.dtype.name].eps ** 0.5
-    a, b, c = (np.asarray(tf.cast(each, tf.float64)) for each in (naive, stable, judge))
+    a, b, c = (
+        np.asarray(tf.cast(each, tf.float64)) for each in (naive, stable, reference)
+    )
     c = np.where(np.isfinite(c), c, a)
     finite = np.isfinite(a)
     size = np.abs(c[finite]).max(initial=0.0)
     with np.errstate(invalid="ignore"):
         # False where the stable form is NaN, which is wrong too.
         fits = np.abs(b - c) <= tolerance * size + _MARGIN * np.abs(a - c)
-    bad = np.argwhere(finite & ~fits)
-    if not len(bad):
+    misses = np.argwhere(finite & ~fits)
+    if not len(misses):
         return []
-    first = tuple(int(i) for i in bad[0])
+    first = tuple(int(i) for i in misses[0])
     values = float(a[first]), float(b[first]), float(c[first])
-    return [_Wrong(label, len(bad), a.size, first, values)]
+    return [_Wrong(label, len(misses), a.size, first, values)]
 
 
 def _told(name: str, wrong: Sequence[_Wrong], blamed: Sequence[Rule]) -> str:

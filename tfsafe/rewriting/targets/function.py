@@ -1,4 +1,4 @@
-"""Making the `tf.function` that runs a function's stable form."""
+"""Makes the `tf.function` that runs the stable form of a function."""
 
 import contextlib
 import contextvars
@@ -22,11 +22,11 @@ _MARK = "tfsafe_stabilized"
 
 
 class _Stabilized(tape_recording.FUNCTION):
-    """A `tf.function` that is no call of its own where another one is traced.
+    """A `tf.function` that is inlined where another one is traced.
 
-    XLA would compile the outer one anew in each step if a constant went from the
-    forward pass of a call to its gradient, for it takes all that the call depends on
-    for constants as well.
+    If a constant went from the forward pass of a call to its gradient, XLA would treat
+    everything that the call depends on as constant and compile the outer function in
+    every step.
     """
 
     @tf.autograph.experimental.do_not_convert
@@ -67,7 +67,7 @@ def stabilized(
     def body(*args: Any, **kwargs: Any) -> Any:
         nonlocal may_create
         if tf.executing_eagerly():
-            # `tf.config.run_functions_eagerly`: there is nothing eager to rewrite.
+            # `tf.config.run_functions_eagerly`: only a graph can be rewritten.
             return result.get_concrete_function(*args, **kwargs)(*args, **kwargs)
         if tape_recording.active() is not None:
             return plain(*args, **kwargs)
@@ -100,7 +100,7 @@ def is_stabilized(function: Any) -> bool:
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Rewrite]]:
-    """Collects what is rewritten while functions are traced by this thread."""
+    """Collects the rewrites of the functions that this thread traces."""
     found: list[Rewrite] = []
     token = _FOUND.set(found)
     try:

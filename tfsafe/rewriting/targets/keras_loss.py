@@ -1,4 +1,4 @@
-"""A Keras loss in its stable form."""
+"""Makes a Keras loss whose formula is rewritten into its stable form."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

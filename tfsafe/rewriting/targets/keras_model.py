@@ -1,4 +1,4 @@
-"""A Keras model whose steps run in their stable form."""
+"""Makes the steps of a Keras model run in their stable form."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def is_stable(model: keras.Model) -> bool:
 
 
 def restore_model(model: keras.Model) -> None:
-    """Takes back what `stabilize_model` did."""
+    """Undoes `stabilize_model`."""
     for name in _STEPS:
         for patch in _stable(model, name):
             patch.remove()
@@ -68,7 +68,7 @@ def model_report(
     Args:
       model: The model, stabilised or not.
       args: Parts of a batch.
-      kwargs: Likewise, by the names `x`, `y` and `sample_weight`.
+      kwargs: The same by the names `x`, `y` and `sample_weight`.
 
     Returns:
       The report.
@@ -86,7 +86,7 @@ def _stable(model: keras.Model, name: str) -> list[Patch]:
 
 
 class _Step:
-    """A step of a model; not a `tf.function`, which an export would take along.
+    """A step of a model; not a `tf.function`, which an export would save too.
 
     Args:
       step: The model's own.

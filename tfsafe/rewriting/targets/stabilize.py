@@ -1,4 +1,4 @@
-"""`tfsafe.stabilize`: naive maths in, its stable form out."""
+"""Defines `tfsafe.stabilize`, which rewrites formulas into their stable form."""
 
 import functools
 from collections.abc import Iterable
@@ -31,8 +31,8 @@ def stabilize(
     in the graph: the logarithm of a softmax, however it is spelled, becomes the log
     softmax, and so on. `tfsafe.stabilize.report` lists what was found. Where the naive
     form was finite and accurate, the result is the same to a few ulps; where it gave
-    NaN or Inf or lost its digits, it is right. All else stays as it is: shapes, dtypes,
-    random numbers, side effects and their order.
+    NaN or Inf or lost its digits, it is right. Shapes, dtypes, random numbers, side
+    effects and their order are unchanged.
 
     Gradients are those of the stable form, whether a `tf.GradientTape` is around the
     function or inside it, as in a train step of one's own. Loops, branches and the
@@ -50,11 +50,11 @@ def stabilize(
         then on, forward pass and loss together; a call of the model and what
         `model.export` writes stay as they are (export a stabilised function of the
         model with `tf.saved_model.save`). Without it, a decorator is returned.
-      rules: Names of the rules to apply; all where None. `tfsafe.stabilize.rules()`
+      rules: Names of the rules to apply, None for all. `tfsafe.stabilize.rules()`
         lists them.
-      exclude: Names of rules to leave out.
+      exclude: Names of rules not to apply.
       verify: Whether the first call runs both forms on its arguments, and a third in
-        float64 as the judge, and raises `NumericsError` if the stable form is finite
+        float64 as reference, and raises `NumericsError` if the stable form is finite
         and wrong where the naive one is finite. It is for development: that call
         takes several times as long, and the result is a plain function.
 
@@ -65,7 +65,7 @@ def stabilize(
 
     Raises:
       TypeError: If `target` is a class or cannot be called.
-      ValueError: If there is no rule of one of the names, or a model runs on replicas.
+      ValueError: If a rule is unknown, or a model runs on replicas.
 
     Examples:
       >>> import tensorflow as tf
@@ -107,17 +107,17 @@ def _check(target: Any) -> None:
 
 
 def report(target: Any, /, *args: Any, **kwargs: Any) -> Report:
-    """Lists what `stabilize` rewrites in a function for certain arguments.
+    """Lists what `stabilize` rewrites in a function called with these arguments.
 
-    The function is traced and not run. Traced anew it may be, so that a Python side
-    effect, such as `print`, happens once more.
+    The function is traced and not run. The trace may repeat Python side effects such
+    as `print`.
 
     Args:
       target: What `stabilize` takes, or what it returned. A function that was not
-        stabilised is looked at with all rules.
+        stabilised is examined with all rules.
       *args: Arguments to trace it with: tensors, arrays or `tf.TensorSpec`s. For a
         Keras model a batch: inputs, and targets and sample weights if there are any.
-      **kwargs: Likewise, by name.
+      **kwargs: Arguments by name.
 
     Returns:
       One entry for each rewrite, in the order of the program. Its `str` is a table.

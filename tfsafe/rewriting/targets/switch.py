@@ -1,4 +1,4 @@
-"""The stable form of all that a program runs, switched on and off."""
+"""Switches the stable form of everything that a program runs on and off."""
 
 import threading
 import warnings
@@ -22,7 +22,7 @@ from tfsafe.rewriting.targets.keras_model import (
     stabilize_model,
 )
 
-# Where Keras begins to run the steps of a model.
+# The methods in which Keras starts to run the steps of a model.
 _ENTRIES = (
     "evaluate",
     "fit",
@@ -34,9 +34,9 @@ _ENTRIES = (
 
 
 class _Switch:
-    """Has calls of functions, and the steps of models, run in their stable form.
+    """Makes calls of functions and the steps of models run in their stable form.
 
-    The classes are public; while the switch is on, a few of their methods are others.
+    While the switch is on, a few methods of public classes are replaced.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Switch:
         self._refused: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 
     def turn_on(self) -> None:
-        """Begins; nothing happens if it has begun."""
+        """Installs the patches; does nothing if they are installed."""
         with self._lock:
             if self._is_on:
                 return
@@ -64,7 +64,7 @@ class _Switch:
                 patch.install()
 
     def turn_off(self) -> None:
-        """Ends; functions and models are as they were before."""
+        """Removes the patches; functions and models run as before."""
         with self._lock:
             self._is_on = False
             for patch in self._patches:
@@ -135,13 +135,13 @@ _SWITCH = _Switch()
 def enable_stabilize() -> None:
     """Runs every `tf.function` and every step of a Keras model in its stable form.
 
-    From the next call on, whether it was traced before or not. Functions of libraries
-    are rewritten where a function of the user's calls them. What a function was traced
-    to by hand, a concrete function, is left as it is.
+    This holds from the next call on, also for functions that were traced before.
+    Functions of libraries are rewritten where a function of the user calls them.
+    Concrete functions that the program made itself are not rewritten.
     """
     _SWITCH.turn_on()
 
 
 def disable_stabilize() -> None:
-    """Ends what `enable_stabilize` began."""
+    """Undoes `enable_stabilize`."""
     _SWITCH.turn_off()
