@@ -225,12 +225,14 @@ def test_shares_tell_which_variable_the_bad_steps_hit():
     model, monitor = two_heads(), NumericsMonitor()
     with pytest.warns(RuntimeWarning, match="dx/kernel"):
         fit(model, ({"x": bad_x, "z": bad_z}, y), [monitor])
-    shares = {path.split("/")[-2]: v for path, v in monitor.nonfinite_shares.items()}
-    assert shares == {"dx": 1.0, "dz": 0.5}
+    fractions = {
+        path.split("/")[-2]: v for path, v in monitor.nonfinite_fractions.items()
+    }
+    assert fractions == {"dx": 1.0, "dz": 0.5}
     # Most hit first.
-    assert next(iter(monitor.nonfinite_shares.values())) == 1.0
+    assert next(iter(monitor.nonfinite_fractions.values())) == 1.0
     fit(model, ({"x": x, "z": x}, y), [monitor])
-    assert monitor.nonfinite_shares == {}
+    assert monitor.nonfinite_fractions == {}
 
 
 def test_shares_are_exact_where_several_steps_are_one_call():
@@ -241,12 +243,14 @@ def test_shares_are_exact_where_several_steps_are_one_call():
     model, monitor = two_heads(steps_per_execution=5), NumericsMonitor()
     with pytest.warns(RuntimeWarning, match="Step 3"):
         fit(model, ({"x": bad_x, "z": bad_z}, y), [monitor])
-    shares = {path.split("/")[-2]: v for path, v in monitor.nonfinite_shares.items()}
-    assert shares == {"dx": 1.0, "dz": 1 / 3}
+    fractions = {
+        path.split("/")[-2]: v for path, v in monitor.nonfinite_fractions.items()
+    }
+    assert fractions == {"dx": 1.0, "dz": 1 / 3}
 
 
 def test_there_are_no_shares_before_the_first_training():
-    assert NumericsMonitor().nonfinite_shares == {}
+    assert NumericsMonitor().nonfinite_fractions == {}
 
 
 def test_outliers_are_shown_where_they_are_looked_for():
@@ -287,7 +291,7 @@ def test_tensorboard_gets_the_counts_once_per_epoch(data, tmp_path):
     found = summaries(tmp_path)
     assert [found[epoch]["nonfinite_steps"] for epoch in (0, 1)] == [1, 2]
     kernel = model.get_layer("head").kernel.path
-    assert found[1][f"nonfinite_share/{kernel}"] == 1.0
+    assert found[1][f"nonfinite_fraction/{kernel}"] == 1.0
 
 
 def test_tensorboard_gets_no_shares_of_a_clean_training(tmp_path):
@@ -296,7 +300,7 @@ def test_tensorboard_gets_no_shares_of_a_clean_training(tmp_path):
     found = summaries(tmp_path)[0]
     assert found.pop("nonfinite_steps") == 0
     # Two variables that were not hit.
-    buckets = found.pop("nonfinite_shares")
+    buckets = found.pop("nonfinite_fractions")
     assert buckets[:, 2].tolist() == [2, *[0] * 10]
     assert found == {}
 
@@ -308,7 +312,7 @@ def test_tensorboard_gets_a_histogram_of_all_shares(tmp_path):
     data = {"x": bad_x, "z": bad_z}, y
     with pytest.warns(RuntimeWarning, match="dx/kernel"):
         fit(two_heads(), data, [NumericsMonitor(log_dir=tmp_path)])
-    buckets = summaries(tmp_path)[0]["nonfinite_shares"]
+    buckets = summaries(tmp_path)[0]["nonfinite_fractions"]
     np.testing.assert_allclose(buckets[1:, 0], np.arange(10) / 10)
     np.testing.assert_allclose(buckets[1:, 1], np.arange(1, 11) / 10)
     hit = {int(10 * right + 0.5): int(n) for _, right, n in buckets if n}

@@ -62,7 +62,7 @@ def test_a_step_that_is_only_warned_of_is_as_if_it_had_not_been(data, options):
     assert history["loss"] == plain["loss"]
     assert history["nonfinite_steps"] == [1, 2]
     assert monitor.nonfinite_steps == 2
-    assert monitor.nonfinite_shares == {}
+    assert monitor.nonfinite_fractions == {}
     # Once for a place, at the line of `model.fit`.
     (warning,) = training.ours(caught)
     assert "The step is skipped, and training goes on." in str(warning.message)

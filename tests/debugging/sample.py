@@ -75,7 +75,7 @@ def error(folder):
         index=(1,),
         shape=(2,),
         origin="argument `x`",
-        cause="it was so before the call.",
+        cause="it was non-finite before the call.",
         suggestion="clean the data before it reaches the model.",
     )
     return NumericsError(f"{first}\n  reach: output['loss']", [first, second])

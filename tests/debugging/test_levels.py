@@ -11,9 +11,9 @@ import tensorflow as tf
 import tfsafe
 from tests.debugging import programs
 from tests.support import modes
+from tfsafe.debugging.checks import failures
 from tfsafe.debugging.checks import options as _options
-from tfsafe.debugging.checks import verdict
-from tfsafe.debugging.tracing.replayed_call import Rerun
+from tfsafe.debugging.tracing.replayed_call import ReplayedCall
 
 LEVELS = ("watch", "domain", "full")
 COMPILED = ("graph", "xla")
@@ -28,8 +28,10 @@ def level(request):
 def replays(monkeypatch):
     """Counts how often a call is run again."""
     ran = []
-    explain = Rerun.explain
-    monkeypatch.setattr(Rerun, "explain", lambda *args: ran.append(1) or explain(*args))
+    explain = ReplayedCall.explain
+    monkeypatch.setattr(
+        ReplayedCall, "explain", lambda *args: ran.append(1) or explain(*args)
+    )
     return ran
 
 
@@ -368,7 +370,7 @@ def test_rules_are_read():
     assert options.level == "watch"
     assert _options.options_of("watch", True, ()).level == "full"
     assert _options.options_of("domain", True, ()).level == "domain"
-    assert not verdict.Known().covers(verdict.Failed(None, (), ()))
+    assert not failures.Known().covers(failures.Failed(None, (), ()))
 
 
 @pytest.mark.parametrize("compiled", COMPILED)

@@ -200,4 +200,4 @@ def test_a_variable_that_was_bad_before_is_named(mode):
     function = tfsafe.checked(modes.compile_for(mode, lambda x: x * weight))
     error = failure(function, tf.constant([1.0, 1.0]))
     assert error.findings[0].origin == "variable `weight`"
-    assert error.findings[0].cause == "it was so before the call."
+    assert error.findings[0].cause == "it was non-finite before the call."

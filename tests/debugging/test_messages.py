@@ -74,7 +74,7 @@ def test_a_bad_argument_is_told():
     assert text_of(checked, tf.constant([1.0, float("inf")])) == dedent("""
         +Inf in argument `x`, first in row 1 of the batch.
           what:  1 of 2 values, at (1,); shape (2,), float32
-          why:   it was so before the call.
+          why:   it was non-finite before the call.
           fix:   tfsafe.data.check_finite(data, policy="report")
                  tells of all such rows before the training; policy="drop" leaves them out.
           reach: output

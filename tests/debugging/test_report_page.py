@@ -72,7 +72,7 @@ def test_the_page_is_well_formed_and_tells_everything(page, tmp_path):
         "Sum : NaN in 1 of 6 values",
         "1 further place",
         "NaN in argument x .",
-        "it was so before the call.",
+        "it was non-finite before the call.",
         "The message as text",
         "reach: output['loss']",
     ):

@@ -42,7 +42,7 @@ def test_every_name_of_tfsafe_that_keras_takes_stands_for_it():
 
 def test_wrapping_twice_is_refused():
     inner = SafeOptimizer("adam", name="guard")
-    with pytest.raises(ValueError, match=r"SafeOptimizer already.*'guard'.*as it is"):
+    with pytest.raises(ValueError, match=r"SafeOptimizer already.*'guard'.*that one"):
         SafeOptimizer(inner)
 
 

@@ -181,7 +181,7 @@ PAIRS = {
         lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 1e-12)),
         lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 0.1)),
     ),
-    "share-of-nothing": (
+    "fraction-of-zero": (
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
     ),

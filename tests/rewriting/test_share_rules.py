@@ -67,7 +67,7 @@ SHARES = {
 @pytest.mark.parametrize(("name", "mode"), in_modes(*SHARES))
 def test_a_share_of_nothing_is_0(name, mode):
     function, x, w, wanted = SHARES[name]
-    assert "share-of-nothing" in fired(RULES, function, tf.constant(x), tf.constant(w))
+    assert "fraction-of-zero" in fired(RULES, function, tf.constant(x), tf.constant(w))
     value, gradients = _both(function, [x, w], mode)
     assert same(value, wanted, 1e-6)
     for gradient in gradients:
@@ -89,7 +89,7 @@ def test_a_share_of_nothing_is_0(name, mode):
 )
 def test_what_is_no_share_may_be_nan(function):
     args = [tf.zeros([2, 2]), tf.zeros([2, 2])]
-    assert "share-of-nothing" not in fired(RULES, function, *args)
+    assert "fraction-of-zero" not in fired(RULES, function, *args)
     assert same(rewritten(RULES, function)(*args), function(*args))
 
 

@@ -89,9 +89,9 @@ class NumericsMonitor(keras.callbacks.Callback):
         undone. Steps that the checks skip are always undone.
       log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
         once per epoch, `nonfinite_steps`; with a `SafeOptimizer` also, for the ten
-        variables that were hit most often, `nonfinite_share/<path>`, and the histogram
-        `nonfinite_shares` of all variables: whether such steps hit a few or all. Needs
-        no TensorBoard to write. None writes nothing.
+        variables that were hit most often, `nonfinite_fraction/<path>`, and the
+        histogram `nonfinite_fractions` of all variables: whether such steps hit a few
+        or all. Needs no TensorBoard to write. None writes nothing.
       checks: How closely to look. `"watch"` at what each step returns and writes;
         `"domain"` also at the operations that can make a non-finite value of finite
         ones other than by overflow; `"full"` at every floating output. None looks at
@@ -129,7 +129,7 @@ class NumericsMonitor(keras.callbacks.Callback):
       >>> history = model.fit(x, y, verbose=0, callbacks=[monitor])
       >>> history.history["nonfinite_steps"]
       [0]
-      >>> monitor.nonfinite_shares
+      >>> monitor.nonfinite_fractions
       {}
     """
 
@@ -174,7 +174,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         return checked + (self._optimizer.nonfinite_steps if self._optimizer else 0)
 
     @property
-    def nonfinite_shares(self) -> dict[str, float]:
+    def nonfinite_fractions(self) -> dict[str, float]:
         """The fraction of the non-finite steps that hit each variable.
 
         For a `SafeOptimizer`; most hit first, in this training or the last. They are
@@ -187,8 +187,8 @@ class NumericsMonitor(keras.callbacks.Callback):
             path: count - self._hits_at_start.get(path, 0)
             for path, count in self._optimizer.nonfinite_steps_by_variable.items()
         }
-        shares = {path: count / bad_steps for path, count in hits.items() if count}
-        return dict(sorted(shares.items(), key=lambda item: -item[1]))
+        fractions = {path: count / bad_steps for path, count in hits.items() if count}
+        return dict(sorted(fractions.items(), key=lambda item: -item[1]))
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Finds the optimizer; keeps NaN out of the shown loss, or adds the checks."""
@@ -288,7 +288,7 @@ class NumericsMonitor(keras.callbacks.Callback):
             self._checks.correct(logs)
         if self._summaries is not None:
             size = len(self.model.trainable_variables)
-            self._summaries.write(epoch, total, self.nonfinite_shares, size)
+            self._summaries.write(epoch, total, self.nonfinite_fractions, size)
 
     def _report(self, logs: Any) -> int:
         total = self.nonfinite_steps

@@ -49,33 +49,33 @@ class Summaries:
         self._writer = tf.summary.create_file_writer(log_dir)
 
     def write(
-        self, epoch: int, total: int, shares: Mapping[str, float], size: int
+        self, epoch: int, total: int, fractions: Mapping[str, float], size: int
     ) -> None:
         """Writes the number of non-finite steps, and which fraction hit each variable.
 
         Args:
           epoch: Number of the epoch, from 0.
           total: Number of non-finite steps so far.
-          shares: By variable path, most hit first; those that were not hit are missing.
+          fractions: By variable path, most hit first; those that were not hit are missing.
           size: Number of variables.
         """
-        hit = list(shares.items())[:_MOST]
-        scalars = {f"nonfinite_share/{path}": share for path, share in hit}
+        hit = list(fractions.items())[:_MOST]
+        scalars = {f"nonfinite_fraction/{path}": fraction for path, fraction in hit}
         with self._writer.as_default(step=epoch):
             for tag, value in {"nonfinite_steps": total, **scalars}.items():
                 number = tf.constant(value, tf.float32)
                 tf.summary.write(tag, number, metadata=_SCALAR)
-            buckets = _buckets([*shares.values(), *[0.0] * (size - len(shares))])
-            tf.summary.write("nonfinite_shares", buckets, metadata=_HISTOGRAM)
+            buckets = _buckets([*fractions.values(), *[0.0] * (size - len(fractions))])
+            tf.summary.write("nonfinite_fractions", buckets, metadata=_HISTOGRAM)
 
     def close(self) -> None:
         """Flushes and closes the file."""
         self._writer.close()
 
 
-def _buckets(shares: Sequence[float]) -> tf.Tensor:
+def _buckets(fractions: Sequence[float]) -> tf.Tensor:
     """Returns rows of left edge, right edge and count, in TensorBoard's format."""
     # Variables that were not hit, the majority, get their own bucket.
-    indices = np.searchsorted(_EDGES[1:], shares, side="left")
+    indices = np.searchsorted(_EDGES[1:], fractions, side="left")
     counts = np.bincount(indices, minlength=len(_EDGES) - 1)
     return tf.constant(np.stack([_EDGES[:-1], _EDGES[1:], counts], axis=1), tf.float64)

@@ -45,7 +45,7 @@ def kept(
 
     Args:
       op: An operation with a gradient of its own.
-      value: Gives the twin of a tensor of `op.graph`.
+      value: Gives the copy of a tensor of `op.graph`.
       emit: Emits the graph of the gradient.
 
     Yields:

@@ -11,7 +11,7 @@ _VALUES_ONLY = op_types(OpFact.DRAWS, OpFact.NO_EFFECT)
 
 
 def has_effect(op: tf.Operation) -> bool:
-    """Returns whether an operation must run even if nobody needs its outputs.
+    """Returns whether an operation must run even if its outputs are not needed.
 
     Reading a variable counts, so that a read stays between the writes around it; the
     bodies of a call count by what they write.

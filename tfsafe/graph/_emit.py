@@ -1,10 +1,9 @@
-"""Emitting a traced function again, operation by operation, into another trace.
+"""Emits a copy of a traced function, operation by operation, into another trace.
 
-The twin has the same operations on the same devices, in the same order where they have
-side effects. Whoever emits it may put other operations in the place of some, and have
-the outputs of others looked at. Loops and branches are emitted by `tf.while_loop` and
-`tf.cond`, so that the twin can be differentiated; the bodies of plain calls are emitted
-where they are called.
+The copy has the same operations on the same devices, in the same order where they have
+side effects. The caller may replace some operations, and have the outputs of others
+checked. Loops and branches are emitted by `tf.while_loop` and `tf.cond`, so that the
+copy can be differentiated; the bodies of plain calls are emitted where they are called.
 """
 
 import contextlib
@@ -24,13 +23,13 @@ from tfsafe.graph import (
     _places,
 )
 
-# Gives the twin of a tensor.
+# Gives the copy of a tensor.
 Value = Callable[[tf.Tensor], tf.Tensor]
 # How to make the outputs of an operation, by its name, instead of copying it. The
 # tensors that a maker will ask for may be listed in its attribute `reads`; without it
 # it is found out when it asks.
 Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
-# Is told an operation, the twins of its inputs and its new outputs.
+# Receives an operation, the copies of its inputs and its new outputs.
 Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
 
 # Makers that ask for what other makers make, which ask in their turn: no deeper.
@@ -64,7 +63,7 @@ class Emission:
         self.observe = observe
         self.checks = checks
         self.flagged: list[_flags.Output] = []
-        # The graph stands beside its plan so that its `id` stays taken.
+        # The graph is kept with its plan so that its `id` stays taken.
         self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
         self._flags = tf.zeros([0], tf.bool)
 
@@ -79,7 +78,7 @@ class Emission:
         Args:
           graph: Graph of a traced function.
           inputs: One tensor for each of `graph.inputs`, captured ones included.
-          variables: Those of the traced function, which a tape around the twin is to
+          variables: Those of the traced function, which a tape around the copy is to
             watch.
 
         Returns:
@@ -145,15 +144,15 @@ class Body:
         self._plan = emission.plan_of(graph)
         self._reads = emission.reads(graph)
         self._home = tf.compat.v1.get_default_graph()
-        # Twins by the name of the tensor.
-        self._twins = {
+        # Copies by the name of the tensor.
+        self._copies = {
             tensor.name: value
             for tensor, value in zip(graph.inputs, inputs, strict=True)
         }
         self._made: set[str] = set()
         # How many makers are asking just now, one within the other.
         self._depth = 0
-        # Names of the tensors that somebody reads.
+        # Names of the tensors that are read.
         self._used: set[str] = set()
         self._totals: dict[tuple[str, int], tf.Tensor] = {}
         self._inner: dict[str, tf.Tensor] = {}
@@ -164,10 +163,10 @@ class Body:
         """Emits the graph.
 
         Args:
-          wanted: Positions of the outputs that are wanted; all where None.
+          wanted: Positions of the outputs that are wanted; None for all.
 
         Returns:
-          Its outputs, those that nobody wants being None, and its flags.
+          Its outputs, None for those that are not wanted, and its flags.
         """
         outputs = self._graph.outputs
         wanted = range(len(outputs)) if wanted is None else wanted
@@ -191,8 +190,8 @@ class Body:
         return made, flags
 
     def value(self, tensor: tf.Tensor) -> tf.Tensor:
-        """Returns the twin of a tensor; makes it now if nobody has needed it yet."""
-        if tensor.name not in self._twins:
+        """Returns the copy of a tensor; makes it now if it was not needed before."""
+        if tensor.name not in self._copies:
             if self._depth == _DEPTH:
                 raise _TooDeepError(tensor)
             self._depth += 1
@@ -201,12 +200,12 @@ class Body:
                     self._make(self._ask(tensor))
             finally:
                 self._depth -= 1
-        return self._twins[tensor.name]
+        return self._copies[tensor.name]
 
     def _ask(self, tensor: tf.Tensor) -> tf.Operation:
         """Returns the operation to make for a tensor that is not there."""
         self._used.add(tensor.name)
-        # A call of which nobody had wanted this output is made again.
+        # A call made without this output is repeated with it.
         self._made.discard(tensor.op.name)
         return tensor.op
 
@@ -217,7 +216,7 @@ class Body:
         return self._reads(op)
 
     def _wanted(self, op: tf.Operation) -> list[int]:
-        """Returns the positions of the outputs of a call that somebody reads."""
+        """Returns the positions of the outputs of a call that are read."""
         outputs = enumerate(op.outputs)
         if _effects.has_effect(op):
             return [i for i, _ in outputs]
@@ -232,7 +231,7 @@ class Body:
             missing = [
                 tensor
                 for tensor in self._reads_first(op)
-                if tensor.name not in self._twins and tensor.op.name != op.name
+                if tensor.name not in self._copies and tensor.op.name != op.name
             ]
             if missing and op.name not in self._made:
                 stack.extend(self._ask(tensor) for tensor in missing)
@@ -252,13 +251,13 @@ class Body:
         if op.name in self._plan:
             outputs = self._replaced(op)
         else:
-            inputs = [self._twins[tensor.name] for tensor in op.inputs]
+            inputs = [self._copies[tensor.name] for tensor in op.inputs]
             outputs = self._run(op, inputs)
             self._emission.observe(op, inputs, outputs)
         # A function that was differentiated has its intermediates as further outputs.
-        for tensor, twin in zip(op.outputs, outputs, strict=False):
-            if twin is not None:
-                self._twins[tensor.name] = twin
+        for tensor, copy in zip(op.outputs, outputs, strict=False):
+            if copy is not None:
+                self._copies[tensor.name] = copy
         if not _functions.is_call(op):
             for index in self._emission.checks(op):
                 self._totals[op.name, index] = _flags.total(outputs[index])
@@ -300,12 +299,12 @@ class Body:
                 attrs=attributes,
                 op_def=op.op_def,
             )
-        # A tape in the trace that is made sees no more than what it is told.
+        # A tape in the new trace sees only what is recorded for it.
         _compat.record(copy, gradient)
         _places.note_copy(copy, op)
-        for tensor, twin in zip(op.outputs, copy.outputs, strict=True):
-            # What `set_shape` or `ensure_shape` told.
-            twin.set_shape(tensor.shape)
+        for tensor, output in zip(op.outputs, copy.outputs, strict=True):
+            # What `set_shape` or `ensure_shape` added.
+            output.set_shape(tensor.shape)
         return copy.outputs
 
     def _gradient_of(

@@ -7,14 +7,14 @@ import tensorflow as tf
 
 from tfsafe.graph import _functions
 
-# Gives the indices of the outputs of an operation that are to be looked at.
+# Gives the indices of the outputs of an operation that are to be checked.
 Checks = Callable[[tf.Operation], Sequence[int]]
 # An operation and the index of one of its outputs.
 Output = tuple[tf.Operation, int]
 
 
 def outputs_of(graph: tf.Graph, checks: Checks) -> list[Output]:
-    """Returns the outputs that are looked at in a graph and in the bodies it calls.
+    """Returns the outputs that are checked in a graph and in the bodies it calls.
 
     Those of the graph itself come first, then those of its calls, one after another.
     """
@@ -29,7 +29,7 @@ def outputs_of(graph: tf.Graph, checks: Checks) -> list[Output]:
 
 
 def within(op: tf.Operation, checks: Checks) -> list[Output]:
-    """Returns the outputs that are looked at in the bodies of a call."""
+    """Returns the outputs that are checked in the bodies of a call."""
     if op.type in _functions.LOOPS:
         return outputs_of(_functions.body(op, "body"), checks)
     return [each for body in _functions.bodies(op) for each in outputs_of(body, checks)]
@@ -65,10 +65,10 @@ def joined(
 
     Args:
       graph: The graph.
-      checks: What is looked at.
+      checks: The outputs that are checked.
       totals: The `total` of an output by its operation's name and its index; what did
         not run is missing.
-      inner: The flags within a call by its name, likewise.
+      inner: The flags within a call, by its name.
     """
     own: list[Any] = []
     others: list[Any] = []

@@ -1,4 +1,4 @@
-"""What a traced function is made of: its bodies, their order, the state it writes."""
+"""Reads traced functions: their bodies, their order, the state they write."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -78,7 +78,7 @@ def behind_identities(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def unchanged(body: tf.Graph) -> set[int]:
-    """Returns the positions of the loop variables that a body hands on as they are."""
+    """Returns the positions of the loop variables that a body returns unchanged."""
     fixed = set()
     for index, (given, result) in enumerate(
         zip(body.inputs, body.outputs, strict=True)
@@ -91,12 +91,12 @@ def unchanged(body: tf.Graph) -> set[int]:
 def maximum_iterations(op: tf.Operation, inputs: Sequence[Any]) -> Any:
     """Returns the limit that `tf.while_loop` was given, or None.
 
-    It stands second among the loop variables, -1 where there is none. XLA needs it to
+    It is the second of the loop variables, -1 for no limit. XLA needs it to
     differentiate the loop.
 
     Args:
       op: The loop.
-      inputs: What stands for its inputs.
+      inputs: The copies of its inputs.
     """
     # By the counter that comes before it: the limit may be any tensor of the program.
     if len(op.inputs) < 2 or not _compat.is_loop_counter(op.inputs[0].name):
@@ -160,7 +160,7 @@ def written_inputs(graph: tf.Graph) -> dict[int, tf.DType]:
 
     Returns:
       The dtype of each such variable, by the position of its handle among
-      `graph.inputs`. Resources that are no variables, such as tables, are left out.
+      `graph.inputs`. Other resources, such as tables, are ignored.
     """
     written, dtypes = _resources(graph)
     return {index: dtypes[index] for index in sorted(written) if index in dtypes}
@@ -210,7 +210,7 @@ def _note(op: tf.Operation, index: int, dtypes: dict[int, tf.DType]) -> None:
 def attributes(op: tf.Operation) -> dict[str, Any]:
     """Returns the attributes of `op` that its `tf.raw_ops` function takes.
 
-    Those that follow from the inputs are left out.
+    Without those that follow from the inputs.
     """
     definition = op.op_def
     inferred = {

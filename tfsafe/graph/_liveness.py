@@ -1,4 +1,4 @@
-"""Which operations of a graph, and which variables of a loop, matter to a reader.
+"""Finds the operations of a graph, and the variables of a loop, that are needed.
 
 A loop that was differentiated keeps what its gradient reads in variables of its own.
 Where that gradient is not wanted, they are not either.
@@ -34,7 +34,7 @@ def needed(
     """Finds what is computed for some tensors of a graph and for its effects.
 
     Returns:
-      The names of the operations, and those of the tensors that somebody reads.
+      The names of the operations, and those of the tensors that are read.
     """
     effects = [op for op in graph.get_operations() if _effects.has_effect(op)]
     read = [tensor for op in effects for tensor in reads(op)]
@@ -69,7 +69,7 @@ def live_variables(
 
     Args:
       op: The loop.
-      used: Positions of the outputs that somebody reads.
+      used: Positions of the outputs that are read.
       reads: Gives, for a graph, what each of its operations reads.
     """
     condition, body = _functions.body(op, "cond"), _functions.body(op, "body")

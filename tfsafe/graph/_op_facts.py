@@ -50,11 +50,11 @@ class OpFact(enum.Flag):
 
     # On constants it is worth computing while a function is read.
     FOLDS = enum.auto()
-    # Makes NaN or Inf of some finite inputs; `checks="domain"` looks at it.
+    # Makes NaN or Inf of some finite inputs; `checks="domain"` checks it.
     SINGULAR = enum.auto()
     # An elementwise function with an infinite value or slope somewhere.
     POLE = enum.auto()
-    # Leaves out elements of some inputs, which then get a zero gradient.
+    # Ignores elements of some inputs, which then get a zero gradient.
     DROPS = enum.auto()
     # Its output was chosen to be finite.
     CLEANS = enum.auto()
@@ -365,6 +365,6 @@ OP_FACTS: Mapping[str, OpFacts] = {
 
 @functools.cache
 def op_types(*facts: OpFact) -> frozenset[str]:
-    """Returns the types of operations of which at least one of the facts is true."""
+    """Returns the types of operations that have at least one of the facts."""
     wanted = functools.reduce(OpFact.__or__, facts)
     return frozenset(name for name, row in OP_FACTS.items() if row.facts & wanted)

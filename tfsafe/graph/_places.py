@@ -27,7 +27,7 @@ class Place(NamedTuple):
       site: The user's line, or None.
       is_gradient: Whether the operation belongs to a backward pass.
       forward_op: Type of the forward operation that it differentiates, if known.
-      scope: Name scope in which the operation stands.
+      scope: Name scope of the operation.
     """
 
     site: Site | None
@@ -115,7 +115,7 @@ def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Fra
 
 
 # Attribute of a graph: what its operations are copies of, by their names. The graph has
-# it, not this module, so that both go when nobody needs them any more: by way of a
+# it, not this module, so that both go when they are not needed any more: by way of a
 # Python function the one can hold on to the other.
 _ORIGINALS = "tfsafe_originals"
 
@@ -150,7 +150,7 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
 
     Args:
       op: The operation.
-      graphs: The graphs in which its forward operation may stand.
+      graphs: The graphs that may have its forward operation.
 
     Returns:
       The place, as far as the stack traces in the graph tell it.
@@ -176,7 +176,7 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
 def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:
     """Returns the operation of the user's that `tf.vectorized_map` made `op` from.
 
-    It still stands in the graph, unused: `loop_body/Sqrt` for
+    It is still in the graph, unused: `loop_body/Sqrt` for
     `loop_body/Sqrt/pfor/...`.
     """
     name = _compat.before_vectorizing(op.name)
@@ -189,9 +189,9 @@ def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:
 
 
 def _is_backward(op: tf.Operation) -> bool:
-    """Returns whether an operation stands in a library's gradient function.
+    """Returns whether an operation is in a library's gradient function.
 
-    The user's own code is no part of it, such as what `tf.recompute_grad` runs again.
+    The user's own code is not part of it, such as what `tf.recompute_grad` replays.
     """
     inner = split_frames(_frames(op))[1]
     return bool(inner) and site_of(inner) is None
@@ -241,7 +241,7 @@ def _shared(one: str, other: str) -> int:
 
 
 def _stem(graph: tf.Graph) -> str:
-    # A graph that is no function's has no name.
+    # A graph outside of functions has no name.
     # `__backward_step_12` belongs to `__forward_step_34`, `body_5_grad_9` to `body_5`.
     return re.sub(
         r"^__(inference_*|forward_|backward_)+", "", getattr(graph, "name", "")
@@ -254,7 +254,7 @@ def _is_kind(op: tf.Operation, kind: str) -> bool:
 
 
 def _by_tensors(op: tf.Operation, kind: str) -> tf.Operation | None:
-    """Returns the forward operation that shares most tensors with `op`.
+    """Returns the forward operation that has most tensors in common with `op`.
 
     A gradient function reads inputs and outputs of the operation that it
     differentiates, directly or in the few steps that it takes.

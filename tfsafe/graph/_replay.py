@@ -1,7 +1,7 @@
 """Running a traced function again, one operation at a time, on real tensors.
 
 Loops are run iteration by iteration and nested functions from the inside, so that
-whoever watches sees every value and its operation, in the order of the program. Only
+an observer sees every value and its operation, in the order of the program. Only
 public TensorFlow is used: the graph says what to run, `tf.raw_ops` runs it.
 """
 
@@ -67,13 +67,13 @@ class _Program(NamedTuple):
 
 
 class Replay:
-    """Runs graphs and tells an observer of each operation.
+    """Runs graphs and passes each operation to an observer.
 
     Args:
       observe: Called after each operation that computes something.
       xla: Whether what was compiled by XLA is run with XLA's kernels, each operation
         compiled alone.
-      drawn: What operations gave that cannot give it again, by `drawing`.
+      drawn: The outputs of operations that a replay cannot draw, by `drawing`.
 
     Attributes:
       random: Types of the operations met whose kernels draw from a state of their
@@ -242,7 +242,7 @@ def _kernel(op: tf.Operation, compiled: bool) -> _Kernel:
         constant = [tf.constant(tf.make_ndarray(op.get_attr("value")))]
         return lambda _: constant
     if op.type == "FakeParam":
-        # Stands for a value of the branch that was not taken.
+        # In place of a value of the branch that was not taken.
         shape = [size or 0 for size in tf.TensorShape(op.get_attr("shape"))]
         filler = [tf.zeros(shape, op.get_attr("dtype"))]
         return lambda _: filler
@@ -290,7 +290,7 @@ def _placed(kernel: _Kernel, device: str) -> _Kernel:
 
 
 def raw_kernel(op: tf.Operation) -> _Kernel:
-    """Returns the function that makes `op` anew from a list of tensors for its inputs.
+    """Returns the function that makes `op` from a list of tensors for its inputs.
 
     Raises:
       UnreadableError: If the operation holds a function or a resource of its own.

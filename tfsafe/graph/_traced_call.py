@@ -39,7 +39,7 @@ class TracedCall:
 
     Args:
       function: The function. If it is a `tf.function`, its own trace is reused where
-        there is one, so that its Python code does not run again.
+        there is one, so that its Python code does not run twice.
       args: Its positional arguments; tensors of a trace, or eager ones.
       kwargs: Its keyword arguments.
       **options: Arguments of the `tf.function` that traces the call.
@@ -135,7 +135,7 @@ class TracedCall:
 def _is_argument(leaf: Any) -> bool:
     if isinstance(leaf, tf.Variable):
         return False
-    # The values of several replicas are no tensor to `tf.is_tensor`.
+    # `tf.is_tensor` is False for the values of several replicas.
     if isinstance(leaf, np.ndarray | np.generic | tf.distribute.DistributedValues):
         return True
     if isinstance(leaf, tf.Tensor):

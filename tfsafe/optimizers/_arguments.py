@@ -19,10 +19,10 @@ _OWN = {"rmsprop": RMSprop}
 
 
 def inner_optimizer(identifier: Any) -> Any:
-    """Returns the Keras optimizer that an instance, a name or a config stands for.
+    """Returns the Keras optimizer that an instance, a name or a config describes.
 
     Raises:
-      ValueError: If it stands for none, or for one that cannot be wrapped.
+      ValueError: If it describes none, or one that cannot be wrapped.
     """
     optimizer, cause = None, None
     if isinstance(identifier, str) and identifier.lower() in _OWN:
@@ -40,7 +40,7 @@ def inner_optimizer(identifier: Any) -> Any:
     if isinstance(optimizer, DelegatingOptimizer):
         raise ValueError(
             "`inner_optimizer` is a SafeOptimizer already. Received: "
-            f"inner_optimizer={optimizer.name!r}. Use it as it is, or wrap its "
+            f"inner_optimizer={optimizer.name!r}. Use that one, or wrap its "
             "`inner_optimizer`."
         )
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
@@ -82,8 +82,9 @@ def max_consecutive(value: Any) -> int | None:
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_integer or value < 1:
         raise ValueError(
-            "`max_consecutive` must be a positive integer, 1 to stop at the first bad "
-            f"step, or None to go on for ever. Received: max_consecutive={value!r}."
+            "`max_consecutive` must be a positive integer, 1 to stop at the first "
+            "non-finite step, or None to go on for ever. Received: "
+            f"max_consecutive={value!r}."
         )
     return int(value)
 

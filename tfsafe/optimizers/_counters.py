@@ -58,23 +58,25 @@ class StepCounters:
             name: new_counter(add_variable, name, shape) for name in _BY_VARIABLE
         }
 
-    def count(self, is_bad: tf.Tensor, flags: tf.Tensor, elements: tf.Tensor) -> None:
+    def count(
+        self, is_nonfinite: tf.Tensor, flags: tf.Tensor, elements: tf.Tensor
+    ) -> None:
         """Counts a step.
 
         Args:
-          is_bad: Whether the step was non-finite.
+          is_nonfinite: Whether the step was non-finite.
           flags: For each variable, whether its gradient was non-finite.
           elements: Number of its non-finite elements, or the flags again.
         """
         steps, nonfinite, consecutive, last = self.totals.values()
         last_elements, hits = self.by_variable.values()
-        one_if_bad = tf.cast(is_bad, tf.int64)
+        one_if_nonfinite = tf.cast(is_nonfinite, tf.int64)
         steps.assign_add(1)
-        nonfinite.assign_add(one_if_bad)
-        consecutive.assign((consecutive + 1) * one_if_bad)
-        last.assign(tf.where(is_bad, steps, last))
+        nonfinite.assign_add(one_if_nonfinite)
+        consecutive.assign((consecutive + 1) * one_if_nonfinite)
+        last.assign(tf.where(is_nonfinite, steps, last))
         elements = tf.cast(elements, tf.int64)
-        last_elements.assign(tf.where(is_bad, elements, last_elements))
+        last_elements.assign(tf.where(is_nonfinite, elements, last_elements))
         hits.assign_add(tf.cast(flags, tf.int64))
 
     def total(self, name: str) -> int:

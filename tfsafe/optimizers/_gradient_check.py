@@ -41,7 +41,7 @@ def is_within(
     return magnitude <= tf.constant(bound, magnitude.dtype)
 
 
-def bad_counts(
+def nonfinite_counts(
     within: Sequence[tf.Tensor | None],
     positions: Sequence[int],
     size: int,
@@ -64,8 +64,8 @@ def bad_counts(
         if ok is not None and in_elements:
             # Do not use `~ok`: TensorFlow's graph optimizer turns the negation of `<=`
             # into `>`, which a NaN fails as well.
-            good = tf.reduce_sum(tf.cast(ok, dtype))
-            counts[position] = tf.size(ok, dtype) - good
+            passed = tf.reduce_sum(tf.cast(ok, dtype))
+            counts[position] = tf.size(ok, dtype) - passed
         elif ok is not None:
             # Do not use the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
             counts[position] = tf.cast(~tf.reduce_all(ok), dtype)
@@ -98,18 +98,18 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
 
 
 def all_zero(
-    is_bad: tf.Tensor, grads: Sequence[Any], variables: Sequence[Any]
+    is_nonfinite: tf.Tensor, grads: Sequence[Any], variables: Sequence[Any]
 ) -> tf.Tensor:
     """Returns whether all elements are 0 after the failed ones were replaced.
 
     Args:
-      is_bad: Whether any element failed, the same on all replicas. The gradients of a
-        good step are not read.
+      is_nonfinite: Whether any element failed, the same on all replicas. The
+        gradients of a finite step are not read.
       grads: Results of `replace`.
       variables: The variables.
 
     Returns:
-      Boolean scalar `Tensor`, the same on all replicas; False for a good step.
+      Boolean scalar `Tensor`, the same on all replicas; False for a finite step.
     """
 
     def holds_any() -> tf.Tensor:
@@ -121,7 +121,7 @@ def all_zero(
         return tf.cast(tf.reduce_any([False, *flags]), tf.float32)
 
     # The sum stays out of the branch: replicas must not meet within one.
-    left = tf.cond(is_bad, holds_any, lambda: tf.ones([]))
+    left = tf.cond(is_nonfinite, holds_any, lambda: tf.ones([]))
     return tf.equal(summed_over_replicas(left), 0)
 
 

@@ -43,7 +43,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         `initial_scale`.
 
     Numerics:
-      gradient NaN, infinite      step left out, scale halved, at least minimum_scale
+      gradient NaN, infinite      step skipped, scale halved, at least minimum_scale
       the same on one replica     the same on all of them
       scale above 2**127          2**127
 
@@ -99,8 +99,8 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
             if gradient is not None
         ]
         flags = [tf.reduce_all(tf.math.is_finite(value)) for value in values]
-        is_bad = tf.cast(~tf.reduce_all([True, *flags]), tf.float32)
-        return tf.equal(_gradient_check.summed_over_replicas(is_bad), 0)
+        is_nonfinite = tf.cast(~tf.reduce_all([True, *flags]), tf.float32)
+        return tf.equal(_gradient_check.summed_over_replicas(is_nonfinite), 0)
 
     iterations = delegated("iterations")
 

@@ -53,33 +53,33 @@ class OutlierFilter:
             name="gradient_norm_statistic",
         )
 
-    def skips(self, log_norm: tf.Tensor, is_bad: tf.Tensor) -> tf.Tensor:
+    def skips(self, log_norm: tf.Tensor, is_nonfinite: tf.Tensor) -> tf.Tensor:
         """Returns whether a step is an outlier; counts it, or updates the statistic.
 
         Args:
           log_norm: Logarithm of the norm; -infinity for a step that is skipped anyway.
-          is_bad: Whether the gradients were non-finite, and were replaced.
+          is_nonfinite: Whether the gradients were non-finite, and were replaced.
 
         Returns:
           Boolean scalar `Tensor`.
         """
-        is_outlier = self._update(log_norm, is_bad)
+        is_outlier = self._update(log_norm, is_nonfinite)
         self.counter.assign_add(tf.cast(is_outlier, tf.int64))
         return is_outlier
 
-    def _update(self, log_norm: tf.Tensor, is_bad: tf.Tensor) -> tf.Tensor:
+    def _update(self, log_norm: tf.Tensor, is_nonfinite: tf.Tensor) -> tf.Tensor:
         mean, variance, count, streak = tf.unstack(tf.convert_to_tensor(self.statistic))
         margin = tf.maximum(
             self._threshold * tf.sqrt(variance), math.log(_LEAST_FACTOR)
         )
         is_high = (count >= self._window) & (log_norm - mean > margin)
-        streak = tf.where(is_bad, streak, tf.where(is_high, streak + 1.0, 0.0))
-        starts_anew = ~is_bad & (streak >= self._patience)
-        is_outlier = is_high & ~starts_anew
-        enters = ~is_bad & ~is_outlier & tf.math.is_finite(log_norm)
+        streak = tf.where(is_nonfinite, streak, tf.where(is_high, streak + 1.0, 0.0))
+        starts_over = ~is_nonfinite & (streak >= self._patience)
+        is_outlier = is_high & ~starts_over
+        enters = ~is_nonfinite & ~is_outlier & tf.math.is_finite(log_norm)
         # The mean over all steps at first, and then an exponential one: no start-up
         # bias to correct.
-        new_count = tf.minimum(tf.where(starts_anew, 0.0, count) + 1.0, self._window)
+        new_count = tf.minimum(tf.where(starts_over, 0.0, count) + 1.0, self._window)
         weight = 1.0 / new_count
         excess = log_norm - mean
         entered = tf.stack([
@@ -88,7 +88,7 @@ class OutlierFilter:
             new_count,
         ])
         kept = tf.stack([mean, variance, count])
-        streak = tf.where(starts_anew, 0.0, streak)
+        streak = tf.where(starts_over, 0.0, streak)
         self.statistic.assign(
             tf.concat([tf.where(enters, entered, kept), [streak]], axis=0)
         )

@@ -73,7 +73,7 @@ class SafeOptimizer(DelegatingOptimizer):
       name: Name of the wrapper.
 
     Raises:
-      ValueError: If an argument is no Keras optimizer or out of range, the inner
+      ValueError: If an argument is not a Keras optimizer or out of range, the inner
         optimizer is a `SafeOptimizer` or a `LossScaleOptimizer`, or more than one
         clipping is asked for.
 
@@ -230,30 +230,30 @@ class SafeOptimizer(DelegatingOptimizer):
         ]
         positions = _compat.variable_positions(self.inner_optimizer, variables)
         size, in_elements = len(self._counters.paths), self.count_elements
-        bad = _gradient_check.bad_counts(within, positions, size, in_elements)
-        flags = bad > 0
-        is_bad = tf.reduce_any(flags)
+        counts = _gradient_check.nonfinite_counts(within, positions, size, in_elements)
+        flags, elements = counts > 0, counts if in_elements else counts > 0
+        is_nonfinite = tf.reduce_any(flags)
         if self.policy != "skip":
             if self.policy == "zero_variable":
                 within = [~flags[position] for position in positions]
             triples = zip(grads, variables, within, strict=True)
             grads = [_gradient_check.replace(*triple) for triple in triples]
-        skips = self._skips(is_bad, grads, variables)
+        skips = self._skips(is_nonfinite, grads, variables)
         _branch.unless(skips, lambda g: self._step(g, variables), grads)
-        self._counters.count(is_bad, flags, bad if self.count_elements else flags)
+        self._counters.count(is_nonfinite, flags, elements)
 
     def _skips(
-        self, is_bad: tf.Tensor, grads: list[Any], variables: list[Any]
+        self, is_nonfinite: tf.Tensor, grads: list[Any], variables: list[Any]
     ) -> tf.Tensor:
         """Returns whether to skip the step."""
-        skips = is_bad
+        skips = is_nonfinite
         if self.policy != "skip":
-            skips = _gradient_check.all_zero(is_bad, grads, variables)
+            skips = _gradient_check.all_zero(is_nonfinite, grads, variables)
         if self._filter is None:
             return skips
         norm = _outliers.log_global_norm(grads, variables, self.loss_scale_factor)
         norm = tf.where(skips, -math.inf, norm)
-        return self._filter.skips(norm, is_bad) | skips
+        return self._filter.skips(norm, is_nonfinite) | skips
 
     def _step(self, grads: list[Any], variables: list[Any]) -> None:
         with self.for_the_copies():

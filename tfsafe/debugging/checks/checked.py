@@ -1,4 +1,4 @@
-"""`tfsafe.checked`: any function or model, under the numeric checks."""
+"""Puts a function or a model under the numeric checks."""
 
 import functools
 import types
@@ -25,23 +25,24 @@ def checked(
     strict: bool = False,
     exclude: Sequence[str] = (),
 ) -> Any:
-    """Makes a function or a model raise `NumericsError` when its results go bad.
+    """Makes a function or a model raise `NumericsError` on non-finite results.
 
-    A call whose outputs and written variables are finite is let through as it is. If
-    one of them holds NaN or Inf, the error says which operation made the first bad
+    A call whose outputs and written variables are finite returns unchanged. If one of
+    them holds NaN or Inf, the error says which operation made the first non-finite
     value, on which line, why, and what to write instead. The variables, among them
-    weights, optimizer and seeds, are put back to their values before the call.
+    weights, optimizer and seeds, are restored to their values before the call.
 
     A `tf.function` is run as it was compiled, with one sum over its results added;
-    only a call that failed is run again, operation by operation. A Python function
-    runs eagerly as before, and each operation is looked at as it runs.
+    only a call that failed is replayed, operation by operation. A Python function runs
+    eagerly as before, and each operation is checked as it runs.
 
-    A value that is not finite but never reaches a result is no error: the `-inf` of a
+    A non-finite value that never reaches a result is not an error: the `-inf` of a
     mask, or the branch that a `tf.where` does not take.
 
-    What cannot be run again is told by flags, if operations have them: `checks` says
-    which. So it is with what a loop draws from a dataset or from a generator without
-    seed; drawn outside of loops, it is kept for the second run.
+    A call that cannot be replayed is explained by the flags of its operations, if they
+    have any: `checks` says which do. What a loop draws from a dataset, or from a
+    generator without seed, cannot be drawn twice; drawn outside of loops, it is kept
+    for the replay.
 
     Args:
       target: What to check. A Python function, a `tf.function` (with `jit_compile` or
@@ -51,11 +52,11 @@ def checked(
       checks: Which operations of a `tf.function` have flags of their own: `"watch"`
         none; `"domain"` those that make NaN or Inf of finite numbers other than by
         overflow, such as a logarithm or a quotient; `"full"` all that compute floating
-        numbers. In a Python function each operation is looked at in any case.
+        numbers. In a Python function each operation is checked in any case.
       strict: Whether to report the first non-finite output of any operation, even if
         it reaches no result. With `checks="domain"`, of those operations alone; else
         `"full"` is meant.
-      exclude: Operations whose NaN and Inf are no error, each as `"op:<type>"`,
+      exclude: Operations whose NaN and Inf are not errors, each as `"op:<type>"`,
         `"name:<name or layer scope>"`, both with `*` for any text, or
         `"line:<end of a path>:<line>"`, without the line for a whole file:
         `["op:Log", "name:*/attention/*", "line:train.py:33"]`.
@@ -70,8 +71,8 @@ def checked(
     Raises:
       TypeError: If `target` is a class or cannot be called, or another argument is of
         the wrong type.
-      ValueError: If a model builds its own training function, if there is no such
-        level, or if a rule of `exclude` cannot be read.
+      ValueError: If a model builds its own training function, `checks` is not a
+        level, or a rule of `exclude` cannot be read.
 
     Examples:
       >>> import tensorflow as tf

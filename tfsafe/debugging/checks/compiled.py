@@ -1,4 +1,4 @@
-"""Checking a `tf.function`: one cheap look at each call, a replay when it fails."""
+"""Checks a `tf.function`: one cheap test of each call, a replay when it fails."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,19 +10,19 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._faults import RefusalError, or_plain, users_code
 from tfsafe.debugging.checks import (
+    failures,
     finite_sum,
     instrumented,
     reentrancy,
     variables,
-    verdict,
 )
+from tfsafe.debugging.checks.failures import Failed, Known
 from tfsafe.debugging.checks.instrumented import Instrumented, Look
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Slot
-from tfsafe.debugging.checks.verdict import Failed, Known
 from tfsafe.debugging.explain import message, results
-from tfsafe.debugging.explain.results import Bad
-from tfsafe.debugging.tracing.replayed_call import Rerun, written_slots
+from tfsafe.debugging.explain.results import NonFinite
+from tfsafe.debugging.tracing.replayed_call import ReplayedCall, written_slots
 from tfsafe.errors import NumericsError
 from tfsafe.graph import TracedCall, UnreadableError
 
@@ -31,13 +31,13 @@ _HINT = ' With checks="full" the operation is named all the same.'
 
 
 class Kept(NamedTuple):
-    """What a call hands out besides its result, to be looked at when it failed.
+    """What a call returns besides its result, to be examined if it failed.
 
     Attributes:
-      look: Index of what the trace looks at.
+      look: Index of the `Look` of the trace.
       before: The values that the variables had.
-      flags: Which operations gave numbers that are not finite.
-      drawn: What operations gave that cannot give it again.
+      flags: Which operations made non-finite values.
+      drawn: The outputs of operations that a replay cannot draw.
       absorbs: Whether a division turned an overflow into 0.
     """
 
@@ -51,18 +51,18 @@ class Kept(NamedTuple):
 class CompiledCheck:
     """Calls a `tf.function` and raises if its results are not finite.
 
-    The function is called inside another one, which also hands out the values that
-    its variables had before, and one sum over all that came out. If that sum is not
-    finite, the variables are put back and the function is run again, operation by
-    operation, to see where the bad values begin.
+    The function is called inside another one, which also returns the values that
+    its variables had before, and one sum over all results. If that sum is not finite,
+    the variables are restored and the function is replayed, operation by operation, to
+    find where the non-finite values begin.
 
-    Where that serves, the function is emitted again inside the other one, in place of
-    the call: with flags on its operations, with what it drew and a second run cannot
-    draw again, and with its variables written at the end, only if the sum is finite.
+    Where that helps, a copy of the function is emitted inside the other one, in place
+    of the call: with flags on its operations, with the random numbers that a replay
+    cannot draw, and with its variables written at the end, only if the sum is finite.
 
     Args:
       function: The `tf.function`, or a concrete function.
-      options: What the check is asked for.
+      options: The options of the check.
       names: Better names for variables, by `id` of the handle.
       labels: Names the arguments.
       signature: The one with which the function was made, if all its calls pass just
@@ -90,7 +90,7 @@ class CompiledCheck:
         self._serves_many = False
         self._known = Known()
         # Whether variables may be written at the end; what is excluded, and what
-        # `strict` reports, is known after the call alone.
+        # `strict` reports, is known only after the call.
         self._holds = not (options.strict or options.exclude)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -125,13 +125,13 @@ class CompiledCheck:
         if math.isfinite(total.numpy()):
             return result
         try:
-            return self._judge(args, kwargs, result, kept)
+            return self._raise_if_failed(args, kwargs, result, kept)
         except NumericsError:
             raise
         except Exception:
             # The call is repeated without a check.
             slots = self._looks[int(kept.look)].kept
-            variables.put_back(zip(slots, kept.before, strict=True))
+            variables.restore(zip(slots, kept.before, strict=True))
             raise
 
     def _concrete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -156,7 +156,7 @@ class CompiledCheck:
             self._serves_many = True
             self._watched = self._watching()
         slots = self._written(concrete, args, kwargs)
-        traced = self._twin(args, kwargs, slots)
+        traced = self._instrumented(args, kwargs, slots)
         if traced is None:
             before = [slot.read() for slot in slots]
             with users_code():
@@ -195,10 +195,10 @@ class CompiledCheck:
                 slots.append(variables.slot_of(leaf, names))
         return list({id(slot.handle): slot for slot in slots}.values())
 
-    def _twin(
+    def _instrumented(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], slots: Sequence[Slot]
     ) -> Instrumented | None:
-        """Returns what is to be emitted in place of a call, if that serves."""
+        """Returns what to emit in place of a call, if that helps."""
         try:
             call = TracedCall(self._function, args, kwargs)
             if not call.fits:
@@ -214,13 +214,13 @@ class CompiledCheck:
             return None
         return traced if traced.is_due else None
 
-    def _judge(
+    def _raise_if_failed(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, kept: Kept
     ) -> Any:
         """Raises if a call whose sum is not finite is a failure; returns its result."""
         failed = self._failed(result, kept)
         is_due = (
-            failed.bad
+            failed.nonfinite
             or failed.frozen
             or failed.absorbs
             or (self._options.strict and failed.flagged)
@@ -229,21 +229,21 @@ class CompiledCheck:
         if not is_due or self._known.covers(failed):
             return result
         after = [(slot, slot.read()) for slot, _ in failed.held]
-        told, reason = self._explained(args, kwargs, failed)
-        if failed.frozen and not any(each.origins for each in told):
-            # Nothing is written yet: it may be, and then the results are looked at.
+        reported, reason = self._explained(args, kwargs, failed)
+        if failed.frozen and not any(each.origins for each in reported):
+            # Nothing is written yet: next time it is, and the results are checked.
             self._holds = False
             self._watched = self._watching()
             return self(*args, **kwargs)
-        if not told:
-            variables.put_back(after)
+        if not reported:
+            variables.restore(after)
             self._known.add(failed)
             return result
         raise message.numerics_error(
-            told,
+            reported,
             held=failed.held,
             reason=reason,
-            findings=verdict.by_flags(failed, reason),
+            findings=failures.by_flags(failed, reason),
             inputs=self._labels(self._function, args, kwargs),
         )
 
@@ -254,7 +254,7 @@ class CompiledCheck:
         held += [(slot, slot.read()) for slot in look.frozen]
         return Failed(
             result,
-            results.bad_outputs(result) + results.bad_variables(look.kept),
+            results.nonfinite_outputs(result) + results.nonfinite_variables(look.kept),
             held,
             look.frozen,
             [] if kept.flags is None else instrumented.raised(look, kept.flags),
@@ -265,21 +265,21 @@ class CompiledCheck:
 
     def _explained(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed
-    ) -> tuple[Sequence[Bad], str]:
-        """Finds out why results are bad; leaves the variables as before the call."""
-        variables.put_back(failed.held)
+    ) -> tuple[Sequence[NonFinite], str]:
+        """Finds out why results are non-finite; restores the variables."""
+        variables.restore(failed.held)
         try:
-            rerun = Rerun(
+            replayed = ReplayedCall(
                 self._function, args, kwargs, names=self._names(), labels=self._labels
             )
-            told, reason, origins = rerun.explain(failed)
-        # Whatever stands in the way of an explanation, the failure is to be told.
+            reported, reason, origins = replayed.explain(failed)
+        # The failure is reported even if it cannot be explained.
         except (UnreadableError, TypeError, ValueError, tf.errors.OpError) as error:
             hint = "" if failed.flagged else _HINT
-            return failed.bad or [Bad("", None)], f"{error}.{hint}"
+            return failed.nonfinite or [NonFinite("", None)], f"{error}.{hint}"
         finally:
-            variables.put_back(failed.held)
-        return verdict.due(told, origins, self._options), reason
+            variables.restore(failed.held)
+        return failures.reportable(reported, origins, self._options), reason
 
 
 class _Body:

@@ -1,4 +1,4 @@
-"""Holding back what a call writes until its results are known to be finite."""
+"""Delays what a call writes until its results are known to be finite."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _HARMLESS = op_types(OpFact.IGNORES_VALUE)
 
 
 def may_repeat(op: tf.Operation) -> bool:
-    """Returns whether an operation leaves nothing behind but values of variables."""
+    """Returns whether an operation has no effects but on values of variables."""
     return (
         not op.op_def.is_stateful
         or is_call(op)
@@ -68,7 +68,7 @@ def _is_plain(op: tf.Operation, place: int) -> bool:
 class Frozen:
     """Gives variables their new values at the end of a call, or not at all.
 
-    The old values need not be kept then: nothing is to be put back.
+    The old values need not be kept then: nothing has to be restored.
 
     Args:
       handles: The handles of the variables, all of them plain.

@@ -1,4 +1,4 @@
-"""Checking a Python function that runs eagerly."""
+"""Checks a Python function that runs eagerly."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,11 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.debugging.checks import reentrancy, verdict
+from tfsafe.debugging.checks import failures, reentrancy
 from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.explain import findings, message, results
-from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import Propagation
@@ -21,11 +21,11 @@ from tfsafe.debugging.tracing.replayed_call import followed
 class EagerCheck:
     """Calls a Python function and raises if its results are not finite.
 
-    Every operation is looked at as it runs, so nothing is run twice.
+    Every operation is checked as it runs, so nothing is run twice.
 
     Args:
       function: The function.
-      options: What the check is asked for.
+      options: The options of the check.
       variables: Finds the variables that the call may write.
       names: Better names for variables, by `id` of the handle.
       labels: Names the arguments.
@@ -63,37 +63,41 @@ class EagerCheck:
         recorder = Recorder(propagation)
         with reentrancy.entered(), _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
-        bad = results.bad_outputs(result)
-        if not bad and not propagation.all:
+        nonfinite = results.nonfinite_outputs(result)
+        if not nonfinite and not propagation.all:
             return result
         names = self._names()
         for key, (slot, value) in recorder.before.items():
             name = names.get(key) or recorder.name_of(slot.handle)
             before.setdefault(key, (slot._replace(name=name), value))
         written = [before[key] for key in recorder.written if key in before]
-        bad += results.bad_variables(slot for slot, _ in written)
-        told = self._told(bad, propagation)
-        if not told:
+        nonfinite += results.nonfinite_variables(slot for slot, _ in written)
+        reported = self._reported(nonfinite, propagation)
+        if not reported:
             return result
-        _state.put_back(written)
+        _state.restore(written)
         error = message.numerics_error(
-            told,
+            reported,
             held=written,
             reason="no operation of the call gave non-finite values.",
             inputs=arguments,
         )
         raise error
 
-    def _told(self, bad: Sequence[Bad], propagation: Propagation) -> list[Bad]:
-        found = [followed(each, propagation, each.key) for each in bad]
+    def _reported(
+        self, nonfinite: Sequence[NonFinite], propagation: Propagation
+    ) -> list[NonFinite]:
+        found = [followed(each, propagation, each.key) for each in nonfinite]
         if propagation.all and found and not any(each.origins for each in found):
             # A number that left TensorFlow, by `.numpy()` or `float()`, has lost its
             # origin; what went wrong first is then the best guess.
             origins = frozenset(findings.ordered(propagation.all)[:1])
             found = [each._replace(origins=origins) for each in found]
         if self._options.level != "watch" and propagation.absorbed:
-            found.append(Bad("", None, origins=frozenset(propagation.absorbed[:1])))
-        return verdict.due(found, propagation.all, self._options)
+            found.append(
+                NonFinite("", None, origins=frozenset(propagation.absorbed[:1]))
+            )
+        return failures.reportable(found, propagation.all, self._options)
 
     def _read(self, arguments: Sequence[Any]) -> dict[int, _state.Held]:
         names = self._names()

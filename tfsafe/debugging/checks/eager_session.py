@@ -1,4 +1,4 @@
-"""The eager operations of one thread, while numeric checks are switched on."""
+"""Checks the eager operations of one thread, while the checks are switched on."""
 
 import contextlib
 import sys
@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
-from tfsafe.debugging.checks import reentrancy, verdict
+from tfsafe.debugging.checks import failures, reentrancy
 from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Held, Slot
 from tfsafe.debugging.explain import message
-from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import WRITES, Propagation
@@ -26,16 +26,16 @@ _REASON = "no operation that was seen gave non-finite values."
 
 
 class Session(Recorder):
-    """Follows what one thread runs eagerly, and raises where a result goes bad.
+    """Follows what one thread runs eagerly, and raises at a non-finite result.
 
-    The results of eager code are the gradients that a tape hands out and the values
+    The results of eager code are the gradients that a tape returns and the values
     that variables are given; under `strict`, those of every operation.
 
     Args:
       active: Gives the options; None once the checks are switched off.
 
     Attributes:
-      is_open: Whether it is told of operations.
+      is_open: Whether it receives operations.
     """
 
     def __init__(self, active: Callable[[], Options | None]):
@@ -67,7 +67,7 @@ class Session(Recorder):
         op_name: str | None = None,
         graph: tf.Graph | None = None,
     ) -> None:
-        """Takes note of one operation, and judges it."""
+        """Follows one operation, and checks it."""
         options = self._active()
         if options is None:
             # Switched off by another thread.
@@ -85,7 +85,7 @@ class Session(Recorder):
         try:
             with reentrancy.entered(), contained("the check of an operation"):
                 if kind.startswith(WRITES):
-                    self._judge_write(inputs[0], options)
+                    self._check_write(inputs[0], options)
                 if options.strict and len(self.propagation.all) > before:
                     self._raise_if_due([], [], options)
         finally:
@@ -106,7 +106,7 @@ class Session(Recorder):
             end = weakref.ref(inputs[0], lambda _: drop(key, None))
             self._held[key] = end, outputs[0]
 
-    def _judge_write(self, handle: tf.Tensor, options: Options) -> None:
+    def _check_write(self, handle: tf.Tensor, options: Options) -> None:
         _, value = self._held.pop(id(handle), (None, None))
         origins = self.propagation.origins(handle)
         if not origins or all(each.is_intended for each in origins):
@@ -114,8 +114,8 @@ class Session(Recorder):
         new = next(iter(origins)).value
         slot = Slot(handle, new.dtype, self.name_of(handle))
         held = self._whole or ([] if value is None else [(slot, value)])
-        bad = [Bad(slot.label, new, handle)]
-        self._raise_if_due(bad, held, options)
+        found = [NonFinite(slot.label, new, handle)]
+        self._raise_if_due(found, held, options)
 
     def scaled(self, loss: Any) -> None:
         """Notes a loss that was scaled: its gradients overflow by design."""
@@ -124,7 +124,7 @@ class Session(Recorder):
 
     @contextlib.contextmanager
     def differentiating(self) -> Iterator[None]:
-        """Marks that a tape is at work; what is within is no result of its own.
+        """Marks that a tape is at work; the gradients within are not results yet.
 
         Yields:
           Nothing.
@@ -156,8 +156,8 @@ class Session(Recorder):
         finally:
             self._whole = []
 
-    def judge_gradients(self, target: Any, gradients: Any) -> None:
-        """Raises if gradients that a tape handed out are not finite.
+    def check_gradients(self, target: Any, gradients: Any) -> None:
+        """Raises if gradients that a tape returned are not finite.
 
         Args:
           target: What was differentiated.
@@ -168,31 +168,33 @@ class Session(Recorder):
         if options is None or scaled or self._tapes:
             return
         with reentrancy.entered():
-            bad = [
-                Bad(label, value, value)
+            found = [
+                NonFinite(label, value, value)
                 for label, value in values.leaves(gradients, "gradient")
                 if not values.is_clean(value)
             ]
-            if bad:
-                # A loss that is bad itself has the first cause.
+            if found:
+                # A non-finite loss has the first cause.
                 losses = tf.nest.flatten(target)
-                bad = [
-                    Bad("the loss", each, each)
+                found = [
+                    NonFinite("the loss", each, each)
                     for each in losses
                     if not values.is_clean(each)
-                ] + bad
-                self._raise_if_due(bad, [], options)
+                ] + found
+                self._raise_if_due(found, [], options)
 
     def _raise_if_due(
-        self, bad: Sequence[Bad], held: Sequence[Held], options: Options
+        self, nonfinite: Sequence[NonFinite], held: Sequence[Held], options: Options
     ) -> None:
-        found = [followed(each, self.propagation, each.key) for each in bad]
-        told = verdict.due(found, self.propagation.all[-1:], options)
-        if told:
-            _state.put_back(held)
+        found = [followed(each, self.propagation, each.key) for each in nonfinite]
+        reported = failures.reportable(found, self.propagation.all[-1:], options)
+        if reported:
+            _state.restore(held)
             for slot, _ in held:
                 self.propagation.unmark(slot.handle)
-            raise self._error(told, held)
+            raise self._error(reported, held)
 
-    def _error(self, told: Sequence[Bad], held: Sequence[Held]) -> NumericsError:
-        return message.numerics_error(told, held=held, reason=_REASON)
+    def _error(
+        self, reported: Sequence[NonFinite], held: Sequence[Held]
+    ) -> NumericsError:
+        return message.numerics_error(reported, held=held, reason=_REASON)

@@ -1,4 +1,4 @@
-"""Whether all numbers of a structure are finite, by one sum over them."""
+"""Tests whether all numbers of a structure are finite, by one sum over them."""
 
 from typing import Any
 

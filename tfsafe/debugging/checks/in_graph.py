@@ -17,8 +17,8 @@ from tfsafe.graph import TracedCall, UnreadableError, locate, resemble
 def asserting(function: Any, options: Options) -> Any:
     """Returns a `tf.function` that checks its results by operations of its own.
 
-    A concrete function runs where there is no Python to raise `NumericsError`, in a
-    server for instance. So its graph holds `tf.debugging.Assert` operations: a call
+    A concrete function runs without Python, which would raise `NumericsError`, in
+    a server for instance. So its graph holds `tf.debugging.Assert` operations: a call
     with a non-finite result raises `tf.errors.InvalidArgumentError` and writes no
     variable. The message names the result; with `checks="domain"` or `"full"` also the
     first operation that was not finite, and its line.
@@ -76,13 +76,13 @@ def _after(check: tf.Operation, result: Any) -> Any:
 
 def _message(result: Any, traced: Instrumented | None = None) -> tf.Tensor:
     """Returns the text of the error: the results, and the first operation flagged."""
-    labels, bad = [], []
+    labels, flags = [], []
     for label, value in values.leaves(result, "output"):
         if values.is_float(value):
             labels.append(label)
-            bad.append(~tf.math.is_finite(finite_sum.total(value)))
+            flags.append(~tf.math.is_finite(finite_sum.total(value)))
     text = "NaN or Inf in a variable that the function writes."
-    parts = [_first(bad, [f"NaN or Inf in {each}." for each in labels], text)]
+    parts = [_first(flags, [f"NaN or Inf in {each}." for each in labels], text)]
     if traced is not None and traced.look.flagged:
         sentences = _sentences(traced)
         parts.append(_first(traced.flags, sentences, " Its operation is not known."))

@@ -1,4 +1,4 @@
-"""A traced function with flags on its operations, and with what it drew."""
+"""Emits a copy of a traced function with flags on its operations."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -26,14 +26,14 @@ from tfsafe.graph import (
 
 
 class Look(NamedTuple):
-    """What one trace of a check looks at.
+    """What one trace of a check examines.
 
     Attributes:
-      kept: The variables whose values before the call are handed out.
+      kept: The variables whose values before the call are returned.
       frozen: The variables that are written only if the call is good.
       flagged: The operations that have flags, each with the index of its output.
-      graphs: The graphs in which they stand.
-      drawn: The operations whose outputs are handed out.
+      graphs: The graphs of these operations.
+      drawn: The operations whose outputs are returned for a replay.
     """
 
     kept: Sequence[Slot]
@@ -44,17 +44,17 @@ class Look(NamedTuple):
 
 
 class Instrumented:
-    """A call that is emitted again while a check is traced.
+    """A call that is copied while a check is traced.
 
     Args:
       call: The call.
-      options: What the check is asked for.
+      options: The options of the check.
       slots: The variables that the call may write.
-      holds: Whether to hold back what is written, as far as that can be.
+      holds: Whether to delay writes, as far as possible.
 
     Attributes:
-      look: What the trace looks at.
-      frozen: What it holds back.
+      look: What the trace examines.
+      frozen: The writes that it delays.
       result: The result of the function, once it is emitted.
       flags: Boolean vector: which of `look.flagged` are not finite.
       drawn: The outputs of the operations `look.drawn`.
@@ -82,7 +82,7 @@ class Instrumented:
 
     @property
     def is_due(self) -> bool:
-        """Whether the call must be emitted again, to be checked or to be cheaper."""
+        """Whether the call must be copied, to be checked or to be cheaper."""
         return (
             self._options.level != "watch"
             or bool(self.look.frozen)
@@ -90,7 +90,7 @@ class Instrumented:
         )
 
     def emit(self) -> None:
-        """Emits the call into the trace that is being made."""
+        """Emits the copy into the trace that is being made."""
         home = tf.compat.v1.get_default_graph()
         keys: list[Drawing] = []
         drawn: list[list[tf.Tensor]] = []
@@ -99,8 +99,8 @@ class Instrumented:
         absorbed: list[tf.Tensor] = []
         looks = options.level != "watch"
 
-        # TensorFlow registers gradients for good, and these two with them: they must
-        # not hold the call.
+        # TensorFlow never unregisters a gradient, nor these two, which it refers to:
+        # they must not refer to the call.
         def observe(
             op: tf.Operation, inputs: Any, outputs: Sequence[tf.Tensor]
         ) -> None:

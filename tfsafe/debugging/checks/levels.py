@@ -1,4 +1,4 @@
-"""Which outputs of a traced function are looked at: one table a level."""
+"""Chooses the outputs of a traced function that each level checks."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,7 +11,7 @@ _FIRST_ALONE = op_types(OpFact.ONE_RESULT)
 
 
 def outputs_to_check(op: tf.Operation, level: str) -> list[int]:
-    """Returns the indices of the outputs of `op` that a level looks at.
+    """Returns the indices of the outputs of `op` that a level checks.
 
     Args:
       op: An operation of a traced function.

@@ -1,4 +1,4 @@
-"""What a check is asked for: its level, how strict it is, and what it leaves out."""
+"""Holds the options of a check: its level, strictness and exclusions."""
 
 import fnmatch
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class Excluded(NamedTuple):
     def matches(
         self, types: Iterable[str], names: Iterable[str], site: Site | None
     ) -> bool:
-        """Returns whether an operation is one of those to leave out.
+        """Returns whether the rule excludes an operation.
 
         Args:
           types: Its type, and that of the forward operation of a gradient.
@@ -46,12 +46,12 @@ class Excluded(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What a check is asked for.
+    """The options of a check.
 
     Attributes:
       checks: Its level, one of `LEVELS`.
       strict: Whether a non-finite value that reaches no result is an error too.
-      exclude: The operations to leave out.
+      exclude: The operations to ignore.
     """
 
     checks: str = "watch"
@@ -60,13 +60,13 @@ class Options(NamedTuple):
 
     @property
     def level(self) -> str:
-        """The level at which a graph is looked at: `strict` needs every operation."""
+        """The level at which a graph is checked: `strict` needs every operation."""
         return "full" if self.strict and self.checks == "watch" else self.checks
 
     def excludes(
         self, types: Iterable[str], names: Iterable[str], site: Site | None
     ) -> bool:
-        """Returns whether an operation is to be left out; see `Excluded.matches`."""
+        """Returns whether an operation is excluded; see `Excluded.matches`."""
         types, names = list(types), list(names)
         return any(each.matches(types, names, site) for each in self.exclude)
 
@@ -75,8 +75,8 @@ def options_of(checks: Any, strict: Any, exclude: Any) -> Options:
     """Returns the options that a user asked for.
 
     Raises:
-      TypeError: If `strict` is no boolean, or `exclude` no sequence of strings.
-      ValueError: If there is no such level, or a rule of `exclude` cannot be read.
+      TypeError: If `strict` is not a boolean, or `exclude` not a sequence of strings.
+      ValueError: If `checks` is not a level, or a rule of `exclude` cannot be read.
     """
     if checks not in LEVELS:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Whether this thread is inside a checked call: only the outermost one is checked."""
+"""Knows whether this thread is inside a checked call: only the outermost is checked."""
 
 import contextlib
 import threading

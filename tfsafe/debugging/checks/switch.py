@@ -1,4 +1,4 @@
-"""Numeric checks for all that a program runs, switched on and off."""
+"""Switches numeric checks on and off for all that a program runs."""
 
 import contextlib
 import functools
@@ -33,7 +33,7 @@ class Switch:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        # Who switched it on, last one last.
+        # Requests by whom they are from, the last one last.
         self._askers: list[tuple[object, Options]] = []
         self._patches: list[Patch] = []
         self._local = threading.local()
@@ -51,7 +51,7 @@ class Switch:
         """Switches on, or changes what is asked for.
 
         Args:
-          asker: Who asks; what it asked for before is replaced.
+          asker: Where the request is from; it replaces an earlier one from there.
           options: What it asks for.
         """
         with self._lock:
@@ -66,7 +66,7 @@ class Switch:
             self.session()
 
     def leave(self, asker: object) -> None:
-        """Takes back what somebody asked for; switches off after the last one."""
+        """Withdraws a request; switches off after the last one."""
         with self._lock:
             was_on = bool(self._askers)
             self._askers = [each for each in self._askers if each[0] is not asker]
@@ -155,7 +155,7 @@ def _gradients(switch: Switch, original: Callable[..., Any]) -> Callable[..., An
         with session.differentiating():
             result = original(tape, target, *args, **kwargs)
         with contained("the check of gradients"):
-            session.judge_gradients(target, result)
+            session.check_gradients(target, result)
         return result
 
     return gradients
@@ -240,13 +240,12 @@ def enable_check_numerics(
     - A call of a `tf.function`, or of one that was loaded, is checked as by
       `tfsafe.checked`: the outermost one, called eagerly. So are the steps of a Keras
       model in `fit`, `evaluate` and `predict`.
-    - In eager code the gradients that a `tf.GradientTape` hands out and the values that
-      variables are given must be finite. Infinities that the program writes itself are
-      let through. A variable that is given a bad value keeps its last one, if the
-      program has read that. A bad `apply` of a Keras optimizer leaves all variables as
-      they were; those that the optimizer makes in its first step are left out. The
-      gradients of a loss that a `LossScaleOptimizer` has scaled overflow by design and
-      are let through.
+    - In eager code the gradients that a `tf.GradientTape` returns and the values that
+      variables are given must be finite. Infinities that the program writes itself
+      pass. A variable that is given a non-finite value keeps its last one, if the
+      program has read that. A non-finite `apply` of a Keras optimizer changes no
+      variable, except those that the optimizer makes in its first step. The gradients
+      of a loss that a `LossScaleOptimizer` has scaled overflow by design and pass.
 
     What it cannot reach: a `fit` that is running; a function that is being called; the
     eager operations of another thread until that thread calls a `tf.function` or asks
@@ -254,16 +253,16 @@ def enable_check_numerics(
     `tf.py_function` does, except by their results.
 
     Args:
-      stack_height_limit: Taken for the sake of TensorFlow's signature; a finding names
-        one line.
-      path_length_limit: Likewise.
+      stack_height_limit: Ignored, as a finding names one line; part of TensorFlow's
+        signature.
+      path_length_limit: Ignored, for the same reason.
       checks: As in `tfsafe.checked`.
       strict: As in `tfsafe.checked`; it reports eager operations too.
       exclude: As in `tfsafe.checked`.
 
     Raises:
-      TypeError: If `strict` is no boolean or `exclude` no sequence of strings.
-      ValueError: If there is no such level, or a rule of `exclude` cannot be read.
+      TypeError: If `strict` is not a boolean or `exclude` not a sequence of strings.
+      ValueError: If `checks` is not a level, or a rule of `exclude` cannot be read.
       RuntimeError: If TensorFlow runs without eager execution.
 
     Examples:
@@ -320,8 +319,8 @@ def check_numerics(
       Nothing.
 
     Raises:
-      TypeError: If `strict` is no boolean or `exclude` no sequence of strings.
-      ValueError: If there is no such level, or a rule of `exclude` cannot be read.
+      TypeError: If `strict` is not a boolean or `exclude` not a sequence of strings.
+      ValueError: If `checks` is not a level, or a rule of `exclude` cannot be read.
       RuntimeError: If TensorFlow runs without eager execution.
 
     Examples:

@@ -1,4 +1,4 @@
-"""The variables that a call may change: read them before, put them back after."""
+"""Reads the variables that a call may change, and restores them."""
 
 import inspect
 import types
@@ -47,7 +47,7 @@ NamesOf = Callable[[], Names]
 Held = tuple[Slot, tf.Tensor]
 
 
-def put_back(held: Iterable[Held]) -> None:
+def restore(held: Iterable[Held]) -> None:
     """Sets variables to the values that they had."""
     for slot, value in held:
         slot.write(value)

@@ -80,7 +80,7 @@ def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
         op_type="",
         op_name="",
         origin=holder,
-        cause="it was so before the call.",
+        cause="it was non-finite before the call.",
         suggested_code="" if is_variable else _SURVEY,
         suggestion=(
             "start from a checkpoint whose weights are finite."

@@ -7,7 +7,7 @@ from tfsafe._text import listed, wrapped
 from tfsafe.debugging.checks.variables import Held
 from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.explain.layers import Layers
-from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin
 from tfsafe.errors import Finding, NumericsError
@@ -18,7 +18,7 @@ _REACHED = 5
 
 
 def numerics_error(
-    results: Sequence[Bad],
+    results: Sequence[NonFinite],
     *,
     held: Sequence[Held] = (),
     reason: str = "",
@@ -65,7 +65,7 @@ def numerics_error(
     return error
 
 
-def _reach(results: Sequence[Bad], held: Sequence[Held]) -> str:
+def _reach(results: Sequence[NonFinite], held: Sequence[Held]) -> str:
     """Names the results, or counts the weights where there are many."""
     labels = [each.label for each in results if each.label]
     all_weights = {slot.name for slot, _ in held if slot.is_trainable}
@@ -84,7 +84,7 @@ def _reach(results: Sequence[Bad], held: Sequence[Held]) -> str:
     return f"{listed([*outputs[: _REACHED - 1], count])}; see `error.reached`"
 
 
-def _described(results: Sequence[Bad], origin: Origin, layers: Layers) -> Finding:
+def _described(results: Sequence[NonFinite], origin: Origin, layers: Layers) -> Finding:
     """Returns the finding for an origin, with the path to the best of its results."""
     reached = [each for each in results if origin in each.origins]
     paths = [(each.rank, each.label, each.path(origin)) for each in reached]

@@ -16,7 +16,7 @@ Labelled = Iterator[tuple[str, Any]]
 Labels = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Labelled]
 
 
-class Bad(NamedTuple):
+class NonFinite(NamedTuple):
     """A result that is not finite.
 
     Attributes:
@@ -76,10 +76,10 @@ def rows_of(values: Iterable[Any], batch: int | None) -> Rows | None:
     return Rows(batch, values) if batch else None
 
 
-def bad_outputs(result: Any) -> list[Bad]:
+def nonfinite_outputs(result: Any) -> list[NonFinite]:
     """Returns the leaves of a result that are not finite."""
     return [
-        Bad(label, value, value, rank=_rank(label, value))
+        NonFinite(label, value, value, rank=_rank(label, value))
         for label, value in _values.leaves(result, "output")
         if not _values.is_clean(value)
     ]
@@ -92,10 +92,12 @@ def _rank(label: str, value: Any) -> int:
     return 1 if not np.ndim(value) else 2
 
 
-def bad_variables(slots: Iterable[Slot]) -> list[Bad]:
+def nonfinite_variables(slots: Iterable[Slot]) -> list[NonFinite]:
     """Returns the variables that are not finite."""
     read = [
-        Bad(slot.label, slot.read(), slot.handle, rank=3 if slot.is_trainable else 4)
+        NonFinite(
+            slot.label, slot.read(), slot.handle, rank=3 if slot.is_trainable else 4
+        )
         for slot in slots
     ]
     return [each for each in read if not _values.is_clean(each.value)]

@@ -1,1 +1,13 @@
-"""Checks the training, evaluation and prediction steps of Keras models."""
+"""Checks the training, evaluation and prediction steps of Keras models.
+
+`model` replaces the functions that Keras calls once a batch, `step` makes one of them a
+checked `tf.function`, `replicas` joins the results of several devices, `loss_scale`
+finds gradients that no loss scale helps, and `when` adds step, epoch and batch to an
+error.
+
+It may import `debugging.checks`, `debugging.explain` and `debugging.tracing`; only
+`checks.checked`, `checks.switch` and `callbacks` import it:
+
+    check_model(model)  # from now on `model.fit` raises NumericsError
+    uncheck_model(model)
+"""

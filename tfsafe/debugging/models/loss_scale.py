@@ -1,4 +1,4 @@
-"""The gradients that a `LossScaleOptimizer` leaves out where its scale cannot help."""
+"""Finds gradients that a `LossScaleOptimizer` skips but its scale cannot help."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,36 +12,36 @@ _PREFIX = "gradient of "
 
 @contextlib.contextmanager
 def noted_gradients(optimizer: Any) -> Iterator[dict[str, tf.Tensor]]:
-    """Takes note of the gradients that a step hands to a `LossScaleOptimizer`.
+    """Notes the gradients that a step passes to a `LossScaleOptimizer`.
 
-    Those that are not finite are left out by design, and the scale is halved. But a
-    scale of 1 or less makes nothing larger: such gradients are bad by themselves, and
-    the training would stand still without a word.
+    It skips non-finite ones by design, and halves the scale. But a scale of 1 or less
+    makes nothing larger: such gradients are non-finite by themselves, and the training
+    would stop making progress without a message.
 
     Args:
       optimizer: Any optimizer, or None; others than that one hide nothing.
 
     Yields:
-      By what it is called, a number for each gradient: 0, or NaN or infinite where the
-      gradient is bad by itself.
+      A number for each gradient, by its label: 0, or NaN or infinite where the
+      gradient is non-finite by itself.
     """
     found: dict[str, tf.Tensor] = {}
     if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         yield found
         return
     apply, graph = optimizer.apply, _graph()
-    # Who allows for a smaller scale has gradients that it mends.
+    # A smaller scale is allowed where gradients need it.
     smallest = min(1.0, getattr(optimizer, "minimum_scale", 1.0))
 
     def noted(grads: Any, trainable_variables: Any = None) -> Any:
         grads = list(grads)
-        # What is within a branch or a loop cannot be handed out of it.
+        # A tensor of a branch or a loop cannot be used outside of it.
         if optimizer.built and trainable_variables is not None and _graph() is graph:
             is_mute = tf.convert_to_tensor(optimizer.dynamic_scale) <= smallest
             for gradient, variable in zip(grads, trainable_variables, strict=False):
                 if gradient is not None:
                     path = getattr(variable, "path", variable.name)
-                    found[_PREFIX + path] = _bad_part(gradient, is_mute)
+                    found[_PREFIX + path] = _nonfinite_part(gradient, is_mute)
         return apply(grads, trainable_variables)
 
     optimizer.apply = noted
@@ -52,7 +52,7 @@ def noted_gradients(optimizer: Any) -> Iterator[dict[str, tf.Tensor]]:
 
 
 def without_gradients(results: Any) -> Any:
-    """Returns what a step gave, without what was noted."""
+    """Returns the results of a step, without the noted gradients."""
     if not isinstance(results, dict):
         return results
     return {
@@ -66,8 +66,8 @@ def _graph() -> Any:
     return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 
-def _bad_part(gradient: Any, is_mute: tf.Tensor) -> tf.Tensor:
+def _nonfinite_part(gradient: Any, is_mute: tf.Tensor) -> tf.Tensor:
     values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
     zeros = tf.zeros_like(values)
-    bad = tf.reduce_sum(tf.where(tf.math.is_finite(values), zeros, values))
-    return tf.where(is_mute, bad, tf.zeros_like(bad))
+    nonfinite = tf.reduce_sum(tf.where(tf.math.is_finite(values), zeros, values))
+    return tf.where(is_mute, nonfinite, tf.zeros_like(nonfinite))

@@ -1,4 +1,4 @@
-"""Checking a Keras model: the steps of `fit`, `evaluate` and `predict`."""
+"""Checks the steps of `fit`, `evaluate` and `predict` of a Keras model."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ def check_model(model: keras.Model, options: Options = _USUAL) -> keras.Model:
     """Makes a model run its steps under the checks; see `checked`.
 
     Keras asks `make_train_function` and its two siblings for the function that it
-    then calls once a batch; they are what a model is customised by, and replaced here.
+    then calls once a batch. Models are customised by them; they are replaced here.
 
     Args:
       model: The model, compiled or not.
@@ -46,7 +46,7 @@ def check_model(model: keras.Model, options: Options = _USUAL) -> keras.Model:
 
 
 def uncheck_model(model: keras.Model) -> keras.Model:
-    """Makes a model run its steps as Keras does, whether it was checked or not.
+    """Makes a model run its steps as Keras does, checked before or not.
 
     Returns:
       The model.
@@ -111,8 +111,8 @@ class Steps:
     Args:
       model: The model.
       options: As in `checked`.
-      guard: What is put around each step: called with the kind of the step, the
-        checked step and the plain one, it returns the step to take.
+      guard: Called with the kind of a step, the checked step and the plain one;
+        returns the step to take.
 
     Attributes:
       clock: Counts the batches.

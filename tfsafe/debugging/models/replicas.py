@@ -1,4 +1,4 @@
-"""The step of a model that is trained on several replicas: from many results one."""
+"""Joins the results of a step on several replicas."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 def check_strategy(model: keras.Model) -> None:
-    """Refuses what a replay cannot follow.
+    """Refuses strategies that a replay cannot follow.
 
     Raises:
       ValueError: If the replicas are not those of one process.

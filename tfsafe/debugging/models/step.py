@@ -1,4 +1,4 @@
-"""One step of a Keras model as a checked `tf.function`."""
+"""Makes one step of a Keras model a checked `tf.function`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -56,7 +56,7 @@ class CompiledStep:
         return self._check(self._argument(data))
 
     def plain(self, data: Any) -> Any:
-        """Takes the step, without a look at it."""
+        """Takes the step, unchecked."""
         return self._function(self._argument(data))
 
     def _argument(self, data: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which tensors still hold the rows of the batch, one after the other."""
+"""Knows which tensors still hold the rows of the batch, one after the other."""
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ class Rows:
     """Follows the rows of a batch from operation to operation.
 
     A tensor holds them if its elements, in their order, are those of the first row,
-    then those of the second, and so on. What is not known for sure to do so is taken
+    then those of the second, and so on. A tensor that is not known to do so is taken
     not to: a weight whose first axis happens to be as long as the batch has no rows.
 
     Args:

@@ -1,4 +1,4 @@
-"""Watching a Python function that runs eagerly: every operation, as it runs."""
+"""Records every operation of a Python function that runs eagerly."""
 
 import functools
 import sys
@@ -28,20 +28,20 @@ from tfsafe.graph import (
 
 # So many tensors are remembered; the oldest are forgotten first.
 _AT_MOST = 100_000
-_NOBODY: Frame = ("", 0, "")
+_UNKNOWN: Frame = ("", 0, "")
 
 
 class Recorder:
-    """Follows bad values through the operations of one eager call.
+    """Follows non-finite values through the operations of one eager call.
 
     Args:
-      propagation: Is told of every operation.
+      propagation: Receives every operation.
 
     Attributes:
       propagation: As given.
       before: The variables that the call has read, with their values before it.
       written: The handles of the variables that it may have changed.
-      is_busy: Whether it is looking, and is not to be told of what it runs itself.
+      is_busy: Whether it is at work, and ignores what it runs itself.
     """
 
     def __init__(self, propagation: Propagation):
@@ -51,7 +51,7 @@ class Recorder:
         self._graphs: weakref.WeakValueDictionary[int, tf.Graph] = (
             weakref.WeakValueDictionary()
         )
-        # Who made a tensor, and who read it: for the forward line of a gradient.
+        # What made a tensor, and what read it: for the forward line of a gradient.
         self._makers: dict[int, tuple[str, Frame]] = {}
         self._readers: dict[tuple[str, int, int], Frame] = {}
         # The variables met, by `id` of the handle.
@@ -70,9 +70,9 @@ class Recorder:
         op_name: str | None = None,
         graph: tf.Graph | None = None,
     ) -> None:
-        """Takes note of one operation."""
+        """Records one operation."""
         del attrs, op_name
-        # The looking itself runs operations too.
+        # The recorder runs operations too.
         if graph is not None or self.is_busy:
             return
         self.is_busy = True
@@ -158,9 +158,9 @@ class Recorder:
             self.propagation.observe(step._replace(type="StatefulPartitionedCall"))
 
     def _descend(self, graph: tf.Graph, compiled: bool, step: Step) -> bool:
-        """Runs a function again, from the inside; returns whether that told why."""
+        """Replays a function; returns whether that explained its non-finite results."""
         self._graphs[id(graph)] = graph
-        # One that changed what it read cannot be run again as it was.
+        # A function that changed what it read cannot be replayed.
         if all(map(values.is_clean, step.outputs)) or written_inputs(graph):
             return False
         for xla in (False, True):
@@ -202,30 +202,30 @@ class Recorder:
                 return path, line, name
             if name == "_gradient_function":
                 forward = _compat.differentiated(frame)
-                found = self._forward_line(*forward) if forward else _NOBODY
-                if found is not _NOBODY:
+                found = self._forward_line(*forward) if forward else _UNKNOWN
+                if found is not _UNKNOWN:
                     return found
             frame = frame.f_back
-        return _NOBODY
+        return _UNKNOWN
 
     def _forward_line(
         self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> Frame:
         for each in outputs:
-            made_by, line = self._makers.get(id(each), ("", _NOBODY))
+            made_by, line = self._makers.get(id(each), ("", _UNKNOWN))
             if made_by == kind:
                 return line
         found = (
             self._readers.get((kind, index, id(each)))
             for index, each in enumerate(inputs)
         )
-        return next(filter(None, found), _NOBODY)
+        return next(filter(None, found), _UNKNOWN)
 
 
 def _owner(handle: tf.Tensor, frame: types.FrameType | None) -> Any:
-    """Returns the variable with a handle that somebody on the stack works on.
+    """Returns the variable on the stack that has a handle.
 
-    That of Keras if there is one: its path tells more.
+    A Keras variable if there is one: its path says more.
     """
     found = None
     while frame is not None and not is_user_file(frame.f_code.co_filename):

@@ -20,7 +20,7 @@ _PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
 _PATHS = 20
 # Number of origins to remember of a program whose values are not kept.
 _LAST = 20
-# What a non-finite value met, see `Propagation.met_next`, beside types of operations.
+# What a non-finite value met, see `Propagation.met_next`, besides types of operations.
 QUOTIENT_OF_BOTH = "RealDiv of both"
 PRODUCT_WITH_ZERO = "Mul with 0"
 WRITES = (
@@ -105,7 +105,7 @@ _OUTSIDE = Step("", "", (), (), lambda: Place(None), list)
 
 
 class PathStep(NamedTuple):
-    """A non-finite value on its path, and the operation that gave it.
+    """A non-finite value on its path, and the operation that made it.
 
     Attributes:
       kept: Object that must not be freed while this is known.
@@ -170,7 +170,7 @@ class Propagation:
         Args:
           key: The non-finite tensor, or the handle of a variable.
           origins: Origins of its non-finite elements.
-          step: The operation that gave it.
+          step: The operation that made it.
           value: The non-finite tensor, where `key` is a handle.
         """
         value = key if value is None else value
@@ -252,7 +252,7 @@ class Propagation:
         Args:
           value: The non-finite tensor.
           holder: Its name.
-          key: The handle that stands for it; `value` itself if None.
+          key: The handle that represents it; `value` itself if None.
 
         Returns:
           The origin that was noted.
@@ -272,20 +272,20 @@ class Propagation:
         if step.type.startswith(WRITES):
             self._observe_write(step, step.inputs[0])
         carriers = [each for each in step.outputs if _is_container(each)]
-        bad = [
+        nonfinite = [
             each
             for each in step.outputs
             if values.is_float(each) and not values.is_finite(each)
         ]
-        if step.type in divisions.DENOMINATORS and not bad:
+        if step.type in divisions.DENOMINATORS and not nonfinite:
             self._observe_division(step)
-        if not bad and not carriers:
+        if not nonfinite and not carriers:
             return
         sources = self._sources(step)
         for each in carriers:
             if sources:
                 self.mark(each, sources, step)
-        for each in bad:
+        for each in nonfinite:
             self.mark(each, self._causes(step, each, sources), step)
 
     def _new(self, value: Any, **what: Any) -> Origin:
@@ -330,21 +330,21 @@ class Propagation:
             found |= known
         return frozenset(found)
 
-    def _causes(self, step: Step, bad: tf.Tensor, sources: Origins) -> Origins:
+    def _causes(self, step: Step, output: tf.Tensor, sources: Origins) -> Origins:
         """Returns the origins of the non-finite elements of one output."""
-        value = values.numbers(bad)
+        value = values.numbers(output)
         if not sources:
             if step.type in {"ReadVariableOp", "ResourceGather", "ResourceGatherNd"}:
                 handle = step.inputs[0]
                 name = self.name(handle) or "a variable"
-                return frozenset([self.outside(bad, name, handle)])
+                return frozenset([self.outside(output, name, handle)])
             if step.type in _ELEMENTS:
-                return frozenset([self.outside(bad, "an element of the dataset")])
+                return frozenset([self.outside(output, "an element of the dataset")])
             infinite = step.type == "Const" and not np.isnan(value).any()
-            return frozenset([self._new(bad, step=step, is_intended=infinite)])
+            return frozenset([self._new(output, step=step, is_intended=infinite)])
         if np.isnan(value).any() and all(each.is_intended for each in sources):
             # `inf - inf`, or a row that is masked as a whole.
-            return frozenset([self._new(bad, step=step)])
+            return frozenset([self._new(output, step=step)])
         if step.type not in _ELEMENTWISE:
             return sources
         births = ~np.isfinite(value)
@@ -355,7 +355,7 @@ class Propagation:
         births &= ~inherited
         if not births.any():
             return sources
-        new = frozenset([self._new(bad, step=step, births=births)])
+        new = frozenset([self._new(output, step=step, births=births)])
         return sources | new if inherited.any() else new
 
     def _observe_division(self, step: Step) -> None:

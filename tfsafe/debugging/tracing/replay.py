@@ -26,10 +26,10 @@ def follow(
       graph: Graph of a traced function.
       inputs: One value for each of its inputs.
       propagation: Observes every operation.
-      others: Graphs in which a forward operation may stand besides.
+      others: Further graphs that may have forward operations.
       compiled: Whether XLA compiles the graph itself.
       xla: Whether to use XLA's kernels for what XLA compiles.
-      drawn: What operations gave that cannot give it again, by `drawing`.
+      drawn: The outputs of operations that a replay cannot draw, by `drawing`.
 
     Returns:
       The outputs, and the types of the operations met that draw random numbers from

@@ -1,4 +1,4 @@
-"""Running a failed call again, operation by operation, from the same state."""
+"""Replays a failed call, operation by operation, from the same state."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.debugging.checks import variables
+from tfsafe.debugging.checks.failures import Failed
 from tfsafe.debugging.checks.variables import Slot
-from tfsafe.debugging.checks.verdict import Failed
 from tfsafe.debugging.explain import results
-from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin, Propagation
 from tfsafe.debugging.tracing.replay import follow
@@ -35,8 +35,8 @@ def written_slots(concrete: Any, names: variables.Names) -> list[Slot]:
     return slots
 
 
-class Rerun:
-    """One call of a `tf.function`, ready to be run again from the inside.
+class ReplayedCall:
+    """One call of a `tf.function`, ready to be replayed.
 
     Args:
       function: The function.
@@ -44,7 +44,6 @@ class Rerun:
       kwargs: Its named arguments.
       names: Better names for variables, by `id` of the handle.
       labels: Names the arguments.
-
     """
 
     def __init__(
@@ -70,8 +69,8 @@ class Rerun:
             path = paths.get(id(each))
             self._names[id(tensor)] = f"argument `{path}`" if path else "an argument"
 
-    def explain(self, failed: Failed) -> tuple[Sequence[Bad], str, list[Origin]]:
-        """Finds the origins of bad results.
+    def explain(self, failed: Failed) -> tuple[Sequence[NonFinite], str, list[Origin]]:
+        """Finds the origins of non-finite results.
 
         The plain kernels are tried first: they are at hand, and XLA's differ from
         them in few operations, the gradient of sqrt at 0 for one.
@@ -80,32 +79,39 @@ class Rerun:
           failed: The call.
 
         Returns:
-          The bad results with their origins, the reason why some may be missing, and
-          all origins that were met.
+          The non-finite results with their origins, the reason why some may be
+          missing, and all origins that were met.
         """
-        best: tuple[Sequence[Bad], list[Origin]] = failed.bad, []
+        best: tuple[Sequence[NonFinite], list[Origin]] = failed.nonfinite, []
         random: set[str] = set()
         for xla in (False, True) if self._uses_xla() else (False,):
-            variables.put_back(failed.held)
+            variables.restore(failed.held)
             propagation, outputs, random = self._follow(failed, xla)
-            # The same output, in the call that failed and in this run.
-            twins = dict(zip(map(id, _tensors(failed.result)), outputs, strict=True))
-            told = [
-                followed(each, propagation, twins.get(id(each.key), each.key))
-                for each in [*failed.bad, *results.bad_variables(failed.frozen)]
+            # The same output, in the call that failed and in this replay.
+            outputs_by_id = dict(
+                zip(map(id, _tensors(failed.result)), outputs, strict=True)
+            )
+            reported = [
+                followed(each, propagation, outputs_by_id.get(id(each.key), each.key))
+                for each in [
+                    *failed.nonfinite,
+                    *results.nonfinite_variables(failed.frozen),
+                ]
             ]
             if failed.absorbs and propagation.absorbed:
-                told.append(Bad("", None, origins=frozenset(propagation.absorbed[:1])))
+                reported.append(
+                    NonFinite("", None, origins=frozenset(propagation.absorbed[:1]))
+                )
             origins = propagation.all
-            best = max(best, (told, origins), key=_explained)
-            if origins and all(each.origins for each in told):
+            best = max(best, (reported, origins), key=_explained)
+            if origins and all(each.origins for each in reported):
                 break
         return best[0], _reason(random), best[1]
 
     def _follow(
         self, failed: Failed, xla: bool
     ) -> tuple[Propagation, list[Any], set[str]]:
-        """Runs the call from the inside; its variables change as in the call."""
+        """Replays the call; its variables change as in the call."""
         propagation = Propagation(lambda value: self._names.get(id(value), ""))
         propagation.rows = results.rows_of(self._inputs, self._batch)
         for slot, value in failed.held:
@@ -129,19 +135,19 @@ def _tensors(result: Any) -> list[Any]:
     return [each for each in flat if each is not None]
 
 
-def followed(bad: Bad, propagation: Propagation, key: Any) -> Bad:
+def followed(result: NonFinite, propagation: Propagation, key: Any) -> NonFinite:
     """Returns a non-finite result with its origins, by tensor or handle."""
-    return bad._replace(
+    return result._replace(
         origins=propagation.origins(key),
         path=lambda origin: propagation.path(key, origin),
         met_next=propagation.met_next,
     )
 
 
-def _explained(found: tuple[Sequence[Bad], list[Origin]]) -> int:
-    """Returns how much is known: of how many results, and whether of anything."""
-    told, origins = found
-    return sum(bool(each.origins) for each in told) + bool(origins)
+def _explained(found: tuple[Sequence[NonFinite], list[Origin]]) -> int:
+    """Returns for how many results an origin is known, 1 more if any is."""
+    reported, origins = found
+    return sum(bool(each.origins) for each in reported) + bool(origins)
 
 
 def _reason(random: set[str]) -> str:

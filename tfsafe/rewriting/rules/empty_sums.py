@@ -139,7 +139,7 @@ def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
 
 RULES = (
     Rule(
-        name="share-of-nothing",
+        name="fraction-of-zero",
         before="sum(x * w) / sum(w), a / (a + b), sum(a * b) / (sum(a) + sum(b)), "
         "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count",
         after="the same, 0 for 0 / 0, and 1 for a / a",

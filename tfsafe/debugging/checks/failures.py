@@ -1,4 +1,4 @@
-"""Whether a call with non-finite values is a failure, and what is told of it."""
+"""Decides whether a call with non-finite values failed, and what to report."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.variables import Held, Slot
 from tfsafe.debugging.explain import findings as _findings
-from tfsafe.debugging.explain.results import Bad
+from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing.provenance import Origin
 from tfsafe.errors import Finding
 from tfsafe.graph import Drawing
@@ -20,18 +20,18 @@ class Failed(NamedTuple):
 
     Attributes:
       result: What it returned.
-      bad: Which of its results are not finite.
+      nonfinite: Which of its results are not finite.
       held: The variables with their values before the call.
       frozen: Those among them that it would have written, and did not.
-      flagged: The operations that gave them, as far as they have flags, first one
+      flagged: The operations that made them, as far as they have flags, first one
         first.
-      graphs: The graphs in which these stand.
-      drawn: What operations gave that cannot give it again.
+      graphs: The graphs of these operations.
+      drawn: The outputs of operations that a replay cannot draw.
       absorbs: Whether a division turned an overflow into 0.
     """
 
     result: Any
-    bad: Sequence[Bad]
+    nonfinite: Sequence[NonFinite]
     held: Sequence[Held]
     frozen: Sequence[Slot] = ()
     flagged: Sequence[tuple[tf.Operation, int]] = ()
@@ -42,25 +42,25 @@ class Failed(NamedTuple):
     @property
     def key(self) -> Any:
         """What a call of the same kind has in common with it."""
-        labels = frozenset(each.label for each in self.bad)
+        labels = frozenset(each.label for each in self.nonfinite)
         return labels, frozenset((op.name, index) for op, index in self.flagged)
 
 
 class Known:
-    """Calls that were looked into and found to be no failures.
+    """Calls that were examined and did not fail.
 
-    They are looked into again the 2nd, 4th, 8th, ... time: there may be another cause.
+    The 2nd, 4th, 8th, ... such call is examined too: it may have another cause.
     """
 
     def __init__(self) -> None:
         self._counts: collections.Counter[Any] = collections.Counter()
 
     def add(self, failed: Failed) -> None:
-        """Notes a call that is no failure."""
+        """Notes a call that did not fail."""
         self._counts[failed.key] = max(1, self._counts[failed.key])
 
     def covers(self, failed: Failed) -> bool:
-        """Returns whether a call need not be looked into."""
+        """Returns whether a call need not be examined."""
         if failed.key not in self._counts:
             return False
         self._counts[failed.key] += 1
@@ -68,31 +68,33 @@ class Known:
         return bool(count & (count - 1))
 
 
-def due(told: Sequence[Bad], origins: Sequence[Origin], options: Options) -> list[Bad]:
+def reportable(
+    reported: Sequence[NonFinite], origins: Sequence[Origin], options: Options
+) -> list[NonFinite]:
     """Removes what is excluded.
 
     Args:
-      told: Bad results with their origins.
+      reported: Non-finite results with their origins.
       origins: All origins that were met, in order.
       options: What the check is asked for.
 
     Returns:
-      The results that are bad for another reason; under `strict`, the first origin
-      of all besides.
+      The results that are non-finite for another reason; under `strict`, also the
+      first origin of all.
     """
     kept = []
-    for each in told:
+    for each in reported:
         left = frozenset(o for o in each.origins if not is_excluded(o, options))
         if left or not each.origins:
             kept.append(each._replace(origins=left))
     if options.strict:
         first = [each for each in origins if not is_excluded(each, options)][:1]
-        kept += [Bad("", None, origins=frozenset(first))] if first else []
+        kept += [NonFinite("", None, origins=frozenset(first))] if first else []
     return kept
 
 
 def is_excluded(origin: Origin, options: Options) -> bool:
-    """Returns whether an origin is to be left out."""
+    """Returns whether an origin is excluded."""
     if origin.step is None or not options.exclude:
         return False
     place = origin.place
@@ -104,7 +106,7 @@ def is_excluded(origin: Origin, options: Options) -> bool:
 
 
 def by_flags(failed: Failed, reason: str) -> list[Finding]:
-    """Returns what the flags tell where a call cannot be run again."""
+    """Returns what the flags show of a call that cannot be replayed."""
     return [
         _findings.by_flag(op, index, failed.graphs, reason)
         for op, index in failed.flagged[:1]
