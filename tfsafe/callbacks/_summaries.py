@@ -56,7 +56,7 @@ class Summaries:
         Args:
           epoch: Number of the epoch, from 0.
           total: Number of non-finite steps so far.
-          fractions: By variable path, most hit first; those that were not hit are missing.
+          fractions: By variable path, most hit first, without those that were not hit.
           size: Number of variables.
         """
         hit = list(fractions.items())[:_MOST]
