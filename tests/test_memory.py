@@ -20,6 +20,16 @@ def _full(function):
     return tfsafe.checked(function, checks="full")
 
 
+def _retaining(function):
+    @tf.function
+    def retaining(x):
+        with tfsafe.debugging.retain_gradients() as gradients:
+            kept = tfsafe.debugging.retain(x, "x")
+            return function(kept), dict(gradients)
+
+    return retaining
+
+
 @contextlib.contextmanager
 def _switches():
     tfsafe.enable_stabilize()
@@ -35,6 +45,7 @@ WAYS = {
     "stabilize": (tfsafe.stabilize, contextlib.nullcontext),
     "both": (lambda f: _full(tfsafe.stabilize(f)), contextlib.nullcontext),
     "switches": (_plain, _switches),
+    "retain": (_retaining, contextlib.nullcontext),
 }
 
 

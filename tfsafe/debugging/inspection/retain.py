@@ -63,6 +63,8 @@ class RetainedGradients(dict[str, Any]):
             return tf.identity(x), vjp
 
         counterpart = tapped(tensor)
+        if not tf.executing_eagerly():
+            _compat.release_gradient(counterpart.op)
         # What Keras has attached for the layers and the loss that come after.
         _compat.set_keras_mask(counterpart, _compat.keras_mask(tensor))
         logits = _compat.keras_logits(tensor)
