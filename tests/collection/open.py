@@ -21,8 +21,6 @@ OPEN: Mapping[str, Mapping[str, str]] = {
         "KL divergence of nearly equal large Dirichlets": "no rule yet",
     },
     "removable singularities": {
-        "quaternion of an axis-angle vector": "no rule yet",
-        "Rodrigues' rotation by a zero angle": "no rule yet",
         "SABR's z over x(z) at the money": "no rule yet",
     },
     "vision and audio": {

@@ -153,6 +153,14 @@ PAIRS = {
     ),
     "weighted-log": (lambda x: x * log(x), lambda x: x + log(x)),
     "squared-distances": (lambda x: _distances(x, 2.0), lambda x: _distances(x, 1.0)),
+    "removable-singularity": (
+        lambda x: tf.sin(x) / x,
+        lambda x: tf.sin(x) / (2 + x),
+    ),
+    "function-of-length": (
+        lambda x: tf.cos(tf.norm(x)),
+        lambda x: tf.sin(tf.norm(x)),
+    ),
     "norm": (
         lambda x: sqrt(tf.reduce_sum(x * x, -1)),
         lambda x: sqrt(tf.reduce_sum(x * tf.sin(x), -1)),
@@ -217,10 +225,6 @@ PAIRS = {
     "sine-of-unit-vectors": (
         lambda x: 1 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
         lambda x: 2 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
-    ),
-    "removable-singularity": (
-        lambda x: tf.sin(x) / x,
-        lambda x: tf.sin(x) / (2 + x),
     ),
     "variance": (
         lambda x: tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, -1) ** 2,

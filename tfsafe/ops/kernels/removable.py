@@ -18,6 +18,8 @@ _Series = list[Fraction]
 # A function of one tensor.
 Function = Callable[[tf.Tensor], tf.Tensor]
 _TERMS = 40
+# Nearer to 1, an inverse cosine over its sine is a series in the squared sine.
+_NEAR_ONE = 0.97
 
 
 def _series(coefficient: Callable[[int], Fraction]) -> _Series:
@@ -48,30 +50,69 @@ _EXPREL = _series(lambda n: Fraction(1, factorial(n + 1)))
 _TANHC = _divided(_even(1, 1), _even(1, 0))
 
 
-def _removable(series: _Series, near: float, far: Function) -> Function:
-    """Returns the function with that series for `|x| < near` and `far(x)` elsewhere."""
+class Removable:
+    """A function with a power series at 0, and another form elsewhere.
 
-    def function(x: tf.Tensor) -> tf.Tensor:
-        is_near = tf.abs(x) < near
+    Args:
+      series: Coefficients of the power series.
+      near: The series is used for `|x| < near`.
+      far: The function elsewhere.
+
+    Attributes:
+      is_even: Whether the function is one of `x * x`.
+    """
+
+    def __init__(self, series: _Series, near: float, far: Function):
+        self._series = series
+        self._near = near
+        self._far = far
+        self.is_even = not any(series[1::2])
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """Computes the function of one tensor."""
+        return precision.in_float32(self._at, x)
+
+    def of_length(self, square: tf.Tensor) -> tf.Tensor:
+        """Computes an even function of the length of a vector.
+
+        The length has no derivative at 0; the function of the squared length has.
+
+        Args:
+          square: The squared length.
+
+        Returns:
+          The function, of the shape and dtype of `square`.
+        """
+        return precision.in_float32(self._of_square, square)
+
+    def _at(self, x: tf.Tensor) -> tf.Tensor:
+        is_near = tf.abs(x) < self._near
         small = tf.where(is_near, x, tf.zeros_like(x))
-        value = far(tf.where(is_near, tf.fill(tf.shape(x), tf.cast(near, x.dtype)), x))
-        return tf.where(is_near, _sum(series, near, small), value)
+        value = self._sum(tf.square(small) if self.is_even else small)
+        return tf.where(is_near, value, self._far(_elsewhere(is_near, self._near, x)))
 
-    return lambda x: precision.in_float32(function, x)
+    def _of_square(self, square: tf.Tensor) -> tf.Tensor:
+        is_near = square < self._near**2
+        value = self._sum(tf.where(is_near, square, tf.zeros_like(square)))
+        other = _elsewhere(is_near, self._near**2, square)
+        return tf.where(is_near, value, self._far(tf.sqrt(other)))
+
+    def _sum(self, argument: tf.Tensor) -> tf.Tensor:
+        """Computes the series by Horner's rule."""
+        # The terms of the second derivative are larger by n^2 / x^2.
+        least = LIMITS[argument.dtype.name].eps / 8
+        sizes = [
+            abs(c) * n**2 * self._near ** (n - 2) for n, c in enumerate(self._series)
+        ]
+        count = max(n for n, size in enumerate(sizes) if n < 3 or size > least) + 1
+        total = tf.zeros_like(argument)
+        for coefficient in reversed(self._series[: count : 2 if self.is_even else 1]):
+            total = total * argument + tf.constant(float(coefficient), argument.dtype)
+        return total
 
 
-def _sum(series: _Series, near: float, x: tf.Tensor) -> tf.Tensor:
-    """Computes a power series by Horner's rule."""
-    # The terms of the second derivative are larger by n^2 / x^2.
-    least = LIMITS[x.dtype.name].eps / 8
-    sizes = [abs(c) * n**2 * near ** (n - 2) for n, c in enumerate(series)]
-    count = max(n for n, size in enumerate(sizes) if n < 3 or size > least) + 1
-    is_even = not any(series[1::2])
-    argument = tf.square(x) if is_even else x
-    total = tf.zeros_like(x)
-    for coefficient in reversed(series[: count : 2 if is_even else 1]):
-        total = total * argument + tf.constant(float(coefficient), x.dtype)
-    return total
+def _elsewhere(is_near: tf.Tensor, number: float, x: tf.Tensor) -> tf.Tensor:
+    return tf.where(is_near, tf.fill(tf.shape(x), tf.cast(number, x.dtype)), x)
 
 
 def _over_expm1(x: tf.Tensor) -> tf.Tensor:
@@ -108,11 +149,11 @@ def _arctangent(sign: int) -> _Series:
 
 def _pair(
     series: _Series, near: tuple[float, float], function: Function
-) -> tuple[Function, Function]:
+) -> tuple[Removable, Removable]:
     """Returns `f(x) / x` and `x / f(x)`."""
     return (
-        _removable(series, near[0], lambda x: function(x) / x),
-        _removable(_divided(_ONE, series), near[1], lambda x: x / function(x)),
+        Removable(series, near[0], lambda x: function(x) / x),
+        Removable(_divided(_ONE, series), near[1], lambda x: x / function(x)),
     )
 
 
@@ -129,12 +170,53 @@ asinh_over_x, x_over_asinh = _pair(_arcsine(-1), (0.25, 0.25), tf.asinh)
 atan_over_x, x_over_atan = _pair(_arctangent(-1), (0.25, 0.25), tf.atan)
 atanh_over_x, x_over_atanh = _pair(_arctangent(1), (0.25, 0.25), tf.atanh)
 log1p_over_x, x_over_log1p = _pair(_LOG1P, (0.25, 0.25), ops.log1p)
-expm1_over_x = _removable(_EXPREL, 1.0, lambda x: ops.expm1(x) / x)
-x_over_expm1 = _removable(_divided(_ONE, _EXPREL), 1.0, _over_expm1)
-one_minus_cos_over_square = _removable(
+expm1_over_x = Removable(_EXPREL, 1.0, lambda x: ops.expm1(x) / x)
+x_over_expm1 = Removable(_divided(_ONE, _EXPREL), 1.0, _over_expm1)
+one_minus_cos_over_square = Removable(
     _even(-1, 2), 2.0, lambda x: 2 * tf.square(tf.sin(x / 2) / x)
 )
-x_minus_sin_over_cube = _removable(
+x_minus_sin_over_cube = Removable(
     _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
 )
-coth_minus_inverse = _removable(_shifted(_X_OVER_TANH), 1.0, _coth_minus_inverse)
+coth_minus_inverse = Removable(_shifted(_X_OVER_TANH), 1.0, _coth_minus_inverse)
+cos = Removable(_even(-1, 0), 2.0, tf.cos)
+cosh = Removable(_even(1, 0), 2.0, tf.cosh)
+
+
+def acos_over_sine(c: tf.Tensor) -> tf.Tensor:
+    """Computes `acos(c) / sqrt(1 - c * c)`, which is 1 at 1."""
+
+    def compute(c: tf.Tensor) -> tf.Tensor:
+        is_near = c > _NEAR_ONE
+        small = tf.where(is_near, (1 - c) * (1 + c), tf.zeros_like(c))
+        near = asin_over_x.of_length(small)
+        other = tf.where(is_near, tf.zeros_like(c), c)
+        return tf.where(
+            is_near, near, tf.acos(other) * ops.rsqrt((1 - other) * (1 + other))
+        )
+
+    return precision.in_float32(compute, c)
+
+
+def atan2_over_length(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `atan2(y, x) / y` of a length `y`, which is `1 / x` at 0 for x > 0.
+
+    Args:
+      square: The squared length.
+      x: The other argument, of a shape that fits.
+
+    Returns:
+      The quotient.
+    """
+
+    def compute(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        square, x = square + tf.zeros_like(x), x + tf.zeros_like(square)
+        is_near = (x > 0) & (square < tf.square(0.25 * x))
+        one = tf.ones_like(x)
+        below = tf.where(is_near, x, one)
+        ratio = tf.where(is_near, square, tf.zeros_like(x)) / below / below
+        near = atan_over_x.of_length(ratio) / below
+        other = tf.sqrt(tf.where(is_near, one, square))
+        return tf.where(is_near, near, tf.atan2(other, x) / other)
+
+    return precision.in_float32(compute, square, x)

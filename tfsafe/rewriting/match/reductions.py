@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
     Base,
@@ -13,7 +15,7 @@ from tfsafe.rewriting.match.arithmetic import (
     terms,
     without_floor,
 )
-from tfsafe.rewriting.match.layout import lines_up
+from tfsafe.rewriting.match.layout import lines_up, reshaped
 
 
 class Reduction(NamedTuple):
@@ -79,6 +81,25 @@ def norm(reader: Reader, tensor: tf.Tensor) -> Norm | None:
     if direct is None or not is_float(tensor):
         return None
     return Norm(Base(direct.x), direct.axes, direct.keepdims)
+
+
+def squared_length(reader: Reader, term: Term) -> Build | None:
+    """Reads a number times a Euclidean norm, also reshaped.
+
+    Returns:
+      How to build its square without the root, of the shape of the term and at least in
+      float32; None for anything but a norm.
+    """
+    for each in reshaped(reader, term.tensor):
+        found = norm(reader, each)
+        if found is not None:
+            base, axes, _ = found
+            return lambda value: tf.reshape(
+                term.factor**2
+                * tf.reduce_sum(tf.square(precision.wide(base.make(value))), axes),
+                tf.shape(value(term.tensor)),
+            )
+    return None
 
 
 def mean_of(reader: Reader, term: Term) -> tuple[float, Reduction] | None:

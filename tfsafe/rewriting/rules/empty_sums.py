@@ -10,9 +10,15 @@ from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import both_ways, number, root_of, terms
 from tfsafe.rewriting.match.layout import reshaped
+from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reduction
 from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
 
+# Functions that are 0 at 0 and have a slope there.
+_SMOOTH_ZEROS = frozenset({
+    *("Asin", "Asinh", "Atan", "Atanh", "Expm1", "Log1p", "Sin", "Sinh", "Tan", "Tanh"),
+    *("Erf", "Softsign"),
+})
 # Elementwise operations through which the elements of `boolean_mask` are followed.
 _DEPTH = 12
 
@@ -22,6 +28,8 @@ def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
     if reader.constant(x) is not None or is_regular(reader, op):
+        return None
+    if _hides_slope(reader, x, y):
         return None
     if not (
         _is_weighted_mean(reader, x, y)
@@ -33,6 +41,19 @@ def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
     if reader.same(x, y):
         return lambda value: ops.divide(value(x), value(y), at_zero=1.0)
     return lambda value: ops.xdivy(value(x), value(y))
+
+
+def _hides_slope(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether `x` has a factor that is 0 at `y = 0` and has a slope there.
+
+    In `sin(y) * v / y` a slope of 0 at `y = 0` would be wrong.
+    """
+    for each, _ in factors(reader, x):
+        op = reader.op(each)
+        inner = terms(reader, op.inputs[0]) if op.type in _SMOOTH_ZEROS else []
+        if len(inner) == 1 and is_reshaped(reader, inner[0].tensor, y):
+            return True
+    return False
 
 
 def _is_weighted_mean(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:

@@ -7,17 +7,24 @@ import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import removable
+from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import Term, negated, number, terms
-from tfsafe.rewriting.match.reductions import norm
+from tfsafe.rewriting.match.arithmetic import Term, root_of
+from tfsafe.rewriting.match.layout import reshaped
+from tfsafe.rewriting.match.products import (
+    Product,
+    factored,
+    outermost,
+    scaled,
+    without,
+)
+from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
+from tfsafe.rewriting.match.reductions import norm, squared_length
 from tfsafe.rewriting.match.trees import Pattern, Tree, Trees, argument
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
-_INVERSIONS = op_types(OpFact.INVERTS)
-# Longer products are not taken apart.
-_MOST_FACTORS = 12
 
 
 class _Vanishing(NamedTuple):
@@ -32,8 +39,8 @@ class _Vanishing(NamedTuple):
 
     pattern: Pattern
     order: int
-    over_power: removable.Function
-    inverse: removable.Function | None = None
+    over_power: Removable
+    inverse: Removable | None = None
 
 
 _VANISHING = (
@@ -58,138 +65,158 @@ _VANISHING = (
 )
 
 
-class _Product(NamedTuple):
-    """A number times the tensors of `above` over those of `below`.
+class _Limit(NamedTuple):
+    """What replaces some factors of a product.
 
     Attributes:
-      factor: The number.
-      above: Numerator.
-      below: Denominator.
-      parts: The quotients and products inside it.
+      build: Builds it.
+      above: The factors of the numerator that it replaces.
+      below: Those of the denominator.
     """
 
-    factor: float
-    above: list[tf.Tensor]
-    below: list[tf.Tensor]
-    parts: list[tf.Operation]
-
-
-class _Limit(NamedTuple):
-    """What replaces some factors of a product."""
-
-    factor: float
-    function: removable.Function
-    argument: Term
-    power: int
+    build: Build
     above: tuple[tf.Tensor, ...]
     below: tuple[tf.Tensor, ...]
-
-    def make(self, value: Value) -> tf.Tensor:
-        x = self.argument.make(value)
-        made = self.function(x)
-        for _ in range(self.power):
-            made *= x
-        return made if self.factor == 1 else self.factor * made
 
 
 class _Memory(dict[str, tuple[int, Build | None]]):
     """By operation: how many divisors are removed, and how to build the result."""
 
 
-def _product(reader: Reader, op: tf.Operation) -> _Product:
-    found = _Product(1.0, [], [], [])
-    factor = 1.0
-    queue = [(tensor, side) for tensor, side in _sides(reader, op)]
-    while queue:
-        tensor, side = queue.pop(0)
-        inner = reader.op(tensor)
-        inside = list(_sides(reader, inner)) if is_float(tensor) else []
-        minus = None if inside else negated(reader, tensor)
-        if minus is not None:
-            factor = -factor
-            queue.append((minus, side))
-        elif inside and len(found.above) + len(found.below) < _MOST_FACTORS:
-            found.parts.append(inner)
-            queue += [(each, side * inner_side) for each, inner_side in inside]
-        else:
-            (found.above if side > 0 else found.below).append(reader.source(tensor))
-    return found._replace(factor=factor)
+class _Zero(NamedTuple):
+    """A factor of a product that is 0 where its argument is.
+
+    Attributes:
+      tensor: The factor.
+      vanishing: The function.
+      sign: Of the function.
+      term: Its argument.
+      inside: The argument, a number times a tensor.
+    """
+
+    tensor: tf.Tensor
+    vanishing: _Vanishing
+    sign: int
+    term: Term
+    inside: Term
+
+    def is_argument(self, reader: Reader, other: tf.Tensor) -> bool:
+        """Returns whether a tensor is the argument, in the shape of the factor."""
+        if reader.same(other, self.inside.tensor):
+            return True
+        is_shape = list(other.shape) == list(self.tensor.shape)
+        return is_shape and is_reshaped(reader, other, self.inside.tensor)
+
+    def build(
+        self, reader: Reader, function: Removable, factor: float, power: int
+    ) -> Build:
+        """Returns how to build `factor * function(x) * x ** power`."""
+        square = squared_length(reader, self.inside)
+
+        def build(value: Value) -> tf.Tensor:
+            if square is None or not function.is_even:
+                x = self.term.make(value)
+                made = function(x)
+                for _ in range(power):
+                    made *= x
+            else:
+                whole = square(value)
+                made = function.of_length(whole)
+                for _ in range(power // 2):
+                    made *= whole
+                made = tf.cast(made, self.tensor.dtype)
+                if power % 2:
+                    made *= self.term.make(value)
+            if self.inside.tensor.shape.rank != self.tensor.shape.rank:
+                made = tf.reshape(made, tf.shape(value(self.tensor)))
+            return made if factor == 1 else factor * made
+
+        return build
 
 
-def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
-    """Yields the factors of a product or quotient, and 1 or -1 for their side."""
-    if op.type in _DIVISIONS:
-        yield op.inputs[0], 1
-        yield op.inputs[1], -1
-    elif op.type in _INVERSIONS:
-        yield op.inputs[0], -1
-    elif op.type == "Mul":
-        yield from ((each, 1) for each in op.inputs)
-    elif op.type == "Square":
-        yield from ((op.inputs[0], 1) for _ in range(2))
-    elif op.type == "Pow":
-        power = number(reader, op.inputs[1], op.inputs[0])
-        if power in {2, 3}:
-            yield from ((op.inputs[0], 1) for _ in range(int(power)))
+def _zero(reader: Reader, tensor: tf.Tensor) -> _Zero | None:
+    for step in reshaped(reader, tensor):
+        for each in _VANISHING:
+            found = argument(reader, step, each.pattern)
+            if found is not None:
+                sign, term = found
+                inside = scaled(reader, term.tensor, term.factor)
+                return _Zero(tensor, each, sign, term, inside)
+    return None
 
 
-def _scaled(reader: Reader, tensor: tf.Tensor, factor: float = 1.0) -> Term:
-    found = terms(reader, tensor)
-    if len(found) == 1 and found[0].factor:
-        return Term(factor * found[0].factor, found[0].tensor)
-    return Term(factor, reader.source(tensor))
-
-
-def _limits(reader: Reader, product: _Product) -> Iterator[_Limit]:
+def _limits(reader: Reader, product: Product) -> Iterator[_Limit]:
     """Yields the factors of a product that have a limit together."""
     for places, others in (
         (product.above, product.below),
         (product.below, product.above),
     ):
         for tensor in places:
-            for each in _VANISHING:
-                found = argument(reader, tensor, each.pattern)
-                if found is not None:
-                    is_above = places is product.above
-                    limit = _limit(reader, each, tensor, found, others, is_above)
-                    if limit is not None:
-                        yield limit
-                    break
+            zero = _zero(reader, tensor)
+            if zero is not None:
+                limit = _limit(reader, zero, others, places is product.above)
+                if limit is not None:
+                    yield limit
     for root in product.below:
         if norm(reader, root) is not None:
             yield from _squares(reader, root, product.above)
+        for top in product.above:
+            yield from _angle(reader, top, root)
 
 
 def _squares(
     reader: Reader, root: tf.Tensor, above: Sequence[tf.Tensor]
 ) -> Iterator[_Limit]:
-    """Yields the square of a norm that is divided by the norm."""
-    op, one = reader.op(root), Term(1.0, root)
+    """Yields a norm, or its square, that is divided by the norm."""
+    op = reader.op(root)
     whole = [t for t in above if op.type == "Sqrt" and reader.same(t, op.inputs[0])]
     same = [t for t in above if reader.same(t, root)]
     if whole:
-        yield _Limit(1.0, tf.identity, one, 0, (whole[0],), (root,))
-    elif len(same) >= 2:
-        yield _Limit(1.0, tf.ones_like, one, 0, (same[0],), (root,))
+        yield _Limit(lambda value: value(root), (whole[0],), (root,))
+    elif same and len(above) > 1:
+        yield _Limit(lambda value: tf.ones_like(value(root)), (same[0],), (root,))
+
+
+_SINE_OF_ACOS = ("Sqrt", ("Sub", 1, ("Square", "c")))
+
+
+def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[_Limit]:
+    """Yields an angle over its sine."""
+    op = reader.op(top)
+    if op.type == "Acos":
+        c = op.inputs[0]
+        found = argument(reader, bottom, _SINE_OF_ACOS)
+        if found is None or found[1].factor != 1:
+            return
+        if reader.same(found[1].tensor, c):
+            yield _Limit(_of_acos(c, 1.0), (top,), (bottom,))
+    elif op.type == "Atan2" and reader.same(op.inputs[0], bottom):
+        y, x = op.inputs
+        square = squared_length(reader, Term(1.0, y))
+        if square is not None:
+            yield _Limit(
+                lambda value: tf.cast(
+                    removable.atan2_over_length(
+                        square(value), tf.cast(value(x), square(value).dtype)
+                    ),
+                    x.dtype,
+                ),
+                (top,),
+                (bottom,),
+            )
 
 
 def _limit(
-    reader: Reader,
-    vanishing: _Vanishing,
-    tensor: tf.Tensor,
-    found: tuple[int, Term],
-    others: Sequence[tf.Tensor],
-    is_above: bool,
+    reader: Reader, zero: _Zero, others: Sequence[tf.Tensor], is_above: bool
 ) -> _Limit | None:
-    sign, term = found
-    inside = _scaled(reader, term.tensor, term.factor)
-    scaled = [(each, _scaled(reader, each)) for each in others]
-    same = [pair for pair in scaled if reader.same(pair[1].tensor, inside.tensor)]
+    vanishing, inside = zero.vanishing, zero.inside
+    numbered = [(each, scaled(reader, each)) for each in others]
+    same = [pair for pair in numbered if zero.is_argument(reader, pair[1].tensor)]
     if vanishing.order == 1:
         same = same[:1]
     if not same:
         return None
-    alike, factor = tuple(each for each, _ in same), float(sign)
+    alike, factor = tuple(each for each, _ in same), float(zero.sign)
     for _, other in same:
         ratio = inside.factor / other.factor
         factor *= ratio if is_above else 1 / ratio
@@ -197,22 +224,66 @@ def _limit(
         if len(alike) > vanishing.order:
             return None
         power = vanishing.order - len(alike)
-        return _Limit(factor, vanishing.over_power, term, power, (tensor,), alike)
+        build = zero.build(reader, vanishing.over_power, factor, power)
+        return _Limit(build, (zero.tensor,), alike)
     if vanishing.inverse is None:
         return None
-    return _Limit(factor, vanishing.inverse, term, 0, alike, (tensor,))
+    build = zero.build(reader, vanishing.inverse, factor, 0)
+    angle = reader.op(inside.tensor)
+    is_sine = vanishing.inverse is removable.x_over_sin and inside.factor == 1
+    is_shape = zero.tensor.shape.rank == inside.tensor.shape.rank
+    if angle.type == "Acos" and is_sine and is_shape:
+        build = _of_acos(angle.inputs[0], factor)
+    return _Limit(build, alike, (zero.tensor,))
 
 
-def _without(
-    tensors: Sequence[tf.Tensor], dropped: Sequence[tf.Tensor]
-) -> list[tf.Tensor] | None:
-    left = list(tensors)
-    for each in dropped:
-        place = next((i for i, t in enumerate(left) if t is each), None)
-        if place is None:
-            return None
-        del left[place]
-    return left
+def _of_acos(c: tf.Tensor, factor: float) -> Build:
+    return lambda value: factor * removable.acos_over_sine(value(c))
+
+
+def _with_divisors(reader: Reader, product: Product) -> Product:
+    """Takes divisors out of the factors of a product that vanishes with them.
+
+    In `sin(t) * cross(v / t, p)` the divisor is inside another factor, and in
+    `(1 - cos(t)) / (x * x + y * y)` it is the square of `t`.
+
+    Args:
+      reader: Reader of the graph.
+      product: The product, whose lists are changed.
+
+    Returns:
+      The product.
+    """
+    zeros = [_zero(reader, each) for each in product.above]
+    for zero in zeros:
+        if zero is None:
+            continue
+        x = zero.inside.tensor
+        shaped = x if x.shape.rank == zero.tensor.shape.rank else zero.tensor
+        is_same = [
+            each is not None and is_reshaped(reader, each.inside.tensor, x)
+            for each in zeros
+        ]
+        room = sum(
+            each.vanishing.order
+            for each, same in zip(zeros, is_same, strict=True)
+            if each is not None and same
+        ) - sum(is_reshaped(reader, each, x) for each in product.below)
+        inside = root_of(reader, x)
+        for each in list(product.below):
+            if room >= 2 and inside is not None and reader.same(each, inside):
+                product.below.remove(each)
+                product.below.extend([x, x])
+                room -= 2
+        for each in list(product.above):
+            if not room or each.name in product.builds or each is zero.tensor:
+                continue
+            found = without_divisor(reader, each, x, shaped)
+            if found is not None and found.degree <= room:
+                product.builds[each.name] = found.build
+                product.below.extend([x] * found.degree)
+                room -= found.degree
+    return product
 
 
 def _read(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
@@ -225,35 +296,29 @@ def _read(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
 
 
 def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
-    product = _product(reader, op)
+    product = _with_divisors(reader, factored(reader, op))
     if not product.below:
         return 0, None
     limits: list[_Limit] = []
     above, below = list(product.above), list(product.below)
     for limit in _limits(reader, product):
-        left = _without(above, limit.above), _without(below, limit.below)
+        left = without(above, limit.above), without(below, limit.below)
         if left[0] is not None and left[1] is not None:
             above, below = left[0], left[1]
             limits.append(limit)
     removed = len(product.below) - len(below)
-    if removed <= sum(_read(reader, part)[0] for part in _outermost(reader, product)):
+    if removed <= sum(_read(reader, part)[0] for part in outermost(reader, product)):
         return removed, None
 
     def build(value: Value) -> tf.Tensor:
-        made, *rest = [each.make(value) for each in limits]
-        for each in (*rest, *map(value, above)):
+        made, *rest = [each.build(value) for each in limits]
+        for each in (*rest, *(product.make(each, value) for each in above)):
             made = made * each
         for each in map(value, below):
             made = made / each
         return made if product.factor == 1 else product.factor * made
 
     return removed, build
-
-
-def _outermost(reader: Reader, product: _Product) -> list[tf.Operation]:
-    # What is inside another part is counted by it.
-    inner = {reader.op(each).name for part in product.parts for each in part.inputs}
-    return [part for part in product.parts if part.name not in inner]
 
 
 _TREES = Trees(

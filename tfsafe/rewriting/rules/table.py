@@ -9,6 +9,7 @@ from tfsafe.rewriting.rules import (
     cancellation,
     distances,
     half_precision,
+    lengths,
     logarithms,
     masking,
     moments,
@@ -21,9 +22,11 @@ from tfsafe.rewriting.rules import (
 _FORMULAS: Sequence[Rule] = (
     *logarithms.RULES,
     *distances.RULES,
+    # A limit has a slope, and the quotients of `norms` have the slope 0.
+    *removable.RULES,
+    *lengths.RULES,
     *norms.RULES,
     *angles.RULES,
-    *removable.RULES,
     *cancellation.RULES,
     *moments.RULES,
 )

@@ -1,0 +1,105 @@
+"""Takes products and quotients apart into factors."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.graph import OpFact, op_types
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import Term, negated, number, terms
+
+_DIVISIONS = op_types(OpFact.DIVIDES)
+_INVERSIONS = op_types(OpFact.INVERTS)
+# Longer products are not taken apart.
+_MOST_FACTORS = 12
+
+
+class Product(NamedTuple):
+    """A number times the tensors of `above` over those of `below`.
+
+    Attributes:
+      factor: The number.
+      above: Numerator.
+      below: Denominator.
+      parts: The quotients and products inside it.
+      builds: By name, how to build some of the tensors: a divisor was taken out.
+    """
+
+    factor: float
+    above: list[tf.Tensor]
+    below: list[tf.Tensor]
+    parts: list[tf.Operation]
+    builds: dict[str, Build]
+
+    def make(self, tensor: tf.Tensor, value: Value) -> tf.Tensor:
+        """Returns a factor in the graph that is made."""
+        build = self.builds.get(tensor.name)
+        return value(tensor) if build is None else build(value)
+
+
+def factored(reader: Reader, op: tf.Operation) -> Product:
+    """Takes a product or quotient apart, products and quotients inside it too."""
+    found = Product(1.0, [], [], [], {})
+    factor = 1.0
+    queue = [(tensor, side) for tensor, side in _sides(reader, op)]
+    while queue:
+        tensor, side = queue.pop(0)
+        inner = reader.op(tensor)
+        inside = list(_sides(reader, inner)) if is_float(tensor) else []
+        minus = None if inside else negated(reader, tensor)
+        if minus is not None:
+            factor = -factor
+            queue.append((minus, side))
+        elif inside and len(found.above) + len(found.below) < _MOST_FACTORS:
+            found.parts.append(inner)
+            queue += [(each, side * inner_side) for each, inner_side in inside]
+        else:
+            (found.above if side > 0 else found.below).append(reader.source(tensor))
+    return found._replace(factor=factor)
+
+
+def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
+    """Yields the factors of a product or quotient, and 1 or -1 for their side."""
+    if op.type in _DIVISIONS:
+        yield op.inputs[0], 1
+        yield op.inputs[1], -1
+    elif op.type in _INVERSIONS:
+        yield op.inputs[0], -1
+    elif op.type == "Mul":
+        yield from ((each, 1) for each in op.inputs)
+    elif op.type == "Square":
+        yield from ((op.inputs[0], 1) for _ in range(2))
+    elif op.type == "Pow":
+        power = number(reader, op.inputs[1], op.inputs[0])
+        if power in {2, 3}:
+            yield from ((op.inputs[0], 1) for _ in range(int(power)))
+
+
+def scaled(reader: Reader, tensor: tf.Tensor, factor: float = 1.0) -> Term:
+    """Reads a tensor as a number times another."""
+    found = terms(reader, tensor)
+    if len(found) == 1 and found[0].factor:
+        return Term(factor * found[0].factor, found[0].tensor)
+    return Term(factor, reader.source(tensor))
+
+
+def without(
+    tensors: Sequence[tf.Tensor], dropped: Sequence[tf.Tensor]
+) -> list[tf.Tensor] | None:
+    """Returns tensors without some of them; None where one of these is missing."""
+    left = list(tensors)
+    for each in dropped:
+        place = next((i for i, t in enumerate(left) if t is each), None)
+        if place is None:
+            return None
+        del left[place]
+    return left
+
+
+def outermost(reader: Reader, product: Product) -> list[tf.Operation]:
+    """Returns the products inside a product that are inside no other one."""
+    # What is inside another part is counted by it.
+    inner = {reader.op(each).name for part in product.parts for each in part.inputs}
+    return [part for part in product.parts if part.name not in inner]
