@@ -75,8 +75,6 @@ WORDS: dict[str, int] = {
 }
 # The folders whose `__init__.py` does not describe them yet.
 UNDESCRIBED: set[str] = {
-    "tfsafe/debugging/explain/__init__.py",
-    "tfsafe/debugging/inspection/__init__.py",
 }
 
 

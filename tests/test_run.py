@@ -145,10 +145,10 @@ def test_a_script_leads_the_path_unless_python_is_told_not_to(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere.py"], r"there is no file .*nowhere\.py"),
+        (["nowhere.py"], r"cannot find the file .*nowhere\.py"),
         ([], "the following arguments are required: script.py"),
         (["--checks", "some", "x.py"], "argument --checks: invalid choice: 'some'"),
-        (["--report", "no/such/page.html", __file__], "there is no folder .*such"),
+        (["--report", "no/such/page.html", __file__], "cannot find the folder .*such"),
         (
             ["--exclude", "Log", "{path}"],
             "argument --exclude: A rule .* Received: 'Log'",
@@ -196,7 +196,7 @@ def test_a_finding_is_shown_with_the_users_lines_alone(here, write, capsys):
     assert "\ntfsafe.NumericsError: NaN from `RealDiv`" in told
     assert f"where: {path}:7 in rate" in told
     assert "1 zero in the denominator" in told
-    assert told.endswith("run again with `--report finding.html`\n")
+    assert told.endswith("repeat the run with `--report finding.html`\n")
     assert "\x1b" not in told
 
 

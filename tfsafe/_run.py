@@ -1,4 +1,4 @@
-"""`python -m tfsafe run`: a script that nobody edits, under the numeric checks."""
+"""Runs an unmodified script under the numeric checks: `python -m tfsafe run`."""
 
 import argparse
 import contextlib
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LEVELS = ("watch", "domain", "full", "none")
 _PACKAGES = ("tensorflow", "keras")
-# Of these files no frame is shown: what lies between `python` and the script.
+# Files whose frames are hidden: those between `python` and the script.
 _BETWEEN = (
     __file__,
     _after_import.__file__,
@@ -29,7 +29,7 @@ _BETWEEN = (
     "<frozen runpy>",
     "<frozen importlib",
 )
-# As many lines with rewrites are named.
+# Number of lines with rewrites that are named.
 _MOST = 20
 
 
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> None:
         conditions.conclude()
         raise
     except BaseException as error:
-        _hand_over(error, options.report, usual)
+        _show_at_exit(error, options.report, usual)
         raise
     else:
         conditions.conclude()
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add(
         "--exclude", action="append", default=[], metavar="RULE",
-        help="leave operations out: op:Log, name:*/attention/*, line:train.py:33; may "
+        help="exclude operations: op:Log, name:*/attention/*, line:train.py:33; may "
         "be given several times",
     )  # fmt: skip
     add(
@@ -117,10 +117,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = _parser()
     options = parser.parse_args(arguments)
     if not options.is_module and not os.path.exists(options.program):
-        parser.error(f"there is no file {os.path.abspath(options.program)}")
+        parser.error(f"cannot find the file {os.path.abspath(options.program)}")
     folder = os.path.dirname(os.path.abspath(options.report or "finding.html"))
     if not os.path.isdir(folder):
-        parser.error(f"argument --report: there is no folder {folder}")
+        parser.error(f"argument --report: cannot find the folder {folder}")
     return options
 
 
@@ -144,7 +144,7 @@ def _run_script(program: str) -> None:
 
 
 class _Conditions:
-    """What a script runs under: switched on in time, and told of at its end."""
+    """Switches checks and rewrites on for a script, and reports on them at its end."""
 
     def __init__(self, options: argparse.Namespace):
         self.watch = _after_import.AfterImport(_PACKAGES, self._switch_on)
@@ -187,7 +187,7 @@ class _Conditions:
             self._open.close()
 
     def conclude(self) -> None:
-        """Says what the user may have missed in a script that came to its end."""
+        """Reports what was not checked or rewritten in a script that has ended."""
         if not self.watch.is_done:
             _say(
                 "nothing was checked: the script imported neither TensorFlow nor "
@@ -199,7 +199,7 @@ class _Conditions:
             _say(f"no finding, so that {self._options.report} was not written.")
         if self._is_on and self._options.stabilize:
             with _faults.contained("the list of rewritten formulas"):
-                _say("\n  ".join(_told(self._rewrites)))
+                _say("\n  ".join(_rewrites_by_line(self._rewrites)))
 
 
 def _is_without_eager() -> bool:
@@ -208,8 +208,8 @@ def _is_without_eager() -> bool:
     return not tf.compat.v1.executing_eagerly_outside_functions()
 
 
-def _told(rewrites: Sequence["Rewrite"]) -> list[str]:
-    """Says which formulas were rewritten, line by line of the user's."""
+def _rewrites_by_line(rewrites: Sequence["Rewrite"]) -> list[str]:
+    """Lists the rewritten formulas by line of the script."""
     from tfsafe.graph import locate
 
     rules: dict[str, dict[str, None]] = {}
@@ -224,8 +224,8 @@ def _told(rewrites: Sequence["Rewrite"]) -> list[str]:
     return ["formulas were rewritten to their stable form:", *lines[:_MOST], *more]
 
 
-def _hand_over(error: BaseException, report: str | None, usual: Any) -> None:
-    """Lets Python show an error that nothing caught, without the frames around it.
+def _show_at_exit(error: BaseException, report: str | None, usual: Any) -> None:
+    """Makes Python show an uncaught error without the frames of tfsafe.
 
     Args:
       error: The error.
@@ -251,7 +251,7 @@ def _hand_over(error: BaseException, report: str | None, usual: Any) -> None:
             _say(
                 f"the report is {report}"
                 if report
-                else "for pictures and the way to the loss, run again with "
+                else "for pictures and the propagation path, repeat the run with "
                 "`--report finding.html`"
             )
 
@@ -260,7 +260,7 @@ def _hand_over(error: BaseException, report: str | None, usual: Any) -> None:
 
 
 def _of_the_script(lines: types.TracebackType | None) -> types.TracebackType | None:
-    """Leaves out the frames that are there because of us."""
+    """Removes the frames of this module and of `runpy`."""
     kept = []
     while lines is not None:
         if not lines.tb_frame.f_code.co_filename.startswith(_BETWEEN):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.callbacks import training
-from tfsafe.callbacks import _finite, _state
+from tfsafe.callbacks import _finite, _training
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -46,7 +46,7 @@ def test_losses_are_told_from_other_logs():
 def test_the_state_of_a_training_holds_seeds_and_slots_and_no_metrics():
     model = training.compiled("adam", keras.layers.Dropout(0.5), metrics=["mae"])
     training.fit(model, training.clean_data())
-    paths = [v.path for v in _state.of_training(model)]
+    paths = [v.path for v in _training.state_of_training(model)]
     assert any("seed_generator_state" in path for path in paths)
     assert any("velocity" in path for path in paths)
     assert not any("mean_absolute_error" in path or "total" in path for path in paths)

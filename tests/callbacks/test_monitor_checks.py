@@ -110,7 +110,7 @@ def test_the_validation_is_checked(data):
 def test_a_validation_that_is_warned_of_shows_its_nan(data):
     good = training.clean_data()
     monitor = NumericsMonitor(policy="skip")
-    with training.warns("It stays as it is"):
+    with training.warns("Its numbers are shown unchanged"):
         history = fit(compiled(), good, monitor, epochs=2, validation_data=data)
     assert np.isnan(history["val_loss"]).all()
     assert np.isfinite(history["loss"]).all()

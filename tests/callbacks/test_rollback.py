@@ -145,7 +145,7 @@ def test_bad_steps_in_a_row_are_a_reason_and_stay_counted():
     optimizer = SafeOptimizer("adam", max_consecutive=2)
     model = eager(optimizer, run_eagerly=False)
     monitor = NumericsMonitor()
-    with warns("Step 3: the gradients"), warns("the last 2 steps were all bad"):
+    with warns("Step 3: the gradients"), warns("the last 2 steps were all non-finite"):
         history = fit(model, (x, y), RollbackOnNonFinite(), monitor)
     assert history["rollbacks"] == [1]
     assert history["nonfinite_steps"] == [3]

@@ -76,9 +76,9 @@ def test_a_bad_argument_is_told():
           what:  1 of 2 values, at (1,); shape (2,), float32
           why:   it was non-finite before the call.
           fix:   tfsafe.data.check_finite(data, policy="report")
-                 tells of all such rows before the training; policy="drop" leaves them out.
+                 reports all such rows before the training; policy="drop" removes them.
           reach: output
-        """)  # noqa: E501
+        """)
 
 
 def test_variables_are_told_to_be_put_back_and_further_places_counted():

@@ -24,7 +24,7 @@ def test_the_report_of_a_dataset_is_a_page():
 
 def test_a_title_stands_above_the_first_finding(tmp_path):
     page = report(sample.error(tmp_path), title="Run 7 & last")
-    assert '<h1 class="bad">Run 7 &amp; last</h1>' in page
+    assert '<h1 class="nonfinite">Run 7 &amp; last</h1>' in page
     assert '<p class="lead">-Inf from <code>Log</code>' in page
     assert "<title>Run 7 &amp; last</title>" in page
 

@@ -236,9 +236,9 @@ def colors(*, dark):
         ("soft", "back"),
         ("soft", "card"),
         ("soft", "tint"),
-        ("bad", "back"),
-        ("bad", "card"),
-        ("bad", "tint"),
+        ("nonfinite", "back"),
+        ("nonfinite", "card"),
+        ("nonfinite", "tint"),
     ],
 )
 def test_words_stand_out_as_wcag_asks(fore, back, dark):

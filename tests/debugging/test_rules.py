@@ -102,7 +102,8 @@ ROWS = [
         "Pow",
         [[-8], [0.5]],
         [NAN],
-        "the negative number -8 to the power 0.5, which is no whole number (at (0,)).",
+        "the negative number -8 to the power 0.5, which is not a whole number "
+        "(at (0,)).",
     ),
     (
         "Pow",
@@ -148,7 +149,7 @@ ROWS = [
         "StatefulPartitionedCall",
         [],
         NAN,
-        "the tf.function called here changes variables, so it cannot be run again.",
+        "the tf.function called here changes variables, so it cannot be replayed.",
     ),
 ]
 OVERFLOWS = [

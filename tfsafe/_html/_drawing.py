@@ -1,4 +1,4 @@
-"""Drawings of a report as inline SVG: tensors as pictures, the way of bad values."""
+"""Drawings of a report as inline SVG: tensors as pictures, the propagation path."""
 
 import html
 import math
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from tfsafe import _explain, _text
 from tfsafe._records import FindingFields, Link, Picture, TensorStats
 
-# A picture is no larger than this, and a cell of it no larger than that.
+# Largest width and height of a picture, and largest side of one of its cells.
 _PICTURE = 300, 220
 _CELL = 22.0
 # Classes of the style sheet for the letters of a picture that are not numbers.
-_BAD = {"N": "nan", "P": "posinf", "M": "neginf"}
+_NONFINITE = {"N": "nan", "P": "posinf", "M": "neginf"}
 
 # The graph is as wide as a phone. Boxes of operations and of inputs, and the gaps.
 _WIDTH, _NODE, _INPUT, _GAP, _DOTS = 360, 54, 46, 24, 18
-# So wide is a letter of the small print, at most.
+# Largest width of a letter of the small print.
 _LETTER = 7.0
 _INPUTS = 3
 
@@ -82,8 +82,8 @@ def _ring(x: int, y: int, width: float, height: float) -> list[str]:
 
 
 def _class_of(letter: str) -> str:
-    if letter in _BAD:
-        return _BAD[letter]
+    if letter in _NONFINITE:
+        return _NONFINITE[letter]
     is_positive = letter.isdigit()
     level = int(letter) if is_positive else ord(letter) - ord("a") + 1
     return f"{'positive' if is_positive else 'negative'} level{level}"
@@ -103,7 +103,7 @@ def _cell_of(index: Sequence[int], stats: TensorStats) -> tuple[int, int]:
 
 
 def chain(finding: FindingFields, links: Sequence[Link]) -> str:
-    """Draws the way of the bad values, the inputs of the first operation on top.
+    """Draws the propagation path, the inputs of the first operation on top.
 
     Args:
       finding: The finding.
@@ -126,7 +126,7 @@ def chain(finding: FindingFields, links: Sequence[Link]) -> str:
             drawn.append(_arrow(_WIDTH / 2, top))
         drawn += _node(link, top, _style_of(number, link))
         top += _NODE + _GAP
-    label = f"{_explain.first_line(finding)} {_told(links)}"
+    label = f"{_explain.first_line(finding)} {_path_text(links)}"
     return "\n".join([
         f'<svg class="chain" role="img" aria-label="{text(label)}" '
         f'viewBox="0 0 {_WIDTH} {top - _GAP + 1}">',
@@ -135,7 +135,7 @@ def chain(finding: FindingFields, links: Sequence[Link]) -> str:
     ])
 
 
-def _told(links: Sequence[Link]) -> str:
+def _path_text(links: Sequence[Link]) -> str:
     steps = " to ".join(_explain.name_of(link) for link in _explain.folded(links))
     return f"From {steps}." if len(links) > 1 else ""
 
@@ -145,9 +145,9 @@ def _inputs(inputs: Sequence[TensorStats]) -> list[str]:
     for number, stats in enumerate(inputs):
         width = (_WIDTH - 2 - 8 * (len(inputs) - 1)) / len(inputs)
         left = 1 + number * (width + 8)
-        told = f"{stats.name}: {_explain.figures(stats)}"
+        tooltip = f"{stats.name}: {_explain.figures(stats)}"
         drawn += [
-            f"<g><title>{text(told)}</title>",
+            f"<g><title>{text(tooltip)}</title>",
             _box(left, 1, width, _INPUT, "node input"),
             _words(left + 10, 20, _cut(stats.name, width), "op"),
             _words(left + 10, 37, _cut(_explain.figures(stats), width), "small"),
@@ -160,13 +160,13 @@ def _inputs(inputs: Sequence[TensorStats]) -> list[str]:
 def _node(link: Link, top: float, style: str) -> list[str]:
     place = _explain.short_place(link) or _explain.kind_of(link)
     source = link.site.source if link.site else ""
-    share = ", ".join(part for part in (link.kind, _explain.amount_of(link)) if part)
-    room = _WIDTH - len(share) * _LETTER
+    amount = ", ".join(part for part in (link.kind, _explain.amount_of(link)) if part)
+    room = _WIDTH - len(amount) * _LETTER
     return [
         f"<g><title>{text(' '.join(part for part in (place, source) if part))}</title>",
         _box(1, top, _WIDTH - 2, _NODE, style),
         _words(13, top + 22, _cut(_explain.name_of(link), room), "op"),
-        _words(_WIDTH - 13, top + 22, share, "bad end"),
+        _words(_WIDTH - 13, top + 22, amount, "nonfinite end"),
         _words(13, top + 42, _cut(f"{place}  {source}", _WIDTH - 2), "small"),
         "</g>",
     ]

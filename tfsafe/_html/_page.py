@@ -12,9 +12,9 @@ from tfsafe._html._drawing import text
 from tfsafe._html._style import STYLE
 from tfsafe._records import FindingFields, Link, Site, TensorStats
 
-# Lines of source before and after the one that is meant.
+# Lines of source shown before and after the line of the finding.
 _AROUND = 4
-# The browser itself is told to load nothing.
+# The policy makes the browser load nothing.
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -46,7 +46,7 @@ def write(page: str, path: str | os.PathLike[str] | None) -> str:
     """Writes a page to a file, if one is named, in a new folder if need be."""
     if path is not None:
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-        # A file name on Linux may hold bytes that are no characters.
+        # A file name on Linux may hold bytes that form no character.
         pathlib.Path(path).write_text(page, encoding="utf-8", errors="replace")
     return page
 
@@ -62,7 +62,7 @@ def of_findings(
       title: Heading; the first finding if empty.
     """
     head = _explain.first_line(findings[0]) if findings else message.partition("\n")[0]
-    body = [f'<h1 class="bad">{_coded(title or head)}</h1>']
+    body = [f'<h1 class="nonfinite">{_coded(title or head)}</h1>']
     if findings:
         body += [f'<p class="lead">{_coded(head)}</p>'] if title else []
         body += _article(findings[0], 2)
@@ -92,7 +92,7 @@ def _article(finding: FindingFields, level: int) -> list[str]:
         "Where": _where(finding),
         "Why": _why(finding),
         "What to do": _fix(finding),
-        "How it spread": _way(finding),
+        "How it spread": _path(finding),
     }
     what = _explain.what(finding)
     parts = ["<article>", *([f'<p class="what">{text(what)}</p>'] if what else [])]
@@ -119,7 +119,7 @@ def _where(finding: FindingFields) -> list[str]:
 
 
 def _source(site: Site) -> list[str]:
-    """Shows the line with those around it, as far as the file is still as it was."""
+    """Shows the line with those around it, if the file has not changed since."""
     if not site.source:
         return []
     lines = linecache.getlines(site.path)
@@ -140,7 +140,7 @@ def _source(site: Site) -> list[str]:
 
 
 def _scrolling(content: str, style: str) -> str:
-    # Whoever has no mouse scrolls with the keys, once the block has the focus.
+    # With the focus on the block, the arrow keys scroll it.
     label = "Source" if style == "source" else "Text"
     return (
         f'<pre class="{style}" tabindex="0" role="region" aria-label="{label}">'
@@ -202,8 +202,8 @@ def _fix(finding: FindingFields) -> list[str]:
     return [*shown, f"<p>{text(finding.suggestion)}</p>"]
 
 
-def _way(finding: FindingFields) -> list[str]:
-    """Shows the chain as a graph, and in words for whom the graph is no help."""
+def _path(finding: FindingFields) -> list[str]:
+    """Shows the propagation path as a graph, and as a list for screen readers."""
     if not finding.chain:
         return []
     steps = [_step(link) for link in _explain.folded(finding.chain)]
@@ -217,17 +217,17 @@ def _way(finding: FindingFields) -> list[str]:
 
 
 def _step(link: Link) -> str:
-    told = f"<strong>{_coded(_explain.name_of(link))}</strong>: {text(link.kind)}"
+    words = f"<strong>{_coded(_explain.name_of(link))}</strong>: {text(link.kind)}"
     if link.size:
-        told += f" in {_explain.amount_of(link)} values"
+        words += f" in {_explain.amount_of(link)} values"
     if link.site is None:
-        return f"<li>{told}</li>"
+        return f"<li>{words}</li>"
     place = f"<code>{text(link.site.path)}:{link.site.line}</code>"
-    return f"<li>{told}, {place} <code>{text(link.site.source)}</code></li>"
+    return f"<li>{words}, {place} <code>{text(link.site.source)}</code></li>"
 
 
 def _coded(sentence: str) -> str:
-    """Writes what stands between backticks as code."""
+    """Formats the text between backticks as code."""
     parts = text(sentence).split("`")
     return "".join(
         f"<code>{part}</code>" if number % 2 else part

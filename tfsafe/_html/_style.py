@@ -4,7 +4,7 @@ STYLE = """\
 :root {
   color-scheme: light dark;
   --back: #ffffff; --text: #1c2128; --soft: #57606a; --line: #d0d7de;
-  --card: #f6f8fa; --bad: #b3141d; --tint: #fff0ee; --good: #0f5c2b;
+  --card: #f6f8fa; --nonfinite: #b3141d; --tint: #fff0ee; --good: #0f5c2b;
   --mark: #fff3c4; --edge: #b58900;
   --positive: #2166ac; --negative: #b2182b;
   --nan: #000000; --posinf: #ff8c00; --neginf: #00b7c7;
@@ -12,7 +12,7 @@ STYLE = """\
 @media (prefers-color-scheme: dark) {
   :root {
     --back: #0f1318; --text: #e4e9ef; --soft: #9aa5b1; --line: #343c46;
-    --card: #181d24; --bad: #ff8f85; --tint: #34191b; --good: #7fe0a0;
+    --card: #181d24; --nonfinite: #ff8f85; --tint: #34191b; --good: #7fe0a0;
     --mark: #3d3413; --edge: #e0b53c;
     --positive: #6db3f2; --negative: #ff8278;
     --nan: #ffffff; --posinf: #ffa033; --neginf: #2fd5e3;
@@ -26,7 +26,7 @@ body {
 }
 main { max-width: 52rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.5rem; line-height: 1.3; margin: 0 0 0.5rem; }
-.bad { color: var(--bad); }
+.nonfinite { color: var(--nonfinite); }
 .lead { font-size: 1.15rem; font-weight: 600; }
 h2, h3 {
   font-size: 0.8rem; letter-spacing: 0.06em; text-transform: uppercase;
@@ -61,7 +61,7 @@ figure {
   margin: 0; padding: 0.75rem; max-width: 100%;
   background: var(--card); border: 1px solid var(--line); border-radius: 8px;
 }
-figure.out { border-color: var(--bad); }
+figure.out { border-color: var(--nonfinite); }
 figcaption { font-size: 0.875rem; margin-top: 0.25rem; max-width: 19rem; }
 figcaption span { display: block; }
 svg { display: block; max-width: 100%; }
@@ -89,14 +89,14 @@ svg { display: block; max-width: 100%; }
 .chain { width: 100%; max-width: 30rem; height: auto; }
 .chain text { fill: var(--text); font-size: 14px; }
 .chain .op { font-weight: 600; }
-.chain .bad { fill: var(--bad); font-size: 12.5px; }
+.chain .nonfinite { fill: var(--nonfinite); font-size: 12.5px; }
 .chain .end { text-anchor: end; }
 .chain .middle { text-anchor: middle; }
 .chain .small { fill: var(--soft); font-size: 11.5px; }
 .node { fill: var(--card); stroke: var(--line); }
 .node.input { stroke-dasharray: 4 3; }
 .node.result { stroke: var(--text); }
-.node.first { fill: var(--tint); stroke: var(--bad); stroke-width: 1.5; }
+.node.first { fill: var(--tint); stroke: var(--nonfinite); stroke-width: 1.5; }
 .arrow { fill: none; stroke: var(--soft); stroke-width: 1.5; }
 details { margin: 0.75rem 0; }
 summary { cursor: pointer; color: var(--soft); padding: 0.25rem 0; }

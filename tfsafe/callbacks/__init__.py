@@ -4,8 +4,8 @@ Knows which state of a model a training step changes, and when Keras calls which
 May import `optimizers`, `debugging`, `graph`, `_compat` and the modules at the root of
 tfsafe.
 
-Example: `_guard.find(model.optimizer)` returns the `SafeOptimizer` under Keras'
-wrappers, and `NumericsMonitor` reads its counts.
+Example: `_training.safe_optimizer(model.optimizer)` returns the `SafeOptimizer` that
+Keras' wrappers hold, and `NumericsMonitor` reads its counts.
 """
 
 from tfsafe._swap import fall_back_to_keras

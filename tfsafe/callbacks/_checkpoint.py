@@ -5,8 +5,8 @@ from typing import Any
 import keras
 
 from tfsafe._text import listed
-from tfsafe.callbacks import _finite, _state
-from tfsafe.callbacks._warning import warn
+from tfsafe.callbacks import _finite, _training
+from tfsafe.callbacks._training import warn
 from tfsafe.errors import NumericsError
 
 
@@ -101,20 +101,22 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):
     def set_model(self, model: keras.Model) -> None:
         """Starts with a new model."""
         super().set_model(model)
-        self._gate = _Gate(self, lambda: _state.of_training(model))
+        self._gate = _Gate(self, lambda: _training.state_of_training(model))
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Resumes from a backup, if there is one and it is finite."""
         super().on_train_begin(logs)
         # A separate check: Keras may not have built yet what it builds in a step.
         model = self.model
-        broken = _finite.FiniteCheck(lambda: _state.of_training(model)).broken()
+        broken = _finite.FiniteCheck(
+            lambda: _training.state_of_training(model)
+        ).broken()
         if broken:
             raise NumericsError(
                 f"The training cannot start: {listed(broken)} hold NaN or "
                 f"infinity. If there is a backup in {self.backup_dir!r}, they come "
-                "from it: delete it to start anew. Otherwise load weights that are "
-                "good."
+                "from it: delete it to start from new weights. Otherwise load "
+                "finite weights."
             )
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -142,7 +144,7 @@ class _Gate:
             self._warned = True
             warn(
                 f"{self._name} does not save a broken model: {listed(broken)} hold NaN "
-                "or infinity. What was saved before stays. Further ones are left out "
-                f"without a warning. {_finite.SUGGESTION}"
+                "or infinity. Earlier files stay. Further broken models are "
+                f"skipped without a warning. {_finite.SUGGESTION}"
             )
         return not broken

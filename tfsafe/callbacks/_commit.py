@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe._patching import Patch, patches_on
-from tfsafe.callbacks import _finite_mean, _guard, _state
+from tfsafe.callbacks import _finite_mean, _training
 from tfsafe.optimizers import SafeOptimizer
 
 # The operations that use a variable without writing to it.
@@ -47,7 +47,7 @@ class WholeStep:
 
     def __call__(self, data: Any) -> Any:
         """Takes one step, with the argument and the result of `train_step`."""
-        guard = _guard.find(self._model.optimizer)
+        guard = _training.safe_optimizer(self._model.optimizer)
         if guard is None:
             return self._train_step(data)
         before = {id(v): tf.convert_to_tensor(v) for v in _written_in(self._model)}
@@ -80,7 +80,7 @@ class WholeStep:
             is_broken = tf.reduce_any(tf.stack([False, *broken]))
             for change in changes:
                 change.undo_where(skipped | (replaced & is_broken))
-        for variable in _state.of_forward_pass(self._model):
+        for variable in _training.state_of_forward_pass(self._model):
             change = _Change(variable, before)
             change.undo_where(skipped | (replaced & change.broke))
 
@@ -117,7 +117,7 @@ def of_training(model: keras.Model) -> WholeStep:
 
 
 def _written_in(model: keras.Model) -> list[Any]:
-    return [*_state.of_forward_pass(model), *model.metrics_variables]
+    return [*_training.state_of_forward_pass(model), *model.metrics_variables]
 
 
 def _counts(guard: SafeOptimizer) -> list[tf.Tensor]:

@@ -12,20 +12,20 @@ from tfsafe.callbacks import (
     _commit,
     _finite,
     _finite_mean,
-    _guard,
     _step_checks,
     _summaries,
+    _training,
 )
-from tfsafe.callbacks._warning import warn
+from tfsafe.callbacks._training import warn
 from tfsafe.debugging.checks.options import options_of
 from tfsafe.errors import NumericsError
 from tfsafe.optimizers import SafeOptimizer
 
-_EMPTY = "; a step of which nothing is left is left out."
+_EMPTY = "; a step without a finite gradient is skipped."
 _DONE = {
-    "replace": f"SafeOptimizer puts 0 in place of bad elements{_EMPTY}",
-    "zero_variable": f"SafeOptimizer puts 0 in place of these gradients{_EMPTY}",
-    "skip": "SafeOptimizer left the step out.",
+    "replace": f"SafeOptimizer replaces non-finite elements by 0{_EMPTY}",
+    "zero_variable": f"SafeOptimizer replaces these gradients by 0{_EMPTY}",
+    "skip": "SafeOptimizer skipped the step.",
 }
 
 
@@ -34,9 +34,9 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     Under a plain optimizer it *checks*: `fit` runs as usual, with one sum over loss,
     metrics and updated variables added to each step. A step that gives NaN or Inf is
-    undone, weights, slots, statistics, metrics and seeds, and its batch is run again,
-    operation by operation, to report which one made the first non-finite value, on
-    which line, why, and what to write instead. Then `policy` decides:
+    undone, weights, slots, statistics, metrics and seeds, and replayed operation by
+    operation to report which one made the first non-finite value, on which line, why,
+    and what to write instead. Then `policy` decides:
 
     - `"raise"` (the default): raises `NumericsError`. The model is as before the step.
     - `"skip"`: the step is skipped, as if the batch had not been there, and counted.
@@ -62,7 +62,7 @@ class NumericsMonitor(keras.callbacks.Callback):
     handled a NaN there.
 
     Gradients that overflow under a `LossScaleOptimizer`, which skips such steps by
-    design, are no finding.
+    design, are not reported.
 
     In both cases it adds `nonfinite_steps` to the logs of every batch and epoch: the
     steps that were skipped in this training, or the total of the `SafeOptimizer`; and
@@ -122,7 +122,7 @@ class NumericsMonitor(keras.callbacks.Callback):
       ...     print(error.findings[0].op_type, error.findings[0].cause)
       Log log of 1 zero (at (2, 0)).
 
-      Beside a `SafeOptimizer`:
+      With a `SafeOptimizer`:
 
       >>> optimizer = tfsafe.optimizers.SafeOptimizer(keras.optimizers.SGD(0.01))
       >>> model.compile(optimizer, "mse")
@@ -192,7 +192,7 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Finds the optimizer; keeps NaN out of the shown loss, or adds the checks."""
-        self._optimizer = _guard.find(self.model.optimizer)
+        self._optimizer = _training.safe_optimizer(self.model.optimizer)
         if self._optimizer is not None:
             self._begin_counting(self._optimizer)
         if self._checks is not None:
@@ -208,9 +208,9 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     def _only_counts(self) -> bool:
         """Returns whether the steps are left to a `SafeOptimizer`."""
-        is_guarded = _guard.find(getattr(self.model, "optimizer", None)) is not None
+        optimizer = _training.safe_optimizer(getattr(self.model, "optimizer", None))
         is_ended = self._checks is not None and self.policy in ("raise", "stop")
-        return is_guarded and not is_ended
+        return optimizer is not None and not is_ended
 
     def _begin_counting(self, optimizer: SafeOptimizer) -> None:
         self._start = self._before = optimizer.nonfinite_steps
@@ -334,8 +334,8 @@ def _first_warning(optimizer: SafeOptimizer) -> str:
 def _without_optimizer(optimizer: Any) -> str:
     name = type(optimizer).__name__
     return (
-        "With `checks=None`, NumericsMonitor counts the bad steps of a SafeOptimizer. "
-        f"Received a model with optimizer {name}. Compile it with "
+        "With `checks=None`, NumericsMonitor counts the non-finite steps of a "
+        f"SafeOptimizer. Received a model with optimizer {name}. Compile it with "
         f"`tfsafe.optimizers.SafeOptimizer(keras.optimizers.{name}(...))`, or leave "
         "`checks` out to check the steps."
     )

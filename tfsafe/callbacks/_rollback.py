@@ -7,8 +7,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe._text import listed
-from tfsafe.callbacks import _finite, _guard, _state
-from tfsafe.callbacks._warning import warn
+from tfsafe.callbacks import _finite, _training
+from tfsafe.callbacks._training import warn
 from tfsafe.errors import NumericsError
 
 _HOLD = "hold NaN or infinity"
@@ -100,15 +100,15 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
             optimizer.build(model.trainable_variables)
         if self.lower_learning_rate is not None:
             _check_settable(optimizer)
-        self._check = _finite.FiniteCheck(lambda: _state.of_training(model))
+        self._check = _finite.FiniteCheck(lambda: _training.state_of_training(model))
         self.rollbacks = 0
         self._good_batches = 0
         broken = self._check.broken()
         if broken:
             raise NumericsError(
-                f"There is no good state to start from: {listed(broken)} "
+                f"The training cannot start: {listed(broken)} "
                 f"{_HOLD} before the first step. Load weights that are good, or make "
-                "the model anew."
+                "a new model."
             )
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -149,7 +149,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
     def _reason(self, logs: Any) -> str:
         if broken := self._check.broken():
             return f"{listed(broken)} {_HOLD}"
-        guard = _guard.find(self.model.optimizer)
+        guard = _training.safe_optimizer(self.model.optimizer)
         if guard is None:
             return ", ".join(
                 f"{name} is {float(logs[name])}"
@@ -158,7 +158,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         count = guard.consecutive_nonfinite_steps
         if guard.max_consecutive is None or count < guard.max_consecutive:
             return ""
-        return f"the last {count} steps were all bad"
+        return f"the last {count} steps were all non-finite"
 
     def _keep(self) -> None:
         # A tensor that was read keeps its value when the variable changes.
@@ -171,7 +171,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
             raise NumericsError(
                 f"{what} The training went back to its last good state "
                 f"{self.rollbacks} times and broke again. Lower the learning rate, or "
-                f"mend what makes the bad value. {_finite.SUGGESTION} "
+                f"fix what makes the non-finite value. {_finite.SUGGESTION} "
                 f"(max_rollbacks={self.max_rollbacks})"
             )
         self.rollbacks += 1
@@ -191,15 +191,15 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         if self.lower_learning_rate is not None:
             for optimizer, rate in rates:
                 optimizer.learning_rate = rate * self.lower_learning_rate
-        guard = _guard.find(self.model.optimizer)
+        guard = _training.safe_optimizer(self.model.optimizer)
         if guard is not None:
             guard.counters["consecutive_nonfinite_steps"].assign(0)
 
 
 def _without_counters(model: keras.Model) -> list[Any]:
     """Returns the state to go back to; what a `SafeOptimizer` counted stays counted."""
-    state = _state.of_training(model)
-    guard = _guard.find(model.optimizer)
+    state = _training.state_of_training(model)
+    guard = _training.safe_optimizer(model.optimizer)
     if guard is None:
         return state
     inner = {id(variable) for variable in guard.inner_optimizer.variables}

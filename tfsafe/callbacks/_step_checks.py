@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import keras
 
 from tfsafe._patching import Patch
-from tfsafe.callbacks._warning import warn
+from tfsafe.callbacks._training import warn
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.model import KINDS, Steps
 from tfsafe.errors import NumericsError
 
 POLICIES = ("raise", "skip", "stop")
-_LEFT_OUT = {
+_CONSEQUENCE = {
     "skip": (
         "The step is skipped, and training goes on. Further such steps are counted as "
         "`nonfinite_steps` in the logs, with one warning for each place."
@@ -49,15 +49,16 @@ class StepChecks:
       nonfinite_steps: Number of training steps that were skipped.
     """
 
+    _steps: Steps
+
     def __init__(self, options: Options, policy: str):
         self.nonfinite_steps = 0
         self._options = options
         self._policy = policy
-        self._model: Any = None
-        self._steps: Any = None
+        self._model: keras.Model = None
         self._made: dict[str, _Made] = {}
         self._patches: dict[str, Patch] = {}
-        self._told: set[Any] = set()
+        self._reported: set[Any] = set()
         self._logs: Any = None
 
     def begin(self, model: keras.Model, kind: str) -> None:
@@ -75,7 +76,7 @@ class StepChecks:
         if made is None or made.stock is not stock:
             # Otherwise reuse the trace of an earlier training.
             made = self._made[kind] = _Made(stock, self._steps.function(kind))
-        make = functools.partial(functools.partial, self._make_anew, kind)
+        make = functools.partial(functools.partial, self._remake, kind)
         self._patches[kind] = Patch(model, f"make_{kind}_function", make)
         self._patches[kind].install()
         setattr(model, f"{kind}_function", made.checked)
@@ -94,7 +95,7 @@ class StepChecks:
     def begin_training(self) -> None:
         """Clears the earlier findings."""
         self.nonfinite_steps = 0
-        self._told = set()
+        self._reported = set()
 
     def begin_epoch(self, epoch: int) -> None:
         """Clears the logs of the previous epoch."""
@@ -107,9 +108,7 @@ class StepChecks:
             names = self._model.get_metrics_result()
             logs.update({name: math.nan for name in names if name in logs})
 
-    def _make_anew(
-        self, kind: str, make: Callable[..., Any], force: bool = False
-    ) -> Any:
+    def _remake(self, kind: str, make: Callable[..., Any], force: bool = False) -> Any:
         self.end(kind)
         function = make(force=force)
         if force:
@@ -148,10 +147,14 @@ class StepChecks:
             self._model.stop_training = True
         first = error.findings[0]
         place = first.site, first.op_type, first.origin
-        if place in self._told:
+        if place in self._reported:
             return
-        self._told.add(place)
-        done = _LEFT_OUT[self._policy] if kind == "train" else "It stays as it is."
+        self._reported.add(place)
+        done = (
+            _CONSEQUENCE[self._policy]
+            if kind == "train"
+            else "Its numbers are shown unchanged."
+        )
         warn(f"{error}\n  {done}")
 
     def _logs_so_far(self) -> Any:

@@ -28,7 +28,7 @@ def directory(log_dir: Any) -> str:
     """Returns `log_dir` as text.
 
     Raises:
-      TypeError: If it is no path.
+      TypeError: If it is not a path.
     """
     if not isinstance(log_dir, str | os.PathLike):
         raise TypeError(

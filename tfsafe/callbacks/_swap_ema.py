@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from tfsafe.callbacks import _guard
+from tfsafe.callbacks import _training
 
 
 class SwapEMAWeights(keras.callbacks.SwapEMAWeights):
@@ -67,5 +67,5 @@ class SwapEMAWeights(keras.callbacks.SwapEMAWeights):
             super().on_predict_end(logs)
 
     def _for_the_copies(self) -> contextlib.AbstractContextManager[None]:
-        guard = _guard.find(self.model.optimizer)
+        guard = _training.safe_optimizer(self.model.optimizer)
         return contextlib.nullcontext() if guard is None else guard.for_the_copies()

@@ -7,8 +7,8 @@ import keras
 
 from tfsafe import _args
 from tfsafe._text import listed
-from tfsafe.callbacks import _finite, _guard, _state
-from tfsafe.callbacks._warning import warn
+from tfsafe.callbacks import _finite, _training
+from tfsafe.callbacks._training import warn
 from tfsafe.errors import NumericsError
 from tfsafe.optimizers import SafeOptimizer
 
@@ -44,7 +44,7 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
       watch: What to look at; several of the four names above.
 
     Raises:
-      TypeError: If `raise_error` is no boolean.
+      TypeError: If `raise_error` is not a boolean.
       ValueError: If `watch` is empty or names something else.
       NumericsError: During the training, with `raise_error`. It is a `RuntimeError`
         too, as that of Keras.
@@ -85,47 +85,49 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
         for name in self.watch:
             _args.one_of(name, WATCHED, "watch")
         self._ended = False
-        self._bad_steps = 0
+        self._nonfinite_steps = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Looks for a `SafeOptimizer`."""
         model = self.model
         watched = "gradients" in self.watch
-        self._optimizer = _guard.find(model.optimizer) if watched else None
-        self._check = _finite.FiniteCheck(lambda: _state.of_training(model))
+        self._optimizer = _training.safe_optimizer(model.optimizer) if watched else None
+        self._check = _finite.FiniteCheck(lambda: _training.state_of_training(model))
         self._ended = False
-        self._bad_steps = self._count()
+        self._nonfinite_steps = self._count()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Checks the state after the batch."""
-        self._end_if(f"Batch {batch}", self._bad_in_batch(logs))
+        self._end_if(f"Batch {batch}", self._problems_in_batch(logs))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Checks the validation losses."""
-        bad = _finite.nonfinite_losses(logs) if "val_loss" in self.watch else []
-        validation = [name for name in bad if name.startswith("val_")]
+        losses = _finite.nonfinite_losses(logs) if "val_loss" in self.watch else []
+        validation = [name for name in losses if name.startswith("val_")]
         self._end_if(f"Epoch {epoch + 1}", [_is(name, logs) for name in validation])
 
-    def _bad_in_batch(self, logs: Any) -> list[str]:
-        bad = []
+    def _problems_in_batch(self, logs: Any) -> list[str]:
+        problems: list[str] = []
         if "loss" in self.watch:
-            bad += [_is(name, logs) for name in _finite.nonfinite_losses(logs)]
-        if self._optimizer is not None and self._count() > self._bad_steps:
+            problems += [_is(name, logs) for name in _finite.nonfinite_losses(logs)]
+        if self._optimizer is not None and self._count() > self._nonfinite_steps:
             paths = self._optimizer.last_nonfinite_variables
-            bad.append(f"the gradients of {listed(paths)} are bad")
+            problems.append(f"the gradients of {listed(paths)} are not finite")
         if "weights" in self.watch and (broken := self._check.broken()):
-            bad.append(f"{listed(broken)} hold NaN or infinity")
-        return bad
+            problems.append(f"{listed(broken)} hold NaN or infinity")
+        return problems
 
     def _count(self) -> int:
         return 0 if self._optimizer is None else self._optimizer.nonfinite_steps
 
-    def _end_if(self, when: str, bad: list[str]) -> None:
+    def _end_if(self, when: str, problems: list[str]) -> None:
         # Keras still validates and ends the epoch after the batch that was the last.
-        if self._ended or not bad:
+        if self._ended or not problems:
             return
         self._ended = True
-        message = f"{when}: {'; '.join(bad)}. Training ends here. {_finite.SUGGESTION}"
+        message = (
+            f"{when}: {'; '.join(problems)}. Training ends here. {_finite.SUGGESTION}"
+        )
         if self.raise_error:
             # Programs match the words of Keras' own error.
             if "loss is" in message:
@@ -149,7 +151,7 @@ class TerminateOnNaN(TerminateOnNonFinite):
         `"val_loss"`.
 
     Raises:
-      TypeError: If `raise_error` is no boolean.
+      TypeError: If `raise_error` is not a boolean.
       ValueError: If `watch` is empty or names something else.
       NumericsError: During the training, with `raise_error`. It is a `RuntimeError`
         too, as that of Keras.

@@ -1,8 +1,9 @@
-"""Why an operation made a NaN or an Inf: one row a rule.
+"""Explains why an operation made a NaN or an Inf, by a table of rules.
 
-A rule looks at the inputs of one operation and says in words what is wrong with
-them, or nothing if it does not hold. The first rule of an operation that holds is
-phrases. What to do about it stands in `_cures`, by the operation and the kind of fault.
+A rule looks at the inputs of one operation and describes what is wrong with them, or
+returns an empty string. The first rule of an operation that returns a description
+gives the cause. `suggestions` has what to write instead, by operation and kind of
+fault.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ class Evidence(NamedTuple):
 
     Attributes:
       inputs: Its inputs as arrays, floats as float64.
-      output: Its non-finite output, likewise.
+      output: Its non-finite output as an array.
       nonfinite: Which elements of the output became non-finite here.
       dtype: Name of the output's dtype.
       scope: Name scope of the operation, if known.
@@ -42,7 +43,7 @@ class Rule(NamedTuple):
       op: Type of the operation; `"*"` for any.
       test: Returns the cause in words, or an empty string.
       fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
-        other function mends, `"label"`, `"overflow"` or `"unknown"`.
+        other function repairs, `"label"`, `"overflow"` or `"unknown"`.
     """
 
     op: str
@@ -95,7 +96,7 @@ def _named(
 
 
 def _only_if(index: int, holds: Callable[[Any], Any], test: Test) -> Test:
-    """Builds a test that says nothing unless some element of an input is so."""
+    """Restricts a test to inputs with an element for which `holds` is true."""
 
     def guarded(evidence: Evidence) -> str:
         inputs = evidence.inputs[index : index + 1]
@@ -209,8 +210,8 @@ def _power(evidence: Evidence) -> str:
         return f"0 to the power {exponent:.4g} is infinite{_where(evidence.nonfinite)}"
     if base < 0 and exponent != int(exponent):
         return (
-            f"the negative number {base:.4g} to the power {exponent:.4g}, which is no "
-            f"whole number{_where(evidence.nonfinite)}"
+            f"the negative number {base:.4g} to the power {exponent:.4g}, which is not "
+            f"a whole number{_where(evidence.nonfinite)}"
         )
     return ""
 
@@ -265,7 +266,7 @@ def _statistics(evidence: Evidence) -> str:
 
 def _unseen(evidence: Evidence) -> str:
     del evidence
-    return "the tf.function called here changes variables, so it cannot be run again"
+    return "the tf.function called here changes variables, so it cannot be replayed"
 
 
 RULES = [

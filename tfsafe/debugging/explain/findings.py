@@ -18,7 +18,7 @@ from tfsafe.debugging.tracing.provenance import Origin, PathStep, Step
 from tfsafe.errors import Finding
 from tfsafe.graph import Place, locate
 
-# Magnitude that values of a training that goes well do not have.
+# Magnitude that values of a healthy training do not reach.
 _EXPLODED = 1e6
 _SURVEY = 'tfsafe.data.check_finite(data, policy="report")'
 # Number of steps of a long path that are kept from each of its ends.
@@ -85,8 +85,8 @@ def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
         suggestion=(
             "start from a checkpoint whose weights are finite."
             if is_variable
-            else "tells of all such rows before the training; "
-            'policy="drop" leaves them out.'
+            else "reports all such rows before the training; "
+            'policy="drop" removes them.'
         ),
         **facts,
     )
@@ -145,7 +145,7 @@ def _from_operation(
 
 
 def _exploded(inputs: Sequence[np.ndarray]) -> str:
-    """Names the learning rate where the inputs are of no usual size."""
+    """Names the learning rate where the inputs are unusually large."""
     floats = [np.abs(x[np.isfinite(x)]) for x in inputs if x.dtype.kind == "f"]
     largest = max((float(x.max()) for x in floats if x.size), default=0.0)
     if largest < _EXPLODED:
@@ -216,7 +216,7 @@ def _link(step: PathStep, layers: Layers) -> Link:
 def by_flag(
     op: tf.Operation, index: int, graphs: Sequence[tf.Graph], reason: str
 ) -> Finding:
-    """Returns the finding for an operation whose flag is up.
+    """Returns the finding for an operation whose flag is set.
 
     Args:
       op: The operation.

@@ -71,7 +71,7 @@ def swap_of(layer: type | None, scope: str) -> tuple[str, str]:
       scope: Name scope of the operation.
 
     Returns:
-      The code, empty where there is no namesake, and what it does.
+      The code, empty without a namesake, and what it does.
     """
     from tfsafe import layers, losses
 

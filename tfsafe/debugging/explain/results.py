@@ -20,7 +20,7 @@ class NonFinite(NamedTuple):
     """A result that is not finite.
 
     Attributes:
-      label: What it is.
+      label: Its name in messages.
       value: Its value.
       key: The output, or the variable's handle.
       origins: Origins of its non-finite elements, as far as they are known.

@@ -67,7 +67,7 @@ def filled(op_type: str, code: str, source: str) -> str:
 
 
 def is_written(op_type: str, source: str) -> bool:
-    """Returns whether an operation stands on a line itself, not within a function."""
+    """Returns whether a line writes an operation itself."""
     return any(True for _ in _uses(op_type, _parsed(source)))
 
 

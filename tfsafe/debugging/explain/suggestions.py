@@ -19,7 +19,7 @@ class Failure(NamedTuple):
       dtype: Name of the dtype of the non-finite output.
       producers: Types of the operations that made the inputs.
       source: The user's line, whose names go into the suggested code.
-      scope: Name scope in which the operation stands, if any.
+      scope: Name scope of the operation; may be empty.
       met_next: Operations that the values met, see `Propagation.met_next`.
       layer: Class of the Keras layer around the operation, if it is in one.
     """
@@ -320,7 +320,7 @@ def _is_of(failure: Failure, name: str) -> bool:
     """Returns whether the operation that failed is part of a formula."""
     if not source_names.calls(name, failure.source):
         return False
-    # Both stand on the line: the innermost scope tells them apart.
+    # The line has both: the innermost scope distinguishes them.
     is_inside = failure.scope.rpartition("/")[2].startswith(name.rpartition(".")[2])
     return is_inside or not source_names.is_written(failure.op, failure.source)
 

@@ -13,7 +13,7 @@ _DECADES = 12
 _CELLS = 64
 # The letters of a picture, by depth from -9 to 9.
 _LETTERS = np.array(list("ihgfedcba0123456789"))
-_BAD_LETTERS = {"NaN": "N", "+Inf": "P", "-Inf": "M"}
+_NONFINITE_LETTERS = {"NaN": "N", "+Inf": "P", "-Inf": "M"}
 
 
 def stats_of(name: str, array: np.ndarray) -> TensorStats:
@@ -29,13 +29,13 @@ def picture(numbers: np.ndarray) -> Picture:
     """Draws an array of at least one element, as floats, in letters."""
     matrix = matrix_of(numbers)
     levels, low, high = depths(strongest(matrix, _CELLS))
-    # A whole step may have come out larger by a rounding error.
+    # A rounding error may have made a whole step larger.
     heights = np.ceil((np.abs(levels) - 0.2) / 0.8 * 9 - 1e-6).clip(1, 9)
     steps = np.sign(levels) * heights
     letters = _LETTERS[steps.astype(int) + 9]
     # NaN is put last: it counts before the infinities.
     for kind, mask in reversed(masks(matrix).items()):
-        letters[blocks(mask, _CELLS)] = _BAD_LETTERS[kind]
+        letters[blocks(mask, _CELLS)] = _NONFINITE_LETTERS[kind]
     return Picture(tuple("".join(row) for row in letters), low, high)
 
 
@@ -57,7 +57,7 @@ def depths(numbers: np.ndarray) -> tuple[np.ndarray, float, float]:
     """Maps magnitudes to depths from 0.2 to 1, with the sign; zeros and NaN to 0.
 
     Returns:
-      The depths, and the decimal exponents that stand for 0.2 and for 1.
+      The depths, and the decimal exponents that 0.2 and 1 represent.
     """
     finite = np.isfinite(numbers) & (numbers != 0)
     if not finite.any():
@@ -68,12 +68,12 @@ def depths(numbers: np.ndarray) -> tuple[np.ndarray, float, float]:
     depth = 0.2 + 0.8 * np.clip((logs - low) / max(high - low, 1.0), 0, 1)
     found = np.zeros_like(numbers)
     found[finite] = np.sign(numbers[finite]) * depth
-    # Without the sign of a zero.
+    # Adding 0 removes the sign of a zero.
     return found, float(low) + 0.0, float(high) + 0.0
 
 
 def strongest(matrix: np.ndarray, most: int) -> np.ndarray:
-    """Returns of each block the finite element of the largest magnitude."""
+    """Returns the finite element of the largest magnitude of each block."""
     finite = np.where(np.isfinite(matrix), matrix, 0.0)
     highest, lowest = blocks(finite, most), -blocks(-finite, most)
     return np.where(highest >= -lowest, highest, lowest)

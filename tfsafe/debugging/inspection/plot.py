@@ -1,4 +1,4 @@
-"""Draws a tensor: sign and magnitude, with every non-finite element in sight."""
+"""Draws a tensor: sign and magnitude, with every non-finite element visible."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from tfsafe.debugging.inspection import pictures, summary
 # Blue for positive and red for negative, as in the colour map "RdBu"; black and two
 # loud colours for what is not a number of that scale.
 _POSITIVE, _NEGATIVE = "#2166ac", "#b2182b"
-_BAD = {"NaN": "black", "+Inf": "#ff8c00", "-Inf": "#00b7c7"}
-# Longest side of an image; beyond it each pixel stands for a block of elements.
+_NONFINITE = {"NaN": "black", "+Inf": "#ff8c00", "-Inf": "#00b7c7"}
+# Longest side of an image; beyond it each pixel shows a block of elements.
 _PIXELS = 256
-# So few bad elements get a ring each, to be found in a large picture.
+# Up to this many non-finite elements get a ring, to be found in a large picture.
 _RINGS = 30
 
 
@@ -26,17 +26,19 @@ def plot(
     An image shows each element's sign as a colour, blue or red, and the logarithm of
     its magnitude as its depth; zeros are white. NaN is black, +Inf orange, -Inf cyan. A
     tensor of more than 256 rows or columns is drawn in blocks; a block shows a NaN or
-    an infinity before any number, and else its largest magnitude, so that one bad
-    element among millions is seen. A histogram shows how many elements have which
-    magnitude, positive ones upwards and negative ones downwards. Needs matplotlib.
+    an infinity before any number, and else its largest magnitude, so that one
+    non-finite element among millions is seen. A histogram shows how many elements have
+    which magnitude, positive ones upwards and negative ones downwards. Needs
+    matplotlib.
 
     Args:
       tensor: Tensor, variable or NumPy array of any shape and numeric dtype; complex
         ones by their moduli. Lists, dicts and models are drawn tensor by tensor.
         In an image all axes but the last run along its rows.
-      kind: `"image"` or `"histogram"`; where None, an image from rank 2 on.
-      axes: matplotlib `Axes` to draw into; a new figure's where None.
-      title: Heading; where None, the shape, the dtype and the shares of what is bad.
+      kind: `"image"` or `"histogram"`; if None, an image from rank 2 on.
+      axes: matplotlib `Axes` to draw into; if None, those of a new figure.
+      title: Heading; if None, the shape, the dtype and the fractions of non-finite
+        values.
 
     Returns:
       The matplotlib `Axes`; a list of them for a list, a dict or a model.
@@ -101,12 +103,14 @@ def _plot_all(arrays: list[tuple[str, np.ndarray]], kind: str | None, plt: Any) 
 
 def _heading(array: np.ndarray, numbers: np.ndarray) -> str:
     shape = "x".join(map(str, array.shape)) or "scalar"
-    shares = {
+    fractions = {
         name: mask.mean()
         for name, mask in pictures.masks(numbers).items()
         if mask.any()
     }
-    said = [f"{summary.percent(share)} {name}" for name, share in shares.items()]
+    said = [
+        f"{summary.percent(fraction)} {name}" for name, fraction in fractions.items()
+    ]
     return ", ".join([f"{shape} {array.dtype.name}", *said])
 
 
@@ -114,8 +118,8 @@ def _draw_image(axes: Any, numbers: np.ndarray) -> None:
     import matplotlib as mpl
 
     rows, columns = numbers.shape
-    bad = pictures.masks(numbers)
-    masks = {name: pictures.blocks(mask, _PIXELS) for name, mask in bad.items()}
+    nonfinite = pictures.masks(numbers)
+    masks = {name: pictures.blocks(mask, _PIXELS) for name, mask in nonfinite.items()}
     depths, low, high = pictures.depths(pictures.strongest(numbers, _PIXELS))
     image = axes.imshow(
         depths,
@@ -126,18 +130,18 @@ def _draw_image(axes: Any, numbers: np.ndarray) -> None:
         interpolation="nearest",
         extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
     )
-    for name in reversed(_BAD):
+    for name in reversed(_NONFINITE):
         if masks[name].any():
             axes.imshow(
                 np.where(masks[name], 1.0, np.nan),
-                cmap=mpl.colors.ListedColormap([_BAD[name]]),
+                cmap=mpl.colors.ListedColormap([_NONFINITE[name]]),
                 aspect="auto",
                 interpolation="nearest",
                 extent=image.get_extent(),
             )
-        if 0 < bad[name].sum() <= _RINGS:
-            y, x = np.nonzero(bad[name])
-            ring = {"mfc": "none", "mec": _BAD[name], "ms": 14, "mew": 2}
+        if 0 < nonfinite[name].sum() <= _RINGS:
+            y, x = np.nonzero(nonfinite[name])
+            ring = {"mfc": "none", "mec": _NONFINITE[name], "ms": 14, "mew": 2}
             axes.plot(x, y, "o", **ring, clip_on=False)
     _scale(axes, image, low, high)
     _legend(axes, masks)
@@ -156,7 +160,7 @@ def _legend(axes: Any, masks: dict[str, np.ndarray]) -> None:
 
     found = [name for name, mask in masks.items() if mask.any()]
     if found:
-        handles = [Patch(facecolor=_BAD[name], label=name) for name in found]
+        handles = [Patch(facecolor=_NONFINITE[name], label=name) for name in found]
         # Below the picture, where it hides no element.
         axes.legend(
             handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3
@@ -180,7 +184,7 @@ def _draw_histogram(axes: Any, numbers: np.ndarray) -> None:
     found = [name for name, mask in others.items() if mask.any()]
     for rank, name in enumerate(found, start=1):
         place, count = edges[-1] + rank * span / 8, int(others[name].sum())
-        axes.bar(place, count, width=span / 15, color=_BAD.get(name, "lightgray"))
+        axes.bar(place, count, width=span / 15, color=_NONFINITE.get(name, "lightgray"))
         axes.annotate(name, (place, count), ha="center", va="bottom", fontsize=9)
     # No magnitude belongs to the bars on the right.
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= edges[-1]])

@@ -1,4 +1,4 @@
-"""A report as a web page: of an error, of findings, of tensors."""
+"""Writes a web page of an error, of findings or of tensors."""
 
 import os
 from typing import Any
@@ -17,7 +17,7 @@ def report(
     """Makes a web page of an error, of findings, or of what tensors hold.
 
     The page of an error has the findings, the source around their lines, figures and
-    pictures of the tensors, what to do, and the way of the bad values as a graph. The
+    pictures of the tensors, what to do, and the propagation path as a graph. The
     page of tensors has the figures and the picture of each. It is one file that loads
     nothing from anywhere and needs no JavaScript, in light and dark colours.
 
@@ -26,7 +26,7 @@ def report(
         or several, `Summaries`, or anything that `tfsafe.debugging.summarize` takes:
         tensors, nested structures of them, models.
       path: File to write, replaced if it exists.
-      title: Heading; where empty, the first finding or the number of tensors.
+      title: Heading; if empty, the first finding or the number of tensors.
 
     Returns:
       The page, as text in HTML.

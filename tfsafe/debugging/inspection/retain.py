@@ -1,4 +1,4 @@
-"""The gradients of intermediate tensors and of layer outputs, by name."""
+"""Keeps the gradients of intermediate tensors and of layer outputs, by name."""
 
 import collections
 import contextlib
@@ -15,7 +15,7 @@ from tfsafe._patching import Patch
 from tfsafe._text import listed
 from tfsafe.debugging.tracing import values
 
-# Those that are told, of the names a model has.
+# Number of layer names that an error message lists.
 _NAMES = 10
 
 
@@ -33,7 +33,7 @@ class RetainedGradients(dict[str, Any]):
         self._graph = _graph()
 
     def clear(self) -> None:
-        """Forgets all gradients and tensors; the names are counted anew."""
+        """Forgets all gradients and tensors; the names count from 0."""
         super().clear()
         self.outputs.clear()
         self._calls.clear()
@@ -44,7 +44,7 @@ class RetainedGradients(dict[str, Any]):
         Args:
           name: What to call it; a number is added from the second time on.
           tensor: The tensor. Anything but a floating tensor of the graph in which the
-            block began is returned as it is.
+            block began is returned unchanged.
         """
         if not values.is_float(tensor) or _graph_of(tensor) is not self._graph:
             return tensor
@@ -65,7 +65,7 @@ class RetainedGradients(dict[str, Any]):
         counterpart = tapped(tensor)
         if not tf.executing_eagerly():
             _compat.release_gradient(counterpart.op)
-        # What Keras has attached for the layers and the loss that come after.
+        # Keras attached these for the next layers and the loss.
         _compat.set_keras_mask(counterpart, _compat.keras_mask(tensor))
         logits = _compat.keras_logits(tensor)
         _compat.set_keras_logits(counterpart, self.tap(f"{name}/logits", logits))
@@ -129,7 +129,7 @@ def retain_gradients(
 ) -> Iterator[RetainedGradients]:
     """Keeps the gradients of layer outputs and of named tensors, to be looked at.
 
-    TensorFlow gives the gradients of weights, and of tensors that one has in hand. In
+    TensorFlow gives the gradients of weights, and of tensors at hand. In
     a block of this context manager every backward pass also leaves the gradients of
     the outputs of a model's layers, and of each tensor that `retain` has named, as
     hooks and `retain_grad` do in PyTorch. The values and the gradients of the weights
@@ -138,9 +138,9 @@ def retain_gradients(
     Inside the block each `tf.function` runs eagerly, compiled ones and the training
     step of a compiled model too, so that tensors of loops and of nested functions are
     seen: a recurrent cell leaves one gradient for each time step, after a None for the
-    call in which Keras learns its shapes. Where the block stands in a function that is
-    being traced, it keeps that function's own tensors, to be returned by it; what loops
-    in it hold is left out.
+    call in which Keras learns its shapes. In a function that is being traced, the
+    block keeps that function's own tensors, to be returned by it, and skips those in
+    its loops.
 
     Args:
       model: Keras model or layer; if None, only tensors named by `retain` are kept.
@@ -151,7 +151,7 @@ def retain_gradients(
       A dict from name to gradient in the order of the forward pass. A layer has its
       name in the model, `"encoder/lstm"` if it is nested, and the model its own; of
       several output tensors each has its number, `"lstm[0]"`. A layer called again
-      counts: `"dense"`, `"dense:1"`. None stands for an output that no backward pass
+      counts: `"dense"`, `"dense:1"`. None means an output that no backward pass
       has reached. `.outputs` has the tensors, `.clear()` forgets both, and
       `tfsafe.debugging.summarize` makes a table of either. If the loss is scaled, as
       under mixed precision, so are they.
@@ -204,7 +204,7 @@ def _chosen(model: Any, layers: Sequence[Any] | None) -> list[tuple[str, Any]]:
             f"model={model!r} of type {type(model).__name__}. In a function, put "
             "`tfsafe.debugging.retain(tensor, name)` around its tensors."
         )
-    # A layer that stands in two places goes by its first name.
+    # A layer in two places goes by its first name.
     named: dict[int, tuple[str, Any]] = {}
     for name, layer in _walk(model, ""):
         named.setdefault(id(layer), (name, layer))

@@ -54,7 +54,7 @@ def summarize(structure: Any) -> Summaries:
 
     Args:
       structure: Tensor, variable or NumPy array of any shape and numeric dtype, nested
-        dicts, lists and tuples of these, or a Keras model or layer, which stands for
+        dicts, lists and tuples of these, or a Keras model or layer, in place of
         its weights. The values of a sparse or ragged tensor and of `tf.IndexedSlices`
         count. None inside a structure, such as the gradient of a variable that the
         loss does not depend on, and strings are skipped. To name the gradients of a
@@ -89,7 +89,7 @@ def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
     """Yields the tensors of a structure, each with its path.
 
     Raises:
-      TypeError: If there is no structure but None or text.
+      TypeError: If the structure is None or text.
     """
     if structure is None or isinstance(structure, str | bytes):
         raise TypeError(
