@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfsafe import NumericsError
 from tfsafe.data import check_finite
 from tfsafe.data.checks import pipeline, policies
+from tfsafe.data.faults.explain import Origin
 from tfsafe.data.faults.tally import Limits
 
 BATCH = 4
@@ -56,7 +57,7 @@ def test_raise_names_row_batch_feature_and_value():
     text = text_of(caught)
     assert text.startswith("NaN in `x[:, 1]`, first in row 6 (row 2 of batch 1).\n")
     assert "1 of 12 values, the first is nan at index (2, 1); float32" in text
-    assert 'dataset = tfsafe.data.check_finite(dataset, policy="drop")' in text
+    assert 'dataset = check_finite(dataset, policy="drop")' in text
 
 
 def test_raise_names_the_element_of_an_unbatched_dataset():
@@ -217,7 +218,8 @@ def test_text_is_judged_by_the_report():
     lines = tf.data.Dataset.from_tensor_slices([[b"age"], [b"31"], [b"47"]]).batch(2)
     (finding,) = check_finite(lines, policy="report").findings
     assert finding.kind == "Header row read as data"
-    assert finding.suggested_code == "lines = tf.data.TextLineDataset(path).skip(1)"
+    assert finding.suggested_code == 'lines = check_finite(lines, policy="drop")'
+    assert "tf.data.TextLineDataset(...).skip(1)" in finding.suggestion
 
 
 def test_numbers_beyond_the_dtype_are_found():
@@ -313,7 +315,7 @@ def test_what_a_pipeline_calls_tells_of_its_element(policy):
     # In a pipeline it runs in a thread of TensorFlow's, where no coverage is taken.
     x, y = features()
     chosen = policies.policy_of(policy, 0.0, Limits(np.dtype("float32")))
-    stage = pipeline.Stage(of(x, y), chosen, None)
+    stage = pipeline.Stage(of(x, y), chosen, None, Origin())
     element = [tf.constant(part[4:8]) for part in (x, y)]
     counts = [tf.constant(number, tf.int64) for number in (1, 4, 0, 1)]
     if policy == "raise":

@@ -75,8 +75,8 @@ def test_a_bad_argument_is_told():
         +Inf in argument `x`, first in row 1 of the batch.
           what:  1 of 2 values, at (1,); shape (2,), float32
           why:   it was non-finite before the call.
-          fix:   tfsafe.data.check_finite(data, policy="report")
-                 reports all such rows before the training; policy="drop" removes them.
+          fix:   tfsafe.data.check_finite reports all such rows before the training;
+                 policy="drop" removes them.
           reach: output
         """)
 

@@ -53,7 +53,7 @@ def test_an_empty_column_gets_a_suggestion_that_works():
     x = np.ones([4, 2])
     x[:, 1] = np.nan
     (finding,) = check_finite(x, policy="report").findings
-    scope = {"x": x, "tfsafe": tfsafe}
+    scope = {"x": x, "check_finite": check_finite}
     with pytest.warns(UserWarning, match="replaced 4 values"):
         exec(finding.suggested_code, scope)
     np.testing.assert_array_equal(scope["x"], [[1, 0]] * 4)

@@ -12,25 +12,23 @@ from tfsafe.data.faults.explain import Origin
 from tfsafe.data.faults.survey import Survey, containers
 from tfsafe.errors import NumericsError
 
-_ORIGIN = Origin(("dataset",), "dataset")
 
-
-def checked(batches: Any, policy: Policy) -> Any:
+def checked(batches: Any, policy: Policy, origin: Origin) -> Any:
     """Returns batches that are checked when they are read, or the report on them."""
     if policy.name == "report":
-        return _report(batches, policy)
+        return _report(batches, policy, origin)
     if policy.value == "mean" and policy.name == "replace":
         raise ValueError(
             'value="mean" needs a dataset that can be read twice: an array or a '
             "tf.data.Dataset. Received: batches made by Python. Give a number."
         )
     if isinstance(batches, Iterator):
-        return _generated(batches, policy)
-    return CheckedPyDataset(batches, policy)
+        return _generated(batches, policy, origin)
+    return CheckedPyDataset(batches, policy, origin)
 
 
-def _report(batches: Any, policy: Policy) -> Any:
-    survey = Survey(policy.limits, _ORIGIN)
+def _report(batches: Any, policy: Policy, origin: Origin) -> Any:
+    survey = Survey(policy.limits, origin)
     count = len(batches) if hasattr(batches, "__len__") else None
     items = batches if count is None else (batches[i] for i in range(count))
     for number, batch in enumerate(items):
@@ -38,12 +36,12 @@ def _report(batches: Any, policy: Policy) -> Any:
     return survey.report()
 
 
-def _generated(batches: Iterator[Any], policy: Policy) -> Iterator[Any]:
+def _generated(batches: Iterator[Any], policy: Policy, origin: Origin) -> Iterator[Any]:
     before = 0
     for number, batch in enumerate(batches):
         rows = containers(batch)[0][1].rows
         try:
-            yield policies.checked(batch, policy, _ORIGIN, number, before)
+            yield policies.checked(batch, policy, origin, number, before)
         except NumericsError:
             if policy.name != "drop":
                 raise
@@ -58,13 +56,13 @@ def _generated(batches: Iterator[Any], policy: Policy) -> Iterator[Any]:
 class CheckedPyDataset(keras.utils.PyDataset):
     """A PyDataset whose batches are checked when `fit` reads them."""
 
-    def __init__(self, inner: Any, policy: Policy):
+    def __init__(self, inner: Any, policy: Policy, origin: Origin):
         super().__init__(
             workers=inner.workers,
             use_multiprocessing=inner.use_multiprocessing,
             max_queue_size=inner.max_queue_size,
         )
-        self.inner, self.policy = inner, policy
+        self.inner, self.policy, self.origin = inner, policy, origin
 
     def __len__(self) -> int:
         return len(self.inner)
@@ -72,7 +70,7 @@ class CheckedPyDataset(keras.utils.PyDataset):
     def __getitem__(self, index: int) -> Any:
         batch = self.inner[index]
         # `fit` reads batches in any order; their sizes are not known beforehand.
-        return policies.checked(batch, self.policy, _ORIGIN, index, None)
+        return policies.checked(batch, self.policy, self.origin, index, None)
 
     def on_epoch_begin(self) -> None:
         """Calls the same method of the dataset."""

@@ -1,13 +1,13 @@
 """Checks a dataset of any supported kind."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _args
+from tfsafe import _args, _caller
 from tfsafe.data.checks import batches, pipeline, policies
 from tfsafe.data.faults.explain import Origin
 from tfsafe.data.faults.tally import Limits
@@ -104,9 +104,9 @@ def check_finite(
         why:   a NaN is most often an empty cell, or text where a number was asked for,
                when a file is read. One such value makes the loss, the gradients and
                every weight NaN.
-        fix:   x, y = tfsafe.data.check_finite((x, y), policy="drop")
-               leaves such rows out, of x and y alike; policy="replace" writes value=0.0
-               or value="mean" in their place.
+        fix:   x, y = check_finite((x, y), policy="drop")
+               removes such rows, of x and y alike; policy="replace" writes value=0.0 or
+               value="mean" in their place.
 
       A pipeline is checked as it flows:
 
@@ -128,20 +128,24 @@ def check_finite(
     limits = Limits(_dtype(dtype), _classes(num_classes))
     chosen = policies.policy_of(policy, value, limits)
     if isinstance(dataset, tf.data.Dataset):
-        return pipeline.checked(dataset, chosen, batched)
+        return pipeline.checked(
+            dataset, chosen, batched, _origin(("dataset",), "dataset")
+        )
     if batched is not None:
         raise ValueError(
             "`batched` tells of the elements of a tf.data.Dataset. Received: "
             f"batched={batched!r} for {type(dataset).__name__}. Leave it out."
         )
     if isinstance(dataset, keras.utils.PyDataset | Iterator):
-        return batches.checked(dataset, chosen)
-    return policies.checked(dataset, chosen, _origin(dataset))
+        return batches.checked(dataset, chosen, _origin(("dataset",), "dataset"))
+    is_frame = any(hasattr(part, "iloc") for _, part in structure.parts(dataset))
+    names = tuple(structure.roles(dataset))
+    origin = _origin(names, "frame" if is_frame else "array")
+    return policies.checked(dataset, chosen, origin)
 
 
-def _origin(data: Any) -> Origin:
-    is_frame = any(hasattr(part, "iloc") for _, part in structure.parts(data))
-    return Origin(tuple(structure.roles(data)), "frame" if is_frame else "array")
+def _origin(names: Sequence[str], kind: str) -> Origin:
+    return Origin(tuple(names), kind, _caller.user_call())
 
 
 def _dtype(dtype: Any) -> np.dtype:

@@ -14,12 +14,13 @@ from tfsafe.data.faults.report import DataReport
 from tfsafe.data.faults.survey import Survey, require_labels
 from tfsafe.data.sources import element_masks, structure
 
-_ORIGIN = Origin(("dataset",), "dataset")
 # Elements without a batch axis are joined, so that Python reads many at once.
 _JOINED_VALUES = 1 << 20
 
 
-def checked(dataset: tf.data.Dataset, policy: Policy, batched: bool | None) -> Any:
+def checked(
+    dataset: tf.data.Dataset, policy: Policy, batched: bool | None, origin: Origin
+) -> Any:
     """Returns a dataset that is checked while it is read, or the report on it.
 
     Args:
@@ -27,12 +28,13 @@ def checked(dataset: tf.data.Dataset, policy: Policy, batched: bool | None) -> A
       policy: What to do.
       batched: Whether the first axis of an element runs over rows; None infers it from
         the shapes.
+      origin: The user's call.
 
     Returns:
       A dataset with the same elements except for the policy's changes; a `DataReport`
       for the policy "report".
     """
-    stage = Stage(dataset, policy, batched)
+    stage = Stage(dataset, policy, batched, origin)
     return stage.report() if policy.name == "report" else stage.dataset()
 
 
@@ -43,8 +45,14 @@ class Stage:
       is_batched: Whether the first axis of an element runs over rows.
     """
 
-    def __init__(self, dataset: tf.data.Dataset, policy: Policy, batched: bool | None):
-        self._dataset, self._policy = dataset, policy
+    def __init__(
+        self,
+        dataset: tf.data.Dataset,
+        policy: Policy,
+        batched: bool | None,
+        origin: Origin,
+    ):
+        self._dataset, self._policy, self._origin = dataset, policy, origin
         spec = dataset.element_spec
         for path, part in structure.parts(spec):
             if isinstance(part, tf.data.DatasetSpec):
@@ -223,7 +231,9 @@ class Stage:
             policies.tell(f"{done} {rows_told} so far", report, stacklevel=2)
 
     def _survey(self) -> Survey:
-        return Survey(self._policy.limits, _ORIGIN, self._joined, not self.is_batched)
+        return Survey(
+            self._policy.limits, self._origin, self._joined, not self.is_batched
+        )
 
     def _add(self, survey: Survey, element: Any, number: int, rows: int) -> None:
         """Adds one element, with a batch axis if it has none."""

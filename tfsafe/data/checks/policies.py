@@ -59,7 +59,7 @@ def checked(
     """
     survey = Survey(policy.limits, origin, counts_rows=before is not None)
     survey.add(data, batch, before)
-    report = survey.report()
+    report = survey.report(data if batch is None else None)
     if policy.name == "report":
         return report
     if report.is_finite:
@@ -127,7 +127,7 @@ def refuse_unmendable(report: DataReport) -> None:
     if rest:
         raise NumericsError(
             f'{rest[0]}\n  note:  policy="replace" has no number for this; '
-            'policy="drop" leaves the row out.',
+            'policy="drop" removes the row.',
             rest,
         )
 

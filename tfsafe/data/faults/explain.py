@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tfsafe import _caller
 from tfsafe._text import listed
 from tfsafe.data.faults import verdict
 from tfsafe.data.faults.findings import finding, first, located
@@ -23,9 +24,9 @@ _FIRST_ROW = (
     "first row of a difference."
 )
 _READ_WITH_HEADER = {
-    "array": 'x = np.genfromtxt(path, delimiter=",", skip_header=1)',
-    "dataset": "lines = tf.data.TextLineDataset(path).skip(1)",
-    "frame": "x = pd.read_csv(path, header=0)",
+    "array": "np.genfromtxt(..., skip_header=1)",
+    "dataset": "tf.data.TextLineDataset(...).skip(1)",
+    "frame": "pd.read_csv(..., header=0)",
 }
 
 
@@ -44,18 +45,47 @@ class Origin:
     """The source of the data, for suggested code.
 
     Attributes:
-      names: The user's names for them: `("x", "y")` or `("dataset",)`.
+      names: What `fit` calls its parts: `("x", "y")` or `("dataset",)`.
       kind: `"array"`, `"dataset"`, or `"frame"`.
+      call: The user's call of `check_finite`, if its source is available.
+      is_hopeless: Whether each row has a fault, so that dropping them leaves none.
     """
 
     names: tuple[str, ...] = ("x",)
     kind: str = "array"
+    call: _caller.Call | None = None
+    is_hopeless: bool = False
 
-    def call(self, arguments: str) -> str:
-        """Returns the call of `check_finite` as the user would write it."""
-        names = ", ".join(self.names)
-        argument = f"({names})" if len(self.names) > 1 else names
-        return f"{names} = tfsafe.data.check_finite({argument}, {arguments})"
+    def expression(self) -> str:
+        """Returns what the user passed, as source; empty if it is not known."""
+        call = self.call
+        if call is None or not call.function.endswith("check_finite"):
+            return ""
+        found = [*call.arguments, *call.keywords.values()][:1]
+        return _caller.shown(found[0]) if found else ""
+
+    def with_policy(self, policy: str) -> str:
+        """Returns the user's call with another policy; empty if it is not known.
+
+        Args:
+          policy: The policy and its value, `policy="drop"`.
+        """
+        expression = self.expression()
+        if not expression or self.call is None:
+            return ""
+        kept = [
+            f"{name}={value}"
+            for name, value in self.call.keywords.items()
+            if name not in {"dataset", "policy", "value"}
+        ]
+        # A report has a name of its own.
+        is_report = self.call.keywords.get("policy") == "'report'"
+        targets = "" if is_report else self.call.targets
+        if not targets and _caller.is_name(expression):
+            targets = expression.strip("()")
+        arguments = ", ".join([expression, policy, *kept])
+        call = f"{self.call.function}({arguments})"
+        return f"{targets} = {call}" if targets else call
 
 
 def errors(
@@ -107,7 +137,7 @@ def _not_finite(
         " and ".join(kinds),
         f"{_source(tally, faults)} {_SPREADS}",
         is_replaceable=not is_time,
-        **(_leave_out(origin) if is_time else _fill_or_leave_out(tally, origin)),
+        **(_remove_or_omit if is_time else _remove_or_fill)(tally, faults, origin),
     )
 
 
@@ -131,13 +161,14 @@ def _missing(
         if "blank" in faults
         else f"the cell holds no value. {_SPREADS}"
     )
+    is_words = verdict.is_words(tally, faults)
     return located(
         tally,
         faults,
         "Missing value",
         cause,
-        is_replaceable=not verdict.is_words(tally, faults),
-        **_leave_out(origin),
+        is_replaceable=not is_words,
+        **(_remove_or_omit if is_words else _remove_or_fill)(tally, faults, origin),
     )
 
 
@@ -150,13 +181,24 @@ def _text(
         faults,
         "Text among numbers",
         "the other cells of this feature are numbers; this one cannot be read as one.",
-        suggested_code=f'{subject} = pd.to_numeric({subject}, errors="coerce")'
-        if origin.kind == "frame"
-        else origin.call('policy="drop"'),
-        suggestion="makes NaN of it, which check_finite then drops or replaces."
-        if origin.kind == "frame"
-        else 'leaves such rows out; policy="replace" writes a number there.',
+        **(
+            _to_numeric(subject, origin)
+            if origin.kind == "frame"
+            else _remove(origin, "a number")
+        ),
     )
+
+
+def _to_numeric(subject: str, origin: Origin) -> dict[str, str]:
+    expression = origin.expression()
+    words = "makes NaN of it, which check_finite then drops or replaces."
+    if len(origin.names) > 1 or not _caller.is_name(expression):
+        return {"suggestion": f'pd.to_numeric(column, errors="coerce") {words}'}
+    subject = expression + subject.removeprefix(origin.names[0])
+    return {
+        "suggested_code": f'{subject} = pd.to_numeric({subject}, errors="coerce")',
+        "suggestion": words,
+    }
 
 
 def _beyond(
@@ -216,8 +258,12 @@ def _header(headers: Sequence[tuple[Tally, np.ndarray]], origin: Origin) -> Data
         {fault: columns},
         "Header row read as data",
         reads,
-        suggested_code=_READ_WITH_HEADER[origin.kind],
-        suggestion='reads it as names; policy="drop" leaves the row out.',
+        **_policy(
+            origin,
+            'policy="drop"',
+            "removes that row. Better, read the file without it: "
+            f"{_READ_WITH_HEADER[origin.kind]}.",
+        ),
         is_replaceable=False,
     )
 
@@ -231,25 +277,60 @@ def _no_rows() -> DataFinding:
     )
 
 
-def _leave_out(origin: Origin) -> dict[str, str]:
+def _policy(origin: Origin, policy: str, words: str) -> dict[str, str]:
+    """Suggests the user's call with another policy, in words if it is not known."""
+    code = origin.with_policy(policy)
+    if not code:
+        return {"suggestion": f"check_finite(..., {policy}) {words}"}
+    return {"suggested_code": code, "suggestion": words}
+
+
+def _remove(
+    origin: Origin, number: str = 'value=0.0 or value="mean"'
+) -> dict[str, str]:
+    """Suggests to drop the rows with a fault, if that leaves any."""
+    if origin.is_hopeless:
+        return _policy(
+            origin,
+            'policy="replace", value=0.0',
+            "writes 0 in place of these values. Each row has one: "
+            'policy="drop" would leave no row.',
+        )
     what = " and ".join(origin.names) if len(origin.names) > 1 else ""
     both = f", of {what} alike" if what else ""
-    return {
-        "suggested_code": origin.call('policy="drop"'),
-        "suggestion": f'leaves such rows out{both}; policy="replace" writes value=0.0 '
-        'or value="mean" in their place.',
-    }
+    return _policy(
+        origin,
+        'policy="drop"',
+        f'removes such rows{both}; policy="replace" writes {number} in their place.',
+    )
 
 
-def _fill_or_leave_out(tally: Tally, origin: Origin) -> dict[str, str]:
+def _remove_or_fill(
+    tally: Tally, faults: Mapping[str, np.ndarray], origin: Origin
+) -> dict[str, str]:
     """Suggests a number for an empty column: dropping its rows would leave none."""
-    if tally.size < 3 or not (tally.counts["nan"] == tally.size).any():
-        return _leave_out(origin)
-    return {
-        "suggested_code": origin.call('policy="replace", value=0.0'),
-        "suggestion": "writes 0 into the empty column; or remove that column from the "
-        'data. policy="drop" would leave no row.',
-    }
+    counts = np.sum([tally.counts[fault] for fault in faults], axis=0)
+    if not (counts == tally.size).any() or (tally.size < 3 and not origin.is_hopeless):
+        return _remove(origin)
+    return _policy(
+        origin,
+        'policy="replace", value=0.0',
+        "writes 0 into the empty column; or remove that column from the data. "
+        'policy="drop" would leave no row.',
+    )
+
+
+def _remove_or_omit(
+    tally: Tally, faults: Mapping[str, np.ndarray], origin: Origin
+) -> dict[str, str]:
+    """Suggests to drop the rows, or the columns where each row has the fault."""
+    counts = np.sum([tally.counts[fault] for fault in faults], axis=0)
+    if origin.is_hopeless or (tally.size > 2 and (counts == tally.size).any()):
+        return {
+            "suggestion": "remove this column from the data: each row has a fault, so "
+            'that policy="drop" would leave no row.'
+        }
+    return _remove(origin)
 
 
 def _is_empty(tally: Tally, columns: np.ndarray) -> bool:

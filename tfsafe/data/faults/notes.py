@@ -51,8 +51,7 @@ def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
             kind="Row of data read as header",
             cause=f"the columns are named {listed(map(repr, names))}: numbers. The "
             "first row of the file has become their names.",
-            suggested_code="x = pd.read_csv(path, header=None)",
-            suggestion="reads that row as data.",
+            suggestion="read that row as data: pd.read_csv(..., header=None).",
         )
     ]
 
@@ -105,9 +104,7 @@ def _numerals(tally: Tally, columns: np.ndarray) -> DataFinding:
         "Numbers written as text",
         "every cell can be read as a number, and is text; a model takes text only in "
         "a lookup layer.",
-        suggested_code=f"{tally.table.column_path(int(np.flatnonzero(columns)[0]))}"
-        '.astype("float32")',
-        suggestion="makes them numbers.",
+        suggestion='make them numbers: .astype("float32").',
     )
 
 

@@ -74,10 +74,17 @@ class Survey:
                 self.tallies[table.path].add(table, batch, before)
         self.rows += held[0][1].rows if held else 0
 
-    def report(self) -> DataReport:
-        """Returns the report on the data added so far."""
+    def report(self, whole: Any = None) -> DataReport:
+        """Returns the report on the data added so far.
+
+        Args:
+          whole: These data, if they are in memory and in one piece.
+        """
         tallies = list(self.tallies.values())
-        findings = explain.errors(tallies, self._limits, self.rows, self._origin)
+        origin = self._origin
+        if whole is not None and self.rows:
+            origin = dataclasses.replace(origin, is_hopeless=self._is_hopeless(whole))
+        findings = explain.errors(tallies, self._limits, self.rows, origin)
         found = [*self._names, *notes.notes(tallies, self._limits)]
         features = [
             feature for tally in tallies for feature in _features(tally, self._limits)
@@ -86,6 +93,10 @@ class Survey:
         if not self._counts_rows:
             findings = [dataclasses.replace(each, element=None) for each in findings]
         return DataReport(self.rows, tuple(features), tuple(findings), tuple(found))
+
+    def _is_hopeless(self, whole: Any) -> bool:
+        faulty = (self.bad_rows(each, path) for path, each in containers(whole))
+        return bool(np.any(list(faulty), axis=0).all())
 
     def bad_rows(self, container: Container, path: str) -> np.ndarray:
         """Returns the rows of an added leaf that have an error."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsafe import _caller
 from tfsafe._records import Link, TensorStats
 from tfsafe.debugging.checks.levels import DOMAIN
 from tfsafe.debugging.explain import causes, suggestions
@@ -16,11 +17,10 @@ from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin, PathStep, Step
 from tfsafe.errors import Finding
-from tfsafe.graph import Place, locate
+from tfsafe.graph import Place, is_user_file, locate
 
 # Magnitude that values of a healthy training do not reach.
 _EXPLODED = 1e6
-_SURVEY = 'tfsafe.data.check_finite(data, policy="report")'
 # Number of steps of a long path that are kept from each of its ends.
 _ENDS = 20
 _TEXT = {tf.string}
@@ -76,17 +76,18 @@ def describe(
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
     holder = origin.holder or "a constant, or a tensor made before the call"
     is_variable = holder.startswith(("variable", "a variable"))
+    survey = suggestions.survey(holder, _caller.user_call(is_user_file))
     return Finding(
         op_type="",
         op_name="",
         origin=holder,
         cause="it was non-finite before the call.",
-        suggested_code="" if is_variable else _SURVEY,
+        suggested_code="" if is_variable else survey,
         suggestion=(
             "start from a checkpoint whose weights are finite."
             if is_variable
-            else "reports all such rows before the training; "
-            'policy="drop" removes them.'
+            else f"{'' if survey else 'tfsafe.data.check_finite '}reports all such "
+            'rows before the training; policy="drop" removes them.'
         ),
         **facts,
     )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tfsafe import _caller
 from tfsafe.debugging.explain import source_names
 from tfsafe.debugging.explain.layers import swap_of
 from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
@@ -284,6 +285,31 @@ FORMULAS = [
         "returns 0, with gradient 0, where the norm is 0.",
     ),
 ]
+
+
+_KERAS = re.compile(r"(.+\.)?(fit|evaluate|predict|(train|test|predict)_on_batch)")
+
+
+def survey(holder: str, call: _caller.Call | None) -> str:
+    """Returns the check of the data that the user passed; empty if it is not known.
+
+    Args:
+      holder: The argument with non-finite values, ``"argument `x`"``.
+      call: The user's call of the checked function or of `fit`.
+    """
+    if call is None or not holder.startswith("argument "):
+        return ""
+    if _KERAS.fullmatch(call.function):
+        given = dict(zip(("x", "y"), call.arguments, strict=False)) | call.keywords
+        passed = [given[name] for name in ("x", "y") if name in given]
+    elif len(call.arguments) + len(call.keywords) == 1:
+        passed = [*call.arguments, *call.keywords.values()]
+    else:
+        name = re.split(r"\W", holder.partition("`")[2])[0]
+        passed = [call.keywords[name]] if name in call.keywords else []
+    data = f"({', '.join(passed)})" if len(passed) > 1 else "".join(passed)
+    data = _caller.shown(data)
+    return f'tfsafe.data.check_finite({data}, policy="report")' if data else ""
 
 
 def fix_of(failure: Failure) -> tuple[str, str]:

@@ -1,0 +1,111 @@
+"""Reads a call off the user's source: the expressions passed, the names assigned."""
+
+import ast
+import linecache
+import os
+import re
+import sys
+import types
+from collections.abc import Callable
+from typing import NamedTuple
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+# A longer expression is not worth repeating.
+_LONGEST = 60
+_NAMES = re.compile(r"\s*(\w+(?:\.\w+)*(?:\s*,\s*\w+(?:\.\w+)*)*)\s*=\s*")
+
+
+class Call(NamedTuple):
+    """A call as the user wrote it.
+
+    Attributes:
+      function: The function, `"model.fit"`.
+      arguments: The positional arguments.
+      keywords: The named arguments.
+      targets: The names that the result is assigned to, `"x, y"`; empty without any.
+    """
+
+    function: str
+    arguments: tuple[str, ...]
+    keywords: dict[str, str]
+    targets: str = ""
+
+
+def user_call(is_user: Callable[[str], bool] | None = None) -> Call | None:
+    """Returns the innermost call on the stack that the user wrote.
+
+    Args:
+      is_user: Returns whether a file is the user's; by default, any file outside of
+        this package is.
+
+    Returns:
+      The call; None if its source is not available or contains several calls.
+    """
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if is_user(path) if is_user else not path.startswith(_PACKAGE):
+            return _call_in(frame)
+        frame = frame.f_back
+    return None
+
+
+def _call_in(frame: types.FrameType) -> Call | None:
+    source, before = _segment(frame)
+    try:
+        tree = ast.parse(source.strip(), mode="eval").body
+    # Python 3.11 before 3.11.5 may fail when two threads parse (CPython issue 106905).
+    except (SyntaxError, SystemError, ValueError):
+        return None
+    if not isinstance(tree, ast.Call):
+        return None
+    if any(isinstance(each, ast.Starred) for each in tree.args):
+        return None
+    found = _NAMES.fullmatch(before)
+    return Call(
+        ast.unparse(tree.func),
+        tuple(map(ast.unparse, tree.args)),
+        {each.arg: ast.unparse(each.value) for each in tree.keywords if each.arg},
+        found[1] if found else "",
+    )
+
+
+def _segment(frame: types.FrameType) -> tuple[str, str]:
+    """Returns the source of the expression being run, and the assignment before it."""
+    path = frame.f_code.co_filename
+    if sys.version_info < (3, 11):
+        # Without columns: the line, if it is one statement.
+        line = linecache.getline(path, frame.f_lineno).strip()
+        found = _NAMES.match(line)
+        start = found.end() if found else 0
+        return line[start:], line[:start]
+    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    first, last, start, end = positions
+    if first is None or last is None or start is None or end is None:
+        return "", ""
+    lines = linecache.getlines(path, frame.f_globals)[first - 1 : last]
+    if not lines:
+        return "", ""
+    # The columns count bytes.
+    coded = [line.encode() for line in lines]
+    before, after = coded[0][:start], coded[-1][end:].strip()
+    coded[-1] = coded[-1][:end]
+    coded[0] = coded[0][start:]
+    # The result of `x = f(y)[0]` is not what is assigned.
+    is_whole = not after or after.startswith((b"#", b";"))
+    return b"".join(coded).decode(), before.decode() if is_whole else ""
+
+
+def is_name(expression: str) -> bool:
+    """Returns whether an expression is a name, an attribute, or a tuple of these."""
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except (SyntaxError, SystemError, ValueError):
+        return False
+    parts = tree.elts if isinstance(tree, ast.Tuple) else [tree]
+    return all(isinstance(each, ast.Name | ast.Attribute) for each in parts)
+
+
+def shown(expression: str) -> str:
+    """Returns an expression that is short enough to be repeated; else an empty text."""
+    return expression if len(expression) <= _LONGEST else ""
