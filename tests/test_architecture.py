@@ -74,8 +74,7 @@ WORDS: dict[str, int] = {
     "run again": 0,
 }
 # The folders whose `__init__.py` does not describe them yet.
-UNDESCRIBED: set[str] = {
-}
+UNDESCRIBED: set[str] = set()
 
 
 def test_private_names_are_in_the_compat_package_alone():
