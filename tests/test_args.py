@@ -32,16 +32,16 @@ def test_python_numbers_adapt_to_the_dtype_asked_for(x):
 
 
 @pytest.mark.parametrize(
-    ("x", "received"),
+    ("x", "received", "fix"),
     [
-        ([1, 2], r"dtype=int32, shape=\(2,\)"),
-        (True, r"dtype=bool, shape=\(\)"),
-        (1j, "dtype=complex128"),
-        ("text", "dtype=string"),
+        ([1, 2], r"dtype=int32, shape=\(2,\)", "tf.cast.logits, tf."),
+        (True, r"dtype=bool, shape=\(\)", "tf.cast.logits, tf."),
+        (1j, "dtype=complex128", "tf.math.real.logits."),
+        ("text", "dtype=string", "tf.strings.to_number.logits."),
     ],
 )
-def test_what_is_not_floating_is_refused_with_the_cure(x, received):
-    message = f"`logits` must have a floating dtype .*{received}.*`tf.cast.logits, tf."
+def test_what_is_not_floating_is_refused_with_a_fix(x, received, fix):
+    message = f"`logits` must have a floating dtype .*{received}.*`{fix}"
     with pytest.raises(TypeError, match=message):
         _args.float_tensor(x, "logits")
 

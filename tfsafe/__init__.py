@@ -7,6 +7,8 @@ never do.
 
 import difflib
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING
 
 from tfsafe import _saving
@@ -107,14 +109,26 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         if name in _PACKAGES:
-            return importlib.import_module(f"tfsafe.{name}")
+            return _load(name)
         if name in _HOMES:
-            home = importlib.import_module(f"tfsafe.{_HOMES[name]}")
-            return getattr(home, name)
+            return getattr(_load(_HOMES[name]), name)
         raise AttributeError(
             f"module 'tfsafe' has no attribute {name!r}.{_hint(name)}",
             name=name,
         )
+
+
+def _load(module: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(f"tfsafe.{module}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("tensorflow", "keras"):
+            raise
+        raise ModuleNotFoundError(
+            f"`tfsafe.{module}` needs {error.name}, which {sys.executable} does not "
+            "have. Install both with `pip install tensorflow keras`.",
+            name=error.name,
+        ) from error
 
 
 def _hint(name: str) -> str:

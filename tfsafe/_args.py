@@ -29,14 +29,32 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
       TypeError: If `x` is not dense or does not have one of these dtypes.
     """
     _refuse_sparse(x, name)
+    _refuse_none(x, name)
     tensor = tf.convert_to_tensor(x, None if hasattr(x, "dtype") else dtype)
     if tensor.dtype not in FLOATS:
         raise TypeError(
             f"`{name}` must have a floating dtype (float16, bfloat16, float32 or "
             f"float64). Received: dtype={tensor.dtype.name}, shape={tensor.shape}. "
-            f"Convert it first, for example `tf.cast({name}, tf.float32)`."
+            f"Convert it first, for example `{_conversion(tensor.dtype, name)}`."
         )
     return tensor
+
+
+def _conversion(dtype: tf.DType, name: str) -> str:
+    if dtype == tf.string:
+        return f"tf.strings.to_number({name})"
+    return (
+        f"tf.math.real({name})" if dtype.is_complex else f"tf.cast({name}, tf.float32)"
+    )
+
+
+def _refuse_none(x: Any, name: str) -> None:
+    if x is None:
+        raise TypeError(
+            f"`{name}` must be a tensor. Received: {name}=None. A function without "
+            "`return` returns None, and so does `tape.gradient` where nothing depends "
+            "on the variable."
+        )
 
 
 def _refuse_sparse(x: Any, name: str) -> None:

@@ -43,6 +43,7 @@ def to_keras(model: Any) -> Any:
       A new model of the same class.
 
     Raises:
+      TypeError: If `model` is not a Keras model.
       ValueError: If the model is not built, or if Keras has no counterpart of one of
         its layers, such as `LayerNormLSTM` or `MaxPooling1D` after a mask.
 
@@ -55,6 +56,11 @@ def to_keras(model: Any) -> Any:
     """
     import keras
 
+    if not isinstance(model, keras.Layer):
+        raise TypeError(
+            "`model` must be a Keras model. Received: "
+            f"model={model!r} of type {type(model).__name__}."
+        )
     if not model.built:
         raise ValueError(
             f"`model` must be built. Received: {model.name!r}, which is not. Call it "

@@ -63,8 +63,10 @@ class TestFromKeras:
             1e-6,
         )
         unbuilt = self.THEIRS[kind](3, dropout=0.1)
-        assert kind.from_keras(unbuilt).cell.dropout == 0.1
-        cell = kind.cell_class.from_keras(unbuilt.cell)
+        with pytest.warns(UserWarning, match="not built"):
+            assert kind.from_keras(unbuilt).cell.dropout == 0.1
+        with pytest.warns(UserWarning, match="not built"):
+            cell = kind.cell_class.from_keras(unbuilt.cell)
         assert not cell.built
 
     @recurrent.both

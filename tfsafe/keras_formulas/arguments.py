@@ -42,11 +42,15 @@ def compute(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor
 
     Raises:
       TypeError: If one of them is not dense, or does not hold numbers.
+      ValueError: If their shapes do not broadcast.
     """
     with tf.name_scope(name):
         y_pred = predictions(y_pred)
         y_true = tf.cast(labels.tensor(y_true), y_pred.dtype)
-        return precision.in_float32(formula, *same_rank(y_true, y_pred))
+        y_true, y_pred = same_rank(y_true, y_pred)
+        if y_true.shape != y_pred.shape:
+            _args.check_broadcast(y_true=y_true, y_pred=y_pred)
+        return precision.in_float32(formula, y_true, y_pred)
 
 
 def predictions(y_pred: Any) -> tf.Tensor:

@@ -99,6 +99,11 @@ def tensor(y_true: Any) -> tf.Tensor:
             "Convert it first, with `tf.sparse.to_dense(y_true)` or "
             "`y_true.to_tensor()`, and give padding a `sample_weight` of 0."
         )
+    if y_true is None:
+        raise TypeError(
+            "`y_true` must be a tensor. Received: y_true=None. Give `fit` the labels, "
+            "or a dataset of pairs `(x, y)`."
+        )
     labels = tf.convert_to_tensor(y_true)
     if labels.dtype.is_floating:
         return labels

@@ -1,5 +1,6 @@
 """Checks the arguments of `SafeOptimizer`: refuses early, and suggests a fix."""
 
+import difflib
 import math
 import numbers
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ def inner_optimizer(identifier: Any) -> Any:
         raise ValueError(
             "`inner_optimizer` must be a Keras optimizer: an instance such as "
             "`keras.optimizers.Adam()`, a name such as 'adam', or a config. "
-            f"Received: inner_optimizer={identifier!r}."
+            f"Received: inner_optimizer={identifier!r}.{_hint(identifier)}"
         ) from cause
     if isinstance(optimizer, DelegatingOptimizer):
         raise ValueError(
@@ -51,6 +52,23 @@ def inner_optimizer(identifier: Any) -> Any:
             "policy mixed_float16."
         )
     return optimizer
+
+
+def _hint(identifier: Any) -> str:
+    """Says what was meant, as far as that can be seen."""
+    kind = identifier if isinstance(identifier, type) else type(identifier)
+    if kind.__module__.startswith("tf_keras."):
+        return (
+            " It belongs to Keras 2; the class of the same name in `keras.optimizers` "
+            "is the one of Keras 3."
+        )
+    if kind is identifier:
+        return f" Make an instance of the class: `SafeOptimizer({kind.__name__}())`."
+    if isinstance(identifier, keras.Model):
+        return " Wrap the optimizer: `model.compile(SafeOptimizer('adam'), ...)`."
+    known = [name.lower() for name in dir(keras.optimizers) if name[0].isupper()]
+    close = difflib.get_close_matches(str(identifier).lower(), known)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def limit(value: Any) -> float | None:

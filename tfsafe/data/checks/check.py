@@ -76,7 +76,7 @@ def check_finite(
         raises while it is read, also within `fit`, where TensorFlow turns the error
         into a `tf.errors.UnknownError` with the same text. To get the findings before
         the training: `check_finite(dataset, policy="report").raise_if_bad()`.
-      TypeError: If `dataset` holds anything else, or a tensor that is being traced; if
+      TypeError: If `dataset` is None or anything else, or holds a traced tensor; if
         there is more than one positional argument.
       ValueError: If the parts differ in their number of rows, or an argument is out of
         its range.
@@ -124,6 +124,11 @@ def check_finite(
             "`check_finite` takes one dataset; several parts go into one tuple. "
             f"Received: {len(parts) + 1} positional arguments. Write "
             "`x, y = check_finite((x, y))`."
+        )
+    if dataset is None:
+        raise TypeError(
+            "`check_finite` takes arrays, tensors, DataFrames or a pipeline. Received: "
+            "dataset=None. Does the function that loads the data end in `return`?"
         )
     limits = Limits(_dtype(dtype), _classes(num_classes))
     chosen = policies.policy_of(policy, value, limits)

@@ -105,7 +105,9 @@ def checked(
     if not callable(target):
         raise TypeError(
             "`target` must be a function, a `tf.function`, a method or a Keras model. "
-            f"Received: target={target!r} of type {type(target).__name__}."
+            f"Received: target={target!r} of type {type(target).__name__}. Pass the "
+            "function itself, as in `checked(f)`, not its result; all other arguments "
+            'go by keyword, as in `checked(f, checks="full")`.'
         )
     return CheckedFunction(target, options)
 

@@ -261,7 +261,8 @@ def enable_check_numerics(
       exclude: As in `tfsafe.checked`.
 
     Raises:
-      TypeError: If `strict` is not a boolean or `exclude` not a sequence of strings.
+      TypeError: If `strict` is not a boolean, `exclude` not a sequence of strings, or
+        the level is a positional argument.
       ValueError: If `checks` is not a level, or a rule of `exclude` cannot be read.
       RuntimeError: If TensorFlow runs without eager execution.
 
@@ -283,6 +284,11 @@ def enable_check_numerics(
       >>> print(logarithm(tf.constant(0.0)).numpy())
       -inf
     """
+    if isinstance(stack_height_limit, str):
+        raise TypeError(
+            "The level is a keyword argument. Received: stack_height_limit="
+            f"{stack_height_limit!r}. Write `checks={stack_height_limit!r}`."
+        )
     del stack_height_limit, path_length_limit
     _require_eager()
     _SWITCH.ask(_ENABLED, options_of(checks, strict, exclude))
@@ -302,24 +308,28 @@ def disable_check_numerics() -> None:
     _SWITCH.leave(_ENABLED)
 
 
-@contextlib.contextmanager
 def check_numerics(
-    *, checks: str = "watch", strict: bool = False, exclude: Sequence[str] = ()
-) -> Iterator[None]:
+    *target: Any,
+    checks: str = "watch",
+    strict: bool = False,
+    exclude: Sequence[str] = (),
+) -> contextlib.AbstractContextManager[None]:
     """Switches numeric checks on for a block; see `enable_check_numerics`.
 
     Blocks may be nested: the innermost says what is asked for.
 
     Args:
+      *target: Not accepted; the error says what to use.
       checks: As in `tfsafe.checked`.
       strict: As in `tfsafe.checked`.
       exclude: As in `tfsafe.checked`.
 
-    Yields:
-      Nothing.
+    Returns:
+      A context manager.
 
     Raises:
-      TypeError: If `strict` is not a boolean or `exclude` not a sequence of strings.
+      TypeError: If there is a positional argument, `strict` is not a boolean or
+        `exclude` not a sequence of strings.
       ValueError: If `checks` is not a level, or a rule of `exclude` cannot be read.
       RuntimeError: If TensorFlow runs without eager execution.
 
@@ -336,7 +346,17 @@ def check_numerics(
       ...     print(error.findings[0].op_type, error.findings[0].forward_op)
       SqrtGrad Sqrt
     """
-    options = options_of(checks, strict, exclude)
+    if target:
+        raise TypeError(
+            "`check_numerics` is a block, `with check_numerics():`, and takes keyword "
+            f"arguments only. Received: {len(target)} positional. Write `checked(f)` "
+            "for a function or a model, and `debugging.summarize(x)` for a tensor."
+        )
+    return _block(options_of(checks, strict, exclude))
+
+
+@contextlib.contextmanager
+def _block(options: Options) -> Iterator[None]:
     _require_eager()
     asker = object()
     _SWITCH.ask(asker, options)

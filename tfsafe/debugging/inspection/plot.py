@@ -66,7 +66,7 @@ def plot(
             "`tfsafe.debugging.summarize(tensor)` says the same in words."
         ) from error
     if isinstance(tensor, dict | list | tuple | keras.Layer):
-        return _plot_all(list(summary.named_arrays(tensor)), kind, plt)
+        return _plot_all(tensor, kind, plt)
     array = summary.array_of(tensor, "plot")
     if array.dtype.kind not in "biufcV":
         raise TypeError(f"`plot` needs numbers. Received: {tensor!r}.")
@@ -82,10 +82,13 @@ def plot(
     return axes
 
 
-def _plot_all(arrays: list[tuple[str, np.ndarray]], kind: str | None, plt: Any) -> Any:
-    """Draws several tensors, each into axes of its own."""
+def _plot_all(tensor: Any, kind: str | None, plt: Any) -> Any:
+    """Draws the tensors of a structure, each into axes of its own."""
+    arrays = list(summary.named_arrays(tensor))
     if not arrays:
-        raise TypeError("`plot` needs at least one tensor of numbers. Received: none.")
+        raise TypeError(
+            f"`plot` needs at least one tensor of numbers. Received: {tensor!r}."
+        )
     columns = min(len(arrays), 4)
     rows = -(-len(arrays) // columns)
     size = (5 * columns, 4 * rows)

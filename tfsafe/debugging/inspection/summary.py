@@ -68,7 +68,7 @@ def summarize(structure: Any) -> Summaries:
 
     Raises:
       TypeError: If a tensor has no values yet, as while a `tf.function` is traced; if
-        `structure` is None or text.
+        `structure` is None, text or a function.
 
     Numerics:
       NaN, Inf: counted, and excluded from `min`, `max` and `mean`.
@@ -89,9 +89,10 @@ def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
     """Yields the tensors of a structure, each with its path.
 
     Raises:
-      TypeError: If the structure is None or text.
+      TypeError: If `structure` is None, text or a function.
     """
-    if structure is None or isinstance(structure, str | bytes):
+    is_function = callable(structure) and not isinstance(structure, keras.Layer)
+    if structure is None or is_function or isinstance(structure, str | bytes):
         raise TypeError(
             "Expected tensors, arrays, nested structures of them, or a model. "
             f"Received: {structure!r}."

@@ -1,6 +1,8 @@
 """Weights, masks and options of the cells with layer normalization."""
 
 import math
+import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -32,7 +34,8 @@ class FromKeras:
           **options: Arguments of this class, which replace those of `source`.
 
         Returns:
-          The new cell or layer; built if `source` is.
+          The new cell or layer; built if `source` is. If it is not, a warning says
+          that its weights are new ones.
 
         Raises:
           TypeError: If `source` is not of this kind.
@@ -40,6 +43,12 @@ class FromKeras:
         """
         new: Any = cls(**{**cls._converted(source), **options})
         if not source.built:
+            warnings.warn(
+                f"`from_keras` takes over the options of {source.name!r} alone: it is "
+                "not built and has no weights, so that the new layer draws its own. To "
+                "take over weights, call the Keras layer on data, or load them, first.",
+                stacklevel=2,
+            )
             return new
         # A layer has its weights in its cell.
         theirs, ours = (getattr(each, "cell", each) for each in (source, new))
@@ -106,6 +115,7 @@ class NormalizedCell(FromKeras, _KerasCell):
         **kwargs: Any,
     ):
         self._refuse(kwargs)
+        _check_units(units)
         _check_rate(kwargs.get("dropout", 0.0), "dropout")
         _check_rate(recurrent_dropout, "recurrent_dropout")
         super().__init__(
@@ -296,6 +306,14 @@ class NormalizedCell(FromKeras, _KerasCell):
         """Casts to the dtype of everything but the matrix products."""
         half = self.compute_dtype in {"float16", "bfloat16"}
         return tf.cast(x, tf.float32 if half else self.compute_dtype)
+
+
+def _check_units(units: Any) -> None:
+    if isinstance(units, bool) or not isinstance(units, numbers.Integral):
+        raise TypeError(
+            "`units` must be a positive integer, the size of the output. Received: "
+            f"units={units!r}."
+        )
 
 
 def _check_rate(rate: Any, name: str) -> None:

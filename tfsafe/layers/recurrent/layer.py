@@ -42,6 +42,25 @@ class NormalizedRNN(FromKeras, keras.layers.RNN):
             **common,
         )
 
+    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
+        """Makes the weights of the cell.
+
+        Args:
+          sequences_shape: Shape of the sequences, `(batch, steps, features)`.
+          initial_state_shape: Shapes of the first states, which do not matter.
+
+        Raises:
+          ValueError: If the axis of steps is missing.
+        """
+        if len(sequences_shape) != 3:
+            raise ValueError(
+                "`sequences` must have the shape (batch, steps, features). Received: "
+                f"shape {tuple(sequences_shape)}. Add the axis that is missing, for "
+                "example `x[..., tf.newaxis]` if there is one feature."
+            )
+        super().build(sequences_shape, initial_state_shape)
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+
     def inner_loop(
         self,
         sequences: tf.Tensor,

@@ -27,6 +27,7 @@ from tfsafe.rewriting.engine.gradient_requests import inside, makers, placeholde
 from tfsafe.rewriting.engine.planner import Planner, Rewrite
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.engine.tape_recording import Recording, recorded
+from tfsafe.rewriting.engine.untraceable import needs_values
 
 
 def rewritten(
@@ -50,6 +51,7 @@ def rewritten(
       The result of the function, and what was rewritten.
 
     Raises:
+      TypeError: If the function asks a tensor for its values, as NumPy does.
       ValueError: If the function creates a variable although it must not.
     """
     call, recording = _written(function, args, kwargs, may_create)
@@ -103,6 +105,9 @@ def _written(
         return TracedCall(body, args, kwargs, **options), recording
     except Exception as error:
         _compat.forget_conversion(error)
+        explained = needs_values(error, _name(function))
+        if explained is not None:
+            raise explained from None
         raise
 
 

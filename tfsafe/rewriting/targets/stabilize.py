@@ -1,6 +1,8 @@
 """Defines `tfsafe.stabilize`, which rewrites formulas into their stable form."""
 
+import contextlib
 import functools
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -102,7 +104,9 @@ def _check(target: Any) -> None:
         raise TypeError(
             "`target` must be a function, a `tf.function`, a method, a Keras loss or a "
             f"Keras model. Received: target={target!r} of type "
-            f"{type(target).__name__}."
+            f"{type(target).__name__}. Pass the function itself, as in "
+            "`stabilize(f)`, not its result; of a loss the object, as in "
+            "`stabilize(keras.losses.get('mse'))`."
         )
 
 
@@ -123,7 +127,7 @@ def report(target: Any, /, *args: Any, **kwargs: Any) -> Report:
       One entry for each rewrite, in the order of the program. Its `str` is a table.
 
     Raises:
-      TypeError: If `target` is a class or cannot be called.
+      TypeError: If `target` is a class or cannot be called; if arguments are missing.
 
     Examples:
       >>> import tensorflow as tf
@@ -134,6 +138,8 @@ def report(target: Any, /, *args: Any, **kwargs: Any) -> Report:
       Nothing to rewrite: no rule fits a formula of `entropy_term`.
     """
     _check(target)
+    if not args and not kwargs:
+        _check_needs_none(target)
     if isinstance(target, keras.Model):
         return model_report(target, args, kwargs)
     if isinstance(target, keras.losses.Loss):
@@ -146,6 +152,21 @@ def report(target: Any, /, *args: Any, **kwargs: Any) -> Report:
         if not is_stabilized(function):
             function = stabilized(function, table.all_rules())
     return report_of(function, args, kwargs)
+
+
+def _check_needs_none(target: Any) -> None:
+    """Refuses a function without arguments that it needs, before TensorFlow does."""
+    if getattr(target, "input_signature", None) is not None:
+        return
+    with contextlib.suppress(TypeError, ValueError):
+        inspect.signature(target).bind()
+        return
+    name = getattr(target, "__name__", None) or getattr(target, "name", "f")
+    raise TypeError(
+        f"`stabilize.report` traces `{name}` with arguments of yours. Received: none. "
+        f"Pass them after the function, as in `stabilize.report({name}, x)`, or their "
+        "shape and dtype, `tf.TensorSpec([None, 10], tf.float32)`."
+    )
 
 
 def rules() -> list[str]:
