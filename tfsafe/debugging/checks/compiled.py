@@ -204,7 +204,13 @@ class CompiledCheck:
             if not call.fits:
                 # The call itself raises what TensorFlow raises.
                 return None
-            traced = Instrumented(call, self._options, slots, holds=self._holds)
+            traced = Instrumented(
+                call,
+                self._options,
+                slots,
+                holds=self._holds,
+                compiled=self._is_xla,
+            )
         except UnreadableError as error:
             if self._options.strict:
                 raise RefusalError(

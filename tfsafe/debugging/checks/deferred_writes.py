@@ -1,11 +1,17 @@
 """Delays what a call writes until its results are known to be finite."""
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tfsafe.debugging.checks import finite_sum
+from tfsafe.debugging.checks.update_part import (
+    READ,
+    WRITES,
+    UpdatePart,
+    read_variable,
+)
 from tfsafe.graph import (
     PLAIN_CALLS,
     OpFact,
@@ -17,13 +23,6 @@ from tfsafe.graph import (
     op_types,
 )
 
-_READ = "ReadVariableOp"
-# How the new value follows from the old one.
-_WRITES: dict[str, Callable[[Any, Any], Any]] = {
-    "AssignAddVariableOp": lambda old, new: old + new,
-    "AssignSubVariableOp": lambda old, new: old - new,
-    "AssignVariableOp": lambda _, new: new,
-}
 _OF_VARIABLES = ("Assign", "ReadVariable", "Resource", "Rng", "Stateful", "Var")
 _HARMLESS = op_types(OpFact.IGNORES_VALUE)
 
@@ -61,7 +60,7 @@ def _is_plain(op: tf.Operation, place: int) -> bool:
     if op.type in PLAIN_CALLS:
         return not is_compiled(op) and place in plain_variables(next(bodies(op)))
     return not is_call(op) and (
-        op.type == _READ or op.type in _WRITES or op.type in _HARMLESS
+        op.type == READ or op.type in WRITES or op.type in _HARMLESS
     )
 
 
@@ -70,12 +69,29 @@ class Frozen:
 
     The old values need not be kept then: nothing has to be restored.
 
+    The new values of small variables are kept until then. Those of large ones are
+    computed twice instead, once to be checked, and once in the branch that writes them:
+    no second copy of them is in memory.
+
     Args:
       handles: The handles of the variables, all of them plain.
+      update: The operations that are made in that branch; None for none.
+      compiled: Whether XLA compiles the writes.
     """
 
-    def __init__(self, handles: Sequence[tf.Tensor]):
+    def __init__(
+        self,
+        handles: Sequence[tf.Tensor],
+        update: UpdatePart | None = None,
+        *,
+        compiled: bool = False,
+    ):
         self._handles = {id(handle): handle for handle in handles}
+        self._update = update
+        self._compiled = compiled
+        # Of the new values that are computed twice, a sum over each.
+        self._sums: dict[int, tf.Tensor] = {}
+        self._copy_of: Value = lambda tensor: tensor
         self._old: dict[int, tf.Tensor] = {}
         self._new: dict[int, tf.Tensor] = {}
 
@@ -86,53 +102,73 @@ class Frozen:
         return {
             op.name: functools.partial(self._make, op)
             for op in graph.get_operations()
-            if op.type == _READ or op.type in _WRITES
+            if op.type == READ or op.type in WRITES
         }
 
     def _make(self, op: tf.Operation, value: Value) -> list[tf.Tensor]:
         handle = value(op.inputs[0])
         if id(handle) not in self._handles:
             return _copied(op, value)
-        if op.type == _READ:
+        if op.type == READ:
             return [self._value(handle, op.outputs[0])]
+        if self._update is None or not self._update.writes(op):
+            self._assign(op, handle, value)
+            return []
+        self._copy_of = value
+        for tensor in self._update.inputs_of(op):
+            value(tensor)
+        # One after the other: otherwise the new values of many are in memory at once.
+        with tf.control_dependencies(list(self._sums.values())[-1:]):
+            self._assign(op, handle, value)
+            self._sums.pop(id(handle), None)
+            self._sums[id(handle)] = finite_sum.total(self._new[id(handle)])
+        return []
+
+    def _assign(self, op: tf.Operation, handle: tf.Tensor, value: Value) -> None:
         new = value(op.inputs[1])
         old = None if op.type == "AssignVariableOp" else self._value(handle, new)
-        self._new[id(handle)] = _WRITES[op.type](old, new)
-        return []
+        self._new[id(handle)] = WRITES[op.type](old, new)
 
     def _value(self, handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
         key = id(handle)
         if key in self._new:
             return self._new[key]
         if key not in self._old:
-            self._old[key] = _read(handle, like)
+            self._old[key] = read_variable(handle, like)
         return self._old[key]
 
     def values(self) -> list[tf.Tensor]:
-        """Returns the new values."""
-        return list(self._new.values())
+        """Returns the new values, or sums over them."""
+        return list((self._new | self._sums).values())
 
     def commit(self, is_good: tf.Tensor) -> None:
         """Writes the new values if the call is good."""
+        value, update = self._copy_of, self._update
+        given = (
+            {name: value(tensor) for name, tensor in update.inputs.items()}
+            if update is not None and self._sums
+            else {}
+        )
 
         def write() -> tf.Tensor:
-            for key, new in self._new.items():
-                tf.raw_ops.AssignVariableOp(resource=self._handles[key], value=new)
+            for key in self._new.keys() - self._sums.keys():
+                tf.raw_ops.AssignVariableOp(
+                    resource=self._handles[key], value=self._new[key]
+                )
+            if update is not None and self._sums and not self._compiled:
+                update.emit(given, value)
             return is_good
 
+        if update is not None and self._sums and self._compiled:
+            # XLA copies the variables that a branch writes, and selects in place.
+            update.emit(given, value, only_if=is_good)
         if self._new:
             tf.cond(is_good, write, lambda: is_good)
 
 
-def _read(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=like.dtype)
-    value.set_shape(like.shape)
-    return value
-
-
 def _copied(op: tf.Operation, value: Value) -> list[tf.Tensor]:
     handle = value(op.inputs[0])
-    if op.type == _READ:
-        return [_read(handle, op.outputs[0])]
+    if op.type == READ:
+        return [read_variable(handle, op.outputs[0])]
     getattr(tf.raw_ops, op.type)(resource=handle, value=value(op.inputs[1]))
     return []

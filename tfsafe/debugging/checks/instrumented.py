@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfsafe.debugging.checks.deferred_writes import Frozen, may_repeat, plain_variables
 from tfsafe.debugging.checks.levels import outputs_to_check
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.update_part import UpdatePart
 from tfsafe.debugging.checks.variables import Slot
 from tfsafe.debugging.tracing.divisions import DENOMINATORS, is_absorbed
 from tfsafe.graph import (
@@ -51,6 +52,7 @@ class Instrumented:
       options: The options of the check.
       slots: The variables that the call may write.
       holds: Whether to delay writes, as far as possible.
+      compiled: Whether XLA compiles the copy.
 
     Attributes:
       look: What the trace examines.
@@ -62,7 +64,13 @@ class Instrumented:
     """
 
     def __init__(
-        self, call: TracedCall, options: Options, slots: Sequence[Slot], *, holds: bool
+        self,
+        call: TracedCall,
+        options: Options,
+        slots: Sequence[Slot],
+        *,
+        holds: bool,
+        compiled: bool = False,
     ):
         self._call = call
         self._options = options
@@ -73,7 +81,17 @@ class Instrumented:
             plain = set()
         frozen = [slot for slot in slots if id(slot.handle) in plain]
         kept = [slot for slot in slots if id(slot.handle) not in plain]
-        self.frozen = Frozen([slot.handle for slot in frozen])
+        held = {id(slot.handle) for slot in frozen}
+        names = [
+            tensor.name
+            for tensor, each in zip(self._graph.inputs, self._inputs, strict=True)
+            if id(each) in held
+        ]
+        self.frozen = Frozen(
+            [slot.handle for slot in frozen],
+            UpdatePart(self._graph, names),
+            compiled=compiled,
+        )
         self.look = Look(kept, frozen, graphs=self._graphs)
         self.result: Any = None
         self.flags = tf.zeros([0], tf.bool)
