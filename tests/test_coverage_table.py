@@ -68,3 +68,77 @@ def test_a_keras_name_that_is_tfsafes_class_counts_as_made_safe(monkeypatch):
         "  safe  Dense  Mends what Keras has.",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("thing", "expected"),
+    [
+        ("layers.Softmax", [("keras.layers.Softmax", "plain")]),
+        ("tfsafe.layers.Softmax", [("tfsafe.layers.Softmax", "safe")]),
+        (keras.losses.MeanSquaredError, [("keras.losses.MeanSquaredError", "plain")]),
+        (keras.layers.Dense, [("keras.layers.Dense", "other")]),
+        (keras.layers.Dense(2), [("keras.layers.Dense", "other")]),
+        (losses.MeanSquaredError(), [("tfsafe.losses.MeanSquaredError", "safe")]),
+        (losses.StableCrossEntropy, [("tfsafe.losses.StableCrossEntropy", "new")]),
+        (ops.log, [("tfsafe.ops.log", "new")]),
+        ("Poisson", [
+            ("keras.losses.Poisson", "plain", "tfsafe.losses.Poisson"),
+            ("keras.metrics.Poisson", "plain", "tfsafe.metrics.Poisson"),
+        ]),
+    ],
+)  # fmt: skip
+def test_a_name_or_an_object_is_looked_up(thing, expected):
+    found = tfsafe.coverage(thing).parts
+    rows = [(part.name, part.status, part.safe) for part in found]
+    assert [row[: len(want)] for row, want in zip(rows, expected, strict=True)] == (
+        expected
+    )
+
+
+def test_a_package_is_listed_and_an_unknown_name_refused_with_what_was_meant():
+    found = tfsafe.coverage("regularizers")
+    assert repr(found).startswith("tfsafe.regularizers.OrthogonalRegularizer (safe): ")
+    assert len(tfsafe.coverage("losses").parts) == len(losses.__all__)
+    with pytest.raises(
+        ValueError, match=r"Received: 'Sofmax'\. Did you mean 'Softmax'"
+    ):
+        tfsafe.coverage("Sofmax")
+
+
+def test_a_model_is_counted_and_its_strings_named():
+    inner = keras.Sequential([keras.layers.Dropout(0.5)])
+    model = keras.Sequential([
+        keras.Input((3,)), keras.layers.Dense(4), keras.layers.LayerNormalization(),
+        layers.Softmax(), inner,
+    ])  # fmt: skip
+    assert tfsafe.coverage(model).summary == (
+        "4 layers, 2 have a safe version, 1 is tfsafe's."
+    )
+    model.compile(loss="mse", metrics=["accuracy", "mae", keras.metrics.AUC()])
+    found = tfsafe.coverage(model)
+    assert found.summary == (
+        "4 layers, 2 have a safe version, 1 is tfsafe's; the loss "
+        '"mse" is a string; the metrics "accuracy", "mae" are strings; '
+        "keras.metrics.AUC has a safe version."
+    )
+    text = " ".join(str(found).split())
+    assert 'loss: "mse" -> tfsafe.losses.MeanSquaredError: Mean of' in text
+    assert f"{inner.layers[0].name}: keras.layers.Dropout -> tfsafe.layers" in text
+    assert "dense" not in text
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (losses.Huber(), ("tfsafe.losses.Huber", "safe")),
+        ([keras.losses.huber], ("keras.losses.huber", "plain")),
+        ({"a": "kl_divergence"}, ('"kl_divergence"', "string")),
+        ("crossentropy", ('"crossentropy"', "string")),
+        (keras.losses.Circle(), ("keras.losses.Circle", "other")),
+    ],
+)
+def test_a_loss_is_looked_up_however_it_is_given(loss, expected):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, name="a")])
+    model.compile(loss=loss)
+    found = tfsafe.coverage(model).parts[-1]
+    assert (found.name, found.status, found.where) == (*expected, "loss")

@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -48,6 +49,24 @@ def fall_back_to_keras(
         return list(known)
 
     return __getattr__, __dir__
+
+
+def class_of(package: str, function: str) -> type | None:
+    """Returns tfsafe's class for a function of Keras, or None.
+
+    Args:
+      package: `"losses"` or `"metrics"`.
+      function: Name of the function, such as `"mean_squared_error"`.
+    """
+    module = importlib.import_module(f"tfsafe.{package}")
+    for name in module.__all__:
+        # Keras' own rule for the second names of its metrics.
+        snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        if function == {"kldivergence": "kl_divergence"}.get(snake, snake):
+            found = getattr(module, name)
+            if isinstance(found, type):
+                return found
+    return None
 
 
 def _publish(package: str, names: Iterable[str]) -> None:
