@@ -242,7 +242,7 @@ def test_labels_are_checked(labels):
     assert kept[0][1].tolist() == [labels[0], labels[2]]
     with pytest.raises(tf.errors.UnknownError, match="has no number for this"):
         drain(check_finite(dataset, num_classes=3, policy="replace", value="mean"))
-    with pytest.raises(ValueError, match="`num_classes` tells of the labels"):
+    with pytest.raises(ValueError, match="`num_classes` is for labels"):
         check_finite(of(np.ones(3)), num_classes=3)
 
 

@@ -1,4 +1,4 @@
-"""Checks the backend of Keras, and stands in for classes that it lacks."""
+"""Checks the backend of Keras, and replaces classes that it lacks."""
 
 import importlib.util
 import json

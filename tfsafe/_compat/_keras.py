@@ -158,7 +158,7 @@ def without_weight_decay(optimizer: Any, variables: Sequence[Any]) -> list[Any]:
 def tf_variable(variable: Any) -> Any:
     """Returns the TensorFlow variable that a Keras variable wraps, or is.
 
-    The variables of a Keras 3.3 optimizer are no `keras.Variable`; but `value` is a
+    The variables of a Keras 3.3 optimizer are not a `keras.Variable`; but `value` is a
     method of TensorFlow's alone. Tried: Keras 3.3.3 and 3.15.1.
     """
     return variable if callable(variable.value) else variable.value
@@ -167,8 +167,8 @@ def tf_variable(variable: Any) -> Any:
 def is_keras_variable(thing: Any) -> bool:
     """Returns whether something is a variable of Keras.
 
-    In Keras 3.3.3 `keras.Variable` is no base of the variables that layers make; their
-    common base is `KerasVariable`. Tried: Keras 3.3.3 and 3.15.1.
+    In Keras 3.3.3 `keras.Variable` is not a base of the variables that layers make;
+    their common base is `KerasVariable`. Tried: Keras 3.3.3 and 3.15.1.
     """
     import keras
 

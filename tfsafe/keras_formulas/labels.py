@@ -1,4 +1,4 @@
-"""Converts labels to tensors, tells their kinds apart and lays them out."""
+"""Converts labels to tensors, by their kind and layout."""
 
 from typing import Any
 

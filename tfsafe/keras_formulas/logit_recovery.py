@@ -94,5 +94,5 @@ def _agree(probs: tf.Tensor, logits: tf.Tensor, axis: int | None) -> bool:
     Keras attaches them without telling the activation.
     """
     of = tf.sigmoid(logits) if axis is None else tf.nn.softmax(logits, axis)
-    # NaN is no disagreement: it is in the logits as well.
+    # NaN does not count as disagreement: the logits hold it as well.
     return not tf.reduce_any(tf.abs(of - tf.cast(probs, of.dtype)) > _TOLERANCE)

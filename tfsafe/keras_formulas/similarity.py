@@ -171,7 +171,7 @@ def dice(
     """Computes Dice's loss, `1 - 2 sum(y_true * y_pred) / sum(y_true + y_pred)`.
 
     As `keras.losses.dice`, but right where the labels are all 0: there Keras' loss is
-    1 with gradient 0, however good or bad the prediction.
+    1 with gradient 0, whatever the prediction.
 
     Args:
       y_true: Labels from 0 to 1, of any numeric dtype.

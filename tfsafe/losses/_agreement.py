@@ -149,7 +149,7 @@ class Dice(_Overlap, keras.losses.Dice):
     """Dice's loss, `1 - 2 sum(y_true * y_pred) / sum(y_true + y_pred)`.
 
     `keras.losses.Dice`, but right where the labels are all 0: there Keras' loss is 1
-    with gradient 0, however good or bad the prediction.
+    with gradient 0, whatever the prediction.
 
     Args:
       reduction: How the losses of the samples are reduced, as in Keras.
@@ -181,7 +181,7 @@ class Tversky(_Overlap, keras.losses.Tversky):
     """Tversky's loss: Dice's, with weights for missed and for added elements.
 
     `keras.losses.Tversky`, but right where the labels are all 0: there Keras' loss is 1
-    with gradient 0, however good or bad the prediction.
+    with gradient 0, whatever the prediction.
 
     Args:
       alpha: Weight of the elements that the prediction misses.

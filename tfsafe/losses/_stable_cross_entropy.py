@@ -206,7 +206,7 @@ def _integer(value: Any, name: str, what: str) -> int:
 
 
 def _compute_dtype(dtype: Any) -> str:
-    """Returns the name of the floating dtype that a dtype or a policy stands for."""
+    """Returns the name of the floating dtype that a dtype or a policy means."""
     if dtype is None:
         return keras.config.floatx()
     policy = dtype

@@ -138,7 +138,7 @@ def check_finite(
         )
     if batched is not None:
         raise ValueError(
-            "`batched` tells of the elements of a tf.data.Dataset. Received: "
+            "`batched` is for the elements of a tf.data.Dataset. Received: "
             f"batched={batched!r} for {type(dataset).__name__}. Leave it out."
         )
     if isinstance(dataset, keras.utils.PyDataset | Iterator):

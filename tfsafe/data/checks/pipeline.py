@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe.data.checks import policies
 from tfsafe.data.checks.policies import Policy
-from tfsafe.data.faults import verdict
+from tfsafe.data.faults import severity
 from tfsafe.data.faults.explain import Origin
 from tfsafe.data.faults.report import DataReport
 from tfsafe.data.faults.survey import Survey, require_labels
@@ -122,7 +122,7 @@ class Stage:
         def numbers(path: str) -> np.ndarray:
             if policy.value != "mean":
                 return np.full(1, float(policy.value))
-            columns = verdict.columns(tallies[path])
+            columns = severity.columns(tallies[path])
             return policies.fill_values(tallies[path], columns, policy)
 
         found = {}
@@ -157,29 +157,33 @@ class Stage:
         count = element_masks.row_count(held[0][1]) if self.is_batched else one
 
         def act() -> tuple[Any, ...]:
-            bad = tf.constant([True])
+            faulty = tf.constant([True])
             if self.is_batched:
                 rows = [
-                    element_masks.bad_rows(leaf, mask)
+                    element_masks.faulty_rows(leaf, mask)
                     for (_, leaf), mask in zip(held, found, strict=True)
                     if mask is not None
                 ]
-                bad = tf.reduce_any(tf.stack(rows), axis=0)
+                faulty = tf.reduce_any(tf.stack(rows), axis=0)
             flat = tf.nest.flatten([leaf for _, leaf in held], expand_composites=True)
-            bad_rows = tf.reduce_sum(tf.cast(bad, tf.int64))
-            tf.py_function(self._tell, [*state, bad_rows, *flat], [])
-            is_left = tf.logical_not(tf.reduce_all(bad))
-            return bad_rows, is_left, self._mended(element, held, found, bad)
+            faulty_rows = tf.reduce_sum(tf.cast(faulty, tf.int64))
+            tf.py_function(self._tell, [*state, faulty_rows, *flat], [])
+            is_left = tf.logical_not(tf.reduce_all(faulty))
+            return faulty_rows, is_left, self._replaced(element, held, found, faulty)
 
         def leave() -> tuple[Any, ...]:
             return tf.constant(0, tf.int64), tf.constant(True), element
 
-        bad_rows, is_left, element = tf.cond(is_bad, act, leave)
-        after = (state[0] + 1, state[1] + count, state[2] + bad_rows)
+        faulty_rows, is_left, element = tf.cond(is_bad, act, leave)
+        after = (state[0] + 1, state[1] + count, state[2] + faulty_rows)
         return after, (is_left, element) if self._policy.name == "drop" else element
 
-    def _mended(
-        self, element: Any, held: Sequence[tuple[str, Any]], found: Any, bad: tf.Tensor
+    def _replaced(
+        self,
+        element: Any,
+        held: Sequence[tuple[str, Any]],
+        found: Any,
+        faulty: tf.Tensor,
     ) -> Any:
         """Returns the element without its faulty rows, or with other numbers."""
         is_dropped = self._policy.name == "drop" and not self.is_batched
@@ -188,7 +192,7 @@ class Stage:
         new = []
         for (path, leaf), mask in zip(held, found, strict=True):
             if self._policy.name == "drop":
-                new.append(element_masks.take(leaf, tf.logical_not(bad)))
+                new.append(element_masks.take(leaf, tf.logical_not(faulty)))
             else:
                 is_hit = mask is not None and path in self._fills
                 numbers = self._fills.get(path)
@@ -203,12 +207,12 @@ class Stage:
         self,
         number: tf.Tensor,
         rows: tf.Tensor,
-        bad_rows: tf.Tensor,
+        faulty_rows: tf.Tensor,
         new_bad_rows: tf.Tensor,
         *flat: tf.Tensor,
     ) -> None:
         """Raises, or warns at the 1st, 2nd, 4th, 8th ... faulty row of a pass."""
-        before, after = int(bad_rows), int(bad_rows) + int(new_bad_rows)
+        before, after = int(faulty_rows), int(faulty_rows) + int(new_bad_rows)
         is_told = before.bit_length() != after.bit_length()
         if self._policy.name == "drop" and not is_told:
             return

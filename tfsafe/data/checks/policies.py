@@ -76,7 +76,7 @@ def tell(what: str, report: DataReport, stacklevel: int = 5) -> None:
     heads = [finding.headline() for finding in report.findings]
     warnings.warn(
         f"check_finite {what}: {'; '.join(heads[:3])}. "
-        'The policy "report" tells all of it.',
+        'The policy "report" lists all findings.',
         stacklevel=stacklevel,
     )
 
@@ -85,14 +85,14 @@ def _dropped(data: Any, survey: Survey, report: DataReport) -> Any:
     if not report.rows:
         report.raise_if_bad()
     held = containers(data)
-    bad = np.any([survey.bad_rows(each, path) for path, each in held], axis=0)
-    if bad.all():
+    faulty = np.any([survey.faulty_rows(each, path) for path, each in held], axis=0)
+    if faulty.all():
         raise NumericsError(
-            f"check_finite would drop all {len(bad)} rows. {report.findings[0]}",
+            f"check_finite would drop all {len(faulty)} rows. {report.findings[0]}",
             report.findings,
         )
-    tell(f"dropped {bad.sum()} of {len(bad)} rows", report)
-    return structure.rebuilt(data, (each.take(~bad) for _, each in held))
+    tell(f"dropped {faulty.sum()} of {len(faulty)} rows", report)
+    return structure.rebuilt(data, (each.take(~faulty) for _, each in held))
 
 
 def _replaced(data: Any, survey: Survey, report: DataReport, policy: Policy) -> Any:

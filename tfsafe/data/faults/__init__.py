@@ -1,7 +1,7 @@
 """Finds the faults in data, and reports them.
 
 Knows the kinds of faults, counts them by column (`tally`), decides which of them are
-errors (`verdict`), and turns them into findings, notes and a `DataReport`. It does not
+errors (`severity`), and turns them into findings, notes and a `DataReport`. It does not
 know which policy is applied. May import `data/sources` and the modules at the root of
 tfsafe, never `data/checks`.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfsafe import _caller
 from tfsafe._text import listed
-from tfsafe.data.faults import verdict
+from tfsafe.data.faults import severity
 from tfsafe.data.faults.findings import finding, first, located
 from tfsafe.data.faults.report import DataFinding
 from tfsafe.data.faults.tally import NOT_FINITE, Limits, Tally, value_text
@@ -94,11 +94,11 @@ def errors(
     """Returns the findings that the policies act on."""
     if not rows:
         return [_no_rows()]
-    headers = verdict.headers(tallies)
+    headers = severity.headers(tallies)
     found = [_header(headers, origin)] if headers else []
     named = {id(tally): columns for tally, columns in headers}
     for tally in tallies:
-        faults = verdict.errors(tally)
+        faults = severity.errors(tally)
         # Do not report again the faults that the header explains.
         for fault in {"nan", "text"} & set(faults) if id(tally) in named else ():
             is_told = named[id(tally)] & (tally.counts[fault] == 1)
@@ -161,7 +161,7 @@ def _missing(
         if "blank" in faults
         else f"the cell holds no value. {_SPREADS}"
     )
-    is_words = verdict.is_words(tally, faults)
+    is_words = severity.is_words(tally, faults)
     return located(
         tally,
         faults,

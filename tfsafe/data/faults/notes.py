@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tfsafe._text import listed
-from tfsafe.data.faults import verdict
+from tfsafe.data.faults import severity
 from tfsafe.data.faults.findings import columns_told, finding, located
 from tfsafe.data.faults.report import DataFinding
 from tfsafe.data.faults.tally import Limits, Tally
@@ -17,12 +17,12 @@ def notes(tallies: Sequence[Tally], limits: Limits) -> list[DataFinding]:
     """Returns one note for each kind and leaf."""
     found = []
     for tally in tallies:
-        constant = verdict.is_constant(tally, limits.rounded)
+        constant = severity.is_constant(tally, limits.rounded)
         if constant.any() and not tally.table.path.startswith("sample_weight"):
             found.append(_constant(tally, constant, limits))
         if "inexact" in tally.counts:
             found.append(_inexact(tally, limits))
-        numerals = verdict.is_numerals(tally)
+        numerals = severity.is_numerals(tally)
         if numerals.any():
             found.append(_numerals(tally, numerals))
         if tally.empty_rows:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tfsafe.data.faults import explain, notes, verdict
+from tfsafe.data.faults import explain, notes, severity
 from tfsafe.data.faults.report import DataFinding, DataReport, Feature
 from tfsafe.data.faults.tally import Limits, Tally
 from tfsafe.data.sources import structure
@@ -95,16 +95,16 @@ class Survey:
         return DataReport(self.rows, tuple(features), tuple(findings), tuple(found))
 
     def _is_hopeless(self, whole: Any) -> bool:
-        faulty = (self.bad_rows(each, path) for path, each in containers(whole))
+        faulty = (self.faulty_rows(each, path) for path, each in containers(whole))
         return bool(np.any(list(faulty), axis=0).all())
 
-    def bad_rows(self, container: Container, path: str) -> np.ndarray:
+    def faulty_rows(self, container: Container, path: str) -> np.ndarray:
         """Returns the rows of an added leaf that have an error."""
-        bad = np.zeros(container.rows, bool)
+        faulty = np.zeros(container.rows, bool)
         for table in self._tables(container, path):
             for start, mask in self._bad(table):
-                bad[table.rows_of(start, mask.any(axis=1))] = True
-        return bad
+                faulty[table.rows_of(start, mask.any(axis=1))] = True
+        return faulty
 
     def bad_values(self, container: Container, path: str) -> list[np.ndarray]:
         """Returns a mask of the errors for each table of an added leaf."""
@@ -130,9 +130,9 @@ class Survey:
 
     def _bad(self, table: Table) -> Iterator[tuple[int, np.ndarray]]:
         tally = self.tallies[table.path]
-        faults = verdict.errors(tally)
+        faults = severity.errors(tally)
         for start, values in table.chunks() if faults else ():
-            mask = verdict.bad(tally.faults(table, values)[1], faults)
+            mask = severity.faulty(tally.faults(table, values)[1], faults)
             if mask is not None:
                 yield start, mask
 
@@ -141,11 +141,11 @@ def require_labels(paths: Collection[str], limits: Limits) -> None:
     """Refuses a number of classes for data without labels.
 
     Raises:
-      ValueError: If there is no leaf `y`.
+      ValueError: If no leaf is named `y`.
     """
     if limits.classes is not None and "y" not in paths:
         raise ValueError(
-            "`num_classes` tells of the labels `y`, an array of integers. Received: "
+            "`num_classes` is for labels `y`, an array of integers. Received: "
             f"num_classes={limits.classes} for data with {', '.join(paths)}. Pass "
             "`(x, y)`."
         )
@@ -170,11 +170,11 @@ def containers(data: Any) -> list[tuple[str, Container]]:
 
 
 def _features(tally: Tally, limits: Limits) -> Iterator[Feature]:
-    faults = verdict.errors(tally)
+    faults = severity.errors(tally)
     missing = np.zeros(tally.columns, np.int64)
     for fault in {"missing", "blank", "text"} & set(faults):
         missing += tally.counts[fault]
-    constant = verdict.is_constant(tally, limits.rounded)
+    constant = severity.is_constant(tally, limits.rounded)
     for column in range(tally.columns):
         rows = [
             tally.first[fault, column].row for fault in faults if faults[fault][column]

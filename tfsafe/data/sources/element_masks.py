@@ -91,15 +91,15 @@ def fill(leaf: Any, numbers: Any, limits: Limits) -> Any:
     """
     values = flat(leaf)
     if values.dtype.is_complex:
-        mended = tf.complex(
+        replaced = tf.complex(
             _filled(tf.math.real(values), numbers.real, limits),
             _filled(tf.math.imag(values), numbers.imag, limits),
         )
     else:
-        mended = _filled(values, numbers, limits)
+        replaced = _filled(values, numbers, limits)
     if isinstance(leaf, tf.RaggedTensor):
-        return leaf.with_flat_values(mended)
-    return leaf.with_values(mended) if isinstance(leaf, tf.SparseTensor) else mended
+        return leaf.with_flat_values(replaced)
+    return leaf.with_values(replaced) if isinstance(leaf, tf.SparseTensor) else replaced
 
 
 def _filled(values: tf.Tensor, numbers: np.ndarray, limits: Limits) -> tf.Tensor:

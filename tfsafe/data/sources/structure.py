@@ -11,7 +11,7 @@ def parts(data: Any) -> list[tuple[str, Any]]:
     """Returns the leaves of nested data with their paths, such as `x["age"]`.
 
     A tuple at the top is `(x, y, sample_weight)`, as for `fit`; anything else is `x`.
-    None is no leaf.
+    None is not a leaf.
     """
     if _is_roles(data):
         return [
@@ -76,5 +76,5 @@ def _walk(data: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def quoted(key: Any) -> str:
-    """Returns a key as it is written in Python, a string in double quotes."""
+    """Returns a key in the syntax of Python, a string in double quotes."""
     return f'"{key}"' if isinstance(key, str) else repr(key)

@@ -98,7 +98,7 @@ class Normalization(keras.layers.Normalization):
           ValueError: If there is no data, if a feature has no finite value, if there is
             a NaN or an infinity and `policy` is "raise", or if the layer is built for
             other features.
-          TypeError: If `data` is no array, dataset or iterable of arrays.
+          TypeError: If `data` is not an array, dataset or iterable of arrays.
         """
         _args.one_of(policy, ("skip", "raise"), "policy")
         if self.input_mean is not None:

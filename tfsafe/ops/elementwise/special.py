@@ -153,8 +153,8 @@ def _hazard(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         # The hazard times the hazard less 2x, which cancels in the distance.
-        share = 1 - _tail(distant)
-        distant_slope = 2 * _series(distant) / tf.square(share)
+        scale = 1 - _tail(distant)
+        distant_slope = 2 * _series(distant) / tf.square(scale)
         hazard = known(near, _hazard, bounded)
         return times_upstream(
             upstream,

@@ -177,7 +177,7 @@ def clip(
     Args:
       x: Floating `Tensor`.
       low: Number or `Tensor` of the dtype of `x`, of a shape that broadcasts with it.
-      high: Likewise, at least `low`.
+      high: The same for the upper bound, at least `low`.
       keep_gradient: What becomes of the incoming gradient where `x` is outside. False:
         it is dropped, as by `tf.clip_by_value`. True: it is passed on, as if nothing
         were clipped. `"inward"`: it is passed on where a step against it leads back

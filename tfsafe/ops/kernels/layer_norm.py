@@ -20,7 +20,7 @@ def layer_norm(
     Args:
       x: Tensor of float32 or float64; a row is its last axis, of known size.
       gain: Tensor of the same dtype that broadcasts to `x`.
-      shift: Likewise.
+      shift: The same for the shift.
       epsilon: Added to the variance, which is the mean of the squares.
 
     Returns:

@@ -74,7 +74,7 @@ def _scaled_length(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
     largest, least = tf.maximum(x, y), tf.minimum(x, y)
     # 1 where they are equal, also where both are 0 or infinite.
-    share = tf.where(
+    ratio = tf.where(
         tf.equal(x, y), tf.ones_like(largest), tf.math.divide_no_nan(least, largest)
     )
-    return largest, tf.sqrt(1 + tf.square(share)) + nan_where(is_nan, largest.dtype)
+    return largest, tf.sqrt(1 + tf.square(ratio)) + nan_where(is_nan, largest.dtype)

@@ -68,10 +68,10 @@ class Moments:
         centred = np.where(finite, values, 0.0) - np.expand_dims(mean, over)
         squares = np.square(centred).sum(over, where=finite)
         total = self.count + count
-        share = count / np.maximum(total, 1)
+        fraction = count / np.maximum(total, 1)
         step = mean - self._mean
-        self._mean = self._mean + step * share
-        self._squares = self._squares + squares + step**2 * share * self.count
+        self._mean = self._mean + step * fraction
+        self._squares = self._squares + squares + step**2 * fraction * self.count
         self.count = total
 
     def _is_constant(self) -> Any:

@@ -103,7 +103,7 @@ def standardize_batch(
     Args:
       x: Tensor of float32 or float64; a channel is what lies along `axis`.
       gain: Tensor of the same dtype, one number for each channel, of the rank of `x`.
-      shift: Likewise.
+      shift: The same for the shift.
       axis: Axes, not negative.
       epsilon: Added to the variance.
       mask: Booleans of the shape of `x`: what counts. None for everything.

@@ -29,8 +29,8 @@ def mean(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
         scaled, power, _ = precision.scaled(_zero_unless(keep, x), axis)
 
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            share = tf.broadcast_to(upstream / count, tf.shape(x))
-            return _zero_unless(keep, share)
+            portion = tf.broadcast_to(upstream / count, tf.shape(x))
+            return _zero_unless(keep, portion)
 
         return power * (tf.reduce_sum(scaled, axis, keepdims=True) / count), vjp
 

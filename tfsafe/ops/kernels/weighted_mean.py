@@ -1,4 +1,4 @@
-"""Mean by weights, some of which may be 0."""
+"""Mean by weights, where a weight may be 0."""
 
 from collections.abc import Sequence
 from typing import Any

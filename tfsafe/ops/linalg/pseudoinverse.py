@@ -20,7 +20,7 @@ def pinv(a: Any, rcond: float | None = None, *, name: str = "pinv") -> tf.Tensor
 
     Args:
       a: Floating `Tensor` of shape `[..., m, n]`.
-      rcond: Singular values up to `rcond` times the largest count as 0; where None,
+      rcond: Singular values up to `rcond` times the largest count as 0; if None,
         `10 * max(m, n) * eps`.
       name: Name scope of the operations created.
 

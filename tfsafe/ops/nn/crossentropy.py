@@ -39,7 +39,7 @@ def categorical_crossentropy(
       y_pred: Floating `Tensor` with the shape and dtype of `y_true`.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
       axis: The axis of the classes.
-      label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
+      label_smoothing: Fraction of each row's sum, from 0 to 1, spread evenly over
         all classes.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
@@ -127,7 +127,7 @@ def sparse_categorical_crossentropy(
       y_pred: Floating `Tensor` with the shape of `y_true` and the classes at `axis`.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
       axis: The axis of the classes in `y_pred`.
-      label_smoothing: Share of the label, from 0 to 1, that is spread evenly over all
+      label_smoothing: Fraction of the label, from 0 to 1, spread evenly over all
         classes.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
@@ -144,7 +144,7 @@ def sparse_categorical_crossentropy(
         range.
 
     Numerics:
-      error          a few eps of the loss or of 1, whichever is larger; likewise for
+      error          a few eps of the loss or of 1, whichever is larger; the same for
                      the gradient, p - 1 at the label and p elsewhere
       logit -inf     at another class: counts 0, gradient 0; at the label: value inf
       probability 0  at the label: value inf, its slope taken as 0
@@ -233,7 +233,7 @@ def binary_crossentropy(
       y_true: Floating `Tensor` of targets, from 0 to 1.
       y_pred: Floating `Tensor` with the shape and dtype of `y_true`.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
-      label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
+      label_smoothing: Fraction of the target, from 0 to 1, that is moved to 1/2.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.

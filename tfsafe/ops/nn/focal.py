@@ -39,7 +39,7 @@ def binary_focal_crossentropy(
       alpha: Weight of the targets of 1, against `1 - alpha` for those of 0, from 0
         to 1; None weighs both by 1.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
-      label_smoothing: Share of the target, from 0 to 1, that is moved to 1/2.
+      label_smoothing: Fraction of the target, from 0 to 1, that is moved to 1/2.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
         costs inf, and numbers outside [0, 1] have a finite loss.
@@ -81,7 +81,7 @@ def binary_focal_crossentropy(
         y_true = classes.in_shape(y_true, y_pred)
         smoothing = classes.smoothing_share(label_smoothing)
         gamma = _option(gamma, "gamma", None)
-        share = None if alpha is None else _option(alpha, "alpha", 1.0)
+        balance = None if alpha is None else _option(alpha, "alpha", 1.0)
 
         def loss(target: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
             if smoothing:
@@ -92,8 +92,8 @@ def binary_focal_crossentropy(
                 1 - target, yes
             )
             values = zeros.weighted_loss(values, constant_power(_share(missed), gamma))
-            if share is not None:
-                weight = target * share + (1 - target) * (1 - share)
+            if balance is not None:
+                weight = target * balance + (1 - target) * (1 - balance)
                 values = zeros.weighted_loss(values, weight)
             return values
 
@@ -125,7 +125,7 @@ def categorical_focal_crossentropy(
       alpha: Weight of all classes, or a sequence with that of each.
       from_logits: Whether `y_pred` holds logits rather than probabilities.
       axis: The axis of the classes.
-      label_smoothing: Share of each row's sum, from 0 to 1, that is spread evenly over
+      label_smoothing: Fraction of each row's sum, from 0 to 1, spread evenly over
         all classes.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability

@@ -43,7 +43,7 @@ def log_softmax(
         numbers keep what is not 0. Of a shape that broadcasts to that of `logits`.
       temperature: At least 0: a number, or a floating `Tensor` of the dtype of
         `logits` that broadcasts to them with size 1 along `axis`. At 0 the classes
-        with the largest logit share the probability.
+        with the largest logit have equal probabilities.
       name: Name scope of the operations created.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Decides which faults of which columns are errors, on which the policies act."""
+"""Decides which faults of the columns are errors; the policies act on errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,7 +67,7 @@ def headers(tallies: Sequence[Tally]) -> list[tuple[Tally, np.ndarray]]:
     return above if is_header else []
 
 
-def bad(
+def faulty(
     masks: dict[str, np.ndarray], faults: dict[str, np.ndarray]
 ) -> np.ndarray | None:
     """Returns a mask of the errors in a chunk; None if there are none."""
