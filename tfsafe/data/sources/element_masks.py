@@ -43,7 +43,7 @@ def flat(leaf: Any) -> tf.Tensor:
     return leaf.values if isinstance(leaf, tf.SparseTensor) else leaf
 
 
-def bad_rows(leaf: Any, faulty: tf.Tensor) -> tf.Tensor:
+def faulty_rows(leaf: Any, faulty: tf.Tensor) -> tf.Tensor:
     """Returns the rows of a leaf that have a faulty value.
 
     Args:
@@ -54,7 +54,7 @@ def bad_rows(leaf: Any, faulty: tf.Tensor) -> tf.Tensor:
         owners = leaf.value_rowids()
         inner = leaf.values
         if isinstance(inner, tf.RaggedTensor):
-            lines = bad_rows(inner, faulty)
+            lines = faulty_rows(inner, faulty)
         else:
             lines = _over_the_rest(faulty)
         return _owned(lines, owners, leaf.nrows(out_type=tf.int64))
