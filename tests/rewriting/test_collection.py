@@ -60,7 +60,8 @@ def _miss(form, formula, is_bad, mode):
     if not all(np.isfinite(each).all() for each in slopes):
         return f"slopes {slopes}"
     for slope, right in zip(slopes, exact_slopes or (), strict=False):
-        largest = np.abs(right).max()
+        # Slopes below the normal numbers may be 0.
+        largest = max(np.abs(right).max(), np.finfo(np.float32).tiny)
         if np.abs(slope - right).max() > SLOPES * tolerance * largest:
             return f"slope {slope}, not {right}"
     return ""

@@ -243,6 +243,10 @@ PAIRS = {
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(tf.sin(x)),
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(x),
     ),
+    "raw-moments": (
+        lambda x: tf.cumsum(x * x, -1) / 3 - (tf.cumsum(x, -1) / 3) ** 2,
+        lambda x: tf.cumsum(x * x, -1) / 3 - (tf.cumsum(tf.sin(x), -1) / 3) ** 2,
+    ),
     "half-precision": (
         lambda x: _half(x) / sqrt(_mean(_half(x) ** 2)),
         lambda x: _half(x) / sqrt(_half(x)),

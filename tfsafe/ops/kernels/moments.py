@@ -31,3 +31,9 @@ def times_inverse(x: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
     """Computes `x * inverse`; 0, with slopes 0, where `x` is 0 and it is infinite."""
     is_nothing = tf.equal(x, 0) & tf.math.is_inf(inverse)
     return x * tf.where(is_nothing, tf.zeros_like(inverse), inverse)
+
+
+def normalised(weights: tf.Tensor, axis: Sequence[int]) -> tf.Tensor:
+    """Scales weights so that they add up to 1; all that are 0 stay so."""
+    total = tf.reduce_sum(weights, axis=axis, keepdims=True)
+    return tf.math.divide_no_nan(weights, total)

@@ -14,6 +14,7 @@ from tfsafe.rewriting.rules import (
     masking,
     moments,
     norms,
+    raw_moments,
     removable,
     singular_gradients,
 )
@@ -29,6 +30,7 @@ _FORMULAS: Sequence[Rule] = (
     *angles.RULES,
     *cancellation.RULES,
     *moments.RULES,
+    *raw_moments.RULES,
 )
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
