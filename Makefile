@@ -67,6 +67,7 @@ lint: $(VENV)/dev
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy tfsafe
+	$(VENV)/bin/python -m tests.typing
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/python -m pytest -q tests/test_architecture.py tests/test_public_names.py
 

@@ -2,9 +2,10 @@
 
 import difflib
 import importlib
+import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tfsafe import _compat
@@ -75,3 +76,55 @@ def _publish(package: str, names: Iterable[str]) -> None:
         thing = getattr(sys.modules[package], name)
         if isinstance(thing, type) and thing.__module__.startswith(f"{package}."):
             thing.__module__ = package
+        if isinstance(thing, type) and _has_own_initializer(thing):
+            vars_of: Any = thing
+            vars_of.__signature__ = _Signature()
+
+
+def _has_own_initializer(kind: type) -> bool:
+    first = next(each for each in kind.__mro__ if "__init__" in vars(each))
+    return first.__module__.startswith("tfsafe.")
+
+
+class _Signature:
+    """The signature of a class, with all arguments that go through `**kwargs`.
+
+    A descriptor, because a subclass with an `__init__` of its own has another one.
+    """
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        found: dict[str, inspect.Parameter] = {}
+        is_positional = True
+        for place, function in enumerate(_initializers(owner)):
+            parameters = list(inspect.signature(function).parameters.values())[1:]
+            for each in parameters:
+                if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+                    continue
+                # The first one passes what the others need.
+                if place and each.default is each.empty:
+                    continue
+                kind = each.kind if is_positional else each.KEYWORD_ONLY
+                found.setdefault(each.name, each.replace(kind=kind))
+            # What comes in by `**kwargs` alone has to be named.
+            is_positional &= any(p.kind == p.VAR_POSITIONAL for p in parameters)
+        fixed = getattr(getattr(owner, "cell_class", owner), "fixed", None)
+        for name in () if fixed is None else ("implementation", *fixed):
+            found.pop(name, None)
+        return inspect.Signature(sorted(found.values(), key=lambda each: each.kind))
+
+
+def _initializers(kind: type) -> Iterator[Callable[..., Any]]:
+    """Yields the `__init__` that a call reaches, as long as they pass on `**kwargs`."""
+    for each in kind.__mro__:
+        initializer = vars(each).get("__init__")
+        if initializer is None:
+            continue
+        yield initializer
+        kinds = [p.kind for p in inspect.signature(initializer).parameters.values()]
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            return
+        # A recurrent layer passes them on to its cell.
+        cell = getattr(each, "cell_class", None) or getattr(kind, "cell_class", None)
+        if cell is not None and inspect.Parameter.VAR_POSITIONAL in kinds:
+            yield from _initializers(cell)
+            return

@@ -8,6 +8,8 @@ Example: `_training.safe_optimizer(model.optimizer)` returns the `SafeOptimizer`
 Keras' wrappers hold, and `NumericsMonitor` reads its counts.
 """
 
+from typing import TYPE_CHECKING
+
 from tfsafe._swap import fall_back_to_keras
 from tfsafe.callbacks._checkpoint import BackupAndRestore, ModelCheckpoint
 from tfsafe.callbacks._monitor import NumericsMonitor
@@ -15,6 +17,9 @@ from tfsafe.callbacks._plateau import EarlyStopping, ReduceLROnPlateau
 from tfsafe.callbacks._rollback import RollbackOnNonFinite
 from tfsafe.callbacks._swap_ema import SwapEMAWeights
 from tfsafe.callbacks._terminate import TerminateOnNaN, TerminateOnNonFinite
+
+if TYPE_CHECKING:
+    from tfsafe.callbacks._keras_names import *  # noqa: F403
 
 __all__ = [
     "BackupAndRestore",
@@ -28,4 +33,6 @@ __all__ = [
     "TerminateOnNonFinite",
 ]
 
-__getattr__, __dir__ = fall_back_to_keras(__name__, __all__)
+# Hidden from type checkers, which are to report a misspelled name.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = fall_back_to_keras(__name__, __all__)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
@@ -17,7 +17,7 @@ from tfsafe.callbacks import (
     _training,
 )
 from tfsafe.callbacks._training import warn
-from tfsafe.debugging.checks.options import options_of
+from tfsafe.debugging.checks.options import Level, options_of
 from tfsafe.errors import NumericsError
 from tfsafe.optimizers import SafeOptimizer
 
@@ -141,8 +141,8 @@ class NumericsMonitor(keras.callbacks.Callback):
         *,
         restore_state: bool = True,
         log_dir: str | os.PathLike[str] | None = None,
-        checks: str | None = "watch",
-        policy: str | None = None,
+        checks: Level | None = "watch",
+        policy: Literal["raise", "skip", "stop"] | None = None,
         exclude: Sequence[str] = (),
     ) -> None:
         super().__init__()

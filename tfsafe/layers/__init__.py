@@ -59,7 +59,7 @@ GlobalMaxPool1D = GlobalMaxPooling1D
 MaxPool1D = MaxPooling1D
 
 if TYPE_CHECKING:
-    from keras.layers import *  # noqa: F403 (the names that `__getattr__` answers to)
+    from tfsafe.layers._keras_names import *  # noqa: F403
 
 __all__ = [
     "GRU",
@@ -112,4 +112,6 @@ __all__ = [
     "UnitNormalization",
 ]
 
-__getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)
+# Hidden from type checkers, which are to report a misspelled name.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)

@@ -70,7 +70,7 @@ from tfsafe.losses._regression import (
 from tfsafe.losses._stable_cross_entropy import StableCrossEntropy
 
 if TYPE_CHECKING:
-    from keras.losses import *  # noqa: F403 (the names that `__getattr__` answers to)
+    from tfsafe.losses._keras_names import *  # noqa: F403
 
 __all__ = [
     "CTC",
@@ -118,4 +118,6 @@ __all__ = [
     "tversky",
 ]
 
-__getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)
+# Hidden from type checkers, which are to report a misspelled name.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)

@@ -86,7 +86,7 @@ from tfsafe.metrics._thresholds import (
 )
 
 if TYPE_CHECKING:
-    from keras.metrics import *  # noqa: F403 (the names that `__getattr__` answers to)
+    from tfsafe.metrics._keras_names import *  # noqa: F403
 
 __all__ = [
     "AUC",
@@ -154,4 +154,6 @@ __all__ = [
     "squared_hinge",
 ]
 
-__getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)
+# Hidden from type checkers, which are to report a misspelled name.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)

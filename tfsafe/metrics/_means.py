@@ -1,6 +1,6 @@
 """Provides Keras' running mean and sum, which can skip non-finite values."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -11,6 +11,7 @@ from tfsafe.keras_formulas.arguments import align
 from tfsafe.metrics._safe_metric import SafeMetric, Wide, safe
 
 _POLICIES = ("propagate", "skip")
+Policy = Literal["propagate", "skip"]
 
 
 class _Reduction(Wide):
@@ -93,7 +94,9 @@ class Mean(_Reduction, keras.metrics.Mean):
       1.5 1
     """
 
-    def __init__(self, name: str = "mean", dtype: Any = None, *, policy: str = "skip"):
+    def __init__(
+        self, name: str = "mean", dtype: Any = None, *, policy: Policy = "skip"
+    ):
         super().__init__(name, dtype, policy)
 
     def result(self) -> tf.Tensor:
@@ -134,7 +137,7 @@ class Sum(_Reduction, keras.metrics.Sum):
     """
 
     def __init__(
-        self, name: str = "sum", dtype: Any = None, *, policy: str = "propagate"
+        self, name: str = "sum", dtype: Any = None, *, policy: Policy = "propagate"
     ):
         super().__init__(name, dtype, policy)
 

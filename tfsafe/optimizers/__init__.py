@@ -8,11 +8,18 @@ Example: `SafeOptimizer.apply` tests gradients with `_gradient_check.is_within`,
 the step in its `StepCounters`, and calls the inner optimizer.
 """
 
+from typing import TYPE_CHECKING
+
 from tfsafe._swap import fall_back_to_keras
 from tfsafe.optimizers._loss_scale import LossScaleOptimizer
 from tfsafe.optimizers._rmsprop import RMSprop
 from tfsafe.optimizers._safe_optimizer import SafeOptimizer
 
+if TYPE_CHECKING:
+    from tfsafe.optimizers._keras_names import *  # noqa: F403
+
 __all__ = ["LossScaleOptimizer", "RMSprop", "SafeOptimizer"]
 
-__getattr__, __dir__ = fall_back_to_keras(__name__, __all__)
+# Hidden from type checkers, which are to report a misspelled name.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = fall_back_to_keras(__name__, __all__)

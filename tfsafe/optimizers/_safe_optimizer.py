@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -112,7 +112,7 @@ class SafeOptimizer(DelegatingOptimizer):
     def __init__(
         self,
         inner_optimizer: Any,
-        policy: str = "replace",
+        policy: Literal["replace", "zero_variable", "skip"] = "replace",
         *,
         limit: float | None = None,
         clipnorm: float | None = None,

@@ -10,8 +10,10 @@ from tfsafe import _swap
 from tfsafe.regularizers._orthogonal import OrthogonalRegularizer
 
 if TYPE_CHECKING:
-    from keras.regularizers import *  # noqa: F403 (what `__getattr__` answers to)
+    from tfsafe.regularizers._keras_names import *  # noqa: F403
 
 __all__ = ["OrthogonalRegularizer"]
 
-__getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)
+# Hidden from type checkers, which are to report a misspelled name.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = _swap.fall_back_to_keras(__name__, __all__)

@@ -1,7 +1,7 @@
 """Checks a dataset of any supported kind."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ from tfsafe.data.sources import structure
 def check_finite(
     dataset: Any,
     *parts: Any,
-    policy: str = "raise",
+    policy: Literal["raise", "drop", "replace", "report"] = "raise",
     value: float | str = 0.0,
     dtype: Any = None,
     num_classes: int | None = None,

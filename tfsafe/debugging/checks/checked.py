@@ -4,7 +4,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import keras
 import tensorflow as tf
@@ -12,16 +12,28 @@ import tensorflow as tf
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager import EagerCheck
 from tfsafe.debugging.checks.in_graph import asserting
-from tfsafe.debugging.checks.options import Options, options_of
+from tfsafe.debugging.checks.options import Level, Options, options_of
 from tfsafe.debugging.models.model import check_model
 
-_MISSING = object()
+_Target = TypeVar("_Target", bound=Callable[..., Any])
 
 
+@overload
 def checked(
-    target: Any = _MISSING,
+    target: _Target,
     *,
-    checks: str = "watch",
+    checks: Level = ...,
+    strict: bool = ...,
+    exclude: Sequence[str] = ...,
+) -> _Target: ...
+@overload
+def checked(
+    *, checks: Level = ..., strict: bool = ..., exclude: Sequence[str] = ...
+) -> Callable[[_Target], _Target]: ...
+def checked(
+    target: Any = ...,
+    *,
+    checks: Level = "watch",
     strict: bool = False,
     exclude: Sequence[str] = (),
 ) -> Any:
@@ -96,7 +108,7 @@ def checked(
       RealDiv 1 zero in the denominator.
     """
     options = options_of(checks, strict, exclude)
-    if target is _MISSING:
+    if target is ...:
         return functools.partial(
             checked, checks=checks, strict=strict, exclude=tuple(exclude)
         )

@@ -17,7 +17,7 @@ from tfsafe._patching import Patch
 from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager_session import Session
-from tfsafe.debugging.checks.options import Options, options_of
+from tfsafe.debugging.checks.options import Level, Options, options_of
 from tfsafe.debugging.checks.variables import variables_in
 from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
 from tfsafe.graph import body_of, is_user_function
@@ -227,7 +227,7 @@ def enable_check_numerics(
     stack_height_limit: int = 30,
     path_length_limit: int = 50,
     *,
-    checks: str = "watch",
+    checks: Level = "watch",
     strict: bool = False,
     exclude: Sequence[str] = (),
 ) -> None:
@@ -310,7 +310,7 @@ def disable_check_numerics() -> None:
 
 def check_numerics(
     *target: Any,
-    checks: str = "watch",
+    checks: Level = "watch",
     strict: bool = False,
     exclude: Sequence[str] = (),
 ) -> contextlib.AbstractContextManager[None]:

@@ -3,7 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -84,7 +84,7 @@ class Normalization(keras.layers.Normalization):
             kwargs |= {"dtype": "float64", "autocast": False}
         return super().add_weight(*args, name=name, **kwargs)
 
-    def adapt(self, data: Any, *, policy: str = "skip") -> None:
+    def adapt(self, data: Any, *, policy: Literal["skip", "raise"] = "skip") -> None:
         """Takes mean and variance of each feature from data.
 
         Args:

@@ -3,8 +3,8 @@
 import contextlib
 import functools
 import inspect
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar, cast, overload
 
 import keras
 
@@ -16,81 +16,32 @@ from tfsafe.rewriting.targets.function import is_stabilized, stabilized
 from tfsafe.rewriting.targets.keras_loss import StabilizedLoss
 from tfsafe.rewriting.targets.keras_model import model_report, stabilize_model
 
-_MISSING = object()
 _Names = str | Iterable[str]
+_Target = TypeVar("_Target", bound=Callable[..., Any])
 
 
-def stabilize(
-    target: Any = _MISSING,
-    *,
-    rules: _Names | None = None,
-    exclude: _Names = (),
-    verify: bool = False,
-) -> Any:
-    """Rewrites the formulas in a function or a model into their stable form.
+class Stabilize(Protocol):
+    """`stabilize` as type checkers and editors see it: a function with two others."""
 
-    The function is traced as `tf.function` does it, and what it computes is recognised
-    in the graph: the logarithm of a softmax, however it is spelled, becomes the log
-    softmax, and so on. `tfsafe.stabilize.report` lists what was found. Where the naive
-    form was finite and accurate, the result is the same to a few ulps; where it gave
-    NaN or Inf or lost its digits, it is right. Shapes, dtypes, random numbers, side
-    effects and their order are unchanged.
+    @overload
+    def __call__(
+        self,
+        target: _Target,
+        *,
+        rules: _Names | None = ...,
+        exclude: _Names = ...,
+        verify: bool = ...,
+    ) -> _Target: ...
+    @overload
+    def __call__(
+        self, *, rules: _Names | None = ..., exclude: _Names = ..., verify: bool = ...
+    ) -> Callable[[_Target], _Target]: ...
 
-    Gradients are those of the stable form, whether a `tf.GradientTape` is around the
-    function or inside it, as in a train step of one's own. Loops, branches and the
-    `tf.function`s that it calls are rewritten as well. What the function itself asks of
-    `tape.jacobian`, `tape.batch_jacobian` or `tf.gradients` is still the gradient of
-    the formulas as they are written; ask around the function, or use `tape.gradient`.
+    def report(self, target: Any, /, *args: Any, **kwargs: Any) -> Report:
+        """Lists what `stabilize` rewrites in a function for certain arguments."""
 
-    Called while another `tf.function` is traced, the stable form is traced into that
-    one in place, unless it has `jit_compile=True` or an input signature.
-
-    Args:
-      target: What to rewrite. A Python function of tensors, a `tf.function` (whose
-        options are kept, `jit_compile` among them) or a method; a Keras loss; or a
-        Keras model, whose steps of `fit`, `evaluate` and `predict` are rewritten from
-        then on, forward pass and loss together; a call of the model and what
-        `model.export` writes stay as they are (export a stabilised function of the
-        model with `tf.saved_model.save`). Without it, a decorator is returned.
-      rules: Names of the rules to apply, None for all. `tfsafe.stabilize.rules()`
-        lists them.
-      exclude: Names of rules not to apply.
-      verify: Whether the first call runs both forms on its arguments, and a third in
-        float64 as reference, and raises `NumericsError` if the stable form is finite
-        and wrong where the naive one is finite. It is for development: that call
-        takes several times as long, and the result is a plain function.
-
-    Returns:
-      A `tf.function` with the arguments and results of `target`; for a loss a Keras
-      loss; for a model the model itself. Inside another function that is stabilised,
-      `target` is called as it was: the outermost function is rewritten as a whole.
-
-    Raises:
-      TypeError: If `target` is a class or cannot be called.
-      ValueError: If a rule is unknown, or a model runs on replicas.
-
-    Examples:
-      >>> import tensorflow as tf
-      >>> import tfsafe
-      >>> @tfsafe.stabilize
-      ... def cross_entropy(logits):
-      ...     return -tf.math.log(tf.nn.softmax(logits))[0]
-      >>> print(cross_entropy(tf.constant([-200.0, 0.0])).numpy())
-      200.0
-    """
-    if target is _MISSING:
-        return functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
-    chosen = table.chosen(rules, exclude)
-    _check(target)
-    if isinstance(target, Wrapper):
-        return target.around(
-            functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
-        )
-    if isinstance(target, keras.Model):
-        return stabilize_model(target, chosen, verify=verify)
-    if isinstance(target, keras.losses.Loss):
-        return StabilizedLoss(target, rules=rules, exclude=exclude, verify=verify)
-    return verified(target, chosen) if verify else stabilized(target, chosen)
+    def rules(self) -> list[str]:
+        """Lists the names of the rules, in the order in which they are tried."""
 
 
 def _check(target: Any) -> None:
@@ -174,5 +125,80 @@ def rules() -> list[str]:
     return [rule.name for rule in table.all_rules()]
 
 
-stabilize.report = report  # type: ignore[attr-defined]
-stabilize.rules = rules  # type: ignore[attr-defined]
+def _with_reports(function: Callable[..., Any]) -> Stabilize:
+    vars(function).update(report=report, rules=rules)
+    return cast(Stabilize, function)
+
+
+@_with_reports
+def stabilize(
+    target: Any = ...,
+    *,
+    rules: _Names | None = None,
+    exclude: _Names = (),
+    verify: bool = False,
+) -> Any:
+    """Rewrites the formulas in a function or a model into their stable form.
+
+    The function is traced as `tf.function` does it, and what it computes is recognised
+    in the graph: the logarithm of a softmax, however it is spelled, becomes the log
+    softmax, and so on. `tfsafe.stabilize.report` lists what was found. Where the naive
+    form was finite and accurate, the result is the same to a few ulps; where it gave
+    NaN or Inf or lost its digits, it is right. Shapes, dtypes, random numbers, side
+    effects and their order are unchanged.
+
+    Gradients are those of the stable form, whether a `tf.GradientTape` is around the
+    function or inside it, as in a train step of one's own. Loops, branches and the
+    `tf.function`s that it calls are rewritten as well. What the function itself asks of
+    `tape.jacobian`, `tape.batch_jacobian` or `tf.gradients` is still the gradient of
+    the formulas as they are written; ask around the function, or use `tape.gradient`.
+
+    Called while another `tf.function` is traced, the stable form is traced into that
+    one in place, unless it has `jit_compile=True` or an input signature.
+
+    Args:
+      target: What to rewrite. A Python function of tensors, a `tf.function` (whose
+        options are kept, `jit_compile` among them) or a method; a Keras loss; or a
+        Keras model, whose steps of `fit`, `evaluate` and `predict` are rewritten from
+        then on, forward pass and loss together; a call of the model and what
+        `model.export` writes stay as they are (export a stabilised function of the
+        model with `tf.saved_model.save`). Without it, a decorator is returned.
+      rules: Names of the rules to apply, None for all. `tfsafe.stabilize.rules()`
+        lists them.
+      exclude: Names of rules not to apply.
+      verify: Whether the first call runs both forms on its arguments, and a third in
+        float64 as reference, and raises `NumericsError` if the stable form is finite
+        and wrong where the naive one is finite. It is for development: that call
+        takes several times as long, and the result is a plain function.
+
+    Returns:
+      A `tf.function` with the arguments and results of `target`; for a loss a Keras
+      loss; for a model the model itself. Inside another function that is stabilised,
+      `target` is called as it was: the outermost function is rewritten as a whole.
+
+    Raises:
+      TypeError: If `target` is a class or cannot be called.
+      ValueError: If a rule is unknown, or a model runs on replicas.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> @tfsafe.stabilize
+      ... def cross_entropy(logits):
+      ...     return -tf.math.log(tf.nn.softmax(logits))[0]
+      >>> print(cross_entropy(tf.constant([-200.0, 0.0])).numpy())
+      200.0
+    """
+    if target is ...:
+        return functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
+    chosen = table.chosen(rules, exclude)
+    _check(target)
+    if isinstance(target, Wrapper):
+        return target.around(
+            functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
+        )
+    if isinstance(target, keras.Model):
+        return stabilize_model(target, chosen, verify=verify)
+    if isinstance(target, keras.losses.Loss):
+        return StabilizedLoss(target, rules=rules, exclude=exclude, verify=verify)
+    return verified(target, chosen) if verify else stabilized(target, chosen)

@@ -1,0 +1,1 @@
+"""What type checkers say about correct and about misspelled uses of tfsafe."""

@@ -1,0 +1,25 @@
+# ruff: noqa
+# Written by `python -m tests.typing --write`.
+from keras.optimizers import (
+    Adadelta as Adadelta,
+    Adafactor as Adafactor,
+    Adagrad as Adagrad,
+    Adam as Adam,
+    AdamW as AdamW,
+    Adamax as Adamax,
+    Ftrl as Ftrl,
+    Lamb as Lamb,
+    Lion as Lion,
+    MultiOptimizer as MultiOptimizer,
+    Muon as Muon,
+    Nadam as Nadam,
+    Optimizer as Optimizer,
+    OptimizerMap as OptimizerMap,
+    SGD as SGD,
+    ScheduleFreeAdamW as ScheduleFreeAdamW,
+    deserialize as deserialize,
+    get as get,
+    legacy as legacy,
+    schedules as schedules,
+    serialize as serialize,
+)
