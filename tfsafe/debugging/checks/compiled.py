@@ -204,13 +204,7 @@ class CompiledCheck:
             if not call.fits:
                 # The call itself raises what TensorFlow raises.
                 return None
-            traced = Instrumented(
-                call,
-                self._options,
-                slots,
-                holds=self._holds,
-                compiled=self._is_xla,
-            )
+            traced = Instrumented(call, self._options, slots, holds=self._holds)
         except UnreadableError as error:
             if self._options.strict:
                 raise RefusalError(

@@ -76,19 +76,11 @@ class Frozen:
     Args:
       handles: The handles of the variables, all of them plain.
       update: The operations that are made in that branch; None for none.
-      compiled: Whether XLA compiles the writes.
     """
 
-    def __init__(
-        self,
-        handles: Sequence[tf.Tensor],
-        update: UpdatePart | None = None,
-        *,
-        compiled: bool = False,
-    ):
+    def __init__(self, handles: Sequence[tf.Tensor], update: UpdatePart | None = None):
         self._handles = {id(handle): handle for handle in handles}
         self._update = update
-        self._compiled = compiled
         # Of the new values that are computed twice, a sum over each.
         self._sums: dict[int, tf.Tensor] = {}
         self._copy_of: Value = lambda tensor: tensor
@@ -155,13 +147,10 @@ class Frozen:
                 tf.raw_ops.AssignVariableOp(
                     resource=self._handles[key], value=self._new[key]
                 )
-            if update is not None and self._sums and not self._compiled:
+            if update is not None and self._sums:
                 update.emit(given, value)
             return is_good
 
-        if update is not None and self._sums and self._compiled:
-            # XLA copies the variables that a branch writes, and selects in place.
-            update.emit(given, value, only_if=is_good)
         if self._new:
             tf.cond(is_good, write, lambda: is_good)
 

@@ -52,7 +52,6 @@ class Instrumented:
       options: The options of the check.
       slots: The variables that the call may write.
       holds: Whether to delay writes, as far as possible.
-      compiled: Whether XLA compiles the copy.
 
     Attributes:
       look: What the trace examines.
@@ -64,13 +63,7 @@ class Instrumented:
     """
 
     def __init__(
-        self,
-        call: TracedCall,
-        options: Options,
-        slots: Sequence[Slot],
-        *,
-        holds: bool,
-        compiled: bool = False,
+        self, call: TracedCall, options: Options, slots: Sequence[Slot], *, holds: bool
     ):
         self._call = call
         self._options = options
@@ -88,9 +81,7 @@ class Instrumented:
             if id(each) in held
         ]
         self.frozen = Frozen(
-            [slot.handle for slot in frozen],
-            UpdatePart(self._graph, names),
-            compiled=compiled,
+            [slot.handle for slot in frozen], UpdatePart(self._graph, names)
         )
         self.look = Look(kept, frozen, graphs=self._graphs)
         self.result: Any = None

@@ -72,12 +72,7 @@ class UpdatePart:
             found |= behind
         return found
 
-    def emit(
-        self,
-        given: Mapping[str, tf.Tensor],
-        handle_of: Value,
-        only_if: tf.Tensor | None = None,
-    ) -> None:
+    def emit(self, given: Mapping[str, tf.Tensor], handle_of: Value) -> None:
         """Makes copies of the operations in the graph that is being made.
 
         Each write waits for the one before it. Otherwise TensorFlow computes the new
@@ -86,13 +81,8 @@ class UpdatePart:
         Args:
           given: The copies of `inputs`, by name.
           handle_of: Gives the copy of a handle.
-          only_if: Whether to write new values, or the old ones again. None for always.
         """
         values = dict(given)
-        if only_if is not None:
-            # Other inputs than those of the values that were checked: XLA would keep
-            # what it computed from the same ones.
-            values = {name: _or_zero(only_if, each) for name, each in given.items()}
         last: list[tf.Operation] = []
         for op in self._operations:
             with tf.control_dependencies(last), tf.device(op.device or None):
@@ -101,7 +91,7 @@ class UpdatePart:
                     values[op.outputs[0].name] = read
                 elif op.type in WRITES:
                     handle, new = handle_of(op.inputs[0]), values[op.inputs[1].name]
-                    last = [_write(op.type, handle, new, only_if)]
+                    last = [getattr(tf.raw_ops, op.type)(resource=handle, value=new)]
                 else:
                     inputs = [values[tensor.name] for tensor in op.inputs]
                     values[op.outputs[0].name] = _copy(op, inputs)
@@ -112,21 +102,6 @@ def read_variable(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=like.dtype)
     value.set_shape(like.shape)
     return value
-
-
-def _or_zero(condition: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    if not value.dtype.is_floating:
-        return value
-    return tf.where(condition, value, tf.zeros_like(value))
-
-
-def _write(
-    kind: str, handle: tf.Tensor, new: tf.Tensor, only_if: tf.Tensor | None
-) -> tf.Operation:
-    if only_if is not None:
-        old = read_variable(handle, new)
-        kind, new = "AssignVariableOp", tf.where(only_if, WRITES[kind](old, new), old)
-    return getattr(tf.raw_ops, kind)(resource=handle, value=new)
 
 
 def _copy(op: tf.Operation, inputs: list[tf.Tensor]) -> tf.Tensor:
