@@ -445,3 +445,21 @@ def test_tensorflow_still_marks_what_it_adds_by_its_name():
     code = slope.__code__
     assert _compat.differentiated_type(code.co_filename, code.co_name) == "RealDiv"
     assert _compat.differentiated_type("mine.py", "_RealDivGrad") == ""
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_function_knows_whether_it_is_traced_for_xla(compiled):
+    seen = []
+
+    @tf.function(jit_compile=compiled, autograph=False)
+    def outer(x):
+        seen.append(_compat.is_traced_for_xla())
+        return tf.function(inner, autograph=False)(x)
+
+    def inner(x):
+        seen.append(_compat.is_traced_for_xla())
+        return tf.identity(x)
+
+    outer(tf.ones([]))
+    assert seen == [compiled, compiled]
+    assert not _compat.is_traced_for_xla()

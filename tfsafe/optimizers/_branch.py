@@ -1,11 +1,17 @@
 """Takes a step in a branch, under any distribution strategy."""
 
-from collections.abc import Callable
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._patching import Patch
+
+# Variables of fewer bytes are updated side by side.
+_LARGE = 2**26
 
 
 def unless(
@@ -34,3 +40,41 @@ def unless(
         replica.merge_call(step_on_all, args=(skips, grads))
     else:
         tf.cond(skips, lambda: None, lambda: step(grads))
+
+
+@contextlib.contextmanager
+def in_turn(optimizer: Any, variables: Sequence[Any]) -> Iterator[None]:
+    """Has an optimizer update large variables one after the other.
+
+    In a branch all gradients are there from the beginning. TensorFlow would compute the
+    updates of all variables at once, and need memory for all of them.
+
+    Args:
+      optimizer: Keras optimizer.
+      variables: The variables that it updates in the block.
+
+    Yields:
+      Nothing.
+    """
+    size = sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
+    if tf.executing_eagerly() or tf.distribute.has_strategy() or size < _LARGE:
+        yield
+        return
+    patch = Patch(optimizer, "update_step", _waiting)
+    patch.install()
+    try:
+        yield
+    finally:
+        patch.remove()
+
+
+def _waiting(update: Callable[..., None]) -> Callable[..., None]:
+    last: list[tf.Operation] = []
+
+    def wait(gradient: Any, variable: Any, learning_rate: Any) -> None:
+        graph = tf.compat.v1.get_default_graph()
+        with tf.control_dependencies([op for op in last if op.graph is graph]):
+            update(gradient, variable, learning_rate)
+        last[:] = graph.get_operations()[-1:]
+
+    return wait

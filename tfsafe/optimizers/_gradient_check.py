@@ -1,10 +1,11 @@
 """Finds the elements of a gradient that an optimizer cannot use, and replaces them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe._limits import LIMITS
 
 # By the dtype in which the optimizer computes. It squares a gradient, and a clipping
@@ -72,6 +73,62 @@ def nonfinite_counts(
     return summed_over_replicas(tf.stack(counts))
 
 
+def all_within(
+    gradients: Sequence[Any],
+    variables: Sequence[Any],
+    limit: float | None,
+    scale: float | None,
+) -> list[tf.Tensor | None]:
+    """Returns `is_within` of each gradient."""
+    pairs = zip(gradients, variables, strict=True)
+    return [is_within(*pair, limit, scale) for pair in pairs]
+
+
+def whole(flags: tf.Tensor, positions: Sequence[int]) -> list[tf.Tensor]:
+    """Returns for each gradient whether none of its elements failed."""
+    return [~flags[position] for position in positions]
+
+
+def replaced(
+    is_nonfinite: tf.Tensor,
+    pairs: Sequence[tuple[Any, Any]],
+    within: Callable[[], Sequence[tf.Tensor | None]],
+) -> list[Any]:
+    """Replaces the failed elements of all gradients, if there are any.
+
+    In a branch, so that a finite step holds no second copy of them. XLA holds none
+    without a branch, and copies what goes through one.
+
+    Args:
+      is_nonfinite: Whether any element failed.
+      pairs: Gradients with their variables.
+      within: Returns the third argument of `replace` for each.
+
+    Returns:
+      `Tensor`, `IndexedSlices` or None, as the gradients.
+    """
+
+    def in_branch() -> list[tf.Tensor]:
+        triples = zip(pairs, within(), strict=True)
+        return present(replace(*pair, ok) for pair, ok in triples)
+
+    def present(gradients: Iterable[Any]) -> list[tf.Tensor]:
+        return [values_of(each) for each in gradients if each is not None]
+
+    gradients = [gradient for gradient, _ in pairs]
+    if _compat.is_traced_for_xla():
+        values = iter(in_branch())
+    else:
+        values = iter(tf.cond(is_nonfinite, in_branch, lambda: present(gradients)))
+    return [None if g is None else _with_values(g, next(values)) for g in gradients]
+
+
+def _with_values(gradient: Any, values: tf.Tensor) -> Any:
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    return values
+
+
 def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
     """Replaces the failed elements by a value that keeps the variable, mostly 0.
 
@@ -91,10 +148,7 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
         if is_overwritten(variable)
         else tf.zeros_like(values)
     )
-    values = tf.where(within, values, neutral)
-    if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return values
+    return _with_values(gradient, tf.where(within, values, neutral))
 
 
 def all_zero(

@@ -1,6 +1,7 @@
 """Wraps an optimizer so that a non-finite gradient cannot ruin the model."""
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -223,21 +224,19 @@ class SafeOptimizer(DelegatingOptimizer):
         limit = self.limit
         if limit is None and self._clipping.lets_all_finite_pass():
             limit = math.inf
-        scale = self.loss_scale_factor
-        within = [
-            _gradient_check.is_within(gradient, variable, limit, scale)
-            for gradient, variable in zip(grads, variables, strict=True)
-        ]
+        within = functools.partial(
+            _gradient_check.all_within, grads, variables, limit, self.loss_scale_factor
+        )
         positions = _compat.variable_positions(self.inner_optimizer, variables)
-        size, in_elements = len(self._counters.paths), self.count_elements
-        counts = _gradient_check.nonfinite_counts(within, positions, size, in_elements)
-        flags, elements = counts > 0, counts if in_elements else counts > 0
+        arguments = positions, len(self._counters.paths), self.count_elements
+        counts = _gradient_check.nonfinite_counts(within(), *arguments)
+        flags, elements = counts > 0, counts if self.count_elements else counts > 0
         is_nonfinite = tf.reduce_any(flags)
+        if self.policy == "zero_variable":
+            within = functools.partial(_gradient_check.whole, flags, positions)
         if self.policy != "skip":
-            if self.policy == "zero_variable":
-                within = [~flags[position] for position in positions]
-            triples = zip(grads, variables, within, strict=True)
-            grads = [_gradient_check.replace(*triple) for triple in triples]
+            pairs = list(zip(grads, variables, strict=True))
+            grads = _gradient_check.replaced(is_nonfinite, pairs, within)
         skips = self._skips(is_nonfinite, grads, variables)
         _branch.unless(skips, lambda g: self._step(g, variables), grads)
         self._counters.count(is_nonfinite, flags, elements)
@@ -258,7 +257,8 @@ class SafeOptimizer(DelegatingOptimizer):
     def _step(self, grads: list[Any], variables: list[Any]) -> None:
         with self.for_the_copies():
             clipped = self._clipping.clip(grads, variables, self.loss_scale_factor)
-            self.inner_optimizer.apply(clipped, variables)
+            with _branch.in_turn(self.inner_optimizer, variables):
+                self.inner_optimizer.apply(clipped, variables)
 
     def finalize_variable_values(self, var_list: Any) -> None:
         """Writes the inner optimizer's moving averages into the variables."""

@@ -51,8 +51,8 @@ def checked(
     New values of variables are written once they are known to be finite. Where they
     have 64 MiB or more together, their elementwise update is computed twice, to be
     checked and to be written, and takes no second copy of weights and slots (under XLA
-    the last digit may then be another); where an update is written within a branch, as that of `SafeOptimizer` and
-    `LossScaleOptimizer`, the old values are copied instead.
+    the last digit may then be another). Where an update is written within a branch, as
+    by `SafeOptimizer` and `LossScaleOptimizer`, the old values are copied instead.
 
     A non-finite value that never reaches a result is not an error: the `-inf` of a
     mask, or the branch that a `tf.where` does not take.
