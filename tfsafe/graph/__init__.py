@@ -12,6 +12,9 @@ from tfsafe.graph._functions import (
     in_order,
     is_call,
     is_compiled,
+    loop_graphs,
+    maximum_iterations,
+    unchanged,
     written_inputs,
 )
 from tfsafe.graph._liveness import live_operations
@@ -66,11 +69,14 @@ __all__ = [
     "is_user_function",
     "live_operations",
     "locate",
+    "loop_graphs",
+    "maximum_iterations",
     "op_types",
     "raw_kernel",
     "resemble",
     "site_of",
     "split_frames",
     "summed",
+    "unchanged",
     "written_inputs",
 ]

@@ -45,6 +45,15 @@ def body(op: tf.Operation, attribute: str) -> tf.Graph:
     return _named(op, op.get_attr(attribute).name)
 
 
+def loop_graphs(op: tf.Operation) -> tuple[tf.Graph, tf.Graph]:
+    """Returns the graphs of the condition and of the body of a loop.
+
+    Raises:
+      UnreadableError: If one of them is not known in Python.
+    """
+    return body(op, "cond"), body(op, "body")
+
+
 def branches(op: tf.Operation) -> list[tf.Graph]:
     """Returns the graphs of a `Case` operation."""
     return [_named(op, function.name) for function in op.get_attr("branches")]

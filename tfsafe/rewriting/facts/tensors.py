@@ -153,10 +153,11 @@ class Reader:
 
     def _is_pure(self, op: tf.Operation) -> bool:
         if op.type in {"ReadVariableOp", "Placeholder"}:
-            return op.type == "ReadVariableOp" and not self._is_written(op.inputs[0])
+            return op.type == "ReadVariableOp" and not self.is_written(op.inputs[0])
         return not op.op_def.is_stateful and bool(op.inputs or op.type == "Const")
 
-    def _is_written(self, handle: tf.Tensor) -> bool:
+    def is_written(self, handle: tf.Tensor) -> bool:
+        """Returns whether an operation of the graph may change a variable."""
         if self._written is None:
             self._written = {
                 each.name

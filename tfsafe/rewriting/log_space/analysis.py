@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.log_space import by_operation, complements
+from tfsafe.rewriting.log_space import by_operation, complements, loops
 from tfsafe.rewriting.log_space.form import (
     Factored,
     Widened,
@@ -25,6 +25,8 @@ MOVERS: Mapping[str, tuple[int, ...]] = {
     "SelectV2": (1, 2),
     "StopGradient": (0,),
 }
+_LOOPS = op_types(OpFact.LOOP)
+_NOTHING: Mapping[str, Factored] = {}
 # Deeper formulas are left alone: Python's stack is finite.
 _DEPTH = 40
 
@@ -34,16 +36,28 @@ class Logarithms:
 
     Args:
       reader: Reader of the graph.
+      seeds: Factors of some of its tensors, by their names.
     """
 
-    def __init__(self, reader: Reader):
+    def __init__(self, reader: Reader, seeds: Mapping[str, Factored] = _NOTHING):
         self.reader = reader
-        self._found: dict[tuple[str, bool], Factored | None] = {}
+        self._found: dict[tuple[str, bool], Factored | None] = {
+            (name, False): each for name, each in seeds.items()
+        }
         self._depth = 0
 
     def of(self, tensor: tf.Tensor) -> Factored | None:
         """Factors a tensor in which there is an exponential or a probability."""
         return self._remember(tensor, False)
+
+    def inside(self, reader: Reader, seeds: Mapping[str, Factored]) -> "Logarithms":
+        """Returns what is known of another graph.
+
+        Args:
+          reader: Reader of the graph.
+          seeds: Factors of some of its tensors, by their names.
+        """
+        return Logarithms(reader, seeds)
 
     def complement(self, tensor: tf.Tensor) -> Factored | None:
         """Factors `1 - tensor` of such a tensor."""
@@ -82,7 +96,8 @@ class Logarithms:
         tensor = self.reader.source(tensor)
         key = (tensor.name, is_complement)
         if key not in self._found:
-            if self._depth > _DEPTH or not is_float(tensor):
+            is_list = tensor.dtype == tf.variant and not is_complement
+            if self._depth > _DEPTH or not (is_float(tensor) or is_list):
                 return None
             self._depth += 1
             self._found[key] = self._find(tensor, is_complement)
@@ -95,6 +110,8 @@ class Logarithms:
         inner = self.complement if is_complement else self.of
         if op.type in MOVERS or op.type in {"ConcatV2", "Pack"}:
             return self._moved(op, is_complement)
+        if op.type in _LOOPS:
+            return None if is_complement else loops.carried(tensor, self)
         if op.type == "Cast":
             return _cast(inner(op.inputs[0]), op)
         if is_complement:

@@ -14,6 +14,8 @@ from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space import (
     form,
     gathers,
+    lists,
+    matrices,
     normal,
     probabilities,
     segments,
@@ -344,9 +346,8 @@ def _cumprod(op: tf.Operation, logs: LogForms) -> Factored | None:
 
 _CASES: dict[str, _Case] = {
     "Abs": _abs,
-    "Add": sums.add,
-    "AddN": sums.add,
-    "AddV2": sums.add,
+    **dict.fromkeys(("Add", "AddN", "AddV2"), sums.add),
+    **dict.fromkeys(("BatchMatMulV2", "MatMul"), matrices.product),
     "BesselI0": _of_input("log-of-bessel", bessel.log_bessel_i0, has_exp=True),
     "BesselI1": _of_input(
         "log-of-bessel",
@@ -358,7 +359,7 @@ _CASES: dict[str, _Case] = {
     "Cosh": _of_input("log-of-cosh", ops.log_cosh, has_exp=True),
     "Cumprod": _cumprod,
     "Cumsum": _cumsum,
-    "Div": _real_div,
+    **dict.fromkeys(("Div", "RealDiv"), _real_div),
     "Erfc": _of_input("log-of-erfc", ops.log_erfc),
     "Exp": _of_input("log-of-exp", lambda x: x, has_exp=True),
     "Expm1": _of_input(
@@ -368,7 +369,7 @@ _CASES: dict[str, _Case] = {
         is_partial=True,
         has_exp=True,
     ),
-    "Inv": _reciprocal,
+    **dict.fromkeys(("Inv", "Reciprocal"), _reciprocal),
     "MatrixDeterminant": _of_input(
         "log-of-determinant",
         lambda x: ops.slogdet(x)[1],
@@ -384,17 +385,14 @@ _CASES: dict[str, _Case] = {
     "Neg": _neg,
     "Pow": _pow,
     "Prod": _prod,
-    "RealDiv": _real_div,
-    "Reciprocal": _reciprocal,
     "Rsqrt": _power(-0.5),
-    "ScatterNd": segments.segment_sum,
-    "SegmentSum": segments.segment_sum,
-    "SegmentSumV2": segments.segment_sum,
+    **dict.fromkeys(segments.SUMS, segments.segment_sum),
     "Sinh": _of_input("log-of-cosh", ops.log_cosh, ops.tanh, has_exp=True),
     "Softplus": _of_input("log-of-softplus", log_softplus),
     "Sqrt": _power(0.5),
     "Square": _square,
     "Sub": sums.subtract,
     "Sum": sums.reduced_sum,
-    "UnsortedSegmentSum": segments.segment_sum,
+    **dict.fromkeys(lists.READS, lists.item),
+    "TensorListSetItem": lists.set_item,
 }

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 import tensorflow as tf
@@ -106,6 +106,9 @@ class LogForms(Protocol):
 
     def plain(self, tensor: tf.Tensor) -> Factored:
         """Returns a tensor as its own weight; a positive constant as an offset."""
+
+    def inside(self, reader: Reader, seeds: Mapping[str, Factored]) -> "LogForms":
+        """Returns what is known of another graph, some of it beforehand."""
 
 
 @dataclasses.dataclass(frozen=True)

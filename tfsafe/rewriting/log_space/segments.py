@@ -24,6 +24,9 @@ class _Segments(NamedTuple):
     spread: Callable[[tf.Tensor, tf.Operation, Value], tf.Tensor]
 
 
+SUMS = ("ScatterNd", "SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
+
+
 def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a sum over segments, the largest exponent of each taken out."""
     kind = _KINDS[op.type]

@@ -1,0 +1,147 @@
+"""Loops carry logarithms of products and sums of exponentials."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import modes
+from tfsafe import stabilize
+
+STEPS = 300
+
+
+def _loop(step, start, count=STEPS):
+    def run(*args):
+        return tf.while_loop(
+            lambda i, _: i < count,
+            lambda i, state: (i + 1, step(i, state, *args)),
+            (0, start(*args)),
+            maximum_iterations=count,
+        )[1]
+
+    return run
+
+
+def _wide(function, args, mode="graph"):
+    """Returns value and gradients in float64, where nothing leaves the range."""
+    args = [tf.cast(each, tf.float64) for each in args]
+    return modes.value_and_gradients(function, args, mode)
+
+
+def _same(function, args, mode, rtol=2e-5):
+    args = [tf.constant(each, tf.float32) for each in args]
+    value, slopes = modes.value_and_gradients(stabilize(function), args, mode)
+    exact, right = _wide(function, args)
+    np.testing.assert_allclose(value, exact, rtol=rtol)
+    for slope, wanted in zip(slopes, right, strict=True):
+        size = np.abs(wanted).max()
+        np.testing.assert_allclose(slope, wanted, rtol=rtol, atol=rtol * size)
+
+
+MATRIX = [[0.5, 0.5, 0.0], [0.0, 0.75, 0.25], [0.125, 0.0, 0.875]]
+EMISSION = [[-1.0, -2.0, -0.5], [-3.0, -0.25, -1.5]]
+
+
+def _forward(logits, emission):
+    steps = _loop(
+        lambda i, a, t, e: tf.linalg.matvec(t, a, transpose_a=True) * e[i % 2],
+        lambda t, e: e[0] / 3,
+    )
+    alpha = steps(tf.nn.softmax(logits), tf.exp(emission))
+    return tf.math.log(tf.reduce_sum(alpha))
+
+
+@pytest.mark.parametrize("mode", modes.MODES)
+def test_a_forward_algorithm_learns_its_transitions(mode):
+    args = [MATRIX, EMISSION]
+    assert np.isinf(_forward(tf.constant(MATRIX), tf.constant(EMISSION)))
+    _same(_forward, args, mode)
+
+
+FORMULAS = {
+    # A weight of 0, whose slope is not.
+    "a mask that is differentiable": (
+        lambda k, mask: tf.math.log(
+            tf.reduce_sum(
+                _loop(lambda i, s, k, m: s * tf.exp(k) * m + m, lambda k, m: m, 40)(
+                    k, mask
+                )
+            )
+        ),
+        [[-9.0, -2.0, -3.0], [0.0, 0.5, 0.75]],
+    ),
+    # The weights grow as fast as the exponentials vanish.
+    "plain factors that compensate": (
+        lambda k, x: tf.math.log(
+            _loop(lambda i, s, k, x: s * tf.exp(k) * x, lambda k, x: x)(k, x)
+        ),
+        [[-3.0], [20.0]],
+    ),
+    "a state that changes its sign": (
+        lambda k, x: (
+            _loop(lambda i, s, k, x: x - s * tf.exp(k), lambda k, x: x, 7)(k, x)
+            / _loop(lambda i, s, k, x: s + tf.exp(k), lambda k, x: tf.exp(k), 7)(k, x)
+        ),
+        [[0.5], [-2.0]],
+    ),
+    "no iteration": (
+        lambda k, x: tf.math.log(
+            _loop(lambda i, s, k, x: s * tf.exp(k), lambda k, x: x * tf.exp(k), 0)(k, x)
+        ),
+        [[-90.0], [1.5]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_value_and_slopes_are_those_in_float64(name):
+    function, args = FORMULAS[name]
+    _same(function, args, "graph")
+
+
+def _noisy(x):
+    step = _loop(lambda i, s, x: s * tf.exp(x) * tf.random.uniform([]), tf.exp)
+    return tf.math.log(step(x))
+
+
+def _fired(function, *args):
+    report = stabilize.report(function, *map(tf.constant, args))
+    return "log-of-product" in str(report)
+
+
+def test_the_rule_is_reported():
+    assert _fired(
+        lambda x: tf.math.log(_loop(lambda i, s, x: s * tf.exp(x), tf.exp)(x)), [1.0]
+    )
+
+
+NEAR_MISSES = {
+    "random numbers": _noisy,
+    "no exponential": lambda x: tf.math.log(
+        _loop(lambda i, s, x: s * x + 1.0, lambda x: x)(x)
+    ),
+    "a condition on the state": lambda x: tf.math.log(
+        tf.while_loop(lambda s: s > 0.01, lambda s: [s * tf.sigmoid(x[0])], [x[0]])[0]
+    ),
+    "an exponential of the state": lambda x: tf.math.log(
+        _loop(lambda i, s, x: tf.sin(s) + tf.exp(s), lambda x: x)(x)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_another_loop_is_left_alone(name):
+    assert not _fired(NEAR_MISSES[name], [0.5])
+
+
+def test_a_variable_that_is_written_is_read_once():
+    count = tf.Variable(0.0)
+
+    def run(x):
+        loop = _loop(lambda i, s, x: s * tf.exp(x + count), tf.exp, 3)
+        value = loop(x)
+        count.assign_add(1.0)
+        return tf.math.log(value)
+
+    np.testing.assert_allclose(stabilize(run)(tf.constant(0.5)), 2.0, rtol=1e-6)
+    assert count == 1.0

@@ -1,0 +1,75 @@
+"""Finds logarithms of products of matrices."""
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.log_space.form import Factored, LogForms, once
+from tfsafe.rewriting.log_space.sums import weighted_sum
+
+# The sum is over terms for each row and column; larger ones would need much memory.
+_MOST_TERMS = 1 << 14
+
+
+def product(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a product of matrices of exponentials, probabilities and numbers."""
+    a, b = (logs.parts(each) for each in op.inputs)
+    if not (a.name or b.name) or a.is_partial or b.is_partial or not _is_small(op):
+        return None
+    is_product = op.type == "MatMul"
+    turned = [
+        op.get_attr(each)
+        for each in (
+            ("transpose_a", "transpose_b") if is_product else ("adj_x", "adj_y")
+        )
+    ]
+    x, y = op.inputs
+    first, second = _placed(a, x, turned[0], -1), _placed(b, y, turned[1], -3)
+    has_exp = a.has_exp or b.has_exp
+    if a.is_pure and b.is_pure:
+        log = once(
+            lambda value: ops.logsumexp(
+                first.exponent(value) + second.exponent(value), -2
+            )
+        )
+        return Factored("log-of-sum", log, has_exp=has_exp)
+    terms = once(lambda value: _terms(first, second, value))
+    whole = Factored(
+        "log-of-product",
+        lambda value: terms(value)[1],
+        lambda value: terms(value)[0],
+        is_nonnegative=a.is_nonnegative and b.is_nonnegative,
+        has_exp=has_exp,
+    )
+    return weighted_sum(whole, (op.outputs[0].shape.rank - 1,), False)
+
+
+def _is_small(op: tf.Operation) -> bool:
+    """Returns whether the sizes are known and few, and no batch is repeated."""
+    (x, y), made = op.inputs, op.outputs[0]
+    rank = made.shape.rank
+    if rank is None or x.shape.rank != rank or y.shape.rank != rank:
+        return False
+    sizes = [*list(x.shape)[-2:], made.shape[-1]]
+    return None not in sizes and sizes[0] * sizes[1] * sizes[2] <= _MOST_TERMS
+
+
+def _placed(part: Factored, tensor: tf.Tensor, is_turned: bool, axis: int) -> Factored:
+    """Returns a matrix with another axis, along which it is repeated."""
+
+    def placed(z: tf.Tensor) -> tf.Tensor:
+        z = tf.convert_to_tensor(z, tensor.dtype)
+        return tf.expand_dims(tf.linalg.matrix_transpose(z) if is_turned else z, axis)
+
+    pair = once(lambda value: [placed(each) for each in part.pair(value)])
+    return part._replace(
+        log=lambda value: pair(value)[1],
+        weight=None if part.is_pure else lambda value: pair(value)[0],
+        offset=0.0,
+    )
+
+
+def _terms(a: Factored, b: Factored, value: Value) -> tuple[tf.Tensor, tf.Tensor]:
+    """Builds the weights and the exponents of the terms of a product."""
+    (first, x), (second, y) = a.pair(value), b.pair(value)
+    return first * second, x + y
