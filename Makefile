@@ -17,7 +17,7 @@ COVERED = $(if $(COVERAGE),--coverage $(COVERAGE))
 RUN = -m tests.running --workers $(WORKERS)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras mutate docs picture lint package clean
+.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras test-field mutate docs picture lint package clean
 
 demo: $(VENV)/examples
 	$(VENV)/bin/python -m tfsafe demo
@@ -52,6 +52,11 @@ mutate: $(VENV)/dev
 # Keras' own tests with our classes: a short run, or FILES=--all, or FILES=layers/rnn/.
 test-keras: $(VENV)/dev
 	$(VENV)/bin/python -m tests.keras_tests.run $(FILES)
+
+# Small programs in the style of public guides, in nine ways each; PROGRAMS="vae gan"
+# names some.
+test-field: $(VENV)/dev
+	$(VENV)/bin/python -m tests.field $(PROGRAMS)
 
 # The documentation, in build/docs; a warning is an error. Its code is run first.
 docs: $(VENV)/docs
