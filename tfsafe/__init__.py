@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         rewriting,
     )
     from tfsafe._coverage import coverage
+    from tfsafe._keras_scope import install, keras_scope, uninstall
     from tfsafe._saving import to_keras
     from tfsafe.callbacks import NumericsMonitor
     from tfsafe.data import check_finite
@@ -60,6 +61,8 @@ __all__ = [
     "disable_stabilize",
     "enable_check_numerics",
     "enable_stabilize",
+    "install",
+    "keras_scope",
     "layers",
     "losses",
     "metrics",
@@ -69,6 +72,7 @@ __all__ = [
     "rewriting",
     "stabilize",
     "to_keras",
+    "uninstall",
 ]
 
 # Names that are loaded when they are first used, by their module.
@@ -84,8 +88,11 @@ _HOMES = {
     "disable_stabilize": "rewriting",
     "enable_check_numerics": "debugging",
     "enable_stabilize": "rewriting",
+    "install": "_keras_scope",
+    "keras_scope": "_keras_scope",
     "stabilize": "rewriting",
     "to_keras": "_saving",
+    "uninstall": "_keras_scope",
 }
 _PACKAGES = (
     "callbacks",

@@ -96,6 +96,11 @@ def _parser() -> argparse.ArgumentParser:
         help="rewrite every tf.function and Keras training step to its stable form",
     )  # fmt: skip
     add(
+        "--swap", action="store_true",
+        help='let strings such as loss="mse" mean the losses, layers and metrics of '
+        "tfsafe",
+    )  # fmt: skip
+    add(
         "--report", metavar="PATH",
         help="write the finding as a web page to this file",
     )  # fmt: skip
@@ -160,6 +165,11 @@ class _Conditions:
             _say(f"nothing is checked. {error}")
             return
         self._is_on = True
+        if self._options.swap:
+            from tfsafe import _keras_scope
+
+            with _faults.contained("switching the safe classes on"):
+                _keras_scope.install()
         if self._options.stabilize:
             from tfsafe.rewriting.targets import function, switch
 

@@ -3,7 +3,10 @@
 Imports neither Keras nor TensorFlow before one of them is used.
 """
 
+import contextlib
+import contextvars
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 from tfsafe import _compat
@@ -16,6 +19,9 @@ _SAVED = ("layers", "losses", "metrics", "optimizers", "regularizers")
 _OWN_ARGUMENTS = ("empty_value",)
 # Layers whose namesakes in Keras ignore the mask.
 _MASKED = ("AveragePooling1D", "GlobalMaxPooling1D", "MaxPooling1D")
+_plain: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "tfsafe_plain", default=False
+)
 
 
 def register_on_demand() -> None:
@@ -70,9 +76,24 @@ def to_keras(model: Any) -> Any:
         _refuse_mask(layer)
     config = keras.saving.serialize_keras_object(model)
     config.pop("compile_config", None)
-    plain = keras.saving.deserialize_keras_object(_translated(config))
+    with _as_keras():
+        plain = keras.saving.deserialize_keras_object(_translated(config))
     plain.set_weights(_weights(model))
     return plain
+
+
+@contextlib.contextmanager
+def _as_keras() -> Iterator[None]:
+    token = _plain.set(True)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
+
+
+def wants_plain() -> bool:
+    """Returns whether this thread makes Keras' own objects of a config just now."""
+    return _plain.get()
 
 
 def _translated(node: Any) -> Any:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.losses.samples import close
 from tests.support import modes
-from tfsafe import losses
+from tfsafe import layers, losses
 from tfsafe.keras_formulas import logit_recovery
 
 FAR = np.array([[0.0, 200.0]], "float32")
@@ -35,7 +35,9 @@ MODES = [(name, "graph") for name in SEEN_THROUGH] + [("mask", "xla")]
 
 
 @pytest.mark.parametrize(("name", "mode"), MODES)
-@pytest.mark.parametrize("softmax", [tf.nn.softmax, keras.activations.softmax])
+@pytest.mark.parametrize(
+    "softmax", [tf.nn.softmax, keras.activations.softmax, layers.Softmax()]
+)
 def test_a_traced_softmax_is_seen_through(name, softmax, mode):
     def loss(z):
         return losses.CategoricalCrossentropy()(ONE_HOT, SEEN_THROUGH[name](softmax(z)))

@@ -60,6 +60,8 @@ from tfsafe._compat._keras import (
     set_keras_logits,
     set_keras_mask,
     set_path,
+    set_softmax,
+    softmax_of,
     spectrogram_parts,
     strategy_of,
     sublayers,
@@ -69,6 +71,12 @@ from tfsafe._compat._keras import (
     without_weight_decay,
 )
 from tfsafe._compat._saving import load_on_demand
+from tfsafe._compat._strings import (
+    compile_utils,
+    config_reader,
+    getters,
+    is_function_loss,
+)
 
 __all__ = [
     "GRADIENT_FRAMES",
@@ -84,14 +92,18 @@ __all__ = [
     "called_function",
     "carry_keras_logits",
     "centered_moments",
+    "compile_utils",
+    "config_reader",
     "differentiated",
     "differentiated_type",
     "eager_callback",
     "forget_conversion",
     "forward_scope",
     "function_graph",
+    "getters",
     "is_called_in_place",
     "is_called_with_mask",
+    "is_function_loss",
     "is_keras_variable",
     "is_loop_counter",
     "is_python_thread",
@@ -112,6 +124,8 @@ __all__ = [
     "set_keras_logits",
     "set_keras_mask",
     "set_path",
+    "set_softmax",
+    "softmax_of",
     "spectrogram_parts",
     "strategy_needs_merge_call",
     "strategy_of",

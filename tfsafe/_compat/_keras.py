@@ -58,6 +58,9 @@ def carry_keras_logits(origin: Any, cast: Any) -> None:
     `_keras_logits`, tried with Keras 3.3.3 and 3.15.1.
     """
     set_keras_logits(cast, keras_logits(origin))
+    logits, axis = softmax_of(origin)
+    if axis is not None:
+        set_softmax(cast, logits, axis)
 
 
 def set_keras_logits(tensor: Any, logits: Any) -> None:
@@ -67,6 +70,19 @@ def set_keras_logits(tensor: Any, logits: Any) -> None:
     """
     if logits is not None:
         tensor._keras_logits = logits
+
+
+def set_softmax(tensor: Any, logits: Any, axis: int) -> None:
+    """Notes on a tensor that it is the softmax of logits along an axis.
+
+    Not as `keras_logits`: Keras' losses give NaN for logits of `-inf`.
+    """
+    tensor._tfsafe_softmax = logits, axis
+
+
+def softmax_of(tensor: Any) -> tuple[Any, int | None]:
+    """Returns the logits and the axis that `set_softmax` noted, or None twice."""
+    return getattr(tensor, "_tfsafe_softmax", (None, None))
 
 
 def loss_options(loss: Any) -> dict[str, Any]:

@@ -19,12 +19,27 @@ _LAYOUTS: dict[str, Callable[[tf.Operation, tf.Tensor], tf.Tensor]] = {
 }
 
 
+def attach_logits(probabilities: tf.Tensor, logits: Any, axis: Any) -> None:
+    """Notes on a softmax along `axis` which logits it was made of.
+
+    The operation that tfsafe's own softmax ends with does not show it.
+
+    Args:
+      probabilities: Softmax of the logits, without a mask.
+      logits: Tensor of the same shape.
+      axis: The axis of the softmax; several are not noted.
+    """
+    if isinstance(axis, int) and probabilities.shape.rank is not None:
+        _compat.set_softmax(probabilities, logits, axis % probabilities.shape.rank)
+
+
 def logits_behind(y_pred: Any, axis: int | None) -> tf.Tensor | None:
     """Returns the logits whose softmax or sigmoid `y_pred` is, or None.
 
     In a traced function, where each tensor knows the operation that made it, they are
     found behind casts, changes of layout and a mask that puts 0 in places. In eager
-    mode they are what Keras' softmax and sigmoid attach to their results.
+    mode they are what Keras' softmax and sigmoid attach to their results. tfsafe's
+    softmax attaches them in both.
 
     Args:
       y_pred: Predictions.
@@ -35,6 +50,9 @@ def logits_behind(y_pred: Any, axis: int | None) -> tf.Tensor | None:
     """
     if tf.is_symbolic_tensor(y_pred):
         return _traced(y_pred, axis)
+    logits, attached_axis = _compat.softmax_of(y_pred)
+    if axis is not None and attached_axis == axis:
+        return logits
     logits = _compat.keras_logits(y_pred)
     if logits is None or not _agree(tf.convert_to_tensor(y_pred), logits, axis):
         return None
@@ -42,6 +60,9 @@ def logits_behind(y_pred: Any, axis: int | None) -> tf.Tensor | None:
 
 
 def _traced(probs: tf.Tensor, axis: int | None) -> tf.Tensor | None:
+    logits, attached_axis = _compat.softmax_of(probs)
+    if axis is not None and attached_axis == axis:
+        return logits
     op = probs.op
     if op.type == ("Sigmoid" if axis is None else "Softmax"):
         is_last = axis is None or axis == probs.shape.rank - 1

@@ -4,8 +4,8 @@
 Keras' own object. The package knows masks, weights and reductions. May import
 `keras_formulas`, `ops`, `_compat` and the modules at the root of tfsafe.
 
-Names in strings stay Keras' own: `compile(loss="mse")`, `get("mse")`.
-Write `compile(loss=losses.MeanSquaredError())` instead.
+Strings, as in `compile(loss="mse")` and `get("mse")`, name these losses in a
+`tfsafe.keras_scope()` or after `tfsafe.install()`, and else Keras' own.
 """
 
 from typing import TYPE_CHECKING

@@ -6,8 +6,8 @@ object. The package knows how to accumulate over batches. May import `keras_form
 
 Example: a `SafeMetric` reads the mask of `y_pred` with `_compat.keras_mask`.
 
-Names in strings stay Keras' own: `compile(metrics=["mse"])`, `get("mse")`.
-Write `compile(metrics=[metrics.MeanSquaredError()])` instead.
+Strings, as in `compile(metrics=["mse"])` and `get("mse")`, name these metrics in a
+`tfsafe.keras_scope()` or after `tfsafe.install()`, and else Keras' own.
 """
 
 from typing import TYPE_CHECKING

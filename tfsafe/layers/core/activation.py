@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, _compat, ops
+from tfsafe.keras_formulas.logit_recovery import attach_logits
 from tfsafe.layers.masks import with_features
 
 
@@ -99,7 +100,11 @@ class Softmax(keras.layers.Softmax):
 
     def call(self, inputs: tf.Tensor, mask: Any = None) -> tf.Tensor:
         """Returns the probabilities."""
-        return ops.softmax(inputs, self.axis, mask=_fit(mask, inputs))
+        mask = _fit(mask, inputs)
+        outputs = ops.softmax(inputs, self.axis, mask=mask)
+        if mask is None:
+            attach_logits(outputs, inputs, self.axis)
+        return outputs
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
