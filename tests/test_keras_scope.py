@@ -178,7 +178,7 @@ def test_values_are_those_of_keras_where_keras_is_right():
         ])  # fmt: skip
         model.compile("adam", "categorical_crossentropy", metrics=["accuracy", "mae"])
         x = np.random.default_rng(0).normal(size=(8, 3))
-        history = model.fit(x, np.eye(8)[:, :3], epochs=2, verbose=0).history
+        history = model.fit(x, np.eye(3)[[0, 1, 2, 0] * 2], epochs=2, verbose=0).history
         return [history[name] for name in ("loss", "accuracy", "mae")]
 
     plain = numbers()
