@@ -77,7 +77,7 @@ def uninstall() -> None:
 
 
 class _Lookups:
-    """The patches on Keras' look-ups, installed while somebody needs them."""
+    """The patches on Keras' look-ups, installed while a scope needs them."""
 
     def __init__(self) -> None:
         self._users = 0
