@@ -1,5 +1,6 @@
 """The running mean and sum of values, and the mean of any function."""
 
+import functools
 import json
 
 import keras
@@ -278,3 +279,44 @@ def test_correlations_with_a_constant_are_0(value):
         assert function(constant, other) == function(other, constant) == 0
         assert function(constant, constant) == 0
         assert np.isnan(function(constant, other * NAN))
+
+
+@pytest.mark.parametrize(
+    ("name", "y_true", "broken", "options"),
+    [
+        ("binary_accuracy", [[0, 1, 1]], [[0.0, NAN, 0.0]], {"threshold": 0.3}),
+        ("categorical_accuracy", [[0, 0, 1], [1, 0, 0]], [0.0, NAN], {}),
+        ("sparse_categorical_accuracy", [2, 0], [0.0, NAN], {}),
+        ("sparse_categorical_accuracy", [[2], [0]], [0.0, NAN], {}),
+        ("top_k_categorical_accuracy", [[0, 0, 1], [0, 0, 1]], [0.0, NAN], {"k": 2}),
+        ("sparse_top_k_categorical_accuracy", [0, 2], [0.0, NAN], {"k": 2}),
+    ],
+)
+@pytest.mark.parametrize("jit_compile", [None, False, True])
+def test_functions_of_accuracy_are_those_of_keras_and_keep_nan(
+    name, y_true, broken, options, jit_compile
+):
+    size = np.shape(broken)[0]
+    y_pred = np.array([[0.2, 0.1, 0.7], [0.5, 0.3, 0.2]], "float32")[:size]
+    ours, theirs = getattr(metrics, name), getattr(keras.metrics, name)
+    run = functools.partial(ours, **options)
+    if jit_compile is not None:
+        run = tf.function(run, jit_compile=jit_compile, autograph=False)
+    labels = tf.constant(y_true, tf.float32)
+    plain = np.array(theirs(labels, y_pred, **options))
+    np.testing.assert_array_equal(run(labels, y_pred), plain)
+    spoilt = y_pred.copy()
+    spoilt[-1, 1] = NAN
+    np.testing.assert_array_equal(run(labels, spoilt), plain + broken)
+    nothing = run(labels[:0], y_pred[:0])
+    assert nothing.shape[0] == 0
+
+
+@pytest.mark.parametrize("dtype", [None, "float64"])
+def test_squares_beyond_float32_leave_a_root_that_is_not(dtype):
+    metric = metrics.RootMeanSquaredError(dtype=dtype)
+    metric.update_state([[0.0, 0.0], [0.0, 0.0]], [[1e30, 1e30], [0.0, 0.0]])
+    np.testing.assert_allclose(metric.result(), 1e30 / 2**0.5, rtol=1e-6)
+    assert metric.result().dtype == (dtype or "float32")
+    again = metrics.RootMeanSquaredError.from_config(metric.get_config())
+    assert again.result().dtype == (dtype or "float32")

@@ -36,6 +36,13 @@ from tfsafe.keras_formulas.regression import (
     mean_squared_logarithmic_error,
 )
 from tfsafe.keras_formulas.similarity import categorical_hinge, hinge, squared_hinge
+from tfsafe.metrics._accuracy import (
+    binary_accuracy,
+    categorical_accuracy,
+    sparse_categorical_accuracy,
+    sparse_top_k_categorical_accuracy,
+    top_k_categorical_accuracy,
+)
 from tfsafe.metrics._classification import (
     Accuracy,
     BinaryAccuracy,
@@ -134,8 +141,10 @@ __all__ = [
     "TopKCategoricalAccuracy",
     "TrueNegatives",
     "TruePositives",
+    "binary_accuracy",
     "binary_crossentropy",
     "binary_focal_crossentropy",
+    "categorical_accuracy",
     "categorical_crossentropy",
     "categorical_focal_crossentropy",
     "categorical_hinge",
@@ -150,8 +159,11 @@ __all__ = [
     "mean_squared_logarithmic_error",
     "pearson_correlation",
     "poisson",
+    "sparse_categorical_accuracy",
     "sparse_categorical_crossentropy",
+    "sparse_top_k_categorical_accuracy",
     "squared_hinge",
+    "top_k_categorical_accuracy",
 ]
 
 # Hidden from type checkers, which are to report a misspelled name.

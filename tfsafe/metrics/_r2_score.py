@@ -7,7 +7,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe.keras_formulas.arguments import same_rank
-from tfsafe.metrics._safe_metric import SafeMetric, safe
+from tfsafe.metrics._safe_metric import SafeMetric, result_dtype, safe
+from tfsafe.ops.kernels import moments
 
 
 class _Moments(keras.metrics.R2Score):
@@ -37,9 +38,9 @@ class _Moments(keras.metrics.R2Score):
         own = row[:, tf.newaxis]
         state = (self.counts, self.means, self.spreads)
         old = [tf.tensordot(row, x.value, 1)[tf.newaxis] for x in state]
-        batch = _moments(y_true, weight)
+        batch = moments.weighted_moments(y_true, weight)
         pairs = [tf.concat([a, b], 0) for a, b in zip(old, batch, strict=True)]
-        count, spread = _merged(*pairs)
+        count, spread = moments.merged_moments(*pairs)
         # From the old mean, which stays exact if all labels are the same.
         step = tf.math.divide_no_nan(batch[0], count) * (batch[1] - old[1])
         mean = tf.where(tf.equal(old[0], 0), batch[1], old[1] + step)
@@ -66,34 +67,6 @@ class _Moments(keras.metrics.R2Score):
 def _replica() -> Any:
     context = tf.distribute.get_replica_context()
     return 0 if context is None else context.replica_id_in_sync_group
-
-
-def _moments(x: tf.Tensor, weight: tf.Tensor) -> list[tf.Tensor]:
-    """Returns weighted count, mean and summed squared distances along the first axis.
-
-    The distances are taken from the largest value, so that a constant has none.
-    """
-    lowest = tf.constant(x.dtype.min, x.dtype)
-    largest = tf.reduce_max(tf.where(tf.equal(weight, 0), lowest, x), 0, keepdims=True)
-    largest = tf.where(largest > lowest, largest, tf.zeros_like(largest))
-    count = tf.reduce_sum(weight, 0, keepdims=True)
-    offset = tf.math.divide_no_nan(
-        tf.reduce_sum(weight * (x - largest), 0, keepdims=True), count
-    )
-    distance = x - largest - offset
-    spread = tf.reduce_sum(weight * tf.square(distance), 0, keepdims=True)
-    return [count, largest + offset, spread]
-
-
-def _merged(count: Any, mean: Any, spread: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns count and summed squared distances of several parts, one a row.
-
-    Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
-    sample variances", 1982.
-    """
-    count, mean, spread = (tf.convert_to_tensor(x) for x in (count, mean, spread))
-    _, _, between = _moments(mean, count)
-    return tf.reduce_sum(count, 0), tf.reduce_sum(spread, 0) + between[0]
 
 
 @safe
@@ -138,15 +111,14 @@ class R2Score(SafeMetric, _Moments):
     ):
         super().__init__(class_aggregation, num_regressors, name, "float64")
         # Keras computes in the dtype of the metric.
-        dtype = getattr(dtype, "compute_dtype", dtype) or keras.config.floatx()
-        self.result_dtype = tf.as_dtype(dtype).name
+        self.result_dtype = result_dtype(dtype)
 
     def result(self) -> tf.Tensor:
         """Returns the score: NaN if a value of weight above 0 was NaN, 0 at first."""
         if len(self.variables) == 1:
             # The sums are made with the first update.
             return tf.zeros([], self.result_dtype)
-        count, spread = _merged(self.counts, self.means, self.spreads)
+        count, spread = moments.merged_moments(self.counts, self.means, self.spreads)
         error = self.total_mse.value
         is_flat = tf.equal(spread, 0)
         flat = tf.cast(tf.equal(error, 0) & (count > 0), tf.float64)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe.keras_formulas import crossentropy, likelihood, regression, similarity
 from tfsafe.keras_formulas.arguments import same_rank
-from tfsafe.metrics._safe_metric import SafeMetric, safe
+from tfsafe.metrics._safe_metric import SafeMetric, result_dtype, safe
 
 
 def _cosine(y_true: Any, y_pred: Any, axis: Any = -1) -> tf.Tensor:
@@ -106,7 +106,11 @@ class RootMeanSquaredError(SafeMetric, keras.metrics.RootMeanSquaredError):
     """Root of the mean of the squared errors.
 
     Args:
-      Those of `keras.metrics.RootMeanSquaredError`.
+      name: Name of the metric.
+      dtype: Dtype of the result. All is computed in float64.
+
+    Numerics:
+      errors > 1e19  finite: the squares of float32 errors are kept in float64
 
     Examples:
       >>> from tfsafe import metrics
@@ -117,6 +121,19 @@ class RootMeanSquaredError(SafeMetric, keras.metrics.RootMeanSquaredError):
     """
 
     formula = staticmethod(_squares)
+
+    def __init__(self, name: str = "root_mean_squared_error", dtype: Any = None):
+        super().__init__(name, "float64")
+        # Keras computes in the dtype of the metric.
+        self.result_dtype = result_dtype(dtype)
+
+    def in_own_dtype(self, value: Any) -> tf.Tensor:
+        """Casts a result to the dtype that was asked for."""
+        return tf.cast(value, self.result_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments for `from_config`."""
+        return {**super().get_config(), "dtype": self.result_dtype}
 
 
 @safe

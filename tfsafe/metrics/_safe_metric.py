@@ -43,6 +43,12 @@ def safe(metric: _Metric) -> _Metric:
     return metric
 
 
+def result_dtype(dtype: Any) -> str:
+    """Returns the name of the dtype that a dtype, a policy or None asks for."""
+    dtype = getattr(dtype, "compute_dtype", dtype) or keras.config.floatx()
+    return tf.as_dtype(dtype).name
+
+
 class Wide(keras.metrics.Metric):
     """A metric that sums in float64, which counts one by one up to 2^53."""
 
@@ -105,7 +111,7 @@ class SafeMetric(Wide):
             return
         broken = _has_nan(y_true) | _has_nan(y_pred)
         # As an integer a NaN is the index of a class that does not exist.
-        super().update_state(_without_nan(y_true), y_pred, weight)
+        super().update_state(without_nan(y_true), y_pred, weight)
         # Kept in the state, so that nothing that follows can make it a number again.
         self.variables[0].assign_add(nan_where(broken, tf.float64))
 
@@ -163,7 +169,8 @@ def _has_nan(x: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(tf.math.is_nan(x))
 
 
-def _without_nan(x: tf.Tensor) -> tf.Tensor:
+def without_nan(x: tf.Tensor) -> tf.Tensor:
+    """Returns a tensor with 0 in the place of NaN."""
     if not x.dtype.is_floating:
         return x
     return tf.where(tf.math.is_nan(x), tf.zeros_like(x), x)

@@ -1,6 +1,7 @@
-"""Products of deviations from means."""
+"""Products of deviations from means, and sums of their squares."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -37,3 +38,31 @@ def normalised(weights: tf.Tensor, axis: Sequence[int]) -> tf.Tensor:
     """Scales weights so that they add up to 1; all that are 0 stay so."""
     total = tf.reduce_sum(weights, axis=axis, keepdims=True)
     return tf.math.divide_no_nan(weights, total)
+
+
+def weighted_moments(x: tf.Tensor, weight: tf.Tensor) -> list[tf.Tensor]:
+    """Returns weighted count, mean and summed squared distances along the first axis.
+
+    The distances are taken from the largest value, so that a constant has none.
+    """
+    lowest = tf.constant(x.dtype.min, x.dtype)
+    largest = tf.reduce_max(tf.where(tf.equal(weight, 0), lowest, x), 0, keepdims=True)
+    largest = tf.where(largest > lowest, largest, tf.zeros_like(largest))
+    count = tf.reduce_sum(weight, 0, keepdims=True)
+    offset = tf.math.divide_no_nan(
+        tf.reduce_sum(weight * (x - largest), 0, keepdims=True), count
+    )
+    distance = x - largest - offset
+    spread = tf.reduce_sum(weight * tf.square(distance), 0, keepdims=True)
+    return [count, largest + offset, spread]
+
+
+def merged_moments(count: Any, mean: Any, spread: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns count and summed squared distances of several parts, one a row.
+
+    Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
+    sample variances", 1982.
+    """
+    count, mean, spread = (tf.convert_to_tensor(x) for x in (count, mean, spread))
+    _, _, between = weighted_moments(mean, count)
+    return tf.reduce_sum(count, 0), tf.reduce_sum(spread, 0) + between[0]
