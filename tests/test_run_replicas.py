@@ -87,6 +87,6 @@ def plain(script):
 
 @pytest.mark.parametrize("options", ["", "--checks full --stabilize"])
 def test_a_program_on_two_replicas_prints_the_same(options, script, plain):
-    printed, told = output(script, "-m", "tfsafe", "run", *options.split())
+    printed, warned = output(script, "-m", "tfsafe", "run", *options.split())
     assert printed == plain
-    assert told.count("It is not rewritten") == bool(options)
+    assert "RuntimeWarning" not in warned

@@ -171,3 +171,51 @@ def test_a_tape_that_is_asked_in_a_branch_or_from_outside_answers_as_ever():
     doubled, three = stabilize(function)(FIXED)
     assert_close(doubled, 2 * FIXED)
     assert_close(three, tf.fill([1, 2], 3.0))
+
+
+def a_jacobian(formula, x):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = formula(x * WEIGHTS)
+    slow = tape.jacobian(y, x, experimental_use_pfor=False)
+    return tape.jacobian(y, {"x": x, "w": WEIGHTS}), slow
+
+
+def a_batch_jacobian(formula, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = formula(x)
+    return tape.batch_jacobian(y, x)
+
+
+def gradients_of_the_graph(formula, x):
+    y = formula(x * WEIGHTS)
+    return [
+        tf.gradients(y, [x, WEIGHTS], grad_ys=tf.ones_like(y) * [0.0, 1.0]),
+        tf.gradients(y * x, x, stop_gradients=[y]),
+    ]
+
+
+def forward_over_reverse(formula, x):
+    tangent = tf.ones_like(x) * [0.0, 1.0]
+    with tf.autodiff.ForwardAccumulator(x, tangent) as accumulator:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = formula(x)
+        slope = tape.gradient(y, x, output_gradients=tangent)
+    return accumulator.jvp([y, slope])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [a_jacobian, a_batch_jacobian, gradients_of_the_graph, forward_over_reverse],
+    ids=lambda function: function.__name__,
+)
+def test_every_derivative_asked_inside_is_that_of_the_stable_form(function, mode):
+    got = modes.compile_for(mode, stabilize(lambda x: function(log_softmax, x)))
+    right = tf.function(lambda x: function(tf.nn.log_softmax, x))(logits())
+    tf.nest.assert_same_structure(got(logits()), right)
+    for one, other in zip(
+        tf.nest.flatten(got(logits())), tf.nest.flatten(right), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

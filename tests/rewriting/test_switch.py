@@ -90,20 +90,6 @@ def test_a_function_is_forgotten_when_its_owner_is():
     assert known() is None
 
 
-@pytest.mark.usefixtures("switched")
-def test_a_model_that_cannot_be_rewritten_is_left_as_it_is():
-    class Replicas:
-        num_replicas_in_sync = 2
-
-    made = model()
-    strategy = made._distribute_strategy
-    made._distribute_strategy = Replicas()
-    left = pytest.warns(RuntimeWarning, match=r"2 replicas.*It is not rewritten\.")
-    with left, pytest.raises(AttributeError):
-        made.fit(X, Y, verbose=0)
-    made._distribute_strategy = strategy
-
-
 def test_it_works_together_with_the_checks(switched):
     tfsafe.debugging.enable_check_numerics()
     try:

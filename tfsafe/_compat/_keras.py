@@ -225,3 +225,34 @@ def sublayers(layer: Any) -> list[Any]:
     `_flatten_layers`, tried with Keras 3.3.3 and 3.15.1.
     """
     return list(layer._flatten_layers(include_self=False, recursive=False))
+
+
+def is_stateless() -> bool:
+    """Returns whether Keras runs layers on values that it holds outside of variables.
+
+    `in_stateless_scope`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    from keras.src.backend.common.stateless_scope import in_stateless_scope
+
+    return bool(in_stateless_scope())
+
+
+def call_context() -> dict[str, Any]:
+    """Returns what the outermost call of a layer passes down, such as `training`.
+
+    `current_call_ctx`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    from keras.src.backend.common import global_state
+
+    context = global_state.get_global_attribute("current_call_ctx")
+    values = {} if context is None else vars(context)
+    return {name: each for name, each in values.items() if name != "entry_layer"}
+
+
+def added_losses(layer: Any) -> list[Any]:
+    """Returns the list of what `add_loss` of a layer received since its last call.
+
+    `_losses`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    losses: list[Any] = layer._losses
+    return losses

@@ -1,10 +1,11 @@
-"""Describes one call of `tape.gradient` in a traced function and recomputes it."""
+"""Describes a derivative that a traced function asked for and recomputes it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.rewriting.engine.derivatives import Asked, Derivative
 from tfsafe.rewriting.engine.rule import Value
 
 
@@ -13,61 +14,56 @@ class Mark(NamedTuple):
 
     Attributes:
       op: The operation, whose only output is that part.
-      source: Position of the source among those of the request.
+      position: Position of the part's derivative among those of the request.
       part: `"dense"`, or `"values"` or `"indices"` of slices.
     """
 
     op: tf.Operation
-    source: int
+    position: int
     part: str
 
 
 class Request(NamedTuple):
-    """A gradient that a function asked of a tape.
+    """A derivative that a function asked for.
 
     Attributes:
       graph: The graph in which it was asked.
-      targets: Tensors that are differentiated.
-      sources: Tensors to differentiate by; a variable is given by its handle.
-      upstream: Incoming gradients of the targets, None for ones.
-      stops: Tensors that depend on a source but were made while the tape did not
-        record; the gradient ends at them.
+      derivative: Computes it.
+      asked: The tensors between which it was asked. The stops depend on a source but
+        were made while the tape did not record.
       marks: The operations that carry the answer.
     """
 
     graph: tf.Graph
-    targets: Sequence[tf.Tensor]
-    sources: Sequence[tf.Tensor]
-    upstream: Sequence[tf.Tensor | None]
-    stops: Sequence[tf.Tensor]
+    derivative: Derivative
+    asked: Asked
     marks: Sequence[Mark]
 
     def reads(self) -> list[tf.Tensor]:
         """Returns all tensors that the answer depends on."""
-        upstream = [each for each in self.upstream if each is not None]
-        return [*self.targets, *self.sources, *upstream, *self.stops]
+        return [each for part in self.asked for each in part if each is not None]
 
     def opaque(self) -> set[str]:
         """Returns the names of the tensors that a rewrite must keep.
 
         A formula that no longer contains them would have no gradient by them.
         """
-        held = [*self.sources, *self.stops]
+        held = [*self.asked.sources, *self.asked.stops]
         return {each.name for each in held if each.op.type != "Placeholder"}
 
     def counterpart(self, value: Value, marks: Sequence[Mark]) -> "Request":
         """Returns the same request in the graph that is being made."""
-        return Request(
-            tf.compat.v1.get_default_graph(),
-            [inside(value(each)) for each in self.targets],
-            [inside(value(each)) for each in self.sources],
-            [None if each is None else inside(value(each)) for each in self.upstream],
-            [inside(value(each)) for each in self.stops],
-            marks,
+        asked = Asked(
+            *(
+                [None if each is None else inside(value(each)) for each in part]
+                for part in self.asked
+            )
         )
+        graph = tf.compat.v1.get_default_graph()
+        return Request(graph, self.derivative, asked, marks)
 
     def answer(self, value: Value) -> list[tf.Tensor]:
-        """Computes the gradients again.
+        """Recomputes the derivative.
 
         Args:
           value: Returns the counterpart of a tensor of `graph`.
@@ -76,37 +72,22 @@ class Request(NamedTuple):
           One tensor for each mark.
         """
         other = self.counterpart(value, self.marks)
-        gradients = tf.gradients(
-            other.targets,
-            other.sources,
-            grad_ys=other.upstream,
-            stop_gradients=other.stops,
-        )
-        return [
-            _part(gradients[mark.source], other.sources[mark.source], mark)
-            for mark in self.marks
-        ]
+        found = self.derivative(other.asked)
+        return [_part(found[mark.position], mark) for mark in self.marks]
 
 
-def _part(gradient: Any, source: tf.Tensor, mark: Mark) -> tf.Tensor:
+def _part(derivative: Any, mark: Mark) -> tf.Tensor:
     like = mark.op.outputs[0]
-    if gradient is None:
-        # The replacement of the old formula does not depend on the source at all.
-        is_handle = source.dtype == tf.resource
-        shape = (
-            tf.raw_ops.VariableShape(input=source) if is_handle else tf.shape(source)
-        )
-        gradient = tf.zeros(shape, tf.int32 if mark.part == "indices" else like.dtype)
     if mark.part == "dense":
-        dense = tf.convert_to_tensor(gradient)
+        dense = tf.cast(tf.convert_to_tensor(derivative), like.dtype)
         dense.set_shape(like.shape)
         return dense
-    is_sliced = isinstance(gradient, tf.IndexedSlices)
+    is_sliced = isinstance(derivative, tf.IndexedSlices)
     if mark.part == "values":
-        return gradient.values if is_sliced else gradient
+        return derivative.values if is_sliced else tf.cast(derivative, like.dtype)
     if is_sliced:
-        return tf.cast(gradient.indices, like.dtype)
-    return tf.range(tf.shape(gradient, like.dtype)[0])
+        return tf.cast(derivative.indices, like.dtype)
+    return tf.range(tf.shape(derivative, like.dtype)[0])
 
 
 def placeholders(request: Request, value: Value, add: Callable[[Request], None]) -> Any:

@@ -102,7 +102,7 @@ def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
     They lead to a target of a tape or to a result of the function; the arithmetic of an
     optimizer does not.
     """
-    queue = [*graph.outputs, *(each for r in requests for each in r.targets)]
+    queue = [*graph.outputs, *(each for r in requests for each in r.asked.targets)]
     found = {mark.op.name for request in requests for mark in request.marks}
     while queue:
         op = queue.pop().op

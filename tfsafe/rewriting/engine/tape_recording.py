@@ -7,14 +7,23 @@ first gradient disappears with the operations that only it used.
 """
 
 import contextlib
+import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._patching import Patch
+from tfsafe.rewriting.engine.derivatives import (
+    Asked,
+    Derivative,
+    batch_jacobians,
+    gradients,
+    jacobians,
+    tangents,
+)
 from tfsafe.rewriting.engine.gradient_requests import Mark, Request, frontier, inside
 
 
@@ -34,68 +43,72 @@ class Recording:
         """Notes a request."""
         self._requests.append(request)
 
-    def starts(self, tape: tf.GradientTape, restart: bool = False) -> None:
-        """Notes that a tape records from here on; `restart` if it forgot the rest."""
+    def starts(self, tape: Any, restart: bool = False) -> None:
+        """Notes that a tape or accumulator records from here on.
+
+        Args:
+          tape: The tape or accumulator.
+          restart: Whether it forgot what it had recorded before.
+        """
         if restart or id(tape) not in self._spans:
             self._spans[id(tape)] = _Spans(tape)
         self._spans[id(tape)].begin()
 
-    def stops(self, tape: tf.GradientTape) -> None:
-        """Notes that a tape records no more."""
+    def stops(self, tape: Any) -> None:
+        """Notes that a tape or accumulator records no more."""
         if id(tape) in self._spans:
             self._spans[id(tape)].end()
 
     def answered(
         self,
-        tape: tf.GradientTape,
-        target: Any,
-        sources: Any,
-        upstream: Any,
-        gradients: Any,
+        recorder: Any,
+        derivative: Derivative,
+        asked: Sequence[Any],
+        results: Any,
     ) -> Any:
-        """Notes a request that a tape has answered.
+        """Notes a request that a tape or an accumulator has answered.
 
         Args:
-          tape: The tape.
-          target: Tensors that it differentiated.
-          sources: Tensors or variables to differentiate by.
-          upstream: Incoming gradients, or None.
-          gradients: Its answer.
+          recorder: The tape or accumulator; None for `tf.gradients`, which sees all.
+          derivative: Computes the answer.
+          asked: Targets, sources, what comes in (or None) and stops, as in `Asked`.
+          results: The answer.
 
         Returns:
           The answer with marks, or unchanged where it cannot be recomputed.
         """
-        spans = self._spans.get(id(tape))
         graph = tf.compat.v1.get_default_graph()
-        if spans is None or spans.graph is not graph:
-            return gradients
-        flat = tf.nest.flatten(gradients)
-        asked = tf.nest.flatten(sources)
-        given = tf.nest.flatten(target)
-        if upstream is None:
-            seeds: list[Any] = [None] * len(given)
-        else:
-            seeds = tf.nest.flatten(upstream)
+        spans = self._spans.get(id(recorder))
+        if recorder is not None and (spans is None or spans.graph is not graph):
+            return results
+        flat = tf.nest.flatten(results)
         known = [i for i, each in enumerate(flat) if each is not None]
-        wanted = [getattr(asked[i], "handle", asked[i]) for i in known]
-        if not known or not all(map(_is_plain, [*given, *wanted])):
-            return gradients
-        targets = [inside(each) for each in given]
-        held = [inside(each) for each in wanted]
+        given, wanted, upstream, stops = (tf.nest.flatten(each) for each in asked)
+        wanted = [getattr(each, "handle", each) for each in wanted]
+        if derivative is tangents:
+            given = [given[i] for i in known]
+        else:
+            wanted = [wanted[i] for i in known]
+        if not known or not all(isinstance(x, tf.Tensor) for x in [*given, *wanted]):
+            return results
+        targets, sources = [inside(x) for x in given], [inside(x) for x in wanted]
+        if spans is not None:
+            stops = frontier(targets, sources, spans.names())
+        incoming = [None if x is None else _tensor(x) for x in upstream]
+        if asked[2] is None:
+            incoming = [None] * len(given)
         marks: list[Mark] = []
         for place, index in enumerate(known):
-            flat[index] = _marked(flat[index], place, marks)
-        self.add(
-            Request(
-                graph,
-                targets,
-                held,
-                [None if s is None else inside(tf.convert_to_tensor(s)) for s in seeds],
-                frontier(targets, held, spans.names()),
-                marks,
-            )
-        )
-        return tf.nest.pack_sequence_as(sources, flat)
+            flat[index] = _marked(flat[index], place, marks, self._copies())
+        tensors = Asked(targets, sources, incoming, [_tensor(x) for x in stops])
+        self.add(Request(graph, derivative, tensors, marks))
+        return tf.nest.pack_sequence_as(results, flat)
+
+    def _copies(self) -> Callable[[Any], Any]:
+        tapes = [each.tape for each in self._spans.values()]
+        if any(isinstance(each, tf.autodiff.ForwardAccumulator) for each in tapes):
+            return _copy_for_accumulators
+        return _copy
 
     def fresh(self, function: Any) -> Any:
         """Returns a `tf.function` like this one that was not traced before.
@@ -109,33 +122,45 @@ class Recording:
         return known[1]
 
 
-def _is_plain(tensor: Any) -> bool:
-    return isinstance(tensor, tf.Tensor)
+def _tensor(value: Any) -> tf.Tensor:
+    return inside(tf.convert_to_tensor(value))
 
 
-def _marked(gradient: Any, source: int, marks: list[Mark]) -> Any:
+def _marked(
+    derivative: Any, position: int, marks: list[Mark], copy: Callable[[Any], Any]
+) -> Any:
     def mark(tensor: tf.Tensor, part: str) -> tf.Tensor:
-        # No rule looks through it, but a tape does.
-        copy = tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
-        marks.append(Mark(copy.op, source, part))
-        return copy
+        made = copy(tensor)
+        marks.append(Mark(made.op, position, part))
+        return made
 
-    if not isinstance(gradient, tf.IndexedSlices):
-        return mark(gradient, "dense")
+    if not isinstance(derivative, tf.IndexedSlices):
+        return mark(derivative, "dense")
     return tf.IndexedSlices(
-        mark(gradient.values, "values"),
-        mark(gradient.indices, "indices"),
-        gradient.dense_shape,
+        mark(derivative.values, "values"),
+        mark(derivative.indices, "indices"),
+        derivative.dense_shape,
     )
 
 
-class _Spans:
-    """Which operations of a graph a tape has recorded."""
+def _copy(tensor: tf.Tensor) -> tf.Tensor:
+    """Copies a tensor so that tapes look through it and rules do not."""
+    return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
 
-    def __init__(self, tape: tf.GradientTape):
+
+@tf.custom_gradient
+def _copy_for_accumulators(tensor: tf.Tensor) -> Any:
+    """Does what `_copy` does, with a derivative that accumulators know."""
+    return tf.identity(tensor), lambda upstream: upstream
+
+
+class _Spans:
+    """The operations of a graph that a tape or accumulator has recorded."""
+
+    def __init__(self, tape: Any):
         self.graph = tf.compat.v1.get_default_graph()
         # Held, so that no other tape is given its id.
-        self._tape = tape
+        self.tape = tape
         self._starts: list[int] = []
         self._ends: list[int] = []
 
@@ -157,13 +182,25 @@ class _Spans:
 
 
 _RECORDINGS: dict[int, Recording] = {}
+# Attribute of an accumulator: its primals and tangents.
+_SEEDS = "_tfsafe_seeds"
 _LOCK = threading.Lock()
 FUNCTION: Any = type(tf.function(lambda: None))
 
 
+class _Pause(threading.local):
+    """Whether this thread is within a request, whose parts are not requests."""
+
+    is_on = False
+
+
+_PAUSE = _Pause()
+
+
 def active() -> Recording | None:
     """Returns the recording of the function that is being traced, or None."""
-    graph = tf.compat.v1.get_default_graph() if _RECORDINGS else None
+    is_off = not _RECORDINGS or _PAUSE.is_on
+    graph = None if is_off else tf.compat.v1.get_default_graph()
     while graph is not None:
         found = _RECORDINGS.get(id(graph))
         if found is not None:
@@ -237,23 +274,46 @@ def _stop_recording(original: Callable[..., Any]) -> Callable[..., Any]:
     return stop_recording
 
 
-def _gradient(original: Callable[..., Any]) -> Callable[..., Any]:
-    def gradient(
-        tape: tf.GradientTape,
-        target: Any,
-        sources: Any,
-        output_gradients: Any = None,
-        unconnected_gradients: Any = tf.UnconnectedGradients.NONE,
-    ) -> Any:
-        recording = active()
-        result = original(
-            tape, target, sources, output_gradients, unconnected_gradients
-        )
-        if recording is None:
-            return result
-        return recording.answered(tape, target, sources, output_gradients, result)
+def _asks(
+    derivative: Derivative, asked: Callable[..., tuple[Any, ...]]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns a wrapper for a method or function that returns derivatives.
 
-    return gradient
+    Args:
+      derivative: Computes what it returns.
+      asked: Returns the tape or None, targets, sources, what comes in, and stops, for
+        the arguments of a call.
+    """
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(original)
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            recording = active()
+            if recording is None:
+                return original(*args, **kwargs)
+            _PAUSE.is_on = True
+            try:
+                results = original(*args, **kwargs)
+            finally:
+                _PAUSE.is_on = False
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            recorder, *tensors = asked(*given.args)
+            return recording.answered(recorder, derivative, tensors, results)
+
+        return ask
+
+    return wrap
+
+
+def _seeds(original: Callable[..., Any]) -> Callable[..., Any]:
+    def initialize(accumulator: Any, primals: Any, tangents: Any) -> None:
+        original(accumulator, primals, tangents)
+        if active() is not None:
+            setattr(accumulator, _SEEDS, (primals, tangents))
+
+    return initialize
 
 
 def _call(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,8 +331,47 @@ def _call(original: Callable[..., Any]) -> Callable[..., Any]:
 _PATCHES = [
     Patch(tf.GradientTape, "__enter__", _enter),
     Patch(tf.GradientTape, "__exit__", _exit),
-    Patch(tf.GradientTape, "gradient", _gradient),
     Patch(tf.GradientTape, "reset", _reset),
     Patch(tf.GradientTape, "stop_recording", _stop_recording),
+    Patch(
+        tf.GradientTape,
+        "gradient",
+        _asks(gradients, lambda tape, y, x, upstream, *_: (tape, y, x, upstream, [])),
+    ),
+    Patch(
+        tf.GradientTape,
+        "jacobian",
+        _asks(jacobians, lambda tape, y, x, *_: (tape, y, x, None, [])),
+    ),
+    Patch(
+        tf.GradientTape,
+        "batch_jacobian",
+        _asks(batch_jacobians, lambda tape, y, x, *_: (tape, y, x, None, [])),
+    ),
+    Patch(
+        tf,
+        "gradients",
+        _asks(
+            gradients,
+            # After them come `name`, two options and `stop_gradients`.
+            lambda y, x, upstream, *rest: (None, y, x, upstream, rest[3] or []),
+        ),
+    ),
+    Patch(tf.autodiff.ForwardAccumulator, "__init__", _seeds),
+    Patch(tf.autodiff.ForwardAccumulator, "__enter__", _enter),
+    Patch(tf.autodiff.ForwardAccumulator, "__exit__", _exit),
+    Patch(
+        tf.autodiff.ForwardAccumulator,
+        "jvp",
+        _asks(
+            tangents,
+            lambda accumulator, y, *_: (
+                accumulator,
+                y,
+                *getattr(accumulator, _SEEDS, ([], [])),
+                [],
+            ),
+        ),
+    ),
     Patch(FUNCTION, "__call__", _call),
 ]

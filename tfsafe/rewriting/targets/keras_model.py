@@ -1,4 +1,4 @@
-"""Makes the steps of a Keras model run in their stable form."""
+"""Makes the steps and the call of a Keras model run in their stable form."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -14,34 +14,38 @@ from tfsafe.rewriting.reports.report import Report, report_of
 from tfsafe.rewriting.reports.verify import verified
 from tfsafe.rewriting.rules import table
 from tfsafe.rewriting.targets.function import stabilized
+from tfsafe.rewriting.targets.model_call import ModelCall
+from tfsafe.rewriting.targets.replicas import MakeFunction
 
 _STEPS = ("train_step", "test_step", "predict_step")
+# The methods that make the functions of a model, and where Keras keeps these.
+_MAKERS = {
+    "make_train_function": "train_function",
+    "make_test_function": "test_function",
+    "make_predict_function": "predict_function",
+}
+_METHODS = (*_STEPS, *_MAKERS, "call")
 
 
 def stabilize_model(
     model: keras.Model, rules: Sequence[Rule], verify: bool = False
 ) -> keras.Model:
-    """Makes a model run its steps in their stable form; see `stabilize`.
+    """Makes a model run in its stable form; see `stabilize`.
 
     Returns:
       The model.
-
-    Raises:
-      ValueError: If the model is trained on several replicas.
     """
-    replicas = model.distribute_strategy.num_replicas_in_sync
-    if replicas > 1:
-        raise ValueError(
-            "`stabilize` rewrites the steps of a model on one device. Received: a "
-            f"model under {type(model.distribute_strategy).__name__} with {replicas} "
-            "replicas. Stabilize its loss, or the function that makes the prediction "
-            "and the loss together."
-        )
-    for name in _STEPS:
-        for patch in _stable(model, name):
-            patch.remove()
-        make = functools.partial(_Step, rules=rules, verify=verify)
-        Patch(model, name, make).install()
+    _remove(model)
+    if model.distribute_strategy.num_replicas_in_sync > 1:
+        for name, kept in _MAKERS.items():
+            make = functools.partial(MakeFunction, model=model, name=kept, rules=rules)
+            Patch(model, name, make).install()
+    else:
+        step = functools.partial(_Step, rules=rules, verify=verify)
+        for name in _STEPS:
+            Patch(model, name, step).install()
+    call = functools.partial(ModelCall, model=model, rules=rules, verify=verify)
+    Patch(model, "call", call).install()
     # Keras keeps the functions that it made before.
     model.train_function = model.test_function = model.predict_function = None
     return model
@@ -49,14 +53,12 @@ def stabilize_model(
 
 def is_stable(model: keras.Model) -> bool:
     """Returns whether the steps of a model run in their stable form."""
-    return bool(_stable(model, "train_step"))
+    return bool(_stable(model, "call"))
 
 
 def restore_model(model: keras.Model) -> None:
     """Undoes `stabilize_model`."""
-    for name in _STEPS:
-        for patch in _stable(model, name):
-            patch.remove()
+    _remove(model)
     model.train_function = model.test_function = model.predict_function = None
 
 
@@ -81,8 +83,15 @@ def model_report(
     return report_of(steps[0].function, [batch], {})
 
 
+def _remove(model: keras.Model) -> None:
+    for name in _METHODS:
+        for patch in _stable(model, name):
+            patch.remove()
+
+
 def _stable(model: keras.Model, name: str) -> list[Patch]:
-    return [p for p in patches_on(model, name) if isinstance(p.wrapper, _Step)]
+    ours = (_Step, ModelCall, MakeFunction)
+    return [p for p in patches_on(model, name) if isinstance(p.wrapper, ours)]
 
 
 class _Step:

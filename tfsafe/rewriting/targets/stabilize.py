@@ -148,10 +148,9 @@ def stabilize(
     effects and their order are unchanged.
 
     Gradients are those of the stable form, whether a `tf.GradientTape` is around the
-    function or inside it, as in a train step of one's own. Loops, branches and the
-    `tf.function`s that it calls are rewritten as well. What the function itself asks of
-    `tape.jacobian`, `tape.batch_jacobian` or `tf.gradients` is still the gradient of
-    the formulas as they are written; ask around the function, or use `tape.gradient`.
+    function or inside it, as in a train step of one's own; so are `tape.jacobian`,
+    `tape.batch_jacobian`, `tf.gradients` and `tf.autodiff.ForwardAccumulator`. Loops,
+    branches and the `tf.function`s that it calls are rewritten as well.
 
     Called while another `tf.function` is traced, the stable form is traced into that
     one in place, unless it has `jit_compile=True` or an input signature.
@@ -159,10 +158,12 @@ def stabilize(
     Args:
       target: What to rewrite. A Python function of tensors, a `tf.function` (whose
         options are kept, `jit_compile` among them) or a method; a Keras loss; or a
-        Keras model, whose steps of `fit`, `evaluate` and `predict` are rewritten from
-        then on, forward pass and loss together; a call of the model and what
-        `model.export` writes stay as they are (export a stabilised function of the
-        model with `tf.saved_model.save`). Without it, a decorator is returned.
+        Keras model: its steps of `fit`, `evaluate` and `predict` are rewritten from
+        then on, forward pass and loss together, on one device or on several replicas,
+        and so are a call of the model and what `model.export` writes, which needs no
+        tfsafe to run. A call is traced as by `tf.function`: it does not see attributes
+        of layers that change later, `trainable` excepted. Without `target`, a decorator
+        is returned.
       rules: Names of the rules to apply, None for all. `tfsafe.stabilize.rules()`
         lists them.
       exclude: Names of rules not to apply.
@@ -178,7 +179,7 @@ def stabilize(
 
     Raises:
       TypeError: If `target` is a class or cannot be called.
-      ValueError: If a rule is unknown, or a model runs on replicas.
+      ValueError: If a rule is unknown.
 
     Examples:
       >>> import tensorflow as tf

@@ -1,7 +1,6 @@
 """Switches the stable form of everything that a program runs on and off."""
 
 import threading
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -52,7 +51,6 @@ class _Switch:
         ]
         self._stable: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
-        self._refused: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 
     def turn_on(self) -> None:
         """Installs the patches; does nothing if they are installed."""
@@ -73,7 +71,6 @@ class _Switch:
             for model in list(self._models):
                 restore_model(model)
             self._models.clear()
-            self._refused.clear()
 
     def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -107,19 +104,12 @@ class _Switch:
 
     def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
-            if self._is_on and model not in self._refused and not is_stable(model):
+            if self._is_on and not is_stable(model):
                 with contained("the stable form of a model"):
-                    self._stabilize(model)
+                    self._models.add(stabilize_model(model, all_rules()))
             return original(model, *args, **kwargs)
 
         return enter
-
-    def _stabilize(self, model: keras.Model) -> None:
-        try:
-            self._models.add(stabilize_model(model, all_rules()))
-        except ValueError as error:
-            self._refused.add(model)
-            warnings.warn(f"{error} It is not rewritten.", RuntimeWarning, stacklevel=4)
 
 
 def _is_naive(function: Any) -> bool:

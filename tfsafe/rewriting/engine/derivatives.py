@@ -1,0 +1,93 @@
+"""Computes the derivatives that a function asks for, from tensors of one graph."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+
+class Asked(NamedTuple):
+    """Tensors of one graph between which a derivative is asked.
+
+    Attributes:
+      targets: Tensors that are differentiated.
+      sources: Tensors to differentiate by; a variable is given by its handle.
+      upstream: Incoming gradients of the targets, None for ones; for a forward
+        accumulator the tangents of the sources.
+      stops: Tensors at which the derivative ends.
+    """
+
+    targets: Sequence[tf.Tensor]
+    sources: Sequence[tf.Tensor]
+    upstream: Sequence[tf.Tensor | None]
+    stops: Sequence[tf.Tensor]
+
+
+# Returns one derivative for each source, or for each target of an accumulator.
+Derivative = Callable[[Asked], Sequence[Any]]
+
+
+def gradients(asked: Asked) -> Sequence[Any]:
+    """Returns what `tape.gradient` or `tf.gradients` returns, with zeros for None."""
+    found = tf.gradients(
+        asked.targets,
+        asked.sources,
+        grad_ys=asked.upstream,
+        stop_gradients=asked.stops,
+    )
+    return [
+        tf.zeros(_shape(source), asked.targets[0].dtype) if each is None else each
+        for each, source in zip(found, asked.sources, strict=True)
+    ]
+
+
+def jacobians(asked: Asked) -> Sequence[Any]:
+    """Returns what `tape.jacobian` returns for one target."""
+    target = asked.targets[0]
+    flat = tf.reshape(target, [-1])
+    rows = tf.vectorized_map(
+        lambda i: _dense(asked._replace(targets=[tf.gather(flat, i)])),
+        tf.range(tf.size(flat)),
+    )
+    shape = tf.shape(target)
+    return [
+        tf.reshape(each, tf.concat([shape, tf.shape(each)[1:]], 0)) for each in rows
+    ]
+
+
+def batch_jacobians(asked: Asked) -> Sequence[Any]:
+    """Returns what `tape.batch_jacobian` returns for one target and one source."""
+    target = asked.targets[0]
+    shape, source = tf.shape(target), tf.shape(asked.sources[0])
+    flat = tf.reshape(target, [shape[0], -1])
+    (columns,) = tf.vectorized_map(
+        lambda i: _dense(asked._replace(targets=[tf.gather(flat, i, axis=1)])),
+        tf.range(tf.shape(flat)[1]),
+    )
+    rows = tf.transpose(
+        tf.reshape(columns, [tf.shape(flat)[1], shape[0], -1]), [1, 0, 2]
+    )
+    return [tf.reshape(rows, tf.concat([shape, source[1:]], 0))]
+
+
+def tangents(asked: Asked) -> Sequence[Any]:
+    """Returns what `ForwardAccumulator.jvp` returns, one for each target."""
+    # The gradient is linear in what comes in. Its derivative by that, for the tangents
+    # of the sources, is the product with the Jacobian.
+    incoming = [tf.ones_like(each) for each in asked.targets]
+    backward = _dense(asked._replace(upstream=incoming))
+    found = tf.gradients(backward, incoming, grad_ys=asked.upstream)
+    return [
+        tf.zeros_like(target) if each is None else each
+        for each, target in zip(found, asked.targets, strict=True)
+    ]
+
+
+def _dense(asked: Asked) -> list[tf.Tensor]:
+    return [tf.convert_to_tensor(each) for each in gradients(asked)]
+
+
+def _shape(source: tf.Tensor) -> tf.Tensor:
+    if source.dtype == tf.resource:
+        return tf.raw_ops.VariableShape(input=source)
+    return tf.shape(source)

@@ -1,0 +1,112 @@
+"""Makes the call of a Keras model run in its stable form."""
+
+import functools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.errors import NumericsError
+from tfsafe.rewriting.engine import tape_recording
+from tfsafe.rewriting.engine.rule import Rule
+from tfsafe.rewriting.reports.verify import verified
+from tfsafe.rewriting.targets.function import stabilized
+
+_PLAIN_TYPES = (bool, int, float, str, type(None))
+
+
+class ModelCall:
+    """Replaces the method `call` of a model, which `model(x)` and exports run.
+
+    Not a `tf.function`, which an export would save as well.
+
+    Args:
+      call: The model's own method.
+      model: The model.
+      rules: The rules to apply.
+      verify: As in `stabilize`.
+    """
+
+    def __init__(
+        self, call: Any, model: keras.Model, rules: Sequence[Rule], verify: bool
+    ):
+        self._call = call
+        self._model = model
+        self._layers: list[Any] = []
+        self._is_plain = False
+        traced = tf.function(self._whole, autograph=False, reduce_retracing=True)
+        self.function = stabilized(traced, rules)
+        self._run = verified(traced, rules) if verify else self.function
+        functools.update_wrapper(self, call, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the model; plainly where it is part of a larger trace of ours."""
+        if self._is_plain or tape_recording.active() is not None:
+            return self._call(*args, **kwargs)
+        leaves = tf.nest.flatten((args, kwargs))
+        context = tuple(sorted(_compat.call_context().items()))
+        known = [*leaves, *(value for _, value in context)]
+        if _compat.is_stateless() or not all(map(_is_traceable, known)):
+            return self._call(*args, **kwargs)
+        self._layers = _compat.all_layers(self._model)
+        # What Python code reads while it is traced.
+        key = context, tuple(bool(layer.trainable) for layer in self._layers)
+        attached = [_attached(each) for each in leaves]
+        try:
+            outputs, marks, losses = self._run(args, kwargs, attached, key)
+        except NumericsError:
+            raise
+        except Exception as error:
+            # The model as written may need no trace, and then an error of its Python
+            # code in a trace is ours.
+            result = self._call(*args, **kwargs)
+            self._is_plain = True
+            warnings.warn(
+                f"Calls of the model {self._model.name!r} run as written, because the "
+                f"trace of one failed: {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return result
+        _attach(outputs, marks)
+        for layer, added in zip(self._layers, losses, strict=True):
+            _compat.added_losses(layer).extend(added)
+        return outputs
+
+    def _whole(self, args: Any, kwargs: Any, attached: Any, key: Any) -> Any:
+        """Calls the model; returns what it attaches to its outputs and layers too."""
+        del key
+        _attach((args, kwargs), attached)
+        counts = [len(_compat.added_losses(each)) for each in self._layers]
+        try:
+            outputs = self._call(*args, **kwargs)
+            losses = [
+                _compat.added_losses(layer)[count:]
+                for layer, count in zip(self._layers, counts, strict=True)
+            ]
+        finally:
+            # Those of a trace are no use outside of it.
+            for layer, count in zip(self._layers, counts, strict=True):
+                del _compat.added_losses(layer)[count:]
+        return outputs, [_attached(x) for x in tf.nest.flatten(outputs)], losses
+
+
+def _is_traceable(leaf: Any) -> bool:
+    return isinstance(leaf, _PLAIN_TYPES) or (
+        tf.is_tensor(leaf) and not keras.utils.is_keras_tensor(leaf)
+    )
+
+
+def _attached(tensor: Any) -> tuple[Any, Any]:
+    """Returns what Keras attaches to a tensor, which no trace takes along."""
+    return _compat.keras_mask(tensor), _compat.keras_logits(tensor)
+
+
+def _attach(tensors: Any, attached: Sequence[tuple[Any, Any]]) -> None:
+    for each, (mask, logits) in zip(tf.nest.flatten(tensors), attached, strict=True):
+        if mask is not None:
+            _compat.set_keras_mask(each, mask)
+        _compat.set_keras_logits(each, logits)
