@@ -1,6 +1,7 @@
 """Reading a traced function, and running it again operation by operation."""
 
 from tfsafe.graph._custom_gradients import is_custom
+from tfsafe.graph._effects import has_effect
 from tfsafe.graph._emit import Emission, Plan, Value
 from tfsafe.graph._flags import summed
 from tfsafe.graph._functions import (
@@ -26,6 +27,7 @@ from tfsafe.graph._places import (
     is_user_file,
     is_user_function,
     locate,
+    replacements,
     site_of,
     split_frames,
 )
@@ -60,6 +62,7 @@ __all__ = [
     "body_of",
     "drawing",
     "family",
+    "has_effect",
     "in_order",
     "is_call",
     "is_compiled",
@@ -73,6 +76,7 @@ __all__ = [
     "maximum_iterations",
     "op_types",
     "raw_kernel",
+    "replacements",
     "resemble",
     "site_of",
     "split_frames",

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import warn_of_fault
 from tfsafe.graph import (
     _custom_gradients,
     _effects,
@@ -248,10 +249,9 @@ class Body:
                     stack += [op, self._ask(error.tensor)]
 
     def _emit(self, op: tf.Operation) -> None:
-        if op.name in self._plan:
-            outputs = self._replaced(op)
-        else:
-            inputs = [self._copies[tensor.name] for tensor in op.inputs]
+        outputs = self._replaced(op) if op.name in self._plan else None
+        if outputs is None:
+            inputs = [self.value(tensor) for tensor in op.inputs]
             outputs = self._run(op, inputs)
             self._emission.observe(op, inputs, outputs)
         # A function that was differentiated has its intermediates as further outputs.
@@ -262,10 +262,17 @@ class Body:
             for index in self._emission.checks(op):
                 self._totals[op.name, index] = _flags.total(outputs[index])
 
-    def _replaced(self, op: tf.Operation) -> Sequence[tf.Tensor]:
+    def _replaced(self, op: tf.Operation) -> Sequence[tf.Tensor] | None:
+        """Returns what the plan makes for an operation; None if that fails."""
         graph = tf.compat.v1.get_default_graph()
         before = len(graph.get_operations())
-        outputs = self._plan[op.name](self.value)
+        try:
+            outputs = self._plan[op.name](self.value)
+        except _TooDeepError:
+            raise
+        except Exception as error:
+            warn_of_fault(f"the replacement of `{op.type}`", error)
+            return None
         _places.note_replacement(graph.get_operations()[before:], op)
         return outputs
 

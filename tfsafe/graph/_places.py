@@ -118,6 +118,8 @@ def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Fra
 # it, not this module, so that both go when they are not needed any more: by way of a
 # Python function the one can hold on to the other.
 _ORIGINALS = "tfsafe_originals"
+# Attribute of a graph: the names of the new operations among them.
+_REPLACEMENTS = "tfsafe_replacements"
 
 
 def note_copy(copy: tf.Operation, op: tf.Operation) -> None:
@@ -132,9 +134,16 @@ def note_replacement(made: Iterable[tf.Operation], op: tf.Operation) -> None:
     for each in made:
         if each.name not in getattr(each.graph, _ORIGINALS, {}):
             note_copy(each, op)
+            setattr(each.graph, _REPLACEMENTS, {*replacements(each.graph), each.name})
         if _functions.is_call(each):
             for body in _functions.bodies(each):
                 note_replacement(body.get_operations(), op)
+
+
+def replacements(graph: tf.Graph) -> set[str]:
+    """Returns the names of the operations of a graph that replace others."""
+    names: set[str] = getattr(graph, _REPLACEMENTS, set())
+    return names
 
 
 def original(op: tf.Operation) -> tf.Operation:

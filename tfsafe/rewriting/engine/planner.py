@@ -1,10 +1,11 @@
 """Chooses which operations of a traced function to replace."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe._faults import warn_of_fault
 from tfsafe.graph import live_operations
 from tfsafe.rewriting.engine.gradient_requests import Request, inside, makers
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -23,6 +24,11 @@ class Rewrite(NamedTuple):
     rule: Rule
     op: tf.Operation
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What names the rewrite in another trace of the same function."""
+        return self.rule.name, self.op.name
+
 
 class Planner:
     """Plans, graph by graph, how to replace operations.
@@ -30,14 +36,18 @@ class Planner:
     Args:
       rules: The rules, in the order in which they are tried.
       recording: The gradients that these graphs asked of tapes.
+      skipped: The rewrites not to make, as `Rewrite.key` names them.
     """
 
     def __init__(
         self,
         rules: Sequence[Rule],
         recording: Recording,
+        skipped: Collection[tuple[str, str]] = (),
     ):
         self._recording = recording
+        self._skipped = skipped
+        self._names = {rule.name for rule in rules}
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
             for op_type in rule.op_types:
@@ -64,20 +74,31 @@ class Planner:
             graph, {mark.op.name: r.reads() for r in requests for mark in r.marks}
         )
         opaque = {name for request in requests for name in request.opaque()}
-        reader = Reader(graph, operations)
+        reader = Reader(graph, operations, self._names)
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
         for op in operations:
             for rule in self._rules.get(op.type, ()):
                 if rule.changes == "gradient" and op.name not in differentiable:
                     continue
-                build = rule.match(op, reader)
-                if build is None:
+                if Rewrite(rule, op).key in self._skipped:
                     continue
-                if not opaque or _keeps(op, build, opaque):
+                build = self._matched(rule, op, reader, opaque)
+                if build is not None:
                     plan[op.name] = self._maker(op, rule, build)
                     break
         return plan | answers
+
+    def _matched(
+        self, rule: Rule, op: tf.Operation, reader: Reader, opaque: set[str]
+    ) -> Build | None:
+        try:
+            build = rule.match(op, reader)
+            is_allowed = build is None or not opaque or _keeps(op, build, opaque)
+        except Exception as error:
+            warn_of_fault(f"the rule {rule.name!r}", error)
+            return None
+        return build if is_allowed else None
 
     def _maker(self, op: tf.Operation, rule: Rule, build: Build) -> Any:
         like = op.outputs[0]
@@ -88,6 +109,8 @@ class Planner:
             # distinct from the tensors that it is made of.
             made = tf.identity(build(lambda tensor: inside(value(tensor))))
             made.set_shape(like.shape)
+            if made.dtype != like.dtype:
+                raise TypeError(f"{made.dtype.name} in place of {like.dtype.name}")
             self._rewrites[id(op.graph), op.name] = Rewrite(rule, op)
             return [made]
 

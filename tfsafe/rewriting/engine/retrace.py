@@ -8,7 +8,7 @@ recomputed there.
 
 import contextlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -37,6 +37,7 @@ def rewritten(
     kwargs: Mapping[str, Any],
     *,
     may_create: bool = True,
+    skipped: Collection[tuple[str, str]] = (),
 ) -> tuple[Any, list[Rewrite]]:
     """Emits the stable form of a function into the graph being made.
 
@@ -46,6 +47,7 @@ def rewritten(
       args: Arguments, as another `tf.function` receives them while it is traced.
       kwargs: Keyword arguments.
       may_create: Whether the function may create variables.
+      skipped: The rewrites not to make; see `Planner`.
 
     Returns:
       The result of the function, and what was rewritten.
@@ -71,7 +73,7 @@ def rewritten(
     if any(map(_has_plain_calls, graphs)):
         graph, recording = _flat(graph, inputs, recording)
         graphs = family(graph)
-    planner = Planner(rules, recording)
+    planner = Planner(rules, recording, skipped)
     for variable in call.concrete.variables:
         # Before `inside`: a tape follows the handle of a variable that it knows.
         _compat.watch(variable)

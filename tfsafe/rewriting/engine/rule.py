@@ -32,7 +32,7 @@ class Rule:
       changes: `"gradient"` if the values stay the same. Such a rule is tried only where
         a gradient may be taken.
       removes_bias: Whether the formula differs from the stable form on purpose, by a
-        guard such as an epsilon; `verify=True` then warns and does not raise.
+        guard such as an epsilon; `verify=True` then warns and keeps the rewrite.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Answers questions about the tensors of a traced graph."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,17 +37,24 @@ class Reader:
       graph: Graph of a traced function or of the body of a loop or branch. Its inputs
         can be anything.
       operations: Those of its operations that count; None for all.
+      rules: The names of the rules to apply, also within the formulas of others; None
+        for all.
 
     Attributes:
       graph: The graph.
+      rules: As given.
       operations: Those of its operations that count, in order.
       memory: What rules remember about it, by the type of what they remember.
     """
 
     def __init__(
-        self, graph: tf.Graph, operations: Sequence[tf.Operation] | None = None
+        self,
+        graph: tf.Graph,
+        operations: Sequence[tf.Operation] | None = None,
+        rules: Collection[str] | None = None,
     ):
         self.graph = graph
+        self.rules = rules
         self.operations = graph.get_operations() if operations is None else operations
         self.memory: dict[type, Any] = {}
         self._constants: dict[str, np.ndarray | None] = {}

@@ -100,9 +100,18 @@ class Logarithms:
             if self._depth > _DEPTH or not (is_float(tensor) or is_list):
                 return None
             self._depth += 1
-            self._found[key] = self._find(tensor, is_complement)
+            found = self._find(tensor, is_complement)
+            self._found[key] = found if self._is_allowed(found) else None
             self._depth -= 1
         return self._found[key]
+
+    def _is_allowed(self, found: Factored | None) -> bool:
+        """Returns whether no rule that the user excluded recognised a factor."""
+        rules = self.reader.rules
+        # An exponential by itself is what most other formulas are made of.
+        if found is None or rules is None or found.name in {"", "log-of-exp"}:
+            return True
+        return found.name in rules
 
     def _find(self, tensor: tf.Tensor, is_complement: bool) -> Factored | None:
         op = tensor.op

@@ -1,8 +1,9 @@
 """Reports the rewrites of a function and verifies them.
 
 `report` lists what was rewritten, with the line, both formulas and the reason. `verify`
-runs both forms of a function on the same arguments and compares them with a float64
-copy of the naive form, which `float64_copy` makes.
+finds the rewrites that lose digits. `forms` runs both forms of a function, values and
+gradients, on the same arguments and state, and compares them with a float64 copy of the
+naive form, which `float64_copy` makes.
 
 May import: `engine`, `targets.function` (which traces the stable form), `tfsafe.graph`,
 `tfsafe.errors` and `tfsafe._limits`.

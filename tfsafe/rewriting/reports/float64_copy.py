@@ -16,7 +16,9 @@ _HELD = (tf.resource, tf.variant)
 _NOT_WIDENED = ("Bitcast", "Const", "Random", "Stateful", "Multinomial")
 
 
-def widened(graph: tf.Graph, inputs: Sequence[Any]) -> list[tf.Tensor]:
+def widened(
+    graph: tf.Graph, inputs: Sequence[Any], variables: Sequence[tf.Variable] = ()
+) -> list[tf.Tensor]:
     """Emits a graph with its arithmetic in float64.
 
     Constants, random numbers and variables keep the values that they have in the dtype
@@ -25,11 +27,12 @@ def widened(graph: tf.Graph, inputs: Sequence[Any]) -> list[tf.Tensor]:
     Args:
       graph: Graph of a traced function.
       inputs: One tensor for each of `graph.inputs`.
+      variables: Those of the function, to take gradients by.
 
     Returns:
       One tensor for each of `graph.outputs`, the floating ones in float64.
     """
-    return Emission(plan=_plan).emit(graph, [_wide(each) for each in inputs])
+    return Emission(plan=_plan).emit(graph, [_wide(x) for x in inputs], variables)
 
 
 def _plan(graph: tf.Graph) -> dict[str, Callable[[Value], Sequence[tf.Tensor]]]:

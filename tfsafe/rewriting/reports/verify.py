@@ -1,29 +1,28 @@
 """Compares both forms of a function with a float64 reference."""
 
-import dataclasses
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
-from tfsafe._limits import LIMITS
-from tfsafe.errors import NumericsError
-from tfsafe.graph import UnreadableError, family, is_drawn, written_inputs
+from tfsafe.graph import UnreadableError, family, is_drawn, locate
+from tfsafe.rewriting.engine.planner import Rewrite
 from tfsafe.rewriting.engine.rule import Rule
-from tfsafe.rewriting.reports.float64_copy import widened
-from tfsafe.rewriting.targets.function import collected, is_traced, stabilized
+from tfsafe.rewriting.reports.forms import Forms, Wrong
+from tfsafe.rewriting.targets.function import is_traced, stabilized
 
-# The error of the stable form may be this many times that of the naive form.
-_MARGIN = 8.0
+# The floating arguments are verified as they are, and times these.
+_SCALES = (10.0, 0.1)
 
 
 def verified(
     function: Callable[..., Any], rules: Sequence[Rule], *, autograph: bool = True
 ) -> Callable[..., Any]:
     """Returns the stable form of a function, compared with the naive one at first.
+
+    A rewrite that loses digits is reported in a warning and not made.
 
     Args:
       function: A Python function or a `tf.function`.
@@ -33,7 +32,6 @@ def verified(
     plain = (
         function if is_traced(function) else tf.function(function, autograph=autograph)
     )
-    stable = stabilized(plain, rules)
     is_due = True
 
     @functools.wraps(function, updated=())
@@ -41,80 +39,88 @@ def verified(
         nonlocal is_due
         if is_due and tf.executing_eagerly():
             is_due = False
-            remark = _verify(plain, rules, args, kwargs)
-            if remark:
-                warnings.warn(remark, RuntimeWarning, stacklevel=2)
-        return stable(*args, **kwargs)
+            found = _verify(plain, rules, args, kwargs)
+            for text in found.texts:
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+            if found.skipped:
+                call.stabilized = stabilized(  # type: ignore[attr-defined]
+                    plain, rules, skipped=found.skipped
+                )
+        return call.stabilized(*args, **kwargs)  # type: ignore[attr-defined]
 
-    call.stabilized = stable  # type: ignore[attr-defined]
+    call.stabilized = stabilized(plain, rules)  # type: ignore[attr-defined]
     return call
 
 
-@dataclasses.dataclass(frozen=True)
-class _Wrong:
-    """An output or variable in which the stable form is wrong.
+class _Found(NamedTuple):
+    """What a comparison found.
 
     Attributes:
-      label: The output or variable.
-      count: How many elements are wrong.
-      size: How many elements it has.
-      index: Index of the first wrong one.
-      values: Values of the naive form, the stable form and the reference there.
+      texts: The warnings.
+      skipped: The rewrites not to make; see `Planner`.
     """
 
-    label: str
-    count: int
-    size: int
-    index: tuple[int, ...]
-    values: tuple[float, float, float]
-
-    def __str__(self) -> str:
-        naive, stable, reference = self.values
-        place = f" at {self.index}" if self.index else ""
-        return (
-            f"{self.label}{place}: {naive:.9g} as written, {stable:.9g} stabilised, "
-            f"{reference:.9g} as written in float64 ({self.count} of {self.size} "
-            "values)"
-        )
+    texts: list[str]
+    skipped: set[tuple[str, str]]
 
 
 def _verify(
     plain: Any, rules: Sequence[Rule], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> str:
-    """Compares both forms on some arguments; leaves the variables as they were.
+) -> _Found:
+    """Compares both forms on some arguments; leaves the variables as they were."""
+    name = getattr(plain, "__name__", "the function")
+    forms = Forms(plain, args, kwargs)
+    reason = _obstacle(forms.graph)
+    if reason:
+        return _Found([f"`{name}` was not verified: {reason}."], set())
+    try:
+        forms.prepare()
+    except tf.errors.OpError as error:
+        text = f"`{name}` was not verified, for it does not run in float64: {error}"
+        return _Found([text], set())
+    texts, skipped = _compare(name, forms, rules, set())
+    for scale in _SCALES:
+        forms = Forms(plain, args, kwargs, scale)
+        try:
+            forms.prepare()
+            more, skipped = _compare(name, forms, rules, skipped)
+        except tf.errors.OpError:
+            # The function may not be made for such arguments.
+            continue
+        texts += [f"With its arguments times {scale}: {each}" for each in more]
+    return _Found(texts, skipped)
+
+
+def _compare(
+    name: str, forms: Forms, rules: Sequence[Rule], skipped: set[tuple[str, str]]
+) -> tuple[list[str], set[tuple[str, str]]]:
+    """Finds the rewrites that lose digits, one by one.
 
     Returns:
-      A warning for the user, or nothing.
-
-    Raises:
-      NumericsError: If the stable form is wrong.
+      The warnings, and the rewrites not to make, with those that were known before.
     """
-    name = getattr(plain, "__name__", "the function")
-    concrete = tf.function(
-        lambda: plain(*args, **kwargs), autograph=False
-    ).get_concrete_function()
-    reason = _obstacle(concrete.graph)
-    if reason:
-        return f"`{name}` was not verified: {reason}."
-    forms = _Forms(concrete, plain, args, kwargs)
-    naive = forms.outcome(lambda: plain(*args, **kwargs))
-    try:
-        reference = forms.outcome(forms.reference())
-    except tf.errors.OpError as error:
-        return f"`{name}` was not verified, for it does not run in float64: {error}"
-    with collected() as found:
-        wrong = _compared(naive, forms.stable(rules), reference)
-    if not wrong:
-        return ""
-    fired = list(dict.fromkeys(each.rule for each in found))
-    blamed = [
-        rule
-        for rule in fired
-        if not _compared(
-            naive, forms.stable([r for r in rules if r is not rule]), reference
-        )
-    ] or fired
-    return _told(name, wrong, blamed)
+    texts: list[str] = []
+    # Those whose bias is removed on purpose are looked through, but made.
+    apart = set(skipped)
+    wrong, rewrites = forms.wrong(rules, apart)
+    while wrong and rewrites:
+        left = [
+            (_size(forms.wrong(rules, {*apart, each.key})[0]), index)
+            for index, each in enumerate(rewrites)
+        ]
+        size, index = min(left)
+        blamed = [rewrites[index]] if size < _size(wrong) else rewrites
+        texts.append(_text(name, wrong, blamed))
+        keys = {each.key for each in blamed}
+        if not all(each.rule.removes_bias for each in blamed):
+            skipped = skipped | keys
+        apart |= keys
+        wrong, rewrites = forms.wrong(rules, apart)
+    return texts, skipped
+
+
+def _size(wrong: Sequence[Wrong]) -> int:
+    return sum(each.count for each in wrong)
 
 
 def _obstacle(graph: tf.Graph) -> str:
@@ -132,111 +138,19 @@ def _obstacle(graph: tf.Graph) -> str:
     return ""
 
 
-class _Forms:
-    """The forms of one call, each run on the same state."""
-
-    def __init__(
-        self,
-        concrete: Any,
-        plain: Any,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-    ):
-        self._concrete = concrete
-        self._plain = plain
-        self._args = args
-        self._kwargs = kwargs
-        captured = concrete.captured_inputs
-        self._slots = [
-            (captured[index], dtype)
-            for index, dtype in written_inputs(concrete.graph).items()
-        ]
-        names = {id(each.handle): each.name for each in concrete.variables}
-        self._names = [
-            names.get(id(handle), "of the function") for handle, _ in self._slots
-        ]
-
-    def outcome(self, run: Callable[[], Any]) -> list[tuple[str, Any]]:
-        """Returns what a form returns and writes, by label; undoes the writes."""
-        before = self._read()
-        try:
-            results = [
-                each
-                for each in tf.nest.flatten(run(), expand_composites=True)
-                if each is not None
-            ]
-            after = self._read()
-        finally:
-            for (handle, _), value in zip(self._slots, before, strict=True):
-                tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-        labels = [f"output {i}" for i in range(len(results))]
-        labels += [f"variable `{name}`" for name in self._names]
-        return list(zip(labels, [*results, *after], strict=True))
-
-    def _read(self) -> list[tf.Tensor]:
-        return [
-            tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-            for handle, dtype in self._slots
-        ]
-
-    def reference(self) -> Callable[[], Any]:
-        """Returns the naive form in float64."""
-        concrete = self._concrete
-        return tf.function(
-            lambda: widened(concrete.graph, concrete.captured_inputs), autograph=False
-        ).get_concrete_function()
-
-    def stable(self, rules: Sequence[Rule]) -> list[tuple[str, Any]]:
-        """Returns the outcome of the stable form that some rules make."""
-        function = stabilized(self._plain, rules)
-        return self.outcome(lambda: function(*self._args, **self._kwargs))
-
-
-def _compared(
-    naive: Sequence[tuple[str, Any]],
-    stable: Sequence[tuple[str, Any]],
-    reference: Sequence[tuple[str, Any]],
-) -> list[_Wrong]:
-    wrong = []
-    for (label, a), (_, b), (_, c) in zip(naive, stable, reference, strict=True):
-        if tf.as_dtype(a.dtype).is_floating:
-            wrong += _differences(label, a, b, c)
-    return wrong
-
-
-def _differences(label: str, naive: Any, stable: Any, reference: Any) -> list[_Wrong]:
-    tolerance = LIMITS[naive.dtype.name].eps ** 0.5
-    a, b, c = (
-        np.asarray(tf.cast(each, tf.float64)) for each in (naive, stable, reference)
-    )
-    c = np.where(np.isfinite(c), c, a)
-    finite = np.isfinite(a)
-    size = np.abs(c[finite]).max(initial=0.0)
-    with np.errstate(invalid="ignore"):
-        # False where the stable form is NaN, which is wrong too.
-        fits = np.abs(b - c) <= tolerance * size + _MARGIN * np.abs(a - c)
-    misses = np.argwhere(finite & ~fits)
-    if not len(misses):
-        return []
-    first = tuple(int(i) for i in misses[0])
-    values = float(a[first]), float(b[first]), float(c[first])
-    return [_Wrong(label, len(misses), a.size, first, values)]
-
-
-def _told(name: str, wrong: Sequence[_Wrong], blamed: Sequence[Rule]) -> str:
+def _text(name: str, wrong: Sequence[Wrong], blamed: Sequence[Rewrite]) -> str:
     what = "; ".join(str(each) for each in wrong[:3])
-    rules = ", ".join(repr(rule.name) for rule in blamed)
+    rules = ", ".join(dict.fromkeys(repr(each.rule.name) for each in blamed))
+    sites = [locate(each.op).site for each in blamed]
+    places = dict.fromkeys(f"{each.path}:{each.line}" for each in sites if each)
     text = (
         f"`{name}` and its stable form differ where both should agree. {what}. Behind "
-        f"it: {rules}."
+        f"it: {rules}{' at ' if places else ''}{', '.join(places)}."
     )
-    if all(rule.removes_bias for rule in blamed):
+    if all(each.rule.removes_bias for each in blamed):
         return (
             f"{text} This is the bias of a guard, such as the `epsilon` in `log(p + "
             "epsilon)`, which the stable form does not have. Keep it with "
             f"`exclude=[{rules}]`."
         )
-    raise NumericsError(
-        f"{text} Leave out what is behind it, with `exclude=[{rules}]`, and please "
-        "report the formula."
-    )
+    return f"{text} This formula runs as written. Please report it."

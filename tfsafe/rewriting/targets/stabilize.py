@@ -167,10 +167,12 @@ def stabilize(
       rules: Names of the rules to apply, None for all. `tfsafe.stabilize.rules()`
         lists them.
       exclude: Names of rules not to apply.
-      verify: Whether the first call runs both forms on its arguments, and a third in
-        float64 as reference, and raises `NumericsError` if the stable form is finite
-        and wrong where the naive one is finite. It is for development: that call
-        takes several times as long, and the result is a plain function.
+      verify: Whether the first call runs both forms, and a third in float64 as
+        reference, on its arguments and on these times 10 and 1/10, and compares values
+        and gradients. Where the stable form is wrong and the naive one is not, the
+        single formula behind it runs as written from then on, and a warning names it.
+        It is for development: that call takes many times as long, and the result is a
+        plain function.
 
     Returns:
       A `tf.function` with the arguments and results of `target`; for a loss a Keras

@@ -14,7 +14,11 @@ from tfsafe._patching import Patch
 from tfsafe.graph import is_user_function
 from tfsafe.rewriting.engine import tape_recording
 from tfsafe.rewriting.rules.table import all_rules
-from tfsafe.rewriting.targets.function import is_stabilized, stabilized
+from tfsafe.rewriting.targets.function import (
+    is_as_written,
+    is_stabilized,
+    stabilized,
+)
 from tfsafe.rewriting.targets.keras_model import (
     is_stable,
     restore_model,
@@ -74,7 +78,8 @@ class _Switch:
 
     def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self._is_on or tape_recording.active() or not _is_naive(function):
+            is_ours = tape_recording.active() is not None or is_as_written()
+            if not self._is_on or is_ours or not _is_naive(function):
                 return original(function, *args, **kwargs)
             return or_plain(
                 "the stable form of a function",

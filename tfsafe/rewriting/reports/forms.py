@@ -1,0 +1,216 @@
+"""Runs the forms of one call of a function on the same state, for a comparison."""
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe._limits import LIMITS
+from tfsafe.graph import written_inputs
+from tfsafe.rewriting.engine.planner import Rewrite
+from tfsafe.rewriting.engine.rule import Rule
+from tfsafe.rewriting.reports.float64_copy import widened
+from tfsafe.rewriting.targets.function import collected, stabilized
+
+# The error of the stable form may be this many times that of the naive form.
+_MARGIN = 8.0
+
+# What a form returns, its gradients and what it writes, each with a label.
+Outcome = Sequence[tuple[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrong:
+    """An output, gradient or variable in which the stable form is wrong.
+
+    Attributes:
+      label: The output, gradient or variable.
+      count: How many elements are wrong.
+      size: How many elements it has.
+      index: Index of the first wrong one.
+      values: Values of the naive form, the stable form and the reference there.
+    """
+
+    label: str
+    count: int
+    size: int
+    index: tuple[int, ...]
+    values: tuple[float, float, float]
+
+    def __str__(self) -> str:
+        naive, stable, reference = self.values
+        place = f" at {self.index}" if self.index else ""
+        return (
+            f"{self.label}{place}: {naive:.9g} as written, {stable:.9g} stabilised, "
+            f"{reference:.9g} as written in float64 ({self.count} of {self.size} "
+            "values)"
+        )
+
+
+class Forms:
+    """The forms of one call, each run on the same state.
+
+    Args:
+      plain: A `tf.function`.
+      args: Its arguments.
+      kwargs: Its keyword arguments.
+      scale: Factor of the floating tensors among them.
+
+    Attributes:
+      graph: The graph of the naive form.
+      naive: Its outcome; None before `prepare`.
+      reference: That of the naive form in float64.
+    """
+
+    def __init__(
+        self,
+        plain: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        scale: float = 1.0,
+    ):
+        self._plain = plain
+        self._structure = tuple(args), dict(kwargs)
+        leaves = tf.nest.flatten(self._structure)
+        self._places = [i for i, each in enumerate(leaves) if _is_floating(each)]
+        self._inputs = [
+            tf.convert_to_tensor(leaves[i]) * tf.cast(scale, leaves[i].dtype)
+            for i in self._places
+        ]
+        self._concrete = tf.function(
+            lambda *inputs: self._call(plain, inputs), autograph=False
+        ).get_concrete_function(*self._inputs)
+        self._captured = self._concrete.captured_inputs
+        self.graph = self._concrete.graph
+        self._slots = [
+            (self._captured[index - len(self._inputs)], dtype)
+            for index, dtype in written_inputs(self.graph).items()
+        ]
+        self._is_differentiable = True
+        self.naive: Outcome = ()
+        self.reference: Outcome = ()
+
+    def prepare(self) -> None:
+        """Runs the naive form, and the naive form in float64.
+
+        Raises:
+          tf.errors.OpError: If one of them does not run.
+        """
+        self.naive = self._outcome(lambda inputs: self._call(self._plain, inputs))
+        wide = tf.function(
+            lambda *inputs: widened(
+                self.graph, [*inputs, *self._captured], self._concrete.variables
+            ),
+            autograph=False,
+        )
+        self.reference = self._outcome(lambda inputs: wide(*inputs))
+
+    def wrong(
+        self, rules: Sequence[Rule], skipped: Collection[tuple[str, str]]
+    ) -> tuple[list[Wrong], list[Rewrite]]:
+        """Runs the stable form without some rewrites.
+
+        Args:
+          rules: The rules to apply.
+          skipped: The rewrites not to make; see `Planner`.
+
+        Returns:
+          Where the form is wrong, and its rewrites.
+        """
+        function = stabilized(self._plain, rules, skipped=skipped)
+        with collected() as found:
+            stable = self._outcome(lambda inputs: self._call(function, inputs))
+        return [
+            wrong
+            for (label, a), (_, b), (_, c) in zip(
+                self.naive, stable, self.reference, strict=True
+            )
+            if tf.as_dtype(a.dtype).is_floating
+            for wrong in _differences(label, a, b, c)
+        ], found
+
+    def _call(self, function: Any, inputs: Sequence[Any]) -> Any:
+        leaves = tf.nest.flatten(self._structure)
+        for place, value in zip(self._places, inputs, strict=True):
+            leaves[place] = value
+        args, kwargs = tf.nest.pack_sequence_as(self._structure, leaves)
+        return function(*args, **kwargs)
+
+    def _outcome(self, run: Callable[[Sequence[Any]], Any]) -> Outcome:
+        """Returns what a form returns, its gradients and what it writes; undoes it."""
+        before = self._read()
+        try:
+            with tf.GradientTape() as tape:
+                tape.watch(self._inputs)
+                results = [
+                    each
+                    for each in tf.nest.flatten(
+                        run(self._inputs), expand_composites=True
+                    )
+                    if each is not None
+                ]
+            after = self._read()
+            gradients = self._gradients(tape, results)
+        finally:
+            for (handle, _), value in zip(self._slots, before, strict=True):
+                tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+        names = {id(each.handle): each.name for each in self._concrete.variables}
+        labels = [f"output {i}" for i in range(len(results))]
+        labels += [f"gradient of {name}" for name in self._sources()[0]]
+        labels += [
+            f"variable `{names.get(id(handle), 'of the function')}`"
+            for handle, _ in self._slots
+        ]
+        return list(zip(labels, [*results, *gradients, *after], strict=True))
+
+    def _sources(self) -> tuple[list[str], list[Any]]:
+        if not self._is_differentiable:
+            return [], []
+        variables = [each for each in self._concrete.variables if each.trainable]
+        labels = [f"input {i}" for i in range(len(self._inputs))]
+        labels += [f"variable `{each.name}`" for each in variables]
+        return labels, [*self._inputs, *variables]
+
+    def _gradients(self, tape: tf.GradientTape, results: Sequence[Any]) -> list[Any]:
+        targets = [each for each in results if tf.as_dtype(each.dtype).is_floating]
+        try:
+            found = tape.gradient(
+                targets, self._sources()[1], unconnected_gradients="zero"
+            )
+        except (LookupError, ValueError, tf.errors.OpError):
+            # Not everything that runs has a gradient.
+            self._is_differentiable = False
+            return []
+        return [tf.convert_to_tensor(each) for each in found]
+
+    def _read(self) -> list[tf.Tensor]:
+        return [
+            tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+            for handle, dtype in self._slots
+        ]
+
+
+def _is_floating(leaf: Any) -> bool:
+    is_array = isinstance(leaf, tf.Tensor | np.ndarray | np.generic)
+    return is_array and tf.as_dtype(leaf.dtype).is_floating
+
+
+def _differences(label: str, naive: Any, stable: Any, reference: Any) -> list[Wrong]:
+    tolerance = LIMITS[naive.dtype.name].eps ** 0.5
+    a, b, c = (
+        np.asarray(tf.cast(each, tf.float64)) for each in (naive, stable, reference)
+    )
+    c = np.where(np.isfinite(c), c, a)
+    finite = np.isfinite(a)
+    size = np.abs(c[finite]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        # False where the stable form is NaN, which is wrong too.
+        fits = np.abs(b - c) <= tolerance * size + _MARGIN * np.abs(a - c)
+    misses = np.argwhere(finite & ~fits)
+    if not len(misses):
+        return []
+    first = tuple(int(i) for i in misses[0])
+    values = float(a[first]), float(b[first]), float(c[first])
+    return [Wrong(label, len(misses), a.size, first, values)]
