@@ -88,7 +88,7 @@ class ModelCall:
                 for layer, count in zip(self._layers, counts, strict=True)
             ]
         finally:
-            # Those of a trace are no use outside of it.
+            # The losses of a trace are useless outside of it.
             for layer, count in zip(self._layers, counts, strict=True):
                 del _compat.added_losses(layer)[count:]
         return outputs, [_attached(x) for x in tf.nest.flatten(outputs)], losses
