@@ -124,18 +124,6 @@ class Emission:
         return self._flags
 
 
-class _TooDeepError(Exception):
-    """A maker asked for a tensor that is to be made before the maker is asked again.
-
-    Attributes:
-      tensor: The tensor.
-    """
-
-    def __init__(self, tensor: tf.Tensor):
-        super().__init__(tensor.name)
-        self.tensor = tensor
-
-
 class Body:
     """One graph that is being emitted."""
 
@@ -194,7 +182,7 @@ class Body:
         """Returns the copy of a tensor; makes it now if it was not needed before."""
         if tensor.name not in self._copies:
             if self._depth == _DEPTH:
-                raise _TooDeepError(tensor)
+                raise _functions.TooDeepError(tensor)
             self._depth += 1
             try:
                 with self._home.as_default():
@@ -242,7 +230,7 @@ class Body:
                 self._made.add(op.name)
                 try:
                     self._emit(op)
-                except _TooDeepError as error:
+                except _functions.TooDeepError as error:
                     self._made.discard(op.name)
                     if self._depth:
                         raise
@@ -268,7 +256,7 @@ class Body:
         before = len(graph.get_operations())
         try:
             outputs = self._plan[op.name](self.value)
-        except _TooDeepError:
+        except _functions.TooDeepError:
             raise
         except Exception as error:
             warn_of_fault(f"the replacement of `{op.type}`", error)

@@ -26,6 +26,18 @@ class UnreadableError(Exception):
     """A traced function holds something that cannot be run operation by operation."""
 
 
+class TooDeepError(Exception):
+    """A maker asked for a tensor that is to be made before the maker is asked again.
+
+    Attributes:
+      tensor: The tensor.
+    """
+
+    def __init__(self, tensor: tf.Tensor):
+        super().__init__(tensor.name)
+        self.tensor = tensor
+
+
 def is_call(op: tf.Operation) -> bool:
     """Returns whether the operation runs functions of its own graph."""
     return op.type in _CALLS
