@@ -112,4 +112,5 @@ FIXES = {
     "ops.xlog1py": "O24",
     "ops.xlogy": "O20 O23 O27 O30 O44",
     "regularizers.OrthogonalRegularizer": "Y33",
+    "rewriting.stabilize": "O200 O201 O202 O203",
 }
