@@ -1,15 +1,15 @@
-"""Runs the command line: `python -m tfsafe demo`, `python -m tfsafe run`."""
+"""Runs the command line: `tfsafe run`, `demo`, `coverage` and `completion`."""
 
 import argparse
 import importlib.util
-import os
 import pathlib
 import runpy
 import sys
 from collections.abc import Sequence
 
 import tfsafe
-from tfsafe._run import run
+from tfsafe import _after_import
+from tfsafe._run import OPTIONS, run
 
 _NEEDED = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 
@@ -44,6 +44,16 @@ def demo(arguments: Sequence[str]) -> None:
     Raises:
       SystemExit: If a package is missing that the example draws or loads with.
     """
+    parser = argparse.ArgumentParser(
+        prog="tfsafe demo", description=_COMMANDS["demo"][1]
+    )
+    # Those of the example, known here so that the help needs no TensorFlow.
+    parser.add_argument(
+        "--epochs", type=int, help="passes over the data; 15 by default"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", help="one run for each; 0")
+    parser.add_argument("--figure", help="where to draw; rescue_lstm.png by default")
+    parser.parse_args(arguments)
     missing = [
         pip for name, pip in _NEEDED.items() if not importlib.util.find_spec(name)
     ]
@@ -52,11 +62,60 @@ def demo(arguments: Sequence[str]) -> None:
             f"The demo needs {' and '.join(missing)}. Install with "
             "`pip install 'tfsafe[examples]'`."
         )
-    # Set before TensorFlow loads: its start-up log would hide the first act.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # TensorFlow's start-up log would hide the first act.
+    _after_import.AfterImport(("tensorflow", "keras"), lambda: None).install()
     script = _examples() / "rescue_lstm.py"
     sys.argv = [str(script), *arguments]
     runpy.run_path(str(script), run_name="__main__")
+
+
+def coverage(arguments: Sequence[str]) -> None:
+    """Prints what tfsafe has for some names, or for all.
+
+    Args:
+      arguments: The names.
+
+    Raises:
+      SystemExit: If neither tfsafe nor Keras has a name.
+    """
+    parser = argparse.ArgumentParser(
+        prog="tfsafe coverage", description=_COMMANDS["coverage"][1]
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="such as Softmax or losses; all if none",
+    )
+    names = parser.parse_args(arguments).names
+    with _after_import.quiet():
+        covered = tfsafe.coverage
+        import keras  # noqa: F401 (loads TensorFlow)
+    for name in names or [None]:
+        try:
+            found = covered(name)
+        except ValueError as error:
+            parser.error(str(error))
+        if found is not None:
+            sys.stdout.write(f"{found}\n")
+
+
+def completion(arguments: Sequence[str]) -> None:
+    """Prints a script for a shell that completes commands and options.
+
+    Args:
+      arguments: The name of the shell.
+    """
+    parser = argparse.ArgumentParser(
+        prog="tfsafe completion",
+        description='Prints a completion script: eval "$(tfsafe completion bash)"',
+    )
+    parser.add_argument("shell", choices=["bash", "zsh"])
+    shell = parser.parse_args(arguments).shell
+    # zsh runs scripts of bash by a function of its own.
+    zsh = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
+    options = " ".join(sorted(OPTIONS))
+    sys.stdout.write(zsh + _COMPLETION.format(" ".join(_COMMANDS), options))
 
 
 def _examples() -> pathlib.Path:
@@ -66,7 +125,25 @@ def _examples() -> pathlib.Path:
     return installed if installed.is_dir() else package.parent / "examples"
 
 
+# Files are what `run` takes; the options of a script that follows are its own.
+_COMPLETION = """\
+_tfsafe() {{
+  local word="${{COMP_WORDS[COMP_CWORD]}}"
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "{0}" -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = run ] && [[ "$word" == -* ]]; then
+    COMPREPLY=($(compgen -W "{1}" -- "$word"))
+  elif [ "${{COMP_WORDS[1]}}" = completion ]; then
+    COMPREPLY=($(compgen -W "bash zsh" -- "$word"))
+  else
+    COMPREPLY=($(compgen -f -- "$word"))
+  fi
+}}
+complete -o filenames -F _tfsafe tfsafe
+"""
 _COMMANDS = {
+    "completion": (completion, "print a script that completes commands in a shell"),
+    "coverage": (coverage, "say which names of Keras have a safe version"),
     "demo": (demo, "train an LSTM that fails on real data, find the cause, rescue it"),
     "run": (run, "run a script or a module under the numeric checks, unedited"),
 }

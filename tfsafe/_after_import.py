@@ -1,10 +1,45 @@
 """Calls a function as soon as a package has been imported."""
 
+import contextlib
 import importlib.abc
 import importlib.machinery
+import os
+import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+# What TensorFlow writes while it is imported, whatever its log level is.
+_START_UP = re.compile(
+    rb"(WARNING: All log messages before absl|[IWE]\d{4} \d\d:\d\d|[IWE]0000 00:00:"
+    rb"|To enable the following instructions|To suppress this warning)"
+)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Drops TensorFlow's start-up log from standard error, and nothing else.
+
+    Where the user has chosen a log level with `TF_CPP_MIN_LOG_LEVEL`, nothing changes.
+    """
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        yield
+        return
+    import tempfile
+
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+        shown = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(shown, 2)
+            os.close(shown)
+            file.seek(0)
+            os.write(2, b"".join(each for each in file if not _START_UP.match(each)))
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
@@ -81,8 +116,10 @@ class AfterImport(importlib.abc.MetaPathFinder):
             # Absent if another watcher of the same import was there first.
             vars(loader).pop("exec_module", None)
             self._under_way += 1
+            calm = quiet() if self._under_way == 1 else contextlib.nullcontext()
             try:
-                execute(module)
+                with calm:
+                    execute(module)
             finally:
                 self._under_way -= 1
             if not self._under_way:

@@ -70,7 +70,7 @@ def run(arguments: Sequence[str]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tfsafe run",
+        prog="tfsafe run",
         usage="%(prog)s [options] script.py [arguments]\n"
         "       %(prog)s [options] -m package.module [arguments]",
         description="Runs a script as `python` does, under the numeric checks.",
@@ -111,6 +111,9 @@ def _parser() -> argparse.ArgumentParser:
     add("program", metavar="script.py", help="what to run")
     add("arguments", nargs=argparse.REMAINDER, help="what it finds in `sys.argv`")
     return parser
+
+
+OPTIONS = [each for action in _parser()._actions for each in action.option_strings]
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -170,6 +173,10 @@ class _Conditions:
 
             with _faults.contained("switching the safe classes on"):
                 _keras_scope.install()
+        if self._options.checks != "none":
+            from tfsafe.debugging.checks import tally
+
+            tally.TALLY.begin()
         if self._options.stabilize:
             from tfsafe.rewriting.targets import function, switch
 
@@ -189,6 +196,15 @@ class _Conditions:
                 except ValueError as error:
                     _parser().error(f"argument --exclude: {error}")
 
+    def _report_steps(self) -> None:
+        if not self._is_on or self._options.checks == "none":
+            return
+        from tfsafe.debugging.checks import tally
+
+        steps, failed = tally.TALLY.steps, tally.TALLY.failed
+        if steps and not failed:
+            _say(f"{steps} step{'s' * (steps > 1)} checked, all finite")
+
     def end(self) -> None:
         """Ends the watch and the collecting; the checks go on for what atexit runs."""
         self.watch.remove()
@@ -205,8 +221,11 @@ class _Conditions:
             )
         elif self._is_on and _is_without_eager():
             _say("nothing was checked: the script switched eager execution off.")
-        elif self._options.report is not None:
-            _say(f"no finding, so that {self._options.report} was not written.")
+        else:
+            if self._options.report is not None:
+                _say(f"no finding, so that {self._options.report} was not written.")
+            with _faults.contained("the number of steps"):
+                self._report_steps()
         if self._is_on and self._options.stabilize:
             with _faults.contained("the list of rewritten formulas"):
                 _say("\n  ".join(_rewrites_by_line(self._rewrites)))

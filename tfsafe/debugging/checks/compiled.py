@@ -19,6 +19,7 @@ from tfsafe.debugging.checks import (
 from tfsafe.debugging.checks.failures import Failed, Known
 from tfsafe.debugging.checks.instrumented import Instrumented, Look
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.variables import Slot
 from tfsafe.debugging.explain import message, results
 from tfsafe.debugging.explain.results import NonFinite
@@ -122,11 +123,13 @@ class CompiledCheck:
             self._is_xla = _compat.is_xla(concrete.function_def)
             self._watched = self._watching()
         result, total, kept = self._watched(*args, **kwargs)
+        TALLY.calls += 1
         if math.isfinite(total.numpy()):
             return result
         try:
             return self._raise_if_failed(args, kwargs, result, kept)
         except NumericsError:
+            TALLY.failed += 1
             raise
         except Exception:
             # The call is repeated without a check.

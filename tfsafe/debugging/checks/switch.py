@@ -18,6 +18,7 @@ from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager_session import Session
 from tfsafe.debugging.checks.options import Level, Options, options_of
+from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.variables import variables_in
 from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
 from tfsafe.graph import body_of, is_user_function
@@ -154,6 +155,7 @@ def _gradients(switch: Switch, original: Callable[..., Any]) -> Callable[..., An
         session = switch.session()
         with session.differentiating():
             result = original(tape, target, *args, **kwargs)
+        TALLY.gradients += 1
         with contained("the check of gradients"):
             session.check_gradients(target, result)
         return result

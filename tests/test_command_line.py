@@ -1,0 +1,141 @@
+"""The commands `run`, `demo`, `coverage` and `completion`: help, last line, log."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import tfsafe
+from tfsafe import __main__ as cli
+from tfsafe import _after_import, debugging
+from tfsafe.debugging.checks.tally import TALLY
+
+
+@pytest.mark.parametrize("command", ["", "run", "demo", "coverage", "completion"])
+def test_help_needs_no_tensorflow(command):
+    code = (
+        "import sys\n"
+        "from tfsafe.__main__ import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "assert not {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code, *command.split(), "--help"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert shown.startswith(f"usage: {' '.join(['tfsafe', *command.split()])} ")
+
+
+def test_without_a_command_the_help_is_printed(capsys):
+    cli.main([])
+    assert "{completion,coverage,demo,run}" in capsys.readouterr().out
+
+
+def test_the_demo_has_the_options_of_its_example(capsys):
+    with pytest.raises(SystemExit):
+        cli.demo(["--help"])
+    example = (cli._examples() / "rescue_lstm.py").read_text()
+    options = re.findall(r'add_argument\("(--\w+)"', example)
+    assert set(re.findall(r"--\w+", capsys.readouterr().out)) == {"--help", *options}
+
+
+def test_coverage_of_names(capsys):
+    cli.main(["coverage", "Softmax", "keras.layers.Dense"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [str(tfsafe.coverage(n)) for n in ("Softmax", "keras.layers.Dense")]
+    with pytest.raises(SystemExit):
+        cli.main(["coverage", "Softmx"])
+    assert "Did you mean 'Softmax'" in capsys.readouterr().err
+
+
+def test_bash_completes_commands_and_options(capsys):
+    bash = shutil.which("bash") or pytest.skip("there is no bash")
+    cli.main(["completion", "bash"])
+    script = capsys.readouterr().out
+    for words, expected in (("co", "completion coverage"), ("run --st", "--st")):
+        *before, last = words.split()
+        line = (
+            f"{script}\nCOMP_WORDS=(tfsafe {words}); COMP_CWORD={len(before) + 1}\n"
+            '_tfsafe; echo "${COMPREPLY[@]}"'
+        )
+        told = subprocess.run([bash, "-c", line], capture_output=True, text=True)
+        assert told.stdout.split()[0].startswith(expected.split()[0])
+        assert all(word.startswith(last) for word in told.stdout.split())
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Runs a script under the checks, in this process."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+    def run(source, *options):
+        path = tmp_path / "script.py"
+        path.write_text(f"import tensorflow as tf\nimport tfsafe\n{source}")
+        cli.main(["run", *options, str(path)])
+
+    yield run
+    debugging.disable_check_numerics()
+
+
+FUNCTION = "f = tf.function(tf.math.log)\n"
+LOOP = """
+w = tf.Variable([1.0, 2.0])
+for _ in range(2):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(w * w)
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+"""
+CAUGHT = """
+try:
+    f(tf.constant(-1.0))
+except tfsafe.NumericsError:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "last"),
+    [
+        (f"{FUNCTION}f(tf.constant(2.0))", [], "1 step checked, all finite\n"),
+        (LOOP, [], "2 steps checked, all finite\n"),
+        (f"{LOOP}{FUNCTION}f(tf.constant(2.0))", [], "2 steps checked, all finite\n"),
+        (LOOP, ["--checks", "none"], ""),
+        (f"{FUNCTION}f(tf.constant(2.0)){CAUGHT}", [], ""),
+        ("", [], ""),
+    ],
+    ids=["function", "loop", "both", "no-checks", "caught", "nothing"],
+)
+def test_a_clean_run_ends_with_the_number_of_steps(
+    source, options, last, script, capsys
+):
+    TALLY.failed = 5  # of a run before
+    script(source, *options)
+    assert capsys.readouterr().err == (f"tfsafe: {last}" if last else "")
+
+
+def test_the_start_up_log_is_dropped_and_all_else_is_kept(capfd, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    with _after_import.quiet():
+        os.write(2, b"WARNING: All log messages before absl::InitializeLog()\n")
+        os.write(2, b"I0000 00:00:1795380610.588065 1552 port.cc:153] oneDNN\n")
+        os.write(2, b"a message\n")
+        sys.stderr.write("another one\n")
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
+    os.write(2, b"I0000 later\n")
+    lines = capfd.readouterr().err.splitlines()
+    assert sorted(lines) == ["I0000 later", "a message", "another one"]
+
+
+def test_a_log_level_that_the_user_chose_stays(capfd, monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    with _after_import.quiet():
+        os.write(2, b"I0000 00:00:1795380610.588065 1552 port.cc:153] oneDNN\n")
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
+    assert "oneDNN" in capfd.readouterr().err
