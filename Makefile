@@ -17,7 +17,7 @@ COVERED = $(if $(COVERAGE),--coverage $(COVERAGE))
 RUN = -m tests.running --workers $(WORKERS)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras test-field mutate docs picture lint package clean
+.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras test-field mutate docs picture lint package release clean
 
 demo: $(VENV)/examples
 	$(VENV)/bin/python -m tfsafe demo
@@ -62,6 +62,7 @@ test-field: $(VENV)/dev
 docs: $(VENV)/docs
 	$(VENV)/bin/python -m pytest -q tests/test_readme.py
 	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs build/docs
+	$(VENV)/bin/python docs/links.py build/docs
 	@echo "open build/docs/index.html"
 
 # The picture of the README, from a real run.
@@ -84,6 +85,13 @@ package: $(VENV)/dev
 	$(PYTHON) -m venv $(PACKAGE)
 	$(call PIP,$(PACKAGE)) "$$(ls dist/*.whl)[examples]"
 	cd $(PACKAGE) && bin/python -m tfsafe demo --epochs 1
+
+# What is uploaded: both archives, checked, and the wheel imported where nothing else is.
+release: package
+	$(VENV)/bin/twine check --strict dist/*
+	$(VENV)/bin/python tests/running/contents.py dist
+	cd $(PACKAGE) && bin/python -c "import tfsafe; tfsafe.coverage('Softmax')"
+	@echo "dist/ is ready; date the section Unreleased of CHANGELOG.md before the upload"
 
 clean:
 	rm -rf .venv-* build dist *.egg-info htmlcov .coverage*

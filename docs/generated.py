@@ -5,6 +5,8 @@ import inspect
 import pathlib
 import shutil
 
+import measured
+
 import tfsafe
 from tests.catalogue import every_row
 from tests.catalogue.exceptions import EXCEPTIONS
@@ -21,12 +23,6 @@ _PACKAGES = (
     *("losses", "layers", "metrics", "optimizers", "callbacks", "regularizers"),
     *("ops", "debugging", "data", "rewriting"),
 )
-# What users find in their terminals when a trap has closed; the search finds it too.
-_ERRORS = """\
-`loss: nan` in the output of `fit`; "Invalid loss, terminating training" from
-`TerminateOnNaN`; "Tensor had NaN values" or "Tensor had Inf values" from
-`tf.debugging.check_numerics`.
-"""
 
 
 def write(docs: pathlib.Path) -> None:
@@ -60,11 +56,15 @@ def _write_traps(folder: pathlib.Path) -> None:
 
 def _page(row: object) -> str:
     modes = ", ".join(row.fails_in)
+    found = measured.of(row)
     return "\n\n".join([
         f"# {row.id}: {_cell(row.trap)}",
-        f"The usual form gives a wrong value or gradient, in these modes: {modes}.",
-        f"Use {_name(row)} instead; `tests/test_traps.py` holds both statements.",
-        f"Found under: {_ERRORS}",
+        f"The usual form gives a wrong value or gradient, in these modes: {modes}. Use "
+        f"{_name(row)} instead.",
+        *measured.as_text(found),
+        f"Found under: {measured.symptoms(found)}",
+        f"`tests/test_traps.py` holds that the usual form fails and that "
+        f"`tfsafe.{row.fixed_by}` is right, row {row.id}.",
     ])
 
 
