@@ -13,6 +13,9 @@ OPEN: Mapping[str, Mapping[str, str]] = {
     "half precision": {
         "cosine similarity of large vectors": "another rule takes the quotient",
     },
+    "limits of quotients": {
+        "ratio of hyperbolic sines": "its logarithm is taken, which has no limit",
+    },
     "likelihoods": {
         "KL divergence of nearly equal large Dirichlets": "no rule yet",
     },

@@ -26,6 +26,8 @@ NOT_COMPILED = {
 }
 # How much further off than the value a slope may be.
 SLOPES = 10
+# Numbers below the normal ones may be 0.
+TINY = np.finfo(np.float32).tiny
 
 
 @functools.cache
@@ -59,14 +61,13 @@ def _miss(form, formula, is_bad, mode):
     value, slopes = _run(form, formula, is_bad, mode)
     exact, exact_slopes = _truth(formula.name, is_bad)
     tolerance = TOLERANCE[formula.dtype]
-    if not abs(value - exact) <= tolerance * (abs(exact) or 1):
+    if not abs(value - exact) <= tolerance * (abs(exact) or 1) + TINY:
         return f"value {value}, not {exact}"
     if not all(np.isfinite(each).all() for each in slopes):
         return f"slopes {slopes}"
     for slope, right in zip(slopes, exact_slopes or (), strict=False):
-        # Slopes below the normal numbers may be 0.
-        largest = max(np.abs(right).max(), np.finfo(np.float32).tiny)
-        if np.abs(slope - right).max() > SLOPES * tolerance * largest:
+        allowed = SLOPES * tolerance * np.abs(right).max() + TINY
+        if np.abs(slope - right).max() > allowed:
             return f"slope {slope}, not {right}"
     return ""
 

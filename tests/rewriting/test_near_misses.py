@@ -46,6 +46,10 @@ def _positive(x):
 
 # By rule: the formula, and one that is off by a sign, a number, an axis or a factor.
 PAIRS = {
+    "limit-of-quotient": (
+        lambda x: (tf.pow(x, 0.5 * x) - 1) / (0.5 * x),
+        lambda x: (tf.pow(x, 0.5 * x) - 1) / (0.25 * x),
+    ),
     "softmax-by-hand": (
         lambda x: exp(x) / _total(exp(x)),
         lambda x: exp(x) / _total(exp(2 * x)),

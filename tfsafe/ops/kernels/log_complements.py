@@ -46,6 +46,27 @@ def lgamma_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.where(is_usual, usual, unusual)
 
 
+def lgamma_of_sum(
+    x: tf.Tensor, axes: Sequence[int] | None, keepdims: bool
+) -> tf.Tensor:
+    """Computes `lgamma(sum(x)) - sum(lgamma(x))`, also where an element is large."""
+    # The sum cancels with its largest element alone.
+    whole = tf.reduce_max(x, axes, keepdims=True)
+    is_whole = tf.equal(x, whole)
+    if axes is None or len(axes) == 1:
+        count = tf.cumsum(tf.cast(is_whole, tf.int32), -1 if axes is None else axes[0])
+        is_whole &= tf.equal(count, 1)
+    zero, one = tf.zeros_like(x), tf.ones_like(x)
+    largest, rest = (
+        tf.reduce_sum(tf.where(is_whole, a, b), axes, keepdims=keepdims)
+        for a, b in ((x, zero), (zero, x))
+    )
+    others = tf.math.lgamma(tf.where(is_whole, one, x))
+    return lgamma_difference(largest, rest) - tf.reduce_sum(
+        others, axes, keepdims=keepdims
+    )
+
+
 def log_softplus(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(softplus(x))`."""
     # Below, softplus is exp(x) (1 - exp(x) / 2 + ...).

@@ -7,7 +7,11 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.ops.kernels import bessel
-from tfsafe.ops.kernels.log_complements import lgamma_difference, log_share
+from tfsafe.ops.kernels.log_complements import (
+    lgamma_difference,
+    lgamma_of_sum,
+    log_share,
+)
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -52,6 +56,48 @@ class _Group(NamedTuple):
         return self.whole.part.scaled(difference - smaller)
 
 
+class _OfSum(NamedTuple):
+    """The terms `lgamma(sum(x))`, the whole, and `-sum(lgamma(x))`, the rest."""
+
+    whole: _Gamma
+    rest: _Gamma
+
+    @property
+    def rests(self) -> Sequence[_Gamma]:
+        """The terms but the whole."""
+        return (self.rest,)
+
+    def make(self, value: Value) -> tf.Tensor:
+        """Builds the two terms."""
+        part = self.rest.part
+        made = lgamma_of_sum(value(self.rest.x), part.axes, part.keepdims)
+        factor = self.whole.part.factor
+        return made if factor == 1 else factor * made
+
+
+def _of_sums(reader: Reader, gammas: Sequence[_Gamma]) -> Iterator[_OfSum]:
+    for whole, rest in itertools.permutations(gammas, 2):
+        p, q = whole.part, rest.part
+        if p.axes is not None or q.axes is None or p.factor != -q.factor:
+            continue
+        if len(q.axes) != 1:
+            continue
+        total = [Part(1.0, rest.x, q.axes, q.keepdims)]
+        summed = [
+            each._replace(axes=q.axes, keepdims=q.keepdims) for each in rest.inside
+        ]
+        for wanted in (total, summed):
+            if _are_alike(reader, whole.inside, wanted):
+                yield _OfSum(whole, rest)
+                break
+
+
+def _are_alike(reader: Reader, found: Sequence[Part], wanted: Sequence[Part]) -> bool:
+    return all(each.tensor is not None for each in wanted) and not merged(
+        reader, [*found, *minus(wanted)]
+    )
+
+
 def _match_lgamma(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
@@ -59,8 +105,10 @@ def _match_lgamma(op: tf.Operation, reader: Reader) -> Build | None:
     if not 2 <= len(found) <= _MOST:
         return None
     gammas = [each for each in map(lambda p: _gamma(reader, p), found) if each]
-    groups: list[_Group] = []
-    for group in _candidates(reader, gammas):
+    groups: list[_Group | _OfSum] = []
+    found_groups: list[_Group | _OfSum] = [*_candidates(reader, gammas)]
+    found_groups += _of_sums(reader, gammas)
+    for group in found_groups:
         taken = [each for g in groups for each in (g.whole, *g.rests)]
         if not any(each is t for each in (group.whole, *group.rests) for t in taken):
             groups.append(group)
@@ -158,7 +206,8 @@ def _match_tail(op: tf.Operation, reader: Reader) -> Build | None:
 RULES = (
     Rule(
         name="log-pochhammer",
-        before="lgamma(x + y) - lgamma(x), lgamma(x) + lgamma(y) - lgamma(x + y)",
+        before="lgamma(x + y) - lgamma(x), lgamma(x) + lgamma(y) - lgamma(x + y), "
+        "lgamma(sum(x)) - sum(lgamma(x)), lbeta(x)",
         after="ops.log_pochhammer(x, y), also less lgamma(y), y being the smaller",
         fails_when="x is much larger than y",
         reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 6.1.40",

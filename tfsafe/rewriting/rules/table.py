@@ -10,6 +10,7 @@ from tfsafe.rewriting.rules import (
     distances,
     half_precision,
     lengths,
+    limits,
     logarithms,
     masking,
     moments,
@@ -21,6 +22,7 @@ from tfsafe.rewriting.rules import (
 
 # Whole formulas first; then the derivatives of single operations that remain.
 _FORMULAS: Sequence[Rule] = (
+    *limits.RULES,
     *logarithms.RULES,
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.

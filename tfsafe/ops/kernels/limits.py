@@ -1,0 +1,216 @@
+"""Computes quotients of two arguments, or with a limit at a point other than 0.
+
+Near the point a power series is used, elsewhere the written quotient, so that
+ordinary values keep their digits. The first two derivatives are right at the point.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import factorial
+
+import tensorflow as tf
+
+from tfsafe.ops.kernels import precision, removable
+from tfsafe.ops.kernels.exponential import exp, expm1
+from tfsafe.ops.kernels.removable import Removable
+from tfsafe.ops.kernels.root import sqrt
+
+_Function = Callable[..., tf.Tensor]
+_TERMS = 40
+
+
+def _coefficients(coefficient: Callable[[int], Fraction]) -> list[Fraction]:
+    return [coefficient(n) for n in range(_TERMS)]
+
+
+def _near_or_far(
+    is_near: tf.Tensor, near: _Function, far: _Function, *points: tuple[tf.Tensor, ...]
+) -> tf.Tensor:
+    """Selects between two functions; neither is computed where it is not used.
+
+    Args:
+      is_near: Where to use `near`.
+      near: The one function.
+      far: The other.
+      *points: By argument: its values, and two numbers at which `near` and `far` are
+        finite.
+
+    Returns:
+      The values, with the gradients of the function that is used.
+    """
+    inside = [tf.where(is_near, x, tf.fill([], a)) for x, a, _ in points]
+    outside = [tf.where(is_near, tf.fill([], b), x) for x, _, b in points]
+    return tf.where(is_near, near(*inside), far(*outside))
+
+
+def _number(x: tf.Tensor, value: float) -> tf.Tensor:
+    return tf.constant(value, x.dtype)
+
+
+def _point(x: tf.Tensor, near: float, far: float) -> tuple[tf.Tensor, ...]:
+    return x, _number(x, near), _number(x, far)
+
+
+def _wide(function: _Function) -> _Function:
+    return lambda *args: precision.in_float32(function, *args)
+
+
+@_wide
+def log_over_x_minus_one(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(x) / (x - 1)`."""
+    return _near_or_far(
+        tf.abs(x - 1) < 0.25,
+        lambda x: removable.log1p_over_x(x - 1),
+        lambda x: tf.math.log(x) / (x - 1),
+        _point(x, 1, 2),
+    )
+
+
+@_wide
+def x_minus_one_over_log(x: tf.Tensor) -> tf.Tensor:
+    """Computes `(x - 1) / log(x)`."""
+    return _near_or_far(
+        tf.abs(x - 1) < 0.25,
+        lambda x: removable.x_over_log1p(x - 1),
+        lambda x: (x - 1) / tf.math.log(x),
+        _point(x, 1, 2),
+    )
+
+
+@_wide
+def logarithmic_mean(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `(a - b) / (log(a) - log(b))`."""
+    return _near_or_far(
+        tf.abs(a - b) < 0.25 * tf.abs(b),
+        lambda a, b: b * removable.x_over_log1p((a - b) / b),
+        lambda a, b: (a - b) / (tf.math.log(a) - tf.math.log(b)),
+        _point(a, 1, 2),
+        _point(b, 1, 1),
+    )
+
+
+@_wide
+def power_minus_one_over(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+    """Computes `(x ** k - 1) / k`."""
+    log = tf.math.log(tf.where(x > 0, x, tf.ones_like(x)))
+    return _near_or_far(
+        (x > 0) & (tf.abs(k * log) < 0.5),
+        lambda x, k: tf.math.log(x) * removable.expm1_over_x(k * tf.math.log(x)),
+        lambda x, k: (tf.pow(x, k) - 1) / k,
+        _point(x, 1, 2),
+        _point(k, 1, 1),
+    )
+
+
+@_wide
+def growth(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `((1 + r) ** n - 1) / r`."""
+    small = tf.abs(r) < 0.25
+    exponent = n * tf.math.log1p(tf.where(small, r, tf.zeros_like(r)))
+
+    def near(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+        exponent = n * tf.math.log1p(r)
+        return n * removable.log1p_over_x(r) * removable.expm1_over_x(exponent)
+
+    return _near_or_far(
+        small & (tf.abs(exponent) < 0.5),
+        near,
+        lambda r, n: (tf.pow(1 + r, n) - 1) / r,
+        _point(r, 0, 1),
+        _point(n, 1, 1),
+    )
+
+
+def annuity(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 - (1 + r) ** n) / r`."""
+    return -growth(r, n)
+
+
+def payment(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `r / (1 - (1 + r) ** n)`."""
+    return -1 / growth(r, n)
+
+
+def geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 - q ** n) / (1 - q)`."""
+    return precision.in_float32(_geometric_sum, q, n)
+
+
+def _geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    return _near_or_far(
+        tf.abs(q - 1) < 0.25,
+        lambda q, n: growth(q - 1, n),
+        lambda q, n: (1 - tf.pow(q, n)) / (1 - q),
+        _point(q, 1, 2),
+        _point(n, 1, 1),
+    )
+
+
+@_wide
+def extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + k * z) ** (-1 / k)`."""
+    return _near_or_far(
+        tf.abs(k * z) < 0.25,
+        lambda k, z: exp(-z * removable.log1p_over_x(k * z)),
+        lambda k, z: tf.pow(1 + k * z, -1 / k),
+        _point(k, 0, 1),
+        _point(z, 0, 1),
+    )
+
+
+def over_factor(function: _Function) -> _Function:
+    """Returns `f(k * z) / k`.
+
+    Args:
+      function: `f(x) / x`.
+    """
+    return lambda k, z: z * function(k * z)
+
+
+@_wide
+def exp_difference(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `(exp(a) - exp(b)) / (a - b)`."""
+    return _near_or_far(
+        tf.abs(a - b) < 0.5,
+        lambda a, b: exp(b) * removable.expm1_over_x(a - b),
+        lambda a, b: (exp(a) - exp(b)) / (a - b),
+        _point(a, 0, 1),
+        _point(b, 0, 0),
+    )
+
+
+def sine_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `sin(ratio * x) / sin(x)`."""
+    whole = removable.sin_over_x(ratio * x) * removable.x_over_sin(x)
+    return ratio * whole
+
+
+def sqrt1pm1_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `(sqrt(1 + x) - 1) / x`."""
+    return 1 / (sqrt(1 + x) + 1)
+
+
+# `sin(x) / x ** 2 - cos(x) / x`.
+spherical_bessel = Removable(
+    _coefficients(
+        lambda n: (
+            Fraction((-1) ** (n // 2) * (n + 1), factorial(n + 2))
+            if n % 2
+            else Fraction(0)
+        )
+    ),
+    2.0,
+    lambda x: (tf.sin(x) / x - tf.cos(x)) / x,
+)
+# `(exp(x) - 1 - x) / x ** 2`.
+second_difference_of_exp = Removable(
+    _coefficients(lambda n: Fraction(1, factorial(n + 2))),
+    1.0,
+    lambda x: (expm1(x) - x) / tf.square(x),
+)
+
+
+def clipped_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
+    """Computes `minimum(x, limit) / x` for a positive limit."""
+    is_below = x < limit
+    return tf.where(is_below, tf.ones_like(x), limit / tf.where(is_below, limit, x))

@@ -1,0 +1,203 @@
+"""The rule for quotients with a limit at another point than 0, or of two arguments."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe.ops.kernels import limits, removable
+from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.arithmetic import terms
+from tfsafe.rewriting.match.trees import Pattern, Tree, Trees
+
+_Function = Callable[..., tf.Tensor]
+
+
+def _minus(function: _Function) -> _Function:
+    return lambda *args: -function(*args)
+
+
+def _either_sign(
+    top: Pattern, bottom: tuple[Any, ...], function: _Function
+) -> Iterator[Tree]:
+    """Yields `top / (a - b)` and `top / (b - a)`."""
+    _, a, b = bottom
+    yield Tree(("Div", top, ("Sub", a, b)), function)
+    yield Tree(("Div", top, ("Sub", b, a)), _minus(function))
+
+
+_POWER = ("Pow", ("Add", 1, "r"), "n")
+_DISCOUNT = ("Sub", 1, _POWER)
+_INVERSE_POWERS = (("Div", 1, _POWER), ("Reciprocal", _POWER))
+_LOGS = (
+    ("Sub", ("Log", "a"), ("Log", "b")),
+    ("Log", ("Div", "a", "b")),
+)
+_EXPS = (
+    (("Exp", "a"), ("Exp", "b"), ("Sub", "a", "b"), ("Sub", "b", "a")),
+    (
+        ("Exp", ("Neg", "a")),
+        ("Exp", ("Neg", "b")),
+        ("Sub", "b", "a"),
+        ("Sub", "a", "b"),
+    ),
+)
+
+
+def _opposite(function: _Function) -> _Function:
+    return lambda a, b: function(-a, -b)
+
+
+def _exp_trees() -> Iterator[Tree]:
+    for place, (first, second, step, back) in enumerate(_EXPS):
+        function = _opposite(limits.exp_difference) if place else limits.exp_difference
+        difference = ("Sub", first, second)
+        yield Tree(("Div", difference, step), function)
+        yield Tree(("Div", difference, back), _minus(function))
+
+
+def _inverse_power(function: _Function) -> _Function:
+    return lambda r, n: function(r, -n)
+
+
+_COTH = (
+    ("Div", ("Cosh", "x"), ("Sinh", "x")),
+    ("Div", 1, ("Tanh", "x")),
+    ("Reciprocal", ("Tanh", "x")),
+    (
+        "Div",
+        ("Add", ("Exp", "x"), ("Exp", ("Neg", "x"))),
+        ("Sub", ("Exp", "x"), ("Exp", ("Neg", "x"))),
+    ),
+)
+_TREES = (
+    *_either_sign(("Log", "x"), ("Sub", "x", 1), limits.log_over_x_minus_one),
+    Tree(("Div", ("Sub", "x", 1), ("Log", "x")), limits.x_minus_one_over_log),
+    Tree(("Div", ("Sub", 1, "x"), ("Log", "x")), _minus(limits.x_minus_one_over_log)),
+    *(
+        Tree(("Div", ("Sub", "a", "b"), logs), limits.logarithmic_mean)
+        for logs in _LOGS
+    ),
+    Tree(
+        ("Div", ("Sub", ("Pow", "x", "k"), 1), "k"),
+        limits.power_minus_one_over,
+    ),
+    Tree(
+        ("Div", ("Sub", 1, ("Pow", "x", "k")), "k"),
+        _minus(limits.power_minus_one_over),
+    ),
+    Tree(("Div", _DISCOUNT, "r"), limits.annuity),
+    Tree(("Div", ("Sub", _POWER, 1), "r"), limits.growth),
+    Tree(("Div", "r", _DISCOUNT), limits.payment),
+    Tree(("Div", "r", ("Sub", _POWER, 1)), lambda r, n: 1 / limits.growth(r, n)),
+    *(
+        Tree(("Div", ("Sub", 1, power), "r"), _inverse_power(limits.annuity))
+        for power in _INVERSE_POWERS
+    ),
+    *(
+        Tree(("Div", "r", ("Sub", 1, power)), _inverse_power(limits.payment))
+        for power in _INVERSE_POWERS
+    ),
+    Tree(("Div", ("Sub", 1, ("Pow", "q", "n")), ("Sub", 1, "q")), limits.geometric_sum),
+    Tree(("Div", ("Sub", ("Pow", "q", "n"), 1), ("Sub", "q", 1)), limits.geometric_sum),
+    Tree(
+        ("Pow", ("Add", 1, ("Mul", "k", "z")), ("Div", -1, "k")), limits.extreme_value
+    ),
+    Tree(
+        ("Pow", ("Add", 1, ("Mul", "k", "z")), ("Neg", ("Div", 1, "k"))),
+        limits.extreme_value,
+    ),
+    *(
+        Tree(("Div", f, "k"), limits.over_factor(function))
+        for f, function in (
+            (("Log", ("Add", 1, ("Mul", "k", "z"))), removable.log1p_over_x),
+            (("Log1p", ("Mul", "k", "z")), removable.log1p_over_x),
+            (("Expm1", ("Mul", "k", "z")), removable.expm1_over_x),
+            (("Sub", ("Exp", ("Mul", "k", "z")), 1), removable.expm1_over_x),
+            (("Sin", ("Mul", "k", "z")), removable.sin_over_x),
+            (("Tanh", ("Mul", "k", "z")), removable.tanh_over_x),
+        )
+    ),
+    *_exp_trees(),
+    Tree(("Div", ("Sub", ("Sqrt", ("Add", 1, "x")), 1), "x"), limits.sqrt1pm1_over_x),
+    Tree(
+        ("Sub", ("Div", ("Sin", "x"), ("Square", "x")), ("Div", ("Cos", "x"), "x")),
+        limits.spherical_bessel,
+    ),
+    Tree(
+        ("Div", ("Sub", ("Sin", "x"), ("Mul", "x", ("Cos", "x"))), ("Square", "x")),
+        limits.spherical_bessel,
+    ),
+    *(
+        Tree(("Div", ("Sub", *above), ("Square", "x")), limits.second_difference_of_exp)
+        for above in ((("Exp", "x"), 1, "x"), (("Expm1", "x"), "x"))
+    ),
+    *(Tree(("Mul", "x", coth), removable.x_over_tanh) for coth in _COTH),
+    Tree(("Div", ("Mul", "x", ("Cosh", "x")), ("Sinh", "x")), removable.x_over_tanh),
+    Tree(("Div", ("Mul", "x", ("Cos", "x")), ("Sin", "x")), removable.x_over_tan),
+    *(
+        Tree(pattern, removable.coth_minus_inverse)
+        for coth in _COTH
+        for pattern in (
+            ("Sub", coth, ("Div", 1, "x")),
+            ("Sub", coth, ("Reciprocal", "x")),
+            ("Add", coth, ("Div", -1, "x")),
+        )
+    ),
+    Tree(
+        ("Div", ("Minimum", "x", "#k"), "x"),
+        limits.clipped_over_x,
+        where=lambda k: k > 0,
+    ),
+)
+_FIXED = Trees(*_TREES)
+
+
+def _match(op: tf.Operation, reader: Reader) -> Build | None:
+    if is_watched(reader, op):
+        return None
+    return _sine_ratio(op, reader) or _FIXED(op, reader)
+
+
+def _sine_ratio(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `sin(a * x) / sin(x)`."""
+    sines = [reader.op(each) for each in op.inputs]
+    if len(sines) != 2 or any(each.type != "Sin" for each in sines):
+        return None
+    first, second = (terms(reader, each.inputs[0]) for each in sines)
+    if op.type == "Mul" or len(first) != 1 or len(second) != 1:
+        return None
+    (a, x), (b, y) = first[0], second[0]
+    bottom = sines[1].inputs[0]
+    if reader.same(x, y) and b:
+        return lambda value: limits.sine_ratio(
+            tf.constant(a / b, bottom.dtype), value(bottom)
+        )
+    product = reader.op(x)
+    if product.type != "Mul":
+        return None
+    for ratio, other in (product.inputs, product.inputs[::-1]):
+        if reader.same(other, bottom):
+            return _times_sine_ratio(a, ratio, bottom)
+    return None
+
+
+def _times_sine_ratio(factor: float, ratio: tf.Tensor, x: tf.Tensor) -> Build:
+    return lambda value: limits.sine_ratio(factor * value(ratio), value(x))
+
+
+RULES = (
+    Rule(
+        name="limit-of-quotient",
+        before="log(x) / (x - 1), (a - b) / log(a / b), (x ** k - 1) / k, "
+        "(1 - (1 + r) ** -n) / r, log1p(k * z) / k, sin(t * x) / sin(x), "
+        "(exp(a) - exp(b)) / (a - b), minimum(x, k) / x",
+        after="the same; near the point where both sides are 0 a power series",
+        fails_when="both sides are 0, or cancel near it",
+        reference="Taylor series of the quotient",
+        op_types=_FIXED.op_types,
+        match=_match,
+    ),
+)
