@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from tfsafe import _saving
 from tfsafe._version import __version__
-from tfsafe.errors import Finding, NumericsError
+from tfsafe.errors import Finding, NumericsError, last_error
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from tfsafe import (
         callbacks,
         data,
@@ -63,6 +65,7 @@ __all__ = [
     "enable_stabilize",
     "install",
     "keras_scope",
+    "last_error",
     "layers",
     "losses",
     "metrics",
@@ -151,6 +154,13 @@ def _hint(name: str) -> str:
         return f" It is `tfsafe.{owners[0]}.{name}`."
     close = difflib.get_close_matches(name, __all__, n=3)
     return f" Did you mean {' or '.join(f'`tfsafe.{n}`' for n in close)}?" * bool(close)
+
+
+def load_ipython_extension(shell: "InteractiveShell") -> None:
+    """Adds `%%checked` and `%%stabilize` to a notebook: `%load_ext tfsafe`."""
+    from tfsafe import _notebook
+
+    _notebook.load(shell)
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,13 @@
-"""Reads a call off the user's source: the expressions passed, the names assigned."""
+"""Knows which files are the user's, and reads a call off their source."""
 
 import ast
+import functools
+import importlib.util
 import linecache
 import os
 import re
 import sys
+import sysconfig
 import types
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,6 +16,31 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 # A longer expression is not worth repeating.
 _LONGEST = 60
 _NAMES = re.compile(r"\s*(\w+(?:\.\w+)*(?:\s*,\s*\w+(?:\.\w+)*)*)\s*=\s*")
+
+
+def _package(name: str) -> str:
+    spec = importlib.util.find_spec(name)
+    return os.path.dirname(spec.origin) + os.sep if spec and spec.origin else "\0"
+
+
+_LIBRARIES = tuple(
+    _package(name) for name in ("tensorflow", "keras", "numpy", "tfsafe")
+)
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
+_GENERATED = ("__autograph_generated_file", "<frozen ", "<__array_function__")
+
+
+@functools.cache
+def is_user_file(path: str) -> bool:
+    """Returns whether a file is the user's, as opposed to a library's.
+
+    TensorFlow, Keras, NumPy, tfsafe and the standard library are libraries. Other
+    installed packages count as the user's: they may well be.
+    """
+    if path.startswith(_LIBRARIES) or any(mark in path for mark in _GENERATED):
+        return False
+    return not path.startswith(_STANDARD) or any(mark in path for mark in _INSTALLED)
 
 
 class Call(NamedTuple):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import os
 import re
 from collections.abc import Sequence
 
@@ -106,7 +105,7 @@ def _where(finding: FindingFields) -> list[str]:
             return []
         operation = finding.op_name or finding.op_type
         return [f"  where: no line of yours; operation `{operation}`{note}"]
-    lines = [f"  where: {site.path}:{site.line} in {site.function}{note}"]
+    lines = [f"  where: {site.place} in {site.function}{note}"]
     return lines + ([f"{INDENT}    {site.source}"] if site.source else [])
 
 
@@ -221,4 +220,4 @@ def short_place(link: Link) -> str:
     """Returns file and line of a step, or the layers around it."""
     if link.site is None:
         return link.layer or link.scope
-    return f"{os.path.basename(link.site.path)}:{link.site.line}"
+    return link.site.short_place

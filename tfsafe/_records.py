@@ -5,8 +5,19 @@ They know no text and no HTML: `_explain` and `_html` are built on them.
 
 import dataclasses
 import math
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
+
+
+def cell_of(path: str) -> str:
+    """Returns the name that IPython shows for a cell's file; empty for other files."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None or not hasattr(shell.compile, "format_code_name"):
+        return ""
+    return " ".join(shell.compile.format_code_name(path) or ())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +36,20 @@ class Site:
     function: str
     source: str = ""
 
+    @property
+    def place(self) -> str:
+        """File and line, or `Cell In[2], line 5` in a notebook."""
+        cell = cell_of(self.path)
+        return f"{cell}, line {self.line}" if cell else f"{self.path}:{self.line}"
+
+    @property
+    def short_place(self) -> str:
+        """The place without folders."""
+        name = os.path.basename(self.path)
+        return self.place if cell_of(self.path) else f"{name}:{self.line}"
+
     def __str__(self) -> str:
-        text = f"{self.path}:{self.line} in {self.function}"
+        text = f"{self.place} in {self.function}"
         return f"{text}\n    {self.source}" if self.source else text
 
 

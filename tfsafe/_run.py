@@ -244,7 +244,7 @@ def _rewrites_by_line(rewrites: Sequence["Rewrite"]) -> list[str]:
     rules: dict[str, dict[str, None]] = {}
     for rule, op in rewrites:
         site = locate(op).site
-        where = f"{site.path}:{site.line} in {site.function}" if site else "libraries"
+        where = f"{site.place} in {site.function}" if site else "libraries"
         rules.setdefault(where, {})[rule.name] = None
     if not rules:
         return ["no formula of the script had to be rewritten."]

@@ -2,10 +2,11 @@
 
 import dataclasses
 import os
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfsafe import _explain, _html, _records, _text
+from tfsafe import _caller, _explain, _html, _records, _text
 from tfsafe._records import Link as Link
 from tfsafe._records import Picture as Picture
 from tfsafe._records import Site as Site
@@ -63,6 +64,10 @@ class Finding(_records.FindingFields):
         """
         return _explained(str(self), self.chain if chain else (), color)
 
+    def _repr_html_(self) -> str:
+        """Shows the finding in a notebook."""
+        return _html.fragment_of_findings([self], str(self))
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Finding":
         """Makes a finding from the result of `dataclasses.asdict`, JSON between."""
@@ -74,6 +79,34 @@ def _explained(text: str, chain: Sequence[Link], color: bool | None) -> str:
         text = "\n".join([text, *_explain.chain_lines(chain)])
     use_color = _text.wants_color() if color is None else color
     return _text.painted(text) if use_color else text
+
+
+# What `last_error` makes its error of.
+_LAST: list[tuple[type["NumericsError"], str, tuple[Finding, ...], dict[str, Any]]] = []
+_IPYTHON = f"{os.sep}IPython{os.sep}"
+
+
+def last_error() -> "NumericsError | None":
+    """Returns the last `NumericsError` of this process, without its traceback.
+
+    A notebook shows it as a page with figures, whether it ended a cell, was caught or
+    became a warning.
+
+    Returns:
+      A copy of the error; None if there was none.
+
+    Examples:
+      >>> import tfsafe
+      >>> error = tfsafe.NumericsError("1 of 3 values is NaN.")
+      >>> print(tfsafe.last_error())
+      1 of 3 values is NaN.
+    """
+    if not _LAST:
+        return None
+    ((kind, text, findings, fields),) = _LAST
+    error = kind(text, findings)
+    vars(error).update(fields)
+    return error
 
 
 class NumericsError(ArithmeticError):
@@ -103,6 +136,7 @@ class NumericsError(ArithmeticError):
         self.epoch: int | None = None
         self.batch: int | None = None
         self.inputs: dict[str, Any] = {}
+        self._remember()
 
     def explain(self, *, chain: bool = False, color: bool | None = None) -> str:
         """Returns the message, with more of it than `str(error)` on request.
@@ -157,6 +191,32 @@ class NumericsError(ArithmeticError):
         )
         lines.insert(place, f"  when:  {', '.join(parts)}")
         self.args = ("\n".join(lines),)
+        self._remember()
+
+    def _remember(self) -> None:
+        # Not the error itself, whose traceback would keep the model alive.
+        _LAST[:] = [(type(self), str(self), self.findings, vars(self))]
+
+    def _repr_html_(self) -> str:
+        """Shows the findings in a notebook."""
+        return _html.fragment_of_findings(self.findings, str(self))
+
+    def _render_traceback_(self) -> list[str]:
+        """Returns the traceback that IPython shows: the user's lines, then the text."""
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if _caller.is_user_file(frame.filename)
+            and _IPYTHON not in frame.filename
+            and not (frame.line or "").startswith("get_ipython().run_cell_magic(")
+        ]
+        lines = ["Traceback (most recent call last):"]
+        for frame in frames:
+            site = _records.Site(
+                frame.filename, frame.lineno or 0, frame.name, frame.line or ""
+            )
+            lines.append(f"  {site}")
+        return [*lines, f"tfsafe.NumericsError: {self.explain()}"]
 
     # BaseException pickles `args` alone: the findings would be lost on the way back
     # from a worker process.

@@ -1,5 +1,17 @@
 """The report as a web page, made of plain data by nothing but Python."""
 
-from tfsafe._html._page import of_findings, of_tensors, write
+from tfsafe._html._page import (
+    fragment_of_findings,
+    fragment_of_table,
+    of_findings,
+    of_tensors,
+    write,
+)
 
-__all__ = ["of_findings", "of_tensors", "write"]
+__all__ = [
+    "fragment_of_findings",
+    "fragment_of_table",
+    "of_findings",
+    "of_tensors",
+    "write",
+]

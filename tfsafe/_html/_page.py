@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tfsafe import _explain, _text
 from tfsafe._html import _drawing
 from tfsafe._html._drawing import text
-from tfsafe._html._style import STYLE
+from tfsafe._html._style import SCOPED, STYLE
 from tfsafe._records import FindingFields, Link, Site, TensorStats
 
 # Lines of source shown before and after the line of the finding.
@@ -62,6 +62,44 @@ def of_findings(
       title: Heading; the first finding if empty.
     """
     head = _explain.first_line(findings[0]) if findings else message.partition("\n")[0]
+    return _page(title or head, _findings(findings, message, title, head))
+
+
+def fragment_of_findings(findings: Sequence[FindingFields], message: str) -> str:
+    """Returns findings as a part of a page, with its own style, for a notebook."""
+    head = _explain.first_line(findings[0]) if findings else message.partition("\n")[0]
+    return _fragment(_findings(findings, message, "", head))
+
+
+def fragment_of_table(
+    title: str, rows: Sequence[Sequence[str]], text_below: str = ""
+) -> str:
+    """Returns a table as a part of a page, with its own style, for a notebook.
+
+    Args:
+      title: Heading.
+      rows: The rows, the header first.
+      text_below: Plain text to show under the table.
+    """
+    header, *others = rows
+    lines = [f"<tr>{''.join(f'<th>{text(cell)}</th>' for cell in header)}</tr>"]
+    lines += [
+        f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>"
+        for row in others
+    ]
+    body = [f"<h1>{_coded(title)}</h1>", "<table>", *lines, "</table>"]
+    below = [_scrolling(text(text_below), "message")] if text_below else []
+    return _fragment([*body, *below])
+
+
+def _fragment(body: Sequence[str]) -> str:
+    inner = "\n".join(body)
+    return f'<div class="tfsafe">\n<style>\n{SCOPED}</style>\n{inner}\n</div>'
+
+
+def _findings(
+    findings: Sequence[FindingFields], message: str, title: str, head: str
+) -> list[str]:
     body = [f'<h1 class="nonfinite">{_coded(title or head)}</h1>']
     if findings:
         body += [f'<p class="lead">{_coded(head)}</p>'] if title else []
@@ -72,8 +110,7 @@ def of_findings(
         summary = f"<summary>{_coded(_explain.first_line(each))}</summary>"
         body += ["<details>", summary, *_article(each, 3), "</details>"]
     body += ["<details>", "<summary>The message as text</summary>"]
-    body += [_scrolling(text(message), "message"), "</details>"]
-    return _page(title or head, body)
+    return [*body, _scrolling(text(message), "message"), "</details>"]
 
 
 def of_tensors(tensors: Sequence[TensorStats], title: str = "") -> str:
@@ -111,7 +148,7 @@ def _where(finding: FindingFields) -> list[str]:
         parts.append(f"<p>No line of yours; operation <code>{name}</code></p>")
     else:
         site = finding.site
-        file = f"<code>{text(site.path)}:{site.line}</code>"
+        file = f"<code>{text(site.place)}</code>"
         parts.append(f"<p>{file} in <code>{text(site.function)}</code></p>")
         parts += _source(site)
     around = _explain.place_of(finding)
@@ -222,7 +259,7 @@ def _step(link: Link) -> str:
         words += f" in {_explain.amount_of(link)} values"
     if link.site is None:
         return f"<li>{words}</li>"
-    place = f"<code>{text(link.site.path)}:{link.site.line}</code>"
+    place = f"<code>{text(link.site.place)}</code>"
     return f"<li>{words}, {place} <code>{text(link.site.source)}</code></li>"
 
 

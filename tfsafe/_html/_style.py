@@ -1,5 +1,7 @@
 """The style sheet of a report: light and dark, on a phone and on paper."""
 
+import re
+
 STYLE = """\
 :root {
   color-scheme: light dark;
@@ -104,3 +106,40 @@ ol { padding-left: 2rem; }
 li { margin: 0.25rem 0; }
 @media print { pre { white-space: pre-wrap; } }
 """
+
+
+def _scoped(style: str, scope: str) -> str:
+    """Restricts each rule of a style sheet to the elements below a scope."""
+
+    def selectors(found: re.Match[str]) -> str:
+        head = found[1].strip()
+        if head.startswith("@"):
+            return f"\n{head} {{"
+        parts = [part.strip() for part in head.split(",")]
+        # The element itself has the colours, whatever those of the notebook are.
+        return (
+            "\n"
+            + ", ".join(
+                scope if part in {":root", "body"} else f"{scope} {part}"
+                for part in parts
+            )
+            + " {"
+        )
+
+    return re.sub(r"([^{}]+)\{", selectors, style)
+
+
+# The style of a part of a notebook, which leaves the rest of the notebook alone.
+SCOPED = _scoped(
+    STYLE
+    + """\
+body { padding: 0.75rem 1rem; border: 1px solid var(--line); border-radius: 8px; }
+h1 { font-size: 1.1rem; }
+table { border-collapse: collapse; font-size: 0.875rem; color: inherit; }
+tr, th, td { background: var(--back); color: var(--text); }
+th, td { text-align: right; padding: 0.15rem 0.75rem; }
+th:first-child, td:first-child { text-align: left; }
+th { border-bottom: 1px solid var(--line); }
+""",
+    ".tfsafe",
+)

@@ -1,18 +1,17 @@
 """Where an operation comes from: the user's line, the forward operation, the scope."""
 
 import functools
-import importlib.util
 import inspect
 import linecache
 import os
 import re
-import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._caller import is_user_file as is_user_file
 from tfsafe.errors import Site
 from tfsafe.graph import _functions
 
@@ -34,31 +33,6 @@ class Place(NamedTuple):
     is_gradient: bool = False
     forward_op: str = ""
     scope: str = ""
-
-
-def _package(name: str) -> str:
-    spec = importlib.util.find_spec(name)
-    return os.path.dirname(spec.origin) + os.sep if spec and spec.origin else "\0"
-
-
-_LIBRARIES = tuple(
-    _package(name) for name in ("tensorflow", "keras", "numpy", "tfsafe")
-)
-_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
-_INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
-_GENERATED = ("__autograph_generated_file", "<frozen ", "<__array_function__")
-
-
-@functools.cache
-def is_user_file(path: str) -> bool:
-    """Returns whether a file is the user's, as opposed to a library's.
-
-    TensorFlow, Keras, NumPy, tfsafe and the standard library are libraries. Other
-    installed packages count as the user's: they may well be.
-    """
-    if path.startswith(_LIBRARIES) or any(mark in path for mark in _GENERATED):
-        return False
-    return not path.startswith(_STANDARD) or any(mark in path for mark in _INSTALLED)
 
 
 def body_of(function: Callable[..., Any]) -> Any:

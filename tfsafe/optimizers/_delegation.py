@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _compat, _html
 
 DELEGATED = (
     "learning_rate",
@@ -60,6 +60,21 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         """Excludes variables from the inner optimizer's weight decay."""
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
+
+    def _repr_html_(self) -> str:
+        """Shows settings and counters in a notebook."""
+        settings = {
+            name: value
+            for name, value in self.get_config().items()
+            if isinstance(value, bool | int | float | str)
+        }
+        counters = {
+            name: keras.ops.convert_to_numpy(variable)
+            for name, variable in getattr(self, "counters", {}).items()
+        }
+        rows = [(name, str(value)) for name, value in (settings | counters).items()]
+        title = f"{type(self).__name__} of {type(self.inner_optimizer).__name__}"
+        return _html.fragment_of_table(title, [("", "value"), *rows])
 
     def own_variables(self) -> dict[str, Any]:
         """Returns the wrapper's own variables by the names in saved files."""

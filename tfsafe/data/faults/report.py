@@ -1,9 +1,10 @@
 """Holds the report of a dataset check, as plain data and as text."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
-from tfsafe import _explain
+from tfsafe import _explain, _html
 from tfsafe._records import TensorStats
 from tfsafe._text import wrapped
 from tfsafe.errors import Finding, NumericsError
@@ -131,10 +132,19 @@ class DataReport:
             lines += ["", str(finding)]
         return "\n".join(lines)
 
-    def _table(self) -> list[str]:
+    def _repr_html_(self) -> str:
+        """Shows the table and the findings in a notebook."""
+        title = str(self).partition("\n")[0]
+        found = "\n\n".join(map(str, (*self.findings, *self.notes)))
+        return _html.fragment_of_table(title, self._rows(), found)
+
+    def _rows(self) -> list[Sequence[str]]:
         # Faulty ones first; the sort keeps the order of the columns.
         ranked = sorted(self.features, key=lambda each: each.first_row is None)
-        rows = [_HEADINGS, *map(_cells, ranked[:_FEATURES_SHOWN])]
+        return [_HEADINGS, *map(_cells, ranked[:_FEATURES_SHOWN])]
+
+    def _table(self) -> list[str]:
+        rows = self._rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  "
@@ -144,8 +154,9 @@ class DataReport:
             ).rstrip()
             for row in rows
         ]
-        if len(ranked) > _FEATURES_SHOWN:
-            lines.append(f"  and {len(ranked) - _FEATURES_SHOWN} more features")
+        if len(self.features) > _FEATURES_SHOWN:
+            more = len(self.features) - _FEATURES_SHOWN
+            lines.append(f"  and {more} more features")
         return lines
 
 

@@ -93,7 +93,7 @@ def _sentences(traced: Instrumented) -> list[str]:
     found = []
     for op, _ in traced.look.flagged:
         site = locate(op, traced.look.graphs).site
-        where = f"{site.path}:{site.line}: {site.source}" if site else f"`{op.name}`"
+        where = f"{site.place}: {site.source}" if site else f"`{op.name}`"
         found.append(f" The first of its operations is {op.type} at {where}")
     return found
 

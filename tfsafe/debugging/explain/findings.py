@@ -1,7 +1,6 @@
 """Describes the origin of non-finite values as a finding."""
 
 import dataclasses
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -159,7 +158,7 @@ def _exploded(inputs: Sequence[np.ndarray]) -> str:
 
 def _absorbed(division: str, place: Place) -> str:
     site = place.site
-    where = f" at {os.path.basename(site.path)}:{site.line}" if site else ""
+    where = f" at {site.short_place}" if site else ""
     return f"`{division}`{where} turns it into 0, which is not the true quotient."
 
 

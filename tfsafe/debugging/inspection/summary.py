@@ -8,9 +8,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _compat, _html
 from tfsafe._limits import LIMITS
 from tfsafe._records import TensorStats
+from tfsafe._text import counted
 from tfsafe.debugging.tracing import values
 
 _HEADER = ("tensor", "shape", "dtype", "min", "max", "mean", "first non-finite")
@@ -32,10 +33,18 @@ class Summaries(tuple[TensorStats, ...]):
         """Those with a NaN or an Inf."""
         return Summaries(each for each in self if each.nonfinite)
 
-    def __str__(self) -> str:
+    def _repr_html_(self) -> str:
+        """Shows the table in a notebook."""
+        title = counted(len(self), "tensor") or "No tensors"
+        return _html.fragment_of_table(title, self._rows())
+
+    def _rows(self) -> list[list[str]]:
         counts = [name for name in _COUNTS if any(getattr(each, name) for each in self)]
         head = [*_HEADER[:-1], *(_COUNTS[name] for name in counts), _HEADER[-1]]
-        rows = [head, *(_cells(each, counts) for each in self)]
+        return [head, *(_cells(each, counts) for each in self)]
+
+    def __str__(self) -> str:
+        rows = self._rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         # Names to the left, figures to the right.
         return "\n".join(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _compat, _html
 from tfsafe.errors import Site
 from tfsafe.graph import locate
 from tfsafe.rewriting.engine.planner import Rewrite
@@ -42,7 +42,7 @@ class Change:
     def __str__(self) -> str:
         where = f"operation `{self.op_name}`"
         if self.site is not None:
-            where = f"{self.site.path}:{self.site.line} in {self.site.function}"
+            where = f"{self.site.place} in {self.site.function}"
         lines = [f"{self.rule} ({self.dtype}): {where}"]
         if self.site is not None and self.site.source:
             lines.append(f"    {self.site.source}")
@@ -75,6 +75,22 @@ class Report(list[Change]):
             return f"Nothing to rewrite: no rule fits a formula of `{self.name}`."
         count = "1 rewrite" if len(self) == 1 else f"{len(self)} rewrites"
         return "\n".join([f"{count} in `{self.name}`.", *map(str, self)])
+
+    def _repr_html_(self) -> str:
+        """Shows the rewrites as a table in a notebook."""
+        rows = [
+            (
+                each.rule,
+                each.site.place if each.site else f"operation {each.op_name}",
+                each.site.source if each.site else each.before,
+                each.after,
+                each.why,
+            )
+            for each in self
+        ]
+        head = ("rule", "where", "source", "computed instead", "why")
+        title = str(self).partition("\n")[0]
+        return _html.fragment_of_table(title, [head, *rows])
 
 
 def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:

@@ -56,6 +56,11 @@ class _Switch:
         self._stable: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 
+    @property
+    def is_on(self) -> bool:
+        """Whether the patches are installed."""
+        return self._is_on
+
     def turn_on(self) -> None:
         """Installs the patches; does nothing if they are installed."""
         with self._lock:
@@ -135,6 +140,11 @@ def enable_stabilize() -> None:
     Concrete functions that the program made itself are not rewritten.
     """
     _SWITCH.turn_on()
+
+
+def is_enabled() -> bool:
+    """Returns whether `enable_stabilize` was called, and not undone."""
+    return _SWITCH.is_on
 
 
 def disable_stabilize() -> None:
