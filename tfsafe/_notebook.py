@@ -72,7 +72,7 @@ def _run(shell: InteractiveShell, cell: str) -> Any:
     # The transformation drops empty lines, but lines keep their numbers in the cell,
     # whose first line is the magic.
     source = "\n" * (1 + blank) + shell.transform_cell("".join(lines[blank:]))
-    # `shell.execution_count` is that of this cell or the next, by the version of IPython.
+    # `shell.execution_count` may be that of the next cell already.
     name = shell.compile.cache(source, len(shell.user_ns["In"]) - 1, source)
     tree = shell.compile.ast_parse(source, name)
     is_value = bool(tree.body) and isinstance(tree.body[-1], ast.Expr)

@@ -5,6 +5,7 @@ import json
 import pickle
 import textwrap
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -131,16 +132,28 @@ def test_a_place_that_cannot_be_found_is_said_to_be_so():
         """)
 
 
-def test_a_rewrite_of_the_graph_is_named_as_what_is_left():
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
+@pytest.mark.parametrize("checks", ["watch", "domain"])
+def test_a_failure_that_the_compiler_makes_has_its_line(checks, jit_compile):
     # Run one by one this is log(1e-10). Grappler makes it log((1 + 1e-10) - p).
-    @tfsafe.checked
-    @tf.function
-    def entropy(p):
-        return tf.math.log((1.0 - p) + 1e-10)
+    count = tf.Variable(1.0)
 
-    text = text_of(entropy, tf.constant([1.0]))
-    words = " ".join(text.split())
-    assert "run one by one, its operations give finite values" in words
+    @tf.function(jit_compile=jit_compile)
+    def entropy(p):
+        count.assign_add(1.0)
+        return tf.math.log((1.0 - p) + 1e-10)  # merged
+
+    p = tf.constant([1.0])
+    assert entropy(p).numpy() == -np.inf
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(entropy, checks=checks)(p)
+    (finding,) = caught.value.findings
+    assert finding.site.source.endswith("# merged")
+    assert finding.op_type == "Log"
+    assert "adds the constants 1 and 1e-10" in finding.cause
+    assert count.numpy() == 2.0
+    # What it suggests.
+    assert tfsafe.checked(tfsafe.stabilize(entropy))(p).numpy() < -20
 
 
 FINDING = Finding(

@@ -242,6 +242,8 @@ class CompiledCheck:
             variables.restore(after)
             self._known.add(failed)
             return result
+        if not failed.flagged and not any(each.origins for each in reported):
+            failed = self._with_flags(args, kwargs, failed)
         raise message.numerics_error(
             reported,
             held=failed.held,
@@ -265,6 +267,40 @@ class CompiledCheck:
             dict(zip(look.drawn, kept.drawn, strict=True)),
             kept.absorbs is not None and bool(kept.absorbs),
         )
+
+    def _with_flags(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed
+    ) -> Failed:
+        """Runs a call once more as it was compiled, with flags on its operations.
+
+        A replay has the operations as they were written. TensorFlow's graph optimizer
+        and XLA may have merged some of them, and flags on the results of these only
+        keep the merge as it was: so those that can fail on finite inputs come first.
+
+        Returns:
+          The failure with these operations; unchanged if there are none.
+        """
+        for level in ("domain", "full"):
+            check = CompiledCheck(
+                self._function,
+                options=self._options._replace(checks=level),
+                names=self._names,
+                labels=self._labels,
+                signature=self._signature,
+            )
+            check._is_xla = self._is_xla
+            try:
+                _, _, kept = check._watching()(*args, **kwargs)
+            except (UnreadableError, TypeError, ValueError, tf.errors.OpError):
+                return failed
+            finally:
+                variables.restore(failed.held)
+            look = check._looks[int(kept.look)]
+            if kept.flags is not None:
+                flagged = instrumented.raised(look, kept.flags)
+                if flagged:
+                    return failed._replace(flagged=flagged, graphs=look.graphs)
+        return failed
 
     def _explained(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed

@@ -23,6 +23,8 @@ _EXPLODED = 1e6
 # Number of steps of a long path that are kept from each of its ends.
 _ENDS = 20
 _TEXT = {tf.string}
+_SUMS = {"Add", "AddV2", "Sub"}
+_APART = "tfsafe.stabilize(f) keeps the constants of a function or model f apart."
 _FACTS = ("kind", "dtype", "count", "size", "index", "shape", "row")
 
 
@@ -237,6 +239,14 @@ def by_flag(
         layer=layers.class_of(place.scope, is_exact=False),
     )
     code, words = suggestions.fix_of(failure)
+    cause = f"its values are not known: {reason}"
+    if constants := _merged_constants(op):
+        cause = (
+            "run one by one, its operations give finite values. TensorFlow's graph "
+            f"optimizer or XLA adds the constants {constants} of its input first, "
+            "which rounds the smaller one away."
+        )
+        words = f"{words} {_APART}".strip()
     return Finding(
         kind="NaN or Inf",
         op_type=op.type,
@@ -250,10 +260,28 @@ def by_flag(
         forward_op=place.forward_op,
         scope=place.scope,
         layer=layers.path_of(place.scope, is_exact=False),
-        cause=f"its values are not known: {reason}",
+        cause=cause,
         suggested_code=code,
         suggestion=words,
     )
+
+
+def _merged_constants(op: tf.Operation) -> str:
+    """Returns the constants of nested sums in an input, such as `1 and 1e-08`."""
+    for tensor in op.inputs:
+        outer = _constants(tensor.op)
+        inner = [each for x in tensor.op.inputs for each in _constants(x.op)]
+        if outer and inner:
+            return f"{inner[0]:.4g} and {outer[0]:.4g}"
+    return ""
+
+
+def _constants(op: tf.Operation) -> list[float]:
+    """Returns the constants that an operation adds or subtracts."""
+    if op.type not in _SUMS:
+        return []
+    known = [tf.get_static_value(each) for each in op.inputs]
+    return [float(each) for each in known if each is not None and not np.ndim(each)]
 
 
 def unexplained(label: str, value: Any, reason: str) -> Finding:
