@@ -123,8 +123,8 @@ def test_the_style_touches_nothing_outside_of_its_scope():
 
 def test_the_last_error_keeps_what_was_added_later():
     error = tfsafe.NumericsError("1 of 3 values is NaN.")
-    error.step, error.inputs = 7, {"x": np.ones(2)}
-    error.add_time(0.5)
+    error.step, error.learning_rate, error.inputs = 7, 0.5, {"x": np.ones(2)}
+    error.add_time()
     found = tfsafe.last_error()
     assert str(found) == "1 of 3 values is NaN.\n  when:  step 7, learning rate 0.5"
     assert (found.step, found.inputs.keys()) == (7, {"x"})

@@ -119,6 +119,8 @@ class NumericsError(ArithmeticError):
       step: Number of the training step that failed, from 0; None where it is not known.
       epoch: Its epoch, from 0; None where it is not known.
       batch: Number of its batch in the epoch, from 0; None where it is not known.
+      learning_rate: That of the optimizer in this step; None where it is not known.
+      loss_scale: That of a `LossScaleOptimizer`; None without one.
       inputs: The batch, or the arguments of the call, by name.
     """
 
@@ -135,6 +137,8 @@ class NumericsError(ArithmeticError):
         self.step: int | None = None
         self.epoch: int | None = None
         self.batch: int | None = None
+        self.learning_rate: float | None = None
+        self.loss_scale: float | None = None
         self.inputs: dict[str, Any] = {}
         self._remember()
 
@@ -165,12 +169,8 @@ class NumericsError(ArithmeticError):
         """
         return _html.write(_html.of_findings(self.findings, str(self)), path)
 
-    def add_time(self, learning_rate: float | None = None) -> None:
-        """Adds step, epoch, batch and learning rate to the message.
-
-        Args:
-          learning_rate: That of the optimizer, if it is known.
-        """
+    def add_time(self) -> None:
+        """Adds step, epoch, batch, learning rate and loss scale to the message."""
         parts = [
             f"{name} {number}"
             for name, number in (
@@ -180,11 +180,14 @@ class NumericsError(ArithmeticError):
             )
             if number is not None
         ]
-        if learning_rate is not None:
-            parts.append(f"learning rate {learning_rate:.4g}")
+        if self.learning_rate is not None:
+            parts.append(f"learning rate {self.learning_rate:.4g}")
+        if self.loss_scale is not None:
+            parts.append(f"loss scale {self.loss_scale:.4g}")
         if not parts:
             return
         lines = str(self).split("\n")
+        lines = [line for line in lines if not line.startswith("  when:")]
         place = next(
             (i for i, line in enumerate(lines) if line.startswith("  reach:")),
             len(lines),

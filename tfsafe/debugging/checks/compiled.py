@@ -21,8 +21,9 @@ from tfsafe.debugging.checks.instrumented import Instrumented, Look
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.variables import Slot
-from tfsafe.debugging.explain import message, results
+from tfsafe.debugging.explain import message, results, training
 from tfsafe.debugging.explain.results import NonFinite
+from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.replayed_call import ReplayedCall, written_slots
 from tfsafe.errors import NumericsError
 from tfsafe.graph import TracedCall, UnreadableError
@@ -250,6 +251,7 @@ class CompiledCheck:
             reason=reason,
             findings=failures.by_flags(failed, reason),
             inputs=self._labels(self._function, args, kwargs),
+            handles=self._handles(args, kwargs),
         )
 
     def _failed(self, result: Any, kept: Kept) -> Failed:
@@ -302,16 +304,25 @@ class CompiledCheck:
                     return failed._replace(flagged=flagged, graphs=look.graphs)
         return failed
 
+    def _handles(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        return [each.handle for each in self._concrete(args, kwargs).variables]
+
     def _explained(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed
     ) -> tuple[Sequence[NonFinite], str]:
         """Finds out why results are non-finite; restores the variables."""
         variables.restore(failed.held)
+        kind = _kind(failed)
         try:
-            replayed = ReplayedCall(
-                self._function, args, kwargs, names=self._names(), labels=self._labels
-            )
-            reported, reason, origins = replayed.explain(failed)
+            with training.announced(kind, self._handles(args, kwargs)):
+                replayed = ReplayedCall(
+                    self._function,
+                    args,
+                    kwargs,
+                    names=self._names(),
+                    labels=self._labels,
+                )
+                reported, reason, origins = replayed.explain(failed)
         # The failure is reported even if it cannot be explained.
         except (UnreadableError, TypeError, ValueError, tf.errors.OpError) as error:
             hint = "" if failed.flagged else _HINT
@@ -343,3 +354,10 @@ class _Body:
 def _serves_many_shapes(concrete: Any) -> bool:
     own = len(concrete.inputs) - len(concrete.captured_inputs)
     return any(not each.shape.is_fully_defined() for each in concrete.inputs[:own])
+
+
+def _kind(failed: Failed) -> str:
+    """Returns the kind of the first non-finite result."""
+    for each in failed.nonfinite:
+        return values.kind(values.numbers(each.value))
+    return "a non-finite value"

@@ -81,6 +81,7 @@ class EagerCheck:
             held=written,
             reason="no operation of the call gave non-finite values.",
             inputs=arguments,
+            handles=[slot.handle for slot, _ in before.values()],
         )
         raise error
 

@@ -9,6 +9,7 @@ import gc
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 
@@ -21,12 +22,8 @@ class Layers:
 
     def __init__(self) -> None:
         self._by_name: dict[str, set[type]] = defaultdict(set)
-        classes = _subclasses(keras.Layer)
-        # Not `gc.get_objects`: it holds what other threads have half built, and Python
-        # then refuses to complete their tuples.
-        for each in gc.get_referrers(*classes):
-            # By `type`: asking some objects for their `__class__` runs code.
-            if type(each) in classes and hasattr(each, "name"):
+        for each in alive(keras.Layer):
+            if hasattr(each, "name"):
                 self._by_name[each.name].add(type(each))
 
     def path_of(self, scope: str, is_exact: bool) -> str:
@@ -57,6 +54,15 @@ class Layers:
             if plain in self._by_name:
                 return plain
         return name if name in self._by_name else ""
+
+
+def alive(base: type) -> list[Any]:
+    """Returns the instances of a class and its subclasses that are alive."""
+    classes = _subclasses(base)
+    # Not `gc.get_objects`: it holds what other threads have half built, and Python
+    # then refuses to complete their tuples.
+    # By `type`: asking some objects for their `__class__` runs code.
+    return [each for each in gc.get_referrers(*classes) if type(each) in classes]
 
 
 def _subclasses(base: type) -> set[type]:

@@ -1,11 +1,12 @@
 """Builds the error of a call with non-finite results: findings, reach, state."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from tfsafe._text import listed, wrapped
 from tfsafe.debugging.checks.variables import Held
 from tfsafe.debugging.explain import findings as _findings
+from tfsafe.debugging.explain import training
 from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
@@ -24,6 +25,7 @@ def numerics_error(
     reason: str = "",
     findings: Sequence[Finding] = (),
     inputs: Iterable[tuple[str, Any]] = (),
+    handles: Collection[Any] | None = None,
 ) -> NumericsError:
     """Builds the error for results that are not finite.
 
@@ -33,6 +35,7 @@ def numerics_error(
       reason: Why the place is not known, in case it is not.
       findings: What is known of the place in that case.
       inputs: The arguments of the call, by name.
+      handles: Handles of the variables that the step uses; None if not known.
 
     Returns:
       The error, to be raised.
@@ -62,6 +65,7 @@ def numerics_error(
         name: values.array(each) if values.is_number(each) else each
         for name, each in inputs
     }
+    training.note_time(error, handles)
     return error
 
 

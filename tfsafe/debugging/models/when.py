@@ -1,10 +1,11 @@
-"""Adds to an error when it happened: step, epoch, batch and learning rate."""
+"""Counts the batches of a model, and adds to an error when it happened."""
 
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
+from tfsafe.debugging.explain import training
 from tfsafe.errors import NumericsError
 
 
@@ -38,11 +39,6 @@ class Clock:
         return run
 
     def _note(self, error: NumericsError) -> None:
-        optimizer = getattr(self._model, "optimizer", None)
-        rate = None
-        if optimizer is not None:
-            error.step = int(keras.ops.convert_to_numpy(optimizer.iterations))
-            rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
         if self._epoch is not None:
             error.epoch, error.batch = self._epoch, self._batch - 1
-        error.add_time(learning_rate=rate)
+        training.note(error, getattr(self._model, "optimizer", None))
