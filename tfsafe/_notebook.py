@@ -2,18 +2,19 @@
 
 import ast
 import contextlib
-from typing import Any
-
-from IPython.core.interactiveshell import InteractiveShell
+from typing import TYPE_CHECKING, Any
 
 from tfsafe.debugging import check_numerics
 from tfsafe.rewriting import disable_stabilize, enable_stabilize
 from tfsafe.rewriting.targets import switch
 
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
 _LEVELS = ("watch", "domain", "full")
 
 
-def load(shell: InteractiveShell) -> None:
+def load(shell: "InteractiveShell") -> None:
     """Registers the magics.
 
     Args:
@@ -64,7 +65,7 @@ def load(shell: InteractiveShell) -> None:
     shell.register_magic_function(stabilize, "cell")
 
 
-def _run(shell: InteractiveShell, cell: str) -> Any:
+def _run(shell: "InteractiveShell", cell: str) -> Any:
     """Runs the body of a cell, and returns the value of its last expression."""
     __tracebackhide__ = True
     lines = cell.splitlines(keepends=True)
