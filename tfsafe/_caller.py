@@ -15,6 +15,8 @@ from typing import NamedTuple
 _PACKAGE = os.path.dirname(__file__) + os.sep
 # A longer expression is not worth repeating.
 _LONGEST = 60
+# A statement with more lines is not read.
+_LINES = 20
 _NAMES = re.compile(r"\s*(\w+(?:\.\w+)*(?:\s*,\s*\w+(?:\.\w+)*)*)\s*=\s*")
 
 
@@ -59,12 +61,15 @@ class Call(NamedTuple):
     targets: str = ""
 
 
-def user_call(is_user: Callable[[str], bool] | None = None) -> Call | None:
+def user_call(
+    is_user: Callable[[str], bool] | None = None, name: str = ""
+) -> Call | None:
     """Returns the innermost call on the stack that the user wrote.
 
     Args:
       is_user: Returns whether a file is the user's; by default, any file outside of
         this package is.
+      name: What the function's name ends in, if that is known.
 
     Returns:
       The call; None if its source is not available or contains several calls.
@@ -73,13 +78,13 @@ def user_call(is_user: Callable[[str], bool] | None = None) -> Call | None:
     while frame is not None:
         path = frame.f_code.co_filename
         if is_user(path) if is_user else not path.startswith(_PACKAGE):
-            return _call_in(frame)
+            return _call_in(frame, name)
         frame = frame.f_back
     return None
 
 
-def _call_in(frame: types.FrameType) -> Call | None:
-    source, before = _segment(frame)
+def _call_in(frame: types.FrameType, name: str) -> Call | None:
+    source, before = _segment(frame, name)
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     # Python 3.11 before 3.11.5 may fail when two threads parse (CPython issue 106905).
@@ -98,15 +103,11 @@ def _call_in(frame: types.FrameType) -> Call | None:
     )
 
 
-def _segment(frame: types.FrameType) -> tuple[str, str]:
+def _segment(frame: types.FrameType, name: str) -> tuple[str, str]:
     """Returns the source of the expression being run, and the assignment before it."""
     path = frame.f_code.co_filename
     if sys.version_info < (3, 11):
-        # Without columns: the line, if it is one statement.
-        line = linecache.getline(path, frame.f_lineno).strip()
-        found = _NAMES.match(line)
-        start = found.end() if found else 0
-        return line[start:], line[:start]
+        return _segment_of_line(path, frame.f_lineno, name)
     positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     first, last, start, end = positions
     if first is None or last is None or start is None or end is None:
@@ -122,6 +123,26 @@ def _segment(frame: types.FrameType) -> tuple[str, str]:
     # The result of `x = f(y)[0]` is not what is assigned.
     is_whole = not after or after.startswith((b"#", b";"))
     return b"".join(coded).decode(), before.decode() if is_whole else ""
+
+
+def _segment_of_line(path: str, line: int, name: str) -> tuple[str, str]:
+    """Returns the only call of a name in a statement: Python 3.10 knows no columns."""
+    lines = linecache.getlines(path)[line - 1 : line + _LINES]
+    for count in range(1, len(lines) + 1):
+        text = "".join(lines[:count]).strip()
+        try:
+            tree = ast.parse(f"{text} pass" if text.endswith(":") else text)
+        except SyntaxError:
+            continue
+        calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
+        calls = [call for call in calls if ast.unparse(call.func).endswith(name)]
+        if len(calls) != 1:
+            break
+        statement = tree.body[0]
+        is_whole = isinstance(statement, ast.Assign) and statement.value is calls[0]
+        before = text.partition("=")[0] + "=" if is_whole else ""
+        return ast.unparse(calls[0]), before
+    return "", ""
 
 
 def is_name(expression: str) -> bool:

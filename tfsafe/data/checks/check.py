@@ -150,7 +150,7 @@ def check_finite(
 
 
 def _origin(names: Sequence[str], kind: str) -> Origin:
-    return Origin(tuple(names), kind, _caller.user_call())
+    return Origin(tuple(names), kind, _caller.user_call(name="check_finite"))
 
 
 def _dtype(dtype: Any) -> np.dtype:
