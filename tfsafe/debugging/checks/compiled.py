@@ -245,6 +245,7 @@ class CompiledCheck:
             return result
         if not failed.flagged and not any(each.origins for each in reported):
             failed = self._with_flags(args, kwargs, failed)
+            reason = reason.removesuffix(_HINT) if failed.flagged else reason
         raise message.numerics_error(
             reported,
             held=failed.held,
