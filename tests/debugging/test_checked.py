@@ -503,8 +503,8 @@ def test_what_cannot_be_run_again_is_named_as_the_reason():
     with pytest.raises(tfsafe.NumericsError) as caught:
         run(tf.constant(0.0))
     words = " ".join(str(caught.value).split())
-    assert "not known: `ReduceDataset` runs a function of its own. fix:" in words
-    assert caught.value.findings[0].site.source.startswith("return tf.math.log(data")
+    assert "could not be found: `ReduceDataset` runs a function of its own." in words
+    assert caught.value.findings[0].kind == "-Inf"
 
 
 def test_the_state_of_a_random_generator_is_put_back(mode):

@@ -243,9 +243,10 @@ class CompiledCheck:
             variables.restore(after)
             self._known.add(failed)
             return result
-        if not failed.flagged and not any(each.origins for each in reported):
+        is_found = failed.flagged or any(each.origins for each in reported)
+        # What refuses a replay, such as an iterator, cannot be run again either.
+        if not is_found and not reason.endswith(_HINT):
             failed = self._with_flags(args, kwargs, failed)
-            reason = reason.removesuffix(_HINT) if failed.flagged else reason
         raise message.numerics_error(
             reported,
             held=failed.held,
