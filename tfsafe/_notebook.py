@@ -35,7 +35,7 @@ def load(shell: "InteractiveShell") -> None:
           ValueError: If the level is unknown.
         """
         __tracebackhide__ = True
-        level = line.strip() or "watch"
+        level: Any = line.strip() or "watch"
         if level not in _LEVELS:
             raise ValueError(
                 f"`%%checked` takes one of {', '.join(_LEVELS)}. Received: {level!r}."
