@@ -244,7 +244,7 @@ class CompiledCheck:
             self._known.add(failed)
             return result
         is_found = failed.flagged or any(each.origins for each in reported)
-        # What refuses a replay, such as an iterator, cannot be run again either.
+        # What refuses a replay, such as an iterator, cannot be run twice either.
         if not is_found and not reason.endswith(_HINT):
             failed = self._with_flags(args, kwargs, failed)
         raise message.numerics_error(
