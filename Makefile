@@ -54,9 +54,10 @@ test-keras: $(VENV)/dev
 	$(VENV)/bin/python -m tests.keras_tests.run $(FILES)
 
 # Small programs in the style of public guides, in nine ways each; PROGRAMS="vae gan"
-# names some.
+# names some. Then broken ones: what is found in each.
 test-field: $(VENV)/dev
 	$(VENV)/bin/python -m tests.field $(PROGRAMS)
+	$(VENV)/bin/python -m tests.field.findings
 
 # The documentation, in build/docs; a warning is an error. Its code is run first.
 docs: $(VENV)/docs

@@ -6,4 +6,5 @@
 
 `programs/` holds the programs, `ways.py` how each one is run in its process, and
 `__main__.py` starts the processes and compares exit codes and printed numbers.
+`broken/` holds programs with a numerical failure, `findings.py` what is found in each.
 """

@@ -35,21 +35,24 @@ WAYS: dict[str, tuple[list[str] | None, tuple[str, ...]]] = {
     "SafeOptimizer": (None, (SAFE,)),
     "all": (["--checks", "full", "--stabilize"], (SWAP, SAFE)),
 }
-_NAMESAKES = "callbacks|layers|losses|metrics|regularizers"
+_NAMESAKES = ("callbacks", "layers", "losses", "metrics", "regularizers")
 
 
 def source_for(text: str, replaced: Sequence[str]) -> str:
-    """Returns the program with its imports replaced, line by line."""
-    if SWAP in replaced:
-        text = re.sub(
-            rf"from keras import ({_NAMESAKES})\b", r"from tfsafe import \1", text
-        )
-    if SAFE in replaced:
-        text = text.replace(
-            "from keras import optimizers",
-            "from tests.field import safe_optimizers as optimizers",
-        )
-    return text
+    """Returns the program with its imports replaced, on the same lines."""
+
+    def line(match: re.Match[str]) -> str:
+        homes = (_import_of(name, replaced) for name in match[1].split(", "))
+        return "; ".join(homes)
+
+    return re.sub(r"^from keras import (.*)$", line, text, flags=re.MULTILINE)
+
+
+def _import_of(name: str, replaced: Sequence[str]) -> str:
+    if name == "optimizers" and SAFE in replaced:
+        return "from tests.field import safe_optimizers as optimizers"
+    package = "tfsafe" if name in _NAMESAKES and SWAP in replaced else "keras"
+    return f"from {package} import {name}"
 
 
 def run(program: pathlib.Path, way: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import keras
 import numpy as np
-from keras import layers, losses, metrics, ops, optimizers
+from keras import layers, losses, metrics, optimizers
 
 keras.utils.set_random_seed(14)
 
@@ -17,14 +17,16 @@ class Linear(layers.Layer):
         self.b = self.add_weight(shape=(self.units,), initializer="zeros")
 
     def call(self, inputs):
-        self.add_loss(1e-2 * ops.sum(ops.square(inputs)))
-        return ops.matmul(inputs, self.w) + self.b
+        self.add_loss(1e-2 * keras.ops.sum(keras.ops.square(inputs)))
+        return keras.ops.matmul(inputs, self.w) + self.b
 
 
 class Huberlike(losses.Loss):
     def call(self, y_true, y_pred):
         error = y_true - y_pred
-        return ops.mean(ops.sqrt(1.0 + ops.square(error)) - 1.0, axis=-1)
+        return keras.ops.mean(
+            keras.ops.sqrt(1.0 + keras.ops.square(error)) - 1.0, axis=-1
+        )
 
 
 class Largest(metrics.Metric):
@@ -33,8 +35,8 @@ class Largest(metrics.Metric):
         self.value = self.add_variable((), "zeros")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        error = ops.max(ops.abs(y_true - y_pred))
-        self.value.assign(ops.maximum(self.value, error))
+        error = keras.ops.max(keras.ops.abs(y_true - y_pred))
+        self.value.assign(keras.ops.maximum(self.value, error))
 
     def result(self):
         return self.value
