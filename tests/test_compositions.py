@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -417,3 +418,24 @@ def test_a_place_is_found_in_a_graph_without_a_name():
         tf.compat.v1.gradients(tf.sqrt(x), x)
     gradient = next(op for op in graph.get_operations() if op.type == "SqrtGrad")
     assert tfsafe.graph.locate(gradient, [graph, tf.Graph()]).forward_op == "Sqrt"
+
+
+def test_a_gradient_through_both_is_taken_without_a_fault():
+    """The rewritten gradient reads a variable, which has no upstream gradient."""
+    scale = tf.Variable(0.3, dtype=tf.float64)
+
+    @tf.function
+    def half_log_det():
+        kernel = tf.eye(3, dtype=tf.float64) * tf.exp(scale) + 0.1
+        factor = tf.linalg.cholesky(kernel)
+        return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(factor)))
+
+    def slope(function):
+        with tf.GradientTape() as tape:
+            value = function()
+        return float(tape.gradient(value, scale))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        both = tfsafe.checked(tfsafe.stabilize(half_log_det), checks="full")
+        assert slope(both) == pytest.approx(slope(half_log_det), rel=1e-14)

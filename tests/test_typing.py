@@ -70,6 +70,11 @@ def test_a_subclass_has_a_signature_of_its_own():
     assert "reduction" in inspect.signature(losses.MeanSquaredError).parameters
 
 
+def test_an_object_that_is_called_has_the_signature_of_its_call():
+    called = inspect.signature(losses.MeanSquaredError())
+    assert list(called.parameters) == ["y_true", "y_pred", "sample_weight"]
+
+
 @pytest.mark.parametrize("function", [tfsafe.checked, tfsafe.stabilize])
 def test_a_decorator_shows_that_its_target_may_be_absent(function):
     target = inspect.signature(function).parameters["target"]

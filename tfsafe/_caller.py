@@ -1,6 +1,7 @@
 """Knows which files are the user's, and reads a call off their source."""
 
 import ast
+import contextlib
 import functools
 import importlib.util
 import linecache
@@ -21,7 +22,9 @@ _NAMES = re.compile(r"\s*(\w+(?:\.\w+)*(?:\s*,\s*\w+(?:\.\w+)*)*)\s*=\s*")
 
 
 def _package(name: str) -> str:
-    spec = importlib.util.find_spec(name)
+    spec = None
+    with contextlib.suppress(ImportError):
+        spec = importlib.util.find_spec(name)
     return os.path.dirname(spec.origin) + os.sep if spec and spec.origin else "\0"
 
 

@@ -150,3 +150,20 @@ for one, other in zip(got[3], expected[3]):
 @pytest.mark.slow
 def test_a_model_on_two_replicas_trains_where_the_naive_loss_destroys_it():
     subprocess.run([sys.executable, "-c", REPLICAS], check=True)
+
+
+def test_a_strategy_of_one_replica_trains_as_without_one():
+    def losses_of(strategy, wrap):
+        keras.utils.set_random_seed(0)
+        with strategy.scope():
+            built = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+            built.compile(keras.optimizers.Adam(0.1), "mse")
+        x = np.linspace(-1, 1, 32, dtype="float32").reshape(8, 4)
+        history = wrap(built).fit(
+            x, x.sum(-1, keepdims=True), batch_size=4, epochs=2, verbose=0
+        )
+        return history.history["loss"]
+
+    one = tf.distribute.MirroredStrategy(["CPU:0"])
+    expected = losses_of(tf.distribute.get_strategy(), lambda each: each)
+    np.testing.assert_allclose(losses_of(one, stabilize), expected, rtol=1e-5)

@@ -54,11 +54,16 @@ def kept(
     name = f"tfsafe_emitted_{next(_numbers)}"
 
     def gradient(_: tf.Operation, *upstream: Any) -> Any:
-        specs = [tf.TensorSpec(each.shape, each.dtype) for each in upstream]
+        # A resource among the outputs has no upstream gradient.
+        given = [each for each in upstream if each is not None]
+        specs = [
+            None if each is None else tf.TensorSpec(each.shape, each.dtype)
+            for each in upstream
+        ]
         with op.graph.as_default():
             traced = _traced(op, specs)
         captured = [value(each) for each in traced.captured_inputs]
-        outputs = iter(emit(traced.graph, [*upstream, *captured]))
+        outputs = iter(emit(traced.graph, [*given, *captured]))
         # What has no gradient is None, and no output of the graph.
         return tf.nest.map_structure(
             lambda each: None if each is None else next(outputs),
@@ -72,7 +77,7 @@ def kept(
         yield functools.partial(gradient, None)
 
 
-def _traced(op: tf.Operation, specs: list[tf.TensorSpec]) -> Any:
+def _traced(op: tf.Operation, specs: list[tf.TensorSpec | None]) -> Any:
     registered = functools.partial(_compat.registered_gradient(_name(op)), op)
     function = tf.function(lambda *upstream: registered(*upstream), autograph=False)
     return function.get_concrete_function(*specs)

@@ -36,7 +36,10 @@ def stabilize_model(
       The model.
     """
     _remove(model)
-    if model.distribute_strategy.num_replicas_in_sync > 1:
+    # Entering the default strategy is not entering a strategy.
+    with model.distribute_strategy.scope():
+        is_distributed = tf.distribute.has_strategy()
+    if is_distributed:
         for name, kept in _MAKERS.items():
             make = functools.partial(MakeFunction, model=model, name=kept, rules=rules)
             Patch(model, name, make).install()

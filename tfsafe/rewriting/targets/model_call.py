@@ -44,7 +44,9 @@ class ModelCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the model; plainly where it is part of a larger trace of ours."""
-        if self._is_plain or tape_recording.active() is not None:
+        # Who runs functions eagerly, as `retain_gradients` does, looks at the layers.
+        is_eager = tf.config.functions_run_eagerly()
+        if self._is_plain or is_eager or tape_recording.active() is not None:
             return self._call(*args, **kwargs)
         leaves = tf.nest.flatten((args, kwargs))
         context = tuple(sorted(_compat.call_context().items()))

@@ -1,4 +1,4 @@
-"""Makes the functions of a Keras model on several replicas run in their stable form.
+"""Makes the functions of a Keras model under a strategy run in their stable form.
 
 An optimizer on replicas leaves the replica to update variables, which no inner trace
 allows. So not the step of one replica is rewritten but the function around all of them.
@@ -42,7 +42,7 @@ class MakeFunction:
         if not isinstance(function, _Outermost):
             if self._model.run_eagerly:
                 warnings.warn(
-                    "A model on several replicas is rewritten in graphs only. With "
+                    "A model under a strategy is rewritten in graphs only. With "
                     "`run_eagerly=True` its steps run as written.",
                     RuntimeWarning,
                     stacklevel=3,
