@@ -31,7 +31,7 @@ FORMULAS: dict[str, int] = {
     "tfsafe/layers/normalization": 9,
     "tfsafe/layers/pooling": 1,
     "tfsafe/layers/recurrent": 2,
-    "tfsafe/metrics": 14,
+    "tfsafe/metrics": 8,
     "tfsafe/rewriting/rules": 2,
 }
 # Imports of underscore names from another public package: importer, imported.
