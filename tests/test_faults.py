@@ -19,7 +19,7 @@ HOOKS = {
     "begin of a check": (compiled.CompiledCheck, "_watching"),
     "sum of a check": (compiled.finite_sum, "total"),
     "note of an operation": (eager_session.Session, "_note"),
-    "check of a write": (eager_session.Session, "_judge_write"),
+    "check of a write": (eager_session.Session, "_check_write"),
     "check of gradients": (eager_session.Session, "judge_gradients"),
     "note of a scaled loss": (eager_session.Session, "scaled"),
     "values before an update": (variables, "slot_of"),
@@ -103,7 +103,7 @@ def test_a_fault_while_a_failure_is_looked_at_takes_the_step_once(monkeypatch):
         count.assign_add(1.0)
         return tf.math.log(x)
 
-    monkeypatch.setattr(compiled.CompiledCheck, "_judge", boom)
+    monkeypatch.setattr(compiled.CompiledCheck, "_raise_if_failed", boom)
     with pytest.warns(RuntimeWarning, match="injected"):
         assert np.isnan(step(tf.constant(-1.0)))
     assert count.numpy() == 1.0
@@ -171,7 +171,7 @@ def test_errors_of_the_program_are_its_own():
 @pytest.mark.parametrize(
     ("owner", "name", "source", "task"),
     [
-        (_run, "_told", "print('ran')", "rewritten formulas"),
+        (_run, "_rewrites_by_line", "print('ran')", "rewritten formulas"),
         (tfsafe.NumericsError, "to_html", "{finding}", "writing the report"),
         (_run, "_show", "{finding}", "showing the finding"),
         (stable_switch, "enable_stabilize", "print('ran')", "stable forms on"),
