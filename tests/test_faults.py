@@ -20,7 +20,7 @@ HOOKS = {
     "sum of a check": (compiled.finite_sum, "total"),
     "note of an operation": (eager_session.Session, "_note"),
     "check of a write": (eager_session.Session, "_check_write"),
-    "check of gradients": (eager_session.Session, "judge_gradients"),
+    "check of gradients": (eager_session.Session, "check_gradients"),
     "note of a scaled loss": (eager_session.Session, "scaled"),
     "values before an update": (variables, "slot_of"),
     "check of a model": (switch, "check_model"),
