@@ -116,6 +116,8 @@ class _Counting(keras.layers.Dense):
 
 
 def test_what_the_wrapped_layer_counts_and_adds_is_kept(mode):
+    # One step of the power iteration is near its end for these weights.
+    keras.utils.set_random_seed(0)
     inner = _Counting(2, kernel_regularizer="l2", activity_regularizer="l2")
     layer = layers.SpectralNormalization(inner, power_iterations=8)
     layer.build((2, 3))
