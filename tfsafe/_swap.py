@@ -94,7 +94,9 @@ class _Signature:
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
         if instance is not None:
-            raise AttributeError("A call of the object has the signature of `__call__`.")
+            raise AttributeError(
+                "A call of the object has the signature of `__call__`."
+            )
         found: dict[str, inspect.Parameter] = {}
         is_positional = True
         for place, function in enumerate(_initializers(owner)):

@@ -180,7 +180,9 @@ def test_without_a_bound_it_goes_on():
 def test_a_training_that_is_broken_from_the_start_is_refused():
     model = eager("sgd")
     model.set_weights([w * np.nan for w in model.get_weights()])
-    with pytest.raises(tfsafe.NumericsError, match=r"cannot start.*head.*NaN or infinity"):
+    with pytest.raises(
+        tfsafe.NumericsError, match=r"cannot start.*head.*NaN or infinity"
+    ):
         fit(model, training.clean_data(), RollbackOnNonFinite())
 
 
