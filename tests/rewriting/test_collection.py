@@ -21,6 +21,7 @@ REPAIRED = [
 # TensorFlow has no kernel of `tf.math.segment_sum` for XLA, and no gradient of a loop
 # without a limit.
 NOT_COMPILED = {
+    "Sinkhorn iterations in a loop",
     "forward algorithm by while_loop",
     "logarithm of a softmax over sorted segments",
 }
