@@ -30,9 +30,9 @@ test: $(VENV)/dev
 test-all: $(VENV)/dev
 	$(VENV)/bin/python $(RUN) --tier all --limit 4 --coverage 95
 
-# What `make test` leaves out.
+# What `make test` leaves out; PART=1/2 is one half of it, PART=2/2 the other.
 test-rest: $(VENV)/dev
-	$(VENV)/bin/python $(RUN) --tier two --limit 4 $(COVERED)
+	$(VENV)/bin/python $(RUN) --tier two --limit 4 $(if $(PART),--part=$(PART)) $(COVERED)
 
 # Tier one on the oldest TensorFlow and Keras that setup.cfg admits.
 test-oldest: $(OLDEST)/dev

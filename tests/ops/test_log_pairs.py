@@ -282,4 +282,5 @@ def test_a_difference_is_at_most_its_first_term(x, y):
 @given(x=st.floats(2.0**-10, 2.0**10, width=32))
 def test_a_step_of_the_rising_factorial_is_its_first_factor(x):
     step = ops.log_pochhammer(tf.constant(x), 1.0)
-    assert abs(step - np.log(x)) <= 2e-7 * abs(np.log(x))
+    # At x = 1 the result is 0, and float64 leaves its own rounding.
+    assert abs(step - np.log(x)) <= 2e-7 * abs(np.log(x)) + 1e-15

@@ -1,5 +1,7 @@
 """Tier one shows every value of every parameter, in the same cases each time."""
 
+import pathlib
+import re
 import textwrap
 
 from tests.running import tiers
@@ -22,21 +24,57 @@ SOURCE = """
     def test_slow():
         pass
 
+    def test_listed():
+        pass
+
+    @pytest.mark.parametrize("mode", ["eager", "graph"])
+    def test_promised(mode):
+        pass
+
     def test_plain():
         pass
 """
 
 
-def test_tier_one_shows_each_value_once_up_to_a_limit(pytester):
+def test_tier_one_shows_each_value_once_up_to_a_limit(pytester, monkeypatch):
     pytester.makeini("[pytest]\nmarkers = slow: as in setup.cfg")
     path = pytester.makepyfile(textwrap.dedent(SOURCE))
+    promised = {f"{path.name}::test_promised"}
+    monkeypatch.setattr(tiers, "MOST", 5)
+    monkeypatch.setattr(tiers, "SLOW", {f"{path.name}::test_listed"} | promised)
+    monkeypatch.setattr(tiers, "PROMISES", promised)
     items, _ = pytester.inline_genitems()
     sample = tiers.first_tier(items)
     assert tiers.first_tier(items[::-1]) == sample
     one = [name.removeprefix(f"{path.name}::") for name in sample]
     assert "test_plain" in one
-    assert "test_slow" not in one
+    assert not {"test_slow", "test_listed"} & set(one)
+    assert sum(name.startswith("test_promised") for name in one) == 1
     modes = " ".join(name for name in one if name.startswith("test_modes"))
     assert all(each in modes for each in ("eager", "graph", "xla", "float16", "32"))
     assert modes.count("test_modes") < 6
     assert sum(name.startswith("test_long") for name in one) == tiers.MOST
+
+
+def test_the_parts_of_a_tier_are_all_of_it(pytester):
+    pytester.makeini("[pytest]\nmarkers = slow: as in setup.cfg")
+    path = pytester.makepyfile(textwrap.dedent(SOURCE))
+
+    def cases(*options: str) -> list[str]:
+        plugins = ["-p", "tests.running.tiers"]
+        lines = pytester.runpytest(*plugins, "--collect-only", "-q", *options).outlines
+        return [line for line in lines if line.startswith(path.name)]
+
+    parts = [cases("--tier=two", f"--part={part}/3") for part in (1, 2, 3)]
+    assert all(parts)
+    assert sorted(sum(parts, [])) == sorted(cases("--tier=two"))
+    assert sorted(cases("--tier=two") + cases("--tier=one")) == sorted(cases())
+
+
+def test_the_lists_name_tests_that_exist():
+    root = pathlib.Path(__file__).parent.parent.parent
+    for name in tiers.SLOW | tiers.PROMISES | tiers.NAMES | tiers.WHOLE:
+        file, *_, function = name.split("::")
+        assert (root / file).exists(), f"{file} moved: python -m tests.running.slow"
+        defined = re.search(rf"def {function}\(", (root / file).read_text())
+        assert defined, f"{name} is gone: remove it from the lists of tests/running"

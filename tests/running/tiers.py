@@ -1,22 +1,26 @@
 """Chooses the cases of tier one, the sample that `make test` runs.
 
-Tier one has every test function, and of its parametrised cases as many as it takes to
-see each value of each parameter once, up to `MOST`: each dtype, each mode, rows of each
-table, but not each of their combinations. `WHOLE` lists the tests that take the public
-names through every mode and keep all cases; `NAMES` those that show each public name
-once, however many there are. Tier two is the rest, with all that is marked `slow`. The
-names of the cases decide which are chosen, so that the tiers are the same in each run
-and on each machine.
+Tier one has every test function that is fast, and of its parametrised cases as many as
+it takes to see each value of each parameter once, up to `MOST`: each dtype, each mode,
+rows of each table, but not each of their combinations. `WHOLE` lists the tests that
+take the public names through every mode and keep all cases; `NAMES` those that show
+each public name once, however many there are. Tier two is the rest: with all that is
+marked `slow`, and the functions that `slow.txt` lists because a case of them takes long
+(`python -m tests.running.slow` measures and writes it). `PROMISES` are slow, and in
+tier one all the same, with one case each. The names of the cases decide which are
+chosen, so that the tiers are the same in each run and on each machine.
 """
 
 import collections
 import hashlib
+import pathlib
 from typing import Any
 
 import pytest
 
 TIERS = ("one", "two", "all")
-MOST = 5
+MOST = 2
+SLOW = frozenset(pathlib.Path(__file__).with_name("slow.txt").read_text().split())
 WHOLE = {
     "tests/ops/test_all.py::test_an_empty_batch_has_an_empty_result_and_gradient",
 }
@@ -26,6 +30,19 @@ NAMES = {
     "tests/layers/test_at_home_in_keras.py::test_so_is_every_sibling",
     "tests/losses/test_at_home_in_keras.py::test_every_loss_is_at_home_in_keras",
     "tests/metrics/test_every_metric.py::test_it_is_keras_metric_where_that_is_right",
+}
+PROMISES = {
+    "tests/callbacks/test_commit.py::test_a_skipped_step_leaves_no_trace_bit_for_bit",
+    "tests/callbacks/test_monitor_checks.py::test_a_finding_is_raised_and_leaves_the_"
+    "model_as_before_the_step",
+    "tests/debugging/test_matrix.py::test_the_first_bad_operation_and_its_line_are_named",
+    "tests/debugging/test_model.py::test_fit_raises_from_the_failing_batch_and_undoes_it",
+    "tests/layers/test_recurrent.py::TestAgainstKerasLoop::test_masked",
+    "tests/optimizers/test_fit.py::test_skipping_a_batch_is_training_without_it",
+    "tests/rewriting/test_stabilize_keras.py::test_a_model_trains_where_the_naive_loss_"
+    "destroys_it",
+    "tests/test_compositions.py::test_fit",
+    "tests/test_saving.py::test_a_file_loads_after_the_import_of_the_package_alone",
 }
 # XLA takes up to a second to compile a case: one value in so many is run under XLA.
 XLA_EVERY = 8
@@ -38,6 +55,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="all",
         help="one: the sample of `make test`; two: what it leaves out; all: both",
     )
+    parser.addoption(
+        "--part",
+        default="1/1",
+        help="which of how many equal parts of the tier's cases to run, as in 2/3",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,11 +67,13 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     tier = config.getoption("tier")
-    if tier == "all":
-        return
-    sample = first_tier(items)
-    kept = [item for item in items if (item.nodeid in sample) == (tier == "one")]
-    left = [item for item in items if (item.nodeid in sample) != (tier == "one")]
+    part, parts = map(int, config.getoption("part").split("/"))
+    sample = first_tier(items) if tier != "all" else set()
+    kept, left = [], []
+    for item in items:
+        in_tier = tier == "all" or (item.nodeid in sample) == (tier == "one")
+        in_part = _number(item) % parts == part % parts
+        (kept if in_tier and in_part else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
 
@@ -62,13 +86,18 @@ def first_tier(items: list[pytest.Item]) -> set[str]:
     for item in sorted(items, key=_rank):
         function = _function(item)
         values = _values(item)
-        is_new = bool(values - seen) and (chosen[function] < MOST or function in NAMES)
-        is_fast = item.get_closest_marker("slow") is None
+        most = 1 if function in PROMISES else MOST
+        is_new = bool(values - seen) and (chosen[function] < most or function in NAMES)
+        is_fast = function in NAMES | WHOLE | PROMISES or not _is_slow(item)
         if is_fast and (is_new or function in WHOLE):
             seen |= values
             chosen[function] += 1
             sample.add(item.nodeid)
     return sample
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return item.get_closest_marker("slow") is not None or _function(item) in SLOW
 
 
 def _function(item: pytest.Item) -> str:
@@ -89,9 +118,14 @@ def _identity(value: Any) -> Any:
     return repr(value) if simple else id(value)
 
 
-def _rank(item: pytest.Item) -> tuple[bool, str]:
+def _rank(item: pytest.Item) -> tuple[bool, int]:
     """Orders the cases by chance, those under XLA mostly behind the others."""
-    digest = hashlib.sha256(item.nodeid.encode()).hexdigest()
     callspec = getattr(item, "callspec", None)
     is_xla = callspec is not None and "xla" in str(callspec.params.get("mode")).lower()
-    return is_xla and int(digest, 16) % XLA_EVERY > 0, digest
+    number = _number(item)
+    return is_xla and number % XLA_EVERY > 0, number
+
+
+def _number(item: pytest.Item) -> int:
+    """Returns a number drawn from the name of the case."""
+    return int(hashlib.sha256(item.nodeid.encode()).hexdigest(), 16)
