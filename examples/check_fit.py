@@ -97,18 +97,18 @@ def responses(jit):
         print(f'\n--- NumericsMonitor(policy="{response}") ---\n')
         model = build(jit)
         monitor = NumericsMonitor(policy=response)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             try:
                 model.fit(x, y, epochs=2, verbose=0, shuffle=False, callbacks=[monitor])
             except tfsafe.NumericsError as error:
                 print(f"NumericsError: {error.explain()}\n")
-        for warning in told:
+        for warning in raised:
             if issubclass(warning.category, RuntimeWarning):
                 print(f"{warning.category.__name__}: {warning.message}\n")
         loss = model.evaluate(*images(), verbose=0)
         print(
-            f"steps left out: {monitor.nonfinite_steps}; steps done: "
+            f"steps skipped: {monitor.nonfinite_steps}; steps done: "
             f"{int(model.optimizer.iterations.numpy())} of 128; "
             f"loss without the black image: {loss:.3f}"
         )

@@ -1,4 +1,4 @@
-"""A `GradientTape` loop under XLA that one bad batch does not end.
+"""A `GradientTape` loop under XLA that survives a non-finite batch.
 
 The data and the model are those of `long_sequences.py`: digits read in 576 steps, six
 of them with a window of NaN. The whole step is compiled with `jit_compile=True`, where
@@ -57,13 +57,14 @@ def train(name, optimizer, data, steps, seed):
     accuracy = np.mean(model(unseen).numpy().argmax(-1) == truths)
     finite = all(np.isfinite(weight).all() for weight in model.get_weights())
     print(
-        f"{name:<16}accuracy {accuracy:.2f}   bad losses {np.isnan(losses).sum():>4} "
-        f"of {steps}   weights {'finite' if finite else 'NaN'}"
+        f"{name:<16}accuracy {accuracy:.2f}   non-finite losses "
+        f"{np.isnan(losses).sum():>4} of {steps}   "
+        f"weights {'finite' if finite else 'NaN'}"
     )
 
 
 def find(data, steps, seed):
-    """Runs the plain loop under the checks until they find the first bad value."""
+    """Runs the plain loop under the checks up to the first non-finite value."""
     sequences, _, labels, _ = data
     step = tfsafe.checked(make_step(build(seed), keras.optimizers.Adam(0.02)))
     try:
@@ -84,7 +85,7 @@ def main():
     train("Adam", adam, data, args.steps, args.seed)
     wrapped = SafeOptimizer(keras.optimizers.Adam(0.02))
     train("SafeOptimizer", wrapped, data, args.steps, args.seed)
-    print(f"SafeOptimizer put {wrapped.nonfinite_steps} bad steps right.")
+    print(f"SafeOptimizer handled {wrapped.nonfinite_steps} non-finite steps.")
     find(data, args.steps, args.seed)
 
 

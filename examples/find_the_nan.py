@@ -49,7 +49,7 @@ def data():
     """A file whose header is read as a row, and one cell that is empty."""
     x, y = read()
     monitor = tfsafe.callbacks.NumericsMonitor()
-    print("`fit` with a NumericsMonitor stops at the first bad batch:\n")
+    print("`fit` with a NumericsMonitor stops at the first non-finite batch:\n")
     found(lambda: classifier().fit(x, y, verbose=0, shuffle=False, callbacks=[monitor]))
 
     print("\n`check_finite` looks at all the data at once:\n")

@@ -70,7 +70,7 @@ class Run:
     name: str
     seed: int
     losses: np.ndarray
-    bad_steps: int
+    nonfinite_steps: int
     accuracy: float
     finite_weights: bool
     seconds: float
@@ -78,8 +78,8 @@ class Run:
     @property
     def end(self):
         """The step at which the loss became NaN, or "survives"."""
-        bad = np.flatnonzero(~np.isfinite(self.losses))
-        return "survives" if self.finite_weights else f"NaN at {bad[0]}"
+        nonfinite = np.flatnonzero(~np.isfinite(self.losses))
+        return "survives" if self.finite_weights else f"NaN at {nonfinite[0]}"
 
 
 class BatchLoss(keras.metrics.Metric):
@@ -170,13 +170,13 @@ def train(name, data, steps, learning_rate, seed):
     )
 
 
-HEADER = f"{'run':<29}{'seed':>5}{'accuracy':>10}{'bad steps':>11}{'weights':>13}"
+HEADER = f"{'run':<29}{'seed':>5}{'accuracy':>10}{'non-finite':>11}{'weights':>13}"
 
 
 def row(run):
     """Returns the line of the table for one run."""
     return (
-        f"{run.name:<29}{run.seed:>5}{run.accuracy:>10.2f}{run.bad_steps:>11}"
+        f"{run.name:<29}{run.seed:>5}{run.accuracy:>10.2f}{run.nonfinite_steps:>11}"
         f"{run.end:>13}{run.seconds:>8.1f} s"
     )
 

@@ -67,7 +67,7 @@ class Run:
     name: str
     seed: int
     losses: np.ndarray
-    bad_steps: np.ndarray
+    nonfinite_steps: np.ndarray
     accuracy: float
     finite_weights: bool
     seconds: float
@@ -81,16 +81,16 @@ class LossPerStep(keras.callbacks.Callback):
         self.batch_sizes = batch_sizes
         self.losses = []
 
-        self.bad = 0
+        self.nonfinite = 0
 
     def on_epoch_begin(self, epoch, logs=None):
         self.total = self.seen = 0
 
     def on_train_batch_end(self, batch, logs=None):
-        # The mean of a plain run is NaN from its first bad batch on. That of a
-        # monitored run skips bad batches, and the monitor counts them.
-        bad = logs.get("nonfinite_steps", 0)
-        if bad > self.bad or not np.isfinite(logs["loss"]):
+        # The mean of a plain run is NaN from its first non-finite batch on. That of a
+        # monitored run skips non-finite batches, and the monitor counts them.
+        nonfinite = logs.get("nonfinite_steps", 0)
+        if nonfinite > self.nonfinite or not np.isfinite(logs["loss"]):
             self.losses.append(np.nan)
         else:
             self.seen += self.batch_sizes[batch]
@@ -98,7 +98,7 @@ class LossPerStep(keras.callbacks.Callback):
             self.losses.append(total - self.total)
             self.losses[-1] /= self.batch_sizes[batch]
             self.total = total
-        self.bad = bad
+        self.nonfinite = nonfinite
 
 
 def load(seed):
@@ -140,7 +140,7 @@ def train(name, model, data, epochs, seed, callbacks=()):
         batch_size=BATCH_SIZE,
         epochs=epochs,
         # The images are shuffled already. One order for the four runs tells them
-        # apart by what they do with a bad batch, and by nothing else.
+        # apart by what they do with a non-finite batch, and by nothing else.
         shuffle=False,
         callbacks=[*callbacks, losses],
     )
@@ -217,14 +217,14 @@ def headline(text):
 def table(runs):
     """Returns the comparison as text."""
     lines = [
-        f"{'run':<15}{'seed':>5}{'accuracy':>10}{'bad steps':>16}"
+        f"{'run':<15}{'seed':>5}{'accuracy':>10}{'non-finite':>16}"
         f"{'weights':>9}{'seconds':>9}"
     ]
     for run in runs:
-        bad = f"{len(run.bad_steps)} of {len(run.losses)}"
+        count = f"{len(run.nonfinite_steps)} of {len(run.losses)}"
         weights = "finite" if run.finite_weights else "NaN"
         lines.append(
-            f"{run.name:<15}{run.seed:>5}{run.accuracy:>10.2f}{bad:>16}"
+            f"{run.name:<15}{run.seed:>5}{run.accuracy:>10.2f}{count:>16}"
             f"{weights:>9}{run.seconds:>9.1f}"
         )
     return "\n".join(lines)
@@ -259,7 +259,7 @@ def draw(runs, data, culprit, path):
 
 
 def draw_losses(axes, run, rank):
-    """Draws one run: each batch thinly, their running mean, ticks at the bad steps."""
+    """Draws one run: each batch thinly, a running mean, ticks at non-finite steps."""
     colour, thickness = STYLES[run.name]
     good = np.flatnonzero(np.isfinite(run.losses))
     losses = run.losses[good]
@@ -272,10 +272,10 @@ def draw_losses(axes, run, rank):
     # One row of ticks a run, along the lower edge of the picture.
     height = 0.02 + 0.035 * rank
     below = axes.get_xaxis_transform()
-    heights = np.full(len(run.bad_steps), height)
-    axes.plot(run.bad_steps, heights, "|", color=colour, transform=below)
+    heights = np.full(len(run.nonfinite_steps), height)
+    axes.plot(run.nonfinite_steps, heights, "|", color=colour, transform=below)
     axes.annotate(
-        f"{len(run.bad_steps)} bad steps",
+        f"{len(run.nonfinite_steps)} non-finite steps",
         (1.0, height),
         xycoords="axes fraction",
         xytext=(4, -3),
@@ -286,8 +286,8 @@ def draw_losses(axes, run, rank):
     )
     if not run.finite_weights:
         axes.annotate(
-            f"step {run.bad_steps[0]}: NaN, and every weight with it, for good",
-            (run.bad_steps[0], 1.6),
+            f"step {run.nonfinite_steps[0]}: NaN, and every weight with it, for good",
+            (run.nonfinite_steps[0], 1.6),
             xytext=(0.08, 0.95),
             textcoords="axes fraction",
             color=colour,

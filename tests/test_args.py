@@ -55,7 +55,7 @@ def test_what_is_not_floating_is_refused_with_a_fix(x, received, fix):
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_what_is_not_dense_is_refused_with_the_cure(x):
+def test_what_is_not_dense_is_refused_with_a_suggestion(x):
     message = f"`x` must be a dense tensor. Received: {type(x).__name__}. Convert it"
     with pytest.raises(TypeError, match=message):
         _args.float_tensor(x, "x")
@@ -80,7 +80,7 @@ def test_two_dtypes_are_refused_with_both_names():
         _args.float_tensors(x=tf.ones([], tf.float16), y=np.ones(2))
 
 
-def test_an_integer_beside_a_float_is_refused_by_its_own_name():
+def test_an_integer_with_a_float_is_refused_by_its_own_name():
     with pytest.raises(TypeError, match=r"`x` must have a floating dtype .*int32"):
         _args.float_tensors(x=tf.constant(1), y=tf.constant(1.0))
 
@@ -140,7 +140,7 @@ def test_axes_become_a_sorted_list_of_natural_numbers(axis, rank, expected):
         ([0, None], 2, TypeError, "Received: axis=[0, None]."),
     ],
 )
-def test_bad_axes_are_refused_with_what_was_received(axis, rank, error, message):
+def test_wrong_axes_are_refused_with_what_was_received(axis, rank, error, message):
     shape = tf.TensorShape(None if rank is None else [4] * rank)
     with pytest.raises(error, match=re.escape(message)):
         _args.axes(axis, shape)
@@ -169,7 +169,7 @@ def test_weights_keep_their_own_dtype_where_it_is_that_of_the_tensor(dtype):
     assert _args.weights(weights, tf.ones([3, 2], dtype)).dtype == dtype
 
 
-def test_weights_of_another_dtype_are_refused_with_the_cure():
+def test_weights_of_another_dtype_are_refused_with_a_suggestion():
     message = (
         "`w` must be boolean, of an integer dtype, or of the dtype of the tensor that "
         "it weights, float16. Received: dtype=float32, shape=(2,). Convert it first, "

@@ -26,7 +26,7 @@ def test_keras_optimizers_still_have_the_attributes_that_a_wrapper_passes_on():
     assert found["_trainable_variables"] == [variable]
 
 
-def test_keras_optimizers_still_tell_where_a_variable_stands():
+def test_keras_optimizers_still_report_the_place_of_a_variable():
     variables = [keras.Variable([1.0]), keras.Variable([2.0]), tf.Variable([3.0])]
     optimizer = keras.optimizers.Adam()
     assert _compat.built_variables(optimizer) == []
@@ -51,7 +51,7 @@ def test_keras_optimizers_still_know_a_variable_by_a_key():
     assert _compat.strategy_of(optimizer) is tf.distribute.get_strategy()
 
 
-def test_keras_optimizers_still_tell_what_they_exclude_from_weight_decay():
+def test_keras_optimizers_still_report_what_they_exclude_from_weight_decay():
     names = ("kernel", "bias", "scale")
     kernel, bias, scale = (keras.Variable([1.0], name=name) for name in names)
     other = tf.Variable([1.0], name="bias")
@@ -101,7 +101,7 @@ def test_keras_losses_and_metrics_still_keep_the_options_of_their_function():
     assert _compat.loss_options(keras.losses.Loss()) == {}
 
 
-def test_keras_models_still_tell_the_layers_at_any_depth():
+def test_keras_models_still_expose_the_layers_at_any_depth():
     outer = keras.layers.Bidirectional(keras.layers.LSTM(1))
     model = keras.Sequential([keras.Input((2, 3)), keras.Sequential([outer])])
     found = _compat.all_layers(model)
@@ -110,7 +110,7 @@ def test_keras_models_still_tell_the_layers_at_any_depth():
     assert _compat.sublayers(outer) == [outer.forward_layer, outer.backward_layer]
 
 
-def test_tensorflow_still_tells_whether_a_step_must_leave_its_replica():
+def test_tensorflow_still_reports_whether_a_step_must_leave_its_replica():
     assert not _compat.strategy_needs_merge_call()
     with tf.distribute.OneDeviceStrategy("CPU:0").scope():
         assert _compat.strategy_needs_merge_call()
@@ -135,7 +135,7 @@ def test_keras_layers_still_attach_their_mask():
     assert _compat.keras_mask(x).numpy().tolist() == [True]
 
 
-def test_a_machine_without_keras_is_told_to_install_it(monkeypatch):
+def test_a_machine_without_keras_is_reported_to_install_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs Keras 3. Install it with `pip inst"):
         _compat.require_tensorflow_backend()
@@ -187,7 +187,7 @@ def test_tensorflow_still_gives_the_graph_of_a_nested_function():
     assert _compat.function_graph(graph, "missing") is None
 
 
-def test_tensorflow_still_tells_of_each_eager_operation():
+def test_tensorflow_still_reports_each_eager_operation():
     seen = []
 
     def note(op_type, inputs, attrs, outputs, op_name=None, graph=None):
@@ -264,7 +264,7 @@ def test_autograph_still_keeps_the_map_of_its_lines():
     assert (__file__, body.__code__.co_firstlineno + 1, "body") in places
 
 
-def test_a_line_that_autograph_added_stays_as_it_is():
+def test_a_line_that_autograph_added_stays_unchanged():
     code = types.SimpleNamespace(
         co_filename="/tmp/__autograph_generated_file1.py", co_name="tf__body"
     )
@@ -400,7 +400,7 @@ def test_keras_still_looks_for_the_classes_of_a_file_in_its_registry(monkeypatch
     assert type(keras.saving.deserialize_keras_object(config)).__name__ == "Late"
 
 
-def test_keras_models_still_tell_which_layer_gets_a_mask():
+def test_keras_models_still_report_which_layer_gets_a_mask():
     inputs = keras.Input((3, 2))
     first, second = keras.layers.GRU(2), keras.layers.GRU(2)
     keras.Model(inputs, [first(inputs), second(keras.layers.Masking()(inputs))])

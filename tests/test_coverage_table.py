@@ -26,7 +26,7 @@ def test_it_fits_a_terminal(table):
     assert max(map(len, table)) <= 88
 
 
-def test_every_own_name_stands_there_with_its_purpose(table):
+def test_every_own_name_is_listed_with_its_purpose(table):
     text = "\n".join(table)
     for module in (losses, layers, metrics, ops, regularizers):
         for name in module.__all__:

@@ -37,13 +37,13 @@ def no_wish_about_colors(monkeypatch):
     ],
     ids=["plain", "counts", "constant", "scalar", "bad", "only-bad", "empty"],
 )
-def test_a_tensor_is_told_in_figures(change, words):
+def test_a_tensor_is_reported_in_figures(change, words):
     stats = dataclasses.replace(STATS, **change)
     told = _explain.figures(stats)
     assert told == words or (words.startswith("0.5") and told.endswith(words))
 
 
-def test_the_inputs_stand_below_the_cause():
+def test_the_inputs_are_below_the_cause():
     other = dataclasses.replace(STATS, name="Tile", shape=())
     finding = dataclasses.replace(FINDING, cause="1 zero.", inputs=(STATS, other))
     assert str(finding).splitlines()[-3:] == [
@@ -67,7 +67,7 @@ def test_the_inputs_stand_below_the_cause():
     ],
     ids=["plain", "one", "kinds", "born-here", "scalar"],
 )
-def test_what_is_bad_is_counted(change, words):
+def test_what_is_nonfinite_is_counted(change, words):
     if "output" in change:
         both = dataclasses.replace(STATS, nans=1, posinfs=2)
         change = {**change, "output": both}
@@ -95,7 +95,7 @@ def test_the_row_is_named_and_of_a_table_the_feature(change, words):
     assert head.endswith(words)
 
 
-def test_the_chain_is_told_on_request_only():
+def test_the_chain_is_reported_on_request_only():
     finding = dataclasses.replace(FINDING, chain=(LINK, LINK, END))
     assert "chain" not in finding.explain(color=False)
     assert finding.explain(chain=True, color=False).splitlines()[-3:] == [
@@ -114,7 +114,7 @@ def test_no_chain_and_no_findings_are_no_trouble():
     assert NumericsError("text").explain(chain=True, color=False) == "text"
 
 
-def test_the_middle_of_a_long_chain_is_left_out_and_long_lines_are_cut():
+def test_the_middle_of_a_long_chain_is_omitted_and_long_lines_are_cut():
     wide = dataclasses.replace(SITE, source="x" * 200)
     steps = [dataclasses.replace(LINK, op_type=f"Op{i}", site=wide) for i in range(30)]
     finding = dataclasses.replace(FINDING, chain=tuple(steps))
@@ -170,7 +170,7 @@ def test_colors_are_for_terminals_and_str_is_plain(monkeypatch):
     assert "\x1b" in finding.explain(color=True)
 
 
-def test_a_cure_without_a_line_to_paste_is_not_colored():
+def test_a_suggestion_without_code_is_not_colored():
     finding = dataclasses.replace(FINDING, suggestion="bound it: tf.minimum(x, 1.0).")
     assert "\x1b[2m  fix:   \x1b[0mbound it" in finding.explain(color=True)
 

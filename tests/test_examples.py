@@ -142,7 +142,7 @@ def test_long_sequences_end_plain_lstms_and_not_wrapped_ones(tmp_path):
     assert (tmp_path / "long_sequences.png").stat().st_size > 20_000
 
 
-def test_the_custom_loop_survives_and_the_checks_name_the_bad_row(tmp_path):
+def test_the_custom_loop_survives_and_the_checks_name_the_nonfinite_row(tmp_path):
     output = run(
         str(ROOT / "examples" / "custom_loop.py"), "--steps", "10", cwd=tmp_path
     )
@@ -170,7 +170,7 @@ def test_old_losses_are_right_once_stabilised(modes, tmp_path):
 
 
 @pytest.mark.slow
-def test_five_failures_are_found_explained_and_cured(tmp_path):
+def test_five_failures_are_found_explained_and_fixed(tmp_path):
     example = ROOT / "examples" / "find_the_nan.py"
     output = run(str(example), cwd=tmp_path)
     stories = output.split("\n=== ")[1:]
@@ -197,7 +197,7 @@ def test_five_failures_are_found_explained_and_cured(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [[], ["--jit"]], ids=["graph", "xla"])
-def test_fit_is_checked_at_each_level_and_goes_on_as_told(mode, tmp_path):
+def test_fit_is_checked_at_each_level_and_continues_as_configured(mode, tmp_path):
     example = ROOT / "examples" / "check_fit.py"
     output = run(str(example), "--epochs", "2", *mode, cwd=tmp_path)
     levels = re.findall(r"^(\w+) +[\d.]+s +[\d.]+s +[\d.]+$", output, re.M)
@@ -208,6 +208,6 @@ def test_fit_is_checked_at_each_level_and_goes_on_as_told(mode, tmp_path):
         assert "return images / norm" in story
         assert "tfsafe.ops.divide(images, norm)" in story
     # Once in each of two epochs; or at the 32nd step of the first.
-    assert "steps left out: 2; steps done: 126 of 128" in went_on
+    assert "steps skipped: 2; steps done: 126 of 128" in went_on
     assert "steps done: 31 of 128" in stopped
-    assert "steps left out: 1; steps done: 31 of 128" in ended
+    assert "steps skipped: 1; steps done: 31 of 128" in ended

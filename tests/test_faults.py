@@ -81,7 +81,7 @@ def switched():
 @pytest.mark.usefixtures("switched")
 @pytest.mark.filterwarnings("default:tfsafe failed:RuntimeWarning")
 @pytest.mark.parametrize("hook", HOOKS)
-def test_a_fault_in_any_hook_leaves_the_program_as_it_is(hook, expected, monkeypatch):
+def test_a_fault_in_any_hook_leaves_the_program_unchanged(hook, expected, monkeypatch):
     monkeypatch.setattr(*HOOKS[hook], boom)
     with pytest.warns(RuntimeWarning, match="tfsafe failed in .* injected") as told:
         found = program()

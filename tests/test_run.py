@@ -129,7 +129,7 @@ def test_a_folder_runs_as_under_python(write, tmp_path, here, capsys):
     assert "of python -m" not in sys.path
 
 
-def test_a_script_leads_the_path_unless_python_is_told_not_to(
+def test_a_script_leads_the_path_unless_python_is_reported_not_to(
     write, here, capsys, monkeypatch
 ):
     path = write("import sys; print(sys.path[0])")
@@ -359,7 +359,7 @@ FIT = """
 """
 
 
-def test_fit_of_a_script_nobody_edits_stops_at_the_bad_batch(write, tmp_path):
+def test_fit_of_a_script_nobody_edits_stops_at_the_nonfinite_batch(write, tmp_path):
     path = write(FIT)
     result = process("--checks", "domain", "--report", "it.html", path, cwd=tmp_path)
     assert result.returncode == 1

@@ -165,7 +165,7 @@ def _have_one(parts: Sequence[Part]) -> str:
 
 
 def _named(name: str) -> list[Part]:
-    """Returns what a name stands for; several packages may have it.
+    """Returns what a name means; several packages may have it.
 
     Raises:
       ValueError: If none has.

@@ -29,7 +29,7 @@ def checkpoint(path, package=callbacks, **options):
     return package.ModelCheckpoint(str(path), save_weights_only=True, **options)
 
 
-def test_t08_the_last_good_model_stays_on_the_disk(tmp_path):
+def test_t08_the_last_finite_model_stays_on_the_disk(tmp_path):
     data = training.clean_data()
     path = str(tmp_path / "last.weights.h5")
     fit(eager(), data, BreakWeights(1), checkpoint(path, keras.callbacks), epochs=2)
@@ -70,7 +70,7 @@ def test_a_best_value_that_is_missing_is_left_to_keras(tmp_path):
         fit(eager(), training.clean_data(), best)
 
 
-def test_a_save_after_so_many_batches_waits_for_a_good_one(tmp_path):
+def test_a_save_after_so_many_batches_waits_for_a_finite_one(tmp_path):
     path = str(tmp_path / "{batch}.weights.h5")
     with warns(BROKEN), warns("goes back"):
         fit(
@@ -124,7 +124,7 @@ def resumed(path, package=callbacks):
     return model, history
 
 
-def test_t08_an_interrupted_training_resumes_from_the_last_good_state(tmp_path):
+def test_t08_an_interrupted_training_resumes_from_the_last_finite_state(tmp_path):
     interrupted(tmp_path, BreakWeights(1), package=keras.callbacks)
     model, _ = resumed(tmp_path, keras.callbacks)
     assert not training.is_finite(model)
@@ -137,13 +137,13 @@ def test_t08_an_interrupted_training_resumes_from_the_last_good_state(tmp_path):
     assert len(history["loss"]) == 3
 
 
-def test_a_backup_that_is_broken_already_is_refused_with_the_cure(tmp_path):
+def test_a_backup_that_is_broken_already_is_refused_with_a_suggestion(tmp_path):
     interrupted(tmp_path, BreakWeights(1), package=keras.callbacks)
     with pytest.raises(tfsafe.NumericsError, match=r"head/kernel.*delete it to start"):
         resumed(tmp_path)
 
 
-def test_a_good_training_resumes_where_it_was(tmp_path):
+def test_a_finite_training_resumes_where_it_was(tmp_path):
     interrupted(tmp_path)
     _, history = resumed(tmp_path)
     whole = eager("adam")

@@ -67,7 +67,7 @@ def test_without_it_one_nan_stays_in_the_statistics_and_in_the_metrics():
 
 
 @pytest.mark.parametrize("steps", [1, 5])
-def test_y57_inference_is_finite_after_a_bad_batch(steps):
+def test_y57_inference_is_finite_after_a_nonfinite_batch(steps):
     model = compiled(
         SafeOptimizer("adam"), *layers(), metrics=["mae"], steps_per_execution=steps
     )
@@ -76,7 +76,7 @@ def test_y57_inference_is_finite_after_a_bad_batch(steps):
     assert np.isfinite(history["mae"]).all()
 
 
-def test_the_logs_of_the_bad_batch_show_the_batches_before_it():
+def test_the_logs_of_the_nonfinite_batch_show_the_batches_before_it():
     model = compiled(SafeOptimizer("sgd", "skip"), metrics=["mae"])
     _, batches = watched(model, training.data_with_a_bad_batch())
     assert batches[2].pop("nonfinite_steps") == 1
@@ -85,7 +85,7 @@ def test_the_logs_of_the_bad_batch_show_the_batches_before_it():
 
 
 @pytest.mark.parametrize("options", training.MODES.values(), ids=training.MODES)
-def test_a_mended_step_keeps_what_is_finite(options):
+def test_a_repaired_step_keeps_what_is_finite(options):
     norm = keras.layers.BatchNormalization(name="norm")
     model = compiled(SafeOptimizer("sgd", "replace"), norm, **options)
     x, y = training.data_with_a_bad_batch()
@@ -106,7 +106,7 @@ def test_a_metric_goes_back_as_a_whole_where_its_sum_broke():
 
 
 @pytest.mark.parametrize("wrap", [lambda layer: layer, keras.layers.Bidirectional])
-def test_states_of_a_recurrent_layer_are_those_before_the_bad_batch(wrap):
+def test_states_of_a_recurrent_layer_are_those_before_the_nonfinite_batch(wrap):
     def make():
         keras.utils.set_random_seed(0)
         inputs = keras.Input(batch_shape=(training.BATCH, 1, 3))
@@ -199,7 +199,7 @@ def test_after_training_the_step_is_keras_own_again():
     assert np.isnan(moving_mean(model)).all()
 
 
-def test_a_model_compiled_anew_without_guard_trains_on():
+def test_a_model_recompiled_without_guard_trains_on():
     model = compiled(SafeOptimizer("sgd", "skip"), *layers())
     watched(model, training.data_with_a_bad_batch())
     model.compile("sgd", "mse")

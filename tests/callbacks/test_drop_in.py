@@ -10,7 +10,7 @@ from tfsafe import callbacks
 SAFE = sorted(set(callbacks.__all__) & set(dir(keras.callbacks)))
 
 
-def test_names_that_need_no_mending_are_keras_own():
+def test_names_that_need_no_fix_are_keras_own():
     assert callbacks.TensorBoard is keras.callbacks.TensorBoard
     assert {"NumericsMonitor", "CSVLogger"} <= set(dir(callbacks))
 

@@ -40,7 +40,7 @@ def test_the_loss_is_the_mean_of_the_finite_batches(data, policy, options):
     assert logs.batches[2]["loss"] == logs.batches[1]["loss"]
 
 
-def test_the_shown_loss_equals_a_run_without_the_bad_batch(data):
+def test_the_shown_loss_equals_a_run_without_the_nonfinite_batch(data):
     x, y = data
     kept = np.arange(len(x)) // BATCH != BAD_BATCH
     plain = fit(compiled("sgd"), (x[kept], y[kept]))
@@ -158,7 +158,7 @@ def test_the_monitor_finds_the_optimizer_under_loss_scaling(data):
     assert history["nonfinite_steps"] == [0]
 
 
-def test_too_many_bad_steps_in_a_row_end_the_training(data):
+def test_too_many_nonfinite_steps_in_a_row_end_the_training(data):
     x, y = data
     x = np.full_like(x, np.nan)
     model = compiled(SafeOptimizer("sgd", max_consecutive=3))
@@ -170,7 +170,7 @@ def test_too_many_bad_steps_in_a_row_end_the_training(data):
     assert model.optimizer.steps == 3
 
 
-def test_an_optimizer_without_guard_is_refused_with_the_cure(data):
+def test_an_optimizer_without_guard_is_refused_with_a_suggestion(data):
     model = compiled(keras.optimizers.Adam())
     with pytest.raises(ValueError, match=r"SafeOptimizer\(keras.optimizers.Adam\("):
         fit(model, data, callbacks=[NumericsMonitor(checks=None)])
@@ -218,7 +218,7 @@ def two_heads(**options):
     return model
 
 
-def test_shares_tell_which_variable_the_bad_steps_hit():
+def test_fractions_show_which_variable_the_nonfinite_steps_hit():
     x, y = training.clean_data()
     bad_x, bad_z = x.copy(), x.copy()
     bad_x[0], bad_x[8], bad_z[8] = np.nan, np.nan, np.nan
@@ -235,7 +235,7 @@ def test_shares_tell_which_variable_the_bad_steps_hit():
     assert monitor.nonfinite_fractions == {}
 
 
-def test_shares_are_exact_where_several_steps_are_one_call():
+def test_fractions_are_exact_where_several_steps_are_one_call():
     x, y = training.clean_data()
     bad_x, bad_z = x.copy(), x.copy()
     # Of five steps in one call, the first three are bad, the last of them for both.
@@ -249,7 +249,7 @@ def test_shares_are_exact_where_several_steps_are_one_call():
     assert fractions == {"dx": 1.0, "dz": 1 / 3}
 
 
-def test_there_are_no_shares_before_the_first_training():
+def test_there_are_no_fractions_before_the_first_training():
     assert NumericsMonitor().nonfinite_fractions == {}
 
 
@@ -294,7 +294,7 @@ def test_tensorboard_gets_the_counts_once_per_epoch(data, tmp_path):
     assert found[1][f"nonfinite_fraction/{kernel}"] == 1.0
 
 
-def test_tensorboard_gets_no_shares_of_a_clean_training(tmp_path):
+def test_tensorboard_gets_no_fractions_of_a_clean_training(tmp_path):
     model = compiled(SafeOptimizer("sgd"))
     fit(model, training.clean_data(), [NumericsMonitor(log_dir=str(tmp_path))])
     found = summaries(tmp_path)[0]
@@ -305,7 +305,7 @@ def test_tensorboard_gets_no_shares_of_a_clean_training(tmp_path):
     assert found == {}
 
 
-def test_tensorboard_gets_a_histogram_of_all_shares(tmp_path):
+def test_tensorboard_gets_a_histogram_of_all_fractions(tmp_path):
     x, y = training.clean_data()
     bad_x, bad_z = x.copy(), x.copy()
     bad_x[[0, 4, 8, 12]], bad_z[8] = np.nan, np.nan

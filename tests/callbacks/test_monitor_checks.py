@@ -201,7 +201,7 @@ class OwnLogs(keras.Model):
         return {"answer": super().train_step(data)["loss"] * 0.0 + 42.0}
 
 
-def test_logs_of_the_models_own_are_those_of_the_last_good_step(data):
+def test_logs_of_the_models_own_are_those_of_the_last_finite_step(data):
     keras.utils.set_random_seed(0)
     model = OwnLogs()
     model.compile("sgd", "mse", jit_compile=False)
@@ -222,7 +222,7 @@ def test_overflow_that_the_loss_scaling_skips_is_no_finding():
     assert float(optimizer.dynamic_scale.numpy()) < 1e38
 
 
-def test_tensorboard_gets_the_count_of_steps_left_out(data, tmp_path):
+def test_tensorboard_gets_the_count_of_steps_skipped(data, tmp_path):
     monitor = NumericsMonitor(policy="skip", log_dir=tmp_path)
     with training.warns("NaN in argument"):
         fit(compiled(jit_compile=False), data, monitor)

@@ -84,7 +84,7 @@ def test_broken_weights_are_never_restored():
     assert training.is_finite(model)
 
 
-def test_without_a_good_epoch_no_weights_are_restored():
+def test_without_a_finite_epoch_no_weights_are_restored():
     ours = stopping(restore_best_weights=True, patience=9)
     model, _ = run(ours, [NAN, NAN, NAN])
     other, _ = run(stopping(patience=9), [NAN, NAN, NAN])

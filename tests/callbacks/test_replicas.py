@@ -18,7 +18,7 @@ def results() -> dict:
     return json.loads(process.stdout)
 
 
-def test_a_step_that_is_bad_on_one_replica_is_undone_on_both(results):
+def test_a_step_that_is_nonfinite_on_one_replica_is_undone_on_both(results):
     result = results["monitor"]
     assert result["nonfinite_steps"] == 1
     assert result["is_finite"]

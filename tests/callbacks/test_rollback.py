@@ -19,7 +19,7 @@ def rate(model):
 
 
 @pytest.mark.parametrize("options", training.MODES.values(), ids=training.MODES)
-def test_with_a_state_after_each_batch_a_bad_one_leaves_no_trace(options):
+def test_with_a_state_after_each_batch_a_nonfinite_one_leaves_no_trace(options):
     def make():
         norm = keras.layers.BatchNormalization()
         return eager("adam", norm, keras.layers.Dropout(0.5, seed=3), **options)
@@ -58,7 +58,7 @@ def test_by_default_it_goes_back_to_the_start_of_the_epoch(steps):
     assert np.isfinite(history["loss"]).all() == (steps == 1)
 
 
-def test_the_metrics_of_the_epoch_start_anew_behind_the_bad_batch():
+def test_the_metrics_of_the_epoch_restart_behind_the_nonfinite_batch():
     logs = Script()
     model = eager("sgd", metrics=["mae"])
     rollback = RollbackOnNonFinite()
@@ -138,7 +138,7 @@ def test_what_a_safe_optimizer_dealt_with_is_no_reason_to_go_back():
     assert history["rollbacks"] == [0]
 
 
-def test_bad_steps_in_a_row_are_a_reason_and_stay_counted():
+def test_nonfinite_steps_in_a_row_are_a_reason_and_stay_counted():
     x, y = training.clean_data()
     x[8:] = np.nan
     # In eager execution the optimizer raises by itself.
@@ -155,7 +155,7 @@ def test_bad_steps_in_a_row_are_a_reason_and_stay_counted():
     assert model.optimizer.iterations.numpy() == 0
 
 
-def test_too_many_rollbacks_raise_with_the_cure():
+def test_too_many_rollbacks_raise_with_a_suggestion():
     x, y = training.clean_data()
     x[:] = np.nan
     model = eager("sgd")

@@ -43,7 +43,7 @@ def test_t01_a_training_ends_before_its_weights_are_damaged(steps):
 
 
 @pytest.mark.parametrize("options", training.MODES.values(), ids=training.MODES)
-def test_t02_a_bad_gradient_under_a_finite_loss_in_the_last_batch(options):
+def test_t02_a_nonfinite_gradient_under_a_finite_loss_in_the_last_batch(options):
     x, y = training.clean_data()
     if options == training.MODES["eager"]:
         keras_own = exact(**options)
@@ -115,7 +115,7 @@ def test_it_raises_where_it_is_asked_to(kind, error):
         fit(eager(), training.data_with_a_bad_batch(), kind(raise_error=True))
 
 
-def test_keras_name_lets_a_training_go_on_whose_bad_steps_are_dealt_with():
+def test_keras_name_lets_a_training_go_on_whose_nonfinite_steps_are_dealt_with():
     model = eager(SafeOptimizer("sgd", "skip"))
     data = training.data_with_a_bad_batch()
     with warns("counted as"):

@@ -23,7 +23,7 @@ def log_of(x):
     return tf.math.log(x)
 
 
-def test_t05_a_bad_value_is_raised_in_every_mode(mode):
+def test_t05_a_nonfinite_value_is_raised_in_every_mode(mode):
     checked = debugging.checked(modes.compile_for(mode, log_of))
     assert float(checked(tf.constant(1.0))) == 0
     with pytest.raises(errors.NumericsError, match=r"(?s)`Log`.*return tf\.math\.log"):
@@ -120,7 +120,7 @@ def test_t07_plain_keras_does_not_learn_from_it():
 
 @pytest.mark.parametrize("policy", ["replace", "skip"])
 @pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_t09_one_bad_sample_costs_one_step(name, policy):
+def test_t09_one_nonfinite_sample_costs_one_step(name, policy):
     model = compiled(optimizers.SafeOptimizer(name, policy))
     data = training.data_with_a_bad_batch()
     with warns("Step 3: the gradients of"):

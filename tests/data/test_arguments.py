@@ -33,7 +33,7 @@ X = np.ones((3, 2))
         (((1.0, 2.0), X), {}, ValueError, r"x\[0\]=1.0, a scalar"),
     ],
 )
-def test_wrong_arguments_are_refused_with_the_cure(data, options, error, match):
+def test_wrong_arguments_are_refused_with_a_suggestion(data, options, error, match):
     with pytest.raises(error, match=match):
         check_finite(data, **options)
 

@@ -52,7 +52,7 @@ def test_raise_names_the_row_of_the_batch(make):
     assert finding.element == (None if make is Batches else 6)
 
 
-def test_drop_and_replace_mend_the_batch(make):
+def test_drop_and_replace_give_a_finite_batch(make):
     with pytest.warns(UserWarning, match="dropped 1 of 4 rows"):
         kept = taken(check_finite(make(), policy="drop"))
     assert [len(labels) for _, labels in kept] == [4, 3, 2]
@@ -98,7 +98,7 @@ def test_batches_of_other_widths_are_counted_as_one_feature():
     assert report.findings[0].element == 1
 
 
-def test_a_pydataset_trains_and_is_told_of_epochs():
+def test_a_pydataset_trains_and_is_reported_of_epochs():
     data = Batches(np.nan_to_num(X), workers=1, max_queue_size=3)
     checked = check_finite(data)
     assert (checked.workers, checked.max_queue_size) == (1, 3)

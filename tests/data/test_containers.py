@@ -18,7 +18,7 @@ kinds = pytest.mark.parametrize("case", CASES, ids=str)
 
 @kinds
 @pytest.mark.parametrize("policy", ["raise", "drop", "replace"])
-def test_good_data_come_back_as_the_same_object(case, policy):
+def test_finite_data_come_back_as_the_same_object(case, policy):
     data = case.make([1.0, 2.0, 4.0])
     assert check_finite(data, policy=policy) is data
 
@@ -56,7 +56,7 @@ def test_a_report_counts_and_changes_nothing(case):
 
 
 @kinds
-def test_drop_leaves_out_the_row_in_all_parts(case):
+def test_drop_hides_the_row_in_all_parts(case):
     y, weights = np.array([0, 1, 2]), np.array([0.1, 0.2, 0.3])
     data = (case.make(VALUES), y, weights)
     with pytest.warns(UserWarning, match="dropped 1 of 3 rows"):

@@ -163,7 +163,7 @@ def test_a_header_row_read_as_text_is_found():
         check_finite(x, policy="replace")
 
 
-def test_a_header_row_of_a_frame_is_found_and_cured(tmp_path):
+def test_a_header_row_of_a_frame_is_found_with_a_fix(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("age,city\n31,Bonn\n47,Jena\n")
     frame = pd.read_csv(path, header=None)
@@ -174,7 +174,7 @@ def test_a_header_row_of_a_frame_is_found_and_cured(tmp_path):
     assert report(pd.read_csv(path, header=0)).is_finite
 
 
-def test_a_header_row_that_numpy_made_nan_is_found_and_cured(tmp_path):
+def test_a_header_row_that_numpy_made_nan_is_found_with_a_fix(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("age,income\n31,1e5\n47,2e5\n")
     finding = only(report(np.genfromtxt(path, delimiter=",")).findings)
@@ -314,13 +314,13 @@ def test_rows_without_values_are_a_remark():
     assert (note.kind, note.count, note.size) == ("Rows without values", 2, 3)
 
 
-def test_booleans_integers_and_columns_of_no_width_are_good():
+def test_booleans_integers_and_columns_of_no_width_are_accepted():
     data = {"a": np.array([True, False]), "b": np.array([1, 2]), "c": np.ones((2, 0))}
     assert check_finite(data) is data
     report(data).raise_if_bad()
 
 
-def test_a_wide_report_shows_the_bad_features_first():
+def test_a_wide_report_shows_the_nonfinite_features_first():
     x = np.random.default_rng(0).normal(size=(3, 40))
     x[1, 33] = np.nan
     text = str(report(x))

@@ -37,7 +37,7 @@ def text_of(error):
 
 @pytest.mark.parametrize("policy", ["raise", "drop", "replace"])
 @pytest.mark.parametrize("batch", [BATCH, None])
-def test_good_elements_flow_through_unchanged(policy, batch):
+def test_finite_elements_flow_through_unchanged(policy, batch):
     dataset = of(*features(bad=()), batch=batch)
     checked = check_finite(dataset, policy=policy)
     assert checked.element_spec[0].dtype == tf.float32
@@ -84,7 +84,7 @@ def test_the_findings_can_be_had_before_the_training():
     assert report.rows == 10
 
 
-def test_drop_leaves_out_rows_and_batches_without_any():
+def test_drop_hides_rows_and_batches_without_any():
     x, y = features(bad=(1, 4, 5, 6, 7))
     with pytest.warns(UserWarning, match="dropped") as told:
         batches = drain(check_finite(of({"a": x}, y, y * 0.1), policy="drop"))
@@ -98,7 +98,7 @@ def test_drop_leaves_out_rows_and_batches_without_any():
     ]
 
 
-def test_drop_leaves_out_elements():
+def test_drop_hides_elements():
     with pytest.warns(UserWarning, match="dropped 1 row so far"):
         kept = drain(check_finite(of(*features(), batch=None), policy="drop"))
     assert [int(label) for _, label in kept] == [0, 1, 2, 3, 4, 5, 7, 8, 9]
@@ -118,7 +118,7 @@ def test_replace_writes_numbers(batch, value):
 
 
 @pytest.mark.parametrize(("value", "expected"), [(5.0, 5 + 2j), ("mean", 2 + 2j)])
-def test_the_bad_part_of_a_complex_number_is_replaced(value, expected):
+def test_the_nonfinite_part_of_a_complex_number_is_replaced(value, expected):
     x = np.array([1 + 1j, complex(np.nan, 2), 3 + 3j])
     with pytest.warns(UserWarning, match="replaced"):
         (got,) = drain(check_finite(of(x), policy="replace", value=value))
@@ -128,7 +128,7 @@ def test_the_bad_part_of_a_complex_number_is_replaced(value, expected):
     np.testing.assert_array_equal(got, at_hand)
 
 
-def test_a_pass_begins_anew():
+def test_a_pass_restarts():
     checked = check_finite(of(*features()))
     for _ in range(2):
         with pytest.raises(tf.errors.UnknownError, match=r"row 6 \(row 2 of batch 1"):
@@ -168,7 +168,7 @@ def test_a_dataset_of_unknown_size_and_shape_flows():
         drain(check_finite(unknown))
 
 
-def test_batches_of_fixed_size_are_elements_unless_told():
+def test_batches_of_fixed_size_are_elements_unless_specified():
     dataset = of(*features(), drop_remainder=True)
     with pytest.raises(
         tf.errors.UnknownError, match=r"`x\[..., 1\]`, first in row 1\."
@@ -284,7 +284,7 @@ def test_a_header_among_the_first_elements_is_named():
         drain(check_finite(of(x)))
 
 
-def test_windows_are_refused_with_the_cure():
+def test_windows_are_refused_with_a_suggestion():
     with pytest.raises(TypeError, match="flat_map"):
         check_finite(of(np.ones(3), batch=None).window(2))
 
@@ -311,7 +311,7 @@ def test_a_mirrored_strategy_takes_the_checked_dataset():
 
 
 @pytest.mark.parametrize("policy", ["raise", "drop", "replace"])
-def test_what_a_pipeline_calls_tells_of_its_element(policy):
+def test_what_a_pipeline_calls_reports_its_element(policy):
     # In a pipeline it runs in a thread of TensorFlow's, where no coverage is taken.
     x, y = features()
     chosen = policies.policy_of(policy, 0.0, Limits(np.dtype("float32")))

@@ -65,7 +65,7 @@ def test_other_kinds_of_tensors_pass_through(mode):
     assert sparse.values.numpy().tolist() == [2.0]
 
 
-def test_a_bad_part_of_a_ragged_or_complex_result_is_found():
+def test_a_nonfinite_part_of_a_ragged_or_complex_result_is_found():
     @tfsafe.checked
     @tf.function
     def ragged(x):
@@ -312,7 +312,7 @@ def test_threads_are_checked_each_for_itself():
     assert found == [0.0, "Log"] * 6
 
 
-def test_without_a_line_of_the_users_the_operation_is_told():
+def test_without_a_line_of_the_users_the_operation_is_reported():
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         error = pool.submit(tfsafe.checked(tf.math.log), tf.constant(0.0)).exception()
     assert error.findings[0].site is None
@@ -330,7 +330,7 @@ def test_arguments_that_a_signature_does_not_name_are_numbered():
         tfsafe.checked(Odd())(tf.constant(float("nan")))
 
 
-def test_a_variable_that_was_bad_and_is_written_is_named(mode):
+def test_a_variable_that_was_nonfinite_and_is_written_is_named(mode):
     weight = tf.Variable([1.0, float("nan")], name="weight")
     function = modes.compile_for(mode, lambda x: weight.assign(weight * x))
     with pytest.raises(tfsafe.NumericsError) as caught:
@@ -366,7 +366,7 @@ def test_a_function_that_cannot_be_looked_into_is_named_where_it_is_called():
     assert caught.value.findings[0].site.source == "return reduce(x) * 2.0"
 
 
-def test_of_several_results_of_a_function_the_bad_one_is_followed():
+def test_of_several_results_of_a_function_the_nonfinite_one_is_followed():
     @tf.function
     def both(x):
         return x + 1.0, tf.math.log(x)
@@ -507,7 +507,7 @@ def test_what_cannot_be_run_again_is_named_as_the_reason():
     assert caught.value.findings[0].kind == "-Inf"
 
 
-def test_the_state_of_a_random_generator_is_put_back(mode):
+def test_the_state_of_a_random_generator_is_restored(mode):
     generator = tf.random.Generator.from_seed(3)
 
     def run(x):
@@ -522,7 +522,7 @@ def test_the_state_of_a_random_generator_is_put_back(mode):
     assert (generator.state.numpy() != before).any()
 
 
-def test_a_variable_given_as_an_argument_is_put_back(mode):
+def test_a_variable_given_as_an_argument_is_restored(mode):
     weight = tf.Variable([1.0, 2.0])
 
     def step(variable, x):

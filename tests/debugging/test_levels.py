@@ -214,7 +214,7 @@ def test_a_function_that_advances_an_iterator_is_explained(way, level):
     assert checked(*args).numpy().tolist() == np.log(np.float32([5.0, 6.0])).tolist()
 
 
-def test_a_bad_element_of_a_dataset_is_named():
+def test_a_nonfinite_element_of_a_dataset_is_named():
     data = iter(tf.data.Dataset.from_tensors([1.0, np.nan]))
     checked = tfsafe.checked(tf.function(lambda each: next(each) * 2.0))
     finding = failure(checked, data).findings[0]
@@ -323,7 +323,7 @@ def test_a_rule_matches_the_forward_operation_of_a_gradient(mode):
     assert np.isnan(tfsafe.checked(function, exclude=["op:Sqrt"])(programs.X)).any()
 
 
-def test_the_way_to_the_result_is_told(mode):
+def test_the_way_to_the_result_is_reported(mode):
     def run(x):
         low = tf.math.log(x)
         doubled = low * 2.0
@@ -340,7 +340,7 @@ def test_the_way_to_the_result_is_told(mode):
     json.dumps(dataclasses.asdict(error.findings[0]))
 
 
-def test_a_long_way_is_told_by_its_ends():
+def test_a_long_way_is_reported_by_its_ends():
     @tf.function
     def run(x):
         return tf.while_loop(
@@ -421,7 +421,7 @@ def test_what_is_read_after_a_write_is_the_new_value(level):
     assert results[0] == results[1]
 
 
-def test_a_variable_that_a_branch_writes_is_put_back(level):
+def test_a_variable_that_a_branch_writes_is_restored(level):
     weight = tf.Variable(1.0)
 
     @tf.function

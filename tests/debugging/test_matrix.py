@@ -31,7 +31,9 @@ def failure(function, *args):
 
 
 @pytest.mark.parametrize(("name", "op", "is_gradient"), CASES, ids=lambda each: each)
-def test_the_first_bad_operation_and_its_line_are_named(mode, name, op, is_gradient):
+def test_the_first_nonfinite_operation_and_its_line_are_named(
+    mode, name, op, is_gradient
+):
     function = modes.compile_for(mode, getattr(programs, name))
     error = failure(tfsafe.checked(function), programs.X)
     finding = error.findings[0]
@@ -59,7 +61,7 @@ def test_a_nan_that_came_in_is_named_by_argument_row_and_index(mode):
     assert not finding.op_type
 
 
-def test_the_iteration_of_a_loop_is_told(mode):
+def test_the_iteration_of_a_loop_is_reported(mode):
     # 0.75 - 0.5 is 0.25, whose root is 0.5; the next round takes the root of 0.
     error = failure(
         tfsafe.checked(modes.compile_for(mode, programs.in_loop)), programs.X + 0.2
@@ -159,7 +161,7 @@ def test_a_constant_that_the_program_writes_is_named_as_such(mode):
         assert not finding.suggestion
 
 
-def test_of_two_failures_the_one_that_reaches_the_result_is_told(mode):
+def test_of_two_failures_the_one_that_reaches_the_result_is_reported(mode):
     def run(x):
         lost = tf.math.log(x) * 2.0
         kept = tf.sqrt(x - 3.0)
@@ -169,7 +171,7 @@ def test_of_two_failures_the_one_that_reaches_the_result_is_told(mode):
     assert error.findings[0].op_type == "Sqrt"
 
 
-def test_an_elementwise_operation_is_told_from_what_was_bad_before(mode):
+def test_an_elementwise_operation_is_reported_from_what_was_nonfinite_before(mode):
     def run(x):
         low = tf.math.log(x)
         return tf.sqrt(low)
@@ -195,7 +197,7 @@ def test_an_update_that_overflows_a_variable_is_named(mode):
     assert "variable `Variable`" in str(error)
 
 
-def test_a_variable_that_was_bad_before_is_named(mode):
+def test_a_variable_that_was_nonfinite_before_is_named(mode):
     weight = tf.Variable([1.0, float("nan")], name="weight")
     function = tfsafe.checked(modes.compile_for(mode, lambda x: x * weight))
     error = failure(function, tf.constant([1.0, 1.0]))

@@ -26,7 +26,7 @@ def dedent(text):
     return textwrap.dedent(text).strip("\n")
 
 
-def test_a_forward_failure_is_told_in_full():
+def test_a_forward_failure_is_reported_in_full():
     layer = programs.Standardise(name="standardise")
     x = tf.constant([[[1.0, 3.0]], [[2.0, 2.0]]])
 
@@ -50,7 +50,7 @@ def test_a_forward_failure_is_told_in_full():
         """)
 
 
-def test_a_backward_failure_is_told_with_its_forward_line():
+def test_a_backward_failure_is_reported_with_its_forward_line():
     checked = tfsafe.checked(tf.function(programs.backward_nan, autograph=False))
     line = programs.line_of("backward_nan")
     why = "the slope of sqrt is infinite at 0: 6 zeros under the root (the first at (0,"
@@ -70,7 +70,7 @@ def test_a_backward_failure_is_told_with_its_forward_line():
         """)
 
 
-def test_a_bad_argument_is_told():
+def test_a_wrong_argument_is_reported():
     checked = tfsafe.checked(tf.function(programs.passes_on))
     assert text_of(checked, tf.constant([1.0, float("inf")])) == dedent("""
         +Inf in argument `x`, first in row 1 of the batch.
@@ -82,7 +82,7 @@ def test_a_bad_argument_is_told():
         """)
 
 
-def test_variables_are_told_to_be_put_back_and_further_places_counted():
+def test_variables_are_reported_as_restored_and_further_places_counted():
     weight = tf.Variable([1.0, 1.0], name="weight")
 
     @tfsafe.checked
@@ -99,7 +99,7 @@ def test_variables_are_told_to_be_put_back_and_further_places_counted():
     ]
 
 
-def test_many_bad_results_are_not_all_listed():
+def test_many_nonfinite_results_are_not_all_listed():
     @tfsafe.checked
     def split(x):
         return tf.unstack(x / 0.0)
@@ -217,7 +217,7 @@ def test_each_part_of_a_finding_has_its_words(change, line):
     assert line in str(dataclasses.replace(FINDING, **change))
 
 
-def test_a_finding_without_values_tells_nothing_of_them():
+def test_a_finding_without_values_says_nothing_of_them():
     text = str(dataclasses.replace(FINDING, kind="NaN or Inf", size=0, count=0))
     assert "what:" not in text
 

@@ -158,7 +158,7 @@ def test_the_other_methods_are_checked_too(method):
 
 
 @pytest.mark.parametrize("options", CONFIGS[::2])
-def test_a_bad_batch_names_input_row_and_part(options):
+def test_a_nonfinite_batch_names_input_row_and_part(options):
     x, y = sequences()
     x[6, 2, 1] = np.nan
     model = tfsafe.checked(classifier(**options))
@@ -298,7 +298,7 @@ def test_a_model_of_several_workers_is_refused():
         tfsafe.checked(model)
 
 
-def test_a_gradient_that_no_loss_scale_can_mend_is_a_failure():
+def test_a_gradient_that_no_loss_scale_can_prevent_is_a_failure():
     model = norm_model(jit_compile=False)
     optimizer = keras.optimizers.LossScaleOptimizer(
         keras.optimizers.SGD(0.1), initial_scale=4.0

@@ -23,7 +23,7 @@ def test_letters_grow_with_the_magnitude():
     assert pictures.picture(-numbers).rows == ("aabcdefghi",)
 
 
-def test_a_bad_element_among_many_is_seen_in_its_block():
+def test_a_nonfinite_element_among_many_is_seen_in_its_block():
     numbers = np.ones([1000, 500])
     numbers[700, 13] = INF
     numbers[701, 13] = NAN

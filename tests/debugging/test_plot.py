@@ -42,7 +42,7 @@ def test_every_kind_of_element_has_its_colour():
     }  # fmt: skip
 
 
-def test_one_bad_element_among_millions_is_seen():
+def test_one_nonfinite_element_among_millions_is_seen():
     tensor = np.ones((3000, 2000), np.float32)
     tensor[1234, 567] = NAN
     axes = plot(tensor)
@@ -77,7 +77,7 @@ def test_a_histogram_shows_signs_upwards_and_downwards():
     assert axes.get_title() == "6 float64, 16.67 % NaN, 16.67 % +Inf"
 
 
-def test_it_draws_where_it_is_told_and_under_the_given_title():
+def test_it_draws_where_it_is_asked_and_under_the_given_title():
     mine = plt.subplots()[1]
     assert plot(np.ones((2, 2)), axes=mine, title="kernel") is mine
     assert mine.get_title() == "kernel"

@@ -22,7 +22,7 @@ def test_the_report_of_a_dataset_is_a_page():
     assert "Constant values in <code>x[&quot;one&quot;]</code>.</summary>" in page
 
 
-def test_a_title_stands_above_the_first_finding(tmp_path):
+def test_a_title_is_above_the_first_finding(tmp_path):
     page = report(sample.error(tmp_path), title="Run 7 & last")
     assert '<h1 class="nonfinite">Run 7 &amp; last</h1>' in page
     assert '<p class="lead">-Inf from <code>Log</code>' in page
@@ -63,7 +63,7 @@ def test_retained_gradients_are_drawn():
 
 
 @pytest.mark.parametrize("wrap", [lambda s: s, list, lambda s: s[0]])
-def test_summaries_are_told_in_figures_alone(wrap):
+def test_summaries_are_written_in_figures_alone(wrap):
     summaries = summarize({"x": np.array([[0.0, np.inf], [np.nan, -np.inf]])})
     page = report(wrap(summaries), title="Sums")
     assert "<strong>x</strong> float64 2x2" in page

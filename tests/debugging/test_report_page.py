@@ -56,7 +56,7 @@ def make_page(tmp_path):
     return sample.error(tmp_path).to_html()
 
 
-def test_the_page_is_well_formed_and_tells_everything(page, tmp_path):
+def test_the_page_is_well_formed_and_reports_everything(page, tmp_path):
     text = Reader(page).text
     for words in (
         "-Inf from Log , first in row 2 of the batch.",
@@ -158,7 +158,7 @@ def test_a_file_that_has_changed_since_shows_the_line_alone(tmp_path):
     assert page.count("<span><b aria-hidden") == 0
 
 
-def test_a_line_that_cannot_be_read_leaves_out_the_source(tmp_path):
+def test_a_line_that_cannot_be_read_hides_the_source(tmp_path):
     site = Site("<stdin>", 1, "f")
     finding = dataclasses.replace(sample.finding(tmp_path), site=site)
     page = NumericsError("text", [finding]).to_html()

@@ -149,7 +149,7 @@ def test_a_tensor_in_a_loop_leaves_one_gradient_for_each_turn():
     }
 
 
-def test_a_loop_that_is_being_traced_is_left_out_and_stays_right():
+def test_a_loop_that_is_being_traced_is_skipped_and_stays_right():
     @tf.function
     def power(x):
         with retain_gradients() as gradients, tf.GradientTape() as tape:
@@ -314,7 +314,7 @@ def test_the_second_gradient_goes_through():
     assert gradients["square"] is not None
 
 
-def test_none_stands_for_what_no_backward_pass_has_reached():
+def test_none_marks_what_no_backward_pass_has_reached():
     with retain_gradients() as gradients, tf.GradientTape() as tape:
         x = tf.constant(1.0)
         tape.watch(x)
@@ -358,7 +358,7 @@ def test_a_model_that_is_built_in_the_block_is_no_harm():
     assert list(gradients) == ["dense"]
 
 
-def test_a_function_in_place_of_a_model_is_told_of_retain():
+def test_a_function_in_place_of_a_model_is_reported_of_retain():
     with (
         pytest.raises(TypeError, match=r"`model` must be a Keras model or layer\. Rec"),
         retain_gradients(cube),
@@ -366,7 +366,7 @@ def test_a_function_in_place_of_a_model_is_told_of_retain():
         pass
 
 
-def test_an_unknown_layer_is_told_which_there_are():
+def test_an_unknown_layer_is_reported_which_there_are():
     with (
         pytest.raises(
             ValueError, match=r"'tip'\. The model has 'net', 'hidden', 'top'"

@@ -175,7 +175,7 @@ def test_a_rule_says_what_is_wrong_with_the_inputs(op, inputs, output, text):
 
 
 @pytest.mark.parametrize(("op", "what"), OVERFLOWS)
-def test_an_overflow_is_told_with_the_limit_of_the_dtype(op, what):
+def test_an_overflow_is_reported_with_the_limit_of_the_dtype(op, what):
     text = cause(op, [[-300.0, 2.0]], [INF, 1.0], "float16")
     assert text == f"{what} overflows float16 above 6.55e+04; the inputs reach 300."
 
@@ -247,7 +247,7 @@ def test_the_line_to_paste_has_the_names_of_the_users_line(op, source, code):
     assert code_of(op, source) == code
 
 
-def test_a_gradient_has_a_cure_of_its_own():
+def test_a_gradient_has_a_suggestion_of_its_own():
     assert code_of("Log", "tf.math.log(p)", is_gradient=True) == "tfsafe.ops.log(p)"
     assert code_of("Sqrt", "tf.sqrt(p)", is_gradient=True) == "tfsafe.ops.sqrt(p)"
     power = code_of("Pow", "return (a + b) ** c", is_gradient=True)
@@ -263,7 +263,7 @@ def test_a_gradient_has_a_cure_of_its_own():
         ("y = w * tf.math.log(p) + v * tf.math.log(q)", ""),
     ],
 )
-def test_a_logarithm_times_nothing_is_told_with_its_weight(source, code):
+def test_a_logarithm_times_nothing_is_reported_with_its_weight(source, code):
     assert code_of("Log", source, met_next=[(ZERO,), (ZERO, "Sum")]) == code
 
 
@@ -297,11 +297,11 @@ def test_what_follows_an_exponential_says_what_it_was_for(met_next, code):
         ("y = self.norm_layer(tf.sqrt(z))", "norm", "tfsafe.ops.sqrt(z)"),
     ],
 )
-def test_a_root_within_a_function_is_cured_as_that_function(source, scope, code):
+def test_a_root_within_a_function_is_fixed_as_that_function(source, scope, code):
     assert code_of("Sqrt", source, is_gradient=True, scope=scope) == code
 
 
-def test_the_operation_before_leads_to_a_better_cure():
+def test_the_operation_before_leads_to_a_better_suggestion():
     log = "return tf.math.log(tf.nn.softmax(scores))"
     expected = "tfsafe.ops.log_softmax(scores)"
     assert code_of("Log", log, producers=["Softmax"]) == expected
@@ -329,7 +329,7 @@ def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words
 @pytest.mark.parametrize(
     "row", suggestions.FIXES, ids=lambda row: f"{row.op}-{row.words}"
 )
-def test_every_cure_can_be_reached(row):
+def test_every_suggestion_can_be_reached(row):
     facts = {
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",
@@ -346,7 +346,7 @@ def test_code_has_no_names_that_the_user_does_not_have():
     assert words.startswith("tfsafe.ops.divide(..., ...) returns 0, with gradient 0")
 
 
-def test_the_kind_of_the_fault_is_told_with_the_cause():
+def test_the_kind_of_the_fault_is_reported_with_the_cause():
     def fault(op, inputs, output):
         arrays = [np.asarray(each, np.float64) for each in inputs]
         value = np.asarray(output, np.float64)
@@ -358,7 +358,7 @@ def test_the_kind_of_the_fault_is_told_with_the_cause():
     assert fault("Tanh", [[INF]], [NAN]) == "unknown"
 
 
-def test_every_name_that_a_cure_recommends_exists():
+def test_every_name_that_a_suggestion_recommends_exists():
     text = " ".join(each.code + " " + each.words for each in suggestions.FIXES)
     text += " ".join([suggestions._SCALE, suggestions._SKIP])
     names = {"ops", "losses", "layers", "optimizers"}

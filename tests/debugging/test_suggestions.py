@@ -163,14 +163,14 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
         assert is_finite(stable, arguments, is_gradient)
 
 
-def test_every_formula_and_every_rewrite_that_is_told_of_is_run():
+def test_every_formula_and_every_rewrite_that_is_reported_is_run():
     told = {row.op for row in suggestions.FIXES if row.is_rewritten}
     assert told == {"Exp", "Log", "Sqrt"}
     run = " ".join(name for case in CASES for name in case[0].__code__.co_names)
     assert all(name.rpartition(".")[2] in run for name in ("norm", "l2_normalize"))
 
 
-def test_an_exponential_is_told_as_the_softmax_that_it_is_part_of(mode):
+def test_an_exponential_is_reported_as_the_softmax_that_it_is_part_of(mode):
     function = modes.compile_for(mode, softmax)
     with pytest.raises(tfsafe.NumericsError) as caught:
         tfsafe.checked(function)(tf.constant(S))

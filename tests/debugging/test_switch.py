@@ -125,7 +125,7 @@ def test_jacobians_are_checked():
                 getattr(tape, name)(y, x)
 
 
-def test_a_variable_that_is_given_a_bad_value_keeps_its_last_one():
+def test_a_variable_that_is_given_a_nonfinite_value_keeps_its_last_one():
     weight = tf.Variable([3e38, 1.0])
     with debugging.check_numerics():
         finding = failure(lambda: weight.assign(weight * 2.0))

@@ -87,7 +87,7 @@ def test_a_step_of_fit_calls_its_batch_x_and_leads_to_the_loss(jit_compile):
     assert finding.chain[-1].origin == "output['loss']"
 
 
-def test_the_way_of_a_bad_argument_begins_with_it():
+def test_the_way_of_a_nonfinite_argument_begins_with_it():
     x = np.ones([4, 2], "float32")
     x[3, 0] = NAN
     finding = fitted(keras.layers.Dense(3), x, False)
@@ -127,7 +127,7 @@ def test_the_way_ends_at_a_weight_rather_than_at_other_variables():
     assert finding.chain[-1].origin == "variable `weight`"
 
 
-def test_the_way_of_a_bad_variable_begins_with_it_even_if_it_was_written():
+def test_the_way_of_a_nonfinite_variable_begins_with_it_even_if_it_was_written():
     weight = tf.Variable([NAN, 1.0], name="weight")
 
     @tfsafe.checked
@@ -221,7 +221,7 @@ def loop_of(model, optimizer):
     return step
 
 
-def test_a_bad_update_in_an_eager_loop_changes_no_variable():
+def test_a_nonfinite_update_in_an_eager_loop_changes_no_variable():
     model = keras.Sequential([
         keras.Input([2]),
         keras.layers.Dense(2, name="first"),

@@ -323,7 +323,7 @@ def flagged(program, *args):
     return [op.type for (op, _), bad in pairs if bad]
 
 
-def test_flags_tell_which_outputs_are_not_finite():
+def test_flags_say_which_outputs_are_not_finite():
     def program(x):
         return tf.sqrt(x) + tf.math.log(x) * tf.sqrt(-x)
 
@@ -358,7 +358,7 @@ def test_a_deep_graph_needs_no_recursion():
     assert float(again(program, x)(x)) == float(tf.function(program)(x))
 
 
-def test_a_tape_in_the_trace_that_is_made_sees_the_twin(mode):
+def test_a_tape_in_the_trace_that_is_made_sees_the_counterpart(mode):
     v = tf.Variable([2.0, 3.0])
 
     @tf.custom_gradient

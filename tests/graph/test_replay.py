@@ -157,7 +157,7 @@ def test_an_operation_with_a_device_runs_there():
     ],
     ids=["iterator", "function", "error"],
 )
-def test_what_cannot_be_run_again_is_told(function, message):
+def test_what_cannot_be_replayed_is_reported(function, message):
     with pytest.raises(graph.UnreadableError, match=message):
         replay(trace(function))
 
@@ -166,7 +166,7 @@ ITERATOR = iter(tf.data.Dataset.range(3))
 FOUR = tf.Variable(4)
 
 
-def test_a_function_that_python_does_not_know_is_told(monkeypatch):
+def test_a_function_that_python_does_not_know_is_reported(monkeypatch):
     concrete = trace(programs.in_nested, X)
     monkeypatch.setattr("tfsafe._compat.function_graph", lambda *_: None)
     with pytest.raises(graph.UnreadableError, match=r"function `\w+` is not known"):
@@ -221,7 +221,7 @@ def test_a_table_is_no_variable():
     assert graph.written_inputs(concrete.graph) == {}
 
 
-def test_library_files_are_told_from_the_users():
+def test_library_files_are_distinguished_from_the_users():
     assert graph.is_user_file(__file__)
     assert graph.is_user_file("<ipython-input-3>")
     for library in (tf.__file__, keras.__file__, np.__file__, graph.__file__):

@@ -45,7 +45,7 @@ def test_log_sigmoid_at_the_edges(x, value, slope, mode):
     np.testing.assert_array_equal(gradient, [slope])
 
 
-def test_integers_are_refused_with_the_cure():
+def test_integers_are_refused_with_a_suggestion():
     with pytest.raises(TypeError, match=r"`x` must have a floating dtype.*tf.cast"):
         LogSigmoid()(tf.constant([1, 2]))
 

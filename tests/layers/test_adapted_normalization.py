@@ -67,7 +67,7 @@ def test_time_stamps_keep_the_digits_that_they_have(dtype, mode):
     np.testing.assert_allclose(got, _true(x), rtol=1e-6, atol=1e-7)
 
 
-def test_gaps_are_left_out_feature_by_feature_with_a_warning():
+def test_gaps_are_skipped_feature_by_feature_with_a_warning():
     layer = layers.Normalization()
     with pytest.warns(UserWarning, match=r"3 of 900 values.*2 in feature 0, 1 in f"):
         layer.adapt(WITH_GAPS)
@@ -86,7 +86,7 @@ def test_gaps_can_be_refused():
         layer.adapt(X, policy="drop")
 
 
-def test_a_scalar_statistic_tells_no_feature():
+def test_a_scalar_statistic_names_no_feature():
     layer = layers.Normalization(axis=None)
     with pytest.warns(UserWarning, match=r"1 of 4 values are NaN or infinite\. The"):
         layer.adapt(np.array([1.0, np.nan, 3.0, 5.0]))

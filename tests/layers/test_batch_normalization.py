@@ -53,7 +53,7 @@ def _built(package, shape, **options):
         renorm,
     ],
 )
-def test_good_batches_give_what_keras_gives(options, mode):
+def test_finite_batches_give_what_keras_gives(options, mode):
     results = []
     for package in (layers, keras.layers):
         layer = _built(package, X.shape, **options)
@@ -100,7 +100,7 @@ def test_a_mask_leaves_positions_out_of_the_statistics(mode):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38])
 @pytest.mark.parametrize("options", [{}, renorm])
-def test_a_bad_batch_touches_no_statistic(bad, options, mode):
+def test_a_nonfinite_batch_touches_no_statistic(bad, options, mode):
     layer = _built(layers, X.shape, momentum=0.5, **options)
     train = _train(layer, mode)
     train(tf.constant(X), None)
@@ -199,7 +199,7 @@ def test_a_mask_of_another_rank_is_refused():
 # The monitor says once which step was left out.
 @pytest.mark.filterwarnings("ignore:Step:RuntimeWarning")
 @pytest.mark.parametrize("commit", [False, True])
-def test_training_through_one_bad_batch_ends_well(commit):
+def test_training_through_one_nonfinite_batch_ends_well(commit):
     x = GENERATOR.normal(size=(32, 3)).astype("float32")
     x[9, 0] = np.nan
     model = keras.Sequential([
@@ -215,7 +215,7 @@ def test_training_through_one_bad_batch_ends_well(commit):
     assert np.isfinite(model.predict(x[:8], verbose=0)).all()
 
 
-def test_one_replica_has_nothing_to_share(mode):
+def test_one_replica_needs_no_communication(mode):
     alone, shared = (
         _train(_built(layers, X.shape, synchronized=flag), mode)(tf.constant(X), None)
         for flag in (False, True)
@@ -282,7 +282,7 @@ print("the same")
 
 
 @pytest.mark.slow
-def test_two_replicas_share_their_statistics_where_asked():
+def test_two_replicas_combine_their_statistics_where_asked():
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )

@@ -70,7 +70,7 @@ def test_numbers_fall_into_the_bins_of_keras(output_mode):
         assert ours.dtype == theirs.dtype
 
 
-def test_integers_need_no_cure():
+def test_integers_need_no_suggestion():
     got = _discretization(layers)(tf.constant([[-1, 0, 1]], tf.int32))
     np.testing.assert_array_equal(got, [[0, 1, 2]])
 

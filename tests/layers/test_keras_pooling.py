@@ -130,7 +130,7 @@ def test_half_precision_is_summed_wide(half, mode):
         assert run(x) == 60
 
 
-def test_the_largest_of_ties_share_the_gradient():
+def test_the_largest_of_ties_split_the_gradient():
     x = tf.constant([[[2.0], [2.0], [9.0]]])
     mask = tf.constant([[True, True, False]])
     layer = layers.GlobalMaxPooling1D()

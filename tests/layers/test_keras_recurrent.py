@@ -197,7 +197,7 @@ def test_each_step_is_that_of_keras_where_their_number_is_known():
 
 
 @pytest.mark.parametrize("steps", [4, None])
-def test_each_step_is_handed_its_mask(steps):
+def test_each_step_receives_its_mask(steps):
     layer = layers.TimeDistributed(layers.GlobalAveragePooling1D())
     x, keep = np.stack([X, -X], 2), np.stack([KEEP, ~KEEP], 2)
     traced = tf.function(

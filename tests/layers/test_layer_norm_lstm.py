@@ -54,7 +54,7 @@ def test_the_forget_bias_is_added_to_the_forget_gate():
     np.testing.assert_allclose(one(X), other(X), 1e-12)
 
 
-def test_the_cell_keeps_the_normalised_state_where_it_is_told_to():
+def test_the_cell_keeps_the_normalised_state_where_it_is_configured():
     states = [tf.zeros([2, 8]), tf.random.stateless_normal([2, 8], [1, 2])]
     x = tf.random.stateless_normal([2, 4], [3, 4])
     kept = {}
@@ -85,7 +85,7 @@ def test_the_cell_keeps_the_normalised_state_where_it_is_told_to():
         ),
     ],
 )
-def test_bad_options_are_refused(options, error, message):
+def test_wrong_options_are_refused(options, error, message):
     for make in (layers.LayerNormLSTMCell, layers.LayerNormLSTM):
         with pytest.raises(error, match=message):
             make(3, **options)

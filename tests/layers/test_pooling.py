@@ -161,7 +161,7 @@ def test_config_holds_every_argument():
          "`x` must have a floating dtype"),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_refused_with_the_cure(act, error, message):
+def test_wrong_arguments_are_refused_with_a_suggestion(act, error, message):
     with pytest.raises(error, match=message):
         act()
 

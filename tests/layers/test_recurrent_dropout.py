@@ -54,7 +54,7 @@ class TestDropout:
         assert abs(np.mean(one[1:] == one[:-1]) - 0.5) < 0.05
 
     @recurrent.both
-    def test_one_mask_per_sequence_is_drawn_anew_for_each_call(self, kind, mode):
+    def test_one_mask_per_sequence_is_drawn_for_each_call(self, kind, mode):
         layer = kind(32, recurrent_dropout=0.5, recurrent_dropout_mask="sequence")
         layer.build(recurrent.INPUTS.shape)
         call = modes.compile_for(mode, lambda: layer(recurrent.INPUTS, training=True))

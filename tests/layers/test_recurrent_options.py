@@ -76,7 +76,7 @@ class TestFromKeras:
         recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS), 1e-6)
 
     @recurrent.both
-    def test_a_bias_without_a_place_is_left_out(self, kind):
+    def test_a_bias_without_a_place_is_skipped(self, kind):
         ours = kind.from_keras(self._layer(kind), layer_norm=False, use_bias=False)
         assert ours.cell.bias is None
 
@@ -125,7 +125,7 @@ class TestFromKeras:
         ({"units": 0}, ValueError, "positive integer"),
     ],
 )
-def test_bad_options_are_refused(kind, options, error, message):
+def test_wrong_options_are_refused(kind, options, error, message):
     options = {"units": 3, **options}
     for make in (kind, kind.cell_class):
         with pytest.raises(error, match=message):

@@ -60,7 +60,7 @@ def test_a_kernel_of_zeros_can_leave_zero(mode):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_bad_kernel_is_not_hidden_and_leaves_the_vector(bad, mode):
+def test_a_nonfinite_kernel_is_not_hidden_and_leaves_the_vector(bad, mode):
     layer = _wrapped(np.where(KERNEL[0, 0] == KERNEL, bad, KERNEL))
     start = layer.vector_u.numpy()
     value = modes.compile_for(mode, lambda x: layer(x, training=True))(tf.constant(X))

@@ -99,7 +99,7 @@ def test_a_class_may_be_impossible(mode):
     assert not np.asarray(slope[1]).any()
 
 
-def test_unlikely_alignments_are_still_told_apart():
+def test_unlikely_alignments_are_still_distinguished():
     # Where a forbidden step costs 707, as in TensorFlow, it is the cheapest way.
     y_pred = np.full([1, 2, 3], [1e4, 0, 0], "float32")
     close(losses.ctc([[1, 2]], y_pred), [2e4])
@@ -180,7 +180,7 @@ def test_unknown_shapes_are_taken(mode):
          "`zero_infinity` must be one of False, True. Received: zero_infinity='no'"),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_refused(act, message):
+def test_wrong_arguments_are_refused(act, message):
     with pytest.raises(ValueError, match=message):
         act()
 

@@ -67,7 +67,7 @@ def test_auto_goes_by_the_shapes(y_true, y_pred, axis, kind, dtype):
     ],
     ids=str,
 )
-def test_auto_refuses_what_the_shapes_do_not_tell(y_true, y_pred, choices):
+def test_auto_refuses_what_the_shapes_leave_open(y_true, y_pred, choices):
     traced = tf.function(LOSS, autograph=False)
     message = (
         f"labels='auto' cannot tell whether `y_true` holds .*{choices}.*. Received: "
@@ -174,7 +174,7 @@ def make(**options):
          r"Received: sample_weight.shape=\(2, 3\)"),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_refused_with_the_cure(act, error, message):
+def test_wrong_arguments_are_refused_with_a_suggestion(act, error, message):
     with pytest.raises(error, match=message):
         act()
 

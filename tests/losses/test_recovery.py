@@ -110,7 +110,7 @@ def test_eager_probabilities_have_the_logits_that_keras_attached():
     assert logit_recovery.logits_behind(keras.activations.softmax(z, axis=0), 1) is None
 
 
-def test_a_masked_class_costs_the_most_and_the_others_share_the_rest(mode):
+def test_a_masked_class_costs_the_most_and_the_others_split_the_rest(mode):
     keep = np.array([[True, False, True], [False, False, False]])
 
     def loss(z):

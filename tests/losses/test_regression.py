@@ -293,7 +293,7 @@ def test_nan_labels_do_not_change_how_a_hinge_reads_the_others():
     close(loss(y_true, y_pred, sample_weight=[1, 0, 1]), (1.5 + 0.5) / 3)
 
 
-def test_the_largest_wrong_class_shares_its_slope_with_its_equals(mode):
+def test_the_largest_wrong_class_splits_its_slope_with_its_equals(mode):
     y_true, y_pred = np.float32([[1, 0, 0]]), np.float32([[0.0, 2.0, 2.0]])
     _, slope = value_and_slope(losses.CategoricalHinge(), y_true, y_pred, mode)
     close(slope, [[-1, 0.5, 0.5]])
@@ -313,26 +313,26 @@ class TestKLDivergence:
         same = losses.KLDivergence(from_logits=True)([[1.0, 0.0]], logits)
         close(same, 200)
 
-    def test_it_can_be_told_that_it_gets_logits(self):
+    def test_an_argument_says_that_it_gets_logits(self):
         loss = losses.KLDivergence(from_logits=True)
         expected = losses.KLDivergence()(SHARES, tf.nn.softmax(REAL).numpy())
         close(loss(SHARES, REAL), expected)
         again = keras.losses.deserialize(keras.losses.serialize(loss))
         assert again.from_logits is True
 
-    def test_a_bad_option_is_refused(self):
+    def test_a_wrong_option_is_refused(self):
         with pytest.raises(ValueError, match="`from_logits` must be one of False, T"):
             losses.KLDivergence(from_logits="no")
 
 
 class TestPoisson:
-    def test_it_can_be_told_that_it_gets_logarithms(self):
+    def test_an_argument_says_that_it_gets_logarithms(self):
         loss = losses.Poisson(log_input=True)
         close(loss(POSITIVE, REAL), losses.Poisson()(POSITIVE, np.exp(REAL)))
         again = keras.losses.deserialize(keras.losses.serialize(loss))
         assert again.log_input is True
 
-    def test_a_bad_option_is_refused(self):
+    def test_a_wrong_option_is_refused(self):
         with pytest.raises(ValueError, match="`log_input` must be one of False, True"):
             losses.Poisson(log_input="no")
 

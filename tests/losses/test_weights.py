@@ -69,7 +69,7 @@ def test_weights_belong_to_the_leading_axes(weights, full):
     close(loss(INDICES, LOGITS, sample_weight=weights), expected)
 
 
-def test_binary_weights_may_stand_for_single_targets():
+def test_binary_weights_may_be_given_for_single_targets():
     weights = np.ones_like(LOGITS)
     weights[..., 1:] = 0
     loss = StableCrossEntropy(True, labels="binary", reduction="none")

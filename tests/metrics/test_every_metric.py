@@ -135,7 +135,7 @@ def test_it_survives_its_config(case):
 
 
 @every_case
-def test_its_sums_go_on_where_float32_stands_still(case):
+def test_its_sums_keep_counting_where_float32_does_not(case):
     metric = case.ours()
     metric.update_state(case.y_true, case.y_pred)
     for variable in metric.variables:

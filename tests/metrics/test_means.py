@@ -18,19 +18,19 @@ VALUES = np.array([[1.0, 3.0], [NAN, 5.0]], "float32")
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 @pytest.mark.parametrize("mode", modes.MODES)
-def test_a_mean_leaves_bad_values_out_and_counts_them(bad, mode):
+def test_a_mean_skips_nonfinite_values_and_counts_them(bad, mode):
     mean = metrics.Mean()
     batches = [(np.float32(x),) for x in (1.0, bad, 2.0, bad)]
     assert result_of(mean, *batches, mode=mode) == 1.5
     assert mean.nonfinite.numpy() == 2
 
 
-def test_a_mean_leaves_bad_elements_of_a_batch_out():
+def test_a_mean_skips_nonfinite_elements_of_a_batch():
     assert result_of(metrics.Mean(), (VALUES,)) == 3
     assert result_of(metrics.Mean(), (VALUES, [1.0, 2.0])) == np.float32(14 / 4)
 
 
-def test_a_mean_of_bad_values_alone_is_nan_until_a_good_one_comes():
+def test_a_mean_of_nonfinite_values_alone_is_nan_until_a_finite_one_comes():
     mean = metrics.Mean()
     assert np.isnan(result_of(mean, (NAN,)))
     assert result_of(mean, (4.0,)) == 4
@@ -39,7 +39,7 @@ def test_a_mean_of_bad_values_alone_is_nan_until_a_good_one_comes():
     assert mean.result() == 0
 
 
-def test_a_mean_can_be_told_to_keep_bad_values_as_keras_does():
+def test_a_mean_can_propagate_nonfinite_values_as_keras_does():
     mean = metrics.Mean(policy="propagate")
     assert np.isnan(result_of(mean, (1.0,), (NAN,)))
     assert mean.nonfinite.numpy() == 1
@@ -54,7 +54,7 @@ def test_a_weight_of_0_takes_a_nan_out(name):
         assert metric.nonfinite.numpy() == 0
 
 
-def test_a_sum_keeps_a_nan_that_counts_unless_told_to_skip_it():
+def test_a_sum_keeps_a_nan_that_counts_unless_its_policy_skips_it():
     assert np.isnan(result_of(metrics.Sum(), ([NAN, 3.0],)))
     total = metrics.Sum(policy="skip")
     assert result_of(total, ([NAN, 3.0],), ([INF, 1.0],)) == 4
@@ -92,7 +92,7 @@ def test_a_sum_takes_each_value_with_its_weight():
 
 
 @pytest.mark.parametrize("name", ["Mean", "Sum"])
-def test_it_goes_on_where_float32_stands_still(name):
+def test_it_keeps_counting_where_float32_does_not(name):
     metric = getattr(metrics, name)(dtype="float64")
     metric.total.assign(2.0**24)
     metric.update_state(1.0)
@@ -113,7 +113,7 @@ def test_a_mean_survives_its_config(options):
     assert again.policy == options.get("policy", "skip")
 
 
-def test_a_bad_option_is_refused():
+def test_a_wrong_option_is_refused():
     with pytest.raises(ValueError, match="`policy` must be one of 'propagate', 'skip'"):
         metrics.Mean(policy="ignore")
 

@@ -163,6 +163,6 @@ def test_squareplus_of_width_0_is_the_rectifier(mode):
         (ops.squareplus, None, TypeError, r"`b` must be a number. Received: b=None"),
     ],
 )
-def test_a_bad_option_is_refused(op, option, error, message):
+def test_a_wrong_option_is_refused(op, option, error, message):
     with pytest.raises(error, match=message):
         op(tf.constant(1.0), option)

@@ -288,7 +288,7 @@ def test_no_operation_inside_makes_a_nan_that_does_not_come_out(name, mode):
 
 
 @every_op
-def test_its_operations_stand_in_a_name_scope(name):
+def test_its_operations_are_in_a_name_scope(name):
     function = tf.function(WHOLE[name], autograph=False)
     graph = function.get_concrete_function(_example()).graph
     assert any(op.name.startswith(f"{name}/") for op in graph.get_operations())
@@ -312,7 +312,7 @@ def test_its_docstring_has_every_section(name):
 
 
 @every_op
-def test_integers_are_refused_with_the_cure(name):
+def test_integers_are_refused_with_a_suggestion(name):
     op = getattr(ops, name)
     names = _required(op)
     args = [tf.constant([1, 2]) for _ in names]
@@ -343,7 +343,7 @@ def test_integers_are_refused_with_the_cure(name):
         (0.5, TypeError, r"`axis` must be an integer.* Received: axis=0.5"),
     ],
 )
-def test_a_bad_axis_is_refused(name, axis, error, message):
+def test_a_wrong_axis_is_refused(name, axis, error, message):
     with pytest.raises(error, match=message):
         getattr(ops, name)(_example(), axis=axis)
 
@@ -384,13 +384,13 @@ class TestTwoArguments:
         (1e5, ValueError, r"`at_zero` must fit the dtype .* float16, .* 65504"),
     ],
 )
-def test_a_bad_value_at_zero_is_refused(at_zero, error, message):
+def test_a_wrong_value_at_zero_is_refused(at_zero, error, message):
     x = tf.constant(1.0, tf.float16)
     with pytest.raises(error, match=message):
         ops.divide(x, x, at_zero=at_zero)
 
 
-def test_a_bad_empty_value_is_refused():
+def test_a_wrong_empty_value_is_refused():
     with pytest.raises(
         TypeError, match=r"`empty_value` must be a number.* Received: e"
     ):
@@ -407,6 +407,6 @@ def test_a_bad_empty_value_is_refused():
         (tf.RaggedTensor.from_row_lengths([1.0], [1]), TypeError, r"`mask` .*dense"),
     ],
 )
-def test_a_bad_mask_is_refused(mask, error, message):
+def test_a_wrong_mask_is_refused(mask, error, message):
     with pytest.raises(error, match=message):
         ops.mean(tf.zeros([3, 4]), mask=mask)

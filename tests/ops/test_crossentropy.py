@@ -154,7 +154,9 @@ def test_zero_upstream_gives_zero_gradients_for_indices(from_logits, mode):
     nan_equal(gradient, np.zeros([3, 3]))
 
 
-def test_the_slope_in_a_label_is_the_surprise_and_0_where_that_is_infinite(mode):
+def test_the_slope_in_a_label_is_0_where_its_loss_is_infinite(
+    mode,
+):
     logits = tf.constant([[-INF, 0.0, 1.0]])
     _, (slope,) = modes.value_and_gradients(
         lambda y: dense(y, logits, from_logits=True), [tf.constant([[0.0, 1, 0]])], mode

@@ -142,7 +142,7 @@ X = tf.zeros([2, 3])
          "Received: label_smoothing='some'"),
     ],
 )  # fmt: skip
-def test_bad_arguments_are_refused_with_the_cure(call, error, message):
+def test_wrong_arguments_are_refused_with_a_suggestion(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -131,7 +131,7 @@ def test_cumsum_keeps_infinities_and_nans(mode, dtype):
         ([], 0, ValueError, r"`x` must have at least one axis. Received: a scalar"),
     ],
 )
-def test_a_bad_axis_is_refused(op, shape, axis, error, message):
+def test_a_wrong_axis_is_refused(op, shape, axis, error, message):
     with pytest.raises(error, match=message):
         op(tf.zeros(shape), axis)
 

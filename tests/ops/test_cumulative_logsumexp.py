@@ -145,7 +145,7 @@ def test_large_entries_cost_no_digits():
         (None, TypeError, r"`axis` must be an integer.* Received: axis=\[None\]"),
     ],
 )
-def test_a_bad_axis_is_refused(axis, error, message):
+def test_a_wrong_axis_is_refused(axis, error, message):
     with pytest.raises(error, match=message):
         ops.cumulative_logsumexp(tf.zeros([3]), axis)
 

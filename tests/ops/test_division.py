@@ -146,7 +146,7 @@ class TestReciprocal:
         x = tf.constant([0.0, 2.0])
         assert same(modes.second_gradient(ops.reciprocal, x, mode), [0.0, 0.25])
 
-    def test_a_bad_value_at_zero_is_refused(self):
+    def test_a_wrong_value_at_zero_is_refused(self):
         with pytest.raises(ValueError, match=r"`at_zero` must fit the dtype"):
             ops.reciprocal(tf.constant(1.0, tf.float16), at_zero=1e5)
 

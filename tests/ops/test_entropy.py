@@ -100,7 +100,7 @@ def test_the_edges_of_the_entropy_are_those_of_its_docstring(mode, dtype):
     assert all(same(result, 0.0) for result in silent)
 
 
-def test_impossible_logits_have_no_share_in_the_entropy(mode, dtype):
+def test_impossible_logits_do_not_count_in_the_entropy(mode, dtype):
     logits = tf.constant([[0.0, 0.0, -INF], [-INF, -INF, -INF]], dtype)
 
     def function(z):
@@ -191,7 +191,9 @@ def test_the_divergence_from_logits_is_exact_where_probabilities_underflow(mode,
     assert same(in_p, [[201, 0, 0], [1 + np.log(0.5), 1 + np.log(1.5), 0]], 8e-3)
 
 
-def test_the_divergence_from_logits_is_silent_where_nothing_comes_in(mode):
+def test_the_divergence_from_logits_has_a_zero_gradient_for_a_zero_upstream(
+    mode,
+):
     p = tf.constant([[1.0, 0.0], [0.5, 0.5], [0.5, NAN]])
     logits = tf.constant([[-INF, -INF], [0.0, -INF], [0.0, NAN]])
 

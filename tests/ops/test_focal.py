@@ -216,6 +216,6 @@ X = tf.constant([[0.5, 0.5]])
         (lambda: generalized([0], X, q=True), "`q` must be a number from 0 to 1"),
     ],
 )  # fmt: skip
-def test_bad_options_are_refused(call, message):
+def test_wrong_options_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()

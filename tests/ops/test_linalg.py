@@ -120,7 +120,7 @@ def test_the_modes_agree_on_the_second_derivative(name, mode):
 @pytest.mark.parametrize(
     ("bad", "mode"), [(INF, "graph"), (NAN, "eager"), (NAN, "graph"), (NAN, "xla")]
 )
-def test_only_the_matrix_with_the_bad_number_is_nan(name, bad, mode):
+def test_only_the_matrix_with_the_nonfinite_number_is_nan(name, bad, mode):
     x = np.array(matrices.example(tf.float32))
     x[0, 2, 1] = bad
     function = OPS[name][0]
@@ -256,7 +256,7 @@ def test_it_can_be_differentiated_forwards_or_refuses(name):
 
 
 @every_op
-def test_its_operations_stand_in_a_name_scope(name):
+def test_its_operations_are_in_a_name_scope(name):
     function = tf.function(OPS[name][0], autograph=False)
     graph = function.get_concrete_function(matrices.example()).graph
     assert any(op.name.startswith(f"{name}/") for op in graph.get_operations())
@@ -278,7 +278,7 @@ def test_its_docstring_has_every_section(name):
 
 
 @every_op
-def test_integers_are_refused_with_the_cure(name):
+def test_integers_are_refused_with_a_suggestion(name):
     with pytest.raises(TypeError, match=r"must have a floating .*dtype=int32"):
         _call(name, tf.ones([2, 2], tf.int32))
 

@@ -229,7 +229,7 @@ def test_log_softmax_at_a_temperature_agrees_with_mpmath(mode, dtype):
     assert same(in_t, float(truth), 1e-2 if dtype.size == 2 else 1e-5)
 
 
-def test_a_nan_comes_out_wherever_it_stands(mode):
+def test_a_nan_comes_out_wherever_it_is(mode):
     # Some kernels of `reduce_max` pass over a NaN.
     rows = np.repeat([[-INF] * 3, [INF] * 3, [0.0] * 3], 3, axis=0)
     rows[np.arange(9), np.tile(np.arange(3), 3)] = NAN

@@ -180,6 +180,6 @@ def test_an_unknown_rank_with_a_negative_axis_is_reduced(name):
         assert same(unknown(x), STATISTICS[name](x, -1), 1e-6)
 
 
-def test_a_bad_axis_of_moments_is_named_axes():
+def test_a_wrong_axis_of_moments_is_named_axes():
     with pytest.raises(ValueError, match=r"`axes` is out of range. Received: axes=2"):
         ops.moments(tf.zeros([3, 4]), 2)

@@ -172,7 +172,7 @@ def test_the_edges_of_other_norms(p, mode):
     assert same(modes.compile_for(mode, function)(tf.zeros([2, 0])), [0.0, 0.0])
 
 
-def test_the_largest_entries_share_the_slope_of_the_maximum_norm(mode):
+def test_the_largest_entries_split_the_slope_of_the_maximum_norm(mode):
     x = tf.constant([[3.0, -3.0, 1.0, 3.0]])
     _, (slope,) = modes.value_and_gradients(
         lambda x: ops.norm(x, INF, axis=-1), [x], mode
@@ -214,6 +214,6 @@ def test_the_frobenius_norm_is_over_all_entries_of_the_axes():
         (1, (0, 1), r"`ord` must be 'euclidean' or 'fro' for several axes.*matrix"),
     ],
 )
-def test_a_bad_order_is_refused(ord, axis, message):
+def test_a_wrong_order_is_refused(ord, axis, message):
     with pytest.raises(ValueError, match=message):
         ops.norm(tf.zeros([2, 2]), ord, axis)

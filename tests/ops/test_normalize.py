@@ -94,7 +94,7 @@ def test_below_epsilon_a_vector_is_scaled_as_in_tensorflow(mode, dtype):
         ("0", TypeError, r"`epsilon` must be a number. Received: epsilon='0'"),
     ],
 )
-def test_a_bad_epsilon_is_refused(epsilon, error, message):
+def test_a_wrong_epsilon_is_refused(epsilon, error, message):
     with pytest.raises(error, match=message):
         ops.l2_normalize(tf.zeros([2]), epsilon=epsilon)
 
@@ -151,7 +151,7 @@ def test_cosine_similarity_agrees_with_mpmath(mode, dtype):
         assert oracle.ulp_error(slope, truth, scale) <= 2 * budget
 
 
-def test_a_nan_beside_the_zero_vector_is_not_lost(mode):
+def test_a_nan_next_to_the_zero_vector_is_not_lost(mode):
     a = tf.constant([[0.0, 0.0], [NAN, 1.0], [0.0, 0.0]])
     b = tf.constant([[NAN, 1.0], [0.0, 0.0], [3.0, 4.0]])
     got, _ = modes.value_and_gradients(ops.cosine_similarity, [a, b], mode)

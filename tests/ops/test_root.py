@@ -93,7 +93,7 @@ class TestRsqrt:
         assert same(modes.compile_for(mode, ops.rsqrt)(x), [0.0, 0.5])
         assert same(ops.rsqrt(x, at_zero=INF), [INF, 0.5])
 
-    def test_a_bad_value_at_zero_is_refused(self):
+    def test_a_wrong_value_at_zero_is_refused(self):
         with pytest.raises(TypeError, match=r"`at_zero` must be a number. Received"):
             ops.rsqrt(tf.constant(1.0), at_zero="0")
 

@@ -44,7 +44,7 @@ def _between(function, x, xla=False):
 
 
 @pytest.mark.parametrize("name", [*ROWS, *OTHERS])
-def test_it_does_not_matter_where_the_function_stands(name):
+def test_it_does_not_matter_where_the_function_is_called(name):
     signature = [tf.TensorSpec([3, 4])]
     function = tf.function((ROWS | OTHERS)[name], signature, autograph=False)
     around = tf.function(

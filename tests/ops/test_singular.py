@@ -101,7 +101,7 @@ class TestSingularMatrices:
         assert np.isnan(value).all()
         assert np.isnan(slope).all()
 
-    def test_what_stands_above_the_diagonal_is_not_read(self):
+    def test_what_is_above_the_diagonal_is_not_read(self):
         x = tf.constant([[4.0, NAN], [2.0, 5.0]])
         assert same(ops.cholesky(x), [[2, 0], [1, 2]], 1e-6)
 
@@ -172,7 +172,7 @@ class TestPseudoinverse:
             ("1", TypeError, r"`l2_regularizer` must be a number"),
         ],
     )
-    def test_a_bad_weight_is_refused(self, weight, error, message):
+    def test_a_wrong_weight_is_refused(self, weight, error, message):
         with pytest.raises(error, match=message):
             ops.lstsq(tf.eye(2), tf.eye(2), weight)
 

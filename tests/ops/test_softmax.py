@@ -133,7 +133,7 @@ def test_without_a_mask_a_row_of_minus_infinity_is_0_too(mode, dtype):
     assert same(slope, [[0.0] * 3, [0.0, 0.75, -0.75]])
 
 
-def test_at_temperature_0_the_largest_share_the_probability(mode, dtype):
+def test_at_temperature_0_the_largest_split_the_probability(mode, dtype):
     x = tf.constant([[1.0, 3.0, 3.0], [-INF, -1e4, -2e4], [-INF] * 3], dtype)
     got, (slope,) = modes.value_and_gradients(
         lambda x: ops.softmax(x, temperature=0), [x], mode, [UPSTREAM] * 3
@@ -176,7 +176,7 @@ def test_a_temperature_may_be_a_number_or_a_tensor(temperature):
     ],
 )
 @pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax])
-def test_a_bad_temperature_is_refused(op, temperature, error, message):
+def test_a_wrong_temperature_is_refused(op, temperature, error, message):
     with pytest.raises(error, match=message):
         op(tf.zeros([2], tf.float16), temperature=temperature)
 
@@ -201,7 +201,7 @@ def test_a_bad_temperature_is_refused(op, temperature, error, message):
         (tf.RaggedTensor.from_row_lengths([1.0], [1]), TypeError, r"`mask` .*dense"),
     ],
 )
-def test_a_bad_mask_is_refused(op, mask, error, message):
+def test_a_wrong_mask_is_refused(op, mask, error, message):
     with pytest.raises(error, match=message):
         op(tf.zeros([3, 4]), mask=mask)
 
@@ -242,7 +242,7 @@ def test_a_check_of_every_operation_finds_nothing_under_a_mask(mode):
         tf.debugging.disable_check_numerics()
 
 
-def test_the_lowest_logits_share_without_a_mask(mode):
+def test_the_lowest_logits_are_equal_without_a_mask(mode):
     lowest = -LIMITS["float32"].max
     function = modes.compile_for(mode, ops.softmax)
     x = tf.constant([[lowest, lowest, -INF], [lowest, 0.0, -INF]])

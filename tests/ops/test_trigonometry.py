@@ -269,7 +269,7 @@ class TestAngle:
         value, (slope,) = modes.value_and_gradients(ops.angle, [x], mode)
         assert value.shape == slope.shape == [0, 2]
 
-    def test_real_numbers_are_refused_with_the_cure(self):
+    def test_real_numbers_are_refused_with_a_suggestion(self):
         with pytest.raises(TypeError, match=r"`x` must have a complex .*`atan2\(y, x"):
             ops.angle(tf.constant(1.0))
 

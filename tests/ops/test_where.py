@@ -126,7 +126,7 @@ class TestWhere:
         x = tf.constant([[0.0, 2.0], [0.0, -1.0], [4.0, 1.0]])
         assert same(tf.vectorized_map(_log_or_0, x), _log_or_0(x))
 
-    def test_its_operations_stand_in_a_name_scope(self):
+    def test_its_operations_are_in_a_name_scope(self):
         function = tf.function(
             lambda x: ops.where_apply(x > 0, tf.math.log, x, 0.0, name="mine"),
             autograph=False,
@@ -149,7 +149,7 @@ class TestWhere:
             ([True], tf.math.log, [1.0, 2.0], ValueError, r"`safe` must be a single n"),
         ],
     )
-    def test_a_bad_argument_is_refused(self, condition, branch, safe, error, message):
+    def test_a_wrong_argument_is_refused(self, condition, branch, safe, error, message):
         with pytest.raises(error, match=message):
             ops.where_apply(condition, branch, tf.constant([1.0, 2.0]), 0.0, safe=safe)
 
@@ -236,7 +236,7 @@ class TestClip:
             (0, [1.0] * 3, True, ValueError, r"`x` and `high` must have shapes"),
         ],
     )
-    def test_a_bad_argument_is_refused(self, low, high, keep, error, message):
+    def test_a_wrong_argument_is_refused(self, low, high, keep, error, message):
         with pytest.raises(error, match=message):
             ops.clip(tf.zeros([2]), low, high, keep_gradient=keep)
 

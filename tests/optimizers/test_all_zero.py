@@ -41,7 +41,7 @@ class Steps:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_it_is_left_out_and_counted(policy, dtype, mode):
+def test_it_is_skipped_and_counted(policy, dtype, mode):
     steps = Steps(policy, mode, dtype)
     assert steps.take([1.0, 1.0], [1.0, 1.0])
     assert not steps.take([NAN, -np.inf], [NAN, np.inf])
@@ -60,7 +60,7 @@ def test_one_element_that_is_left_is_enough(policy):
     assert steps.take([NAN, 1.0], [1.0, NAN]) == (policy == "replace")
 
 
-def test_gradients_that_are_too_large_are_as_bad(policy):
+def test_gradients_that_are_too_large_count_as_nonfinite(policy):
     assert not Steps(policy).take([1e16, -1e30], [NAN, NAN])
 
 
@@ -108,7 +108,7 @@ def test_values_that_overwrite_their_variable_are_not_gradients_that_are_left(po
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
-def test_with_a_statistic_of_outliers_it_is_left_out_too(policy, mode):
+def test_with_a_statistic_of_outliers_it_is_skipped_too(policy, mode):
     variable = keras.Variable([1.0])
     optimizer = SafeOptimizer("adam", policy, outlier_threshold=6.0)
     optimizer.build([variable])

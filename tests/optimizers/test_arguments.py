@@ -26,14 +26,14 @@ def test_an_optimizer_is_taken_as_keras_takes_it(inner):
 
 
 @pytest.mark.parametrize("name", ["rmsprop", "RMSprop"])
-def test_a_name_stands_for_the_optimizer_that_tfsafe_has_mended(name):
+def test_a_name_means_the_optimizer_that_tfsafe_has_fixed(name):
     assert type(SafeOptimizer(name).inner_optimizer) is tfsafe.optimizers.RMSprop
     # An optimizer is taken as it is.
     inner = keras.optimizers.RMSprop()
     assert SafeOptimizer(inner).inner_optimizer is inner
 
 
-def test_every_name_of_tfsafe_that_keras_takes_stands_for_it():
+def test_every_name_of_tfsafe_that_keras_takes_refers_to_it():
     wrappers = {"SafeOptimizer", "LossScaleOptimizer"}
     for name in set(tfsafe.optimizers.__all__) - wrappers:
         own = getattr(tfsafe.optimizers, name)

@@ -49,7 +49,7 @@ def test_p03_plain_keras_loses_such_a_gradient(name, keras_makes):
 @pytest.mark.parametrize("policy", ["replace", "zero_variable"])
 @pytest.mark.parametrize("value", [NAN, INF, -INF])
 @pytest.mark.parametrize("name", NAMES)
-def test_p02_a_bad_element_does_not_spread_to_other_variables(name, value, policy):
+def test_p02_a_nonfinite_element_stays_in_its_variable(name, value, policy):
     grads = [[value, 6.0], [8.0]]
     first, second = stepped(grads, "graph", policy=policy, **{name: 1.0})
     kept = 6.0 if policy == "replace" else 0.0
@@ -104,7 +104,7 @@ def test_a_gradient_of_zeros_does_not_hide_a_tiny_one(mode):
     np.testing.assert_allclose(np.concatenate(steps), [0.0, 1e-32], rtol=1e-6)
 
 
-def test_gradients_of_several_dtypes_share_one_norm():
+def test_gradients_of_several_dtypes_have_one_norm():
     grads = [
         tf.constant([3.0], tf.float16),
         tf.constant([4.0]),

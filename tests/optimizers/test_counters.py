@@ -39,7 +39,7 @@ def test_nothing_is_counted_before_the_first_step():
 
 
 @pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])
-def test_bad_steps_are_counted_on_the_device(mode, policy):
+def test_nonfinite_steps_are_counted_on_the_device(mode, policy):
     steps = Steps(mode, policy)
     optimizer = steps.take(GOOD, BAD, BAD)
     assert optimizer.was_nonfinite
@@ -57,14 +57,14 @@ def test_bad_steps_are_counted_on_the_device(mode, policy):
     assert all(type(getattr(optimizer, name)) is int for name in counts)
 
 
-def test_the_variables_of_the_last_bad_step_are_named(mode):
+def test_the_variables_of_the_last_nonfinite_step_are_named(mode):
     steps = Steps(mode)
     assert steps.take(BAD, GOOD).last_nonfinite_variables == ("second",)
     both = (float("inf"), 1e20)
     assert steps.take(both, GOOD).last_nonfinite_variables == ("first", "second")
 
 
-def test_bad_steps_are_counted_for_each_variable(mode):
+def test_nonfinite_steps_are_counted_for_each_variable(mode):
     steps = Steps(mode)
     assert steps.optimizer.nonfinite_steps_by_variable == {}
     steps.take(BAD, GOOD, (NAN, NAN), BAD)
@@ -72,7 +72,7 @@ def test_bad_steps_are_counted_for_each_variable(mode):
 
 
 @pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])
-def test_bad_elements_are_counted_on_request(policy, mode):
+def test_nonfinite_elements_are_counted_on_request(policy, mode):
     variables = [keras.Variable(np.ones((4, 2), "float32"), name=n) for n in "abc"]
     optimizer = SafeOptimizer("sgd", policy, count_elements=True)
     optimizer.build(variables)
@@ -91,7 +91,7 @@ def test_bad_elements_are_counted_on_request(policy, mode):
     assert optimizer.last_nonfinite_variables == ("a", "b")
 
 
-def test_bad_elements_that_are_not_counted_are_not_told():
+def test_nonfinite_elements_that_are_not_counted_are_not_reported():
     with pytest.raises(RuntimeError, match="with `count_elements=True`"):
         _ = SafeOptimizer("sgd").last_nonfinite_elements
 
@@ -110,7 +110,7 @@ def test_the_counts_are_refused_while_a_function_is_traced():
         tf.function(lambda: optimizer.nonfinite_steps, autograph=False)()
 
 
-def test_in_eager_execution_the_last_bad_step_allowed_raises():
+def test_in_eager_execution_the_last_nonfinite_step_allowed_raises():
     steps = Steps("eager", max_consecutive=3)
     steps.take(BAD, BAD, GOOD, BAD, BAD)
     with pytest.raises(NumericsError, match="The last 3 steps in a row"):

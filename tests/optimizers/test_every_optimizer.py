@@ -67,7 +67,7 @@ def test_skipping_is_never_having_seen_the_batch(variant, mode):
 
 
 @pytest.mark.parametrize(("variant", "mode"), CASES)
-def test_replacing_leaves_out_a_step_of_which_nothing_is_left(variant, mode):
+def test_replacing_hides_a_step_of_which_nothing_is_left(variant, mode):
     kernel, bias = (np.full_like(gradient, np.nan) for gradient in CLEAN[0])
     for bad in [(kernel, bias), (kernel, np.zeros_like(bias))]:
         expected = training(variant, mode, None).run(CLEAN)
@@ -77,7 +77,7 @@ def test_replacing_leaves_out_a_step_of_which_nothing_is_left(variant, mode):
 
 
 @pytest.mark.parametrize(("variant", "mode"), CASES)
-def test_replacing_is_a_step_with_zero_in_the_bad_elements(variant, mode):
+def test_replacing_is_a_step_with_zero_in_the_nonfinite_elements(variant, mode):
     for index in BAD_STEPS:
         expected = training(variant, mode, None).run(with_bad_step(index, 0.0))
         guarded = training(variant, mode, "replace")
@@ -142,7 +142,7 @@ def marks_of_descent(mode: str) -> list[pytest.MarkDecorator]:
     "mode", [pytest.param(m, marks=marks_of_descent(m)) for m in ("graph", "xla")]
 )
 @pytest.mark.parametrize("variant", harness.SEVENTEEN)
-def test_p01_bad_steps_are_survived_and_the_loss_is_reached(variant, mode):
+def test_p01_nonfinite_steps_are_survived_and_the_loss_is_reached(variant, mode):
     def descent(wrap) -> harness.Descent:
         return harness.Descent(wrap(harness.make(variant)), mode)
 
@@ -161,7 +161,7 @@ def test_p01_bad_steps_are_survived_and_the_loss_is_reached(variant, mode):
         assert each.optimizer.nonfinite_steps == np.sum(~is_clean)
 
 
-def test_lion_runs_away_with_a_weight_whose_gradient_stays_bad_unless_it_skips():
+def test_lion_runs_away_with_a_weight_whose_gradient_stays_nonfinite_unless_it_skips():
     course = bad_course(["burst in one element"])[:2]
     losses = []
     for policy in ("replace", "skip"):

@@ -28,7 +28,7 @@ def adam(**arguments) -> keras.optimizers.Adam:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_bad_batch_does_not_reach_the_weights(policy, way):
+def test_a_nonfinite_batch_does_not_reach_the_weights(policy, way):
     optimizer = SafeOptimizer(adam(), policy)
     model = harness.small_model(optimizer, **WAYS[way])
     harness.fit(model, *harness.small_data(bad_batches=[0, 3]), epochs=2)
@@ -55,7 +55,7 @@ def test_plain_keras_ends_with_nan_weights(clipping):
     assert not any(np.isfinite(weight).all() for weight in model.get_weights()[:2])
 
 
-def test_a_bad_micro_batch_is_left_out_of_the_accumulated_gradient():
+def test_a_nonfinite_micro_batch_is_skipped_in_the_accumulated_gradient():
     x, y = harness.small_data(bad_batches=[1])
     guarded = harness.small_model(
         SafeOptimizer(adam(gradient_accumulation_steps=2), "skip")

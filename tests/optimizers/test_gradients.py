@@ -37,7 +37,7 @@ def test_sparse_gradients_stay_sparse(indices, policy, mode):
     assert np.array_equal(guarded, expected)
 
 
-def test_a_bad_slice_of_an_embedding_leaves_the_other_rows_alone(policy):
+def test_a_nonfinite_slice_of_an_embedding_leaves_the_other_rows_alone(policy):
     table = keras.Variable(np.ones((4, 2), "float32"))
     optimizer = SafeOptimizer(keras.optimizers.SGD(0.5), policy)
     values = tf.constant([[1.0, NAN], [1.0, 1.0]])
@@ -49,7 +49,7 @@ def test_a_bad_slice_of_an_embedding_leaves_the_other_rows_alone(policy):
     assert table.numpy().tolist() == expected
 
 
-def test_a_variable_without_gradient_is_left_out(policy, mode):
+def test_a_variable_without_gradient_is_skipped(policy, mode):
     variables = [keras.Variable([1.0], name=name) for name in ("used", "unused")]
     optimizer = SafeOptimizer(keras.optimizers.SGD(0.5), policy)
     optimizer.build(variables)
@@ -80,7 +80,7 @@ def test_an_empty_list_of_gradients_does_nothing_as_in_keras():
     assert optimizer.steps == 0
 
 
-def test_variables_may_be_left_out_once_the_optimizer_is_built(policy):
+def test_variables_may_be_excluded_once_the_optimizer_is_built(policy):
     variable = keras.Variable([1.0])
     optimizer = SafeOptimizer(keras.optimizers.SGD(0.5), policy)
     with pytest.raises(ValueError, match="must already be built"):
@@ -143,14 +143,14 @@ def test_complex_gradients_are_tested_by_their_magnitude(policy):
     assert variable.numpy().tolist() == expected
 
 
-def test_an_empty_variable_is_never_bad(policy):
+def test_an_empty_variable_is_never_nonfinite(policy):
     variable = keras.Variable(np.zeros((0, 3), "float32"))
     optimizer = SafeOptimizer("sgd", policy)
     optimizer.apply([tf.zeros((0, 3))], [variable])
     assert optimizer.nonfinite_steps == 0
 
 
-def test_overwritten_variables_keep_their_value_for_a_bad_one(policy):
+def test_overwritten_variables_keep_their_value_for_a_nonfinite_one(policy):
     scale = keras.Variable([3.0, 4.0])
     scale.overwrite_with_gradient = True
     optimizer = SafeOptimizer(keras.optimizers.SGD(0.5), policy)

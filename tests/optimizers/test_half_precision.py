@@ -120,7 +120,7 @@ def test_p17_weight_decay_adds_up(half):
     np.testing.assert_allclose(decayed(SafeOptimizer(adamw())), [expected] * 2, 2e-3)
 
 
-def test_a_bad_step_is_skipped_bit_for_bit(half, mode):
+def test_a_nonfinite_step_is_skipped_bit_for_bit(half, mode):
     bad = harness.spoiled(CLEAN[2], NAN)
     steps = Steps(SafeOptimizer(harness.make("Adam"), "skip"), half, mode)
     found = steps.take([*CLEAN[:2], bad, *CLEAN[3:]])
@@ -129,7 +129,7 @@ def test_a_bad_step_is_skipped_bit_for_bit(half, mode):
     assert steps.optimizer.last_nonfinite_variables == ("kernel",)
 
 
-def test_a_bad_element_is_replaced(half):
+def test_a_nonfinite_element_is_replaced(half):
     steps = Steps(SafeOptimizer(keras.optimizers.SGD(0.5)), half)
     before = steps.values()
     gradient = np.ones((3, 2), "float32")
@@ -159,7 +159,7 @@ def test_sparse_gradients_stay_sparse(half):
     assert harness.same_bits(found, rounded(expected, half))
 
 
-def test_variables_may_be_left_out_once_the_optimizer_is_built(half):
+def test_variables_may_be_excluded_once_the_optimizer_is_built(half):
     variable = keras.Variable([1.0], dtype=half)
     optimizer = SafeOptimizer(keras.optimizers.SGD(2.0**-4), global_clipnorm=8.0)
     optimizer.build([variable])

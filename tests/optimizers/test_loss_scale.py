@@ -72,13 +72,13 @@ def test_p10_the_scale_of_plain_keras_stays_infinite_for_ever():
 
 
 @pytest.mark.parametrize("bad", [NAN, np.inf, -np.inf])
-def test_p15_a_bad_step_is_left_out_and_halves_the_scale(bad, mode):
+def test_p15_a_nonfinite_step_is_skipped_and_halves_the_scale(bad, mode):
     steps = Steps(mode, initial_scale=8.0)
     assert steps.take(1.0, bad) == ([0.5], 4.0)
     assert int(steps.optimizer.iterations.numpy()) == 1
 
 
-def test_good_steps_double_the_scale(mode):
+def test_finite_steps_double_the_scale(mode):
     steps = Steps(mode, initial_scale=2.0, dynamic_growth_steps=2)
     assert [steps.take(0.0)[1] for _ in range(4)] == [2.0, 4.0, 4.0, 8.0]
 

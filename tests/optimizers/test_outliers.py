@@ -66,7 +66,7 @@ def statistic(optimizer) -> dict[str, float]:
     return dict(zip(names, variable.numpy().tolist(), strict=True))
 
 
-def test_an_outlier_is_left_out_as_if_it_had_not_been_there(policy, mode):
+def test_an_outlier_is_skipped_as_if_it_had_not_been_there(policy, mode):
     def make():
         return Steps(guarded(harness.make("Adam"), policy), mode)
 
@@ -118,7 +118,7 @@ def test_nothing_is_judged_before_the_window_is_full(policy):
 
 
 @pytest.mark.parametrize("value", [NAN, math.inf, 1e20])
-def test_a_bad_value_never_enters_the_statistic(value, policy, mode):
+def test_a_nonfinite_value_never_enters_the_statistic(value, policy, mode):
     steps = Steps(guarded(policy=policy), mode)
     before = statistic(steps.take(*usual()))
     steps.take(value, value)
@@ -150,12 +150,12 @@ def test_a_permanent_level_is_taken_after_some_patience(mode):
     assert steps.take(1e6).outlier_steps == 3
 
 
-def test_a_usual_step_in_between_begins_the_patience_anew():
+def test_a_usual_step_in_between_resets_the_patience():
     steps = Steps(guarded()).take(*usual(), 99.0, 99.0, 1.0, 99.0, 99.0, 1.0)
     assert steps.outlier_steps == 4
 
 
-def test_a_bad_step_in_between_does_not():
+def test_a_nonfinite_step_in_between_does_not():
     steps = Steps(guarded()).take(*usual(), 99.0, NAN, 99.0, NAN, 99.0)
     assert (steps.outlier_steps, steps.nonfinite_steps) == (2, 2)
     assert statistic(steps)["count"] == 1
@@ -198,7 +198,7 @@ def test_each_micro_batch_is_judged_by_itself():
     assert steps.moved == pytest.approx((sum(usual()) + 2) / 2, rel=1e-5)
 
 
-def test_what_is_left_of_a_mended_step_is_judged():
+def test_the_rest_of_a_repaired_step_is_tested_for_outliers():
     optimizer = guarded()
     variables = [keras.Variable([0.0, 0.0])]
     optimizer.build(variables)
@@ -300,7 +300,7 @@ def test_numbers_of_steps_are_positive_integers(name, value):
 
 
 @pytest.mark.parametrize("inner", ["Adam", "SGD-momentum"])
-def test_one_poisoned_batch_in_fifty_ruins_a_plain_run_and_not_the_guarded(inner):
+def test_one_nonfinite_batch_in_fifty_ruins_a_plain_run_and_not_the_guarded(inner):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 16, 4)).astype("float32")
     y = x @ np.array([1.0, -2.0, 3.0, 0.5], "float32")

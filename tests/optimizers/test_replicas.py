@@ -26,7 +26,7 @@ def results() -> dict:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("policy", ["replace", "skip"])
-def test_every_replica_counts_the_step_that_is_bad_on_one(results, policy, kind):
+def test_every_replica_counts_the_step_that_is_nonfinite_on_one(results, policy, kind):
     result = results[f"{policy}/{kind}"]
     assert result["steps"] == 3
     assert result["nonfinite_steps"] == 1
@@ -36,7 +36,7 @@ def test_every_replica_counts_the_step_that_is_bad_on_one(results, policy, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_step_that_is_bad_on_one_replica_is_skipped_on_both(results, kind):
+def test_a_step_that_is_nonfinite_on_one_replica_is_skipped_on_both(results, kind):
     result = results[f"skip/{kind}"]
     # Two steps of SGD(0.1, momentum=0.5) with the gradients of both replicas: -0.1 g
     # and -0.15 g, where g = 2, or 1 where Keras leaves the replicas unreduced.
@@ -58,7 +58,7 @@ def test_a_replaced_element_leaves_the_other_replicas_part(results, kind):
 
 
 @pytest.mark.parametrize("policy", ["replace", "zero_variable"])
-def test_a_step_of_which_no_replica_has_anything_left_is_left_out(results, policy):
+def test_a_step_of_which_no_replica_has_anything_left_is_skipped(results, policy):
     iterations, *weights = zip(*results[f"nothing_left/{policy}"], strict=True)
     # Zeroing a variable takes it from both replicas.
     is_taken = [True, policy == "replace", False, False, True]
@@ -95,7 +95,7 @@ def test_variables_in_half_precision_have_one_copy_on_each_replica(results):
     assert result["nonfinite_steps"] == 2
 
 
-def test_an_outlier_on_one_replica_is_left_out_on_both(results):
+def test_an_outlier_on_one_replica_is_skipped_on_both(results):
     result = results["outlier"]
     assert (result["outlier_steps"], result["iterations"]) == (1, 8)
     first, second = result["statistics"]

@@ -170,7 +170,7 @@ def test_backup_and_restore_resumes_with_the_counts(tmp_path):
     assert harness.same_bits(state(resumed), state(trained(guarded(), epochs=2)))
 
 
-def test_a_trained_optimizer_is_wrapped_as_it_is():
+def test_a_trained_optimizer_is_wrapped_unchanged():
     plain = harness.small_model(keras.optimizers.Adam(0.05))
     x, y = harness.small_data()
     harness.fit(plain, x, y, epochs=2)

@@ -110,7 +110,7 @@ def test_p12_plain_keras_accumulates_a_nan():
     assert np.isnan(Steps(accumulating()).take(*gradients)[0])
 
 
-def test_p12_a_bad_micro_batch_is_left_out_of_the_sum():
+def test_p12_a_nonfinite_micro_batch_is_skipped_in_the_sum():
     gradients = [[1.0, 1.0], [NAN, 1.0], *[[1.0, 1.0]] * 3]
     skipping = Steps(SafeOptimizer(accumulating(), "skip"))
     # Another one takes its place: one update, of four good micro-batches.

@@ -57,7 +57,7 @@ def summed(results) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_step_that_is_bad_on_one_worker_is_bad_on_both(results, kind):
+def test_a_step_that_is_nonfinite_on_one_worker_is_nonfinite_on_both(results, kind):
     for result in results:
         found = result[kind]
         assert (found["steps"], found["nonfinite_steps"]) == (3, 1)
@@ -73,7 +73,7 @@ def test_both_workers_have_the_same_weights(results, kind):
     assert [result[kind]["weights"] for result in results] == [expected] * 2
 
 
-def test_an_outlier_on_one_worker_is_left_out_on_both(results):
+def test_an_outlier_on_one_worker_is_skipped_on_both(results):
     moved = 1 - 4 * 0.0625 * results[0]["reduced_gradient"]
     for result in results:
         assert result["outlier"] == {"weights": [moved], "outlier_steps": 1}

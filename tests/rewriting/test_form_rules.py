@@ -215,7 +215,7 @@ def _scaled_hypot(x, y, one=1.0, shrunk=None):
     return largest * tf.sqrt(one + tf.square(ratio))
 
 
-def test_a_scaled_hypotenuse_shares_its_gradient_at_a_tie(mode):
+def test_a_scaled_hypotenuse_splits_its_gradient_at_a_tie(mode):
     x, y = [3.0, 0.0, -3.0], [3.0, 0.0, 4.0]
     assert "scaled-hypot" in fired(RULES, _scaled_hypot, tf.constant(x), tf.constant(y))
     value, (in_x, in_y) = _both(_scaled_hypot, [x, y], mode)

@@ -54,7 +54,7 @@ def test_value_and_slope_are_those_of_the_formula_in_exact_arithmetic(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_formula_fails_as_it_stands(case):
+def test_the_formula_fails_when_typed_out(case):
     x = _argument(case)
     with contrast.without_grappler():
         value, (slope,) = modes.value_and_gradients(case.naive, [x], "eager")

@@ -84,7 +84,7 @@ ENTROPIES = {
 
 
 @pytest.mark.parametrize("formula", ENTROPIES.values(), ids=list(ENTROPIES))
-def test_the_entropy_leaves_out_impossible_classes(formula):
+def test_the_entropy_hides_impossible_classes(formula):
     value, (slope,) = _run(formula, Z)
     exact, slopes = _exact_entropy(Z)
     np.testing.assert_allclose(value, exact, rtol=2e-6, atol=1e-35)
@@ -105,7 +105,7 @@ DIVERGENCES = {
 
 
 @pytest.mark.parametrize("formula", DIVERGENCES.values(), ids=list(DIVERGENCES))
-def test_the_divergence_leaves_out_what_both_hold_impossible(formula):
+def test_the_divergence_hides_what_both_hold_impossible(formula):
     value, slopes = _run(formula, Z, W)
     log_p, log_q = (
         np.asarray(x, np.float64)
@@ -123,7 +123,7 @@ def test_the_divergence_leaves_out_what_both_hold_impossible(formula):
     np.testing.assert_allclose(slopes[1], np.exp(log_q) - p, rtol=3e-6, atol=1e-6)
 
 
-def test_the_divergence_from_labels_leaves_out_labels_of_0():
+def test_the_divergence_from_labels_hides_labels_of_0():
     y = tf.constant([[0.0, 1.0, 0.0]])
 
     def formula(y, z):

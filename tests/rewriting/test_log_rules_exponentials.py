@@ -134,7 +134,7 @@ def test_what_is_written_by_hand_is_right_everywhere(row):
 
 
 @pytest.mark.parametrize("row", ELEMENTWISE.values(), ids=list(ELEMENTWISE))
-def test_as_it_stands_it_fails(row):
+def test_without_a_fix_it_fails(row):
     _, formula, exact, points = row
     x = tf.constant(points)
     with contrast.without_grappler():

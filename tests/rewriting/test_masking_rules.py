@@ -138,7 +138,7 @@ def test_the_second_gradient_is_finite_where_the_first_is(name):
         assert same(gradient, 0.0)
 
 
-def test_boolean_mask_sends_nothing_back_to_what_it_leaves_out():
+def test_boolean_mask_sends_nothing_back_to_what_it_hides():
     def function(x):
         return tf.boolean_mask(tf.square(tf.math.log(x)), x > 0)
 

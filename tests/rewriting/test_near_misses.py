@@ -143,7 +143,7 @@ PAIRS = {
         lambda x: tf.math.lgamma(x + tf.sin(x)) - tf.math.lgamma(x),
         lambda x: tf.math.lgamma(x * tf.sin(x)) - tf.math.lgamma(x),
     ),
-    "log-of-share": (
+    "log-of-fraction": (
         lambda x: log(x / (x + tf.sin(x))),
         lambda x: log(x / (x * tf.sin(x))),
     ),

@@ -26,7 +26,7 @@ def _is_right(loss, function, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.project)
-def test_as_it_stands_it_fails(loss, mode):
+def test_without_a_fix_it_fails(loss, mode):
     assert not _is_right(loss, loss.naive, mode)
 
 

@@ -79,7 +79,7 @@ def test_lines_are_found_through_calls_bodies_and_gradients():
     assert len(stabilize.report(step, SPEC)) == 1
 
 
-def test_the_function_is_not_run_and_arrays_stand_for_tensors():
+def test_the_function_is_not_run_and_arrays_serve_as_tensors():
     ran = []
 
     def function(x, k=1):
@@ -152,7 +152,7 @@ def test_a_class_is_refused():
         stabilize.report(Report)
 
 
-def test_formulas_that_another_rewrite_leaves_out_are_not_listed():
+def test_formulas_that_another_rewrite_hides_are_not_listed():
     def by_hand(x):
         e = tf.exp(x)
         return tf.math.log(e / tf.reduce_sum(e, -1, keepdims=True))

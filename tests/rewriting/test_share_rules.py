@@ -65,7 +65,7 @@ SHARES = {
 
 
 @pytest.mark.parametrize(("name", "mode"), in_modes(*SHARES))
-def test_a_share_of_nothing_is_0(name, mode):
+def test_a_fraction_of_nothing_is_0(name, mode):
     function, x, w, wanted = SHARES[name]
     assert "fraction-of-zero" in fired(RULES, function, tf.constant(x), tf.constant(w))
     value, gradients = _both(function, [x, w], mode)
@@ -87,7 +87,7 @@ def test_a_share_of_nothing_is_0(name, mode):
         lambda x, w: tf.where(tf.math.is_nan(x / (x + w)), 5.0, x),
     ],
 )
-def test_what_is_no_share_may_be_nan(function):
+def test_other_values_than_fractions_may_be_nan(function):
     args = [tf.zeros([2, 2]), tf.zeros([2, 2])]
     assert "fraction-of-zero" not in fired(RULES, function, *args)
     assert same(rewritten(RULES, function)(*args), function(*args))

@@ -377,7 +377,7 @@ def test_tapes_and_functions_are_as_they_were_after_tracing():
     assert np.isneginf(with_own_tape(logits())[0])
 
 
-def test_a_function_that_was_loaded_is_called_as_it_is(tmp_path):
+def test_a_function_that_was_loaded_is_called_unchanged(tmp_path):
     module = tf.Module()
     module.f = tf.function(log_softmax, (tf.TensorSpec([2, 2], tf.float32),))
     tf.saved_model.save(module, str(tmp_path))
@@ -385,7 +385,7 @@ def test_a_function_that_was_loaded_is_called_as_it_is(tmp_path):
     assert_close(stabilize(lambda x: loaded.f(x))(logits()), VALUE)
 
 
-def test_what_cannot_be_read_is_left_as_it_is_and_said(monkeypatch):
+def test_what_cannot_be_read_is_left_unchanged_and_reported(monkeypatch):
     monkeypatch.setattr(_compat, "function_graph", lambda *_: None)
     inner = tf.function(lambda x: x * 2.0)
 

@@ -35,7 +35,7 @@ PROMISES = {
     "tests/callbacks/test_commit.py::test_a_skipped_step_leaves_no_trace_bit_for_bit",
     "tests/callbacks/test_monitor_checks.py::test_a_finding_is_raised_and_leaves_the_"
     "model_as_before_the_step",
-    "tests/debugging/test_matrix.py::test_the_first_bad_operation_and_its_line_are_named",
+    "tests/debugging/test_matrix.py::test_the_first_nonfinite_operation_and_its_line_are_named",
     "tests/debugging/test_model.py::test_fit_raises_from_the_failing_batch_and_undoes_it",
     "tests/layers/test_recurrent.py::TestAgainstKerasLoop::test_masked",
     "tests/optimizers/test_fit.py::test_skipping_a_batch_is_training_without_it",

@@ -19,7 +19,7 @@ _Function = TypeVar("_Function", bound=Callable[..., tf.Tensor])
 def saved(function: _Function) -> _Function:
     """Registers a function, so that models that use it by name can be saved.
 
-    Losses and metrics share the function, and the name under which it is saved.
+    Losses and metrics use the same function, and the name under which it is saved.
 
     Returns:
       The function itself.

@@ -33,7 +33,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
       TypeError: If one of them is not dense.
 
     Numerics:
-      constant  value 0 (a choice: there is no correlation)
+      constant  value 0 (a choice: the correlation is undefined)
       NaN       value NaN
 
     Examples:
@@ -73,7 +73,7 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tens
       TypeError: If one of them is not dense.
 
     Numerics:
-      both constant  value 0 (a choice: there is no correlation)
+      both constant  value 0 (a choice: the correlation is undefined)
       NaN            value NaN
 
     Examples:

@@ -43,7 +43,7 @@ def ctc(y_true: Any, y_pred: Any, *, zero_infinity: bool = True) -> tf.Tensor:
 
     Numerics:
       labels do not fit   value 0, or inf with `zero_infinity=False`; gradient 0 (a
-                          choice: there is no slope)
+                          choice: the slope is undefined)
       logit -inf          a class that cannot occur
       no label            the loss of a row of blanks
       label >= classes,

@@ -147,7 +147,7 @@ def cosine_similarity(
       ValueError: If `axis` is out of range.
 
     Numerics:
-      zero vector  value 0, gradient 0 (a choice: there is no angle)
+      zero vector  value 0, gradient 0 (a choice: the angle is undefined)
       NaN          value NaN
       A zero incoming gradient gives zero gradients, NaN or not.
 

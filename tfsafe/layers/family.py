@@ -1,4 +1,4 @@
-"""Registers the layers of a family, whose docstrings share their last sections."""
+"""Registers the layers of a family, whose docstrings have the same last sections."""
 
 import inspect
 from collections.abc import Callable

@@ -110,7 +110,7 @@ class CosineSimilarity(Weighted, keras.losses.CosineSimilarity):
       dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
-      zero vector       value 0, gradient 0 (a choice: there is no angle)
+      zero vector       value 0, gradient 0 (a choice: the angle is undefined)
       weight 0, masked  value and gradients 0, NaN or not
       empty batch       value 0
       NaN elsewhere     value NaN

@@ -40,7 +40,7 @@ class PearsonCorrelation(SafeMetric, _Pearson):
       axis: Axis or axes along which labels and predictions are correlated.
 
     Numerics:
-      constant       the sample counts 0 (a choice: there is no correlation)
+      constant       the sample counts 0 (a choice: the correlation is undefined)
       NaN            result NaN
       weight 0       ignored, NaN or not
       before update  result 0
@@ -75,7 +75,7 @@ class ConcordanceCorrelation(SafeMetric, _Concordance):
       axis: Axis or axes along which labels and predictions are correlated.
 
     Numerics:
-      both constant  the sample counts 0 (a choice: there is no correlation)
+      both constant  the sample counts 0 (a choice: the correlation is undefined)
       NaN            result NaN
       weight 0       ignored, NaN or not
       before update  result 0

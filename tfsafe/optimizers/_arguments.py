@@ -217,7 +217,7 @@ def check_strategy(made_under: Any, inner: Any) -> None:
         names = [type(each).__name__ for each in (strategy, *found)]
         raise ValueError(
             "The SafeOptimizer and its inner optimizer must be made under the strategy "
-            "that runs them, so that its replicas share their counts and slots. "
+            "that runs them, so that its replicas have the same counts and slots. "
             f"Received: a step under a {names[0]}, of a SafeOptimizer made under a "
             f"{names[1]}, with an inner optimizer made under a {names[2]}. Make both "
             "within `with strategy.scope():`."

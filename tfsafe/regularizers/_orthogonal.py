@@ -17,7 +17,7 @@ class OrthogonalRegularizer(keras.regularizers.OrthogonalRegularizer):
 
     Numerics:
       row of zeros  orthogonal to every other; gradient 0 (a choice)
-      one row       penalty 0: there is no pair
+      one row       penalty 0: it has no pair
       inf, NaN      penalty NaN
       Rows are scaled, so that neither the squares nor the norm leave the range.
 

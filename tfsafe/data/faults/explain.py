@@ -30,7 +30,7 @@ _READ_WITH_HEADER = {
 }
 
 
-# The faults that share one finding.
+# The faults that have one finding in common.
 _GROUPS = {
     "not finite": NOT_FINITE,
     "missing": ("missing", "blank"),

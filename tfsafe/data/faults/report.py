@@ -101,7 +101,7 @@ class DataReport:
 
     @property
     def is_finite(self) -> bool:
-        """Whether there are no findings; notes do not count."""
+        """Whether the findings are empty; notes do not count."""
         return not self.findings
 
     def as_dict(self) -> dict[str, Any]:

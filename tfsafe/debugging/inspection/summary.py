@@ -150,7 +150,7 @@ def mean(finite: np.ndarray) -> float | None:
 
 
 def _plain(path: str) -> str:
-    """Drops the brackets of a name that stands alone: `['kernel']` is `kernel`."""
+    """Drops the brackets of a name on its own: `['kernel']` is `kernel`."""
     head, bracket, rest = path.partition("']")
     return head.removeprefix("['") + rest if bracket else path
 

@@ -100,7 +100,7 @@ def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
       label: Path of `structure` itself.
 
     Yields:
-      Path and leaf. The dense parts of a sparse or ragged tensor share its path.
+      Path and leaf. The dense parts of a sparse or ragged tensor have its path.
     """
     if isinstance(structure, dict):
         for key, value in structure.items():

@@ -17,7 +17,7 @@ class Dot(keras.layers.Dot):
 
     Numerics:
       With `normalize=True`:
-      all 0     value 0, gradient 0 (a choice: there is no direction)
+      all 0     value 0, gradient 0 (a choice: the direction is undefined)
       inf, NaN  as `tfsafe.ops.l2_normalize`
       Vectors are scaled, so that neither the squares nor the norm leave the range.
 

@@ -18,7 +18,7 @@ class STFTSpectrogram(_STFTSpectrogram):
     Keras 3.9.
 
     Numerics:
-      silence  under `mode="angle"` value 0, gradient 0 (a choice: there is no angle)
+      silence  under `mode="angle"` value 0, gradient 0 (the angle is undefined)
       The other modes are Keras' own.
     """
 

@@ -95,8 +95,8 @@ class Normalization(keras.layers.Normalization):
             feature, and warns with their number; "raise" refuses them.
 
         Raises:
-          ValueError: If there is no data, if a feature has no finite value, if there is
-            a NaN or an infinity and `policy` is "raise", or if the layer is built for
+          ValueError: If the data is empty, if a feature has no finite value, if a value
+            is NaN or infinite and `policy` is "raise", or if the layer is built for
             other features.
           TypeError: If `data` is not an array, dataset or iterable of arrays.
         """

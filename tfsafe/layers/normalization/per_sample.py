@@ -158,7 +158,7 @@ class UnitNormalization(keras.layers.UnitNormalization):
     at a row of zeros is 1e12, NaN under XLA, and whose value is NaN in float16.
 
     Numerics:
-      all 0     value 0, gradient 0 (a choice: there is no direction)
+      all 0     value 0, gradient 0 (a choice: the direction is undefined)
       inf, NaN  as `tfsafe.ops.l2_normalize`
       A row without incoming gradient gives a zero gradient, whatever its values.
       The row is scaled, so that neither the squares nor the norm leave the range.

@@ -140,7 +140,7 @@ class GlobalMaxPooling1D(_MasksSteps, keras.layers.GlobalMaxPooling1D):
     """`keras.layers.GlobalMaxPooling1D` that respects the mask.
 
     Keras' layer drops the mask, with a warning, so that the zeros of the padding win
-    over negative steps. Equal steps share the gradient equally.
+    over negative steps. The gradient is split equally among equal steps.
 
     Args:
       data_format: `"channels_last"`, `"channels_first"`, or None for Keras' default.

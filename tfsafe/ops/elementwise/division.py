@@ -32,7 +32,7 @@ def divide(x: Any, y: Any, *, at_zero: float = 0.0, name: str = "divide") -> tf.
 
     Numerics:
       error           value <= 1 ulp, slopes <= 3 ulp
-      y = 0           value at_zero, slopes 0 (a choice: there is no quotient)
+      y = 0           value at_zero, slopes 0 (a choice: the quotient is undefined)
       x = 0, y = 0    value at_zero, slopes 0
       x = inf, y = 0  value at_zero, slopes 0
       x = NaN, y = 0  value NaN, slopes 0
@@ -77,7 +77,7 @@ def reciprocal(x: Any, *, at_zero: float = 0.0, name: str = "reciprocal") -> tf.
 
     Numerics:
       error    value <= 1 ulp, slope <= 2 ulp
-      x = 0    value at_zero, slope 0 (a choice: there is no reciprocal)
+      x = 0    value at_zero, slope 0 (a choice: the reciprocal is undefined)
       x = inf  value 0, slope 0
       x = NaN  value NaN, slope NaN
       A zero incoming gradient gives a zero gradient, at every x.

@@ -66,7 +66,7 @@ def atan2(y: Any, x: Any, *, name: str = "atan2") -> tf.Tensor:
 
     Numerics:
       error           value <= 3 ulp, slopes <= 5 ulp
-      y = 0, x = 0    value 0, slopes 0 (a choice: there is no angle)
+      y = 0, x = 0    value 0, slopes 0 (a choice: the angle is undefined)
       y = 1, x = inf  value 0, slopes 0
       y = NaN, x = 1  value NaN, slopes NaN
       A zero incoming gradient gives zero gradients, at every x and y.
@@ -105,7 +105,7 @@ def angle(x: Any, *, name: str = "angle") -> tf.Tensor:
 
     Numerics:
       error    value <= 3 ulp, slopes <= 5 ulp
-      x = 0    value 0, gradient 0 (a choice: there is no angle)
+      x = 0    value 0, gradient 0 (a choice: the angle is undefined)
       x = NaN  value NaN, gradient NaN
       A zero incoming gradient gives a zero gradient, at every x.
 

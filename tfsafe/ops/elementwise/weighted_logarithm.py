@@ -120,7 +120,7 @@ def xdivy(x: Any, y: Any, *, name: str = "xdivy") -> tf.Tensor:
     Numerics:
       error           value <= 1 ulp, slopes <= 3 ulp
       x = 0, y > 0    value 0, slopes 1 / y and 0
-      x = 0, y = 0    value 0, slopes 0 (a choice: there is no quotient)
+      x = 0, y = 0    value 0, slopes 0 (a choice: the quotient is undefined)
       x > 0, y = 0    value inf, slopes 0 (a bounded choice: they are infinite)
       x = 0, y = NaN  value NaN, slopes NaN
       x = NaN, y > 0  value NaN, slopes 1 / y and NaN

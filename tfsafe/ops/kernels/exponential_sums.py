@@ -36,7 +36,7 @@ def masked_logsumexp(x: tf.Tensor, keep: tf.Tensor | None, axis: _Axis) -> tf.Te
 
 
 class _Row(NamedTuple):
-    """What the functions share; all but the exponentials have size 1 along `axis`."""
+    """Common results; all but the exponentials have size 1 along `axis`."""
 
     largest: tf.Tensor
     is_largest: tf.Tensor

@@ -97,7 +97,7 @@ def log_erf_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.where(is_tail, tail, middle), dtype)
 
 
-def log_share(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+def log_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `log(x / (x + y))`, also where `y` is much smaller than `x`."""
     is_near = 2 * tf.abs(y) < tf.abs(x)
     one, zero = tf.ones_like(x), tf.zeros_like(y)

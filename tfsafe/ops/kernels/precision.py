@@ -42,11 +42,11 @@ def scaled(
 
     Nothing is rounded. Neither the power nor its inverse is subnormal, which leaves
     the largest magnitude along `axis` between 1 and 4. Where that magnitude is 0,
-    infinite or NaN, and where there is no element, the power is 1.
+    infinite or NaN, and without elements the power is 1.
 
     Args:
       x: Tensor of float32 or float64.
-      axis: Axes that share a power; by default all of them.
+      axis: Axes that have one power; by default all of them.
       least: The largest magnitude counts as at least this.
 
     Returns:

@@ -108,7 +108,7 @@ def standardize_batch(
       epsilon: Added to the variance.
       mask: Booleans of the shape of `x`: what counts. None for everything.
       otherwise: Mean and variance of a channel in which nothing counts, like `gain`.
-      across: Sums a tensor over the replicas that share their statistics.
+      across: Sums a tensor over the replicas that have common statistics.
 
     Returns:
       The result with the shape of `x`; mean, variance and count of each channel, which

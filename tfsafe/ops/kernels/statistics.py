@@ -155,7 +155,7 @@ def an_element(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None = None) -> tf.T
 
 
 def _count(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
-    """Returns how many elements count in each row, and 1 where none does."""
+    """Returns how many elements count in each row, and 1 for rows without any."""
     if keep is not None:
         count = tf.reduce_sum(tf.cast(keep, x.dtype), axis, keepdims=True)
     elif axis is None:

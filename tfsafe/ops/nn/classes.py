@@ -13,8 +13,8 @@ def class_axis(axis: Any, shape: tf.TensorShape) -> int:
 
     Raises:
       TypeError: If `axis` is not an integer.
-      ValueError: If it is out of range, if the rank is unknown, or if there are no
-        classes along it.
+      ValueError: If it is out of range, if the rank is unknown, or if the axis has
+        no classes.
     """
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise TypeError(

@@ -45,7 +45,7 @@ def l2_normalize(
 
     Numerics:
       error  value <= 3 ulp, gradient <= 8 ulp of the row's largest
-      all 0  value 0, gradient 0 (a choice: there is no direction), for any epsilon
+      all 0  value 0, gradient 0 (a choice: the direction is undefined), for any epsilon
       inf    value NaN there and 0 elsewhere, gradient 0 elsewhere
       NaN    value NaN, gradient NaN, in the whole row
       A row of zero incoming gradients gets zero gradients, whatever it holds.
@@ -107,7 +107,7 @@ def normalize(
 
     Numerics:
       error  <= 3 ulp for the Euclidean norm, else <= 8 ulp
-      all 0  values 0, gradients 0 (a choice: there is no direction)
+      all 0  values 0, gradients 0 (a choice: the direction is undefined)
       inf    value NaN there and 0 elsewhere, norm inf
       NaN    values NaN, in the whole row
       A row of zero incoming gradients gets zero gradients, whatever it holds.
@@ -168,7 +168,7 @@ def cosine_similarity(
 
     Numerics:
       error  <= 4 ulp of 1, gradient <= 8 ulp of the row's largest
-      all 0  value 0, gradients 0 (a choice: there is no angle)
+      all 0  value 0, gradients 0 (a choice: the angle is undefined)
       inf    value NaN
       NaN    value NaN, gradients NaN
       A zero incoming gradient gives zero gradients, whatever the row holds.

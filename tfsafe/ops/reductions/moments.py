@@ -39,7 +39,7 @@ def mean(
       mask: None to keep everything; a boolean `Tensor`, True where an element counts;
         or weights that are at least 0, of any integer dtype or of the dtype of `x`. Of
         a shape that broadcasts to the shape of `x`.
-      empty_value: The value where the weights sum to 0, or where there is no element.
+      empty_value: The value where the weights sum to 0, or without elements.
       name: Name scope of the operations created.
 
     Returns:

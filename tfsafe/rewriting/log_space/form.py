@@ -43,7 +43,7 @@ class Factored(NamedTuple):
     Attributes:
       name: The rule that takes a logarithm of the tensor.
       log: Builds the exponent; None for 0.
-      weight: Builds the factor that is no exponential; None for 1.
+      weight: Builds the factor that is not an exponential; None for 1.
       offset: The logarithm of constant factors.
       is_nonnegative: Whether the tensor cannot be negative.
       is_partial: Whether `log` is NaN where the tensor is negative.

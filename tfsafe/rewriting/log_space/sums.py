@@ -101,7 +101,7 @@ def _cosh_argument(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
 
 
 def both(a: Factored, b: Factored, value: Value) -> list[tf.Tensor]:
-    """Builds two exponents, one of which may be a constant."""
+    """Builds two exponents; at most one is a constant."""
     dtype = _dtype(a, b, value)
     return [tf.convert_to_tensor(each.exponent(value), dtype) for each in (a, b)]
 

@@ -41,19 +41,19 @@ class Term(NamedTuple):
         return x if self.factor == 1 else self.factor * x
 
 
-def number(reader: Reader, tensor: tf.Tensor, beside: tf.Tensor) -> float | None:
+def number(reader: Reader, tensor: tf.Tensor, operand: tf.Tensor) -> float | None:
     """Returns the number that all elements of `tensor` are, or None.
 
     Args:
       reader: Reader of the graph.
       tensor: A constant, or ones and the like of the shape of another tensor.
-      beside: What it is combined with; the combination must keep the shape of this.
+      operand: What it is combined with; the combination must keep the shape of this.
     """
     op = reader.op(tensor)
-    if op.type == "OnesLike" and _has_shape(reader, beside, op.inputs[0]):
+    if op.type == "OnesLike" and _has_shape(reader, operand, op.inputs[0]):
         return 1.0
     value = reader.scalar(tensor)
-    return value if value is not None and _fits(tensor.shape, beside.shape) else None
+    return value if value is not None and _fits(tensor.shape, operand.shape) else None
 
 
 def _has_shape(reader: Reader, tensor: tf.Tensor, of: tf.Tensor) -> bool:
@@ -66,12 +66,12 @@ def _has_shape(reader: Reader, tensor: tf.Tensor, of: tf.Tensor) -> bool:
     return True
 
 
-def _fits(shape: tf.TensorShape, beside: tf.TensorShape) -> bool:
+def _fits(shape: tf.TensorShape, operand: tf.TensorShape) -> bool:
     if shape.rank == 0:
         return True
-    if beside.rank is None or shape.rank > beside.rank:
+    if operand.rank is None or shape.rank > operand.rank:
         return False
-    last = list(beside)[beside.rank - shape.rank :]
+    last = list(operand)[operand.rank - shape.rank :]
     return all(a == 1 or a == b for a, b in zip(shape, last, strict=True))
 
 

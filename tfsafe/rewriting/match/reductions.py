@@ -133,6 +133,6 @@ def along(reader: Reader, tensor: tf.Tensor, found: Norm, x: tf.Tensor) -> bool:
         return bool(tensor.shape.rank == 0 or found.keepdims)
     if rank is None:
         return found.keepdims and reader.source(tensor).op.type != "Reshape"
-    beside = [1 if i in found.axes else size for i, size in enumerate(x.shape)]
-    is_kept = found.keepdims and list(tensor.shape) == beside
+    kept = [1 if i in found.axes else size for i, size in enumerate(x.shape)]
+    is_kept = found.keepdims and list(tensor.shape) == kept
     return is_kept or lines_up(tensor.shape, x.shape, found.axes)

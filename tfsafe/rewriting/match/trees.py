@@ -218,9 +218,9 @@ def _inputs(
 
 
 def _number(
-    reader: Reader, tensor: tf.Tensor, beside: tf.Tensor, wanted: Any, found: _Found
+    reader: Reader, tensor: tf.Tensor, operand: tf.Tensor, wanted: Any, found: _Found
 ) -> Iterator[_Found]:
-    value = number(reader, tensor, beside)
+    value = number(reader, tensor, operand)
     if isinstance(wanted, str):
         if value is not None and found.get(wanted, value) == value:
             yield {**found, wanted: value}
@@ -263,12 +263,12 @@ def _terms(
         return
     term, (sign, pattern) = order[place], wanted[place]
     if isinstance(pattern, float | int):
-        beside = order[place - 1].tensor
-        one = number(reader, term.tensor, beside)
+        operand = order[place - 1].tensor
+        one = number(reader, term.tensor, operand)
         is_number = one is not None and one * term.factor == sign * pattern
         options = iter([found] if is_number else [])
     elif isinstance(pattern, str):
-        # Beside a number, another constant would only be folded.
+        # Next to a number, another constant would only be folded.
         numeric = any(isinstance(each, float | int) for _, each in wanted)
         is_open = not numeric or reader.constant(term.tensor) is None
         signed = Term(term.factor * sign, reader.source(term.tensor))

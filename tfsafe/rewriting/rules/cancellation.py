@@ -28,7 +28,7 @@ _LARGEST_GUARD = 0.01
 def _pair(
     reader: Reader, op: tf.Operation
 ) -> tuple[float, float, tf.Tensor, tf.Tensor] | None:
-    """Reads a sum of two terms, either of which may be a number times a tensor."""
+    """Reads a sum of two terms, each perhaps a number times a tensor."""
     found = terms(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
     if len(found) != 2:
         return None

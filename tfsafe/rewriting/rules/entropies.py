@@ -12,7 +12,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum
-from tfsafe.rewriting.rules.likelihoods import SHARE
+from tfsafe.rewriting.rules.likelihoods import FRACTION
 
 _LOGARITHMS = op_types(OpFact.LOGARITHM)
 _DEPTH = 8
@@ -114,7 +114,7 @@ def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
     op = reader.op(tensor)
     if op.type != "Log" or logarithms(reader).of(op.inputs[0]) is not None:
         return None
-    if SHARE(op, reader) is not None:
+    if FRACTION(op, reader) is not None:
         return None
     inner = reader.op(op.inputs[0])
     is_shifted = is_sum(inner) and any(

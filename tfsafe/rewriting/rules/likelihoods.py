@@ -10,7 +10,7 @@ from tfsafe.ops.kernels import bessel
 from tfsafe.ops.kernels.log_complements import (
     lgamma_difference,
     lgamma_of_sum,
-    log_share,
+    log_fraction,
 )
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -20,7 +20,7 @@ from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 _SUMS = ("Sub", "Add", "AddV2", "AddN")
-SHARE = Trees(Tree(("Log", ("Div", "x", ("Add", "x", "y"))), log_share))
+FRACTION = Trees(Tree(("Log", ("Div", "x", ("Add", "x", "y"))), log_fraction))
 # Longer sums are left alone: pairs are looked for among all terms.
 _MOST = 12
 
@@ -215,12 +215,12 @@ RULES = (
         match=_match_lgamma,
     ),
     Rule(
-        name="log-of-share",
+        name="log-of-fraction",
         before="log(x / (x + y))",
-        after="-ops.log1p(y / x) where y is small beside x",
+        after="-ops.log1p(y / x) where y is small compared with x",
         fails_when="y is much smaller than x",
         reference="identity",
-        match=SHARE,
+        match=FRACTION,
     ),
     Rule(
         name="bessel-ratio",
