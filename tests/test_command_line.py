@@ -14,7 +14,9 @@ from tfsafe import _after_import, debugging
 from tfsafe.debugging.checks.tally import TALLY
 
 
-@pytest.mark.parametrize("command", ["", "run", "demo", "coverage", "completion"])
+@pytest.mark.parametrize(
+    "command", ["", "run", "demo", "coverage", "completion", "replay"]
+)
 def test_help_needs_no_tensorflow(command):
     code = (
         "import sys\n"
@@ -32,7 +34,7 @@ def test_help_needs_no_tensorflow(command):
 
 def test_without_a_command_the_help_is_printed(capsys):
     cli.main([])
-    assert "{completion,coverage,demo,run}" in capsys.readouterr().out
+    assert "{completion,coverage,demo,replay,run}" in capsys.readouterr().out
 
 
 def test_the_demo_has_the_options_of_its_example(capsys):

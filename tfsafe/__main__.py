@@ -1,4 +1,4 @@
-"""Runs the command line: `tfsafe run`, `demo`, `coverage` and `completion`."""
+"""Runs the command line: `tfsafe run`, `replay`, `demo`, `coverage`, `completion`."""
 
 import argparse
 import importlib.util
@@ -100,6 +100,58 @@ def coverage(arguments: Sequence[str]) -> None:
             sys.stdout.write(f"{found}\n")
 
 
+def replay(arguments: Sequence[str]) -> None:
+    """Replays a capsule, and prints the finding.
+
+    Args:
+      arguments: The file and the options.
+
+    Raises:
+      SystemExit: With exit code 1 if a value is not finite, 2 if the file cannot be
+        replayed.
+    """
+    parser = argparse.ArgumentParser(
+        prog="tfsafe replay",
+        description="Replays the failed step that `error.save`, `tfsafe run --capsule` "
+        "or `NumericsMonitor(capsule=)` saved, without its script and its data.",
+    )
+    add = parser.add_argument
+    add("path", metavar="nan.zip", help="the capsule")
+    add(
+        "--checks", choices=("watch", "domain", "full"), default="watch",
+        help="how closely to look, as in `tfsafe run`",
+    )  # fmt: skip
+    add(
+        "--stabilize", action="store_true",
+        help="rewrite the step to its stable form first, to see whether that is finite",
+    )  # fmt: skip
+    add("--html", metavar="PAGE", help="write the finding as a web page to this file")
+    add(
+        "--max-bytes", type=int, default=2**32, metavar="N",
+        help="refuse a file that is larger than this, unpacked; 4 GiB by default",
+    )  # fmt: skip
+    options = parser.parse_args(arguments)
+    with _after_import.quiet():
+        tfsafe.debugging.replay  # noqa: B018 (loads TensorFlow)
+    try:
+        error = tfsafe.debugging.replay(
+            options.path,
+            checks=options.checks,
+            transform=tfsafe.stabilize if options.stabilize else None,
+            max_bytes=options.max_bytes,
+        )
+    except ValueError as reason:
+        parser.error(str(reason))
+    if error is None:
+        sys.stdout.write("All values of the step are finite.\n")
+        return
+    sys.stdout.write(f"{error.explain()}\n")
+    if options.html:
+        error.to_html(options.html)
+        sys.stdout.write(f"The page is {options.html}\n")
+    raise SystemExit(1)
+
+
 def completion(arguments: Sequence[str]) -> None:
     """Prints a script for a shell that completes commands and options.
 
@@ -145,6 +197,7 @@ _COMMANDS = {
     "completion": (completion, "print a script that completes commands in a shell"),
     "coverage": (coverage, "say which names of Keras have a safe version"),
     "demo": (demo, "train an LSTM that fails on real data, find the cause, rescue it"),
+    "replay": (replay, "replay a failed step from the file that `error.save` wrote"),
     "run": (run, "run a script or a module under the numeric checks, unedited"),
 }
 

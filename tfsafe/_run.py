@@ -60,7 +60,7 @@ def run(arguments: Sequence[str]) -> None:
         conditions.conclude()
         raise
     except BaseException as error:
-        _show_at_exit(error, options.report, usual)
+        _show_at_exit(error, options.report, usual, options.capsule)
         raise
     else:
         conditions.conclude()
@@ -105,6 +105,10 @@ def _parser() -> argparse.ArgumentParser:
         help="write the finding as a web page to this file",
     )  # fmt: skip
     add(
+        "--capsule", metavar="PATH",
+        help="save the failed step to this zip file, for `tfsafe replay`",
+    )  # fmt: skip
+    add(
         "-m", dest="is_module", action="store_true",
         help="run a module, as `python -m` does",
     )  # fmt: skip
@@ -126,9 +130,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if not options.is_module and not os.path.exists(options.program):
         parser.error(f"cannot find the file {os.path.abspath(options.program)}")
-    folder = os.path.dirname(os.path.abspath(options.report or "finding.html"))
-    if not os.path.isdir(folder):
-        parser.error(f"argument --report: cannot find the folder {folder}")
+    for name in ("report", "capsule"):
+        folder = os.path.dirname(os.path.abspath(getattr(options, name) or "file"))
+        if not os.path.isdir(folder):
+            parser.error(f"argument --{name}: cannot find the folder {folder}")
     return options
 
 
@@ -224,6 +229,8 @@ class _Conditions:
         else:
             if self._options.report is not None:
                 _say(f"no finding, so that {self._options.report} was not written.")
+            if self._options.capsule is not None:
+                _say(f"no finding, so that {self._options.capsule} was not written.")
             with _faults.contained("the number of steps"):
                 self._report_steps()
         if self._is_on and self._options.stabilize:
@@ -253,7 +260,9 @@ def _rewrites_by_line(rewrites: Sequence["Rewrite"]) -> list[str]:
     return ["formulas were rewritten to their stable form:", *lines[:_MOST], *more]
 
 
-def _show_at_exit(error: BaseException, report: str | None, usual: Any) -> None:
+def _show_at_exit(
+    error: BaseException, report: str | None, usual: Any, capsule: str | None = None
+) -> None:
     """Makes Python show an uncaught error without the frames of tfsafe.
 
     Args:
@@ -261,12 +270,14 @@ def _show_at_exit(error: BaseException, report: str | None, usual: Any) -> None:
       report: Where to write the report to, if it is due to a finding.
       usual: The `sys.excepthook` of before. If the script has put another one there,
         it is used.
+      capsule: Where to save the failed step to.
     """
     show, lines = sys.excepthook, _of_the_script(error.__traceback__)
     cause = _numerics_error(error)
     if cause is not None and report is not None:
         with _faults.contained("writing the report"):
             cause.to_html(report)
+    notes = _saved(cause, capsule) if cause is not None and capsule else []
 
     def excepthook(kind: Any, value: BaseException, _: Any) -> None:
         shown = False
@@ -283,9 +294,20 @@ def _show_at_exit(error: BaseException, report: str | None, usual: Any) -> None:
                 else "for pictures and the propagation path, repeat the run with "
                 "`--report finding.html`"
             )
+        for note in notes:
+            _say(note)
 
     # Python calls it in the end, and sets the exit code: 1, or that of Ctrl-C.
     sys.excepthook = excepthook
+
+
+def _saved(error: NumericsError, path: str) -> list[str]:
+    """Saves the failed step; returns what to say about it."""
+    try:
+        error.save(path)
+    except (OSError, ValueError) as reason:
+        return [f"the capsule was not written. {reason}"]
+    return [f"the capsule is {path}; `tfsafe replay {path}` shows the failure again"]
 
 
 def _of_the_script(lines: types.TracebackType | None) -> types.TracebackType | None:

@@ -3,8 +3,9 @@
 import dataclasses
 import os
 import traceback
+import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tfsafe import _caller, _explain, _html, _records, _text
 from tfsafe._records import Link as Link
@@ -81,8 +82,30 @@ def _explained(text: str, chain: Sequence[Link], color: bool | None) -> str:
     return _text.painted(text) if use_color else text
 
 
-# What `last_error` makes its error of.
-_LAST: list[tuple[type["NumericsError"], str, tuple[Finding, ...], dict[str, Any]]] = []
+class Capsule(Protocol):
+    """Writes what is needed to replay the call that failed."""
+
+    def write(
+        self, path: str | os.PathLike[str], error: "NumericsError", max_bytes: int
+    ) -> None:
+        """Writes the file; raises ValueError if the call cannot be saved."""
+
+
+# What `last_error` makes its error of. The error is not kept alive: its traceback holds
+# the model.
+_LAST: list[
+    tuple["weakref.ref[NumericsError]", str, tuple[Finding, ...], dict[str, Any]]
+] = []
+# Not attributes: what `last_error` keeps must not hold the model either.
+_CAPSULES: "weakref.WeakKeyDictionary[NumericsError, Capsule]" = (
+    weakref.WeakKeyDictionary()
+)
+_NO_CAPSULE = (
+    "This error has no traced step to save. Eager code has none: put `@tf.function` on "
+    "the step, or train without `run_eagerly`. What `last_error` or a pickle gives is "
+    "a copy: save the error itself, where it is caught. Received: {}"
+)
+_LARGEST = 2**31
 _IPYTHON = f"{os.sep}IPython{os.sep}"
 
 
@@ -103,9 +126,14 @@ def last_error() -> "NumericsError | None":
     """
     if not _LAST:
         return None
-    ((kind, text, findings, fields),) = _LAST
-    error = kind(text, findings)
+    ((reference, text, findings, fields),) = _LAST
+    original = reference()
+    error = NumericsError(text, findings)
     vars(error).update(fields)
+    # Of the one that was raised, while it is alive.
+    _LAST[:] = [(reference, text, findings, fields)]
+    if original is not None and original in _CAPSULES:
+        error.attach(_CAPSULES[original])
     return error
 
 
@@ -169,6 +197,52 @@ class NumericsError(ArithmeticError):
         """
         return _html.write(_html.of_findings(self.findings, str(self)), path)
 
+    def save(self, path: str | os.PathLike[str], *, max_bytes: int = _LARGEST) -> None:
+        """Writes a capsule: a zip file from which the failure can be replayed.
+
+        The file holds the traced step as a graph, the batch, the values of the
+        variables and seeds before the step, versions, and the finding as JSON.
+        `tfsafe replay nan.zip` and `tfsafe.debugging.replay` find the same operation
+        without the script and the data, on another machine too. There is no pickle in
+        it, and no Python of the program; the data of the batch are in it, unencrypted.
+
+        Args:
+          path: File to write, replaced if it exists.
+          max_bytes: Largest size of the arrays in it.
+
+        Raises:
+          ValueError: If the call cannot be saved: it was eager, it ran on several
+            replicas, it uses operations that call Python or read files, or it is
+            larger than `max_bytes`.
+
+        Examples:
+          >>> import tempfile
+          >>> import tensorflow as tf
+          >>> import tfsafe
+          >>> path = tempfile.mkdtemp() + "/nan.zip"
+          >>> @tfsafe.checked
+          ... @tf.function
+          ... def logarithm(x):
+          ...     return tf.math.log(x)
+          >>> try:
+          ...     logarithm(tf.constant([1.0, -1.0]))
+          ... except tfsafe.NumericsError as error:
+          ...     error.save(path)
+          >>> print(tfsafe.debugging.replay(path).findings[0].cause)
+          log of 1 negative number (at (1,)).
+        """
+        if self not in _CAPSULES:
+            raise ValueError(_NO_CAPSULE.format(str(self).partition("\n")[0]))
+        _CAPSULES[self].write(path, self, max_bytes)
+
+    def attach(self, capsule: Capsule) -> None:
+        """Keeps what `save` writes.
+
+        Args:
+          capsule: The call that failed.
+        """
+        _CAPSULES[self] = capsule
+
     def add_time(self) -> None:
         """Adds step, epoch, batch, learning rate and loss scale to the message."""
         parts = [
@@ -198,7 +272,7 @@ class NumericsError(ArithmeticError):
 
     def _remember(self) -> None:
         # Not the error itself, whose traceback would keep the model alive.
-        _LAST[:] = [(type(self), str(self), self.findings, vars(self))]
+        _LAST[:] = [(weakref.ref(self), str(self), self.findings, vars(self))]
 
     def _repr_html_(self) -> str:
         """Shows the findings in a notebook."""

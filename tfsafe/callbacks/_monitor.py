@@ -99,9 +99,12 @@ class NumericsMonitor(keras.callbacks.Callback):
       policy: What a non-finite step leads to: `"raise"`, `"skip"` or `"stop"`. None
         is `"raise"` with a plain optimizer, and `"skip"` with a `SafeOptimizer`.
       exclude: Operations to exclude from the checks, as in `tfsafe.checked`.
+      capsule: File to save the first step that fails to, for `tfsafe replay`; see
+        `NumericsError.save`. Replaced in each training that fails.
 
     Raises:
-      TypeError: If `restore_state` is not a boolean, or `log_dir` not a path.
+      TypeError: If `restore_state` is not a boolean, or `log_dir` or `capsule` not a
+        path.
       ValueError: If `checks` or `policy` is none of the above. At the start of
         training, if `checks` is None and the model's optimizer is not a
         `SafeOptimizer`, or the steps of the model cannot be checked; see `checked`.
@@ -144,6 +147,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         checks: Level | None = "watch",
         policy: Literal["raise", "skip", "stop"] | None = None,
         exclude: Sequence[str] = (),
+        capsule: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(restore_state, bool):
@@ -157,7 +161,8 @@ class NumericsMonitor(keras.callbacks.Callback):
             _args.one_of(policy, _step_checks.POLICIES, "policy")
         if checks is not None:
             options = options_of(checks, False, exclude)
-            self._checks = _step_checks.StepChecks(options, policy or "raise")
+            path = None if capsule is None else _summaries.directory(capsule)
+            self._checks = _step_checks.StepChecks(options, policy or "raise", path)
         self.checks = checks
         self.policy = policy
         self.exclude = tuple(exclude)

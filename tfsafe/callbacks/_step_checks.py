@@ -44,6 +44,7 @@ class StepChecks:
     Args:
       options: The options of the checks.
       policy: One of `POLICIES`.
+      capsule: Where to save the first step that failed, or None.
 
     Attributes:
       nonfinite_steps: Number of training steps that were skipped.
@@ -51,8 +52,10 @@ class StepChecks:
 
     _steps: Steps
 
-    def __init__(self, options: Options, policy: str):
+    def __init__(self, options: Options, policy: str, capsule: str | None = None):
         self.nonfinite_steps = 0
+        self._capsule = capsule
+        self._is_saved = False
         self._options = options
         self._policy = policy
         self._model: keras.Model = None
@@ -94,6 +97,7 @@ class StepChecks:
 
     def begin_training(self) -> None:
         """Clears the earlier findings."""
+        self._is_saved = False
         self.nonfinite_steps = 0
         self._reported = set()
 
@@ -126,6 +130,7 @@ class StepChecks:
             try:
                 results = checked(batch)
             except NumericsError as error:
+                self._save(error)
                 if self._policy == "raise":
                     for each in KINDS:
                         self.end(each)
@@ -138,6 +143,16 @@ class StepChecks:
             return results
 
         return step
+
+    def _save(self, error: NumericsError) -> None:
+        """Saves the first step that failed; a failure to do so is a warning."""
+        if self._capsule is None or self._is_saved:
+            return
+        self._is_saved = True
+        try:
+            error.save(self._capsule)
+        except (OSError, ValueError) as reason:
+            warn(f"The capsule was not written. {reason}")
 
     def _respond(self, kind: str, error: NumericsError) -> None:
         """Reports the finding, and counts the step or ends the training."""

@@ -1,6 +1,7 @@
 """Finding the operation, the line and the cause of the first NaN or Inf."""
 
 from tfsafe._records import TensorStats
+from tfsafe.debugging.capsule.replay import replay
 from tfsafe.debugging.checks.checked import checked
 from tfsafe.debugging.checks.switch import (
     check_numerics,
@@ -20,6 +21,7 @@ __all__ = [
     "disable_check_numerics",
     "enable_check_numerics",
     "plot",
+    "replay",
     "report",
     "retain",
     "retain_gradients",

@@ -71,8 +71,19 @@ def branches(op: tf.Operation) -> list[tf.Graph]:
     return [_named(op, function.name) for function in op.get_attr("branches")]
 
 
+# Attribute of a graph that was read from a file: the graphs of its functions, by name.
+_BODIES = "tfsafe_bodies"
+
+
+def note_bodies(graph: tf.Graph, graphs: Mapping[str, tf.Graph]) -> None:
+    """Notes the graphs of the functions that a graph calls, by name."""
+    setattr(graph, _BODIES, dict(graphs))
+
+
 def _named(op: tf.Operation, name: str) -> tf.Graph:
-    graph = _compat.function_graph(op.graph, name)
+    graph = getattr(op.graph, _BODIES, {}).get(name)
+    if graph is None:
+        graph = _compat.function_graph(op.graph, name)
     if graph is None:
         raise UnreadableError(f"the function `{name}` is not known in Python")
     return graph

@@ -5,7 +5,7 @@ import inspect
 import linecache
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -94,6 +94,13 @@ def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Fra
 _ORIGINALS = "tfsafe_originals"
 # Attribute of a graph: the names of the new operations among them.
 _REPLACEMENTS = "tfsafe_replacements"
+# Attribute of a graph that was read from a file: the places, by name of the operation.
+_PLACES = "tfsafe_places"
+
+
+def note_places(graph: tf.Graph, places: Mapping[str, Place]) -> None:
+    """Notes the places of the operations of a graph that has no stack traces."""
+    setattr(graph, _PLACES, dict(places))
 
 
 def note_copy(copy: tf.Operation, op: tf.Operation) -> None:
@@ -138,6 +145,10 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     Returns:
       The place, as far as the stack traces in the graph tell it.
     """
+    first = original(op)
+    known = getattr(first.graph, _PLACES, None)
+    if known is not None:
+        return known.get(first.name) or Place(None, scope=first.name.rpartition("/")[0])
     written = _before_vectorizing(op)
     if written is not None:
         return locate(written, graphs)

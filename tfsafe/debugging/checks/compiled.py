@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import RefusalError, or_plain, users_code
+from tfsafe.debugging.capsule.snapshot import Snapshot
 from tfsafe.debugging.checks import (
     failures,
     finite_sum,
@@ -247,13 +248,30 @@ class CompiledCheck:
         # What refuses a replay, such as an iterator, cannot be run twice either.
         if not is_found and not reason.endswith(_HINT):
             failed = self._with_flags(args, kwargs, failed)
-        raise message.numerics_error(
+        error = message.numerics_error(
             reported,
             held=failed.held,
             reason=reason,
             findings=failures.by_flags(failed, reason),
             inputs=self._labels(self._function, args, kwargs),
             handles=self._handles(args, kwargs),
+        )
+        error.attach(self._snapshot(args, kwargs, failed))
+        raise error
+
+    def _snapshot(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed
+    ) -> Snapshot:
+        """Keeps the call; its variables have the values from before it."""
+        return Snapshot(
+            self._function,
+            args,
+            kwargs,
+            names=self._names(),
+            labels=self._labels,
+            is_xla=self._is_xla,
+            drawn=failed.drawn,
+            used=self._concrete(args, kwargs).variables,
         )
 
     def _failed(self, result: Any, kept: Kept) -> Failed:

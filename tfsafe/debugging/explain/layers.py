@@ -5,16 +5,24 @@ layer `rownorm` is `rownorm_1` there, and TensorFlow counts on with each further
 The layers that are alive tell which part of a scope is a name, and which a count.
 """
 
+import contextlib
 import gc
+import itertools
 import re
+import sys
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 
 # Scope in which Keras computes the losses of `compile`.
 _LOSSES = "compile_loss"
+# Seconds, longer than any search.
+_LONG = 3600.0
+# Layers of a capsule: the names of their classes, by name.
+_REMEMBERED: dict[str, str] = {}
 
 
 class Layers:
@@ -25,6 +33,8 @@ class Layers:
         for each in alive(keras.Layer):
             if hasattr(each, "name"):
                 self._by_name[each.name].add(type(each))
+        for name, kind in _REMEMBERED.items():
+            self._by_name[name] = {getattr(keras.layers, kind, keras.Layer)}
 
     def path_of(self, scope: str, is_exact: bool) -> str:
         """Returns the path of layers in a name scope, such as `pricing/rownorm`.
@@ -44,6 +54,20 @@ class Layers:
         found = self._by_name[parts[-1]] if parts else set()
         return next(iter(found)) if len(found) == 1 else None
 
+    def names_in(self, scopes: Iterable[str]) -> dict[str, str]:
+        """Returns the layers of name scopes: the names of their classes, by name.
+
+        A class that is not Keras' own has the name `Layer`.
+        """
+        found = {part for each in scopes for part in self._parts(each, is_exact=False)}
+        names = {}
+        for name in sorted(found):
+            classes = self._by_name[name]
+            kind = next(iter(classes)).__name__ if len(classes) == 1 else ""
+            is_keras = classes == {getattr(keras.layers, kind, None)}
+            names[name] = kind if is_keras else "Layer"
+        return names
+
     def _parts(self, scope: str, is_exact: bool) -> Sequence[str]:
         names = scope.split("/") if scope else []
         return [known for each in names if (known := self._known(each, is_exact))]
@@ -56,13 +80,51 @@ class Layers:
         return name if name in self._by_name else ""
 
 
+@contextlib.contextmanager
+def remembered(names: Mapping[str, str]) -> Iterator[None]:
+    """Makes the layers of a capsule known, as if they were alive.
+
+    Args:
+      names: What `Layers.names_in` returned.
+
+    Yields:
+      Nothing.
+    """
+    _REMEMBERED.update(names)
+    try:
+        yield
+    finally:
+        _REMEMBERED.clear()
+
+
 def alive(base: type) -> list[Any]:
     """Returns the instances of a class and its subclasses that are alive."""
-    classes = _subclasses(base)
-    # Not `gc.get_objects`: it holds what other threads have half built, and Python
-    # then refuses to complete their tuples.
     # By `type`: asking some objects for their `__class__` runs code.
-    return [each for each in gc.get_referrers(*classes) if type(each) in classes]
+    is_meant = _subclasses(base).__contains__
+    # Not `gc.get_referrers`: objects of some libraries crash it.
+    with _alone():
+        objects = gc.get_objects()
+        return list(itertools.compress(objects, map(is_meant, map(type, objects))))
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Keeps Python from switching to another thread.
+
+    A list of all objects holds what other threads have half built. Python refuses to
+    complete their tuples while the list is there.
+    """
+    interval, was_enabled = sys.getswitchinterval(), gc.isenabled()
+    gc.disable()
+    sys.setswitchinterval(_LONG)
+    try:
+        # Threads that wait already have asked for the next switch: until that is over.
+        time.sleep(2 * interval)
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        if was_enabled:
+            gc.enable()
 
 
 def _subclasses(base: type) -> set[type]:

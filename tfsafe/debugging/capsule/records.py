@@ -1,0 +1,240 @@
+"""Turns traced graphs into plain data, and plain data into graphs that can be emitted.
+
+A graph of a capsule is read like a traced one: its bodies of loops, branches and calls
+are known by name, and its operations have the places that they had in the program.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe._records import Site, from_dict
+from tfsafe.debugging.capsule import allowed
+from tfsafe.debugging.capsule.archive import Reader, Writer
+from tfsafe.graph import (
+    Place,
+    bodies,
+    family,
+    is_call,
+    locate,
+    note_bodies,
+    note_places,
+)
+
+# They name Python functions and operations of the trace, or devices of the machine.
+_LEFT_OUT = ("_class", "_gradient_op_type", "_gradient_op_type_v2")
+
+
+class GraphWriter:
+    """Writes a graph and the graphs of all functions that it calls.
+
+    Args:
+      root: The graph.
+      writer: Gets the parts.
+      drawn: The names of the operations whose outputs are known, by `id` of the graph.
+
+    Raises:
+      ValueError: If an operation may not be saved.
+      UnreadableError: If a function is not known in Python.
+    """
+
+    def __init__(self, root: tf.Graph, writer: Writer, drawn: dict[int, set[str]]):
+        self._writer = writer
+        self._drawn = drawn
+        self.graphs = list({id(each): each for each in family(root)}.values())
+        self.numbers = {id(each): number for number, each in enumerate(self.graphs)}
+        self._places: dict[Place, int] = {}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Writes the graphs; returns a record of each."""
+        return [self._record(each) for each in self.graphs]
+
+    def places(self) -> list[Any]:
+        """Returns the places that the records refer to, by number."""
+        return [
+            [place.site and dataclasses.asdict(place.site), *place[1:]]
+            for place in self._places
+        ]
+
+    def scopes(self) -> set[str]:
+        """Returns the name scopes of the places."""
+        return {place.scope for place in self._places}
+
+    def _record(self, graph: tf.Graph) -> dict[str, Any]:
+        known = self._drawn.get(id(graph), set())
+        refused = set(allowed.refused_operations(graph, known)) - allowed.DROPPED
+        if refused:
+            raise ValueError(
+                f"The step uses {', '.join(sorted(refused))}, which a capsule does not "
+                "hold: it calls Python, reads files or a data set, or needs several "
+                "devices. Save an error of a step without it."
+            )
+        definition = graph.as_graph_def(add_shapes=True)
+        definition.ClearField("library")
+        _strip(definition)
+        self._writer.graph(self.numbers[id(graph)], definition.SerializeToString())
+        return {
+            "inputs": [_tensor(each) for each in graph.inputs],
+            "outputs": [each.name for each in graph.outputs],
+            "functions": {
+                name: self.numbers[id(body)]
+                for op in graph.get_operations()
+                if is_call(op)
+                for name, body in zip(_names(op), bodies(op), strict=True)
+            },
+            "places": {
+                op.name: self._place(op)
+                for op in graph.get_operations()
+                if _is_shown(op)
+            },
+        }
+
+    def _place(self, op: tf.Operation) -> int:
+        place = locate(op, self.graphs)
+        return self._places.setdefault(place, len(self._places))
+
+
+def _is_shown(op: tf.Operation) -> bool:
+    """Returns whether an operation may be part of a finding: its place is not free."""
+    floats = [each.dtype.is_floating or each.dtype.is_complex for each in op.outputs]
+    return any(floats) or bool(op.inputs and not op.outputs)
+
+
+def _tensor(tensor: tf.Tensor) -> list[Any]:
+    shape = None if tensor.shape.rank is None else tensor.shape.as_list()
+    return [tensor.name, shape]
+
+
+def _names(op: tf.Operation) -> list[str]:
+    """Returns the names of the functions of a call, in the order of `bodies`."""
+    names = [
+        each.func.name for each in op.node_def.attr.values() if each.HasField("func")
+    ]
+    if "branches" in op.node_def.attr:
+        names += [each.name for each in op.node_def.attr["branches"].list.func]
+    return names
+
+
+def _strip(definition: Any) -> None:
+    """Removes what names the machine or the process, and what prints."""
+    dropped = {each.name for each in definition.node if each.op in allowed.DROPPED}
+    kept = [each for each in definition.node if each.name not in dropped]
+    for node in kept:
+        node.device = ""
+        for name in _LEFT_OUT:
+            node.attr.pop(name, None)
+        inputs = [each for each in node.input if each.lstrip("^") not in dropped]
+        del node.input[:]
+        node.input.extend(inputs)
+    if dropped:
+        nodes = [type(each).FromString(each.SerializeToString()) for each in kept]
+        del definition.node[:]
+        definition.node.extend(nodes)
+
+
+def graphs_of(reader: Reader, step: Any) -> list[tf.Graph]:
+    """Reads the graphs of a capsule, the root first.
+
+    Args:
+      reader: The file.
+      step: The record of the step.
+
+    Returns:
+      The graphs, with their functions and places.
+
+    Raises:
+      ValueError: If a graph holds an operation that a capsule may not hold, or cannot
+        be read.
+    """
+    records = step["graphs"]
+    drawn: dict[int, set[str]] = {}
+    for number, name, _ in step["drawn"]:
+        drawn.setdefault(number, set()).add(name)
+    graphs = [
+        _graph(reader, i, record, drawn.get(i, set()))
+        for i, record in enumerate(records)
+    ]
+    known = [_read_place(each) for each in step["places"]]
+    for graph, record in zip(graphs, records, strict=True):
+        functions = {name: graphs[int(i)] for name, i in record["functions"].items()}
+        note_bodies(graph, functions)
+        note_places(graph, {op: known[int(i)] for op, i in record["places"].items()})
+    _refuse_cycles(graphs[0])
+    return graphs
+
+
+def _refuse_cycles(root: tf.Graph) -> None:
+    try:
+        family(root)
+    except RecursionError:
+        raise ValueError("The capsule holds functions that call each other.") from None
+
+
+def _read_place(record: Sequence[Any]) -> Place:
+    site, *rest = record
+    return Place(site and from_dict(Site, site), *rest)
+
+
+def _graph(reader: Reader, number: int, record: Any, drawn: set[str]) -> tf.Graph:
+    definition = tf.compat.v1.GraphDef()
+    data = reader.graph(number)
+    try:
+        definition.ParseFromString(data)
+    # Protobuf's `DecodeError`, which is none of TensorFlow's names.
+    except Exception as error:
+        raise ValueError(f"A graph of the capsule cannot be read: {error}") from None
+    definition.ClearField("library")
+    _refuse(allowed.refused(each.op for each in definition.node))
+    graph = tf.Graph()
+    with graph.as_default():
+        try:
+            tf.graph_util.import_graph_def(definition, name="")
+        except (ValueError, tf.errors.OpError) as error:
+            raise ValueError(
+                f"TensorFlow {tf.__version__} cannot read a graph of the capsule: "
+                f"{error}"
+            ) from None
+    _refuse(allowed.refused_operations(graph, drawn))
+    tensor = graph.get_tensor_by_name
+    graph.inputs = [tensor(name) for name, _ in record["inputs"]]
+    for each, (_, shape) in zip(graph.inputs, record["inputs"], strict=True):
+        each.set_shape(shape)
+    graph.outputs = [tensor(name) for name in record["outputs"]]
+    return graph
+
+
+def _refuse(types: Sequence[str]) -> None:
+    if types:
+        raise ValueError(
+            f"The capsule holds operations that it may not hold: {', '.join(types)}. "
+            "It was not written by `error.save`, and is not replayed."
+        )
+
+
+def structure_of(result: Any) -> Any:
+    """Returns the structure of a result as plain data, tensors by their number."""
+    flat = tf.nest.flatten(result, expand_composites=True)
+    numbers = iter(range(len(flat)))
+    if len(flat) != len(tf.nest.flatten(result)):
+        return {"list": [next(numbers) for each in flat if each is not None]}
+    numbered = [None if each is None else next(numbers) for each in flat]
+    return _plain(tf.nest.pack_sequence_as(result, numbered))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {"dict": [[str(key), _plain(each)] for key, each in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"list": [_plain(each) for each in value]}
+    return value
+
+
+def structured(structure: Any, outputs: Sequence[Any]) -> Any:
+    """Returns outputs in their structure."""
+    if isinstance(structure, dict) and "dict" in structure:
+        return {key: structured(each, outputs) for key, each in structure["dict"]}
+    if isinstance(structure, dict):
+        return [structured(each, outputs) for each in structure["list"]]
+    return None if structure is None else outputs[int(structure)]

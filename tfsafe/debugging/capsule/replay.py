@@ -1,0 +1,193 @@
+"""Replays a capsule: the step that failed, without its script and its data."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe.debugging.capsule.archive import Reader
+from tfsafe.debugging.capsule.records import graphs_of, structured
+from tfsafe.debugging.capsule.snapshot import FORMAT, TIME
+from tfsafe.debugging.checks import variables
+from tfsafe.debugging.checks.compiled import CompiledCheck
+from tfsafe.debugging.checks.options import Level, options_of
+from tfsafe.debugging.explain import layers
+from tfsafe.errors import NumericsError
+from tfsafe.graph import Emission, Plan, Value
+
+_LARGEST = 2**32
+
+
+def replay(
+    path: str | os.PathLike[str],
+    *,
+    checks: Level = "watch",
+    transform: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    max_bytes: int = _LARGEST,
+) -> NumericsError | None:
+    """Runs the step of a capsule under the checks, from its own state and batch.
+
+    A capsule is what `NumericsError.save` writes. It needs neither the script nor the
+    data, and executes no Python of the program: its graphs hold operations of
+    TensorFlow that compute, draw random numbers and change variables, others are
+    refused, and nothing in it is a pickle.
+
+    Args:
+      path: The file.
+      checks: As in `tfsafe.checked`.
+      transform: Changes the step before it runs. `tfsafe.stabilize` shows whether the
+        stable form of the step is finite.
+      max_bytes: Largest size of what the file holds, unpacked.
+
+    Returns:
+      The error with its findings; None if all values are finite.
+
+    Raises:
+      ValueError: If the file is not a capsule, is too large, or holds what a capsule
+        may not hold.
+
+    Examples:
+      >>> import tempfile
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> path = tempfile.mkdtemp() + "/nan.zip"
+      >>> step = tf.function(lambda x: tf.math.log(tf.nn.softmax(x)))
+      >>> try:
+      ...     tfsafe.checked(step)(tf.constant([0.0, -200.0]))
+      ... except tfsafe.NumericsError as error:
+      ...     error.save(path)
+      >>> tfsafe.debugging.replay(path).findings[0].op_type
+      'Log'
+      >>> print(tfsafe.debugging.replay(path, transform=tfsafe.stabilize))
+      None
+    """
+    reader = Reader(path, max_bytes)
+    before = reader.json("finding")
+    if not isinstance(before, dict) or before.get("format") != FORMAT:
+        raise ValueError(
+            f"This version of tfsafe replays capsules of format {FORMAT}. Received: "
+            f"{os.fspath(path)!r}."
+        )
+    try:
+        step = _Step(reader, reader.json("step"))
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(
+            f"{os.fspath(path)!r} is not a whole capsule: {error!r}."
+        ) from None
+    options = options_of(checks, False, ())
+    function: Any = tf.function(step, autograph=False, jit_compile=step.is_xla or None)
+    if transform is not None:
+        stable = transform(function)
+        function = tf.function(
+            lambda *args: stable(*args),
+            autograph=False,
+            jit_compile=step.is_xla or None,
+        )
+    check = CompiledCheck(
+        function, options=options, names=step.names, labels=step.labels
+    )
+    try:
+        with layers.remembered(step.layers):
+            check(*step.arguments)
+    except NumericsError as error:
+        for name in TIME:
+            setattr(error, name, before.get(name))
+        error.add_time()
+        return error
+    return None
+
+
+class _Step:
+    """The step of a capsule, as a Python function that can be traced.
+
+    Args:
+      reader: The file.
+      record: What `Snapshot` wrote of the step.
+
+    Attributes:
+      arguments: The arguments of the call.
+      is_xla: Whether XLA compiles the step.
+      layers: Classes of the layers in the step, by their names.
+    """
+
+    # For the signature that TensorFlow shows.
+    __name__ = "step"
+
+    def __init__(self, reader: Reader, record: Any):
+        graphs = graphs_of(reader, record)
+        self._graph = graphs[0]
+        self._result = record["result"]
+        self.is_xla = bool(record["is_xla"])
+        self.layers: dict[str, str] = dict(record["layers"])
+        self.arguments: list[tf.Tensor] = []
+        self._labels: list[str] = []
+        self._names: variables.Names = {}
+        self._variables: list[tf.Variable] = []
+        self._inputs = [
+            self._input(reader, each, tensor)
+            for each, tensor in zip(record["inputs"], self._graph.inputs, strict=True)
+        ]
+        self._drawn: dict[tuple[int, str], list[Any]] = {
+            (id(graphs[int(number)]), name): [
+                tf.constant(reader.array(each)) for each in values
+            ]
+            for number, name, values in record["drawn"]
+        }
+
+    def _input(self, reader: Reader, record: Any, like: tf.Tensor) -> Any:
+        """Returns the value of an input of the graph; None for an argument."""
+        if "handle" in record:
+            # Only operations read it whose outputs are known.
+            return tf.zeros([])
+        value = reader.array(record["value"])
+        if "argument" in record:
+            self.arguments.append(tf.constant(value, like.dtype))
+            self._labels.append(str(record["argument"]))
+            return None
+        if "constant" in record:
+            return tf.constant(value, like.dtype)
+        name, is_trainable = record["variable"]
+        variable = tf.Variable(value, trainable=bool(is_trainable))
+        self._variables.append(variable)
+        self._names[id(variable.handle)] = str(name)
+        return variable.handle
+
+    def names(self) -> variables.Names:
+        """Returns the names of the variables, by `id` of the handle."""
+        return self._names
+
+    def labels(
+        self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Yields the arguments, each with its name."""
+        del function, kwargs
+        yield from zip(self._labels, args, strict=True)
+
+    def __call__(self, *args: Any) -> Any:
+        """Takes the step."""
+        given = iter(args)
+        inputs = [next(given) if each is None else each for each in self._inputs]
+        emission = Emission(plan=self._plan)
+        outputs = emission.emit(self._graph, inputs, self._variables)
+        return structured(self._result, outputs)
+
+    def _plan(self, graph: tf.Graph) -> Plan:
+        return {
+            name: _Known(values)
+            for (number, name), values in self._drawn.items()
+            if number == id(graph)
+        }
+
+
+class _Known:
+    """Gives the outputs that an operation had."""
+
+    reads = ()
+
+    def __init__(self, values: Sequence[Any]):
+        self._values = values
+
+    def __call__(self, value: Value) -> Sequence[Any]:
+        del value
+        return [tf.identity(each) for each in self._values]

@@ -1,0 +1,147 @@
+"""Keeps a call that failed, with its variables, until its error is saved."""
+
+import dataclasses
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsafe._version import __version__
+from tfsafe.debugging.capsule.archive import Writer
+from tfsafe.debugging.capsule.records import GraphWriter, structure_of
+from tfsafe.debugging.checks import variables
+from tfsafe.debugging.checks.variables import Slot
+from tfsafe.debugging.explain.layers import Layers
+from tfsafe.debugging.explain.results import Labels
+from tfsafe.errors import NumericsError
+from tfsafe.graph import Drawing, TracedCall, UnreadableError
+
+FORMAT = 1
+
+
+class Snapshot:
+    """A call and the values that its variables had before it.
+
+    The values are shared with the variables until these change: what is kept costs no
+    memory before the next step.
+
+    Args:
+      function: The function.
+      args: Its positional arguments.
+      kwargs: Its named arguments.
+      names: Names of variables, by `id` of the handle.
+      labels: Names the arguments.
+      is_xla: Whether XLA compiles the function.
+      drawn: The outputs of operations that cannot be drawn a second time.
+      used: The variables that the function uses.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        names: variables.Names,
+        labels: Labels,
+        is_xla: bool,
+        drawn: Mapping[Drawing, Any],
+        used: Sequence[tf.Variable],
+    ):
+        self._call = function, args, kwargs
+        self._labels = labels
+        self._is_xla = is_xla
+        self._drawn = drawn
+        leaves = tf.nest.flatten((args, kwargs))
+        found = [*used, *(each for each in leaves if isinstance(each, tf.Variable))]
+        slots = [variables.slot_of(each, names) for each in found]
+        self._held = {id(slot.handle): (slot, slot.read()) for slot in slots}
+
+    def write(
+        self, path: str | os.PathLike[str], error: NumericsError, max_bytes: int
+    ) -> None:
+        """Writes the capsule; see `NumericsError.save`."""
+        writer = Writer(max_bytes)
+        try:
+            writer.json("step", self._step(writer))
+        except UnreadableError as reason:
+            raise ValueError(f"The step cannot be saved: {reason}.") from None
+        writer.json("finding", finding_record(error))
+        writer.write(path)
+
+    def _step(self, writer: Writer) -> dict[str, Any]:
+        function, args, kwargs = self._call
+        leaves = tf.nest.flatten((args, kwargs))
+        if any(isinstance(each, tf.distribute.DistributedValues) for each in leaves):
+            raise ValueError(
+                "A step on several replicas cannot be saved. Train on one device to "
+                "see the failure there."
+            )
+        call = TracedCall(function, args, kwargs)
+        graph, inputs = call.inside()
+        drawn: dict[int, set[str]] = {}
+        for number, name in self._drawn:
+            drawn.setdefault(number, set()).add(name)
+        graphs = GraphWriter(graph, writer, drawn)
+        labels = {
+            id(value): path for path, value in self._labels(function, args, kwargs)
+        }
+        own = {
+            id(tensor): labels.get(id(given), "")
+            for given, tensor in zip(call.given, call.inputs, strict=False)
+        }
+        return {
+            "graphs": graphs.records(),
+            "places": graphs.places(),
+            "layers": Layers().names_in(graphs.scopes()),
+            "inputs": [self._input(writer, each, own) for each in inputs],
+            "drawn": [
+                [graphs.numbers[number], name, [writer.array(each) for each in values]]
+                for (number, name), values in self._drawn.items()
+                if number in graphs.numbers
+            ],
+            "result": structure_of(call.concrete.structured_outputs),
+            "is_xla": self._is_xla,
+        }
+
+    def _input(
+        self, writer: Writer, value: Any, own: Mapping[int, str]
+    ) -> dict[str, Any]:
+        if id(value) in self._held:
+            slot, before = self._held[id(value)]
+            return {"variable": _named(slot), "value": writer.array(before)}
+        if value.dtype in (tf.resource, tf.variant):
+            # Only an operation whose outputs are known may read it.
+            return {"handle": True}
+        kind = "argument" if id(value) in own else "constant"
+        return {kind: own.get(id(value), ""), "value": writer.array(value)}
+
+
+def _named(slot: Slot) -> list[Any]:
+    return [slot.name, slot.is_trainable]
+
+
+def finding_record(error: NumericsError) -> dict[str, Any]:
+    """Returns an error as plain data, with the versions that it was met with."""
+    return {
+        "format": FORMAT,
+        "versions": {
+            "tfsafe": __version__,
+            "tensorflow": tf.__version__,
+            "keras": keras.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "message": str(error),
+        "findings": [dataclasses.asdict(each) for each in error.findings],
+        "reached": list(error.reached),
+        **{name: getattr(error, name) for name in TIME},
+    }
+
+
+# What says when a step failed.
+TIME = ("step", "epoch", "batch", "learning_rate", "loss_scale")
