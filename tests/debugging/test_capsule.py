@@ -71,9 +71,9 @@ def test_loops_branches_and_structures(path):
 
 
 def test_full_checks_and_a_transformation(path):
-    log_softmax = tf.function(lambda x: tf.math.log(tf.nn.softmax(x)))
-    failure_of(log_softmax, tf.constant([0.0, -200.0])).save(path)
-    assert replay(path, checks="full").findings[0].op_type == "Log"
+    normalize = tf.function(lambda x: x / tf.reduce_sum(x))
+    failure_of(normalize, tf.constant([0.0, 0.0])).save(path)
+    assert replay(path, checks="full").findings[0].op_type == "RealDiv"
     assert replay(path, transform=tfsafe.stabilize) is None
 
 
@@ -170,6 +170,7 @@ def test_the_finding_and_the_versions_are_plain_data(path):
     assert tfsafe.Finding.from_dict(record["findings"][0]) == error.findings[0]
 
 
+@pytest.mark.slow
 def test_run_saves_the_step_of_a_script(path, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -185,8 +186,8 @@ def test_run_saves_the_step_of_a_script(path, tmp_path):
 
 
 def test_the_command_says_that_all_is_finite(path, capsys):
-    log_softmax = tf.function(lambda x: tf.math.log(tf.nn.softmax(x)))
-    failure_of(log_softmax, tf.constant([0.0, -200.0])).save(path)
+    normalize = tf.function(lambda x: x / tf.reduce_sum(x))
+    failure_of(normalize, tf.constant([0.0, 0.0])).save(path)
     cli.main(["replay", str(path), "--stabilize"])
     assert capsys.readouterr().out == "All values of the step are finite.\n"
     with pytest.raises(SystemExit) as end:

@@ -132,6 +132,39 @@ def original(op: tf.Operation) -> tf.Operation:
     return getattr(op.graph, _ORIGINALS, {}).get(op.name, op)
 
 
+def locate_all(
+    ops: Iterable[tf.Operation], graphs: Sequence[tf.Graph]
+) -> dict[str, Place]:
+    """Finds where many operations of one graph come from; see `locate`.
+
+    Returns:
+      The places, by name. Each stack is read once: an operation of the backward pass
+      is compared with all its neighbours.
+    """
+    global _KNOWN_SPLITS
+    before, _KNOWN_SPLITS = _KNOWN_SPLITS, {}
+    try:
+        return {op.name: locate(op, graphs) for op in ops}
+    finally:
+        _KNOWN_SPLITS = before
+
+
+_Split = tuple[Sequence[Frame], Sequence[Frame]]
+# While many operations are located: their stacks, by graph and name.
+_KNOWN_SPLITS: dict[tuple[int, str], _Split] | None = None
+
+
+def _split(op: tf.Operation) -> _Split:
+    """Returns the stack of an operation, split at its gradient function."""
+    known = _KNOWN_SPLITS
+    if known is None:
+        return split_frames(_frames(op))
+    key = id(op.graph), op.name
+    if key not in known:
+        known[key] = split_frames(_frames(op))
+    return known[key]
+
+
 def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     """Finds where an operation of a traced function comes from.
 
@@ -152,7 +185,7 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     written = _before_vectorizing(op)
     if written is not None:
         return locate(written, graphs)
-    outer, inner = split_frames(_frames(op))
+    outer, inner = _split(op)
     if not inner:
         return Place(site_of(outer), scope=_compat.forward_scope(op.name))
     own = site_of(inner)
@@ -187,7 +220,7 @@ def _is_backward(op: tf.Operation) -> bool:
 
     The user's own code is not part of it, such as what `tf.recompute_grad` replays.
     """
-    inner = split_frames(_frames(op))[1]
+    inner = _split(op)[1]
     return bool(inner) and site_of(inner) is None
 
 
@@ -301,4 +334,4 @@ def _forward_tensors(op: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]
 
 
 def _gradient_call(op: tf.Operation) -> tuple[str, str]:
-    return _gradient_of(split_frames(_frames(op))[1]), _compat.forward_scope(op.name)
+    return _gradient_of(_split(op)[1]), _compat.forward_scope(op.name)

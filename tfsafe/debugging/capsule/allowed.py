@@ -12,7 +12,7 @@ from tfsafe.graph import is_drawn
 _REFUSED = re.compile(
     r"Abort|File|Reader|PyFunc|ImmutableConst|Vocab|Proto|Debug|^Copy|Dataset|Lookup"
     r"|InitializeTable|Queue|Barrier|Accumulator|Sdca|TPU|Prelinearize|Infeed|Outfeed"
-    r"|^Xla|CompressElement|BatchFunction|SymbolicGradient|Summary|Restore|^Save"
+    r"|^Xla|CompressElement|BatchFunction|SymbolicGradient|Summary|Restore|Save|Checkpoint"
     r"|^MapDefun|Optional|SessionHandle|SparseCore|Remote|Collective|Nccl|^Recv|^Send"
     r"|^For$|^Enter$|^NextIteration$|^Exit$|^Switch$|^Merge$|^Ref"
 )

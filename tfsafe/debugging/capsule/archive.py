@@ -69,7 +69,7 @@ class Writer:
 
     def json(self, name: str, data: Any) -> None:
         """Adds plain data."""
-        self._parts[f"{name}.json"] = json.dumps(data, indent=1).encode()
+        self._parts[f"{name}.json"] = json.dumps(data).encode()
 
     def graph(self, number: int, data: bytes) -> None:
         """Adds a graph."""

@@ -18,7 +18,7 @@ from tfsafe.graph import (
     bodies,
     family,
     is_call,
-    locate,
+    locate_all,
     note_bodies,
     note_places,
 )
@@ -84,16 +84,15 @@ class GraphWriter:
                 if is_call(op)
                 for name, body in zip(_names(op), bodies(op), strict=True)
             },
-            "places": {
-                op.name: self._place(op)
-                for op in graph.get_operations()
-                if _is_shown(op)
-            },
+            "places": self._places_in(graph),
         }
 
-    def _place(self, op: tf.Operation) -> int:
-        place = locate(op, self.graphs)
-        return self._places.setdefault(place, len(self._places))
+    def _places_in(self, graph: tf.Graph) -> dict[str, int]:
+        shown = filter(_is_shown, graph.get_operations())
+        return {
+            name: self._places.setdefault(place, len(self._places))
+            for name, place in locate_all(shown, self.graphs).items()
+        }
 
 
 def _is_shown(op: tf.Operation) -> bool:

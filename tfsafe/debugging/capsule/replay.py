@@ -52,13 +52,13 @@ def replay(
       >>> import tensorflow as tf
       >>> import tfsafe
       >>> path = tempfile.mkdtemp() + "/nan.zip"
-      >>> step = tf.function(lambda x: tf.math.log(tf.nn.softmax(x)))
+      >>> normalize = tf.function(lambda x: x / tf.reduce_sum(x))
       >>> try:
-      ...     tfsafe.checked(step)(tf.constant([0.0, -200.0]))
+      ...     tfsafe.checked(normalize)(tf.constant([0.0, 0.0]))
       ... except tfsafe.NumericsError as error:
       ...     error.save(path)
       >>> tfsafe.debugging.replay(path).findings[0].op_type
-      'Log'
+      'RealDiv'
       >>> print(tfsafe.debugging.replay(path, transform=tfsafe.stabilize))
       None
     """
