@@ -203,8 +203,8 @@ class NumericsError(ArithmeticError):
         The file holds the traced step as a graph, the batch, the values of the
         variables and seeds before the step, versions, and the finding as JSON.
         `tfsafe replay nan.zip` and `tfsafe.debugging.replay` find the same operation
-        without the script and the data, on another machine too. There is no pickle in
-        it, and no Python of the program; the data of the batch are in it, unencrypted.
+        without the script and the data, on another machine too. It holds neither
+        pickles nor Python of the program, but the batch and the weights, unencrypted.
 
         Args:
           path: File to write, replaced if it exists.

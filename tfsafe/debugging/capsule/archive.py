@@ -1,6 +1,6 @@
 """Reads and writes the zip file of a capsule: arrays, JSON and graphs, without pickle.
 
-A file that comes from somebody else may be of any size and hold anything: sizes are
+A file of unknown origin may be of any size and hold anything: sizes are
 compared with the limit before something is read, an array is read only if its header
 says what its size is, and nothing is ever extracted to a path.
 """
