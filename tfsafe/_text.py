@@ -1,6 +1,7 @@
 """Builds lines of text: lists of names, counts, wrapped lines, colours of terminals."""
 
 import ast
+import math
 import os
 import re
 import sys
@@ -24,6 +25,19 @@ def listed(names: Iterable[str], most: int = 3) -> str:
 def counted(count: int | None, noun: str) -> str:
     """Returns a number with its noun, in the plural from 2 on; empty for 0 or None."""
     return f"{count} {noun}{'s' if count > 1 else ''}" if count else ""
+
+
+_BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Draws numbers as a line of bars, by their logarithms where they differ a lot."""
+    if min(values) > 0 and max(values) > 100 * min(values):
+        values = [math.log(each) for each in values]
+    low, high = min(values), max(values)
+    width = (high - low) or 1.0
+    top = len(_BARS) - 1
+    return "".join(_BARS[round((each - low) / width * top)] for each in values)
 
 
 def wrapped(head: str, text: str) -> list[str]:

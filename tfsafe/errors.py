@@ -150,6 +150,7 @@ class NumericsError(ArithmeticError):
       learning_rate: That of the optimizer in this step; None where it is not known.
       loss_scale: That of a `LossScaleOptimizer`; None without one.
       inputs: The batch, or the arguments of the call, by name.
+      losses: The losses of up to 50 steps before the one that failed, oldest first.
     """
 
     def __init__(
@@ -168,6 +169,7 @@ class NumericsError(ArithmeticError):
         self.learning_rate: float | None = None
         self.loss_scale: float | None = None
         self.inputs: dict[str, Any] = {}
+        self.losses: tuple[float, ...] = ()
         self._remember()
 
     def explain(self, *, chain: bool = False, color: bool | None = None) -> str:
@@ -260,14 +262,32 @@ class NumericsError(ArithmeticError):
             parts.append(f"loss scale {self.loss_scale:.4g}")
         if not parts:
             return
-        lines = str(self).split("\n")
-        lines = [line for line in lines if not line.startswith("  when:")]
+        self._insert("  when:  ", ", ".join(parts))
+
+    def add_losses(self, losses: Sequence[float], words: str) -> None:
+        """Adds the losses of the steps before to the message.
+
+        Args:
+          losses: The losses, oldest first.
+          words: What they show.
+        """
+        self.losses = tuple(losses)
+        self._insert("  since: ", f"{_text.sparkline(losses)} {words}")
+
+    def _insert(self, head: str, words: str) -> None:
+        """Puts a line before the reach, in place of an earlier one."""
+        kept: list[str] = []
+        is_old = False
+        for line in str(self).split("\n"):
+            is_old = line.startswith(head) or (is_old and line.startswith(_text.INDENT))
+            if not is_old:
+                kept.append(line)
         place = next(
-            (i for i, line in enumerate(lines) if line.startswith("  reach:")),
-            len(lines),
+            (i for i, line in enumerate(kept) if line.startswith("  reach:")),
+            len(kept),
         )
-        lines.insert(place, f"  when:  {', '.join(parts)}")
-        self.args = ("\n".join(lines),)
+        kept[place:place] = _text.wrapped(head, words)
+        self.args = ("\n".join(kept),)
         self._remember()
 
     def _remember(self) -> None:

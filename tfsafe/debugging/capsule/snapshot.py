@@ -139,6 +139,7 @@ def finding_record(error: NumericsError) -> dict[str, Any]:
         "message": str(error),
         "findings": [dataclasses.asdict(each) for each in error.findings],
         "reached": list(error.reached),
+        "losses": list(error.losses),
         **{name: getattr(error, name) for name in TIME},
     }
 

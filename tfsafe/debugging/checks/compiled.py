@@ -22,7 +22,7 @@ from tfsafe.debugging.checks.instrumented import Instrumented, Look
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.variables import Slot
-from tfsafe.debugging.explain import message, results, training
+from tfsafe.debugging.explain import history, message, results, training
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.replayed_call import ReplayedCall, written_slots
@@ -92,6 +92,7 @@ class CompiledCheck:
         self._is_xla = False
         self._serves_many = False
         self._known = Known()
+        self._losses = history.Losses()
         # Whether variables may be written at the end; what is excluded, and what
         # `strict` reports, is known only after the call.
         self._holds = not (options.strict or options.exclude)
@@ -127,6 +128,7 @@ class CompiledCheck:
         result, total, kept = self._watched(*args, **kwargs)
         TALLY.calls += 1
         if math.isfinite(total.numpy()):
+            self._losses.add(result)
             return result
         try:
             return self._raise_if_failed(args, kwargs, result, kept)
@@ -256,6 +258,9 @@ class CompiledCheck:
             inputs=self._labels(self._function, args, kwargs),
             handles=self._handles(args, kwargs),
         )
+        # Those of Keras are running means: its clock adds them.
+        if self._labels is results.argument_labels:
+            self._losses.note(error)
         error.attach(self._snapshot(args, kwargs, failed))
         raise error
 

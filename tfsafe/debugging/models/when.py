@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from tfsafe.debugging.explain import training
+from tfsafe.debugging.explain import history, training
 from tfsafe.errors import NumericsError
 
 
@@ -20,10 +20,13 @@ class Clock:
         self._model = model
         self._epoch: int | None = None
         self._batch = 0
+        # Number of steps that the running means of Keras are over.
+        self._averaged = 0
+        self._losses = history.Losses()
 
     def begin_epoch(self, epoch: int) -> None:
         """Notes the number of an epoch, from 0."""
-        self._epoch, self._batch = epoch, 0
+        self._epoch, self._batch, self._averaged = epoch, 0, 0
 
     def timed(self, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns a training step whose errors know when they happened."""
@@ -31,10 +34,13 @@ class Clock:
         def run(data: Any) -> Any:
             self._batch += 1
             try:
-                return step(data)
+                logs = step(data)
             except NumericsError as error:
                 self._note(error)
                 raise
+            self._averaged += 1
+            self._losses.add(logs, self._averaged)
+            return logs
 
         return run
 
@@ -42,3 +48,4 @@ class Clock:
         if self._epoch is not None:
             error.epoch, error.batch = self._epoch, self._batch - 1
         training.note(error, getattr(self._model, "optimizer", None))
+        self._losses.note(error)

@@ -1,0 +1,78 @@
+"""An error shows whether the loss grew before, or failed out of the blue."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tests.support import modes
+from tfsafe import _text
+from tfsafe.debugging.explain import history
+
+
+def failure_after(losses, mode="graph"):
+    step = tfsafe.checked(modes.compile_for(mode, lambda x: tf.exp(x)))
+    for each in np.log(losses):
+        step(tf.constant(each, tf.float32))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant(1000.0))
+    return caught.value
+
+
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+def test_a_loss_that_grew(mode):
+    losses = [1.0, 1.1, 0.9, 1.0, 1.2, 30.0, 1e3, 1e5]
+    error = failure_after(losses, mode)
+    np.testing.assert_allclose(error.losses, losses, rtol=1e-5)
+    assert "\n  since: ▁▁▁▁▁▃▅█ grew over 3 steps, from 1.2 to 1e+05: the" in str(error)
+    assert "clip the gradients (clipnorm=1.0)" in str(error).replace(
+        "\n" + " " * 9, " "
+    )
+
+
+def test_a_failure_out_of_the_blue():
+    text = str(failure_after([1.0, 1.1, 0.9, 1.0, 1.2]))
+    assert "out of the blue: the loss before was 1.2. Look for one unusual row" in text
+    assert text.index("  since:") < text.index("  reach:")
+
+
+def test_few_steps_say_nothing():
+    assert "since:" not in str(failure_after([1.0, 1.1, 0.9, 1.0]))
+
+
+def test_only_the_last_steps_are_kept():
+    losses = history.Losses()
+    for each in range(60):
+        losses.add({"loss": tf.constant(float(each)), "accuracy": tf.constant(0.0)})
+    assert losses.values() == [float(each) for each in range(10, 60)]
+
+
+def test_what_is_no_loss_is_ignored():
+    losses = history.Losses()
+    for each in (tf.zeros([2]), tf.constant(1), None, {}, (), {"loss": "x"}):
+        losses.add(each)
+    assert losses.values() == []
+
+
+def test_fit_gives_the_losses_of_the_batches():
+    """Keras shows running means, which start again with each epoch."""
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    x = np.zeros([8, 1], "float32")
+    y = np.arange(1.0, 9.0)[:, None]
+    y[7] = np.nan
+    monitor = tfsafe.callbacks.NumericsMonitor()
+    model.fit(x[:7], y[:7], batch_size=1, shuffle=False, verbose=0, callbacks=[monitor])
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        model.fit(x, y, batch_size=1, shuffle=False, verbose=0, callbacks=[monitor])
+    squares = [each**2 for each in range(1, 8)]
+    np.testing.assert_allclose(caught.value.losses[-7:], squares, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [([1.0, 1.0], "▁▁"), ([0.0, 7.0, 1.0], "▁█▂"), ([1.0, 1e2, 1e4, 1e7], "▁▃▅█")],
+)
+def test_sparklines(values, line):
+    assert _text.sparkline(values) == line
