@@ -11,6 +11,7 @@ and one such image in a batch is the end of every weight. No NaN is planted.
 
 import argparse
 import dataclasses
+import os
 import time
 
 import keras
@@ -159,7 +160,7 @@ def train(name, model, data, epochs, seed, callbacks=()):
 
 
 def find(data, seed):
-    """Trains under the numeric checks until they stop; returns the culprit's index."""
+    """Trains under the numeric checks until they stop; returns the culprit's index and error."""
     model = tfsafe.checked(build(Standardize(), keras.optimizers.Adam(5e-3), seed))
     try:
         model.fit(
@@ -176,7 +177,7 @@ def find(data, seed):
             f"Row {row} of batch {step} is image {culprit} of the data set, a digit "
             f"{data.labels[culprit]}. The model is as it was before that batch."
         )
-        return culprit
+        return culprit, error
     raise AssertionError("The checks found nothing.")
 
 
@@ -192,7 +193,7 @@ def rescue(epochs, seed):
     runs = [train("plain Keras", plain, data, epochs, seed)]
 
     headline(f"Act 2. Found: the same script under the checks (seed {seed})")
-    culprit = find(data, seed)
+    culprit, error = find(data, seed)
 
     headline(f"Act 3a. Saved by the wrapped optimizer alone (seed {seed})")
     wrapped = build(Standardize(), SafeOptimizer(adam()), seed)
@@ -207,7 +208,7 @@ def rescue(epochs, seed):
     both = build(SafeStandardize(), SafeOptimizer(adam()), seed)
     monitor = [NumericsMonitor()]
     runs += [train("both", both, data, epochs, seed, monitor)]
-    return runs, data, culprit
+    return runs, data, culprit, error
 
 
 def headline(text):
@@ -315,12 +316,18 @@ def main(argv=None):
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--figure", default="rescue_lstm.png", help="where to draw")
+    parser.add_argument(
+        "--page", default="rescue_lstm.html", help="page of the finding"
+    )
     options = parser.parse_args(argv)
     matplotlib.use("Agg")
     acts = [rescue(options.epochs, seed) for seed in options.seeds]
-    print("\n" + table([run for runs, _, _ in acts for run in runs]))
-    draw(*acts[0], options.figure)
+    print("\n" + table([run for runs, *_ in acts for run in runs]))
+    runs, data, culprit, error = acts[0]
+    draw(runs, data, culprit, options.figure)
+    error.to_html(options.page)
     print(f"\nThe picture is in {options.figure}.")
+    print(f"The page of the finding is {os.path.abspath(options.page)}")
 
 
 if __name__ == "__main__":

@@ -81,6 +81,13 @@ def test_the_demo_names_the_line_the_cause_and_the_image(rescue):
     assert image in {1264, 1394, 1585, 1626, 1631, 1648}
 
 
+def test_the_demo_ends_with_the_page_of_its_finding(rescue):
+    folder, output = rescue
+    page = folder / "rescue_lstm.html"
+    assert output.rstrip().endswith(f"The page of the finding is {page}")
+    assert "What to do" in page.read_text()
+
+
 def test_the_demo_draws_its_picture(rescue):
     folder, _ = rescue
     assert (folder / "rescue_lstm.png").stat().st_size > 20_000

@@ -53,6 +53,9 @@ def demo(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="+", help="one run for each; 0")
     parser.add_argument("--figure", help="where to draw; rescue_lstm.png by default")
+    parser.add_argument(
+        "--page", help="page of the finding; rescue_lstm.html by default"
+    )
     parser.parse_args(arguments)
     missing = [
         pip for name, pip in _NEEDED.items() if not importlib.util.find_spec(name)

@@ -1,5 +1,6 @@
 """NumericsMonitor: what `fit` shows of the bad steps."""
 
+import re
 import warnings
 
 import keras
@@ -323,3 +324,22 @@ def test_tensorboard_gets_a_histogram_of_all_fractions(tmp_path):
 def test_a_directory_is_a_path():
     with pytest.raises(TypeError, match=r"`log_dir` must be a path.*log_dir=7"):
         NumericsMonitor(log_dir=7)
+
+
+def test_the_progress_bar_shows_a_whole_number_once_there_is_one(capsys):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    y = np.ones([4, 1])
+    y[2] = np.nan
+    seen = []
+    note = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(logs.get("nonfinite_steps"))
+    )
+    with pytest.warns(RuntimeWarning, match="The step is skipped"):
+        model_history = model.fit(
+            np.ones([4, 1]), y, batch_size=1, shuffle=False, verbose=2,
+            callbacks=[NumericsMonitor(policy="skip"), note],
+        )  # fmt: skip
+    assert seen == [None, None, 1, 1]
+    assert model_history.history["nonfinite_steps"] == [1]
+    assert re.search(r"nonfinite_steps: 1( |$)", capsys.readouterr().out.strip())

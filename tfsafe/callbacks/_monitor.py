@@ -64,8 +64,8 @@ class NumericsMonitor(keras.callbacks.Callback):
     Gradients that overflow under a `LossScaleOptimizer`, which skips such steps by
     design, are not reported.
 
-    In both cases it adds `nonfinite_steps` to the logs of every batch and epoch: the
-    steps that were skipped in this training, or the total of the `SafeOptimizer`; and
+    In both cases it adds `nonfinite_steps` to the logs of every epoch, and to those of
+    every batch from the first such step on, shown as a whole number: the steps that were skipped in this training, or the total of the `SafeOptimizer`; and
     `outlier_steps` if that has an `outlier_threshold`. The progress bar, `History`,
     `CSVLogger` and TensorBoard show them.
 
@@ -288,17 +288,18 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
-        total = self._report(logs)
+        total = self._report(logs, is_epoch=True)
         if self._checks is not None and logs is not None and not self._only_counts():
             self._checks.correct(logs)
         if self._summaries is not None:
             size = len(self.model.trainable_variables)
             self._summaries.write(epoch, total, self.nonfinite_fractions, size)
 
-    def _report(self, logs: Any) -> int:
+    def _report(self, logs: Any, is_epoch: bool = False) -> int:
         total = self.nonfinite_steps
-        if logs is not None:
-            logs["nonfinite_steps"] = total
+        # An epoch always has the number, for the columns of `History` and `CSVLogger`.
+        if logs is not None and (total or is_epoch):
+            logs["nonfinite_steps"] = _training.Count(total)
             optimizer = self._optimizer
             if optimizer is not None and optimizer.outlier_threshold is not None:
                 logs["outlier_steps"] = optimizer.outlier_steps

@@ -53,3 +53,19 @@ def warn(message: str) -> None:
     while outer is not None and not is_user_file(outer.f_code.co_filename):
         level, outer = level + 1, outer.f_back
     warnings.warn(message, RuntimeWarning, stacklevel=level if outer else 1)
+
+
+class Count(int):
+    """A number of steps, which the progress bar of Keras shows as a whole number."""
+
+    def mean(self, *_: Any, **__: Any) -> float:
+        """Returns what NumPy's `mean` gives, which the progress bar asks for."""
+        return _Shown(self)
+
+
+class _Shown(float):
+    def __truediv__(self, other: Any) -> "_Shown":
+        return _Shown(super().__truediv__(other))
+
+    def __format__(self, spec: str) -> str:
+        return f"{int(self)}"
