@@ -160,7 +160,7 @@ def train(name, model, data, epochs, seed, callbacks=()):
 
 
 def find(data, seed):
-    """Trains under the numeric checks until they stop; returns the culprit's index and error."""
+    """Trains under the checks until they stop; returns the image and the error."""
     model = tfsafe.checked(build(Standardize(), keras.optimizers.Adam(5e-3), seed))
     try:
         model.fit(

@@ -65,7 +65,8 @@ class NumericsMonitor(keras.callbacks.Callback):
     design, are not reported.
 
     In both cases it adds `nonfinite_steps` to the logs of every epoch, and to those of
-    every batch from the first such step on, shown as a whole number: the steps that were skipped in this training, or the total of the `SafeOptimizer`; and
+    every batch from the first such step on, shown as a whole number: the steps that
+    were skipped in this training, or the total of the `SafeOptimizer`; and
     `outlier_steps` if that has an `outlier_threshold`. The progress bar, `History`,
     `CSVLogger` and TensorBoard show them.
 
