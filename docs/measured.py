@@ -1,12 +1,12 @@
 """Runs the rows of the catalogue, and says what each form gives."""
 
 import ast
-import contextlib
 import dataclasses
 import functools
 import importlib
 import inspect
 import pkgutil
+import re
 from typing import Any
 from unittest import mock
 
@@ -42,8 +42,11 @@ class Measured:
       usual: TensorFlow's or Keras' form, or empty text.
       ours: tfsafe's form, or empty text.
       args: The arguments.
-      got: Value and gradients of the usual form; empty if they were not measured.
+      got: Value and gradients of the usual form; empty if it raised an error, or if
+        several values show what is wrong.
       right: The right value and gradients.
+      raised: The error of the usual form, or empty text.
+      check: Source of the check of several values, or empty text.
     """
 
     usual: str = ""
@@ -51,6 +54,8 @@ class Measured:
     args: tuple[Any, ...] = ()
     got: tuple[Any, ...] = ()
     right: tuple[Any, ...] = ()
+    raised: str = ""
+    check: str = ""
 
 
 def of(row: Any) -> Measured:
@@ -66,14 +71,31 @@ def of(row: Any) -> Measured:
         return False
 
     mode = "eager" if "eager" in row.fails_in else row.fails_in[0]
-    with (
-        mock.patch.object(contrast, "is_right", record),
-        contextlib.suppress(Exception),
-    ):
-        row.usual(mode)
+    raised = ""
+    with mock.patch.object(contrast, "is_right", record):
+        try:
+            row.usual(mode)
+        except Exception as error:
+            raised = f"{type(error).__name__}: {_first_line(error)}"
     usual, ours = _forms().get(row.id, ("", ""))
-    first = found[0] if found else Measured()
-    return dataclasses.replace(first, usual=usual, ours=ours)
+    if found:
+        return dataclasses.replace(found[0], usual=usual, ours=ours)
+    check = "" if usual else _check(row.usual)
+    return Measured(usual=usual, ours=ours, raised=raised, check=check)
+
+
+def _first_line(error: Exception) -> str:
+    """Returns what an error says first, without Keras' frame and TensorFlow's names."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    at = 1 if len(lines) > 1 and lines[0].startswith("Exception encountered") else 0
+    return re.sub(r"\x1b\[\d*m|\{\{.*?\}\} | \[Op:.*", "", lines[at])
+
+
+def _check(function: Any) -> str:
+    """Returns the source of the function that tests a form, or that makes the test."""
+    function = getattr(function, "func", function)
+    outermost = function.__qualname__.partition(".")[0]
+    return inspect.getsource(getattr(inspect.getmodule(function), outermost)).rstrip()
 
 
 @functools.cache
@@ -118,6 +140,13 @@ def as_text(found: Measured) -> list[str]:
         table = ["| | TensorFlow gives | right |", "|---|---|---|"]
         table += [f"| {name} | {got} | {right} |" for name, got, right in rows]
         parts += [f"For {args}:", "\n".join(table)]
+    if found.raised and not found.got:
+        parts.append(f"TensorFlow raises `{found.raised}`")
+    if found.check:
+        parts.append(
+            "Several values show it, not one. The test runs this code, which the usual "
+            f"form fails and the form of tfsafe passes:\n\n```py\n{found.check}\n```"
+        )
     if found.ours:
         parts.append(f"The line that fixes it:\n\n```py\n{found.ours}\n```")
     return parts
@@ -126,7 +155,7 @@ def as_text(found: Measured) -> list[str]:
 def symptoms(found: Measured) -> str:
     """Returns the texts under which users find what happened."""
     if not found.got:
-        return f"{_NAN}; {_INF}."
+        return f"`{found.raised}`." if found.raised else f"{_NAN}; {_INF}."
     arrays = [_array(each) for each in found.got if each is not None]
     value, *slopes = [each for each in arrays if each.dtype.kind in "biuf"] or [_NONE]
     if value.dtype.kind in "biu":

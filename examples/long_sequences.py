@@ -170,7 +170,10 @@ def train(name, data, steps, learning_rate, seed):
     )
 
 
-HEADER = f"{'run':<29}{'seed':>5}{'accuracy':>10}{'non-finite':>11}{'weights':>13}"
+HEADER = (
+    f"{'run':<29}{'seed':>5}{'accuracy':>10}{'non-finite':>11}{'weights':>13}"
+    f"{'time':>10}"
+)
 
 
 def row(run):
@@ -236,6 +239,10 @@ def main():
         for name in args.runs:
             runs.append(train(name, data, args.steps, args.learning_rate, seed))
             print(row(runs[-1]), flush=True)
+            if len(runs) == 1:
+                total = len(args.seeds) * len(args.runs)
+                minutes = total * runs[0].seconds / 60
+                print(f"({total} runs, about {minutes:.0f} minutes)", flush=True)
     draw(runs, "long_sequences.png")
     print("Chance is 0.10. The figure: long_sequences.png")
 

@@ -231,7 +231,7 @@ def table(runs):
     return "\n".join(lines)
 
 
-# Colour and width of each run's line; the last two lie on one another.
+# Colour and width of each run's line.
 STYLES = {
     "plain Keras": ("#c0392b", 3),
     "SafeOptimizer": ("#2471a3", 2),
@@ -264,13 +264,17 @@ def draw_losses(axes, run, rank):
     colour, thickness = STYLES[run.name]
     good = np.flatnonzero(np.isfinite(run.losses))
     losses = run.losses[good]
+    # Wide lines lie under narrow ones, so that none is hidden.
+    order = 2 + 1 / thickness
     axes.plot(good, losses, color=colour, alpha=0.15, linewidth=0.7)
     width = max(1, min(25, len(good) // 3))
     smooth = np.convolve(losses, np.ones(width) / width, mode="same")[: len(good)]
     smooth /= np.convolve(np.ones(len(good)), np.ones(width) / width, mode="same")
     label = f"{run.name}: {run.accuracy:.2f}"
-    axes.plot(good, smooth, color=colour, linewidth=thickness, label=label)
-    # One row of ticks a run, along the lower edge of the picture.
+    axes.plot(
+        good, smooth, color=colour, linewidth=thickness, label=label, zorder=order
+    )
+    # One row of marks a run, along the lower edge: each is a non-finite step.
     height = 0.02 + 0.035 * rank
     below = axes.get_xaxis_transform()
     heights = np.full(len(run.nonfinite_steps), height)

@@ -1,16 +1,13 @@
 """`python -m tfsafe run` of programs with several workers or parameter servers."""
 
-import os
-import socket
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
+from tests.support.processes import free_ports, outputs
+
 pytestmark = pytest.mark.slow
 
-LIMIT = 300
 WAYS = {
     "watch": ["-m", "tfsafe", "run"],
     "full": ["-m", "tfsafe", "run", "--checks", "full"],
@@ -103,43 +100,9 @@ SERVERS = textwrap.dedent("""
 """)
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def outputs(commands, folder):
-    """Runs processes together, and returns what each printed; none may hang."""
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, *command],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for command in commands
-    ]
-    try:
-        ends = [each.communicate(timeout=LIMIT) for each in processes]
-    finally:
-        for each in processes:
-            each.kill()
-    for process, (_, messages) in zip(processes, ends, strict=True):
-        assert process.returncode == 0, messages[-4000:]
-    return [printed for printed, _ in ends]
-
-
 def of_workers(way, folder):
     (folder / "worker.py").write_text(WORKER)
-    ports = [str(port) for port in free_ports(2)]
+    ports = free_ports(2)
     return outputs([[*way, "worker.py", str(i), *ports] for i in range(2)], folder)
 
 

@@ -38,7 +38,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     @tf.custom_gradient
     @functools.wraps(function)
     def of_local(*args: Any) -> Any:
-        values, vjp = function(*map(local, args))
+        if not tf.executing_eagerly():
+            args = tuple(map(local, args))
+        values, vjp = function(*args)
         return values, _of_dense(vjp)
 
     @tf.autograph.experimental.do_not_convert

@@ -118,11 +118,11 @@ def _lookups() -> _Lookups:
 
 def _patches() -> Iterator[Patch]:
     for module in _compat.getters():
-        yield Patch(module, "get", _by_name)
+        yield Patch(module, "get", _of_strings(_by_name))
     yield Patch(*_compat.config_reader(), _by_config)
     utils = _compat.compile_utils()
-    yield Patch(utils, "get_loss", _loss)
-    yield Patch(utils, "get_metric", _metric)
+    yield Patch(utils, "get_loss", _of_strings(_loss))
+    yield Patch(utils, "get_metric", _of_strings(_metric))
     yield Patch(utils.CompileLoss, "__init__", _built_in_scope)
     yield Patch(utils.CompileMetrics, "__init__", _built_in_scope)
 
@@ -147,16 +147,38 @@ def _counterparts() -> dict[Any, Any]:
     return found
 
 
-def _by_name(get: Callable[..., Any]) -> Callable[..., Any]:
-    def get_safe(identifier: Any) -> Any:
-        found = get(identifier)
-        if not isinstance(identifier, str) or not _lookups().is_active():
-            return found
-        if type(found) in _counterparts():
-            return _counterparts()[type(found)]()
-        return _counterparts().get(found, found) if callable(found) else found
+def _of_strings(convert: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Makes a look-up convert what it finds for a string, in a scope."""
 
-    return get_safe
+    def wrapped(get: Callable[..., Any]) -> Callable[..., Any]:
+        def get_safe(identifier: Any, *args: Any, **kwargs: Any) -> Any:
+            found = get(identifier, *args, **kwargs)
+            is_safe = isinstance(identifier, str) and _lookups().is_active()
+            return convert(found) if is_safe else found
+
+        return get_safe
+
+    return wrapped
+
+
+def _by_name(found: Any) -> Any:
+    if type(found) in _counterparts():
+        return _counterparts()[type(found)]()
+    return _counterparts().get(found, found) if callable(found) else found
+
+
+def _loss(found: Any) -> Any:
+    # Keras' loss of a function multiplies by the weights, and `0 * NaN` is NaN.
+    if not _compat.is_function_loss(found):
+        return found
+    safe = _swap.class_of("losses", found.fn.__name__)
+    return found if safe is None else safe(name=found.name)
+
+
+def _metric(found: Any) -> Any:
+    # Keras makes `accuracy` of the class that fits the labels, without a look-up.
+    safe = _counterparts().get(type(found))
+    return found if safe is None else safe(name=found.name)
 
 
 def _by_config(retrieve: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,32 +187,6 @@ def _by_config(retrieve: Callable[..., Any]) -> Callable[..., Any]:
         return _counterparts().get(found, found) if _lookups().is_active() else found
 
     return retrieve_safe
-
-
-def _loss(get_loss: Callable[..., Any]) -> Callable[..., Any]:
-    def get_safe_loss(identifier: Any, *args: Any, **kwargs: Any) -> Any:
-        found = get_loss(identifier, *args, **kwargs)
-        if not isinstance(identifier, str) or not _lookups().is_active():
-            return found
-        # Keras' loss of a function multiplies by the weights, and `0 * NaN` is NaN.
-        if _compat.is_function_loss(found):
-            safe = _swap.class_of("losses", found.fn.__name__)
-            return found if safe is None else safe(name=found.name)
-        return found
-
-    return get_safe_loss
-
-
-def _metric(get_metric: Callable[..., Any]) -> Callable[..., Any]:
-    def get_safe_metric(identifier: Any, *args: Any, **kwargs: Any) -> Any:
-        found = get_metric(identifier, *args, **kwargs)
-        if not isinstance(identifier, str) or not _lookups().is_active():
-            return found
-        # Keras makes `accuracy` of the class that fits the labels, without a look-up.
-        safe = _counterparts().get(type(found))
-        return found if safe is None else safe(name=found.name)
-
-    return get_safe_metric
 
 
 def _built_in_scope(init: Callable[..., None]) -> Callable[..., None]:

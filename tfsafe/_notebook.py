@@ -5,13 +5,12 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from tfsafe.debugging import check_numerics
+from tfsafe.debugging.checks.options import LEVELS
 from tfsafe.rewriting import disable_stabilize, enable_stabilize
 from tfsafe.rewriting.targets import switch
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
-
-_LEVELS = ("watch", "domain", "full")
 
 
 def load(shell: "InteractiveShell") -> None:
@@ -36,9 +35,9 @@ def load(shell: "InteractiveShell") -> None:
         """
         __tracebackhide__ = True
         level: Any = line.strip() or "watch"
-        if level not in _LEVELS:
+        if level not in LEVELS:
             raise ValueError(
-                f"`%%checked` takes one of {', '.join(_LEVELS)}. Received: {level!r}."
+                f"`%%checked` takes one of {', '.join(LEVELS)}. Received: {level!r}."
             )
         with check_numerics(checks=level):
             return _run(shell, cell)

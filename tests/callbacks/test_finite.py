@@ -39,7 +39,7 @@ def test_a_model_without_weights_is_never_broken():
 
 def test_losses_are_distinguished_from_other_logs():
     logs = {"loss": np.inf, "acc": np.nan, "a_loss": np.nan, "val_loss": 1.0}
-    assert _finite.nonfinite_losses(logs) == ["loss", "a_loss"]
+    assert _finite.nonfinite_losses(logs) == ["loss is inf", "a_loss is nan"]
     assert _finite.nonfinite_losses(None) == []
 
 

@@ -60,6 +60,20 @@ def test_the_depth_is_the_logarithm_of_the_magnitude():
     assert abs((faint - middle) - (middle - deep)) < 150
 
 
+def test_the_deepest_colour_is_far_from_the_black_of_nan():
+    axes = plot(np.array([[1e-3, 1e3], [-1e3, NAN]]))
+    assert min(sum(_pixel(axes, 0, 1)[:3]), sum(_pixel(axes, 1, 0)[:3])) > 200
+
+
+@pytest.mark.parametrize("kind", ["image", "histogram"])
+def test_the_ticks_are_whole_numbers(kind):
+    axes = plot(np.array([[1.0, 30.0], [2.0, 0.5]]), kind)
+    axes.figure.canvas.draw()
+    labels = [text.get_text().replace("\u2212", "-") for text in axes.get_xticklabels()]
+    assert labels
+    assert all(float(label).is_integer() for label in labels if label)
+
+
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3, 4), (0, 3), (0,)])
 def test_it_draws_tensors_of_any_rank(shape):
     axes = plot(tf.zeros(shape))

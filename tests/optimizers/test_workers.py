@@ -1,49 +1,19 @@
 """Two workers, each a process of its own, one bad gradient: one decision."""
 
 import json
-import socket
-import subprocess
-import sys
 
 import pytest
 
 from tests.optimizers import workers
-
-TIMEOUT = 120
+from tests.support.processes import free_ports, outputs
 
 
 @pytest.fixture(scope="module")
 def results() -> list[dict]:
     """Returns what each worker has."""
-    ports = [str(port) for port in free_ports(2)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", workers.__name__, str(index), *ports],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for index in range(2)
-    ]
-    try:
-        outputs = [process.communicate(timeout=TIMEOUT) for process in processes]
-    finally:
-        # One that waits for the other would wait for ever.
-        for process in processes:
-            process.kill()
-    for process, (_, errors) in zip(processes, outputs, strict=True):
-        assert process.returncode == 0, errors[-3000:]
-    return [json.loads(output) for output, _ in outputs]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    ports = free_ports(2)
+    commands = [["-m", workers.__name__, str(index), *ports] for index in range(2)]
+    return [json.loads(output) for output in outputs(commands, limit=120)]
 
 
 KINDS = ["replace/float32", "replace/float16", "skip/float32", "skip/float16"]

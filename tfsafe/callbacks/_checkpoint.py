@@ -6,6 +6,7 @@ import keras
 
 from tfsafe._text import listed
 from tfsafe.callbacks import _finite, _training
+from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.errors import NumericsError
 
@@ -50,19 +51,19 @@ class ModelCheckpoint(keras.callbacks.ModelCheckpoint):
         super().set_model(model)
         self._gate = _Gate(self, lambda: model.weights)
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Saves if it is time to, and the model is finite."""
         # The next batch makes up for a save that was skipped: Keras counts the batches
         # between two calls.
         if self.save_freq != "epoch" and self._may_save(logs):
             super().on_train_batch_end(batch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Saves if it is time to, and the model is finite."""
         if self.save_freq != "epoch" or self._may_save(logs):
             super().on_epoch_end(epoch, logs)
 
-    def _may_save(self, logs: Any) -> bool:
+    def _may_save(self, logs: Logs) -> bool:
         if self.save_best_only and not _finite.is_monitored(self.monitor, logs):
             return False
         return self._gate.is_open()
@@ -103,7 +104,7 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):
         super().set_model(model)
         self._gate = _Gate(self, lambda: _training.state_of_training(model))
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Resumes from a backup, if there is one and it is finite."""
         super().on_train_begin(logs)
         # A separate check: Keras may not have built yet what it builds in a step.
@@ -119,12 +120,12 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):
                 "finite weights."
             )
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Backs up if it is time to, and the training is finite."""
         if self.save_freq != "epoch" and self._gate.is_open():
             super().on_train_batch_end(batch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Backs up if it is time to, and the training is finite."""
         if self.save_freq != "epoch" or self._gate.is_open():
             super().on_epoch_end(epoch, logs)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe._patching import Patch, patches_on
 from tfsafe.callbacks import _finite_mean, _training
+from tfsafe.callbacks._finite import Logs
 from tfsafe.optimizers import SafeOptimizer
 
 # The operations that use a variable without writing to it.
@@ -84,7 +85,7 @@ class WholeStep:
             change = _Change(variable, before)
             change.undo_where(skipped | (replaced & change.broke))
 
-    def _restored_logs(self, logs: Any) -> Any:
+    def _restored_logs(self, logs: Logs) -> Any:
         results = self._model.get_metrics_result()
         is_usual = isinstance(logs, dict) and logs.keys() == results.keys()
         return results if is_usual else logs

@@ -1,7 +1,7 @@
 """Finds the variables and losses of a training that are not finite."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from tfsafe import _args
 
+# Keras' logs of a batch or an epoch.
+Logs = dict[str, Any] | None
 SUGGESTION = (
     "To see which line makes the first non-finite value, train once with "
     "`tfsafe.checked(model)`."
@@ -46,10 +48,10 @@ class FiniteCheck:
         return list(dict.fromkeys(paths))
 
 
-def nonfinite_losses(logs: Mapping[str, Any] | None) -> list[str]:
-    """Returns the names of the losses in Keras' logs that are NaN or infinite."""
+def nonfinite_losses(logs: Logs) -> list[str]:
+    """Returns which losses in Keras' logs are NaN or infinite, as `val_loss is nan`."""
     return [
-        name
+        f"{name} is {float(value)}"
         for name, value in (logs or {}).items()
         if (name == "loss" or name.endswith("_loss")) and not is_finite(value)
     ]
@@ -60,7 +62,7 @@ def is_finite(value: Any) -> bool:
     return math.isfinite(float(value))
 
 
-def is_monitored(monitor: str, logs: Mapping[str, Any] | None) -> bool:
+def is_monitored(monitor: str, logs: Logs) -> bool:
     """Returns whether a monitored value can be compared: finite, missing or no scalar.
 
     Keras warns of the latter two.

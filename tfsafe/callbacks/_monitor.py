@@ -16,6 +16,7 @@ from tfsafe.callbacks import (
     _summaries,
     _training,
 )
+from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.debugging.checks.options import Level, options_of
 from tfsafe.errors import NumericsError
@@ -196,7 +197,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         fractions = {path: count / bad_steps for path, count in hits.items() if count}
         return dict(sorted(fractions.items(), key=lambda item: -item[1]))
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Finds the optimizer; keeps NaN out of the shown loss, or adds the checks."""
         self._optimizer = _training.safe_optimizer(self.model.optimizer)
         if self._optimizer is not None:
@@ -231,7 +232,7 @@ class NumericsMonitor(keras.callbacks.Callback):
             self._switches.append(step.active)
         self._switch(True)
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Removes the changes made to the training."""
         self._switch(False)
         self._switches = []
@@ -240,28 +241,28 @@ class NumericsMonitor(keras.callbacks.Callback):
             self._summaries.close()
             self._summaries = None
 
-    def on_test_begin(self, logs: Any = None) -> None:
+    def on_test_begin(self, logs: Logs = None) -> None:
         """Checks a validation."""
         self._begin("test")
 
-    def on_test_end(self, logs: Any = None) -> None:
+    def on_test_end(self, logs: Logs = None) -> None:
         """Removes the changes made to the validation."""
         self._end("test")
 
-    def on_predict_begin(self, logs: Any = None) -> None:
+    def on_predict_begin(self, logs: Logs = None) -> None:
         """Checks a prediction."""
         self._begin("predict")
 
-    def on_predict_end(self, logs: Any = None) -> None:
+    def on_predict_end(self, logs: Logs = None) -> None:
         """Removes the changes made to the prediction."""
         self._end("predict")
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Resets the numbers of an epoch."""
         if self._checks is not None and not self._only_counts():
             self._checks.begin_epoch(epoch)
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""
         # Compare totals, not the last step: with `steps_per_execution` above 1, there
         # were other steps since the last call.
@@ -287,7 +288,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         warn(f"{message} Training ends here.")
         self.model.stop_training = True
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
         total = self._report(logs, is_epoch=True)
         if self._checks is not None and logs is not None and not self._only_counts():
@@ -296,7 +297,7 @@ class NumericsMonitor(keras.callbacks.Callback):
             size = len(self.model.trainable_variables)
             self._summaries.write(epoch, total, self.nonfinite_fractions, size)
 
-    def _report(self, logs: Any, is_epoch: bool = False) -> int:
+    def _report(self, logs: Logs, is_epoch: bool = False) -> int:
         total = self.nonfinite_steps
         # An epoch always has the number, for the columns of `History` and `CSVLogger`.
         if logs is not None and (total or is_epoch):

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe.callbacks import _finite
+from tfsafe.callbacks._finite import Logs
 
 
 class EarlyStopping(keras.callbacks.EarlyStopping):
@@ -42,7 +43,7 @@ class EarlyStopping(keras.callbacks.EarlyStopping):
         super().set_model(model)
         self._check = _finite.FiniteCheck(lambda: tf.nest.flatten(model.weights))
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Compares the epoch with the best one, if it is finite."""
         if _finite.is_monitored(self.monitor, logs) and not self._check.broken():
             super().on_epoch_end(epoch, logs)
@@ -80,7 +81,7 @@ class ReduceLROnPlateau(keras.callbacks.ReduceLROnPlateau):
 
     best: Any
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Compares the epoch with the best one."""
         best = self.best
         super().on_epoch_end(epoch, logs)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe._text import listed
 from tfsafe.callbacks import _finite, _training
+from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.errors import NumericsError
 
@@ -87,7 +88,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         self._good_batches = 0
         self._restart_metrics = False
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Checks that there is a state to keep."""
         model, optimizer = self.model, self.model.optimizer
         if not model.built:
@@ -111,11 +112,11 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
                 "a new model."
             )
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Logs = None) -> None:
         """Releases the state."""
         self._good = []
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Keeps the state, unless another callback broke it since the last batch."""
         broken = self._check.broken()
         if broken:
@@ -123,13 +124,13 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         else:
             self._keep()
 
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         """Resets the metrics after a rollback."""
         if self._restart_metrics:
             self._restart_metrics = False
             self.model.reset_metrics()
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Goes back if the training is broken, or keeps its state if it is time to."""
         why = self._reason(logs)
         if why:
@@ -141,20 +142,17 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
         if logs is not None:
             logs["rollbacks"] = self.rollbacks
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Reports the count to the history."""
         if logs is not None:
             logs["rollbacks"] = self.rollbacks
 
-    def _reason(self, logs: Any) -> str:
+    def _reason(self, logs: Logs) -> str:
         if broken := self._check.broken():
             return f"{listed(broken)} {_HOLD}"
         guard = _training.safe_optimizer(self.model.optimizer)
         if guard is None:
-            return ", ".join(
-                f"{name} is {float(logs[name])}"
-                for name in _finite.nonfinite_losses(logs)
-            )
+            return ", ".join(_finite.nonfinite_losses(logs))
         count = guard.consecutive_nonfinite_steps
         if guard.max_consecutive is None or count < guard.max_consecutive:
             return ""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import keras
 
 from tfsafe._patching import Patch
+from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.model import KINDS, Steps
@@ -62,7 +63,7 @@ class StepChecks:
         self._made: dict[str, _Made] = {}
         self._patches: dict[str, Patch] = {}
         self._reported: set[Any] = set()
-        self._logs: Any = None
+        self._logs: Logs = None
 
     def begin(self, model: keras.Model, kind: str) -> None:
         """Adds the checks to the steps of one kind.

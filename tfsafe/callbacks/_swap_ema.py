@@ -1,11 +1,11 @@
 """Extends Keras' `SwapEMAWeights` to variables in half precision."""
 
 import contextlib
-from typing import Any
 
 import keras
 
 from tfsafe.callbacks import _training
+from tfsafe.callbacks._finite import Logs
 
 
 class SwapEMAWeights(keras.callbacks.SwapEMAWeights):
@@ -36,32 +36,32 @@ class SwapEMAWeights(keras.callbacks.SwapEMAWeights):
       ... )
     """
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Swaps as Keras does."""
         with self._for_the_copies():
             super().on_epoch_begin(epoch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Swaps as Keras does."""
         with self._for_the_copies():
             super().on_epoch_end(epoch, logs)
 
-    def on_test_begin(self, logs: Any = None) -> None:
+    def on_test_begin(self, logs: Logs = None) -> None:
         """Swaps as Keras does."""
         with self._for_the_copies():
             super().on_test_begin(logs)
 
-    def on_test_end(self, logs: Any = None) -> None:
+    def on_test_end(self, logs: Logs = None) -> None:
         """Swaps as Keras does."""
         with self._for_the_copies():
             super().on_test_end(logs)
 
-    def on_predict_begin(self, logs: Any = None) -> None:
+    def on_predict_begin(self, logs: Logs = None) -> None:
         """Swaps as Keras does."""
         with self._for_the_copies():
             super().on_predict_begin(logs)
 
-    def on_predict_end(self, logs: Any = None) -> None:
+    def on_predict_end(self, logs: Logs = None) -> None:
         """Swaps as Keras does."""
         with self._for_the_copies():
             super().on_predict_end(logs)

@@ -1,13 +1,13 @@
 """Ends a training when its numbers are not finite any more."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import keras
 
 from tfsafe import _args
 from tfsafe._text import listed
 from tfsafe.callbacks import _finite, _training
+from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.errors import NumericsError
 from tfsafe.optimizers import SafeOptimizer
@@ -87,7 +87,7 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
         self._ended = False
         self._nonfinite_steps = 0
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Logs = None) -> None:
         """Looks for a `SafeOptimizer`."""
         model = self.model
         watched = "gradients" in self.watch
@@ -96,20 +96,20 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
         self._ended = False
         self._nonfinite_steps = self._count()
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Checks the state after the batch."""
         self._end_if(f"Batch {batch}", self._problems_in_batch(logs))
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Checks the validation losses."""
         losses = _finite.nonfinite_losses(logs) if "val_loss" in self.watch else []
-        validation = [name for name in losses if name.startswith("val_")]
-        self._end_if(f"Epoch {epoch + 1}", [_is(name, logs) for name in validation])
+        validation = [loss for loss in losses if loss.startswith("val_")]
+        self._end_if(f"Epoch {epoch + 1}", validation)
 
-    def _problems_in_batch(self, logs: Any) -> list[str]:
+    def _problems_in_batch(self, logs: Logs) -> list[str]:
         problems: list[str] = []
         if "loss" in self.watch:
-            problems += [_is(name, logs) for name in _finite.nonfinite_losses(logs)]
+            problems += _finite.nonfinite_losses(logs)
         if self._optimizer is not None and self._count() > self._nonfinite_steps:
             paths = self._optimizer.last_nonfinite_variables
             problems.append(f"the gradients of {listed(paths)} are not finite")
@@ -169,7 +169,3 @@ class TerminateOnNaN(TerminateOnNonFinite):
         watch: str | Iterable[str] = ("loss", "weights", "val_loss"),
     ) -> None:
         super().__init__(raise_error, watch=watch)
-
-
-def _is(name: str, logs: Any) -> str:
-    return f"{name} is {float(logs[name])}"

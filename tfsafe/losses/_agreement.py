@@ -8,22 +8,15 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe.keras_formulas import similarity
 from tfsafe.losses import _reduction
-from tfsafe.losses._reduction import Weighted
-
-_safe = keras.saving.register_keras_serializable(package="tfsafe")
+from tfsafe.losses._reduction import Weighted, safe
 
 
-@_safe
+@safe
 class Hinge(Weighted, keras.losses.Hinge):
     """Mean of `max(1 - y_true * y_pred, 0)` for labels -1 and 1, or 0 and 1.
 
     `keras.losses.Hinge`, in which a weight of 0 or a mask removes a NaN, and half
     precision is counted and summed in float32.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       weight 0, masked  value and gradients 0, NaN or not
@@ -40,17 +33,12 @@ class Hinge(Weighted, keras.losses.Hinge):
     formula = staticmethod(similarity.hinge)
 
 
-@_safe
+@safe
 class SquaredHinge(Weighted, keras.losses.SquaredHinge):
     """Mean of `max(1 - y_true * y_pred, 0)^2` for labels -1 and 1, or 0 and 1.
 
     `keras.losses.SquaredHinge`, in which a weight of 0 or a mask removes a NaN, and
     half precision is counted and summed in float32.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       weight 0, masked  value and gradients 0, NaN or not
@@ -68,17 +56,12 @@ class SquaredHinge(Weighted, keras.losses.SquaredHinge):
     formula = staticmethod(similarity.squared_hinge)
 
 
-@_safe
+@safe
 class CategoricalHinge(Weighted, keras.losses.CategoricalHinge):
     """How far the best wrong class comes within 1 of the true class.
 
     `keras.losses.CategoricalHinge`, in which a class that is masked with a logit of
     -inf counts nothing, where Keras' loss is NaN.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       prediction -inf   wrong class: counts 0, slope 0; true class: value inf
@@ -96,7 +79,7 @@ class CategoricalHinge(Weighted, keras.losses.CategoricalHinge):
     formula = staticmethod(similarity.categorical_hinge)
 
 
-@_safe
+@safe
 class CosineSimilarity(Weighted, keras.losses.CosineSimilarity):
     """Minus the cosine of the angle between labels and predictions.
 
@@ -105,9 +88,6 @@ class CosineSimilarity(Weighted, keras.losses.CosineSimilarity):
 
     Args:
       axis: Axis or axes that make a vector.
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       zero vector       value 0, gradient 0 (a choice: the angle is undefined)
@@ -144,7 +124,7 @@ def _kept(x: tf.Tensor, sample_weight: Any, mask: Any) -> tf.Tensor:
     return tf.where(tf.equal(weights, 0), tf.zeros_like(x), x)
 
 
-@_safe
+@safe
 class Dice(_Overlap, keras.losses.Dice):
     """Dice's loss, `1 - 2 sum(y_true * y_pred) / sum(y_true + y_pred)`.
 
@@ -176,7 +156,7 @@ class Dice(_Overlap, keras.losses.Dice):
     formula = staticmethod(similarity.dice)
 
 
-@_safe
+@safe
 class Tversky(_Overlap, keras.losses.Tversky):
     """Tversky's loss: Dice's, with weights for missed and for added elements.
 

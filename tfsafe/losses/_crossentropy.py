@@ -3,12 +3,10 @@
 import keras
 
 from tfsafe.keras_formulas import crossentropy
-from tfsafe.losses._reduction import Weighted
-
-_safe = keras.saving.register_keras_serializable(package="tfsafe")
+from tfsafe.losses._reduction import Weighted, safe
 
 
-@_safe
+@safe
 class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
     """Cross entropy of binary targets, with no NaN and no clip.
 
@@ -19,9 +17,6 @@ class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
       label_smoothing: Fraction of the target, from 0 to 1, moved to 1/2.
       axis: The axis whose mean is one sample's loss.
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       logit -inf        target 0: value 0, gradient 0; target > 0: value inf
@@ -52,7 +47,7 @@ class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
     formula = staticmethod(crossentropy.binary_crossentropy)
 
 
-@_safe
+@safe
 class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
     """Cross entropy of rows of labels, with no NaN and no clip.
 
@@ -64,9 +59,6 @@ class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
       label_smoothing: Fraction of each row's sum, from 0 to 1, spread evenly over
         the classes.
       axis: The axis of the classes.
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       logit -inf          label 0: counts 0, gradient 0; label > 0: value inf
@@ -97,7 +89,7 @@ class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
     formula = staticmethod(crossentropy.rows)
 
 
-@_safe
+@safe
 class SparseCategoricalCrossentropy(
     Weighted, keras.losses.SparseCategoricalCrossentropy
 ):

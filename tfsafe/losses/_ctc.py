@@ -7,12 +7,10 @@ import keras
 
 from tfsafe import _args
 from tfsafe.keras_formulas.ctc import ctc
-from tfsafe.losses._reduction import Weighted, given
-
-_safe = keras.saving.register_keras_serializable(package="tfsafe")
+from tfsafe.losses._reduction import Weighted, given, safe
 
 
-@_safe
+@safe
 class CTC(Weighted, keras.losses.CTC):
     """Connectionist temporal classification, from logits.
 

@@ -6,16 +6,15 @@ from typing import Any
 import keras
 
 from tfsafe.keras_formulas import focal
-from tfsafe.losses._reduction import Weighted, given
+from tfsafe.losses._reduction import Weighted, given, safe
 
 # Keras 3.3 does not have it.
 _BASE: Any = getattr(
     keras.losses, "CategoricalGeneralizedCrossEntropy", keras.losses.Loss
 )
-_safe = keras.saving.register_keras_serializable(package="tfsafe")
 
 
-@_safe
+@safe
 class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
     """Focal cross entropy of binary targets, with no NaN and no clip.
 
@@ -29,9 +28,6 @@ class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
       label_smoothing: Fraction of the target, from 0 to 1, moved to 1/2.
       axis: The axis whose mean is one sample's loss.
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       logit -inf        target 0: value 0, gradient 0; target > 0: value inf
@@ -54,7 +50,7 @@ class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
     formula = staticmethod(focal.binary_focal_crossentropy)
 
 
-@_safe
+@safe
 class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrossentropy):
     """Focal cross entropy of rows of labels, with no NaN and no clip.
 
@@ -68,9 +64,6 @@ class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrosse
       label_smoothing: Fraction of each row's sum, from 0 to 1, spread evenly over
         the classes.
       axis: The axis of the classes.
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       logit -inf          label 0: counts 0, gradient 0; label > 0: value inf
@@ -93,7 +86,7 @@ class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrosse
     formula = staticmethod(focal.categorical_focal_crossentropy)
 
 
-@_safe
+@safe
 class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
     """Generalised cross entropy of class indices, `(1 - p ** q) / q`.
 
@@ -103,9 +96,6 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
     Args:
       q: Number between 0, where it is the cross entropy, and 1, where it is the
         absolute error; both excluded.
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Raises:
       ValueError: If `q` is out of its range.

@@ -7,12 +7,10 @@ import keras
 
 from tfsafe import _args
 from tfsafe.keras_formulas import likelihood
-from tfsafe.losses._reduction import Weighted, given
-
-_safe = keras.saving.register_keras_serializable(package="tfsafe")
+from tfsafe.losses._reduction import Weighted, given, safe
 
 
-@_safe
+@safe
 class KLDivergence(Weighted, keras.losses.KLDivergence):
     """Kullback-Leibler divergence, `sum(y_true * log(y_true / y_pred))`.
 
@@ -64,7 +62,7 @@ class KLDivergence(Weighted, keras.losses.KLDivergence):
         return {**super().get_config(), "from_logits": self.from_logits}
 
 
-@_safe
+@safe
 class Poisson(Weighted, keras.losses.Poisson):
     """Negative log-likelihood of counts, `mean(y_pred - y_true * log(y_pred))`.
 

@@ -1,7 +1,7 @@
 """Reduces one loss a position to the loss of a batch: masks, weights, reductions."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -18,6 +18,29 @@ REDUCTIONS = (
     "none",
     None,
 )
+
+
+_Loss = TypeVar("_Loss", bound=type)
+_ARGS = """      reduction: How the losses of the samples are reduced, as in Keras.
+      name: Name of the loss.
+      dtype: Dtype of the result; half precision is computed in float32.
+
+"""
+
+
+def safe(loss: _Loss) -> _Loss:
+    """Registers a loss, and ends its `Args` with those that all losses take.
+
+    Returns:
+      The class itself.
+    """
+    text, numerics, rest = (loss.__doc__ or "").partition("    Numerics:\n")
+    if "      dtype: " not in text:
+        has_args = "    Args:\n" in text
+        text = text.rstrip("\n") + "\n" if has_args else text + "    Args:\n"
+        loss.__doc__ = text + _ARGS + numerics + rest
+    keras.saving.register_keras_serializable(package="tfsafe")(loss)
+    return loss
 
 
 class Weighted(keras.losses.Loss):
@@ -182,7 +205,10 @@ def reduce_weighted(
         divisor = tf.size(values)
     total = tf.reduce_sum(values)
     loss = tf.math.divide_no_nan(total, tf.cast(divisor, total.dtype))
-    return loss if reduction == "sum" else _part_of_replica(loss)
+    # Under `tf.distribute` the gradients of the replicas are added.
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    is_whole = replicas == 1 or not _compat.loss_is_divided_by_replicas()
+    return loss if reduction == "sum" or is_whole else loss / replicas
 
 
 def weights(values: tf.Tensor, sample_weight: Any, mask: Any) -> tf.Tensor | None:
@@ -220,14 +246,3 @@ def both(mask: Any, counted: tf.Tensor) -> tf.Tensor:
     if mask is None:
         return counted
     return tf.cast(align(mask, counted, "mask"), tf.bool) & counted
-
-
-def _part_of_replica(mean: tf.Tensor) -> tf.Tensor:
-    """Returns a mean, over the number of replicas if Keras' own losses divide by it.
-
-    Under `tf.distribute` the gradients of the replicas are added.
-    """
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    if replicas == 1 or not _compat.loss_is_divided_by_replicas():
-        return mean
-    return mean / replicas

@@ -3,22 +3,15 @@
 import keras
 
 from tfsafe.keras_formulas import regression
-from tfsafe.losses._reduction import Weighted
-
-_safe = keras.saving.register_keras_serializable(package="tfsafe")
+from tfsafe.losses._reduction import Weighted, safe
 
 
-@_safe
+@safe
 class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
     """Mean of the squared errors, `mean((y_pred - y_true)^2)`.
 
     `keras.losses.MeanSquaredError`, in which a weight of 0 or a mask removes NaN and
     overflow, and half precision is counted and summed in float32.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       weight 0, masked  value and gradients 0, NaN or not
@@ -36,17 +29,12 @@ class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
     formula = staticmethod(regression.mean_squared_error)
 
 
-@_safe
+@safe
 class MeanAbsoluteError(Weighted, keras.losses.MeanAbsoluteError):
     """Mean of the errors' magnitudes, `mean(|y_pred - y_true|)`.
 
     `keras.losses.MeanAbsoluteError`, in which a weight of 0 or a mask removes NaN and
     overflow, and half precision is counted and summed in float32.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       weight 0, masked  value and gradients 0, NaN or not
@@ -65,17 +53,12 @@ class MeanAbsoluteError(Weighted, keras.losses.MeanAbsoluteError):
     formula = staticmethod(regression.mean_absolute_error)
 
 
-@_safe
+@safe
 class MeanAbsolutePercentageError(Weighted, keras.losses.MeanAbsolutePercentageError):
     """Mean of the relative errors, `100 * mean(|y_pred - y_true| / |y_true|)`.
 
     `keras.losses.MeanAbsolutePercentageError`, in which a target of 0 counts 100 %,
     not a thousand million.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       target 0          value 100 and slope 0; value 0 if the prediction is 0 as well
@@ -94,17 +77,12 @@ class MeanAbsolutePercentageError(Weighted, keras.losses.MeanAbsolutePercentageE
     formula = staticmethod(regression.mean_absolute_percentage_error)
 
 
-@_safe
+@safe
 class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicError):
     """Mean of `(log(1 + y_pred) - log(1 + y_true))^2`.
 
     `keras.losses.MeanSquaredLogarithmicError` without its clip at 1e-7, which leaves
     an output between -1 and 0 without a gradient, and with all digits of small errors.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       y_pred <= -1      the logarithm continues with slope 1 from its value at the next
@@ -124,7 +102,7 @@ class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicE
     formula = staticmethod(regression.mean_squared_logarithmic_error)
 
 
-@_safe
+@safe
 class Huber(Weighted, keras.losses.Huber):
     """Half the square of an error up to `delta`, and a line beyond.
 
@@ -133,9 +111,6 @@ class Huber(Weighted, keras.losses.Huber):
 
     Args:
       delta: The error at which the square becomes a line.
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       weight 0, masked  value and gradients 0, NaN or not
@@ -153,17 +128,12 @@ class Huber(Weighted, keras.losses.Huber):
     formula = staticmethod(regression.huber)
 
 
-@_safe
+@safe
 class LogCosh(Weighted, keras.losses.LogCosh):
     """Mean of `log(cosh(y_pred - y_true))`.
 
     `keras.losses.LogCosh` with all digits of small errors, for which Keras' is 0, and
     in which a weight of 0 or a mask removes a NaN or an overflow.
-
-    Args:
-      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
 
     Numerics:
       weight 0, masked  value and gradients 0, NaN or not

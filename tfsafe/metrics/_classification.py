@@ -9,9 +9,6 @@ from tfsafe.metrics._safe_metric import SafeMetric, safe
 class Accuracy(SafeMetric, keras.metrics.Accuracy):
     """How often predictions equal labels.
 
-    Args:
-      Those of `keras.metrics.Accuracy`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.Accuracy()
@@ -24,9 +21,6 @@ class Accuracy(SafeMetric, keras.metrics.Accuracy):
 @safe
 class BinaryAccuracy(SafeMetric, keras.metrics.BinaryAccuracy):
     """How often predictions, rounded at a threshold, match binary labels.
-
-    Args:
-      Those of `keras.metrics.BinaryAccuracy`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -41,9 +35,6 @@ class BinaryAccuracy(SafeMetric, keras.metrics.BinaryAccuracy):
 class CategoricalAccuracy(SafeMetric, keras.metrics.CategoricalAccuracy):
     """How often the largest prediction is at the label of one-hot rows.
 
-    Args:
-      Those of `keras.metrics.CategoricalAccuracy`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.CategoricalAccuracy()
@@ -57,9 +48,6 @@ class CategoricalAccuracy(SafeMetric, keras.metrics.CategoricalAccuracy):
 class SparseCategoricalAccuracy(SafeMetric, keras.metrics.SparseCategoricalAccuracy):
     """How often the largest prediction is at the class index.
 
-    Args:
-      Those of `keras.metrics.SparseCategoricalAccuracy`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.SparseCategoricalAccuracy()
@@ -72,9 +60,6 @@ class SparseCategoricalAccuracy(SafeMetric, keras.metrics.SparseCategoricalAccur
 @safe
 class TopKCategoricalAccuracy(SafeMetric, keras.metrics.TopKCategoricalAccuracy):
     """How often the label of one-hot rows is among the k largest predictions.
-
-    Args:
-      Those of `keras.metrics.TopKCategoricalAccuracy`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -93,9 +78,6 @@ class SparseTopKCategoricalAccuracy(
 ):
     """How often the class index is among the k largest predictions.
 
-    Args:
-      Those of `keras.metrics.SparseTopKCategoricalAccuracy`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.SparseTopKCategoricalAccuracy(k=1)
@@ -111,9 +93,6 @@ class SparseTopKCategoricalAccuracy(
 class F1Score(SafeMetric, keras.metrics.F1Score):
     """Harmonic mean of precision and recall.
 
-    Args:
-      Those of `keras.metrics.F1Score`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.F1Score(average="micro")
@@ -126,9 +105,6 @@ class F1Score(SafeMetric, keras.metrics.F1Score):
 @safe
 class FBetaScore(SafeMetric, keras.metrics.FBetaScore):
     """Weighted harmonic mean of precision and recall.
-
-    Args:
-      Those of `keras.metrics.FBetaScore`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -143,9 +119,6 @@ class FBetaScore(SafeMetric, keras.metrics.FBetaScore):
 class IoU(SafeMetric, keras.metrics.IoU):
     """Intersection over union of labels and predictions, for chosen classes.
 
-    Args:
-      Those of `keras.metrics.IoU`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.IoU(2, [0])
@@ -158,9 +131,6 @@ class IoU(SafeMetric, keras.metrics.IoU):
 @safe
 class BinaryIoU(SafeMetric, keras.metrics.BinaryIoU):
     """Intersection over union of binary labels and predictions.
-
-    Args:
-      Those of `keras.metrics.BinaryIoU`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -175,9 +145,6 @@ class BinaryIoU(SafeMetric, keras.metrics.BinaryIoU):
 class MeanIoU(SafeMetric, keras.metrics.MeanIoU):
     """Mean over the classes of intersection over union.
 
-    Args:
-      Those of `keras.metrics.MeanIoU`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.MeanIoU(2)
@@ -191,9 +158,6 @@ class MeanIoU(SafeMetric, keras.metrics.MeanIoU):
 class OneHotIoU(SafeMetric, keras.metrics.OneHotIoU):
     """Intersection over union of one-hot rows, for chosen classes.
 
-    Args:
-      Those of `keras.metrics.OneHotIoU`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.OneHotIoU(2, [0])
@@ -206,9 +170,6 @@ class OneHotIoU(SafeMetric, keras.metrics.OneHotIoU):
 @safe
 class OneHotMeanIoU(SafeMetric, keras.metrics.OneHotMeanIoU):
     """Mean over the classes of intersection over union, for one-hot rows.
-
-    Args:
-      Those of `keras.metrics.OneHotMeanIoU`.
 
     Examples:
       >>> from tfsafe import metrics

@@ -157,9 +157,6 @@ def _kept(values: Any, sample_weight: Any) -> tuple[tf.Tensor, tf.Tensor | None]
 class MeanMetricWrapper(SafeMetric, keras.metrics.MeanMetricWrapper):
     """Mean of a function of labels and predictions.
 
-    Args:
-      Those of `keras.metrics.MeanMetricWrapper`.
-
     Examples:
       >>> import tensorflow as tf
       >>> from tfsafe import metrics

@@ -32,7 +32,7 @@ class _Moments(keras.metrics.R2Score):
             if weight.shape.rank == 1:
                 weight = weight[:, tf.newaxis]
             weight = tf.broadcast_to(weight, tf.shape(y_true))
-        self.total_mse.assign_add(tf.reduce_sum(weight * tf.square(y_true - y_pred), 0))
+        self.total_mse.assign_add(moments.squared_error(y_true, y_pred, weight))
         self.num_samples.assign_add(tf.cast(tf.size(y_true), tf.float64))
         row = tf.one_hot(_replica(), self.counts.shape[0], dtype=tf.float64)
         own = row[:, tf.newaxis]
@@ -119,23 +119,14 @@ class R2Score(SafeMetric, _Moments):
             # The sums are made with the first update.
             return tf.zeros([], self.result_dtype)
         count, spread = moments.merged_moments(self.counts, self.means, self.spreads)
-        error = self.total_mse.value
-        is_flat = tf.equal(spread, 0)
-        flat = tf.cast(tf.equal(error, 0) & (count > 0), tf.float64)
-        scores = 1 - error / tf.where(is_flat, tf.ones_like(spread), spread)
-        score = self._joined(tf.where(is_flat, flat, scores), spread)
+        score = moments.determination(self.total_mse.value, count, spread)
+        if self.class_aggregation == "uniform_average":
+            score = moments.average(score, tf.ones_like(score))
+        elif self.class_aggregation is not None:
+            score = moments.average(score, spread)
         if self.num_regressors:
             score = self._adjusted(score)
         return self.nan_if_broken(tf.cast(score, self.result_dtype))
-
-    def _joined(self, scores: tf.Tensor, spread: tf.Tensor) -> tf.Tensor:
-        if self.class_aggregation is None:
-            return scores
-        mean, total = tf.reduce_mean(scores), tf.reduce_sum(spread)
-        if self.class_aggregation == "uniform_average":
-            return mean
-        weighted = tf.math.divide_no_nan(tf.reduce_sum(spread * scores), total)
-        return tf.where(tf.equal(total, 0), mean, weighted)
 
     def _adjusted(self, score: tf.Tensor) -> tf.Tensor:
         most = self.num_samples.value - 1

@@ -23,9 +23,6 @@ def _squares(y_true: Any, y_pred: Any) -> tf.Tensor:
 class MeanSquaredError(SafeMetric, keras.metrics.MeanSquaredError):
     """Mean of the squared errors.
 
-    Args:
-      Those of `keras.metrics.MeanSquaredError`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.MeanSquaredError()
@@ -40,9 +37,6 @@ class MeanSquaredError(SafeMetric, keras.metrics.MeanSquaredError):
 @safe
 class MeanAbsoluteError(SafeMetric, keras.metrics.MeanAbsoluteError):
     """Mean of the magnitudes of the errors.
-
-    Args:
-      Those of `keras.metrics.MeanAbsoluteError`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -60,9 +54,6 @@ class MeanAbsolutePercentageError(
     SafeMetric, keras.metrics.MeanAbsolutePercentageError
 ):
     """Mean of the relative errors, in percent.
-
-    Args:
-      Those of `keras.metrics.MeanAbsolutePercentageError`.
 
     Numerics:
       target 0       an error counts 100
@@ -83,9 +74,6 @@ class MeanSquaredLogarithmicError(
     SafeMetric, keras.metrics.MeanSquaredLogarithmicError
 ):
     """Mean of `(log(1 + y_pred) - log(1 + y_true))^2`.
-
-    Args:
-      Those of `keras.metrics.MeanSquaredLogarithmicError`.
 
     Numerics:
       y_pred <= -1   the logarithm continues with slope 1; labels there count as 0
@@ -140,9 +128,6 @@ class RootMeanSquaredError(SafeMetric, keras.metrics.RootMeanSquaredError):
 class LogCoshError(SafeMetric, keras.metrics.LogCoshError):
     """Mean of `log(cosh(y_pred - y_true))`.
 
-    Args:
-      Those of `keras.metrics.LogCoshError`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.LogCoshError()
@@ -157,9 +142,6 @@ class LogCoshError(SafeMetric, keras.metrics.LogCoshError):
 @safe
 class CosineSimilarity(SafeMetric, keras.metrics.CosineSimilarity):
     """Mean cosine of the angle between labels and predictions.
-
-    Args:
-      Those of `keras.metrics.CosineSimilarity`.
 
     Numerics:
       zero vector    counts 0
@@ -179,9 +161,6 @@ class CosineSimilarity(SafeMetric, keras.metrics.CosineSimilarity):
 class Hinge(SafeMetric, keras.metrics.Hinge):
     """Mean of `max(1 - y_true * y_pred, 0)`.
 
-    Args:
-      Those of `keras.metrics.Hinge`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.Hinge()
@@ -197,9 +176,6 @@ class Hinge(SafeMetric, keras.metrics.Hinge):
 class SquaredHinge(SafeMetric, keras.metrics.SquaredHinge):
     """Mean of `max(1 - y_true * y_pred, 0)^2`.
 
-    Args:
-      Those of `keras.metrics.SquaredHinge`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.SquaredHinge()
@@ -214,9 +190,6 @@ class SquaredHinge(SafeMetric, keras.metrics.SquaredHinge):
 @safe
 class CategoricalHinge(SafeMetric, keras.metrics.CategoricalHinge):
     """How far the best wrong class comes within 1 of the true class.
-
-    Args:
-      Those of `keras.metrics.CategoricalHinge`.
 
     Numerics:
       prediction -inf  a class that counts nothing, unless it is the label
@@ -236,9 +209,6 @@ class CategoricalHinge(SafeMetric, keras.metrics.CategoricalHinge):
 class KLDivergence(SafeMetric, keras.metrics.KLDivergence):
     """Kullback-Leibler divergence, `sum(y_true * log(y_true / y_pred))`.
 
-    Args:
-      Those of `keras.metrics.KLDivergence`.
-
     Numerics:
       probability 0  finite; the logits are used if the loss finds them
 
@@ -256,9 +226,6 @@ class KLDivergence(SafeMetric, keras.metrics.KLDivergence):
 @safe
 class Poisson(SafeMetric, keras.metrics.Poisson):
     """Negative log-likelihood of counts, `y_pred - y_true * log(y_pred)`.
-
-    Args:
-      Those of `keras.metrics.Poisson`.
 
     Numerics:
       rate <= 0      finite
@@ -278,9 +245,6 @@ class Poisson(SafeMetric, keras.metrics.Poisson):
 class BinaryCrossentropy(SafeMetric, keras.metrics.BinaryCrossentropy):
     """Cross-entropy of binary targets.
 
-    Args:
-      Those of `keras.metrics.BinaryCrossentropy`.
-
     Numerics:
       probability 0  finite; the logits are used if the loss finds them
 
@@ -298,9 +262,6 @@ class BinaryCrossentropy(SafeMetric, keras.metrics.BinaryCrossentropy):
 @safe
 class CategoricalCrossentropy(SafeMetric, keras.metrics.CategoricalCrossentropy):
     """Cross-entropy of rows of labels.
-
-    Args:
-      Those of `keras.metrics.CategoricalCrossentropy`.
 
     Numerics:
       probability 0  finite; the logits are used if the loss finds them
@@ -321,9 +282,6 @@ class SparseCategoricalCrossentropy(
     SafeMetric, keras.metrics.SparseCategoricalCrossentropy
 ):
     """Cross-entropy of class indices.
-
-    Args:
-      Those of `keras.metrics.SparseCategoricalCrossentropy`.
 
     Numerics:
       probability 0  finite; the logits are used if the loss finds them

@@ -22,22 +22,21 @@ _NUMERICS = """    Numerics:
 def safe(metric: _Metric) -> _Metric:
     """Registers a class as a metric of `tfsafe.metrics`, and completes its docstring.
 
-    The rows on NaN and weights, which are those of all metrics, come first in the
-    `Numerics` block of a class that does not say otherwise.
+    A class without `Args` has those of Keras. The rows on NaN and weights, which are
+    those of all metrics, come first in the `Numerics` block of a class that does not
+    say otherwise.
 
     Returns:
       The class itself.
     """
     metric.__module__ = "tfsafe.metrics"
-    text = metric.__doc__ or ""
-    if "weight 0" not in text:
-        own = "    Numerics:\n"
-        at = text.find(own)
-        rest = text[at + len(own) :] if at >= 0 else ""
-        if at < 0:
-            at = text.index("    Examples:\n")
-            rest = "\n" + text[at:]
-        metric.__doc__ = text[:at] + _NUMERICS + rest
+    text, examples, rest = (metric.__doc__ or "").partition("    Examples:\n")
+    text, heading, rows = text.partition("    Numerics:\n")
+    if "    Args:\n" not in text:
+        text += f"    Args:\n      Those of `keras.metrics.{metric.__name__}`.\n\n"
+    if "weight 0" not in rows:
+        heading, rows = _NUMERICS, rows or "\n"
+    metric.__doc__ = text + heading + rows + examples + rest
     # Do not use "tfsafe": losses of the same names are saved under it.
     keras.saving.register_keras_serializable(package="tfsafe.metrics")(metric)
     return metric

@@ -9,9 +9,6 @@ from tfsafe.metrics._safe_metric import SafeMetric, safe
 class AUC(SafeMetric, keras.metrics.AUC):
     """Area under the ROC curve, or under that of precision and recall.
 
-    Args:
-      Those of `keras.metrics.AUC`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.AUC()
@@ -26,9 +23,6 @@ class AUC(SafeMetric, keras.metrics.AUC):
 @safe
 class Precision(SafeMetric, keras.metrics.Precision):
     """Fraction of the positive predictions that are right.
-
-    Args:
-      Those of `keras.metrics.Precision`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -45,9 +39,6 @@ class Precision(SafeMetric, keras.metrics.Precision):
 class Recall(SafeMetric, keras.metrics.Recall):
     """Fraction of the positive labels that are predicted.
 
-    Args:
-      Those of `keras.metrics.Recall`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.Recall()
@@ -62,9 +53,6 @@ class Recall(SafeMetric, keras.metrics.Recall):
 @safe
 class TruePositives(SafeMetric, keras.metrics.TruePositives):
     """Number of positive labels that are predicted as positive.
-
-    Args:
-      Those of `keras.metrics.TruePositives`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -81,9 +69,6 @@ class TruePositives(SafeMetric, keras.metrics.TruePositives):
 class TrueNegatives(SafeMetric, keras.metrics.TrueNegatives):
     """Number of negative labels that are predicted as negative.
 
-    Args:
-      Those of `keras.metrics.TrueNegatives`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.TrueNegatives()
@@ -98,9 +83,6 @@ class TrueNegatives(SafeMetric, keras.metrics.TrueNegatives):
 @safe
 class FalsePositives(SafeMetric, keras.metrics.FalsePositives):
     """Number of negative labels that are predicted as positive.
-
-    Args:
-      Those of `keras.metrics.FalsePositives`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -117,9 +99,6 @@ class FalsePositives(SafeMetric, keras.metrics.FalsePositives):
 class FalseNegatives(SafeMetric, keras.metrics.FalseNegatives):
     """Number of positive labels that are predicted as negative.
 
-    Args:
-      Those of `keras.metrics.FalseNegatives`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.FalseNegatives()
@@ -134,9 +113,6 @@ class FalseNegatives(SafeMetric, keras.metrics.FalseNegatives):
 @safe
 class SensitivityAtSpecificity(SafeMetric, keras.metrics.SensitivityAtSpecificity):
     """Best sensitivity at a specificity that is at least the given one.
-
-    Args:
-      Those of `keras.metrics.SensitivityAtSpecificity`.
 
     Examples:
       >>> from tfsafe import metrics
@@ -153,9 +129,6 @@ class SensitivityAtSpecificity(SafeMetric, keras.metrics.SensitivityAtSpecificit
 class SpecificityAtSensitivity(SafeMetric, keras.metrics.SpecificityAtSensitivity):
     """Best specificity at a sensitivity that is at least the given one.
 
-    Args:
-      Those of `keras.metrics.SpecificityAtSensitivity`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.SpecificityAtSensitivity(0.5)
@@ -171,9 +144,6 @@ class SpecificityAtSensitivity(SafeMetric, keras.metrics.SpecificityAtSensitivit
 class PrecisionAtRecall(SafeMetric, keras.metrics.PrecisionAtRecall):
     """Best precision at a recall that is at least the given one.
 
-    Args:
-      Those of `keras.metrics.PrecisionAtRecall`.
-
     Examples:
       >>> from tfsafe import metrics
       >>> metric = metrics.PrecisionAtRecall(0.5)
@@ -188,9 +158,6 @@ class PrecisionAtRecall(SafeMetric, keras.metrics.PrecisionAtRecall):
 @safe
 class RecallAtPrecision(SafeMetric, keras.metrics.RecallAtPrecision):
     """Best recall at a precision that is at least the given one.
-
-    Args:
-      Those of `keras.metrics.RecallAtPrecision`.
 
     Examples:
       >>> from tfsafe import metrics

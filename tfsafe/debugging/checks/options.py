@@ -2,12 +2,12 @@
 
 import fnmatch
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from tfsafe.errors import Site
 
-LEVELS = ("watch", "domain", "full")
 Level = Literal["watch", "domain", "full"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 _FORMS = (
     '"op:Log" (a type of operation), "name:*/attention/*" (a name or a layer scope), '
     '"line:train.py:33" (a line) or "line:train.py" (a file)'

@@ -12,6 +12,8 @@ from tfsafe.debugging.inspection import pictures, summary
 # loud colours for what is not a number of that scale.
 _POSITIVE, _NEGATIVE = "#2166ac", "#b2182b"
 _NONFINITE = {"NaN": "black", "+Inf": "#ff8c00", "-Inf": "#00b7c7"}
+# Depths end at 1. The darkest of "RdBu" would be taken for the black of a NaN.
+_DARKEST = 1.25
 # Longest side of an image; beyond it each pixel shows a block of elements.
 _PIXELS = 256
 # Up to this many non-finite elements get a ring, to be found in a large picture.
@@ -127,8 +129,8 @@ def _draw_image(axes: Any, numbers: np.ndarray) -> None:
     image = axes.imshow(
         depths,
         cmap="RdBu",
-        vmin=-1,
-        vmax=1,
+        vmin=-_DARKEST,
+        vmax=_DARKEST,
         aspect="auto",
         interpolation="nearest",
         extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
@@ -146,6 +148,8 @@ def _draw_image(axes: Any, numbers: np.ndarray) -> None:
             y, x = np.nonzero(nonfinite[name])
             ring = {"mfc": "none", "mec": _NONFINITE[name], "ms": 14, "mew": 2}
             axes.plot(x, y, "o", **ring, clip_on=False)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     _scale(axes, image, low, high)
     _legend(axes, masks)
     axes.set_xlabel("last axis")
@@ -156,6 +160,7 @@ def _scale(axes: Any, image: Any, low: float, high: float) -> None:
     bar = axes.figure.colorbar(image, ax=axes, ticks=[-1, -0.2, 0, 0.2, 1])
     ends = [f"-1e{high:.0f}", f"-1e{low:.0f}", "0", f"1e{low:.0f}", f"1e{high:.0f}"]
     bar.set_ticklabels(ends)
+    bar.ax.set_ylim(-1, 1)
 
 
 def _legend(axes: Any, masks: dict[str, np.ndarray]) -> None:
@@ -171,6 +176,8 @@ def _legend(axes: Any, masks: dict[str, np.ndarray]) -> None:
 
 
 def _draw_histogram(axes: Any, numbers: np.ndarray) -> None:
+    import matplotlib as mpl
+
     masks = pictures.masks(numbers)
     finite = numbers[np.isfinite(numbers)]
     sides = {1: finite[finite > 0], -1: -finite[finite < 0]}
@@ -190,7 +197,8 @@ def _draw_histogram(axes: Any, numbers: np.ndarray) -> None:
         axes.bar(place, count, width=span / 15, color=_NONFINITE.get(name, "lightgray"))
         axes.annotate(name, (place, count), ha="center", va="bottom", fontsize=9)
     # No magnitude belongs to the bars on the right.
-    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= edges[-1]])
+    ticks = mpl.ticker.MaxNLocator(integer=True).tick_values(edges[0], edges[-1])
+    axes.set_xticks([tick for tick in ticks if edges[0] <= tick <= edges[-1]])
     axes.set_yscale("symlog")
     # Room for the name above the highest bar.
     axes.set_ylim(top=3 * axes.get_ylim()[1])

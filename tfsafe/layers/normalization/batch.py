@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe.ops.kernels.precision import wide
-from tfsafe.ops.kernels.standardization import standardize_batch
+from tfsafe.ops.kernels.standardization import standardize_batch, standardize_by
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -70,9 +70,9 @@ class BatchNormalization(keras.layers.BatchNormalization):
         return self._by_batch_statistics(inputs, mask)
 
     def _by_moving_statistics(self, inputs: tf.Tensor) -> tf.Tensor:
-        x, gain, shift, (mean, variance) = self._prepared(inputs)
-        inverse = gain * tf.math.rsqrt(variance + self.epsilon)
-        return tf.cast((x - mean) * inverse + shift, self.compute_dtype)
+        x, gain, shift, moving = self._prepared(inputs)
+        outputs = standardize_by(x, gain, shift, *moving, epsilon=self.epsilon)
+        return tf.cast(outputs, self.compute_dtype)
 
     def _by_batch_statistics(self, inputs: tf.Tensor, mask: Any) -> tf.Tensor:
         x, gain, shift, moving = self._prepared(inputs)

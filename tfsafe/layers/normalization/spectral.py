@@ -5,8 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels.precision import wide
+from tfsafe.ops.kernels.lengths import over_spectral_norm
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -66,34 +65,6 @@ class SpectralNormalization(keras.layers.SpectralNormalization):
 
     def normalized_weights(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the kernel of norm 1 and the vector of the next power iteration."""
-        kernel = tf.convert_to_tensor(self.kernel)
-        exact = wide(kernel)
-        # The quotient does not change with the scale, so that this may be a constant.
-        largest = _stand_in(tf.stop_gradient(tf.reduce_max(tf.abs(exact))))
-        exact /= largest
-        matrix = tf.reshape(exact, [-1, exact.shape[-1]])
-        old = tf.cast(self.vector_u, exact.dtype)
-        left, right = self._iterated(tf.stop_gradient(matrix), old)
-        norm = tf.matmul(tf.matmul(left, matrix), right, transpose_b=True)[0, 0]
-        is_usable = tf.math.is_finite(norm) & tf.not_equal(norm, 0)
-        vector = tf.where(is_usable, right, old)
-        return (
-            tf.cast(exact / _stand_in(norm), kernel.dtype),
-            tf.cast(vector, self.vector_u.dtype),
+        return over_spectral_norm(
+            tf.convert_to_tensor(self.kernel), self.vector_u, self.power_iterations
         )
-
-    def _iterated(
-        self, matrix: tf.Tensor, right: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns approximate singular vectors of a matrix whose largest entry is 1."""
-        tiny = LIMITS[matrix.dtype.name].tiny
-        for _ in range(self.power_iterations):
-            left = tf.matmul(right, matrix, transpose_b=True)
-            left = tf.math.l2_normalize(left, epsilon=tiny)
-            right = tf.math.l2_normalize(tf.matmul(left, matrix), epsilon=tiny)
-        return left, right
-
-
-def _stand_in(x: tf.Tensor) -> tf.Tensor:
-    """Returns 1 where `x` is 0, and else `x`."""
-    return tf.where(tf.equal(x, 0), tf.ones_like(x), x)

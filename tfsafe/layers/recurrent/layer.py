@@ -8,9 +8,34 @@ import tensorflow as tf
 from tfsafe.layers.recurrent import scan
 from tfsafe.layers.recurrent.cells import FromKeras
 
+NORMALIZED = """
+    Call arguments:
+      sequences: Tensor of shape `(batch, steps, features)`.
+      initial_state: The first output, for an LSTM a list of it and the first state.
+      mask: Booleans of shape `(batch, steps)`, True where a step counts.
+      training: Whether to drop.
+
+    Output shape:
+      `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
+      `return_state` a list, the states after the output.
+
+    Raises:
+      TypeError: As the cell does.
+      ValueError: As the cell does.
+
+    Numerics:
+      zero frames      any number of all-zero steps leaves the gradients bounded, where
+                       the plain formula multiplies them by 1 / sqrt(epsilon) each time
+      masked step      its inputs do not matter, NaN included; gradient 0
+      no gradient in   a sample whose incoming gradients are 0 gives none to any
+                       weight, NaN in it or not
+      mixed precision  half precision in the two products, float32 elsewhere; the
+                       outputs are rounded once
+    """
+
 
 class NormalizedRNN(FromKeras, keras.layers.RNN):
-    """A layer around such a cell, with the loop and the gradient of `_scan`."""
+    """A layer around such a cell, with the loop and the gradient of `scan`."""
 
     cell_class: ClassVar[Any]
 

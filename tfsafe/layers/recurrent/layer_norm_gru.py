@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import keras
 import tensorflow as tf
 
+from tfsafe.layers.family import member_of_family
 from tfsafe.layers.recurrent.cells import NormalizedCell
-from tfsafe.layers.recurrent.layer import NormalizedRNN
+from tfsafe.layers.recurrent.layer import NORMALIZED, NormalizedRNN
 from tfsafe.ops.kernels.layer_norm import layer_norm
 
 
@@ -143,12 +144,12 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
         if self.bias is not None:
             self.bias.assign(bias)
         elif self.layer_norm:
-            shift = tf.reshape(tf.reduce_sum(bias, 0), [self.gates, self.units])
+            shift = tf.reshape(bias[0] + bias[1], [self.gates, self.units])
             self.gate_shift.assign(shift[:2])
             self.candidate_shift.assign(shift[2])
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(NORMALIZED)
 class LayerNormGRU(NormalizedRNN):
     """GRU over sequences, with layer normalization.
 
@@ -174,29 +175,6 @@ class LayerNormGRU(NormalizedRNN):
       name: Name of the layer.
       activity_regularizer: Regularizer of the output.
       **kwargs: What else `LayerNormGRUCell` takes.
-
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, features)`.
-      initial_state: The first output, or a list of it.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, the states after the output.
-
-    Raises:
-      TypeError: As the cell does.
-      ValueError: As the cell does.
-
-    Numerics:
-      zero frames      any number of all-zero steps leaves the gradients bounded, where
-                       the plain formula multiplies them by 1 / sqrt(epsilon) each time
-      masked step      its inputs do not matter, NaN included; gradient 0
-      no gradient in   a sample whose incoming gradients are 0 gives none to any
-                       weight, NaN in it or not
-      mixed precision  half precision in the two products, float32 elsewhere; the
-                       outputs are rounded once
 
     Examples:
       >>> import tensorflow as tf

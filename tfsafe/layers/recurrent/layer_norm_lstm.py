@@ -7,8 +7,9 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args
+from tfsafe.layers.family import member_of_family
 from tfsafe.layers.recurrent.cells import NormalizedCell
-from tfsafe.layers.recurrent.layer import NormalizedRNN
+from tfsafe.layers.recurrent.layer import NORMALIZED, NormalizedRNN
 from tfsafe.ops.kernels.layer_norm import layer_norm
 
 _OUTPUT, _STORED = "output", "stored"
@@ -186,7 +187,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         }
 
 
-@keras.saving.register_keras_serializable(package="tfsafe")
+@member_of_family(NORMALIZED)
 class LayerNormLSTM(NormalizedRNN):
     """LSTM over sequences, with layer normalization.
 
@@ -212,29 +213,6 @@ class LayerNormLSTM(NormalizedRNN):
       name: Name of the layer.
       activity_regularizer: Regularizer of the output.
       **kwargs: What else `LayerNormLSTMCell` takes.
-
-    Call arguments:
-      sequences: Tensor of shape `(batch, steps, features)`.
-      initial_state: List of the first output and the first state.
-      mask: Booleans of shape `(batch, steps)`, True where a step counts.
-      training: Whether to drop.
-
-    Output shape:
-      `(batch, units)`, with `return_sequences` `(batch, steps, units)`; with
-      `return_state` a list, the states after the output.
-
-    Raises:
-      TypeError: As the cell does.
-      ValueError: As the cell does.
-
-    Numerics:
-      zero frames      any number of all-zero steps leaves the gradients bounded, where
-                       the plain formula multiplies them by 1 / sqrt(epsilon) each time
-      masked step      its inputs do not matter, NaN included; gradient 0
-      no gradient in   a sample whose incoming gradients are 0 gives none to any
-                       weight, NaN in it or not
-      mixed precision  half precision in the two products, float32 elsewhere; the
-                       outputs are rounded once
 
     Examples:
       >>> import tensorflow as tf

@@ -97,28 +97,20 @@ def _dense_slope(labels: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
 
 def _dense(labels: tf.Tensor, z: tf.Tensor) -> _Rows:
     total = tf.reduce_sum(labels, -1, keepdims=True)
-    largest, is_empty = _largest(z)
+    largest = tf.reduce_max(z, -1, keepdims=True)
+    # A row of nothing but -inf is shifted by 0, and the sum of its exponentials is 1.
+    is_empty = tf.equal(largest, float("-inf"))
+    largest = tf.where(is_empty, tf.zeros_like(largest), largest)
     weighted = tf.math.multiply_no_nan(z - largest, labels)
     weighted = tf.reduce_sum(weighted, -1, keepdims=True)
     # One after the other, so that two differences are not held at once.
     with tf.control_dependencies([weighted]):
         exponentials = tf.exp(z - largest)
-    partition = _partition(tf.reduce_sum(exponentials, -1, keepdims=True), is_empty)
+    partition = tf.reduce_sum(exponentials, -1, keepdims=True)
+    partition = tf.where(is_empty, tf.ones_like(partition), partition)
     logarithm = tf.math.log(partition)
     loss = tf.math.multiply_no_nan(logarithm, total) - weighted
     # A sum of labels of 0 drops the softmax, were it NaN.
     factor = tf.math.multiply_no_nan(1 / partition, total)
     slope = tf.math.multiply_no_nan(exponentials, factor) - labels
     return _Rows(loss[:, 0], slope, largest + logarithm, is_empty)
-
-
-def _largest(z: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the largest logit of each row, 0 in a row of nothing but -inf."""
-    largest = tf.reduce_max(z, -1, keepdims=True)
-    is_empty = tf.equal(largest, float("-inf"))
-    return tf.where(is_empty, tf.zeros_like(largest), largest), is_empty
-
-
-def _partition(total: tf.Tensor, is_empty: tf.Tensor) -> tf.Tensor:
-    """Returns the sum of the exponentials, 1 in a row of nothing but -inf."""
-    return tf.where(is_empty, tf.ones_like(total), total)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.zeros import (
@@ -142,3 +143,39 @@ def _magnitude_power(x: tf.Tensor, power: float, at_zero: float) -> tf.Tensor:
     is_zero = tf.equal(x, 0)
     regular = tf.abs(tf.where(is_zero, tf.ones_like(x), x)) ** power
     return tf.where(is_zero, tf.constant(at_zero, x.dtype), regular)
+
+
+def over_spectral_norm(
+    kernel: tf.Tensor, vector: tf.Tensor, iterations: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes `kernel / norm` for the spectral norm by power iterations.
+
+    Args:
+      kernel: Tensor; all axes but the last are the rows of a matrix.
+      vector: Row with an approximate right singular vector, of float32 or float64.
+      iterations: How often the vector is multiplied by the matrix.
+
+    Returns:
+      The quotient, unchanged where the norm is 0, and the better vector, or `vector`
+      where the norm is 0 or not finite.
+    """
+    exact = precision.wide(kernel)
+    # The quotient does not change with the scale, so that this may be a constant.
+    exact /= _one_for_zero(tf.stop_gradient(tf.reduce_max(tf.abs(exact))))
+    matrix = tf.reshape(exact, [-1, exact.shape[-1]])
+    old = right = tf.cast(vector, exact.dtype)
+    fixed, tiny = tf.stop_gradient(matrix), LIMITS[matrix.dtype.name].tiny
+    for _ in range(iterations):
+        left = tf.matmul(right, fixed, transpose_b=True)
+        left = tf.math.l2_normalize(left, epsilon=tiny)
+        right = tf.math.l2_normalize(tf.matmul(left, fixed), epsilon=tiny)
+    norm = tf.matmul(tf.matmul(left, matrix), right, transpose_b=True)[0, 0]
+    is_usable = tf.math.is_finite(norm) & tf.not_equal(norm, 0)
+    return (
+        tf.cast(exact / _one_for_zero(norm), kernel.dtype),
+        tf.cast(tf.where(is_usable, right, old), vector.dtype),
+    )
+
+
+def _one_for_zero(x: tf.Tensor) -> tf.Tensor:
+    return tf.where(tf.equal(x, 0), tf.ones_like(x), x)

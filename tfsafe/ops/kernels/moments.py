@@ -66,3 +66,23 @@ def merged_moments(count: Any, mean: Any, spread: Any) -> tuple[tf.Tensor, tf.Te
     count, mean, spread = (tf.convert_to_tensor(x) for x in (count, mean, spread))
     _, _, between = weighted_moments(mean, count)
     return tf.reduce_sum(count, 0), tf.reduce_sum(spread, 0) + between[0]
+
+
+def squared_error(x: tf.Tensor, y: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+    """Sums weighted squared differences along the first axis."""
+    return tf.reduce_sum(weight * tf.square(x - y), 0)
+
+
+def determination(error: tf.Tensor, count: tf.Tensor, spread: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - error / spread`; without a spread 1 if the error is 0 too."""
+    is_flat = tf.equal(spread, 0)
+    flat = tf.cast(tf.equal(error, 0) & (count > 0), spread.dtype)
+    quotient = error / tf.where(is_flat, tf.ones_like(spread), spread)
+    return tf.where(is_flat, flat, 1 - quotient)
+
+
+def average(x: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+    """Computes the weighted mean, the plain one where the weights add up to 0."""
+    total = tf.reduce_sum(weight)
+    weighted = tf.math.divide_no_nan(tf.reduce_sum(weight * x), total)
+    return tf.where(tf.equal(total, 0), tf.reduce_mean(x), weighted)

@@ -171,6 +171,19 @@ def standardize_batch(
     return value, tf.stop_gradient(mean), tf.stop_gradient(variance), count
 
 
+def standardize_by(
+    x: tf.Tensor,
+    gain: tf.Tensor,
+    shift: tf.Tensor,
+    mean: tf.Tensor,
+    variance: tf.Tensor,
+    *,
+    epsilon: float,
+) -> tf.Tensor:
+    """Computes the result of `standardize_batch` from known moments."""
+    return (x - mean) * (gain * tf.math.rsqrt(variance + epsilon)) + shift
+
+
 def _size(x: tf.Tensor, axis: Sequence[int]) -> tf.Tensor:
     return tf.cast(tf.reduce_prod(tf.gather(tf.shape(x), list(axis))), x.dtype)
 

@@ -9,6 +9,8 @@ from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 
+# Operations that add or subtract.
+SUMS = ("Sub", "Add", "AddV2", "AddN")
 _ADDITIONS = op_types(OpFact.ADDS)
 _COMMUTATIVE = op_types(OpFact.COMMUTES) | _ADDITIONS
 _KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE)

@@ -9,6 +9,7 @@ from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
+    SUMS,
     Term,
     both_ways,
     negated,
@@ -20,7 +21,6 @@ from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
 _BINARY_SUMS = ("Sub", "Add", "AddV2")
-_SUMS = (*_BINARY_SUMS, "AddN")
 # A larger number that is added to a difference is part of the formula.
 _LARGEST_GUARD = 0.01
 
@@ -47,7 +47,7 @@ def _match_variance(op: tf.Operation, reader: Reader) -> Build | None:
 def difference_form(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
     """Reads `mean(x^2) - mean(x)^2`."""
     op = reader.op(tensor)
-    pair = _pair(reader, op) if op.type in _SUMS else None
+    pair = _pair(reader, op) if op.type in SUMS else None
     if pair is None:
         return None
     a, b, x, y = pair
@@ -130,7 +130,7 @@ RULES = (
         fails_when="the mean is much larger than the spread: no digit is left, or the "
         "result is negative",
         reference=references.VARIANCE,
-        op_types=_SUMS,
+        op_types=SUMS,
         match=_match_variance,
     ),
     Rule(

@@ -16,10 +16,10 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.normal import tail_of
+from tfsafe.rewriting.match.arithmetic import SUMS
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.trees import Tree, Trees
 
-_SUMS = ("Sub", "Add", "AddV2", "AddN")
 FRACTION = Trees(Tree(("Log", ("Div", "x", ("Add", "x", "y"))), log_fraction))
 # Longer sums are left alone: pairs are looked for among all terms.
 _MOST = 12
@@ -211,7 +211,7 @@ RULES = (
         after="ops.log_pochhammer(x, y), also less lgamma(y), y being the smaller",
         fails_when="x is much larger than y",
         reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 6.1.40",
-        op_types=_SUMS,
+        op_types=SUMS,
         match=_match_lgamma,
     ),
     Rule(
@@ -239,7 +239,7 @@ RULES = (
         after="erfc(x), 0.5 * erfc(x)",
         fails_when="x is above 3: the difference cancels",
         reference="identity",
-        op_types=_SUMS,
+        op_types=SUMS,
         match=_match_tail,
     ),
 )

@@ -215,7 +215,7 @@ def _silent_power(op: tf.Operation, reader: Reader) -> Build | None:
 
     def build(value: Value) -> tf.Tensor:
         number = value(exponent)
-        return unchanged_values.elementwise(lambda x: tf.pow(x, number))(value(x))
+        return unchanged_values.elementwise(lambda x: x**number)(value(x))
 
     return build if exponent.shape.rank == 0 else None
 

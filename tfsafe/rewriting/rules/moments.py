@@ -8,11 +8,10 @@ from tfsafe import ops
 from tfsafe.ops.kernels.moments import covariance, mean_beside
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import Term, square_of, terms
+from tfsafe.rewriting.match.arithmetic import SUMS, Term, square_of, terms
 from tfsafe.rewriting.match.reductions import Reduction, mean_of
 from tfsafe.rewriting.rules import references
 
-_SUMS = ("Sub", "Add", "AddV2", "AddN")
 # Larger sums are not searched.
 _MOST_TERMS = 6
 _ROUNDED = 1e-6
@@ -39,7 +38,7 @@ def _match_moments(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _is_inside(reader: Reader, op: tf.Operation) -> bool:
     return any(
-        inner.type in _SUMS and _match_moments(inner, reader) is not None
+        inner.type in SUMS and _match_moments(inner, reader) is not None
         for inner in map(reader.op, op.inputs)
     )
 
@@ -139,7 +138,7 @@ RULES = (
         after="mean((x - mean(x)) * (y - mean(y))), n * ops.variance(x), ...",
         fails_when="the means are much larger than the spread: no digit is left",
         reference=references.VARIANCE,
-        op_types=_SUMS,
+        op_types=SUMS,
         match=_match_moments,
     ),
 )

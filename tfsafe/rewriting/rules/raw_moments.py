@@ -12,11 +12,10 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
-from tfsafe.rewriting.match.arithmetic import square_of, terms
+from tfsafe.rewriting.match.arithmetic import SUMS, square_of, terms
 from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader
 from tfsafe.rewriting.rules import empty_sums, references
 
-_SUMS = ("Sub", "Add", "AddV2", "AddN")
 # Float64 holds the products of numbers of these types exactly.
 _NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _MOST_TERMS = 8
@@ -35,7 +34,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     # What is a difference by itself is replaced by itself.
     inner = map(reader.op, op.inputs)
-    if any(each.type in _SUMS and _is_difference(reader, each) for each in inner):
+    if any(each.type in SUMS and _is_difference(reader, each) for each in inner):
         return None
     return _Wide(op, reader).build
 
@@ -143,7 +142,7 @@ RULES = (
         after="the same, computed in float64 and rounded once",
         fails_when="the means are much larger than the spread: no digit is left",
         reference=references.VARIANCE,
-        op_types=_SUMS,
+        op_types=SUMS,
         match=_match,
     ),
 )
