@@ -150,6 +150,9 @@ class NumericsError(ArithmeticError):
       learning_rate: That of the optimizer in this step; None where it is not known.
       loss_scale: That of a `LossScaleOptimizer`; None without one.
       inputs: The batch, or the arguments of the call, by name.
+      facts: Versions, device, dtype policy, optimizer, date and command, by name.
+      layers: Name, class and health of each layer of the model that failed: `finite`,
+        `first`, `reached` or `untouched`. Empty without a Keras model.
       losses: The losses of up to 50 steps before the one that failed, oldest first.
     """
 
@@ -170,6 +173,8 @@ class NumericsError(ArithmeticError):
         self.loss_scale: float | None = None
         self.inputs: dict[str, Any] = {}
         self.losses: tuple[float, ...] = ()
+        self.facts: dict[str, str] = {}
+        self.layers: tuple[tuple[str, str, str], ...] = ()
         self._remember()
 
     def explain(self, *, chain: bool = False, color: bool | None = None) -> str:
@@ -197,7 +202,9 @@ class NumericsError(ArithmeticError):
         Returns:
           The page.
         """
-        return _html.write(_html.of_findings(self.findings, str(self)), path)
+        return _html.write(
+            _html.of_findings(self.findings, str(self), context=self._context()), path
+        )
 
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = _LARGEST) -> None:
         """Writes a capsule: a zip file from which the failure can be replayed.
@@ -294,9 +301,12 @@ class NumericsError(ArithmeticError):
         # Not the error itself, whose traceback would keep the model alive.
         _LAST[:] = [(weakref.ref(self), str(self), self.findings, vars(self))]
 
+    def _context(self) -> _html.Context:
+        return _html.Context(self.facts, self.layers)
+
     def _repr_html_(self) -> str:
         """Shows the findings in a notebook."""
-        return _html.fragment_of_findings(self.findings, str(self))
+        return _html.fragment_of_findings(self.findings, str(self), self._context())
 
     def _render_traceback_(self) -> list[str]:
         """Returns the traceback that IPython shows: the user's lines, then the text."""

@@ -70,6 +70,15 @@ def test_many_weights_are_counted_and_listed_on_request(error):
     assert "variable `block/dense/kernel`" in error.reached
 
 
+def test_the_health_of_each_layer_is_known(error):
+    names = ("rownorm", "dense", "dense_1", "head")
+    classes = ("RowNorm", "Dense", "Dense", "Dense")
+    healths = ("first", "reached", "reached", "reached")
+    assert error.layers == tuple(zip(names, classes, healths, strict=True))
+    assert error.facts["XLA"] == "no"
+    assert keras.__version__ in error.facts["versions"]
+
+
 def test_step_epoch_and_batch_are_known(error):
     assert (error.step, error.epoch, error.batch) == (2, 0, 2)
     assert "  when:  step 2, epoch 0, batch 2, learning rate 0.5\n" in str(error)

@@ -11,6 +11,7 @@ import pytest
 from tests.debugging import sample
 from tests.support import browser
 from tfsafe import NumericsError
+from tfsafe._html import _diff, _drawing
 from tfsafe._html._style import STYLE
 from tfsafe.debugging.inspection import pictures
 from tfsafe.errors import Link, Site
@@ -65,18 +66,93 @@ def test_the_page_is_well_formed_and_reports_everything(page, tmp_path):
         "7 log_probs = tf.math.log(probs)",
         "# The textbook form: fine on paper, & wrong where a < b.",
         "inside model/softmax; loop iteration 3",
-        "log of 2 zeros (the first at (2, 0)).",
+        "Log of 2 zeros (the first at (2, 0)).",
         "Softmax float32 6x4 0 to 1, mean 0.25, 2 zeros",
         "tfsafe.ops.log_softmax(logits)",
         "takes the logits and never sees a probability of 0.",
         "Sum : NaN in 1 of 6 values",
         "1 further place",
         "NaN in argument x .",
-        "it was non-finite before the call.",
+        "It was non-finite before the call.",
         "The message as text",
         "reach: output['loss']",
     ):
         assert words in text
+
+
+def test_the_suggestion_is_a_diff_of_the_line(tmp_path):
+    site = Site(str(tmp_path / "train.py"), 3, "f", "return a + (b / c)  # odd")
+    finding = dataclasses.replace(
+        sample.finding(tmp_path), site=site, suggested_code="tfsafe.ops.divide(b, c)"
+    )
+    page = NumericsError("text", [finding]).to_html()
+    assert "<ins>+ import tfsafe</ins><del>- return a + (b / c)  # odd</del>" in page
+    assert "<ins>+ return a + (tfsafe.ops.divide(b, c))  # odd</ins>" in page
+
+
+@pytest.mark.parametrize(
+    ("source", "suggested"),
+    [
+        ("x = b / c + b / c", "tfsafe.ops.divide(b, c)"),
+        ("x = b / d", "tfsafe.ops.divide(b, c)"),
+        ("x = (", "tfsafe.ops.divide(b, c)"),
+        ("x = b / c", "from tfsafe import layers"),
+        ("x = f()", "tfsafe.f()"),
+    ],
+)
+def test_a_suggestion_that_fits_no_place_is_no_diff(source, suggested):
+    assert _diff.of_line(source, suggested) == ("", "")
+
+
+def test_a_diff_in_the_head_of_a_block():
+    new, needs = _diff.of_line("if tf.math.log(x) > 0:", "tf.math.log1p(x)")
+    assert (new, needs) == ("if tf.math.log1p(x) > 0:", "")
+
+
+def test_the_run_and_the_health_of_the_layers_are_shown(tmp_path):
+    error = sample.error(tmp_path)
+    error.facts = {"device": "GPU <0>", "XLA": "no"}
+    error.layers = (
+        ("conv", "Conv2D", "finite"),
+        ("soft<max", "Softmax", "first"),
+        ("head", "Dense", "reached"),
+    )
+    page = error.to_html()
+    text = Reader(page).text
+    assert "The run device GPU <0> XLA no" in text
+    assert "What it reached output['loss']" in text
+    chips = re.findall(r'<li class="(\w+)" title="[^"]*">([^<]*)<', page)
+    assert chips == [("finite", "conv"), ("first", "soft&lt;max"), ("reached", "head")]
+    assert "not reached" not in text
+
+
+def test_cells_of_a_picture_are_whole_pixels():
+    stats = pictures.stats_of("x", np.arange(64.0 * 50).reshape(64, 50) - 1000)
+    drawing = _drawing.picture(stats)
+    assert not re.search(r"\d\.\d", re.sub(r'aria-label="[^"]*"', "", drawing))
+
+
+def test_a_long_name_leaves_room_for_the_counts(tmp_path):
+    finding = sample.finding(tmp_path)
+    link = dataclasses.replace(
+        finding.chain[0], op_type="SparseSoftmaxCrossEntropyWithLogits", count=1000,
+        size=10000,
+    )  # fmt: skip
+    page = NumericsError(
+        "text", [dataclasses.replace(finding, chain=(link,))]
+    ).to_html()
+    (name,) = re.findall(r'class="op" x="13" y="\d+">(Sparse[^<]*)<', page)
+    amount = "-Inf, 1000 of 10000"
+    assert 13 + 9 * len(name) + 7.5 * len(amount) + 13 < 360
+
+
+def test_an_argument_did_not_come_out(tmp_path):
+    finding = dataclasses.replace(
+        sample.finding(tmp_path), op_type="", origin="argument `x`", site=None
+    )
+    page = NumericsError("text", [finding]).to_html()
+    assert ">given" in page
+    assert "came out" not in page
 
 
 def test_the_line_is_marked_among_its_neighbours(page):

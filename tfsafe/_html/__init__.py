@@ -1,6 +1,7 @@
 """The report as a web page, made of plain data by nothing but Python."""
 
 from tfsafe._html._page import (
+    Context,
     fragment_of_findings,
     fragment_of_table,
     of_findings,
@@ -9,6 +10,7 @@ from tfsafe._html._page import (
 )
 
 __all__ = [
+    "Context",
     "fragment_of_findings",
     "fragment_of_table",
     "of_findings",

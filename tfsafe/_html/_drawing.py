@@ -9,14 +9,14 @@ from tfsafe._records import FindingFields, Link, Picture, TensorStats
 
 # Largest width and height of a picture, and largest side of one of its cells.
 _PICTURE = 300, 220
-_CELL = 22.0
+_CELL = 22
 # Classes of the style sheet for the letters of a picture that are not numbers.
 _NONFINITE = {"N": "nan", "P": "posinf", "M": "neginf"}
 
 # The graph is as wide as a phone. Boxes of operations and of inputs, and the gaps.
 _WIDTH, _NODE, _INPUT, _GAP, _DOTS = 360, 54, 46, 24, 18
-# Largest width of a letter of the small print.
-_LETTER = 7.0
+# Largest width of a letter of the small print, and of a bold name.
+_LETTER, _BOLD = 7.0, 9.0
 _INPUTS = 3
 
 
@@ -38,8 +38,9 @@ def picture(stats: TensorStats, index: Sequence[int] | None = None) -> str:
     if stats.picture is None:
         return ""
     rows = stats.picture.rows
-    width = min(_CELL, _PICTURE[0] / len(rows[0]))
-    height = min(_CELL, _PICTURE[1] / len(rows))
+    # Whole pixels: between cells of a fraction the background would show.
+    width = max(1, min(_CELL, _PICTURE[0] // len(rows[0])))
+    height = max(1, min(_CELL, _PICTURE[1] // len(rows)))
     total = len(rows[0]) * width, len(rows) * height
     label = f"Picture of {_explain.kind_of(stats)}: {_explain.figures(stats)}"
     drawn = [
@@ -149,7 +150,7 @@ def _inputs(inputs: Sequence[TensorStats]) -> list[str]:
         drawn += [
             f"<g><title>{text(tooltip)}</title>",
             _box(left, 1, width, _INPUT, "node input"),
-            _words(left + 10, 20, _cut(stats.name, width), "op"),
+            _words(left + 10, 20, _cut(stats.name, width, _BOLD), "op"),
             _words(left + 10, 37, _cut(_explain.figures(stats), width), "small"),
             "</g>",
             _arrow(left + width / 2, 1 + _INPUT + _GAP),
@@ -161,11 +162,11 @@ def _node(link: Link, top: float, style: str) -> list[str]:
     place = _explain.short_place(link) or _explain.kind_of(link)
     source = link.site.source if link.site else ""
     amount = ", ".join(part for part in (link.kind, _explain.amount_of(link)) if part)
-    room = _WIDTH - len(amount) * _LETTER
+    room = _WIDTH - 12 - len(amount) * 7.5
     return [
         f"<g><title>{text(' '.join(part for part in (place, source) if part))}</title>",
         _box(1, top, _WIDTH - 2, _NODE, style),
-        _words(13, top + 22, _cut(_explain.name_of(link), room), "op"),
+        _words(13, top + 22, _cut(_explain.name_of(link), room, _BOLD), "op"),
         _words(_WIDTH - 13, top + 22, amount, "nonfinite end"),
         _words(13, top + 42, _cut(f"{place}  {source}", _WIDTH - 2), "small"),
         "</g>",
@@ -195,8 +196,8 @@ def _words(x: float, y: float, words: str, style: str) -> str:
     return f'<text class="{style}" x="{x:.5g}" y="{y:.5g}">{text(words)}</text>'
 
 
-def _cut(words: str, width: float) -> str:
+def _cut(words: str, width: float, letter: float = _LETTER) -> str:
     """Cuts words to what fits into a box, where names stand without backticks."""
     words = words.replace("`", "")
-    room = int((width - 22) / _LETTER)
+    room = max(2, int((width - 22) / letter))
     return words if len(words) <= room else words[: room - 1] + "\u2026"

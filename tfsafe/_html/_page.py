@@ -4,14 +4,31 @@ import dataclasses
 import linecache
 import os
 import pathlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tfsafe import _explain, _text
-from tfsafe._html import _drawing
+from tfsafe._html import _diff, _drawing
 from tfsafe._html._drawing import text
 from tfsafe._html._style import SCOPED, STYLE
 from tfsafe._records import FindingFields, Link, Site, TensorStats
 
+
+class Context(NamedTuple):
+    """What a page says about the run.
+
+    Attributes:
+      facts: Names and values, such as the versions.
+      layers: Name, class and health of each layer of the model, in its order: `finite`,
+        `first`, `reached` or `untouched`.
+    """
+
+    facts: Mapping[str, str] = {}
+    layers: Sequence[tuple[str, str, str]] = ()
+
+
+_NOTHING = Context()
 # Lines of source shown before and after the line of the finding.
 _AROUND = 4
 # The policy makes the browser load nothing.
@@ -52,7 +69,10 @@ def write(page: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def of_findings(
-    findings: Sequence[FindingFields], message: str, title: str = ""
+    findings: Sequence[FindingFields],
+    message: str,
+    title: str = "",
+    context: Context = _NOTHING,
 ) -> str:
     """Returns the page of an error.
 
@@ -60,15 +80,18 @@ def of_findings(
       findings: First cause first; may be empty.
       message: The error's text.
       title: Heading; the first finding if empty.
+      context: What is known of the run.
     """
     head = _explain.first_line(findings[0]) if findings else message.partition("\n")[0]
-    return _page(title or head, _findings(findings, message, title, head))
+    return _page(title or head, _findings(findings, message, title, head, context))
 
 
-def fragment_of_findings(findings: Sequence[FindingFields], message: str) -> str:
+def fragment_of_findings(
+    findings: Sequence[FindingFields], message: str, context: Context = _NOTHING
+) -> str:
     """Returns findings as a part of a page, with its own style, for a notebook."""
     head = _explain.first_line(findings[0]) if findings else message.partition("\n")[0]
-    return _fragment(_findings(findings, message, "", head))
+    return _fragment(_findings(findings, message, "", head, context))
 
 
 def fragment_of_table(
@@ -98,19 +121,88 @@ def _fragment(body: Sequence[str]) -> str:
 
 
 def _findings(
-    findings: Sequence[FindingFields], message: str, title: str, head: str
+    findings: Sequence[FindingFields],
+    message: str,
+    title: str,
+    head: str,
+    context: Context,
 ) -> list[str]:
     body = [f'<h1 class="nonfinite">{_coded(title or head)}</h1>']
     if findings:
         body += [f'<p class="lead">{_coded(head)}</p>'] if title else []
-        body += _article(findings[0], 2)
+        body += _article(findings[0], 2, _around(message, context))
     if len(findings) > 1:
         body.append(f"<h2>{_text.counted(len(findings) - 1, 'further place')}</h2>")
     for each in findings[1:]:
         summary = f"<summary>{_coded(_explain.first_line(each))}</summary>"
         body += ["<details>", summary, *_article(each, 3), "</details>"]
+    if context.facts:
+        body += ["<h2>The run</h2>", *_listed(context.facts.items())]
     body += ["<details>", "<summary>The message as text</summary>"]
     return [*body, _scrolling(text(message), "message"), "</details>"]
+
+
+# Lines of a message that are about the run, and their names on the page.
+_LABELS = {
+    "  when:": "When",
+    "  since:": "Since when",
+    "  reach:": "What it reached",
+    "  state:": "What was undone",
+}
+
+
+def _around(message: str, context: Context) -> dict[str, list[str]]:
+    """Returns the sections of a page about the step: when, reach, state, layers."""
+    found: dict[str, str] = {}
+    label = ""
+    for line in message.split("\n"):
+        head, _, words = line.partition(": ")
+        if f"{head}:" in _LABELS:
+            label = _LABELS[f"{head}:"]
+            found[label] = words.strip()
+        elif label and line.startswith(_text.INDENT):
+            found[label] += f" {line.strip()}"
+        else:
+            label = ""
+    sections = {"When, and how far": _listed(found.items())} if found else {}
+    if context.layers:
+        sections["The model"] = _map(context.layers)
+    return sections
+
+
+def _listed(facts: Iterable[tuple[str, str]]) -> list[str]:
+    rows = [f"<dt>{text(name)}</dt><dd>{_coded(words)}</dd>" for name, words in facts]
+    return ["<dl>", *rows, "</dl>"]
+
+
+_HEALTH = {
+    "finite": "finite",
+    "first": "first non-finite value",
+    "reached": "reached by it",
+    "untouched": "not reached",
+}
+
+
+def _map(layers: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Shows the layers in the order of the model, coloured by health."""
+    chips = [
+        f'<li class="{health}" title="{text(f"{kind}: {_HEALTH[health]}")}">'
+        f"{text(name)}</li>"
+        for name, kind, health in layers
+    ]
+    met = {health for *_, health in layers}
+    keys = [
+        f'<li class="{health}">{words}</li>'
+        for health, words in _HEALTH.items()
+        if health in met
+    ]
+    return [
+        '<ol class="map">',
+        *chips,
+        "</ol>",
+        '<p class="note">Colours:</p>',
+        f'<ul class="map">{"".join(keys)}</ul>',
+    ]
 
 
 def of_tensors(tensors: Sequence[TensorStats], title: str = "") -> str:
@@ -124,11 +216,14 @@ def _page(title: str, body: Sequence[str]) -> str:
     return head + "\n".join(body) + "\n" + _FOOT
 
 
-def _article(finding: FindingFields, level: int) -> list[str]:
+def _article(
+    finding: FindingFields, level: int, more: Mapping[str, list[str]] | None = None
+) -> list[str]:
     sections = {
         "Where": _where(finding),
         "Why": _why(finding),
         "What to do": _fix(finding),
+        **(more or {}),
         "How it spread": _path(finding),
     }
     what = _explain.what(finding)
@@ -186,13 +281,14 @@ def _scrolling(content: str, style: str) -> str:
 
 
 def _why(finding: FindingFields) -> list[str]:
-    parts = [f"<p>{text(finding.cause)}</p>"] if finding.cause else []
+    parts = [f"<p>{_sentence(finding.cause)}</p>"] if finding.cause else []
     output = finding.output
     if output is not None:
         name = output.name or finding.op_type or finding.origin
         output = dataclasses.replace(output, name=name)
     if finding.inputs or output:
-        parts += _tensors(finding.inputs, output, finding.index)
+        made = "came out" if finding.op_type else "given"
+        parts += _tensors(finding.inputs, output, finding.index, made)
     return parts
 
 
@@ -200,11 +296,12 @@ def _tensors(
     tensors: Sequence[TensorStats],
     output: TensorStats | None = None,
     index: Sequence[int] | None = None,
+    made: str = "",
 ) -> list[str]:
     note = "" if output is None else "went in"
     figures = [_figure(each, note) for each in tensors]
     if output is not None:
-        figures.append(_figure(output, "came out", index))
+        figures.append(_figure(output, made, index))
     shown = [each.picture for each in [*tensors, output] if each and each.picture]
     letters = {letter for each in shown for row in each.rows for letter in row}
     keys = [
@@ -235,8 +332,25 @@ def _fix(finding: FindingFields) -> list[str]:
     if not finding.suggestion:
         return []
     code = finding.suggested_code
-    shown = [_scrolling(text(code), "code")] if code else []
-    return [*shown, f"<p>{text(finding.suggestion)}</p>"]
+    new, needs = _diff.of_line(finding.site.source, code) if finding.site else ("", "")
+    if new and finding.site:
+        added = [f"<ins>+ {text(line)}</ins>" for line in (needs, new) if line]
+        removed = f"<del>- {text(finding.site.source)}</del>"
+        added.insert(1 if needs else 0, removed)
+        shown = [_scrolling("".join(added), "diff")]
+    else:
+        shown = [_scrolling(text(code), "code")] if code else []
+    words = text(finding.suggestion) if code else _sentence(finding.suggestion)
+    return [*shown, f"<p>{words}</p>"]
+
+
+_NAME = re.compile(r"[a-z]+(?=[ ,])")
+
+
+def _sentence(words: str) -> str:
+    """Returns words as HTML, with a capital unless they begin with code."""
+    is_word = _NAME.match(words) is not None
+    return text(words[:1].upper() + words[1:] if is_word else words)
 
 
 def _path(finding: FindingFields) -> list[str]:

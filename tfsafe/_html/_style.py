@@ -51,6 +51,26 @@ pre.message, pre.code { padding: 0.75rem 1rem; }
 pre.code { border-left: 4px solid var(--good); }
 pre:focus-visible, summary:focus-visible { outline: 2px solid var(--positive); }
 .source { display: grid; }
+.diff { padding: 0.75rem 1rem; }
+.diff ins, .diff del { display: block; text-decoration: none; }
+.diff ins { color: var(--good); }
+.diff del { color: var(--nonfinite); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin: 0; }
+dt { color: var(--soft); } dd { margin: 0; }
+.map { display: flex; flex-wrap: wrap; gap: 3px; padding: 0; list-style: none; }
+.map li, .health {
+  font-size: 0.75rem; line-height: 1.3; margin: 0; padding: 1px 6px;
+  border: 1px solid var(--line); border-radius: 4px;
+}
+.map .finite { border-color: var(--good); color: var(--good); }
+.map .first {
+  background: var(--nonfinite); border-color: var(--nonfinite); color: var(--back);
+  font-weight: 700;
+}
+.map .reached {
+  background: var(--tint); border-color: var(--nonfinite); color: var(--nonfinite);
+}
+.map .untouched { color: var(--soft); border-style: dashed; }
 .source span, .source mark {
   display: block; padding: 0 1rem 0 0; background: none; color: inherit;
   border-left: 4px solid transparent;
@@ -58,7 +78,10 @@ pre:focus-visible, summary:focus-visible { outline: 2px solid var(--positive); }
 .source b { font-weight: normal; color: var(--soft); user-select: none; }
 .source mark { background: var(--mark); border-left-color: var(--edge); }
 .source mark b { color: inherit; }
-.tensors { display: flex; flex-wrap: wrap; gap: 1rem; align-items: flex-start; }
+.tensors {
+  display: grid; gap: 1rem; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(14.5rem, 100%), 1fr));
+}
 figure {
   margin: 0; padding: 0.75rem; max-width: 100%;
   background: var(--card); border: 1px solid var(--line); border-radius: 8px;

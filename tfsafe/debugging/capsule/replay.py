@@ -13,6 +13,7 @@ from tfsafe.debugging.checks import variables
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.options import Level, options_of
 from tfsafe.debugging.explain import layers
+from tfsafe.debugging.explain.context import HEALTHS
 from tfsafe.errors import NumericsError
 from tfsafe.graph import Emission, Plan, Value
 
@@ -93,6 +94,11 @@ def replay(
     except NumericsError as error:
         for name in TIME:
             setattr(error, name, before.get(name))
+        error.layers = tuple(
+            (str(name), str(kind), str(health))
+            for name, kind, health in before.get("layers", ())
+            if health in HEALTHS
+        )
         error.add_time()
         return error
     return None

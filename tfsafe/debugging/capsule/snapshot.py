@@ -140,6 +140,8 @@ def finding_record(error: NumericsError) -> dict[str, Any]:
         "findings": [dataclasses.asdict(each) for each in error.findings],
         "reached": list(error.reached),
         "losses": list(error.losses),
+        "facts": error.facts,
+        "layers": [list(each) for each in error.layers],
         **{name: getattr(error, name) for name in TIME},
     }
 

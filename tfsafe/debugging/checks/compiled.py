@@ -257,6 +257,7 @@ class CompiledCheck:
             findings=failures.by_flags(failed, reason),
             inputs=self._labels(self._function, args, kwargs),
             handles=self._handles(args, kwargs),
+            is_xla=self._is_xla,
         )
         # Those of Keras are running means: its clock adds them.
         if self._labels is results.argument_labels:

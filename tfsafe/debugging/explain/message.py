@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from tfsafe._faults import contained
 from tfsafe._text import listed, wrapped
 from tfsafe.debugging.checks.variables import Held
+from tfsafe.debugging.explain import context, training
 from tfsafe.debugging.explain import findings as _findings
-from tfsafe.debugging.explain import training
 from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
@@ -26,6 +27,7 @@ def numerics_error(
     findings: Sequence[Finding] = (),
     inputs: Iterable[tuple[str, Any]] = (),
     handles: Collection[Any] | None = None,
+    is_xla: bool = False,
 ) -> NumericsError:
     """Builds the error for results that are not finite.
 
@@ -36,6 +38,7 @@ def numerics_error(
       findings: What is known of the place in that case.
       inputs: The arguments of the call, by name.
       handles: Handles of the variables that the step uses; None if not known.
+      is_xla: Whether XLA compiles the step.
 
     Returns:
       The error, to be raised.
@@ -66,6 +69,8 @@ def numerics_error(
         for name, each in inputs
     }
     training.note_time(error, handles)
+    with contained("describing the run of a failure"):
+        context.note(error, handles, is_xla=is_xla)
     return error
 
 
