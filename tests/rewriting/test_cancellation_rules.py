@@ -123,7 +123,7 @@ NEAR_MISSES = {
     "nearly 1": lambda x: 1.0001 - tf.cos(x),
     "a plus": lambda x: 1 + tf.cos(x),
     "a sine": lambda x: 1 - tf.sin(x),
-    "a cube": lambda x: 1 - tf.tanh(x) ** 3,
+    "a cube": lambda x: 1 + tf.tanh(x) ** 3,
     "a product of two": lambda x: 1 - tf.tanh(x) * tf.sin(x),
     "another number under the root": lambda x: tf.sqrt(2 + tf.nn.relu(x)) - 1,
     "another number beside the root": lambda x: tf.sqrt(1 + tf.nn.relu(x)) - 2,

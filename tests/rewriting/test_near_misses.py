@@ -50,6 +50,18 @@ PAIRS = {
         lambda x: (tf.pow(x, 0.5 * x) - 1) / (0.5 * x),
         lambda x: (tf.pow(x, 0.5 * x) - 1) / (0.25 * x),
     ),
+    "bessel-ratio": (
+        lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(x),
+        lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(2 * x),
+    ),
+    "fraction-of-powers": (
+        lambda x: x**3.0 / (1 + x**3.0),
+        lambda x: x**3.0 / (2 + x**3.0),
+    ),
+    "cumulative-log-softmax": (
+        lambda x: x - log(tf.cumsum(exp(x))),
+        lambda x: x - log(tf.cumsum(exp(2 * x))),
+    ),
     "softmax-by-hand": (
         lambda x: exp(x) / _total(exp(x)),
         lambda x: exp(x) / _total(exp(2 * x)),
@@ -143,13 +155,13 @@ PAIRS = {
         lambda x: tf.math.lgamma(x + tf.sin(x)) - tf.math.lgamma(x),
         lambda x: tf.math.lgamma(x * tf.sin(x)) - tf.math.lgamma(x),
     ),
+    "digamma-difference": (
+        lambda x: tf.math.digamma(x) - tf.math.digamma(_total(x)),
+        lambda x: tf.math.digamma(x) - tf.math.digamma(2 * _total(x)),
+    ),
     "log-of-fraction": (
         lambda x: log(x / (x + tf.sin(x))),
         lambda x: log(x / (x * tf.sin(x))),
-    ),
-    "bessel-ratio": (
-        lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(x),
-        lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(2 * x),
     ),
     "tail-of-normal": (
         lambda x: 1 - 0.5 * (1 + tf.math.erf(x)),
@@ -243,6 +255,22 @@ PAIRS = {
     "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
     "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
     "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),
+    "function-less-tangent": (
+        lambda x: exp(x) - x * tf.sin(x) - 1 - x,
+        lambda x: exp(x) - 1 - 2 * x,
+    ),
+    "complement-of-product": (
+        lambda x: 1 - tf.math.cumprod(1 - x),
+        lambda x: 2 - tf.math.cumprod(1 - x),
+    ),
+    "complement-of-power": (
+        lambda x: 1 - x ** tf.sin(x),
+        lambda x: 2 - x ** tf.sin(x),
+    ),
+    "elu-plus-one": (
+        lambda x: tf.nn.elu(x) + 1,
+        lambda x: tf.nn.elu(x) + 1.5,
+    ),
     "covariance": (
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(tf.sin(x)),
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(x),

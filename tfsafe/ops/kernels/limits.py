@@ -4,6 +4,7 @@ Near the point a power series is used, elsewhere the written quotient, so that
 ordinary values keep their digits. The first two derivatives are right at the point.
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from math import factorial
@@ -23,7 +24,7 @@ def _coefficients(coefficient: Callable[[int], Fraction]) -> list[Fraction]:
     return [coefficient(n) for n in range(_TERMS)]
 
 
-def _near_or_far(
+def near_or_far(
     is_near: tf.Tensor, near: _Function, far: _Function, *points: tuple[tf.Tensor, ...]
 ) -> tf.Tensor:
     """Selects between two functions; neither is computed where it is not used.
@@ -47,7 +48,8 @@ def _number(x: tf.Tensor, value: float) -> tf.Tensor:
     return tf.constant(value, x.dtype)
 
 
-def _point(x: tf.Tensor, near: float, far: float) -> tuple[tf.Tensor, ...]:
+def point(x: tf.Tensor, near: float, far: float) -> tuple[tf.Tensor, ...]:
+    """Returns an argument of `near_or_far`: its values, and the two numbers."""
     return x, _number(x, near), _number(x, far)
 
 
@@ -58,34 +60,34 @@ def _wide(function: _Function) -> _Function:
 @_wide
 def log_over_x_minus_one(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(x) / (x - 1)`."""
-    return _near_or_far(
+    return near_or_far(
         tf.abs(x - 1) < 0.25,
         lambda x: removable.log1p_over_x(x - 1),
         lambda x: tf.math.log(x) / (x - 1),
-        _point(x, 1, 2),
+        point(x, 1, 2),
     )
 
 
 @_wide
 def x_minus_one_over_log(x: tf.Tensor) -> tf.Tensor:
     """Computes `(x - 1) / log(x)`."""
-    return _near_or_far(
+    return near_or_far(
         tf.abs(x - 1) < 0.25,
         lambda x: removable.x_over_log1p(x - 1),
         lambda x: (x - 1) / tf.math.log(x),
-        _point(x, 1, 2),
+        point(x, 1, 2),
     )
 
 
 @_wide
 def logarithmic_mean(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `(a - b) / (log(a) - log(b))`."""
-    return _near_or_far(
+    return near_or_far(
         tf.abs(a - b) < 0.25 * tf.abs(b),
         lambda a, b: b * removable.x_over_log1p((a - b) / b),
         lambda a, b: (a - b) / (tf.math.log(a) - tf.math.log(b)),
-        _point(a, 1, 2),
-        _point(b, 1, 1),
+        point(a, 1, 2),
+        point(b, 1, 1),
     )
 
 
@@ -93,12 +95,12 @@ def logarithmic_mean(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 def power_minus_one_over(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
     """Computes `(x ** k - 1) / k`."""
     log = tf.math.log(tf.where(x > 0, x, tf.ones_like(x)))
-    return _near_or_far(
+    return near_or_far(
         (x > 0) & (tf.abs(k * log) < 0.5),
         lambda x, k: tf.math.log(x) * removable.expm1_over_x(k * tf.math.log(x)),
         lambda x, k: (tf.pow(x, k) - 1) / k,
-        _point(x, 1, 2),
-        _point(k, 1, 1),
+        point(x, 1, 2),
+        point(k, 1, 1),
     )
 
 
@@ -112,12 +114,12 @@ def growth(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         exponent = n * tf.math.log1p(r)
         return n * removable.log1p_over_x(r) * removable.expm1_over_x(exponent)
 
-    return _near_or_far(
+    return near_or_far(
         small & (tf.abs(exponent) < 0.5),
         near,
         lambda r, n: (tf.pow(1 + r, n) - 1) / r,
-        _point(r, 0, 1),
-        _point(n, 1, 1),
+        point(r, 0, 1),
+        point(n, 1, 1),
     )
 
 
@@ -137,24 +139,24 @@ def geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
 
 
 def _geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
-    return _near_or_far(
+    return near_or_far(
         tf.abs(q - 1) < 0.25,
         lambda q, n: growth(q - 1, n),
         lambda q, n: (1 - tf.pow(q, n)) / (1 - q),
-        _point(q, 1, 2),
-        _point(n, 1, 1),
+        point(q, 1, 2),
+        point(n, 1, 1),
     )
 
 
 @_wide
 def extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     """Computes `(1 + k * z) ** (-1 / k)`."""
-    return _near_or_far(
+    return near_or_far(
         tf.abs(k * z) < 0.25,
         lambda k, z: exp(-z * removable.log1p_over_x(k * z)),
         lambda k, z: tf.pow(1 + k * z, -1 / k),
-        _point(k, 0, 1),
-        _point(z, 0, 1),
+        point(k, 0, 1),
+        point(z, 0, 1),
     )
 
 
@@ -170,12 +172,12 @@ def over_factor(function: _Function) -> _Function:
 @_wide
 def exp_difference(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `(exp(a) - exp(b)) / (a - b)`."""
-    return _near_or_far(
+    return near_or_far(
         tf.abs(a - b) < 0.5,
         lambda a, b: exp(b) * removable.expm1_over_x(a - b),
         lambda a, b: (exp(a) - exp(b)) / (a - b),
-        _point(a, 0, 1),
-        _point(b, 0, 0),
+        point(a, 0, 1),
+        point(b, 0, 0),
     )
 
 
@@ -183,6 +185,109 @@ def sine_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Computes `sin(ratio * x) / sin(x)`."""
     whole = removable.sin_over_x(ratio * x) * removable.x_over_sin(x)
     return ratio * whole
+
+
+@_wide
+def sinh_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `sinh(ratio * x) / sinh(x)`."""
+
+    def near(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        return ratio * removable.sinh_over_x(ratio * x) * removable.x_over_sinh(x)
+
+    def far(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        a, b = tf.abs(ratio * x), tf.abs(x)
+        return tf.sign(ratio) * exp(a - b) * expm1(-2 * a) / expm1(-2 * b)
+
+    is_near = (tf.abs(x) < 0.5) & (tf.abs(ratio * x) < 0.5)
+    return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
+
+
+@_wide
+def log_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(sinh(x) / x)`."""
+
+    def far(x: tf.Tensor) -> tf.Tensor:
+        size = tf.abs(x)
+        return size + tf.math.log(-expm1(-2 * size) / (2 * size))
+
+    def near(x: tf.Tensor) -> tf.Tensor:
+        return tf.math.log(removable.sinh_over_x(x))
+
+    return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
+
+
+def log_two_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(2 sinh(x) / x)`."""
+    return log_sinh_over_x(x) + math.log(2)
+
+
+@_wide
+def log_expm1_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(expm1(x) / x)`."""
+
+    def far(x: tf.Tensor) -> tf.Tensor:
+        size = tf.abs(x)
+        larger = tf.where(x > 0, x, tf.zeros_like(x))
+        return larger + tf.math.log(-expm1(-size) / size)
+
+    def near(x: tf.Tensor) -> tf.Tensor:
+        return tf.math.log(removable.expm1_over_x(x))
+
+    return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
+
+
+@_wide
+def expm1_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `expm1(ratio * x) / expm1(x)`."""
+
+    def near(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        return ratio * removable.expm1_over_x(ratio * x) * removable.x_over_expm1(x)
+
+    def far(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        a, b = ratio * x, x
+        # Both exponentials are of negative numbers; what is taken out is added.
+        scale = tf.maximum(a, tf.zeros_like(a)) - tf.maximum(b, tf.zeros_like(b))
+        below = expm1(-tf.abs(b)) * tf.sign(-b)
+        return exp(scale) * expm1(-tf.abs(a)) * tf.sign(-a) / below
+
+    is_near = (tf.abs(x) < 0.5) & (tf.abs(ratio * x) < 0.5)
+    return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
+
+
+@_wide
+def power_of_one_plus(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + k * z) ** (1 / k)`."""
+    return near_or_far(
+        tf.abs(k * z) < 0.25,
+        lambda k, z: exp(z * removable.log1p_over_x(k * z)),
+        lambda k, z: tf.pow(1 + k * z, 1 / k),
+        point(k, 0, 1),
+        point(z, 0, 1),
+    )
+
+
+@_wide
+def compound(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + r / n) ** n`."""
+    return near_or_far(
+        (tf.abs(r) < 0.25 * tf.abs(n)) & tf.math.is_finite(n),
+        lambda r, n: exp(r * removable.log1p_over_x(r / n)),
+        lambda r, n: tf.pow(1 + r / n, n),
+        point(r, 0, 1),
+        point(n, 1, 1),
+    )
+
+
+@_wide
+def sabr(z: tf.Tensor, rho: tf.Tensor) -> tf.Tensor:
+    """Computes `z / log((sqrt(1 - 2 rho z + z^2) + z - rho) / (1 - rho))`."""
+    # Both sides change their signs with z and rho; for a positive z nothing cancels.
+    is_negative = z < 0
+    rho = tf.where(is_negative, -rho, rho + tf.zeros_like(z))
+    z = tf.where(is_negative, -z, z)
+    root = sqrt(1 + z * (z - 2 * rho))
+    slope = (1 + (z - 2 * rho) / (root + 1)) / (1 - rho)
+    return removable.x_over_log1p(z * slope) / slope
 
 
 def sqrt1pm1_over_x(x: tf.Tensor) -> tf.Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.ops.kernels import precision
 
 
 def log_one_minus_softmax(
@@ -95,6 +96,19 @@ def log_erf_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         - tf.math.erf(tf.where(is_tail, -one, low))
     )
     return tf.cast(tf.where(is_tail, tail, middle), dtype)
+
+
+def log_half_erfc(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(erfc(x) / 2)`, which is small where x is very negative."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        is_near_one = x < 0
+        zero = tf.zeros_like(x)
+        half = 0.5 * tf.math.erfc(-tf.where(is_near_one, x, zero))
+        other = ops.log_erfc(tf.where(is_near_one, zero, x)) - math.log(2)
+        return tf.where(is_near_one, tf.math.log1p(-half), other)
+
+    return precision.in_float32(compute, x)
 
 
 def log_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

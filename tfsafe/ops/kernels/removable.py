@@ -4,6 +4,7 @@ Near 0 the power series is used, farther away the quotient, each for arguments f
 it is accurate. So the first two derivatives are right at 0 and on both sides.
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from math import factorial
@@ -157,6 +158,43 @@ def _pair(
     )
 
 
+def _bessel(sign: int) -> _Series:
+    """Returns the series of a Bessel function of order 1 over its argument."""
+
+    def coefficient(n: int) -> Fraction:
+        half = n // 2
+        below = 2 * 4**half * factorial(half) * factorial(half + 1)
+        return Fraction(sign**half, below)
+
+    return _series(lambda n: Fraction(0) if n % 2 else coefficient(n))
+
+
+_TWO_OVER_ROOT_PI = Fraction(2 / math.sqrt(math.pi))
+_ERF = _series(
+    lambda n: (
+        Fraction(0)
+        if n % 2
+        else _TWO_OVER_ROOT_PI * Fraction((-1) ** (n // 2), factorial(n // 2) * (n + 1))
+    )
+)
+
+
+def _moment(sign: int) -> _Series:
+    """Returns the series of `(x cosh(x) - sinh(x)) / x ** 3`."""
+    return _series(
+        lambda n: (
+            Fraction(0)
+            if n % 2
+            else Fraction(sign ** (n // 2) * (n + 2), factorial(n + 3))
+        )
+    )
+
+
+def _inverse_less(series: _Series, function: Function, near: float = 1.0) -> Removable:
+    """Returns `1 / f(x) - 1 / x`, of the series of `x / f(x)`."""
+    return Removable(_shifted(series), near, lambda x: 1 / function(x) - 1 / x)
+
+
 _TANC = _divided(_SINC, _even(-1, 0))
 _LOG1P = _series(lambda n: Fraction((-1) ** n, n + 1))
 _X_OVER_TANH = _divided(_ONE, _TANHC)
@@ -179,6 +217,55 @@ x_minus_sin_over_cube = Removable(
     _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
 )
 coth_minus_inverse = Removable(_shifted(_X_OVER_TANH), 1.0, _coth_minus_inverse)
+one_minus_sinc_over_square = Removable(
+    _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
+)
+x_minus_tanh_over_cube = Removable(
+    _shifted(_shifted([-c if n else Fraction(0) for n, c in enumerate(_TANHC)])),
+    0.75,
+    lambda x: (x - ops.tanh(x)) / (x * x * x),
+)
+exp_minus_tangent_over_square = Removable(
+    _series(lambda n: Fraction(1, factorial(n + 2))),
+    1.0,
+    lambda x: (ops.expm1(x) - x) / tf.square(x),
+)
+x_minus_log1p_over_square = Removable(
+    _shifted([-c if n else Fraction(0) for n, c in enumerate(_LOG1P)]),
+    0.25,
+    lambda x: (x - ops.log1p(x)) / tf.square(x),
+)
+erf_over_x, x_over_erf = _pair(_ERF, (1.0, 0.5), tf.math.erf)
+bessel_j1_over_x = Removable(
+    _bessel(-1), 2.0, lambda x: tf.math.special.bessel_j1(x) / x
+)
+bessel_i1_over_x = Removable(_bessel(1), 2.0, lambda x: tf.math.bessel_i1(x) / x)
+# `(sin(x) - x cos(x)) / x ** 3` and `(x cosh(x) - sinh(x)) / x ** 3`.
+sine_moment = Removable(
+    _moment(-1), 2.0, lambda x: (tf.sin(x) / x - tf.cos(x)) / tf.square(x)
+)
+sinh_moment = Removable(
+    _moment(1), 2.0, lambda x: (tf.cosh(x) - tf.sinh(x) / x) / tf.square(x)
+)
+# `(log1p(x) - x / (1 + x)) / x ** 2`.
+log1p_moment = Removable(
+    _series(lambda n: Fraction((-1) ** n * (n + 1), n + 2)),
+    0.25,
+    lambda x: (ops.log1p(x) - x / (1 + x)) / tf.square(x),
+)
+two_sinh_over_x, x_over_two_sinh = _pair(
+    [2 * c for c in _even(1, 1)], (2.0, 1.0), lambda x: 2 * tf.sinh(x)
+)
+# `1 / f(x) - 1 / x`, by the pattern of f.
+INVERSES = (
+    (("Sin", "x"), _inverse_less(_divided(_ONE, _SINC), tf.sin)),
+    (("Tan", "x"), _inverse_less(_divided(_ONE, _TANC), tf.tan)),
+    (("Sinh", "x"), _inverse_less(_divided(_ONE, _even(1, 1)), tf.sinh)),
+    (("Expm1", "x"), _inverse_less(_divided(_ONE, _EXPREL), ops.expm1)),
+    (("Sub", ("Exp", "x"), 1), _inverse_less(_divided(_ONE, _EXPREL), ops.expm1)),
+    (("Log1p", "x"), _inverse_less(_divided(_ONE, _LOG1P), ops.log1p, 0.25)),
+    (("Log", ("Add", 1, "x")), _inverse_less(_divided(_ONE, _LOG1P), ops.log1p, 0.25)),
+)
 cos = Removable(_even(-1, 0), 2.0, tf.cos)
 cosh = Removable(_even(1, 0), 2.0, tf.cosh)
 

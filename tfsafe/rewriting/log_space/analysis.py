@@ -119,6 +119,8 @@ class Logarithms:
         inner = self.complement if is_complement else self.of
         if op.type in MOVERS or op.type in {"ConcatV2", "Pack"}:
             return self._moved(op, is_complement)
+        if op.type in {"Pad", "PadV2"}:
+            return self._padded(op, is_complement)
         if op.type in _LOOPS:
             return None if is_complement else loops.carried(tensor, self)
         if op.type == "Cast":
@@ -138,6 +140,35 @@ class Logarithms:
         still = self._still_complement if is_complement else self._still
         filled = {i: each or still(op.inputs[i]) for i, each in found.items()}
         return _together(op, filled)
+
+    def _padded(self, op: tf.Operation, is_complement: bool) -> Factored | None:
+        """Factors an exponential or a probability with a number around it."""
+        find = self.complement if is_complement else self.of
+        found = find(op.inputs[0])
+        number = self.reader.scalar(op.inputs[2]) if len(op.inputs) > 2 else 0.0
+        if found is None or number is None or not 0 <= number <= 1:
+            return None
+        around = 1 - number if is_complement else number
+        is_pure = found.is_pure and around > 0
+        if found.is_partial and not is_pure:
+            return None
+
+        def padded(part: tf.Tensor, beyond: float, value: Value) -> tf.Tensor:
+            return tf.pad(part, value(op.inputs[1]), constant_values=beyond)
+
+        def log(value: Value) -> tf.Tensor:
+            beyond = log_number(around) if around else 0.0
+            return padded(found.pair(value)[1], beyond, value)
+
+        def weight(value: Value) -> tf.Tensor:
+            return padded(found.pair(value)[0], float(around > 0), value)
+
+        return found._replace(
+            log=once(log),
+            weight=None if is_pure else once(weight),
+            offset=0.0,
+            is_masked=found.is_pure or found.is_masked,
+        )
 
     def _still_complement(self, tensor: tf.Tensor) -> Factored:
         """Factors 1 minus a tensor that is joined with a probability."""

@@ -18,6 +18,7 @@ from tfsafe.rewriting.log_space import (
     matrices,
     normal,
     probabilities,
+    quotients,
     segments,
     sums,
 )
@@ -32,7 +33,7 @@ from tfsafe.rewriting.log_space.form import (
     once,
     subtracted,
 )
-from tfsafe.rewriting.match.arithmetic import number, square_of
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number, square_of
 
 _Case = Callable[[tf.Operation, LogForms], Factored | None]
 
@@ -156,15 +157,44 @@ def _is_mask(a: Factored) -> bool:
     return a.is_pure or a.is_masked
 
 
+def _log(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `log(1 + exp(x))` and `-log(sigmoid(x))`."""
+    inside = logs.reader.op(op.inputs[0])
+    if op.type == "Log1p":
+        return _softplus_of(logs.of(op.inputs[0]))
+    for x, constant in both_ways(inside) if is_sum(inside) else ():
+        if number(logs.reader, constant, x) == 1:
+            return _softplus_of(logs.of(x))
+    return None
+
+
+def _softplus_of(a: Factored | None) -> Factored | None:
+    if a is None or not a.is_pure or a.is_partial or not a.has_exp:
+        return None
+    return Factored("log-of-softplus", applied(log_softplus, a.exponent))
+
+
+def _minus_log(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `-log(sigmoid(x))`."""
+    if op.type != "Log":
+        return None
+    x = probabilities.sigmoid_of(logs.reader.op(op.inputs[0]), logs)
+    if x is None:
+        return None
+    return Factored("log-of-softplus", once(lambda value: log_softplus(-x(value))))
+
+
 def _real_div(op: tf.Operation, logs: LogForms) -> Factored | None:
     reader = logs.reader
-    special = _odds(op, logs) or gathers.picked(op, logs)
+    special = _odds(op, logs) or gathers.picked(op, logs) or quotients.limit(op, logs)
     if special is not None:
         return special
     a, b = (logs.parts(each) for each in op.inputs)
     if not a.name and not b.name:
         return None
-    if a.is_partial or b.is_partial:
+    # A negative divisor of a positive number has no logarithm either.
+    is_positive = a.is_pure and not a.is_partial and not b.is_nonnegative
+    if a.is_partial or (b.is_partial and not is_positive):
         return None
     return Factored(
         "log-of-ratio",
@@ -172,6 +202,7 @@ def _real_div(op: tf.Operation, logs: LogForms) -> Factored | None:
         divided(a.weight, b.weight),
         a.offset - b.offset,
         is_nonnegative=all(reader.is_nonnegative(each) for each in op.inputs),
+        is_partial=b.is_partial,
         has_exp=a.has_exp or b.has_exp,
     )
 
@@ -275,6 +306,9 @@ def _neg(op: tf.Operation, logs: LogForms) -> Factored | None:
     inner = logs.reader.op(op.inputs[0])
     if inner.type == "Expm1":
         return form.one_minus_exp(inner.inputs[0])
+    minus_log = _minus_log(inner, logs)
+    if minus_log is not None:
+        return minus_log
     a = logs.of(op.inputs[0])
     if a is None or a.is_partial:
         return None
@@ -369,7 +403,9 @@ _CASES: dict[str, _Case] = {
         is_partial=True,
         has_exp=True,
     ),
+    "Einsum": matrices.einsum,
     **dict.fromkeys(("Inv", "Reciprocal"), _reciprocal),
+    **dict.fromkeys(("Log", "Log1p"), _log),
     "MatrixDeterminant": _of_input(
         "log-of-determinant",
         lambda x: ops.slogdet(x)[1],
@@ -386,6 +422,7 @@ _CASES: dict[str, _Case] = {
     "Pow": _pow,
     "Prod": _prod,
     "Rsqrt": _power(-0.5),
+    **dict.fromkeys(segments.PRODUCTS, segments.segment_product),
     **dict.fromkeys(segments.SUMS, segments.segment_sum),
     "Sinh": _of_input("log-of-cosh", ops.log_cosh, ops.tanh, has_exp=True),
     "Softplus": _of_input("log-of-softplus", log_softplus),

@@ -75,6 +75,8 @@ def _of_product(op: tf.Operation, logs: LogForms) -> Factored | None:
     # its terms is negative.
     if op.type == "Prod":
         return _of_prod(op, logs)
+    if op.type == "Cumsum":
+        return _of_cumsum(op, logs)
     if op.type != "Mul" or not all(map(logs.reader.is_probability, op.inputs)):
         return None
     a, left_a = logs.of(op.inputs[0]), logs.complement(op.inputs[0])
@@ -87,6 +89,24 @@ def _of_product(op: tf.Operation, logs: LogForms) -> Factored | None:
         return ops.log_add_exp(left_a.whole_log(value), second)
 
     return _where_likely(logs.of(op.outputs[0]), build)
+
+
+def _of_cumsum(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors 1 minus a running sum of a softmax: the sum of what is left."""
+    x, axis = op.inputs[0], logs.reader.scalar(op.inputs[1])
+    softmax = probabilities.softmax_of(logs.reader.op(x), logs)
+    rank = x.shape.rank
+    if softmax is None or softmax.mask is not None or axis is None or rank is None:
+        return None
+    if len(softmax.axis) != 1 or (softmax.axis[0] - int(axis)) % rank:
+        return None
+    exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
+
+    def build(value: Value) -> tf.Tensor:
+        log = ops.log_softmax(softmax.logits(value), softmax.axis)
+        return ops.cumulative_logsumexp(log, int(axis), not exclusive, not reverse)
+
+    return Factored(_NAME, once(build))
 
 
 def _where_likely(product: Factored | None, build: Build) -> Factored | None:

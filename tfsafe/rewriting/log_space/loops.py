@@ -38,6 +38,7 @@ _CARRYING = (
             "BatchMatMulV2",
             "ConcatV2",
             "Cumsum",
+            "Einsum",
             "Identity",
             "MatMul",
             "Max",

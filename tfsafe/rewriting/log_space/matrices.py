@@ -1,5 +1,7 @@
 """Finds logarithms of products of matrices."""
 
+import math
+
 import tensorflow as tf
 
 from tfsafe import ops
@@ -42,6 +44,73 @@ def product(op: tf.Operation, logs: LogForms) -> Factored | None:
         has_exp=has_exp,
     )
     return weighted_sum(whole, (op.outputs[0].shape.rank - 1,), False)
+
+
+def einsum(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a sum of products of two tensors in Einstein's notation."""
+    if len(op.inputs) != 2:
+        return None
+    a, b = (logs.parts(each) for each in op.inputs)
+    if not (a.name or b.name) or a.is_partial or b.is_partial:
+        return None
+    equation = op.get_attr("equation").decode().replace(" ", "")
+    labels, made = equation.split("->")
+    first, second = labels.split(",")
+    # The axes that are summed come last.
+    order = made + "".join(sorted({*first, *second} - {*made}))
+    if "." in equation or any(
+        len({*each}) < len(each) for each in (first, second, made)
+    ):
+        return None
+    axes = tuple(range(len(made), len(order)))
+    if not _are_few(op, first, second):
+        return None
+    x = _spread(a, op.inputs[0], first, order)
+    y = _spread(b, op.inputs[1], second, order)
+    has_exp = a.has_exp or b.has_exp
+    if not axes and a.is_pure and b.is_pure:
+        log = once(lambda value: x.exponent(value) + y.exponent(value))
+        return Factored("log-of-product", log, has_exp=has_exp)
+    if a.is_pure and b.is_pure:
+        log = once(
+            lambda value: ops.logsumexp(x.exponent(value) + y.exponent(value), axes)
+        )
+        return Factored("log-of-sum", log, has_exp=has_exp)
+    terms = once(lambda value: _terms(x, y, value))
+    whole = Factored(
+        "log-of-product",
+        lambda value: terms(value)[1],
+        lambda value: terms(value)[0],
+        is_nonnegative=a.is_nonnegative and b.is_nonnegative,
+        has_exp=has_exp,
+    )
+    return weighted_sum(whole, axes, False) if axes else whole
+
+
+def _are_few(op: tf.Operation, first: str, second: str) -> bool:
+    sizes = {
+        label: size
+        for labels, tensor in zip((first, second), op.inputs, strict=True)
+        for label, size in zip(labels, tensor.shape, strict=True)
+    }
+    return None not in sizes.values() and math.prod(sizes.values()) <= _MOST_TERMS
+
+
+def _spread(part: Factored, tensor: tf.Tensor, labels: str, order: str) -> Factored:
+    """Returns a tensor with its axes in a given order, and size 1 at others."""
+    places = [labels.index(each) for each in order if each in labels]
+    sizes = [tensor.shape[labels.index(e)] if e in labels else 1 for e in order]
+
+    def spread(z: tf.Tensor) -> tf.Tensor:
+        z = tf.convert_to_tensor(z, tensor.dtype)
+        return tf.reshape(tf.transpose(z, places), sizes)
+
+    pair = once(lambda value: [spread(each) for each in part.pair(value)])
+    return part._replace(
+        log=lambda value: pair(value)[1],
+        weight=None if part.is_pure else lambda value: pair(value)[0],
+        offset=0.0,
+    )
 
 
 def _is_small(op: tf.Operation) -> bool:

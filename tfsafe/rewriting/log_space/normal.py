@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.log_complements import log_erf_difference
+from tfsafe.ops.kernels.log_complements import log_erf_difference, log_half_erfc
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, log_number, once
 from tfsafe.rewriting.match.linear import parts
@@ -26,6 +26,9 @@ def tail(op: tf.Operation, logs: LogForms) -> Factored | None:
     one_sided = tail_of(op, logs.reader)
     if one_sided is not None:
         scale, sign, x = one_sided
+        if abs(scale - 0.5) < 1e-6:
+            log = once(lambda value: log_half_erfc(sign * value(x)))
+            return Factored("log-of-erfc", log)
         return Factored(
             "log-of-erfc",
             once(lambda value: ops.log_erfc(sign * value(x))),

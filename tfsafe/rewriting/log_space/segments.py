@@ -24,6 +24,7 @@ class _Segments(NamedTuple):
     spread: Callable[[tf.Tensor, tf.Operation, Value], tf.Tensor]
 
 
+PRODUCTS = ("SegmentProd", "SegmentProdV2", "UnsortedSegmentProd")
 SUMS = ("ScatterNd", "SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
 
 
@@ -54,6 +55,21 @@ def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
         is_nonnegative=a.is_nonnegative,
         has_exp=True,
     )
+
+
+def segment_product(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a product over segments: its logarithm is a sum."""
+    a = logs.of(op.inputs[0])
+    if a is None or a.is_partial or not a.is_nonnegative:
+        return None
+
+    def log(value: Value) -> tf.Tensor:
+        whole, ids = a.whole_log(value), value(op.inputs[1])
+        if len(op.inputs) > 2:
+            return tf.math.unsorted_segment_sum(whole, ids, value(op.inputs[2]))
+        return tf.math.segment_sum(whole, ids)
+
+    return Factored("log-of-product", once(log), has_exp=a.has_exp)
 
 
 def _segment_max(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:

@@ -132,6 +132,12 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
     if a.is_pure and b.is_pure:
         log = once(lambda value: ops.log_sub_exp(*both(a, b, value)))
         return _difference(log, is_nonnegative, a.has_exp or b.has_exp)
+    if all(each.is_pure or each.is_masked for each in (a, b)):
+        return _difference(
+            once(lambda value: ops.log_sub_exp(a.whole_log(value), b.whole_log(value))),
+            is_nonnegative,
+            a.has_exp or b.has_exp,
+        )
     return total(a, b, -1) if a.has_exp and b.has_exp else None
 
 

@@ -120,7 +120,7 @@ def terms(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> list[Term]:
     if op.type == "Sub" and depth:
         left, right = (terms(reader, each, depth - 1) for each in op.inputs)
         return left + [Term(-t.factor, t.tensor) for t in right]
-    found = _scaled(reader, op) if depth else None
+    found = multiplied(reader, op) if depth else None
     if found is None or reader.constant(tensor) is not None:
         return [Term(1.0, reader.source(tensor))]
     return [
@@ -129,7 +129,8 @@ def terms(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> list[Term]:
     ]
 
 
-def _scaled(reader: Reader, op: tf.Operation) -> Term | None:
+def multiplied(reader: Reader, op: tf.Operation) -> Term | None:
+    """Reads an operation as a number times its input."""
     if op.type == "Neg":
         return Term(-1.0, op.inputs[0])
     for x, other in both_ways(op, "Mul"):

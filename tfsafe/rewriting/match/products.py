@@ -8,7 +8,12 @@ import tensorflow as tf
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import Term, negated, number, terms
+from tfsafe.rewriting.match.arithmetic import (
+    Term,
+    multiplied,
+    negated,
+    number,
+)
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
 _INVERSIONS = op_types(OpFact.INVERTS)
@@ -39,15 +44,27 @@ class Product(NamedTuple):
         return value(tensor) if build is None else build(value)
 
 
-def factored(reader: Reader, op: tf.Operation) -> Product:
-    """Takes a product or quotient apart, products and quotients inside it too."""
+def factored(
+    reader: Reader, op: tf.Operation, wholes: Sequence[tf.Tensor] = ()
+) -> Product:
+    """Takes a product or quotient apart, products and quotients inside it too.
+
+    Args:
+      reader: Reader of the graph.
+      op: The product or quotient.
+      wholes: Tensors that stay factors, although they are products.
+
+    Returns:
+      Its factors.
+    """
     found = Product(1.0, [], [], [], {})
     factor = 1.0
     queue = [(tensor, side) for tensor, side in _sides(reader, op)]
     while queue:
         tensor, side = queue.pop(0)
         inner = reader.op(tensor)
-        inside = list(_sides(reader, inner)) if is_float(tensor) else []
+        is_whole = any(reader.same(tensor, each) for each in wholes)
+        inside = [] if is_whole else _inside(reader, tensor)
         minus = None if inside else negated(reader, tensor)
         if minus is not None:
             factor = -factor
@@ -58,6 +75,10 @@ def factored(reader: Reader, op: tf.Operation) -> Product:
         else:
             (found.above if side > 0 else found.below).append(reader.source(tensor))
     return found._replace(factor=factor)
+
+
+def _inside(reader: Reader, tensor: tf.Tensor) -> list[tuple[tf.Tensor, int]]:
+    return list(_sides(reader, reader.op(tensor))) if is_float(tensor) else []
 
 
 def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
@@ -78,11 +99,28 @@ def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
 
 
 def scaled(reader: Reader, tensor: tf.Tensor, factor: float = 1.0) -> Term:
-    """Reads a tensor as a number times another."""
-    found = terms(reader, tensor)
-    if len(found) == 1 and found[0].factor:
-        return Term(factor * found[0].factor, found[0].tensor)
-    return Term(factor, reader.source(tensor))
+    """Reads `factor` times a tensor as a number times another, which may be a sum."""
+    tensor = reader.source(tensor)
+    while reader.constant(tensor) is None:
+        found = multiplied(reader, reader.op(tensor))
+        if found is None or not found.factor:
+            break
+        factor, tensor = factor * found.factor, reader.source(found.tensor)
+    return Term(factor, tensor)
+
+
+def made(product: Product, value: Value) -> tf.Tensor:
+    """Returns a product in the graph that is made."""
+    whole = None
+    for each in product.above:
+        x = product.make(each, value)
+        whole = x if whole is None else whole * x
+    for each in product.below:
+        x = product.make(each, value)
+        whole = 1 / x if whole is None else whole / x
+    if whole is None:
+        raise ValueError("A product of numbers alone has no dtype.")
+    return whole if product.factor == 1 else product.factor * whole
 
 
 def without(

@@ -33,6 +33,7 @@ from tfsafe.rewriting.match.arithmetic import (
     squared,
     terms,
 )
+from tfsafe.rewriting.match.products import scaled
 
 # A name, a number, or the type of an operation and its inputs.
 Pattern = str | float | tuple[Any, ...]
@@ -294,4 +295,7 @@ def _bound(
 def _alike(reader: Reader, a: Term | Base | float, b: Term | Base | float) -> bool:
     if not isinstance(a, Term) or not isinstance(b, Term):
         return False
-    return a.factor == b.factor and reader.same(a.tensor, b.tensor)
+    if a.factor == b.factor and reader.same(a.tensor, b.tensor):
+        return True
+    first, second = (scaled(reader, each.tensor, each.factor) for each in (a, b))
+    return first.factor == second.factor and reader.same(first.tensor, second.tensor)

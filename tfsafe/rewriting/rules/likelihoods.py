@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import bessel
+from tfsafe.ops.kernels.digamma_difference import (
+    digamma_difference,
+    digamma_less_of_sum,
+)
 from tfsafe.ops.kernels.log_complements import (
     lgamma_difference,
     lgamma_of_sum,
@@ -17,7 +22,9 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.normal import tail_of
 from tfsafe.rewriting.match.arithmetic import SUMS
+from tfsafe.rewriting.match.layout import adds_axes, lines_up
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
+from tfsafe.rewriting.match.products import Product, factored, without
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 FRACTION = Trees(Tree(("Log", ("Div", "x", ("Add", "x", "y"))), log_fraction))
@@ -194,6 +201,57 @@ def _tensors(found: Sequence[Part]) -> list[Part]:
     return [each for each in found if each.tensor is not None]
 
 
+def _match_digamma(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `digamma(x + y) - digamma(x)` and `digamma(x) - digamma(sum(x))`."""
+    found = parts(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
+    if len(found) != 2 or is_watched(reader, op):
+        return None
+    for whole, rest in itertools.permutations(found):
+        build = _digammas(reader, whole, rest)
+        if build is not None:
+            return build
+    return None
+
+
+def _digammas(reader: Reader, whole: Part, rest: Part) -> Build | None:
+    if whole.tensor is None or rest.tensor is None or whole.factor != -rest.factor:
+        return None
+    if whole.axes is not None or rest.axes is not None:
+        return None
+    both = reader.op(whole.tensor), reader.op(rest.tensor)
+    if any(each.type != "Digamma" for each in both):
+        return None
+    larger, x = (each.inputs[0] for each in both)
+    axis = _axis_of_sum(reader, larger, x)
+    if axis is not None:
+        return lambda value: rest.scaled(digamma_less_of_sum(value(x), axis))
+    step = merged(reader, [*parts(reader, larger), *minus(parts(reader, x))])
+    own = [each for each in step if each.tensor is not None]
+    shared = _tensors(parts(reader, larger)) + _tensors(parts(reader, x))
+    if len(own) >= len(shared) or len(_tensors(parts(reader, x))) == 0:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        base = value(x)
+        return whole.scaled(digamma_difference(base, total(step, value, base)))
+
+    return build
+
+
+def _axis_of_sum(reader: Reader, total: tf.Tensor, x: tf.Tensor) -> int | None:
+    """Returns the axis along which `total` is the sum of x, in a shape that fits."""
+    op = reader.op(total)
+    while op.type in {"ExpandDims", "Reshape"} or adds_axes(reader, op):
+        op = reader.op(op.inputs[0])
+    if op.type != "Sum" or not reader.same(op.inputs[0], x) or x.shape.rank is None:
+        return None
+    axes = reader.axes(op.inputs[1], x.shape.rank)
+    if axes is None or len(axes) != 1:
+        return None
+    is_one = x.shape.rank == 1 and total.shape.rank in {0, 1}
+    return axes[0] if is_one or lines_up(total.shape, x.shape, axes) else None
+
+
 def _match_tail(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `1 - erf(x)` and `1 - cdf(x)`."""
     found = tail_of(op, reader) if is_float(op.outputs[0]) else None
@@ -203,6 +261,49 @@ def _match_tail(op: tf.Operation, reader: Reader) -> Build | None:
     return lambda value: scale * tf.math.erfc(value(x))
 
 
+_BESSEL = {("BesselI1", "BesselI0"), ("BesselI1e", "BesselI0e")}
+
+
+def _match_bessel(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a product with I1(x) and a divisor I0(x)."""
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    product = factored(reader, op)
+    for top, bottom in itertools.product(product.above, product.below):
+        i1, i0 = reader.op(top), reader.op(bottom)
+        if (i1.type, i0.type) in _BESSEL and reader.same(i1.inputs[0], i0.inputs[0]):
+            above = without(product.above, [top])
+            below = without(product.below, [bottom])
+            if above is not None and below is not None:
+                rest = product._replace(above=above, below=below)
+                return _times_bessel_ratio(i1.inputs[0], rest)
+    return None
+
+
+def _times_bessel_ratio(x: tf.Tensor, rest: Product) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        made = bessel.bessel_ratio(value(x))
+        for each in rest.above:
+            made = value(each) * made
+        for each in rest.below:
+            made = made / value(each)
+        return made if rest.factor == 1 else rest.factor * made
+
+    return build
+
+
+# Before the rules for exponentials: I0 alone may overflow.
+RATIOS = (
+    Rule(
+        name="bessel-ratio",
+        before="bessel_i1(x) / bessel_i0(x), x * bessel_i1(x) / bessel_i0(x)",
+        after="bessel_i1e(x) / bessel_i0e(x), from 30 on its asymptotic series",
+        fails_when="|x| is above 91; the slope cancels from 10 on",
+        reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 9.7.1",
+        op_types=(*sorted(op_types(OpFact.DIVIDES)), "Mul"),
+        match=_match_bessel,
+    ),
+)
 RULES = (
     Rule(
         name="log-pochhammer",
@@ -215,23 +316,21 @@ RULES = (
         match=_match_lgamma,
     ),
     Rule(
+        name="digamma-difference",
+        before="digamma(x + y) - digamma(x), digamma(x) - digamma(sum(x))",
+        after="the recurrence and the asymptotic series of the difference",
+        fails_when="x is much larger than y: the difference cancels",
+        reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 6.3.18",
+        op_types=SUMS,
+        match=_match_digamma,
+    ),
+    Rule(
         name="log-of-fraction",
         before="log(x / (x + y))",
         after="-ops.log1p(y / x) where y is small compared with x",
         fails_when="y is much smaller than x",
         reference="identity",
         match=FRACTION,
-    ),
-    Rule(
-        name="bessel-ratio",
-        before="bessel_i1(x) / bessel_i0(x)",
-        after="bessel_i1e(x) / bessel_i0e(x), from 30 on its asymptotic series",
-        fails_when="|x| is above 91; the slope cancels from 10 on",
-        reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 9.7.1",
-        match=Trees(
-            Tree(("Div", ("BesselI1", "x"), ("BesselI0", "x")), bessel.bessel_ratio),
-            Tree(("Div", ("BesselI1e", "x"), ("BesselI0e", "x")), bessel.bessel_ratio),
-        ),
     ),
     Rule(
         name="tail-of-normal",

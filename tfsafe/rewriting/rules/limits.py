@@ -5,14 +5,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import limits, removable
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import terms
-from tfsafe.rewriting.match.trees import Pattern, Tree, Trees
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import Term
+from tfsafe.rewriting.match.products import factored, made, scaled
+from tfsafe.rewriting.match.trees import Pattern, Tree, Trees, argument
+from tfsafe.rewriting.rules import entropies_of_order, sabr
 
 _Function = Callable[..., tf.Tensor]
+_DIVISIONS = op_types(OpFact.DIVIDES)
 
 
 def _minus(function: _Function) -> _Function:
@@ -62,6 +66,10 @@ def _inverse_power(function: _Function) -> _Function:
     return lambda r, n: function(r, -n)
 
 
+def _inverses(f: Pattern) -> tuple[Pattern, ...]:
+    return ("Div", 1, f), ("Reciprocal", f)
+
+
 _COTH = (
     ("Div", ("Cosh", "x"), ("Sinh", "x")),
     ("Div", 1, ("Tanh", "x")),
@@ -109,6 +117,21 @@ _TREES = (
         ("Pow", ("Add", 1, ("Mul", "k", "z")), ("Neg", ("Div", 1, "k"))),
         limits.extreme_value,
     ),
+    Tree(("Pow", ("Add", 1, ("Div", "r", "n")), "n"), limits.compound),
+    *(
+        Tree((head, *pair), function)
+        for f, series in removable.INVERSES
+        for inverse in _inverses(f)
+        for one in _inverses("x")
+        for head, pair, function in (
+            ("Sub", (inverse, one), series),
+            ("Sub", (one, inverse), _minus(series)),
+        )
+    ),
+    *(
+        Tree(("Pow", ("Add", 1, ("Mul", "k", "z")), power), limits.power_of_one_plus)
+        for power in (("Div", 1, "k"), ("Reciprocal", "k"))
+    ),
     *(
         Tree(("Div", f, "k"), limits.over_factor(function))
         for f, function in (
@@ -155,37 +178,58 @@ _TREES = (
 _FIXED = Trees(*_TREES)
 
 
+_RATIOS: tuple[tuple[Pattern, _Function], ...] = (
+    (("Sin", "x"), limits.sine_ratio),
+    (("Sinh", "x"), limits.sinh_ratio),
+    (("Expm1", "x"), limits.expm1_ratio),
+    (("Sub", ("Exp", "x"), 1), limits.expm1_ratio),
+)
+
+
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
-    return _sine_ratio(op, reader) or _FIXED(op, reader)
+    if op.type in _DIVISIONS and is_float(op.outputs[0]):
+        found = _ratio(op, reader) or sabr.match(op, reader)
+        found = found or entropies_of_order.match(op, reader)
+        if found is not None:
+            return found
+    return _FIXED(op, reader)
 
 
-def _sine_ratio(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `sin(a * x) / sin(x)`."""
-    sines = [reader.op(each) for each in op.inputs]
-    if len(sines) != 2 or any(each.type != "Sin" for each in sines):
-        return None
-    first, second = (terms(reader, each.inputs[0]) for each in sines)
-    if op.type == "Mul" or len(first) != 1 or len(second) != 1:
-        return None
-    (a, x), (b, y) = first[0], second[0]
-    bottom = sines[1].inputs[0]
-    if reader.same(x, y) and b:
-        return lambda value: limits.sine_ratio(
-            tf.constant(a / b, bottom.dtype), value(bottom)
-        )
-    product = reader.op(x)
-    if product.type != "Mul":
-        return None
-    for ratio, other in (product.inputs, product.inputs[::-1]):
-        if reader.same(other, bottom):
-            return _times_sine_ratio(a, ratio, bottom)
+def _ratio(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `sin(a * x) / sin(x)`, also of other functions."""
+    for pattern, function in _RATIOS:
+        above, below = (argument(reader, each, pattern) for each in op.inputs)
+        if above is not None and below is not None:
+            (s, top), (t, bottom) = above, below
+            return _of_multiples(reader, top, bottom, _signed(function, s * t))
     return None
 
 
-def _times_sine_ratio(factor: float, ratio: tf.Tensor, x: tf.Tensor) -> Build:
-    return lambda value: limits.sine_ratio(factor * value(ratio), value(x))
+def _signed(function: _Function, sign: int) -> _Function:
+    return function if sign > 0 else _minus(function)
+
+
+def _of_multiples(
+    reader: Reader, top: Term, bottom: Term, function: _Function
+) -> Build | None:
+    first = scaled(reader, top.tensor, top.factor)
+    second = scaled(reader, bottom.tensor, bottom.factor)
+    if reader.same(first.tensor, second.tensor):
+        number = first.factor / second.factor
+        return lambda value: function(
+            tf.constant(number, bottom.tensor.dtype), bottom.make(value)
+        )
+    product = factored(reader, reader.op(first.tensor))
+    for place, each in enumerate(product.above):
+        if reader.same(each, second.tensor):
+            above = [*product.above[:place], *product.above[place + 1 :]]
+            rest = product._replace(
+                above=above, factor=product.factor * first.factor / second.factor
+            )
+            return lambda value: function(made(rest, value), bottom.make(value))
+    return None
 
 
 RULES = (

@@ -1,17 +1,18 @@
 """The rules for quotients that have a limit where both sides are 0."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.kernels import removable
+from tfsafe.ops.kernels import limits, removable
 from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import Term, root_of
+from tfsafe.rewriting.match.arithmetic import Term, number, root_of
 from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.products import (
     Product,
@@ -22,7 +23,7 @@ from tfsafe.rewriting.match.products import (
 )
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import norm, squared_length
-from tfsafe.rewriting.match.trees import Pattern, Tree, Trees, argument
+from tfsafe.rewriting.match.trees import Pattern, argument
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
 
@@ -60,9 +61,51 @@ _VANISHING = (
     _Vanishing(
         ("Log", ("Add", 1, "x")), 1, removable.log1p_over_x, removable.x_over_log1p
     ),
+    _Vanishing(("Erf", "x"), 1, removable.erf_over_x, removable.x_over_erf),
+    _Vanishing(("BesselJ1", "x"), 1, removable.bessel_j1_over_x),
+    _Vanishing(("BesselI1", "x"), 1, removable.bessel_i1_over_x),
     _Vanishing(("Sub", 1, ("Cos", "x")), 2, removable.one_minus_cos_over_square),
     _Vanishing(("Sub", "x", ("Sin", "x")), 3, removable.x_minus_sin_over_cube),
+    _Vanishing(
+        ("Sub", ("Sin", "x"), ("Mul", "x", ("Cos", "x"))), 3, removable.sine_moment
+    ),
+    _Vanishing(
+        ("Sub", ("Mul", "x", ("Cosh", "x")), ("Sinh", "x")), 3, removable.sinh_moment
+    ),
+    _Vanishing(
+        ("Sub", ("Log1p", "x"), ("Div", "x", ("Add", 1, "x"))),
+        2,
+        removable.log1p_moment,
+    ),
+    _Vanishing(
+        ("Sub", ("Log", ("Add", 1, "x")), ("Div", "x", ("Add", 1, "x"))),
+        2,
+        removable.log1p_moment,
+    ),
+    _Vanishing(
+        ("Sub", ("Exp", "x"), ("Exp", ("Neg", "x"))),
+        1,
+        removable.two_sinh_over_x,
+        removable.x_over_two_sinh,
+    ),
+    _Vanishing(("Sub", "x", ("Tanh", "x")), 3, removable.x_minus_tanh_over_cube),
+    _Vanishing(
+        ("Sub", 1, ("Div", ("Sin", "x"), "x")), 2, removable.one_minus_sinc_over_square
+    ),
+    _Vanishing(
+        ("Sub", ("Exp", "x"), 1, "x"), 2, removable.exp_minus_tangent_over_square
+    ),
+    _Vanishing(
+        ("Sub", ("Expm1", "x"), "x"), 2, removable.exp_minus_tangent_over_square
+    ),
+    _Vanishing(("Sub", "x", ("Log1p", "x")), 2, removable.x_minus_log1p_over_square),
+    _Vanishing(
+        ("Sub", "x", ("Log", ("Add", 1, "x"))), 2, removable.x_minus_log1p_over_square
+    ),
 )
+# Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
+_NEAR = 0.5
+_PRODUCTS = frozenset({*_DIVISIONS, "Mul"})
 
 
 class _Limit(NamedTuple):
@@ -157,11 +200,33 @@ def _limits(reader: Reader, product: Product) -> Iterator[_Limit]:
                 limit = _limit(reader, zero, others, places is product.above)
                 if limit is not None:
                     yield limit
+    for top, bottom in itertools.product(product.above, product.below):
+        yield from _power_over_order(reader, top, bottom)
     for root in product.below:
         if norm(reader, root) is not None:
             yield from _squares(reader, root, product.above)
         for top in product.above:
             yield from _angle(reader, top, root)
+
+
+def _power_over_order(
+    reader: Reader, top: tf.Tensor, bottom: tf.Tensor
+) -> Iterator[_Limit]:
+    """Yields `(x ** k - 1) / k`."""
+    op = reader.op(top)
+    for place, sign in ((0, 1), (1, -1)) if op.type == "Sub" else ():
+        power, one = reader.op(op.inputs[place]), op.inputs[1 - place]
+        if power.type != "Pow" or number(reader, one, op.inputs[place]) != 1:
+            continue
+        x, k = power.inputs
+        order, other = scaled(reader, k), scaled(reader, bottom)
+        if reader.constant(k) is None and reader.same(order.tensor, other.tensor):
+            factor = sign * order.factor / other.factor
+            yield _Limit(_of_power(x, k, factor), (top,), (bottom,))
+
+
+def _of_power(x: tf.Tensor, k: tf.Tensor, factor: float) -> Build:
+    return lambda value: factor * limits.power_minus_one_over(value(x), value(k))
 
 
 def _squares(
@@ -215,7 +280,9 @@ def _limit(
     if vanishing.order == 1:
         same = same[:1]
     if not same:
-        return None
+        return _part_of_argument(reader, zero, others, is_above) or _ratio(
+            reader, zero, others, is_above
+        )
     alike, factor = tuple(each for each, _ in same), float(zero.sign)
     for _, other in same:
         ratio = inside.factor / other.factor
@@ -235,6 +302,92 @@ def _limit(
     if angle.type == "Acos" and is_sine and is_shape:
         build = _of_acos(angle.inputs[0], factor)
     return _Limit(build, alike, (zero.tensor,))
+
+
+def _part_of_argument(
+    reader: Reader, zero: _Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> _Limit | None:
+    """Returns the limit of `f(a * b) / a` or of `a / f(a * b)`."""
+    vanishing, op = zero.vanishing, reader.op(zero.inside.tensor)
+    function = vanishing.over_power if is_above else vanishing.inverse
+    if vanishing.order != 1 or function is None or op.type not in _PRODUCTS:
+        return None
+    inside = factored(reader, op)
+    for other in others:
+        a = scaled(reader, other)
+        for place, each in enumerate(inside.above):
+            if reader.same(a.tensor, each) and not inside.builds:
+                rest = [*inside.above[:place], *inside.above[place + 1 :]]
+                factor = zero.inside.factor * inside.factor / a.factor * zero.sign
+                rest_of = inside._replace(factor=factor, above=rest)
+                return _of_part(zero, other, rest_of, function, is_above)
+    return None
+
+
+def _of_part(
+    zero: _Zero, other: tf.Tensor, rest: Product, function: Removable, is_above: bool
+) -> _Limit:
+    def build(value: Value) -> tf.Tensor:
+        x = zero.term.make(value)
+        near = tf.abs(x) < _NEAR
+        ratio = tf.constant(rest.factor, x.dtype)
+        for each in rest.above:
+            ratio *= _kept(near, value(each))
+        for each in rest.below:
+            ratio /= _kept(near, value(each))
+        made = function(tf.where(near, x, tf.zeros_like(x)))
+        made = made * ratio if is_above else made / ratio
+        return _near_or_plain(near, made, zero.tensor, other, is_above, value)
+
+    above, below = (zero.tensor,), (other,)
+    return _Limit(build, above, below) if is_above else _Limit(build, below, above)
+
+
+def _ratio(
+    reader: Reader, zero: _Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> _Limit | None:
+    """Returns the limit of `f(a * x) / g(b * x)`."""
+    if not is_above or zero.vanishing.order != 1:
+        return None
+    for other in others:
+        below = _zero(reader, other)
+        if below is None or below.vanishing.inverse is None:
+            continue
+        if reader.same(zero.inside.tensor, below.inside.tensor):
+            return _of_two(zero, below, below.vanishing.inverse)
+    return None
+
+
+def _of_two(zero: _Zero, below: _Zero, inverse: Removable) -> _Limit:
+    factor = zero.sign * below.sign * zero.inside.factor / below.inside.factor
+
+    def build(value: Value) -> tf.Tensor:
+        x, y = zero.term.make(value), below.term.make(value)
+        near = (tf.abs(x) < _NEAR) & (tf.abs(y) < _NEAR)
+        nothing = tf.zeros_like(x)
+        made = zero.vanishing.over_power(tf.where(near, x, nothing))
+        made *= factor * inverse(tf.where(near, y, nothing))
+        return _near_or_plain(near, made, zero.tensor, below.tensor, True, value)
+
+    return _Limit(build, (zero.tensor,), (below.tensor,))
+
+
+def _kept(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    return tf.where(condition, x, tf.ones([], x.dtype))
+
+
+def _near_or_plain(
+    near: tf.Tensor,
+    made: tf.Tensor,
+    zero: tf.Tensor,
+    other: tf.Tensor,
+    is_above: bool,
+    value: Value,
+) -> tf.Tensor:
+    """Selects between a limit and the quotient as it is written."""
+    far = tf.logical_not(near)
+    a, b = _kept(far, value(zero)), _kept(far, value(other))
+    return tf.where(near, made, a / b if is_above else b / a)
 
 
 def _of_acos(c: tf.Tensor, factor: float) -> Build:
@@ -296,7 +449,16 @@ def _read(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
 
 
 def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
-    product = _with_divisors(reader, factored(reader, op))
+    product = factored(reader, op)
+    zeros = [_zero(reader, each) for each in (*product.above, *product.below)]
+    wholes = [
+        each.inside.tensor
+        for each in zeros
+        if each is not None and reader.op(each.inside.tensor).type in _PRODUCTS
+    ]
+    if wholes:
+        product = factored(reader, op, wholes)
+    product = _with_divisors(reader, product)
     if not product.below:
         return 0, None
     limits: list[_Limit] = []
@@ -321,31 +483,9 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
     return removed, build
 
 
-_TREES = Trees(
-    Tree(
-        ("Sub", ("Div", 1, ("Tanh", "x")), ("Div", 1, "x")),
-        removable.coth_minus_inverse,
-    ),
-    Tree(
-        ("Sub", ("Reciprocal", ("Tanh", "x")), ("Reciprocal", "x")),
-        removable.coth_minus_inverse,
-    ),
-    Tree(
-        ("Sub", ("Div", ("Cosh", "x"), ("Sinh", "x")), ("Div", 1, "x")),
-        removable.coth_minus_inverse,
-    ),
-    Tree(
-        ("Sub", ("Div", ("Cosh", "x"), ("Sinh", "x")), ("Reciprocal", "x")),
-        removable.coth_minus_inverse,
-    ),
-)
-
-
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
-    if op.type in _TREES.op_types:
-        return _TREES(op, reader)
     return _read(reader, op)[1]
 
 
@@ -356,7 +496,7 @@ RULES = (
         after="the same; near 0 the power series",
         fails_when="x = 0: the value is 0 / 0; x is near 0: the derivatives cancel",
         reference="Taylor series of the quotient",
-        op_types=(*_DIVISIONS, "Mul", *_TREES.op_types),
+        op_types=(*_DIVISIONS, "Mul"),
         match=_match,
     ),
 )

@@ -10,6 +10,7 @@ from tfsafe.rewriting.rules import (
     distances,
     half_precision,
     lengths,
+    likelihoods,
     limits,
     logarithms,
     masking,
@@ -18,11 +19,14 @@ from tfsafe.rewriting.rules import (
     raw_moments,
     removable,
     singular_gradients,
+    tangents,
 )
 
 # Whole formulas first; then the derivatives of single operations that remain.
 _FORMULAS: Sequence[Rule] = (
     *limits.RULES,
+    *likelihoods.RATIOS,
+    *tangents.FIRST,
     *logarithms.RULES,
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.
@@ -31,6 +35,7 @@ _FORMULAS: Sequence[Rule] = (
     *norms.RULES,
     *angles.RULES,
     *cancellation.RULES,
+    *tangents.RULES,
     *moments.RULES,
     *raw_moments.RULES,
 )
