@@ -13,14 +13,8 @@ OPEN: Mapping[str, Mapping[str, str]] = {
     "half precision": {
         "cosine similarity of large vectors": "another rule takes the quotient",
     },
-    "limits of quotients": {
-        "ratio of hyperbolic sines": "its logarithm is taken, which has no limit",
-    },
     "likelihoods": {
         "KL divergence of nearly equal large Dirichlets": "no rule yet",
-    },
-    "removable singularities": {
-        "SABR's z over x(z) at the money": "no rule yet",
     },
     "vision and audio": {
         "scale-invariant SDR": "the squares vanish; the signals are not scaled first",

@@ -1,5 +1,6 @@
 """Quotients whose numerator vanishes with the denominator."""
 
+import mpmath
 import tensorflow as tf
 
 from tests.collection.formula import Formula, m, off_zero
@@ -66,8 +67,8 @@ def _sabr(f, k):
 
 
 def _exact_sabr(f, k):
-    z = off_zero(m.log(f / k))
-    return z / m.log((m.sqrt(1 - 0.6 * z + z * z) + z - 0.3) / 0.7)
+    z, rho = off_zero(m.log(f / k)), mpmath.mpf("0.3")
+    return z / m.log((m.sqrt(1 - 2 * rho * z + z * z) + z - rho) / (1 - rho))
 
 
 FORMULAS = [

@@ -19,7 +19,7 @@ from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
 _SUMS = ("Sub", "Add", "AddV2", "AddN")
-# Longer sums are left alone.
+# Longer sums are not taken apart.
 _MOST = 12
 _DIVISIONS = op_types(OpFact.DIVIDES)
 _Ratio = tuple[tf.Tensor, tf.Tensor]
@@ -269,7 +269,7 @@ def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 # By operation: the function of its input; the number and the multiple of the input that
-# stand in it, for a factor of 1 of the operation times the last number.
+# are in the sum, for a factor of the operation that is the last number.
 _TANGENTS: dict[str, tuple[Callable[[tf.Tensor], tf.Tensor], float, int, int]] = {
     "Exp": (tangents.exp_minus_tangent, -1.0, -1, 1),
     "Expm1": (tangents.exp_minus_tangent, 0.0, -1, 1),
