@@ -19,7 +19,9 @@ from tfsafe.rewriting.log_space import (
     normal,
     probabilities,
     quotients,
+    running,
     segments,
+    softplus,
     sums,
 )
 from tfsafe.rewriting.log_space.form import (
@@ -33,7 +35,7 @@ from tfsafe.rewriting.log_space.form import (
     once,
     subtracted,
 )
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number, square_of
+from tfsafe.rewriting.match.arithmetic import number, square_of
 
 _Case = Callable[[tf.Operation, LogForms], Factored | None]
 
@@ -155,33 +157,6 @@ def _times(a: Factored, b: Factored) -> Factored | None:
 
 def _is_mask(a: Factored) -> bool:
     return a.is_pure or a.is_masked
-
-
-def _log(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors `log(1 + exp(x))` and `-log(sigmoid(x))`."""
-    inside = logs.reader.op(op.inputs[0])
-    if op.type == "Log1p":
-        return _softplus_of(logs.of(op.inputs[0]))
-    for x, constant in both_ways(inside) if is_sum(inside) else ():
-        if number(logs.reader, constant, x) == 1:
-            return _softplus_of(logs.of(x))
-    return None
-
-
-def _softplus_of(a: Factored | None) -> Factored | None:
-    if a is None or not a.is_pure or a.is_partial or not a.has_exp:
-        return None
-    return Factored("log-of-softplus", applied(log_softplus, a.exponent))
-
-
-def _minus_log(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors `-log(sigmoid(x))`."""
-    if op.type != "Log":
-        return None
-    x = probabilities.sigmoid_of(logs.reader.op(op.inputs[0]), logs)
-    if x is None:
-        return None
-    return Factored("log-of-softplus", once(lambda value: log_softplus(-x(value))))
 
 
 def _real_div(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -306,7 +281,7 @@ def _neg(op: tf.Operation, logs: LogForms) -> Factored | None:
     inner = logs.reader.op(op.inputs[0])
     if inner.type == "Expm1":
         return form.one_minus_exp(inner.inputs[0])
-    minus_log = _minus_log(inner, logs)
+    minus_log = softplus.minus_log(inner, logs)
     if minus_log is not None:
         return minus_log
     a = logs.of(op.inputs[0])
@@ -351,33 +326,6 @@ def _prod(op: tf.Operation, logs: LogForms) -> Factored | None:
     )
 
 
-def _cumsum(op: tf.Operation, logs: LogForms) -> Factored | None:
-    a = logs.of(op.inputs[0])
-    axis = logs.reader.scalar(op.inputs[1])
-    if a is None or axis is None or not a.is_pure or a.is_partial:
-        return None
-    order = op.get_attr("exclusive"), op.get_attr("reverse")
-
-    def total(log: tf.Tensor) -> tf.Tensor:
-        return ops.cumulative_logsumexp(log, int(axis), *order)
-
-    log = applied(total, a.exponent)
-    return Factored("log-of-sum", log, has_exp=a.has_exp)
-
-
-def _cumprod(op: tf.Operation, logs: LogForms) -> Factored | None:
-    a = logs.of(op.inputs[0])
-    axis = logs.reader.scalar(op.inputs[1])
-    if a is None or axis is None or not a.is_nonnegative:
-        return None
-    order = op.get_attr("exclusive"), op.get_attr("reverse")
-    return Factored(
-        "log-of-product",
-        applied(lambda log: tf.cumsum(log, int(axis), *order), a.whole_log),
-        has_exp=a.has_exp,
-    )
-
-
 _CASES: dict[str, _Case] = {
     "Abs": _abs,
     **dict.fromkeys(("Add", "AddN", "AddV2"), sums.add),
@@ -391,8 +339,8 @@ _CASES: dict[str, _Case] = {
         has_exp=True,
     ),
     "Cosh": _of_input("log-of-cosh", ops.log_cosh, has_exp=True),
-    "Cumprod": _cumprod,
-    "Cumsum": _cumsum,
+    "Cumprod": running.product,
+    "Cumsum": running.total,
     **dict.fromkeys(("Div", "RealDiv"), _real_div),
     "Erfc": _of_input("log-of-erfc", ops.log_erfc),
     "Exp": _of_input("log-of-exp", lambda x: x, has_exp=True),
@@ -405,7 +353,7 @@ _CASES: dict[str, _Case] = {
     ),
     "Einsum": matrices.einsum,
     **dict.fromkeys(("Inv", "Reciprocal"), _reciprocal),
-    **dict.fromkeys(("Log", "Log1p"), _log),
+    **dict.fromkeys(("Log", "Log1p"), softplus.of_one_plus),
     "MatrixDeterminant": _of_input(
         "log-of-determinant",
         lambda x: ops.slogdet(x)[1],

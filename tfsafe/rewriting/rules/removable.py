@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -13,7 +12,6 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, number, root_of
-from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.products import (
     Product,
     factored,
@@ -23,179 +21,29 @@ from tfsafe.rewriting.match.products import (
 )
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import norm, squared_length
-from tfsafe.rewriting.match.trees import Pattern, argument
+from tfsafe.rewriting.match.trees import argument
+from tfsafe.rewriting.rules.vanishing_functions import Limit, Zero, zero_of
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
 
 
-class _Vanishing(NamedTuple):
-    """A function that is 0 at 0.
-
-    Attributes:
-      pattern: The function.
-      order: Of its zero.
-      over_power: The function over that power of its argument.
-      inverse: 1 over that, for order 1.
-    """
-
-    pattern: Pattern
-    order: int
-    over_power: Removable
-    inverse: Removable | None = None
-
-
-_VANISHING = (
-    _Vanishing(("Sin", "x"), 1, removable.sin_over_x, removable.x_over_sin),
-    _Vanishing(("Tan", "x"), 1, removable.tan_over_x, removable.x_over_tan),
-    _Vanishing(("Sinh", "x"), 1, removable.sinh_over_x, removable.x_over_sinh),
-    _Vanishing(("Tanh", "x"), 1, removable.tanh_over_x, removable.x_over_tanh),
-    _Vanishing(("Asin", "x"), 1, removable.asin_over_x, removable.x_over_asin),
-    _Vanishing(("Asinh", "x"), 1, removable.asinh_over_x, removable.x_over_asinh),
-    _Vanishing(("Atan", "x"), 1, removable.atan_over_x, removable.x_over_atan),
-    _Vanishing(("Atanh", "x"), 1, removable.atanh_over_x, removable.x_over_atanh),
-    _Vanishing(("Expm1", "x"), 1, removable.expm1_over_x, removable.x_over_expm1),
-    _Vanishing(
-        ("Sub", ("Exp", "x"), 1), 1, removable.expm1_over_x, removable.x_over_expm1
-    ),
-    _Vanishing(("Log1p", "x"), 1, removable.log1p_over_x, removable.x_over_log1p),
-    _Vanishing(
-        ("Log", ("Add", 1, "x")), 1, removable.log1p_over_x, removable.x_over_log1p
-    ),
-    _Vanishing(("Erf", "x"), 1, removable.erf_over_x, removable.x_over_erf),
-    _Vanishing(("BesselJ1", "x"), 1, removable.bessel_j1_over_x),
-    _Vanishing(("BesselI1", "x"), 1, removable.bessel_i1_over_x),
-    _Vanishing(("Sub", 1, ("Cos", "x")), 2, removable.one_minus_cos_over_square),
-    _Vanishing(("Sub", "x", ("Sin", "x")), 3, removable.x_minus_sin_over_cube),
-    _Vanishing(
-        ("Sub", ("Sin", "x"), ("Mul", "x", ("Cos", "x"))), 3, removable.sine_moment
-    ),
-    _Vanishing(
-        ("Sub", ("Mul", "x", ("Cosh", "x")), ("Sinh", "x")), 3, removable.sinh_moment
-    ),
-    _Vanishing(
-        ("Sub", ("Log1p", "x"), ("Div", "x", ("Add", 1, "x"))),
-        2,
-        removable.log1p_moment,
-    ),
-    _Vanishing(
-        ("Sub", ("Log", ("Add", 1, "x")), ("Div", "x", ("Add", 1, "x"))),
-        2,
-        removable.log1p_moment,
-    ),
-    _Vanishing(
-        ("Sub", ("Exp", "x"), ("Exp", ("Neg", "x"))),
-        1,
-        removable.two_sinh_over_x,
-        removable.x_over_two_sinh,
-    ),
-    _Vanishing(("Sub", "x", ("Tanh", "x")), 3, removable.x_minus_tanh_over_cube),
-    _Vanishing(
-        ("Sub", 1, ("Div", ("Sin", "x"), "x")), 2, removable.one_minus_sinc_over_square
-    ),
-    _Vanishing(
-        ("Sub", ("Exp", "x"), 1, "x"), 2, removable.exp_minus_tangent_over_square
-    ),
-    _Vanishing(
-        ("Sub", ("Expm1", "x"), "x"), 2, removable.exp_minus_tangent_over_square
-    ),
-    _Vanishing(("Sub", "x", ("Log1p", "x")), 2, removable.x_minus_log1p_over_square),
-    _Vanishing(
-        ("Sub", "x", ("Log", ("Add", 1, "x"))), 2, removable.x_minus_log1p_over_square
-    ),
-)
 # Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
 _NEAR = 0.5
 _PRODUCTS = frozenset({*_DIVISIONS, "Mul"})
-
-
-class _Limit(NamedTuple):
-    """What replaces some factors of a product.
-
-    Attributes:
-      build: Builds it.
-      above: The factors of the numerator that it replaces.
-      below: Those of the denominator.
-    """
-
-    build: Build
-    above: tuple[tf.Tensor, ...]
-    below: tuple[tf.Tensor, ...]
 
 
 class _Memory(dict[str, tuple[int, Build | None]]):
     """By operation: how many divisors are removed, and how to build the result."""
 
 
-class _Zero(NamedTuple):
-    """A factor of a product that is 0 where its argument is.
-
-    Attributes:
-      tensor: The factor.
-      vanishing: The function.
-      sign: Of the function.
-      term: Its argument.
-      inside: The argument, a number times a tensor.
-    """
-
-    tensor: tf.Tensor
-    vanishing: _Vanishing
-    sign: int
-    term: Term
-    inside: Term
-
-    def is_argument(self, reader: Reader, other: tf.Tensor) -> bool:
-        """Returns whether a tensor is the argument, in the shape of the factor."""
-        if reader.same(other, self.inside.tensor):
-            return True
-        is_shape = list(other.shape) == list(self.tensor.shape)
-        return is_shape and is_reshaped(reader, other, self.inside.tensor)
-
-    def build(
-        self, reader: Reader, function: Removable, factor: float, power: int
-    ) -> Build:
-        """Returns how to build `factor * function(x) * x ** power`."""
-        square = squared_length(reader, self.inside)
-
-        def build(value: Value) -> tf.Tensor:
-            if square is None or not function.is_even:
-                x = self.term.make(value)
-                made = function(x)
-                for _ in range(power):
-                    made *= x
-            else:
-                whole = square(value)
-                made = function.of_length(whole)
-                for _ in range(power // 2):
-                    made *= whole
-                made = tf.cast(made, self.tensor.dtype)
-                if power % 2:
-                    made *= self.term.make(value)
-            if self.inside.tensor.shape.rank != self.tensor.shape.rank:
-                made = tf.reshape(made, tf.shape(value(self.tensor)))
-            return made if factor == 1 else factor * made
-
-        return build
-
-
-def _zero(reader: Reader, tensor: tf.Tensor) -> _Zero | None:
-    for step in reshaped(reader, tensor):
-        for each in _VANISHING:
-            found = argument(reader, step, each.pattern)
-            if found is not None:
-                sign, term = found
-                inside = scaled(reader, term.tensor, term.factor)
-                return _Zero(tensor, each, sign, term, inside)
-    return None
-
-
-def _limits(reader: Reader, product: Product) -> Iterator[_Limit]:
+def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
     """Yields the factors of a product that have a limit together."""
     for places, others in (
         (product.above, product.below),
         (product.below, product.above),
     ):
         for tensor in places:
-            zero = _zero(reader, tensor)
+            zero = zero_of(reader, tensor)
             if zero is not None:
                 limit = _limit(reader, zero, others, places is product.above)
                 if limit is not None:
@@ -211,7 +59,7 @@ def _limits(reader: Reader, product: Product) -> Iterator[_Limit]:
 
 def _power_over_order(
     reader: Reader, top: tf.Tensor, bottom: tf.Tensor
-) -> Iterator[_Limit]:
+) -> Iterator[Limit]:
     """Yields `(x ** k - 1) / k`."""
     op = reader.op(top)
     for place, sign in ((0, 1), (1, -1)) if op.type == "Sub" else ():
@@ -222,7 +70,7 @@ def _power_over_order(
         order, other = scaled(reader, k), scaled(reader, bottom)
         if reader.constant(k) is None and reader.same(order.tensor, other.tensor):
             factor = sign * order.factor / other.factor
-            yield _Limit(_of_power(x, k, factor), (top,), (bottom,))
+            yield Limit(_of_power(x, k, factor), (top,), (bottom,))
 
 
 def _of_power(x: tf.Tensor, k: tf.Tensor, factor: float) -> Build:
@@ -231,21 +79,21 @@ def _of_power(x: tf.Tensor, k: tf.Tensor, factor: float) -> Build:
 
 def _squares(
     reader: Reader, root: tf.Tensor, above: Sequence[tf.Tensor]
-) -> Iterator[_Limit]:
+) -> Iterator[Limit]:
     """Yields a norm, or its square, that is divided by the norm."""
     op = reader.op(root)
     whole = [t for t in above if op.type == "Sqrt" and reader.same(t, op.inputs[0])]
     same = [t for t in above if reader.same(t, root)]
     if whole:
-        yield _Limit(lambda value: value(root), (whole[0],), (root,))
+        yield Limit(lambda value: value(root), (whole[0],), (root,))
     elif same and len(above) > 1:
-        yield _Limit(lambda value: tf.ones_like(value(root)), (same[0],), (root,))
+        yield Limit(lambda value: tf.ones_like(value(root)), (same[0],), (root,))
 
 
 _SINE_OF_ACOS = ("Sqrt", ("Sub", 1, ("Square", "c")))
 
 
-def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[_Limit]:
+def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]:
     """Yields an angle over its sine."""
     op = reader.op(top)
     if op.type == "Acos":
@@ -254,12 +102,12 @@ def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[_Limit
         if found is None or found[1].factor != 1:
             return
         if reader.same(found[1].tensor, c):
-            yield _Limit(_of_acos(c, 1.0), (top,), (bottom,))
+            yield Limit(_of_acos(c, 1.0), (top,), (bottom,))
     elif op.type == "Atan2" and reader.same(op.inputs[0], bottom):
         y, x = op.inputs
         square = squared_length(reader, Term(1.0, y))
         if square is not None:
-            yield _Limit(
+            yield Limit(
                 lambda value: tf.cast(
                     removable.atan2_over_length(
                         square(value), tf.cast(value(x), square(value).dtype)
@@ -272,8 +120,8 @@ def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[_Limit
 
 
 def _limit(
-    reader: Reader, zero: _Zero, others: Sequence[tf.Tensor], is_above: bool
-) -> _Limit | None:
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
     vanishing, inside = zero.vanishing, zero.inside
     numbered = [(each, scaled(reader, each)) for each in others]
     same = [pair for pair in numbered if zero.is_argument(reader, pair[1].tensor)]
@@ -292,7 +140,7 @@ def _limit(
             return None
         power = vanishing.order - len(alike)
         build = zero.build(reader, vanishing.over_power, factor, power)
-        return _Limit(build, (zero.tensor,), alike)
+        return Limit(build, (zero.tensor,), alike)
     if vanishing.inverse is None:
         return None
     build = zero.build(reader, vanishing.inverse, factor, 0)
@@ -301,12 +149,12 @@ def _limit(
     is_shape = zero.tensor.shape.rank == inside.tensor.shape.rank
     if angle.type == "Acos" and is_sine and is_shape:
         build = _of_acos(angle.inputs[0], factor)
-    return _Limit(build, alike, (zero.tensor,))
+    return Limit(build, alike, (zero.tensor,))
 
 
 def _part_of_argument(
-    reader: Reader, zero: _Zero, others: Sequence[tf.Tensor], is_above: bool
-) -> _Limit | None:
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
     """Returns the limit of `f(a * b) / a` or of `a / f(a * b)`."""
     vanishing, op = zero.vanishing, reader.op(zero.inside.tensor)
     function = vanishing.over_power if is_above else vanishing.inverse
@@ -325,8 +173,8 @@ def _part_of_argument(
 
 
 def _of_part(
-    zero: _Zero, other: tf.Tensor, rest: Product, function: Removable, is_above: bool
-) -> _Limit:
+    zero: Zero, other: tf.Tensor, rest: Product, function: Removable, is_above: bool
+) -> Limit:
     def build(value: Value) -> tf.Tensor:
         x = zero.term.make(value)
         near = tf.abs(x) < _NEAR
@@ -340,17 +188,17 @@ def _of_part(
         return _near_or_plain(near, made, zero.tensor, other, is_above, value)
 
     above, below = (zero.tensor,), (other,)
-    return _Limit(build, above, below) if is_above else _Limit(build, below, above)
+    return Limit(build, above, below) if is_above else Limit(build, below, above)
 
 
 def _ratio(
-    reader: Reader, zero: _Zero, others: Sequence[tf.Tensor], is_above: bool
-) -> _Limit | None:
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
     """Returns the limit of `f(a * x) / g(b * x)`."""
     if not is_above or zero.vanishing.order != 1:
         return None
     for other in others:
-        below = _zero(reader, other)
+        below = zero_of(reader, other)
         if below is None or below.vanishing.inverse is None:
             continue
         if reader.same(zero.inside.tensor, below.inside.tensor):
@@ -358,7 +206,7 @@ def _ratio(
     return None
 
 
-def _of_two(zero: _Zero, below: _Zero, inverse: Removable) -> _Limit:
+def _of_two(zero: Zero, below: Zero, inverse: Removable) -> Limit:
     factor = zero.sign * below.sign * zero.inside.factor / below.inside.factor
 
     def build(value: Value) -> tf.Tensor:
@@ -369,7 +217,7 @@ def _of_two(zero: _Zero, below: _Zero, inverse: Removable) -> _Limit:
         made *= factor * inverse(tf.where(near, y, nothing))
         return _near_or_plain(near, made, zero.tensor, below.tensor, True, value)
 
-    return _Limit(build, (zero.tensor,), (below.tensor,))
+    return Limit(build, (zero.tensor,), (below.tensor,))
 
 
 def _kept(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -384,7 +232,7 @@ def _near_or_plain(
     is_above: bool,
     value: Value,
 ) -> tf.Tensor:
-    """Selects between a limit and the quotient as it is written."""
+    """Selects between a limit and the written quotient."""
     far = tf.logical_not(near)
     a, b = _kept(far, value(zero)), _kept(far, value(other))
     return tf.where(near, made, a / b if is_above else b / a)
@@ -407,7 +255,7 @@ def _with_divisors(reader: Reader, product: Product) -> Product:
     Returns:
       The product.
     """
-    zeros = [_zero(reader, each) for each in product.above]
+    zeros = [zero_of(reader, each) for each in product.above]
     for zero in zeros:
         if zero is None:
             continue
@@ -450,7 +298,7 @@ def _read(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
 
 def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
     product = factored(reader, op)
-    zeros = [_zero(reader, each) for each in (*product.above, *product.below)]
+    zeros = [zero_of(reader, each) for each in (*product.above, *product.below)]
     wholes = [
         each.inside.tensor
         for each in zeros
@@ -461,7 +309,7 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
     product = _with_divisors(reader, product)
     if not product.below:
         return 0, None
-    limits: list[_Limit] = []
+    limits: list[Limit] = []
     above, below = list(product.above), list(product.below)
     for limit in _limits(reader, product):
         left = without(above, limit.above), without(below, limit.below)
