@@ -72,6 +72,28 @@ class Picture:
 
 
 @dataclasses.dataclass(frozen=True)
+class Sample:
+    """The row of the batch that failed.
+
+    Attributes:
+      kind: `"image"`, `"series"` or `"table"`.
+      name: Name of the input: `x`.
+      row: Index of the row.
+      cells: Shades from 0 to 1 of an image, by rows; values of a series, by features;
+        column and value of a table. None where a value is not finite.
+      words: Where the values that are not finite are; empty where all are finite.
+      box: Top, left, bottom and right of these in an image; empty without any.
+    """
+
+    kind: str
+    name: str
+    row: int
+    cells: tuple[tuple[float | None, ...], ...]
+    words: str = ""
+    box: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class TensorStats:
     """Statistics of one tensor, as counts of its elements.
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from tfsafe import _caller, _explain, _html, _records, _text
 from tfsafe._records import Link as Link
 from tfsafe._records import Picture as Picture
+from tfsafe._records import Sample as Sample
 from tfsafe._records import Site as Site
 from tfsafe._records import TensorStats as TensorStats
 
@@ -153,6 +154,8 @@ class NumericsError(ArithmeticError):
       facts: Versions, device, dtype policy, optimizer, date and command, by name.
       layers: Name, class and health of each layer of the model that failed: `finite`,
         `first`, `reached` or `untouched`. Empty without a Keras model.
+      sample: The row of the batch that failed, as plain data for the page; None where
+        the row is not known.
       losses: The losses of up to 50 steps before the one that failed, oldest first.
     """
 
@@ -175,6 +178,7 @@ class NumericsError(ArithmeticError):
         self.losses: tuple[float, ...] = ()
         self.facts: dict[str, str] = {}
         self.layers: tuple[tuple[str, str, str], ...] = ()
+        self.sample: Sample | None = None
         self._remember()
 
     def explain(self, *, chain: bool = False, color: bool | None = None) -> str:
@@ -302,7 +306,7 @@ class NumericsError(ArithmeticError):
         _LAST[:] = [(weakref.ref(self), str(self), self.findings, vars(self))]
 
     def _context(self) -> _html.Context:
-        return _html.Context(self.facts, self.layers)
+        return _html.Context(self.facts, self.layers, self.sample)
 
     def _repr_html_(self) -> str:
         """Shows the findings in a notebook."""

@@ -69,7 +69,7 @@ def test_the_page_is_well_formed_and_reports_everything(page, tmp_path):
         "Log of 2 zeros (the first at (2, 0)).",
         "Softmax float32 6x4 0 to 1, mean 0.25, 2 zeros",
         "tfsafe.ops.log_softmax(logits)",
-        "takes the logits and never sees a probability of 0.",
+        "Takes the logits and never sees a probability of 0.",
         "Sum : NaN in 1 of 6 values",
         "1 further place",
         "NaN in argument x .",

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfsafe import _explain, _text
-from tfsafe._html import _diff, _drawing
+from tfsafe._html import _diff, _drawing, _sample
 from tfsafe._html._drawing import text
 from tfsafe._html._style import SCOPED, STYLE
-from tfsafe._records import FindingFields, Link, Site, TensorStats
+from tfsafe._records import FindingFields, Link, Sample, Site, TensorStats
 
 
 class Context(NamedTuple):
@@ -22,10 +22,12 @@ class Context(NamedTuple):
       facts: Names and values, such as the versions.
       layers: Name, class and health of each layer of the model, in its order: `finite`,
         `first`, `reached` or `untouched`.
+      sample: The row of the batch that failed.
     """
 
     facts: Mapping[str, str] = {}
     layers: Sequence[tuple[str, str, str]] = ()
+    sample: Sample | None = None
 
 
 _NOTHING = Context()
@@ -164,7 +166,11 @@ def _around(message: str, context: Context) -> dict[str, list[str]]:
             found[label] += f" {line.strip()}"
         else:
             label = ""
-    sections = {"When, and how far": _listed(found.items())} if found else {}
+    sections = {}
+    if context.sample is not None:
+        sections["Which sample"] = _sample.drawn(context.sample)
+    if found:
+        sections["When, and how far"] = _listed(found.items())
     if context.layers:
         sections["The model"] = _map(context.layers)
     return sections
@@ -340,8 +346,7 @@ def _fix(finding: FindingFields) -> list[str]:
         shown = [_scrolling("".join(added), "diff")]
     else:
         shown = [_scrolling(text(code), "code")] if code else []
-    words = text(finding.suggestion) if code else _sentence(finding.suggestion)
-    return [*shown, f"<p>{words}</p>"]
+    return [*shown, f"<p>{_sentence(finding.suggestion)}</p>"]
 
 
 _NAME = re.compile(r"[a-z]+(?=[ ,])")

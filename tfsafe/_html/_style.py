@@ -55,6 +55,13 @@ pre:focus-visible, summary:focus-visible { outline: 2px solid var(--positive); }
 .diff ins, .diff del { display: block; text-decoration: none; }
 .diff ins { color: var(--good); }
 .diff del { color: var(--nonfinite); }
+.sample { height: auto; }
+.shade { fill: var(--text); shape-rendering: crispEdges; }
+.outline { fill: none; stroke: var(--nonfinite); stroke-width: 3; }
+.line { fill: none; stroke: var(--positive); stroke-width: 1.5; }
+.gap { stroke: var(--nonfinite); stroke-width: 2; }
+.wide { overflow-x: auto; }
+.wide th, .wide td { padding: 0.15rem 0.6rem; text-align: right; font-weight: normal; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin: 0; }
 dt { color: var(--soft); } dd { margin: 0; }
 .map { display: flex; flex-wrap: wrap; gap: 3px; padding: 0; list-style: none; }

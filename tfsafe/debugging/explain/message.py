@@ -6,7 +6,7 @@ from typing import Any
 from tfsafe._faults import contained
 from tfsafe._text import listed, wrapped
 from tfsafe.debugging.checks.variables import Held
-from tfsafe.debugging.explain import context, training
+from tfsafe.debugging.explain import context, sample, training
 from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.explain.results import NonFinite
@@ -71,6 +71,7 @@ def numerics_error(
     training.note_time(error, handles)
     with contained("describing the run of a failure"):
         context.note(error, handles, is_xla=is_xla)
+        sample.note(error)
     return error
 
 
