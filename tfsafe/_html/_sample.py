@@ -35,7 +35,7 @@ def _image(sample: Sample, words: str) -> list[str]:
             f'<rect class="outline" x="{left}" y="{top}" width="{right - left}" '
             f'height="{bottom - top}"/>'
         )
-    return [_svg(width, height, words, [_frame(width, height), *shapes])]
+    return [_svg(width, height, words, [_frame(width, height, "dark"), *shapes])]
 
 
 def _series(sample: Sample, words: str) -> list[str]:
@@ -75,8 +75,8 @@ def _table(sample: Sample, words: str) -> list[str]:
     ]
 
 
-def _frame(width: int, height: int) -> str:
-    return f'<rect class="frame" width="{width}" height="{height}"/>'
+def _frame(width: int, height: int, style: str = "frame") -> str:
+    return f'<rect class="{style}" width="{width}" height="{height}"/>'
 
 
 def _svg(width: int, height: int, words: str, shapes: list[str]) -> str:

@@ -56,7 +56,8 @@ pre:focus-visible, summary:focus-visible { outline: 2px solid var(--positive); }
 .diff ins { color: var(--good); }
 .diff del { color: var(--nonfinite); }
 .sample { height: auto; }
-.shade { fill: var(--text); shape-rendering: crispEdges; }
+.dark { fill: #000000; }
+.shade { fill: #ffffff; shape-rendering: crispEdges; }
 .outline { fill: none; stroke: var(--nonfinite); stroke-width: 3; }
 .line { fill: none; stroke: var(--positive); stroke-width: 1.5; }
 .gap { stroke: var(--nonfinite); stroke-width: 2; }
@@ -90,7 +91,7 @@ dt { color: var(--soft); } dd { margin: 0; }
   grid-template-columns: repeat(auto-fit, minmax(min(14.5rem, 100%), 1fr));
 }
 figure {
-  margin: 0; padding: 0.75rem; max-width: 100%;
+  margin: 0; padding: 0.75rem; max-width: min(26rem, 100%);
   background: var(--card); border: 1px solid var(--line); border-radius: 8px;
 }
 figure.out { border-color: var(--nonfinite); }

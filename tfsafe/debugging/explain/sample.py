@@ -39,13 +39,13 @@ def _sample(name: str, row: int, values: np.ndarray) -> Sample:
 
 
 def _image(name: str, row: int, values: np.ndarray) -> Sample:
-    bad = ~np.isfinite(values)
+    broken = ~np.isfinite(values)
     words = ""
     box: tuple[int, ...] = ()
     height, width = values.shape[:2]
     steps = max(1, math.ceil(max(height, width) / _SIDE))
-    if bad.any():
-        places = [(int(each.min()), int(each.max())) for each in np.nonzero(bad)]
+    if broken.any():
+        places = [(int(each.min()), int(each.max())) for each in np.nonzero(broken)]
         (top, bottom), (left, right), channels = places
         words = (
             f"{_span('channel', channels)}, {_span('row', (top, bottom))}, "
@@ -54,7 +54,7 @@ def _image(name: str, row: int, values: np.ndarray) -> Sample:
         box = (
             top // steps, left // steps, bottom // steps + 1, right // steps + 1,
         )  # fmt: skip
-    shades = np.where(bad, 0.0, values).mean(-1)[::steps, ::steps]
+    shades = np.where(broken, 0.0, values).mean(-1)[::steps, ::steps]
     low, high = shades.min(), shades.max()
     return Sample(
         "image", name, row, _cells((shades - low) / ((high - low) or 1.0)), words, box
@@ -62,24 +62,24 @@ def _image(name: str, row: int, values: np.ndarray) -> Sample:
 
 
 def _series(name: str, row: int, values: np.ndarray) -> Sample:
-    bad = ~np.isfinite(values)
+    broken = ~np.isfinite(values)
     words = ""
-    if bad.any():
+    if broken.any():
         steps, features = (
-            (int(each.min()), int(each.max())) for each in np.nonzero(bad)
+            (int(each.min()), int(each.max())) for each in np.nonzero(broken)
         )
         words = f"{_span('step', steps)}, {_span('feature', features)}"
-    shown = np.flatnonzero(bad.any(0))[:3] if bad.any() else np.arange(3)
+    shown = np.flatnonzero(broken.any(0))[:3] if broken.any() else np.arange(3)
     shown = shown[shown < values.shape[1]]
     every = max(1, math.ceil(len(values) / _STEPS))
     return Sample("series", name, row, _cells(values[::every, shown].T), words)
 
 
 def _table(name: str, row: int, values: np.ndarray) -> Sample:
-    bad = np.flatnonzero(~np.isfinite(values))
+    broken = np.flatnonzero(~np.isfinite(values))
     others = np.flatnonzero(np.isfinite(values))
-    columns = sorted([*bad, *others][:_COLUMNS])
-    words = _span("column", (int(bad[0]), int(bad[-1]))) if len(bad) else ""
+    columns = sorted([*broken, *others][:_COLUMNS])
+    words = _span("column", (int(broken[0]), int(broken[-1]))) if len(broken) else ""
     found = tuple((float(each), _plain(values[each])) for each in columns)
     return Sample("table", name, row, found, words)
 
