@@ -37,7 +37,8 @@ class NumericsMonitor(keras.callbacks.Callback):
     metrics and updated variables added to each step. A step that gives NaN or Inf is
     undone, weights, slots, statistics, metrics and seeds, and replayed operation by
     operation to report which one made the first non-finite value, on which line, why,
-    and what to write instead. Then `policy` decides:
+    and what to write instead. With `steps_per_execution=n` the steps stay one call,
+    which ends at such a step. Then `policy` decides:
 
     - `"raise"` (the default): raises `NumericsError`. The model is as before the step.
     - `"skip"`: the step is skipped, as if the batch had not been there, and counted.

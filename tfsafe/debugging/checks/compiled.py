@@ -1,8 +1,8 @@
 """Checks a `tf.function`: one cheap test of each call, a replay when it fails."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,33 +22,20 @@ from tfsafe.debugging.checks.instrumented import Instrumented, Look
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.variables import Slot
+from tfsafe.debugging.checks.watched_call import (
+    Body,
+    Kept,
+    kind_of,
+    serves_many_shapes,
+)
 from tfsafe.debugging.explain import history, message, results, training
 from tfsafe.debugging.explain.results import NonFinite
-from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.replayed_call import ReplayedCall, written_slots
 from tfsafe.errors import NumericsError
 from tfsafe.graph import TracedCall, UnreadableError
 
 _NAN = np.float64(math.nan)
 _HINT = ' With checks="full" the operation is named all the same.'
-
-
-class Kept(NamedTuple):
-    """What a call returns besides its result, to be examined if it failed.
-
-    Attributes:
-      look: Index of the `Look` of the trace.
-      before: The values that the variables had.
-      flags: Which operations made non-finite values.
-      drawn: The outputs of operations that a replay cannot draw.
-      absorbs: Whether a division turned an overflow into 0.
-    """
-
-    look: tf.Tensor
-    before: Sequence[tf.Tensor]
-    flags: tf.Tensor | None = None
-    drawn: Sequence[Sequence[tf.Tensor]] = ()
-    absorbs: tf.Tensor | None = None
 
 
 class CompiledCheck:
@@ -119,17 +106,62 @@ class CompiledCheck:
     def _give_up(self) -> None:
         self._failed_before = True
 
-    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    @property
+    def function(self) -> Any:
+        """The function that is checked."""
+        return self._function
+
+    @property
+    def is_off(self) -> bool:
+        """Whether a fault of the check has ended it; calls are plain from then on."""
+        return self._failed_before
+
+    def watched(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Returns the function that is called in place of the checked one.
+
+        It returns the result, a sum that is finite if the call did not fail, and what
+        `examined` needs.
+        """
         if self._watched is None:
             # Traced out here, where it may create its variables.
             concrete = self._concrete(args, kwargs)
             self._is_xla = _compat.is_xla(concrete.function_def)
             self._watched = self._watching()
-        result, total, kept = self._watched(*args, **kwargs)
+        return self._watched
+
+    def examined(self, args: Sequence[Any], outputs: tuple[Any, Any, Kept]) -> Any:
+        """Examines a call of `watched` whose sum is not finite.
+
+        Args:
+          args: The arguments of the call.
+          outputs: What it returned. Nothing may have changed the variables since.
+
+        Returns:
+          The result, if the call did not fail.
+
+        Raises:
+          NumericsError: If it failed.
+        """
+        result, _, kept = outputs
+        with reentrancy.entered():
+            return or_plain(
+                "the check of a function",
+                lambda: self._examined(args, {}, result, kept),
+                lambda: self._function(*args),
+                self._give_up,
+            )
+
+    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        result, total, kept = self.watched(args, kwargs)(*args, **kwargs)
         TALLY.calls += 1
         if math.isfinite(total.numpy()):
             self._losses.add(result)
             return result
+        return self._examined(args, kwargs, result, kept)
+
+    def _examined(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, kept: Kept
+    ) -> Any:
         try:
             return self._raise_if_failed(args, kwargs, result, kept)
         except NumericsError:
@@ -149,7 +181,7 @@ class CompiledCheck:
 
     def _watching(self) -> Any:
         return tf.function(
-            _Body(self._watch, self._function),
+            Body(self._watch, self._function),
             input_signature=self._signature,
             autograph=False,
             jit_compile=self._is_xla or None,
@@ -158,7 +190,9 @@ class CompiledCheck:
 
     def _watch(self, *args: Any, **kwargs: Any) -> Any:
         concrete = self._concrete(args, kwargs)
-        if not self._serves_many and _serves_many_shapes(concrete):
+        # A signature leaves one trace for all shapes anyway.
+        is_open = self._signature is None and not self._serves_many
+        if is_open and serves_many_shapes(concrete):
             # From the next call on, one trace of ours does so too.
             self._serves_many = True
             self._watched = self._watching()
@@ -338,7 +372,7 @@ class CompiledCheck:
     ) -> tuple[Sequence[NonFinite], str]:
         """Finds out why results are non-finite; restores the variables."""
         variables.restore(failed.held)
-        kind = _kind(failed)
+        kind = kind_of(failed)
         try:
             with training.announced(kind, self._handles(args, kwargs)):
                 replayed = ReplayedCall(
@@ -356,34 +390,3 @@ class CompiledCheck:
         finally:
             variables.restore(failed.held)
         return failures.reportable(reported, origins, self._options), reason
-
-
-class _Body:
-    """The Python function of a check; TensorFlow's messages show the user's function.
-
-    TensorFlow counts traces by the code of a function, to warn of too many. An object
-    has none, so that the checks of different functions are counted separately.
-    """
-
-    def __init__(self, run: Callable[..., Any], function: Any):
-        self._run = run
-        self._shown = getattr(function, "python_function", function)
-        self.__name__ = getattr(self._shown, "__name__", "checked")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._run(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return repr(self._shown)
-
-
-def _serves_many_shapes(concrete: Any) -> bool:
-    own = len(concrete.inputs) - len(concrete.captured_inputs)
-    return any(not each.shape.is_fully_defined() for each in concrete.inputs[:own])
-
-
-def _kind(failed: Failed) -> str:
-    """Returns the kind of the first non-finite result."""
-    for each in failed.nonfinite:
-        return values.kind(values.numbers(each.value))
-    return "a non-finite value"

@@ -43,14 +43,19 @@ class Losses:
                 self._kept.append((result, averaged))
 
     def values(self) -> list[float]:
-        """Returns the losses, oldest first; of running means, those of each step."""
+        """Returns the losses, oldest first; of running means, those of each step.
+
+        Where several steps were one call, it is the mean of their losses.
+        """
         found: list[float] = []
-        before = 0.0
+        before, steps = 0.0, 0
         for mean, count in self._read():
-            # The mean before the oldest one is not known.
-            is_known = count > 1 and bool(found)
-            found.append(mean * count - before * (count - 1) if is_known else mean)
-            before = mean
+            # The mean before the oldest one, or before an epoch, is not known.
+            if found and count > steps:
+                found.append((mean * count - before * steps) / (count - steps))
+            else:
+                found.append(mean)
+            before, steps = mean, count
         return found
 
     def _read(self) -> list[tuple[float, int]]:

@@ -1,16 +1,19 @@
 """Checks the steps of `fit`, `evaluate` and `predict` of a Keras model."""
 
+import collections
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
+from tfsafe._faults import or_plain
 from tfsafe._patching import Patch, patches_on
 from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.eager import EagerCheck
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.models.execution import Execution, Part
 from tfsafe.debugging.models.loss_scale import noted_gradients, without_gradients
 from tfsafe.debugging.models.replicas import check_strategy, joined, mean
 from tfsafe.debugging.models.step import CompiledStep, batch_labels, without_optionals
@@ -157,7 +160,7 @@ class Steps:
         kind: str,
         step: Step,
         reduce: Callable[[tf.distribute.Strategy, Any], Any],
-    ) -> Callable[..., Any]:
+    ) -> Callable[[Any], "_Checked"]:
         model = self._model
 
         @tf.autograph.experimental.do_not_convert
@@ -170,21 +173,18 @@ class Steps:
                 return results
             return {**results, **noted}
 
-        known: dict[str, Any] = {}
+        known: dict[str, _Checked] = {}
 
-        def run(data: Any, spec: Any = None) -> Any:
+        def of(spec: Any) -> _Checked:
             key = repr(spec)
             if key not in known:
-                known[key] = self._guard(kind, *self._both(kind, one_step, spec))
-            return without_gradients(known[key](without_optionals(data)))
+                known[key] = self._both(kind, one_step, spec)
+            return known[key]
 
-        return run
+        return of
 
-    def _timed(self, kind: str, step: Step) -> Step:
-        return self.clock.timed(step) if kind == "train" else step
-
-    def _both(self, kind: str, step: Step, spec: Any) -> tuple[Step, Step]:
-        """Returns the checked step and the plain one."""
+    def _both(self, kind: str, step: Step, spec: Any) -> "_Checked":
+        """Returns the checked step, and several of them in one call if possible."""
         if self._model.run_eagerly:
             check = EagerCheck(
                 step,
@@ -193,7 +193,7 @@ class Steps:
                 labels=batch_labels,
                 options=self._options,
             )
-            return self._timed(kind, check), step
+            return _Checked(self._guarded(kind, check, step))
         compiled = CompiledStep(
             step,
             spec,
@@ -201,31 +201,48 @@ class Steps:
             names=self._names,
             options=self._options,
         )
-        return self._timed(kind, compiled), compiled.plain
+        one = self._guarded(kind, compiled, compiled.plain)
+        if spec is None:
+            return _Checked(one)
+        execution = Execution(compiled, spec)
+        examined = self._guarded(
+            kind, execution.examined, execution.plain, lambda part: part.steps
+        )
+        return _Checked(one, execution, examined)
 
-    def _over_iterator(self, kind: str, step: Callable[..., Any]) -> Step:
-        # Several steps a call, as `steps_per_execution` asks, but each one checked:
-        # so that the batch which fails is known.
+    def _guarded(
+        self,
+        kind: str,
+        step: Step,
+        plain: Step,
+        count: Callable[[Any], int] = lambda _: 1,
+    ) -> Step:
+        timed = self.clock.timed(step, count) if kind == "train" else step
+        return self._guard(kind, timed, plain)
+
+    def _over_iterator(self, kind: str, checked: Callable[[Any], "_Checked"]) -> Step:
         def run(iterator: Iterator[Any]) -> Any:
             # What Keras' own step sees of the shapes: the size of the batch is open.
             spec = getattr(iterator, "element_spec", None)
-            logs = step(next(iterator), spec)
-            for _ in range(self._model.steps_per_execution - 1):
-                if kind == "train" and self._model.stop_training:
-                    break
-                try:
-                    batch = next(iterator)
-                except StopIteration:
-                    break
-                logs = step(batch, spec)
-            return logs
+            taken = checked(spec).taken(
+                iterator,
+                self._model.steps_per_execution,
+                lambda: kind == "train" and self._model.stop_training,
+            )
+            last = collections.deque(taken, maxlen=1)
+            if not last:
+                raise StopIteration
+            return without_gradients(last[0])
 
         return run
 
     @staticmethod
-    def _over_list(step: Callable[..., Any]) -> Step:
+    def _over_list(checked: Callable[[Any], "_Checked"]) -> Step:
         def run(batches: Sequence[Any]) -> Any:
-            outputs = [step(batch) for batch in batches]
+            step = checked(None).one
+            outputs = [
+                without_gradients(step(without_optionals(batch))) for batch in batches
+            ]
             if len(outputs) == 1:
                 return outputs[0]
             return tf.nest.map_structure(lambda *each: tf.concat(each, 0), *outputs)
@@ -247,3 +264,61 @@ class Steps:
 
     def _names(self) -> _state.Names:
         return {id(variable.handle): path for variable, path in self._local()}
+
+
+class _Checked(NamedTuple):
+    """The checked steps on batches of one kind.
+
+    Attributes:
+      one: Takes the step on a batch.
+      execution: Takes several in one call; None if they cannot be compiled.
+      examined: Returns the results of a part of that call.
+    """
+
+    one: Step
+    execution: Execution | None = None
+    examined: Step | None = None
+
+    def taken(
+        self, iterator: Iterator[Any], steps: int, has_ended: Callable[[], bool]
+    ) -> Iterator[Any]:
+        """Takes steps, and yields results: the last are those of the last step.
+
+        Args:
+          iterator: Gives the batches.
+          steps: How many, if there are as many batches.
+          has_ended: Asked after each examination whether to go on.
+        """
+        left = steps
+        execution, examined = self.execution, self.examined
+        is_one_call = steps > 1 and isinstance(iterator, tf.data.Iterator)
+        while left and is_one_call and execution is not None and examined is not None:
+            parts = None if execution.is_off else _parts(execution, iterator, left)
+            if parts is None:
+                break
+            for part in parts:
+                yield examined(part)
+                left -= part.steps
+            if not parts or parts[-1].failure is None or has_ended():
+                return
+        for _ in range(left):
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                return
+            yield self.one(without_optionals(batch))
+            if has_ended():
+                return
+
+
+def _parts(
+    execution: Execution, iterator: Iterator[Any], at_most: int
+) -> list[Part] | None:
+    """Returns the parts of one call; None after a fault of the check."""
+    parts: list[Part] | None = or_plain(
+        "the check of several steps in one call",
+        lambda: execution.take(iterator, at_most),
+        lambda: None,
+        execution.give_up,
+    )
+    return parts

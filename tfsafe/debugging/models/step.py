@@ -53,13 +53,19 @@ class CompiledStep:
 
     def __call__(self, data: Any) -> Any:
         """Takes the step, checked."""
-        return self._check(self._argument(data))
+        return self._check(self.argument(data))
 
     def plain(self, data: Any) -> Any:
         """Takes the step, unchecked."""
-        return self._function(self._argument(data))
+        return self._function(self.argument(data))
 
-    def _argument(self, data: Any) -> Any:
+    @property
+    def check(self) -> CompiledCheck:
+        """The check of the function, whose one argument is that of `argument`."""
+        return self._check
+
+    def argument(self, data: Any) -> Any:
+        """Returns what the function takes for a batch."""
         return data if self._spec is None else self._parts(data)
 
     @staticmethod

@@ -28,17 +28,24 @@ class Clock:
         """Notes the number of an epoch, from 0."""
         self._epoch, self._batch, self._averaged = epoch, 0, 0
 
-    def timed(self, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Returns a training step whose errors know when they happened."""
+    def timed(
+        self, step: Callable[[Any], Any], count: Callable[[Any], int] = lambda _: 1
+    ) -> Callable[[Any], Any]:
+        """Returns a training step whose errors know when they happened.
+
+        Args:
+          step: The step.
+          count: Returns the number of batches in the argument of the step.
+        """
 
         def run(data: Any) -> Any:
-            self._batch += 1
+            self._batch += count(data)
             try:
                 logs = step(data)
             except NumericsError as error:
                 self._note(error)
                 raise
-            self._averaged += 1
+            self._averaged += count(data)
             self._losses.add(logs, self._averaged)
             return logs
 
