@@ -15,7 +15,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, local, nan_where, zero_unused_rows
-from tfsafe.ops.kernels.probabilities import hide, is_minus_inf
+from tfsafe.ops.kernels.probabilities import hide, is_minus_inf, softmax_vjp
 from tfsafe.ops.kernels.zeros import times_upstream
 
 _Axis = Sequence[int] | None
@@ -139,12 +139,8 @@ def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
     @custom_gradient
     def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            # p * (u - sum(p * u)) is the same for u and u - constant. The constant
-            # that makes u vanish at the largest element avoids 1 - p there.
             probs = zero_unused_rows(_softmax(x, row, axis), upstream, axis)
-            centred = upstream - _mean_at_largest(upstream, row, axis)
-            mean = tf.reduce_sum(probs * centred, axis, keepdims=True)
-            return probs * (centred - mean)
+            return softmax_vjp(probs, upstream, axis)
 
         # A product and not a choice, so that NaN stays NaN.
         exists = 1 - tf.cast(row.is_empty, x.dtype)

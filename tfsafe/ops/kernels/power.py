@@ -71,7 +71,8 @@ def pow(
             again = known(value, lambda x, y: pow(x, y, lowered, higher), x, y)
             # `log(1)` where x is not positive; a value of NaN has the slope NaN.
             logarithm = log(tf.where(x <= 0, tf.ones_like(x), x))
-            in_x = times_where_nonzero(y - lowered, pow(x, y, lowered + 1, value))
+            lower = pow(x, y, lowered + 1, local(value))
+            in_x = times_where_nonzero(y - lowered, lower)
             in_x += nan_where(is_nan, x.dtype)
             in_y = times_where_nonzero(again, logarithm)
             in_y += nan_where(tf.math.is_nan(value), x.dtype)

@@ -70,7 +70,7 @@ def report(target: Any, /, *args: Any, **kwargs: Any) -> Report:
     Args:
       target: What `stabilize` takes, or what it returned. A function that was not
         stabilised is examined with all rules.
-      *args: Arguments to trace it with: tensors, arrays or `tf.TensorSpec`s. For a
+      *args: Arguments to trace it with: tensors, arrays, `tf.TensorSpec`. For a
         Keras model a batch: inputs, and targets and sample weights if there are any.
       **kwargs: Arguments by name.
 
@@ -150,7 +150,7 @@ def stabilize(
     Gradients are those of the stable form, whether a `tf.GradientTape` is around the
     function or inside it, as in a train step of one's own; so are `tape.jacobian`,
     `tape.batch_jacobian`, `tf.gradients` and `tf.autodiff.ForwardAccumulator`. Loops,
-    branches and the `tf.function`s that it calls are rewritten as well.
+    branches and each `tf.function` that it calls are rewritten as well.
 
     Called while another `tf.function` is traced, the stable form is traced into that
     one in place, unless it has `jit_compile=True` or an input signature.
