@@ -10,9 +10,6 @@ OPEN: Mapping[str, Mapping[str, str]] = {
     "exponentials in loops": {
         "linear attention with elu + 1": "elu + 1 is read as no exponential",
     },
-    "half precision": {
-        "cosine similarity of large vectors": "another rule takes the quotient",
-    },
     "likelihoods": {
         "KL divergence of nearly equal large Dirichlets": "no rule yet",
     },

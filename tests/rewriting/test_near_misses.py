@@ -205,13 +205,13 @@ PAIRS = {
         lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 1e-12)),
         lambda x: x * tf.math.rsqrt(tf.maximum(_total(x * x), 0.1)),
     ),
-    "fraction-of-zero": (
-        lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
-        lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
-    ),
     "degree-normalisation": (
         lambda x: x * tf.pow(_total(x), -0.5),
         lambda x: x * tf.pow(_total(tf.sin(x)), -0.5),
+    ),
+    "inverse-degrees": (
+        lambda x: tf.linalg.diag(tf.reduce_sum(tf.abs(x), -1) ** -0.5) @ x,
+        lambda x: tf.linalg.diag(tf.reduce_sum(tf.abs(x), -1) ** -0.5) + x,
     ),
     "mean-of-kept": (
         lambda x: tf.reduce_mean(tf.boolean_mask(x, _positive(x))),
@@ -237,7 +237,15 @@ PAIRS = {
         lambda x: tf.asin(_total(x) / 10),
         lambda x: tf.asin(tf.sin(x)),
     ),
+    "rounded-root": (
+        lambda x: sqrt(2 - 2 * tf.reduce_sum(x * tf.sin(x), -1)),
+        lambda x: sqrt(2 - 2 * tf.sin(x)),
+    ),
     "acosh-of-one-plus": (lambda x: tf.acosh(1 + x), lambda x: tf.acosh(2 + x)),
+    "rounded-acosh": (
+        lambda x: tf.acosh(tf.reduce_sum(x * tf.sin(x), -1)),
+        lambda x: tf.acosh(x),
+    ),
     "sine-of-unit-vectors": (
         lambda x: 1 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
         lambda x: 2 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
@@ -282,6 +290,10 @@ PAIRS = {
     "half-precision": (
         lambda x: _half(x) / sqrt(_mean(_half(x) ** 2)),
         lambda x: _half(x) / sqrt(_half(x)),
+    ),
+    "fraction-of-zero": (
+        lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
+        lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
     ),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),

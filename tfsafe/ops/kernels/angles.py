@@ -36,6 +36,18 @@ def sine_squared(a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool) -> tf.
     return _of_units(from_lengths, from_product, a, b, axes, keepdims)
 
 
+def one_minus_cosine(
+    a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool
+) -> tf.Tensor:
+    """Computes `1 - sum(a * b)` of unit vectors; it is never negative for them."""
+
+    def from_lengths(difference: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
+        del total
+        return 0.5 * tf.square(difference)
+
+    return _of_units(from_lengths, lambda product: 1 - product, a, b, axes, keepdims)
+
+
 def _of_units(
     of_lengths: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     of_product: _Function,
@@ -72,6 +84,23 @@ def within_domain(function: _Function) -> _Function:
         size = tf.abs(x)
         is_rounded = (size > 1) & (size <= 1 + slack)
         return function(tf.where(is_rounded, tf.sign(x), x))
+
+    return of_rounded
+
+
+def above(function: _Function, lowest: float, scale: float) -> _Function:
+    """Returns `function` for arguments that round below the lowest of its domain.
+
+    Args:
+      function: The function.
+      lowest: The end of its domain.
+      scale: The size of the numbers that were added to make the argument.
+    """
+
+    def of_rounded(x: tf.Tensor) -> tf.Tensor:
+        slack = _ROUNDINGS * LIMITS[x.dtype.name].eps * scale
+        is_rounded = (x < lowest) & (x >= lowest - slack)
+        return function(tf.where(is_rounded, tf.cast(lowest, x.dtype), x))
 
     return of_rounded
 

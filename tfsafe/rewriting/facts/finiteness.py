@@ -151,5 +151,5 @@ def _is_masking(reader: Reader, op: tf.Operation) -> bool:
     return (
         op.type == "Mul"
         and is_float(op.outputs[0])
-        and any(reader.is_mask(each) for each in op.inputs)
+        and any(reader.is_scaled_mask(each) for each in op.inputs)
     )

@@ -215,6 +215,18 @@ class Reader:
         value = self.constant(self.value_source(tensor))
         return value is not None and bool(np.isin(value, (0, 1)).all())
 
+    def is_scaled_mask(self, tensor: tf.Tensor) -> bool:
+        """Returns whether a tensor is a mask, or one times a finite number."""
+        op = self.value_source(tensor).op
+        if self.is_mask(tensor) or op.type != "Mul":
+            return self.is_mask(tensor)
+        a, b = op.inputs
+        numbers = (self.scalar(a), self.scalar(b))
+        return any(
+            number is not None and math.isfinite(number) and self.is_mask(mask)
+            for number, mask in zip(numbers, (b, a), strict=True)
+        )
+
     def axes(self, tensor: tf.Tensor, rank: int | None) -> tuple[int, ...] | None:
         """Returns the constant axes of a reduction, in order, or None if unknown.
 

@@ -8,7 +8,13 @@ from tfsafe.ops.kernels import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of, terms
+from tfsafe.rewriting.match.arithmetic import (
+    both_ways,
+    number,
+    root_of,
+    square_of,
+    terms,
+)
 from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.reductions import Reduction, norm, reduction
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -18,6 +24,7 @@ _SUMS = op_types(OpFact.ADDS) | {"Sub", "Sum", "Mean", "Einsum", "Cumsum"}
 _PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
 _DIVISIONS = op_types(OpFact.DIVIDES)
 _KEEP = op_types(OpFact.MOVES) | {"Mul", "Sqrt", "Neg"} | _DIVISIONS
+_HALF = frozenset({tf.float16, tf.bfloat16})
 _DEPTH = 6
 _Product = tuple[tf.Tensor, tf.Tensor, Reduction]
 
@@ -35,7 +42,27 @@ def _unclipped(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
             return tensor
 
 
+def _einsum_product(reader: Reader, tensor: tf.Tensor) -> _Product | None:
+    """Reads `einsum("bi,bi->b", a, b)`."""
+    op = reader.op(tensor)
+    if op.type != "Einsum" or len(op.inputs) != 2:
+        return None
+    inputs, result = op.get_attr("equation").decode().split("->")
+    first, second = inputs.split(",")
+    kept = "".join(each for each in first if each in result)
+    if first != second or kept != result or "." in first:
+        return None
+    axes = tuple(place for place, each in enumerate(first) if each not in result)
+    a, b = op.inputs
+    if not axes or a.shape.rank is None or list(a.shape) != list(b.shape):
+        return None
+    return a, b, Reduction(a, axes, False)
+
+
 def _dot_product(reader: Reader, tensor: tf.Tensor) -> _Product | None:
+    by_einsum = _einsum_product(reader, tensor)
+    if by_einsum is not None:
+        return by_einsum
     total = reduction(reader, tensor, "Sum")
     product = None if total is None else reader.op(total.x)
     if total is None or product is None or product.type != "Mul":
@@ -122,6 +149,44 @@ def _match_domain(op: tf.Operation, reader: Reader) -> Build | None:
     return lambda value: function(value(op.inputs[0]))
 
 
+def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches roots of a number less what was added up, and so rounded."""
+    inside = root_of(reader, op.outputs[0])
+    if inside is None or inside.dtype in _HALF or is_watched(reader, op):
+        return None
+    found = terms(reader, inside)
+    numbers = [reader.scalar(each.tensor) for each in found]
+    if len(found) != 2 or (numbers[0] is None) == (numbers[1] is None):
+        return None
+    place = 0 if numbers[0] is not None else 1
+    size = (numbers[place] or 0.0) * found[place].factor
+    other = found[1 - place]
+    square = square_of(reader, other.tensor)
+    cosine = other.tensor if square is None else square
+    if size <= 0 or other.factor >= 0 or not _is_added(reader, cosine):
+        return None
+    if reader.is_nonnegative(inside):
+        return None
+    function = angles.above(ops.sqrt, 0.0, 2 * size)
+    units = None if square is not None else _of_units(reader, cosine)
+    if units is None or other.factor != -size:
+        return lambda value: function(value(inside))
+    a, b, (_, axes, keepdims) = units
+    return lambda value: ops.sqrt(
+        size * angles.one_minus_cosine(value(a), value(b), axes, keepdims)
+    )
+
+
+def _match_acosh(op: tf.Operation, reader: Reader) -> Build | None:
+    x = op.inputs[0]
+    if not is_float(x) or is_watched(reader, op) or not _is_added(reader, x):
+        return None
+    if reader.bounds(x).low >= 1:
+        return None
+    function = angles.above(ops.acosh, 1.0, 1.0)
+    return lambda value: function(value(x))
+
+
 def _is_added(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
     op = reader.op(tensor)
     if op.type in _SUMS or op.type in _PRODUCTS:
@@ -171,12 +236,30 @@ RULES = (
         match=_match_domain,
     ),
     Rule(
+        name="rounded-root",
+        before="sqrt(1 - c * c) or sqrt(2 - 2 * c), where c is a sum",
+        after="the same; of 0 where the difference rounds to slightly less",
+        fails_when="c rounds beyond 1: NaN",
+        reference="rounding of a sum",
+        op_types=["Sqrt", "Pow"],
+        match=_match_root,
+    ),
+    Rule(
         name="acosh-of-one-plus",
         before="acosh(1 + x)",
         after="2 * asinh(sqrt(x / 2))",
         fails_when="x is near 0",
         reference="half-angle formula",
         match=Trees(Tree(("Acosh", ("Add", 1, "x")), angles.acosh1p)),
+    ),
+    Rule(
+        name="rounded-acosh",
+        before="acosh(x), where x is a sum",
+        after="the same; of 1 where x rounds to slightly less",
+        fails_when="x rounds below 1: NaN",
+        reference="rounding of a sum",
+        op_types=["Acosh"],
+        match=_match_acosh,
     ),
     Rule(
         name="sine-of-unit-vectors",

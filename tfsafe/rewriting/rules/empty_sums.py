@@ -3,12 +3,14 @@
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import raw_kernel
 from tfsafe.ops.kernels.moments import times_inverse
 from tfsafe.ops.kernels.weighted_exponentials import softmax_at_temperature
-from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import both_ways, number, root_of, terms
+from tfsafe.rewriting.match.empty_data import is_empty_quotient, is_mean_by_count
 from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reduction
@@ -21,6 +23,7 @@ _SMOOTH_ZEROS = frozenset({
 })
 # Elementwise operations through which the elements of `boolean_mask` are followed.
 _DEPTH = 12
+_MATRIX_PRODUCTS = frozenset({"BatchMatMulV2", "MatMul"})
 
 
 def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
@@ -36,6 +39,8 @@ def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
         or _is_part(reader, x, y)
         or vanish_together(reader, x, y)
         or counts_of(reader, x, y)
+        or is_empty_quotient(reader, x, y)
+        or is_mean_by_count(reader, x, y)
     ):
         return None
     if reader.same(x, y):
@@ -90,6 +95,28 @@ def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
         ):
             return _without_infinity(x, inverse)
     return None
+
+
+def _match_diagonal(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a diagonal of inverse degrees that only multiplies matrices."""
+    inverse = op.inputs[0]
+    if not is_float(inverse) or is_watched(reader, op):
+        return None
+    users = {each.type for each in op.outputs[0].consumers()}
+    degrees = _inverted(reader, inverse)
+    if degrees is None or not users or not users <= _MATRIX_PRODUCTS:
+        return None
+    if reader.op(degrees).type not in {"Sum", "UnsortedSegmentSum", "SegmentSum"}:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        found = value(inverse)
+        is_lonely = tf.equal(value(degrees), 0) & tf.math.is_inf(found)
+        known = tf.where(is_lonely, tf.zeros_like(found), found)
+        return raw_kernel(op)([known, *(value(each) for each in op.inputs[1:])])[0]
+
+    is_alike = degrees.shape.is_compatible_with(inverse.shape)
+    return build if is_alike and degrees.shape.rank == inverse.shape.rank else None
 
 
 def _without_infinity(x: tf.Tensor, inverse: tf.Tensor) -> Build:
@@ -162,7 +189,8 @@ RULES = (
     Rule(
         name="fraction-of-zero",
         before="sum(x * w) / sum(w), a / (a + b), sum(a * b) / (sum(a) + sum(b)), "
-        "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count",
+        "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count, "
+        "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x)",
         after="the same, 0 for 0 / 0, and 1 for a / a",
         fails_when="all weights are 0, a and b are, or a segment is empty",
         reference="tfsafe.ops.xdivy",
@@ -177,6 +205,15 @@ RULES = (
         reference="Kipf and Welling, ICLR 2017: an isolated node has no neighbours",
         op_types=["Mul"],
         match=_match_degrees,
+    ),
+    Rule(
+        name="inverse-degrees",
+        before="matmul(diag(sum(a) ** -0.5), x)",
+        after="the same, 0 for an infinite element of the diagonal",
+        fails_when="a row of a is 0: a node without edges",
+        reference="Kipf and Welling, ICLR 2017: an isolated node has no neighbours",
+        op_types=["MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "Diag"],
+        match=_match_diagonal,
     ),
     Rule(
         name="mean-of-kept",

@@ -11,15 +11,20 @@ from tfsafe.ops.kernels import unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.rules import empty_sums
 
 _HALF = frozenset({tf.float16, tf.bfloat16})
 # What makes numbers much larger or smaller, and what brings them back into range.
-_STRETCHES = frozenset({"Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean"})
+_CONTRACTIONS = frozenset({"Einsum", "MatMul", "BatchMatMulV2"})
+_STRETCHES = frozenset({
+    *("Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean", *_CONTRACTIONS),
+})
 _DIVISIONS = ("RealDiv", "Div", "DivNoNan")
 _INVERSES = frozenset({"Rsqrt", "Reciprocal", "Inv", "Pow", *_DIVISIONS})
 # With the functions that have the gradients of `tfsafe.ops`.
 _SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Div": unchanged_values.divide,
+    "Log": unchanged_values.log,
     "DivNoNan": unchanged_values.divide_no_nan,
     "Inv": unchanged_values.reciprocal,
     "Pow": unchanged_values.pow,
@@ -28,15 +33,18 @@ _SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Rsqrt": unchanged_values.rsqrt,
     "Sqrt": ops.sqrt,
 }
+_ADDITIONS = frozenset({"Add", "AddV2"})
 _INSIDE = frozenset({
     *_STRETCHES,
     *_SAFE,
+    *_ADDITIONS,
+    *_CONTRACTIONS,
     "Abs",
-    "Add",
     "AddN",
-    "AddV2",
     "BroadcastTo",
+    "EuclideanNorm",
     "ExpandDims",
+    "Log",
     "Maximum",
     "Minimum",
     "Neg",
@@ -45,6 +53,9 @@ _INSIDE = frozenset({
     "StopGradient",
     "Sub",
 })
+# What people add to a root so that it is not 0.
+_EPSILON = 1e-8
+(_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
 # Longer formulas are computed piece by piece.
 _MOST = 40
 
@@ -77,6 +88,7 @@ class _Chain:
             if each is not op:
                 self.stretches |= self._stretches(each)
                 self.inverts |= each.type in _INVERSES
+            self.stretches |= self._epsilon(each) is not None
             for tensor in each.inputs:
                 self.stretches |= self._loses_epsilon(tensor)
                 inner = reader.op(tensor)
@@ -109,6 +121,24 @@ class _Chain:
             and self._reader.scalar(wide)
         )
 
+    def _is_vanished(self, tensor: tf.Tensor) -> bool:
+        """Returns whether 0 is added: an epsilon that the dtype does not have."""
+        op = self._reader.op(tensor)
+        return (
+            tensor.dtype in _HALF
+            and op.type == "Const"
+            and tensor.shape.rank == 0
+            and self._reader.scalar(tensor) == 0
+        )
+
+    def _epsilon(self, op: tf.Operation) -> float | None:
+        """Returns what to add in place of an epsilon that is 0 in the dtype."""
+        # Python's `sum` adds to a 0 in front.
+        if op.type not in _ADDITIONS or not self._is_vanished(op.inputs[1]):
+            return None
+        is_root = self._reader.op(op.inputs[0]).type in {"Sqrt", "EuclideanNorm"}
+        return _EPSILON if is_root else _EPSILON**2
+
     def _before_cast(self, tensor: tf.Tensor) -> tf.Tensor | None:
         op = self._reader.op(tensor)
         if op.type != "Cast" or self._reader.constant(tensor) is None:
@@ -134,10 +164,22 @@ class _Chain:
                 is_epsilon = before is not None and self._loses_epsilon(tensor)
                 return tf.cast(value(before if is_epsilon else tensor), tf.float32)
             inputs = [wide(each) for each in op.inputs]
+            epsilon = self._epsilon(op)
+            if epsilon is not None:
+                return inputs[0] + inputs[1] + epsilon
+            if _is_fraction(op, self._reader):
+                return ops.xdivy(*inputs)
             safe = _SAFE.get(op.type)
             return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
 
         return tf.cast(wide(tensor), tensor.dtype)
+
+
+def _is_fraction(op: tf.Operation, reader: Reader) -> bool:
+    """Returns whether a quotient of nothing is 0 by the rule for such quotients."""
+    is_quotient = op.type in _FRACTION.op_types
+    is_applied = reader.rules is None or _FRACTION.name in reader.rules
+    return is_quotient and is_applied and _FRACTION.match(op, reader) is not None
 
 
 def _match(
@@ -153,7 +195,17 @@ def _match(
         return None
     if op.type == "Pow" and not _is_root(op, reader):
         return None
+    if op.type == "Log" and not chain.inverts and not _is_moment(op, reader):
+        return None
     return lambda value: chain.build(tensor, value)
+
+
+def _is_moment(op: tf.Operation, reader: Reader) -> bool:
+    """Returns whether the logarithm is of a sum or a mean of products or powers."""
+    inner = reader.op(op.inputs[0])
+    if inner.type not in {"Sum", "Mean"}:
+        return inner.type in _CONTRACTIONS
+    return reader.op(inner.inputs[0]).type in _STRETCHES
 
 
 def _is_root(op: tf.Operation, reader: Reader) -> bool:
@@ -169,11 +221,12 @@ def rule(others: Sequence[Rule]) -> Rule:
     """
     return Rule(
         name="half-precision",
-        before="x * rsqrt(mean(x * x)), sum(x) / n, m / (sqrt(v) + 1e-8) in float16",
+        before="x * rsqrt(mean(x * x)), sum(x) / n, m / (sqrt(v) + 1e-8), "
+        "log(mean(x * x)) in float16",
         after="the same, computed in float32 and rounded once",
         fails_when="a square, a product or a sum overflows or vanishes, and the result "
         "does not; an epsilon that is cast to half precision is 0",
         reference="Micikevicius et al., Mixed Precision Training, ICLR 2018",
-        op_types=("Sqrt", "Rsqrt", "Pow", "Mul", *_DIVISIONS),
+        op_types=("Sqrt", "Rsqrt", "Pow", "Mul", "Log", *_DIVISIONS),
         match=functools.partial(_match, others=others),
     )

@@ -38,9 +38,12 @@ _BINARY = {
 def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
+    for x, number in both_ways(op, "Mul"):
+        if _is_infinite(reader, number) and reader.constant(x) is None:
+            return _times_infinity(x, number)
     for x, mask in both_ways(op, "Mul"):
         constant = reader.constant(mask)
-        if not reader.is_mask(mask) or not _may_be_infinite(reader, x):
+        if not reader.is_scaled_mask(mask) or not _may_be_infinite(reader, x):
             continue
         if constant is not None and constant.all():
             continue
@@ -48,6 +51,23 @@ def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
         if compared is not None:
             return _masked(x, mask, compared)
     return None
+
+
+def _is_infinite(reader: Reader, tensor: tf.Tensor) -> bool:
+    number = reader.scalar(tensor)
+    return number is not None and bool(np.isinf(number))
+
+
+def _times_infinity(x: tf.Tensor, number: tf.Tensor) -> Build:
+    """Builds `x * inf`, an additive mask, with 0 where `x` is 0."""
+
+    def build(value: Value) -> tf.Tensor:
+        # The slope in the mask would be infinite everywhere.
+        mask = tf.stop_gradient(value(x))
+        product = mask * value(number)
+        return tf.where(tf.equal(mask, 0), tf.zeros_like(product), product)
+
+    return build
 
 
 def _may_be_infinite(reader: Reader, x: tf.Tensor) -> bool:
@@ -108,7 +128,7 @@ def _has_closed_places(reader: Reader, logits: tf.Tensor, depth: int = 4) -> boo
         )
     if op.type == "Mul":
         return any(
-            _is_lowest(reader, x) and reader.is_mask(mask)
+            _is_lowest(reader, x) and reader.constant(mask) is None
             for x, mask in both_ways(op, "Mul")
         )
     if depth and op.type in _CARRIERS:
@@ -240,9 +260,9 @@ def _factors(op: tf.Operation, reader: Reader) -> Iterable[tf.Tensor]:
 RULES = (
     Rule(
         name="mask-after",
-        before="mask * f(x)",
+        before="mask * f(x), (1 - mask) * -inf",
         after="where(mask, f(x), 0)",
-        fails_when="f(x) is not finite where the mask is 0",
+        fails_when="f(x) is not finite where the mask is 0; -1e9 is -inf in float16",
         reference=references.ZERO_UPSTREAM,
         op_types=["Mul"],
         match=_match_mask,

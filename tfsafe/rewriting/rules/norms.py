@@ -175,12 +175,17 @@ def _by_length(reader: Reader, op: tf.Operation) -> UnitVector | None:
 def _by_rsqrt(reader: Reader, op: tf.Operation) -> UnitVector | None:
     for x, inverse in both_ways(op, "Mul"):
         root = reader.op(inverse)
+        least = 0.0
+        for each, cap in both_ways(root, "Minimum"):
+            largest = reader.scalar(cap)
+            if largest is not None and largest > 0 and cap.shape.rank == 0:
+                root, least = reader.op(each), largest**-2
         if root.type != "Rsqrt":
             continue
         total = root.inputs[0]
         found = sum_of_squares(reader, total)
         if found is not None:
-            return _unit(reader, x, total, found, 0.0)
+            return _unit(reader, x, total, found, least)
         for inside, floor in both_ways(reader.op(total), "Maximum"):
             found = sum_of_squares(reader, inside)
             epsilon = number(reader, floor, inside)

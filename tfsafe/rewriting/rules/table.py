@@ -23,7 +23,7 @@ from tfsafe.rewriting.rules import (
 )
 
 # Whole formulas first; then the derivatives of single operations that remain.
-_FORMULAS: Sequence[Rule] = (
+_BEFORE: Sequence[Rule] = (
     *limits.RULES,
     *likelihoods.RATIOS,
     *tangents.FIRST,
@@ -39,9 +39,13 @@ _FORMULAS: Sequence[Rule] = (
     *moments.RULES,
     *raw_moments.RULES,
 )
+# In half precision a quotient is computed in float32 as a whole, with its limit.
+_QUOTIENTS = {"fraction-of-zero"}
+_FORMULAS = [rule for rule in _BEFORE if rule.name not in _QUOTIENTS]
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
     half_precision.rule(_FORMULAS),
+    *(rule for rule in _BEFORE if rule.name in _QUOTIENTS),
     *masking.RULES,
     *singular_gradients.RULES,
 )
