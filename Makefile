@@ -17,7 +17,11 @@ COVERED = $(if $(COVERAGE),--coverage $(COVERAGE))
 RUN = -m tests.running --workers $(WORKERS)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test test-all test-rest test-oldest test-matrix test-keras test-field mutate docs picture lint package release clean
+# All benchmarks one after the other, into benchmarks/RESULTS.md, on an idle machine;
+# ONLY="checks losses" names some, QUICK=1 is a trial.
+BENCHMARK = -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
+
+.PHONY: bench demo test test-all test-rest test-oldest test-matrix test-keras test-field mutate docs picture lint package release clean
 
 demo: $(VENV)/examples
 	$(VENV)/bin/python -m tfsafe demo
@@ -69,6 +73,9 @@ docs: $(VENV)/docs
 # The picture of the README, from a real run.
 picture: $(VENV)/docs
 	$(VENV)/bin/python docs/terminal.py
+
+bench: $(VENV)/dev
+	$(VENV)/bin/python $(BENCHMARK)
 
 lint: $(VENV)/dev
 	$(VENV)/bin/ruff check

@@ -1,0 +1,158 @@
+"""Runs the benchmarks in one go, and writes `benchmarks/RESULTS.md`.
+
+Run `python -m benchmarks [--only several optimizer ...] [--quick] [--output PATH]`.
+Each benchmark is a process of its own, whose peak memory is measured; in it, variants
+run side by side in rounds, and ratios are medians with their quartiles. A row whose
+median is above its aim is marked as missed.
+"""
+
+import argparse
+import contextlib
+import datetime
+import importlib.metadata
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import time
+
+# The arguments of each benchmark that keep the whole below half an hour on two cores.
+BENCHMARKS = {
+    "several": ["--rounds", "9"],
+    "checks": [
+        *("--models", "MLP", "LSTM", "--ways", "loop", "fit", "--rounds", "9"),
+        *("--checks", "control", "watch", "full", "TensorFlow", "--builds", "1"),
+    ],
+    "optimizer": ["--rounds", "9"],
+    "stabilize": ["--rounds", "9", "--builds", "1"],
+    "losses": ["--rounds", "5", "--dtypes", "float32"],
+    "layers": ["--rounds", "7"],
+    "recurrent": ["--rounds", "7"],
+    "ops": ["--rounds", "5"],
+}
+# For a trial: few rounds, the smallest case.
+QUICK = {
+    "several": ["--rounds", "2", "--steps", "32"],
+    "checks": [
+        *("--models", "MLP", "--ways", "loop", "--rounds", "3", "--builds", "1"),
+        *("--modes", "graph", "--checks", "control", "watch"),
+    ],
+    "optimizer": ["--rounds", "3", "--models", "MLP"],
+    "stabilize": ["--rounds", "3", "--builds", "1"],
+    "losses": ["--rounds", "3", "--cases", "sparse", "--dtypes", "float32"],
+    "layers": ["--rounds", "3", "--layers", "Softmax"],
+    "recurrent": ["--rounds", "3", "--steps", "20"],
+    "ops": ["--rounds", "3", "--ops", "sigmoid"],
+}
+# The largest ratio wanted, by benchmark and by a pattern of the row; the first fits.
+AIMS = {
+    "several": [
+        (r"\| control", None),
+        (r"^\| 1 steps.*\| (monitor|SafeOptimizer) ", 1.08),
+        (r"", 1.10),
+    ],
+    "checks": [
+        (r"LSTM.*\| watch ", 1.03),
+        (r"\| watch ", 1.05),
+        (r"MLP.*XLA.*\| full ", 1.6),
+        (r"LSTM.*XLA.*\| full ", 1.8),
+    ],
+    "optimizer": [(r"\| (replace|skip) \|", 1.05)],
+    "layers": [(r"Softmax|GroupNormalization|BatchNormalization", 1.08)],
+}
+_RATIO = re.compile(r"\| (\d+\.\d+) \[")
+
+
+def measured(name, arguments):
+    """Returns the output of a benchmark, its seconds and its peak memory in MB."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    begin = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        lines = []
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line.rstrip())
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"`{' '.join(command[1:])}` failed.")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return lines, time.perf_counter() - begin, usage.ru_maxrss * unit / 2**20
+
+
+def with_aims(name, lines):
+    """Yields the lines of a table, each with its aim, and whether it is missed."""
+    for number, line in enumerate(lines):
+        if name not in AIMS or not line.startswith("|"):
+            yield line
+        elif line.startswith("|---"):
+            yield f"{line}---|"
+        elif number + 1 < len(lines) and lines[number + 1].startswith("|---"):
+            yield f"{line} aim |"
+        else:
+            yield f"{line} {aim_of(name, line)} |"
+
+
+def aim_of(name, line):
+    found = _RATIO.search(line)
+    aims = [aim for pattern, aim in AIMS[name] if re.search(pattern, line)]
+    if not found or not aims or aims[0] is None:
+        return ""
+    is_missed = float(found.group(1)) > aims[0]
+    return f"{aims[0]:.2f}{', **missed**' if is_missed else ''}"
+
+
+def heading(is_quick):
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}"
+        for name in ("tensorflow", "keras", "numpy")
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return [
+        "# Results of the benchmarks",
+        "",
+        "Written by `make bench`. Ratios are medians over the rounds, with the other",
+        "quartiles in brackets; the peak memory is that of the whole process.",
+        "",
+        f"- Machine: {processor()}, {os.cpu_count()} cores, {memory:.0f} GiB",
+        f"- Versions: Python {platform.python_version()}, {versions}",
+        f"- Date: {datetime.date.today().isoformat()}",
+        *(["- A trial with few rounds: its figures mean nothing."] * is_quick),
+        "",
+    ]
+
+
+def processor():
+    """Returns the name of the processor."""
+    with contextlib.suppress(OSError):
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        found = re.search(r"model name\s*: (.*)", text)
+        if found:
+            return found.group(1)
+    return platform.processor() or platform.machine()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="*", default=[], choices=list(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true")
+    here = pathlib.Path(__file__).parent
+    parser.add_argument("--output", type=pathlib.Path, default=here / "RESULTS.md")
+    options = parser.parse_args()
+    text = heading(options.quick)
+    for name in options.only or BENCHMARKS:
+        arguments = (QUICK if options.quick else BENCHMARKS)[name]
+        lines, seconds, peak = measured(name, arguments)
+        is_table = any(line.startswith("|") for line in lines)
+        body = list(with_aims(name, lines)) if is_table else ["```text", *lines, "```"]
+        text += [f"## {name}", "", *body, ""]
+        text += [f"{seconds:.0f} s; peak memory {peak:.0f} MB.", ""]
+        # After each, so that an interrupt keeps what there is.
+        options.output.write_text("\n".join(text), encoding="utf-8")
+    print(f"{options.output} is written.")
+
+
+if __name__ == "__main__":
+    main()
