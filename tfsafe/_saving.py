@@ -17,8 +17,8 @@ _PREFIX = "tfsafe"
 _SAVED = ("layers", "losses", "metrics", "optimizers", "regularizers")
 # Arguments of ours that the layer of Keras lacks.
 _OWN_ARGUMENTS = ("empty_value",)
-# Layers whose namesakes in Keras ignore the mask.
-_MASKED = ("AveragePooling1D", "GlobalMaxPooling1D", "MaxPooling1D")
+# Layers whose counterparts in Keras ignore the mask.
+_MASKED = ("AveragePooling1D", "GlobalMaxPooling1D", "LogSoftmax", "MaxPooling1D")
 _plain: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "tfsafe_plain", default=False
 )
@@ -132,8 +132,9 @@ def _counterpart(node: dict[str, Any]) -> dict[str, Any]:
             f"tfsafe.{package}.{name} named {config.get('name')!r}. Load such a model "
             "where tfsafe is installed, or export it with `model.export(path)`."
         )
-    for call in node.get("inbound_nodes", ()) if name in _MASKED else ():
-        call["kwargs"].pop("mask", None)
+    if node["class_name"] in _MASKED:
+        for call in node.get("inbound_nodes", ()):
+            call["kwargs"].pop("mask", None)
     return {
         **node,
         "module": f"keras.{package}",

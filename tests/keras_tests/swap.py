@@ -55,16 +55,20 @@ def _guard_compile() -> None:
 
     import tfsafe
 
-    plain = keras.Model.compile
+    # Where it is defined: Keras asks whether a model has overridden it.
+    home = next(cls for cls in keras.Model.__mro__ if "compile" in vars(cls))
+    plain = home.compile
 
     @functools.wraps(plain)
-    def compile_guarded(model: Any, optimizer: Any = "rmsprop", **kwargs: Any) -> None:
+    def compile_guarded(
+        model: Any, optimizer: Any = "rmsprop", *args: Any, **kwargs: Any
+    ) -> None:
         inner = keras.optimizers.get(optimizer)
         if inner is not None and not isinstance(inner, tfsafe.optimizers.SafeOptimizer):
             inner = tfsafe.optimizers.SafeOptimizer(inner)
-        plain(model, inner, **kwargs)
+        plain(model, inner, *args, **kwargs)
 
-    keras.Model.compile = compile_guarded
+    home.compile = compile_guarded
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

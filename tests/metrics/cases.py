@@ -86,6 +86,8 @@ CASES = [
     Case("SparseCategoricalCrossentropy", INDICES, SHARES),
     Case("PearsonCorrelation", REAL, OTHERS, in_old_keras=False),
     Case("ConcordanceCorrelation", REAL, OTHERS, in_old_keras=False),
+    Case("Precision", ROWS, SCORES, {"top_k": 2, "thresholds": 0.4}),
+    Case("Recall", ROWS, SCORES, {"top_k": 1}),
 ]
 # Integers, among which there is no NaN.
 WHOLE = [

@@ -275,3 +275,31 @@ def test_float64_is_not_rounded_to_float32():
     for name, value in expected.items():
         if hasattr(metrics, name):
             close(result_of(getattr(metrics, name)(), (y, p)), value)
+
+
+# Predictions of float32 that a threshold or a constraint meets exactly.
+TIES = np.array([0.0, 0.1, 0.2, 0.5, 0.6, 0.2, 0.5, 0.6, 0.8, 0.9], "float32")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Precision", {"thresholds": 0.6}),
+        ("TruePositives", {"thresholds": [0.1, 0.9]}),
+        ("PrecisionAtRecall", {"recall": 0.8}),
+        ("SpecificityAtSensitivity", {"sensitivity": 0.4}),
+    ],
+)
+def test_ties_are_decided_as_in_keras(name, options):
+    labels = np.repeat([0, 1], 5)
+    ours = getattr(metrics, name)(**options)
+    theirs = getattr(keras.metrics, name)(**options)
+    close(ours(labels, TIES), theirs(labels, TIES))
+    assert ours.get_config().get("thresholds") == options.get("thresholds")
+
+
+def test_a_metric_may_take_the_place_of_kerass(monkeypatch):
+    monkeypatch.setattr(keras.metrics, "Mean", metrics.Mean)
+    metric = metrics.MeanSquaredError()
+    metric.update_state([1.0, 2.0], [2.0, 2.0])
+    assert float(metric.result()) == 0.5

@@ -11,6 +11,8 @@ from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas.arguments import align, widened
 
 _Metric = TypeVar("_Metric", bound=type)
+# Kept, because a program may put ours in their place.
+_KerasMean, _KerasWrapper = keras.metrics.Mean, keras.metrics.MeanMetricWrapper
 _NUMERICS = """    Numerics:
       NaN            result NaN until `reset_state`; never counted as a number
       weight 0       ignored, whatever the label and the prediction are
@@ -106,7 +108,7 @@ class SafeMetric(Wide):
                 weight = align(weight, y_pred, "sample_weight")
         if self.formula is not None:
             values = self.formula(y_true, y_pred, **_compat.loss_options(self))
-            keras.metrics.Mean.update_state(self, values, weight)
+            _KerasMean.update_state(self, values, weight)
             return
         broken = _has_nan(y_true) | _has_nan(y_pred)
         # As an integer a NaN is the index of a class that does not exist.
@@ -127,7 +129,7 @@ class SafeMetric(Wide):
     def _weight(self, y_pred: Any, sample_weight: Any) -> tf.Tensor | None:
         """Joins the weights with the Keras mask, if Keras' metric obeys it."""
         mask = _compat.keras_mask(y_pred)
-        if not isinstance(self, keras.metrics.MeanMetricWrapper):
+        if not isinstance(self, _KerasWrapper):
             mask = None
         if mask is not None and len(mask.shape) == len(y_pred.shape):
             # A mask of single classes, as `Softmax` attaches it.

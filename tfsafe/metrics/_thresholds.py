@@ -1,8 +1,57 @@
 """Provides Keras' metrics of decisions at thresholds, which never count a NaN."""
 
+from typing import Any
+
 import keras
+import numpy as np
+import tensorflow as tf
 
 from tfsafe.metrics._safe_metric import SafeMetric, safe
+
+# What Keras puts in the place of predictions that are not among the k largest.
+_NOT_IN_TOP_K = -1e10
+
+
+class _InFloat32(keras.metrics.Metric):
+    """Decides as Keras does in float32, although the sums are of float64.
+
+    Mixin between `SafeMetric` and the metric of Keras. A prediction of 0.6 in float32
+    is a little above the threshold 0.6 in float64.
+    """
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch, at thresholds in the precision of the predictions."""
+        given, top_k = self.thresholds, getattr(self, "top_k", None)
+        if y_pred.dtype != tf.float64:
+            self.thresholds = np.float32(given).tolist()
+        if top_k is not None:
+            # Keras' own filter fails for variables of float64.
+            self.top_k, y_pred = None, _filtered(y_pred, top_k)
+        try:
+            super().update_state(y_true, y_pred, sample_weight)
+        finally:
+            self.thresholds = given
+            if top_k is not None:
+                self.top_k = top_k
+
+
+class _AtValue(_InFloat32):
+    """Compares with the value of the constraint in float64, where the sums are."""
+
+    @property
+    def value(self) -> Any:
+        """Returns the value of the constraint, which Keras would make a float32."""
+        return self._value
+
+    @value.setter
+    def value(self, value: float) -> None:
+        self._value = np.float64(value)
+
+
+def _filtered(y_pred: tf.Tensor, k: int) -> tf.Tensor:
+    highest = tf.math.top_k(y_pred, k).indices
+    is_in = tf.reduce_any(tf.one_hot(highest, y_pred.shape[-1], True, False), -2)
+    return tf.where(is_in, y_pred, tf.constant(_NOT_IN_TOP_K, y_pred.dtype))
 
 
 @safe
@@ -21,7 +70,7 @@ class AUC(SafeMetric, keras.metrics.AUC):
 
 
 @safe
-class Precision(SafeMetric, keras.metrics.Precision):
+class Precision(SafeMetric, _InFloat32, keras.metrics.Precision):
     """Fraction of the positive predictions that are right.
 
     Examples:
@@ -36,7 +85,7 @@ class Precision(SafeMetric, keras.metrics.Precision):
 
 
 @safe
-class Recall(SafeMetric, keras.metrics.Recall):
+class Recall(SafeMetric, _InFloat32, keras.metrics.Recall):
     """Fraction of the positive labels that are predicted.
 
     Examples:
@@ -51,7 +100,7 @@ class Recall(SafeMetric, keras.metrics.Recall):
 
 
 @safe
-class TruePositives(SafeMetric, keras.metrics.TruePositives):
+class TruePositives(SafeMetric, _InFloat32, keras.metrics.TruePositives):
     """Number of positive labels that are predicted as positive.
 
     Examples:
@@ -66,7 +115,7 @@ class TruePositives(SafeMetric, keras.metrics.TruePositives):
 
 
 @safe
-class TrueNegatives(SafeMetric, keras.metrics.TrueNegatives):
+class TrueNegatives(SafeMetric, _InFloat32, keras.metrics.TrueNegatives):
     """Number of negative labels that are predicted as negative.
 
     Examples:
@@ -81,7 +130,7 @@ class TrueNegatives(SafeMetric, keras.metrics.TrueNegatives):
 
 
 @safe
-class FalsePositives(SafeMetric, keras.metrics.FalsePositives):
+class FalsePositives(SafeMetric, _InFloat32, keras.metrics.FalsePositives):
     """Number of negative labels that are predicted as positive.
 
     Examples:
@@ -96,7 +145,7 @@ class FalsePositives(SafeMetric, keras.metrics.FalsePositives):
 
 
 @safe
-class FalseNegatives(SafeMetric, keras.metrics.FalseNegatives):
+class FalseNegatives(SafeMetric, _InFloat32, keras.metrics.FalseNegatives):
     """Number of positive labels that are predicted as negative.
 
     Examples:
@@ -111,7 +160,9 @@ class FalseNegatives(SafeMetric, keras.metrics.FalseNegatives):
 
 
 @safe
-class SensitivityAtSpecificity(SafeMetric, keras.metrics.SensitivityAtSpecificity):
+class SensitivityAtSpecificity(
+    SafeMetric, _AtValue, keras.metrics.SensitivityAtSpecificity
+):
     """Best sensitivity at a specificity that is at least the given one.
 
     Examples:
@@ -126,7 +177,9 @@ class SensitivityAtSpecificity(SafeMetric, keras.metrics.SensitivityAtSpecificit
 
 
 @safe
-class SpecificityAtSensitivity(SafeMetric, keras.metrics.SpecificityAtSensitivity):
+class SpecificityAtSensitivity(
+    SafeMetric, _AtValue, keras.metrics.SpecificityAtSensitivity
+):
     """Best specificity at a sensitivity that is at least the given one.
 
     Examples:
@@ -141,7 +194,7 @@ class SpecificityAtSensitivity(SafeMetric, keras.metrics.SpecificityAtSensitivit
 
 
 @safe
-class PrecisionAtRecall(SafeMetric, keras.metrics.PrecisionAtRecall):
+class PrecisionAtRecall(SafeMetric, _AtValue, keras.metrics.PrecisionAtRecall):
     """Best precision at a recall that is at least the given one.
 
     Examples:
@@ -156,7 +209,7 @@ class PrecisionAtRecall(SafeMetric, keras.metrics.PrecisionAtRecall):
 
 
 @safe
-class RecallAtPrecision(SafeMetric, keras.metrics.RecallAtPrecision):
+class RecallAtPrecision(SafeMetric, _AtValue, keras.metrics.RecallAtPrecision):
     """Best recall at a precision that is at least the given one.
 
     Examples:

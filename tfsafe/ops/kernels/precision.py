@@ -10,11 +10,8 @@ from tfsafe._limits import LIMITS
 _HALF = (tf.float16, tf.bfloat16)
 
 
-# An integer type of the same size, and in it the bits of the exponent.
-_EXPONENTS = {
-    tf.float32: (tf.int32, 0xFF << 23),
-    tf.float64: (tf.int64, 0x7FF << 52),
-}
+# An integer type of the same size, and how many of its bits are not the exponent's.
+_EXPONENTS = {tf.float32: (tf.int32, 23), tf.float64: (tf.int64, 52)}
 
 
 def in_float32(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tensor:
@@ -60,10 +57,12 @@ def scaled(
     largest = tf.where(usable, tf.minimum(largest, limit), tf.ones_like(largest))
     if least:
         largest = tf.maximum(largest, tf.constant(least, x.dtype))
-    # A float with all other bits 0 is the power of 2 below it.
-    integer, exponent = _EXPONENTS[x.dtype]
-    bits = tf.bitwise.bitwise_and(tf.bitcast(largest, integer), exponent)
-    power = tf.bitcast(bits, x.dtype)
+    # A float with all other bits 0 is the power of 2 below it. By a shift, because
+    # TensorFlow Lite has no bitwise "and".
+    integer, other = _EXPONENTS[x.dtype]
+    bits = tf.bitcast(largest, integer)
+    exponent = tf.bitwise.right_shift(bits, tf.constant(other, integer))
+    power = tf.bitcast(exponent * (1 << other), x.dtype)
     inverse = 1 / power
     # Not a quotient, which XLA would merge with a division that follows.
     return x * inverse, power, inverse
