@@ -79,8 +79,8 @@ MADE = {
     ),
     "UnitNormalization": (layers.UnitNormalization, X),
 }
-# TensorFlow Lite lacks lists of tensors, in which a loop over steps keeps them, hashing,
-# buckets and counts: such layers, and Keras' recurrent ones, need `SELECT_TF_OPS`.
+# TensorFlow Lite lacks lists of tensors, in which a loop over steps keeps them, hashes,
+# buckets and counts: such layers, and recurrent ones of Keras, need `SELECT_TF_OPS`.
 NOT_IN_LITE = ("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "GRU", "LSTM", "LayerNormGRU")
 NOT_IN_LITE += ("LayerNormLSTM", "RNN", "SimpleRNN", "Hashing", "Discretization")
 NOT_IN_LITE += ("CategoryEncoding",)
