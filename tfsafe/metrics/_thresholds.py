@@ -19,6 +19,8 @@ class _InFloat32(keras.metrics.Metric):
     is a little above the threshold 0.6 in float64.
     """
 
+    thresholds: Any
+
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch, at thresholds in the precision of the predictions."""
         given, top_k = self.thresholds, getattr(self, "top_k", None)
