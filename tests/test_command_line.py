@@ -41,7 +41,7 @@ def test_the_demo_has_the_options_of_its_example(capsys):
     with pytest.raises(SystemExit):
         cli.demo(["--help"])
     example = (cli._examples() / "rescue_lstm.py").read_text()
-    options = re.findall(r'add_argument\("(--\w+)"', example)
+    options = re.findall(r'add_argument\(\s*"(--\w+)"', example)
     assert set(re.findall(r"--\w+", capsys.readouterr().out)) == {"--help", *options}
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfsafe import losses
 from tfsafe.losses import StableCrossEntropy
 
 X = np.zeros([2, 3], "float32")
@@ -198,3 +199,29 @@ def test_a_mask_that_does_not_fit_is_refused():
         ValueError, match=r"`mask` must be a scalar or have the leading"
     ):
         StableCrossEntropy(True, axis=1)(np.zeros([2, 4], int), y_pred)
+
+
+@pytest.mark.parametrize("run", [lambda call: call(), lambda call: tf.function(call)()])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.BinaryCrossentropy(),
+        losses.BinaryFocalCrossentropy(),
+        losses.CosineSimilarity(),
+        losses.Dice(),
+        losses.Hinge(),
+        losses.Huber(),
+        losses.KLDivergence(),
+        losses.MeanSquaredError(),
+        losses.Poisson(),
+        losses.Tversky(),
+        losses.StableCrossEntropy(labels="binary"),
+    ],
+    ids=lambda loss: loss.name,
+)
+def test_one_number_a_sample_fits_one_prediction_a_sample(loss, run):
+    y_true, y_pred = tf.constant([0, 1, 1]), tf.constant([[0.2], [0.7], [0.9]])
+    wanted = float(loss(y_true[:, tf.newaxis], y_pred))
+    assert wanted
+    assert float(run(lambda: loss(y_true, y_pred))) == wanted
+    assert float(run(lambda: loss(y_true[:, tf.newaxis], y_pred[:, 0]))) == wanted

@@ -104,6 +104,7 @@ class Weighted(keras.losses.Loss):
         """Returns one loss a sample, without weights, mask or reduction."""
         if not isinstance(y_pred, tf.Tensor):
             y_true, y_pred = self._tensors(y_true, y_pred)
+        y_true, y_pred = arguments.same_rank(y_true, y_pred)
         return self.formula(y_true, y_pred, **_compat.loss_options(self))
 
     @property
