@@ -361,3 +361,11 @@ def test_a_rule_fires_for_its_formula_alone(name):
     formula, near = PAIRS[name]
     assert name in fired(all_rules(), formula, tf.constant(X))
     assert name not in fired(all_rules(), near, tf.constant(X))
+
+
+def test_the_bias_correction_of_an_optimizer_stays():
+    def corrected(x):
+        step = tf.cast(tf.cast(x, tf.int64) + 1, tf.float32)
+        return x / (1 - tf.pow(0.9, step))
+
+    assert "complement-of-power" not in fired(all_rules(), corrected, tf.constant(X))

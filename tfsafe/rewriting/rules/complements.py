@@ -87,6 +87,20 @@ _POWERS = Trees(
     Tree(("Sub", 1, ("Pow", "x", "y")), tangents.one_minus_power),
 )
 
+
+def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `1 - x ** y`, but for `1 - beta ** step`, which is never near 0.
+
+    Optimizers divide by it, and their steps are those of a plain run.
+    """
+    for power in map(reader.op, op.inputs):
+        if power.type == "Pow" and reader.scalar(power.inputs[0]) is not None:
+            exponent = reader.op(power.inputs[1])
+            if exponent.type == "Cast" and exponent.inputs[0].dtype.is_integer:
+                return None
+    return _POWERS(op, reader)
+
+
 RULES = (
     Rule(
         name="complement-of-product",
@@ -103,6 +117,7 @@ RULES = (
         after="-ops.expm1(y * log(x)) where the power is near 1",
         fails_when="the power is near 1",
         reference="tfsafe.ops.expm1",
-        match=_POWERS,
+        op_types=tuple(_POWERS.op_types),
+        match=_match_power,
     ),
 )
