@@ -34,7 +34,7 @@ test: $(VENV)/dev
 test-all: $(VENV)/dev
 	$(VENV)/bin/python $(RUN) --tier all --limit 4 --coverage 95
 
-# What `make test` leaves out; PART=1/2 is one half of it, PART=2/2 the other.
+# What `make test` leaves out; PART=1/4 is a quarter of it.
 test-rest: $(VENV)/dev
 	$(VENV)/bin/python $(RUN) --tier two --limit 4 $(if $(PART),--part=$(PART)) $(COVERED)
 
