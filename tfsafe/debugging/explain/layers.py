@@ -125,6 +125,8 @@ def _alone() -> Iterator[None]:
         sys.setswitchinterval(interval)
         if was_enabled:
             gc.enable()
+        # A thread that began to wait meanwhile would wait as long for its switch.
+        time.sleep(0)
 
 
 def _subclasses(base: type) -> set[type]:
