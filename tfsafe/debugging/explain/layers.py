@@ -9,8 +9,7 @@ import contextlib
 import gc
 import itertools
 import re
-import sys
-import time
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,8 +18,7 @@ import keras
 
 # Scope in which Keras computes the losses of `compile`.
 _LOSSES = "compile_loss"
-# Seconds, longer than any search.
-_LONG = 3600.0
+_COLLECTOR = threading.Lock()
 # Layers of a capsule: the names of their classes, by name.
 _REMEMBERED: dict[str, str] = {}
 
@@ -98,35 +96,40 @@ def remembered(names: Mapping[str, str]) -> Iterator[None]:
 
 
 def alive(base: type) -> list[Any]:
-    """Returns the instances of a class and its subclasses that are alive."""
-    # By `type`: asking some objects for their `__class__` runs code.
-    is_meant = _subclasses(base).__contains__
-    # Not `gc.get_referrers`: objects of some libraries crash it.
-    with _alone():
-        objects = gc.get_objects()
-        return list(itertools.compress(objects, map(is_meant, map(type, objects))))
+    """Returns the instances of a class and its subclasses that are alive.
+
+    A list of all objects holds what other threads have half built, and Python refuses
+    to complete their tuples while it is there. So the list is made and searched within
+    one call that runs no Python code, in which no other thread has its turn. Not
+    `gc.get_referrers`: objects of some libraries crash it.
+    """
+    classes = _subclasses(base)
+    # By `id` and `type`: comparing some classes, and asking some objects for their
+    # `__class__`, runs code.
+    known = {id(each) for each in classes}
+    # Nothing of this is called before the end. What `tee` keeps of the list is None.
+    padding = itertools.repeat(None, 200)
+    listed = map(itertools.chain, map(gc.get_objects, [None]), [padding])
+    both = itertools.chain.from_iterable(map(itertools.tee, listed))
+    objects, again = (
+        itertools.chain.from_iterable(itertools.islice(both, 1)) for _ in range(2)
+    )
+    is_meant = map(known.__contains__, map(id, map(type, again)))
+    with _no_collection():
+        return list(itertools.compress(objects, is_meant))
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Keeps Python from switching to another thread.
-
-    A list of all objects holds what other threads have half built. Python refuses to
-    complete their tuples while the list is there.
-    """
-    interval, was_enabled = sys.getswitchinterval(), gc.isenabled()
-    gc.disable()
-    sys.setswitchinterval(_LONG)
-    try:
-        # Threads that wait already have asked for the next switch: until that is over.
-        time.sleep(2 * interval)
-        yield
-    finally:
-        sys.setswitchinterval(interval)
-        if was_enabled:
-            gc.enable()
-        # A thread that began to wait meanwhile would wait as long for its switch.
-        time.sleep(0)
+def _no_collection() -> Iterator[None]:
+    """Keeps the garbage collector from running, which runs Python code."""
+    with _COLLECTOR:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if was_enabled:
+                gc.enable()
 
 
 def _subclasses(base: type) -> set[type]:

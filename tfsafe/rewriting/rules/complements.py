@@ -89,10 +89,8 @@ _POWERS = Trees(
 
 
 def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `1 - x ** y`, but for `1 - beta ** step`, which is never near 0.
-
-    Optimizers divide by it, and their steps are those of a plain run.
-    """
+    """Matches `1 - x ** y`, but not the `1 - beta ** step` of optimizers."""
+    # It is never near 0, and their steps are to be those of a plain run.
     for power in map(reader.op, op.inputs):
         if power.type == "Pow" and reader.scalar(power.inputs[0]) is not None:
             exponent = reader.op(power.inputs[1])
