@@ -134,7 +134,7 @@ NEAR_MISSES = {
     "a difference of cubes": lambda x: x**3 - tf.sin(x) ** 3,
     "a guard that is exact": lambda x: (1 - x) + 0.5,
     "a guard of a sum": lambda x: (tf.sin(x) + x) + 1e-7,
-    "a margin": lambda x: (tf.sin(x) - x) + 0.5,
+    "a margin": lambda x: (tf.cos(x) - x) + 0.5,
 }
 
 
