@@ -73,6 +73,12 @@ def _miss(form, formula, is_bad, mode):
     return ""
 
 
+# NumPy warns of a mask of -1e9 in float16, which is what some formulas are about.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:overflow encountered in cast:RuntimeWarning"
+)
+
+
 def _skip_where_tensorflow_compiles_nothing(name, mode):
     if mode == "xla" and name in NOT_COMPILED:
         pytest.skip("TensorFlow cannot compile the plain formula")

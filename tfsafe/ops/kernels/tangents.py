@@ -57,18 +57,19 @@ _ENTROPY = Removable(
 )
 
 
-def x_minus_one_minus_log(x: tf.Tensor) -> tf.Tensor:
-    """Computes `x - 1 - log(x)`."""
+def x_minus_one_minus_log(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Computes `x - 1 - log(x)`; the logarithm may be known where `x` underflows."""
 
-    def compute(x: tf.Tensor) -> tf.Tensor:
+    def compute(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
         return near_or_far(
             tf.abs(x - 1) < 0.25,
-            lambda x: x_minus_log1p(x - 1),
-            lambda x: x - 1 - tf.math.log(x),
+            lambda x, _: x_minus_log1p(x - 1),
+            lambda x, log: x - 1 - log,
             point(x, 1, 2),
+            point(log, 0, 0),
         )
 
-    return precision.in_float32(compute, x)
+    return precision.in_float32(compute, x, log)
 
 
 def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:

@@ -76,15 +76,21 @@ def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[_Group]:
     wanted = [each._replace(factor=sign * made.factor * each.factor) for each in inside]
     if constant:
         wanted.append(Part(constant * made.factor * size, None))
-    yield _Group([part, *wanted], made, lambda value: function(value(x)))
-    if op.type == "Log":
-        # `s^2 - 1 - 2 log(s)`
-        made = part._replace(factor=-0.5 * part.factor)
-        wanted = [Part(-made.factor * size, None)]
-        square = part._replace(factor=made.factor, tensor=_Square(x))
-        yield _Group(
-            [part, square, *wanted], made, lambda value: function(tf.square(value(x)))
-        )
+    if op.type != "Log":
+        yield _Group([part, *wanted], made, lambda value: function(value(x)))
+        return
+    # Other rules may know the logarithm where its argument underflows.
+    log = op.outputs[0]
+    yield _Group([part, *wanted], made, lambda value: function(value(x), value(log)))
+    # `s^2 - 1 - 2 log(s)`
+    made = part._replace(factor=-0.5 * part.factor)
+    wanted = [Part(-made.factor * size, None)]
+    square = part._replace(factor=made.factor, tensor=_Square(x))
+    yield _Group(
+        [part, square, *wanted],
+        made,
+        lambda value: function(tf.square(value(x)), 2 * value(log)),
+    )
 
 
 class _Square(NamedTuple):
@@ -272,7 +278,7 @@ def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
 
 # By operation: the function of its input; the number and the multiple of the input
 # in the sum, for a factor of the operation that is the last number.
-_TANGENTS: dict[str, tuple[Callable[[tf.Tensor], tf.Tensor], float, int, int]] = {
+_TANGENTS: dict[str, tuple[Callable[..., tf.Tensor], float, int, int]] = {
     "Exp": (tangents.exp_minus_tangent, -1.0, -1, 1),
     "Expm1": (tangents.exp_minus_tangent, 0.0, -1, 1),
     "Log": (tangents.x_minus_one_minus_log, -1.0, 1, -1),
