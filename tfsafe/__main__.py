@@ -15,11 +15,7 @@ _NEEDED = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs one command.
-
-    Args:
-      argv: Command and its arguments; None takes those of the process.
-    """
+    """Runs one command."""
     argv = sys.argv[1:] if argv is None else argv
     summary = (tfsafe.__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="tfsafe", description=summary)
@@ -37,9 +33,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def demo(arguments: Sequence[str]) -> None:
     """Runs the example `rescue_lstm.py`.
-
-    Args:
-      arguments: The example's own command-line arguments.
 
     Raises:
       SystemExit: If a package is missing that the example draws or loads with.
@@ -156,11 +149,7 @@ def replay(arguments: Sequence[str]) -> None:
 
 
 def completion(arguments: Sequence[str]) -> None:
-    """Prints a script for a shell that completes commands and options.
-
-    Args:
-      arguments: The name of the shell.
-    """
+    """Prints a script for a shell that completes commands and options."""
     parser = argparse.ArgumentParser(
         prog="tfsafe completion",
         description='Prints a completion script: eval "$(tfsafe completion bash)"',

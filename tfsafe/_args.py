@@ -93,11 +93,7 @@ def float_tensors(**named: Any) -> list[tf.Tensor]:
 
 
 def check_broadcast(**named: tf.Tensor) -> None:
-    """Checks that two tensors broadcast, as far as their static shapes are known.
-
-    Raises:
-      ValueError: If they do not.
-    """
+    """Checks that two tensors broadcast, as far as their static shapes are known."""
     (x_name, x), (y_name, y) = named.items()
     if _broadcast(x.shape, y.shape) is None:
         raise ValueError(

@@ -31,9 +31,6 @@ def contained(task: str) -> Iterator[None]:
     Args:
       task: What the block does, as in "the check of a gradient".
 
-    Yields:
-      Nothing.
-
     Raises:
       NumericsError: If the block raises one: findings are for the user.
     """
@@ -54,9 +51,6 @@ def users_code() -> Iterator[None]:
     """Marks what the block raises as an error of the program; see `or_plain`.
 
     For a block that runs or traces the user's function, and does nothing else.
-
-    Yields:
-      Nothing.
     """
     try:
         yield

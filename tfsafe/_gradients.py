@@ -27,12 +27,6 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `tf.custom_gradient(function)`, also usable inside of gradients.
 
     A graph that calls it can be collected; TensorFlow alone would keep it for ever.
-
-    Args:
-      function: Takes tensors; returns values and their vector-Jacobian product.
-
-    Returns:
-      Function of tensors; returns the values.
     """
 
     @tf.custom_gradient
@@ -88,11 +82,6 @@ def zero_unused_rows(
     For gradients that couple the elements of a row: such a row gets zero gradients if
     all its incoming gradients are 0, whatever it holds.
 
-    Args:
-      slope: Derivatives, which may be NaN or infinite.
-      upstream: Incoming gradient, of the shape of `slope`.
-      axis: Axes that make a row; by default all of them.
-
     Returns:
       `slope`, with 0 at those places.
     """
@@ -102,15 +91,7 @@ def zero_unused_rows(
 
 
 def unbroadcast(cotangent: tf.Tensor, primal: tf.Tensor) -> tf.Tensor:
-    """Sums a cotangent over the axes along which `primal` was broadcast.
-
-    Args:
-      cotangent: Gradient with the shape of the broadcast result.
-      primal: The argument before broadcasting.
-
-    Returns:
-      Gradient with the shape of `primal`.
-    """
+    """Sums a cotangent over the axes along which `primal` was broadcast."""
     if primal.shape.is_fully_defined() and primal.shape == cotangent.shape:
         return cotangent
     target = tf.shape(primal)

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def load(shell: "InteractiveShell") -> None:
-    """Registers the magics.
-
-    Args:
-      shell: The shell of the notebook.
-    """
+    """Registers the magics."""
 
     def checked(line: str, cell: str) -> Any:
         """Runs the cell under `tfsafe.check_numerics`.

@@ -24,10 +24,6 @@ def fall_back_to_keras(
     own object. `__all__` of the package stays the list of tfsafe's names, so `dir()`
     and `__all__` together tell the two apart.
 
-    Args:
-      package: `__name__` of the package; its last part names the Keras module.
-      own: The public names that tfsafe defines.
-
     Returns:
       The two module functions.
     """
@@ -53,12 +49,7 @@ def fall_back_to_keras(
 
 
 def class_of(package: str, function: str) -> type | None:
-    """Returns tfsafe's class for a function of Keras, or None.
-
-    Args:
-      package: `"losses"` or `"metrics"`.
-      function: Name of the function, such as `"mean_squared_error"`.
-    """
+    """Returns tfsafe's class for a function of Keras, or None."""
     module = importlib.import_module(f"tfsafe.{package}")
     for name in module.__all__:
         # Keras' own rule for the second names of its metrics.

@@ -249,11 +249,7 @@ class NumericsError(ArithmeticError):
         _CAPSULES[self].write(path, self, max_bytes)
 
     def attach(self, capsule: Capsule) -> None:
-        """Keeps what `save` writes.
-
-        Args:
-          capsule: The call that failed.
-        """
+        """Keeps what `save` writes."""
         _CAPSULES[self] = capsule
 
     def add_time(self) -> None:
@@ -276,12 +272,7 @@ class NumericsError(ArithmeticError):
         self._insert("  when:  ", ", ".join(parts))
 
     def add_losses(self, losses: Sequence[float], words: str) -> None:
-        """Adds the losses of the steps before to the message.
-
-        Args:
-          losses: The losses, oldest first.
-          words: What they show.
-        """
+        """Adds the losses of the steps before to the message."""
         self.losses = tuple(losses)
         self._insert("  since: ", f"{_text.sparkline(losses)} {words}")
 

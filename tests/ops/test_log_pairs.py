@@ -49,7 +49,7 @@ def _shapes(dtype):
     return [x, tf.reverse(oracle.grid(dtype, 0.05, 1e3, 24), [0])]
 
 
-def _share(x, y):
+def _fraction(x, y):
     return 1 / (1 + mpmath.exp(y - x))
 
 
@@ -110,12 +110,12 @@ TRUTHS = {
     "log_add_exp": (
         _either,
         (_log_add, _larger),
-        _share,
-        lambda x, y: _share(y, x),
-        lambda x, y: _share(x, y) * _share(y, x),
-        lambda x, y: -_share(x, y) * _share(y, x),
-        lambda x, y: -_share(x, y) * _share(y, x),
-        lambda x, y: _share(x, y) * _share(y, x),
+        _fraction,
+        lambda x, y: _fraction(y, x),
+        lambda x, y: _fraction(x, y) * _fraction(y, x),
+        lambda x, y: -_fraction(x, y) * _fraction(y, x),
+        lambda x, y: -_fraction(x, y) * _fraction(y, x),
+        lambda x, y: _fraction(x, y) * _fraction(y, x),
     ),
     "log_sub_exp": (
         _apart,

@@ -52,10 +52,6 @@ def keras_class(module: str, name: str) -> Any:
     """Returns a class of Keras, or a stand-in where the installed version lacks it.
 
     The stand-in can be subclassed; making an object of it fails and says what to do.
-
-    Args:
-      module: Name of the module in `keras`, as in "layers".
-      name: Name of the class.
     """
     import keras
 

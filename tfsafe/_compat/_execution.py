@@ -47,14 +47,7 @@ def remove_eager_callback(callback: Callable[..., None]) -> None:
 
 @contextlib.contextmanager
 def eager_callback(callback: Callable[..., None]) -> Iterator[None]:
-    """Calls `callback` after every operation; see `add_eager_callback`.
-
-    Args:
-      callback: As there.
-
-    Yields:
-      Nothing.
-    """
+    """Calls `callback` after every operation; see `add_eager_callback`."""
     add_eager_callback(callback)
     try:
         yield

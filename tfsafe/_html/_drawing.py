@@ -104,15 +104,7 @@ def _cell_of(index: Sequence[int], stats: TensorStats) -> tuple[int, int]:
 
 
 def chain(finding: FindingFields, links: Sequence[Link]) -> str:
-    """Draws the propagation path, the inputs of the first operation on top.
-
-    Args:
-      finding: The finding.
-      links: The steps, at least one.
-
-    Returns:
-      An SVG element.
-    """
+    """Draws the propagation path, the inputs of the first operation on top."""
     kept, omitted = _text.middle_out(_explain.folded(links))
     inputs = finding.inputs[:_INPUTS]
     drawn = _inputs(inputs)

@@ -99,13 +99,7 @@ def fragment_of_findings(
 def fragment_of_table(
     title: str, rows: Sequence[Sequence[str]], text_below: str = ""
 ) -> str:
-    """Returns a table as a part of a page, with its own style, for a notebook.
-
-    Args:
-      title: Heading.
-      rows: The rows, the header first.
-      text_below: Plain text to show under the table.
-    """
+    """Returns a table as a part of a page, with its own style, for a notebook."""
     header, *others = rows
     lines = [f"<tr>{''.join(f'<th>{text(cell)}</th>' for cell in header)}</tr>"]
     lines += [

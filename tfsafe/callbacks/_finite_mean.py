@@ -41,9 +41,6 @@ def within_step(means: Sequence[FiniteMean]) -> Iterator[None]:
 
     They take all other values unchanged, above all those of a validation, even if an
     interrupt left them active.
-
-    Yields:
-      Nothing.
     """
     for mean in means:
         mean.steps += 1

@@ -26,9 +26,6 @@ def meetings(graph: tf.Graph) -> dict[str, list[tf.Operation]]:
     TensorFlow launches them in the same order on each device: those that are first
     on theirs meet, then the second, and so on.
 
-    Args:
-      graph: Graph of a traced function.
-
     Returns:
       All that take part in a reduction, itself included, by its name.
 

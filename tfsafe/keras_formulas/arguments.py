@@ -73,15 +73,8 @@ def predictions(y_pred: Any) -> tf.Tensor:
 def widened(y_pred: Any, dtype: str) -> tf.Tensor:
     """Casts predictions to float32, or to float64 if that is the `dtype`.
 
-    Args:
-      y_pred: Predictions of any numeric dtype.
-      dtype: Name of the dtype of the loss or metric.
-
     Returns:
       `Tensor` that has the Keras logits of `y_pred`.
-
-    Raises:
-      TypeError: If `y_pred` is not dense.
     """
     wide = tf.cast(predictions(y_pred), "float64" if dtype == "float64" else "float32")
     if wide is not y_pred:
@@ -90,11 +83,7 @@ def widened(y_pred: Any, dtype: str) -> tf.Tensor:
 
 
 def same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
-    """Drops or adds a last axis of size 1 if one of the pair has one more.
-
-    Returns:
-      The pair.
-    """
+    """Drops or adds a last axis of size 1 if one of the pair has one more."""
     pair = [y_true, y_pred]
     ranks = [x.shape.rank for x in pair]
     if None in ranks or abs(ranks[0] - ranks[1]) != 1:

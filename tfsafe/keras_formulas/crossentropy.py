@@ -146,24 +146,11 @@ def sparse_categorical_crossentropy(
 def binary(
     labels: tf.Tensor, y_pred: tf.Tensor, from_logits: bool, label_smoothing: float
 ) -> tf.Tensor:
-    """Computes the cross-entropy of each binary target.
-
-    Args:
-      labels: Targets, of any numeric dtype.
-      y_pred: Floating predictions of the same shape.
-      from_logits: Whether `y_pred` holds logits.
-      label_smoothing: Fraction of the target that is moved to 1/2.
-
-    Returns:
-      `Tensor` of float32 or float64.
-
-    Raises:
-      ValueError: If the shapes differ, or an option is out of its range.
-    """
+    """Computes the cross-entropy of each binary target."""
     with tf.name_scope("binary_crossentropy"):
         x, from_logits = logits_or_probabilities(y_pred, from_logits, None)
         labels = classes.in_shape(tf.cast(labels, x.dtype), x)
-        smoothing = classes.smoothing_share(label_smoothing)
+        smoothing = classes.checked_smoothing(label_smoothing)
         if smoothing:
             labels = (1 - smoothing) * labels + smoothing / 2
         return crossentropy.binary(labels, x, from_logits, True)
@@ -176,26 +163,12 @@ def rows(
     label_smoothing: float,
     axis: int,
 ) -> tf.Tensor:
-    """Computes the cross-entropy of each row of labels.
-
-    Args:
-      labels: Rows, of any numeric dtype.
-      y_pred: Floating predictions of the same shape.
-      from_logits: Whether `y_pred` holds logits.
-      label_smoothing: Fraction of each row that is spread evenly over the classes.
-      axis: The axis of the classes.
-
-    Returns:
-      `Tensor` of float32 or float64.
-
-    Raises:
-      ValueError: If the shapes differ, or an option is out of its range.
-    """
+    """Computes the cross-entropy of each row of labels."""
     with tf.name_scope("categorical_crossentropy"):
         axis = classes.class_axis(axis, y_pred.shape)
         x, from_logits = logits_or_probabilities(y_pred, from_logits, axis)
         labels = classes.in_shape(tf.cast(labels, x.dtype), x)
-        smoothing = classes.smoothing_share(label_smoothing)
+        smoothing = classes.checked_smoothing(label_smoothing)
         return crossentropy.rows(labels, x, axis, smoothing, from_logits, True)
 
 
@@ -207,29 +180,14 @@ def indices(
     axis: int = -1,
     label_smoothing: float = 0.0,
 ) -> tf.Tensor:
-    """Computes the cross-entropy of each class index: NaN if it is not a class.
-
-    Args:
-      labels: Class indices, of any numeric dtype.
-      y_pred: Floating predictions, with the classes at `axis`.
-      from_logits: Whether `y_pred` holds logits.
-      ignore_class: A label of this value costs 0; the result carries a Keras mask.
-      axis: The axis of the classes.
-      label_smoothing: Fraction of the label that is spread evenly over the classes.
-
-    Returns:
-      `Tensor` of the dtype of `y_pred`.
-
-    Raises:
-      ValueError: If the shapes do not fit, or an option is out of its range.
-    """
+    """Computes the cross-entropy of each class index: NaN if it is not a class."""
     with tf.name_scope("sparse_categorical_crossentropy"):
         axis = classes.class_axis(axis, y_pred.shape)
         x, from_logits = logits_or_probabilities(y_pred, from_logits, axis)
         labels = _labels.lay_out(labels, x.shape, axis, "sparse")
         size = tf.shape(x)[axis]
         classified, known = _labels.class_indices(labels, size)
-        smoothing = classes.smoothing_share(label_smoothing)
+        smoothing = classes.checked_smoothing(label_smoothing)
         values = crossentropy.sparse(classified, x, axis, smoothing, from_logits, True)
         if ignore_class is None:
             values = _labels.nan_unless_class(labels, known, size, values)
@@ -246,11 +204,6 @@ def logits_or_probabilities(
     y_pred: tf.Tensor, from_logits: bool, axis: int | None
 ) -> tuple[tf.Tensor, bool]:
     """Replaces probabilities by the logits behind them if these can be found.
-
-    Args:
-      y_pred: Floating predictions.
-      from_logits: Whether the user says that they are logits already.
-      axis: The axis of the softmax, not negative; None for a sigmoid.
 
     Returns:
       Predictions in float32 or float64, and whether they are logits.

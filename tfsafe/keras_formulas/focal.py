@@ -159,16 +159,7 @@ def categorical_generalized_cross_entropy(
 
 
 def generalized(labels: tf.Tensor, y_pred: tf.Tensor, q: float) -> tf.Tensor:
-    """Computes the generalised cross-entropy: NaN if a label is not a class.
-
-    Args:
-      labels: Class indices, of any numeric dtype.
-      y_pred: Floating probabilities, with the classes along the last axis.
-      q: Number between 0 and 1.
-
-    Returns:
-      `Tensor` of the losses, of the dtype of `y_pred`.
-    """
+    """Computes the generalised cross-entropy: NaN if a label is not a class."""
     axis = classes.class_axis(-1, y_pred.shape)
     x, from_logits = logits_or_probabilities(y_pred, False, axis)
     labels = _labels.lay_out(labels, x.shape, axis, "sparse")

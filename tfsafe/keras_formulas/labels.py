@@ -51,12 +51,6 @@ def kind_of(
 def lay_out(y_true: tf.Tensor, y_pred: tf.TensorShape, axis: int, kind: str) -> Any:
     """Gives labels the axes that their kind has, adding or dropping one of size 1.
 
-    Args:
-      y_true: The labels.
-      y_pred: Static shape of the predictions; its rank is known.
-      axis: The class axis in `y_pred`, not negative.
-      kind: "sparse", "dense" or "binary".
-
     Returns:
       `y_true`, for "sparse" without the class axis, otherwise with the rank of
       `y_pred`.
@@ -85,14 +79,7 @@ def lay_out(y_true: tf.Tensor, y_pred: tf.TensorShape, axis: int, kind: str) -> 
 
 
 def tensor(y_true: Any) -> tf.Tensor:
-    """Converts labels to a tensor, integers to int64.
-
-    Returns:
-      `Tensor` of int64 or of a floating dtype.
-
-    Raises:
-      TypeError: If they are not dense, or not numbers.
-    """
+    """Converts labels to a tensor, integers to int64."""
     if isinstance(y_true, tf.SparseTensor | tf.RaggedTensor | tf.IndexedSlices):
         raise TypeError(
             f"`y_true` must be a dense tensor. Received: {type(y_true).__name__}. "
@@ -117,12 +104,7 @@ def tensor(y_true: Any) -> tf.Tensor:
 
 
 def class_indices(labels: tf.Tensor, classes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns labels as int64, 0 for all that are not a class, and which are one.
-
-    Args:
-      labels: Integer or floating class indices.
-      classes: Number of classes, an integer scalar.
-    """
+    """Returns labels as int64, 0 for all that are not a class, and which are one."""
     known = _is_class(labels, classes)
     return tf.cast(tf.where(known, labels, tf.zeros_like(labels)), tf.int64), known
 
@@ -135,12 +117,6 @@ def nan_unless_class(
     The NaN is the remainder of a division of these labels by 0, and not a constant, so
     that a numeric check finds an operation whose input shows them. The remainder by the
     number of classes is the label itself for the others.
-
-    Args:
-      labels: Integer or floating class indices.
-      known: The labels that are classes.
-      classes: Number of classes, an integer scalar.
-      losses: One loss a label.
     """
     with tf.name_scope("label_outside_the_classes"):
         divisor = tf.where(known, tf.cast(classes, losses.dtype), 0)

@@ -41,10 +41,6 @@ def logits_behind(y_pred: Any, axis: int | None) -> tf.Tensor | None:
     mode they are what Keras' softmax and sigmoid attach to their results. tfsafe's
     softmax attaches them in both.
 
-    Args:
-      y_pred: Predictions.
-      axis: The axis of the softmax, not negative; None for a sigmoid.
-
     Returns:
       Logits of the shape of `y_pred`, of any floating dtype.
     """

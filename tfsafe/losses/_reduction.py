@@ -29,11 +29,7 @@ _ARGS = """      reduction: How the losses of the samples are reduced, as in Ker
 
 
 def safe(loss: _Loss) -> _Loss:
-    """Registers a loss, and ends its `Args` with those that all losses take.
-
-    Returns:
-      The class itself.
-    """
+    """Registers a loss, and ends its `Args` with those that all losses take."""
     text, numerics, rest = (loss.__doc__ or "").partition("    Numerics:\n")
     if "      dtype: " not in text:
         has_args = "    Args:\n" in text
@@ -158,11 +154,6 @@ def position_mask(mask: Any, y_pred: tf.Tensor, axis: int) -> Any:
 
     A mask of single features, as `Softmax` attaches it, keeps a position if it keeps
     one of its features.
-
-    Args:
-      mask: The Keras mask of the predictions.
-      y_pred: Predictions.
-      axis: The axis of the features.
     """
     if len(mask.shape) < len(y_pred.shape):
         return mask
@@ -215,11 +206,6 @@ def reduce_weighted(
 def weights(values: tf.Tensor, sample_weight: Any, mask: Any) -> tf.Tensor | None:
     """Returns the weight of each of `values`, 0 under the mask, or None for all 1.
 
-    Args:
-      values: One loss a position.
-      sample_weight: Weights for the leading axes of `values`, or None.
-      mask: Booleans for the leading axes of `values`, or None.
-
     Raises:
       ValueError: If weights or mask do not fit the shape of `values`.
     """
@@ -236,14 +222,7 @@ def weights(values: tf.Tensor, sample_weight: Any, mask: Any) -> tf.Tensor | Non
 
 
 def both(mask: Any, counted: tf.Tensor) -> tf.Tensor:
-    """Joins a mask of the leading axes, or None, with one of all positions.
-
-    Returns:
-      Booleans of the shape of `counted`.
-
-    Raises:
-      ValueError: If the mask does not fit the shape of `counted`.
-    """
+    """Joins a mask of the leading axes, or None, with one of all positions."""
     if mask is None:
         return counted
     return tf.cast(align(mask, counted, "mask"), tf.bool) & counted

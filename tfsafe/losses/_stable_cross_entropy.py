@@ -120,7 +120,7 @@ class StableCrossEntropy(Weighted):
         # Set afterwards: Keras 3.3 does not know all of them.
         self.reduction = _args.one_of(reduction, _reduction.REDUCTIONS, "reduction")
         self.from_logits = _args.one_of(from_logits, (False, True), "from_logits")
-        self.label_smoothing = classes.smoothing_share(label_smoothing)
+        self.label_smoothing = classes.checked_smoothing(label_smoothing)
         self.axis = _integer(axis, "axis", "the axis of the classes")
         self.labels = _args.one_of(labels, _labels.KINDS, "labels")
         self.ignore_class = None

@@ -64,12 +64,7 @@ _NOTES = {
 
 
 def unknown_name(name: str, public: Sequence[str]) -> AttributeError:
-    """Returns the error for a name that `tfsafe.ops` does not have.
-
-    Args:
-      name: The name that was asked for.
-      public: The names that `tfsafe.ops` has.
-    """
+    """Returns the error for a name that `tfsafe.ops` does not have."""
     hints = [f"Use `tfsafe.ops.{_OURS[name]}`."] if name in _OURS else []
     if name in _NOTES:
         hints.append(_NOTES[name])

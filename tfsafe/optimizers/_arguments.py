@@ -72,11 +72,7 @@ def _hint(identifier: Any) -> str:
 
 
 def limit(value: Any) -> float | None:
-    """Returns the limit as a float, or None for the default.
-
-    Raises:
-      ValueError: If it is not a positive number.
-    """
+    """Returns the limit as a float, or None for the default."""
     if value is None:
         return None
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -90,11 +86,7 @@ def limit(value: Any) -> float | None:
 
 
 def max_consecutive(value: Any) -> int | None:
-    """Returns the bound as an int, or None for none.
-
-    Raises:
-      ValueError: If it is not a positive integer.
-    """
+    """Returns the bound as an int, or None for none."""
     if value is None:
         return None
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -108,11 +100,7 @@ def max_consecutive(value: Any) -> int | None:
 
 
 def outlier_threshold(value: Any) -> float | None:
-    """Returns the threshold as a float, or None for none.
-
-    Raises:
-      ValueError: If it is not a positive finite number.
-    """
+    """Returns the threshold as a float, or None for none."""
     if value is None:
         return None
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -126,11 +114,7 @@ def outlier_threshold(value: Any) -> float | None:
 
 
 def steps(value: Any, name: str, least: int) -> int:
-    """Returns a number of steps as an int.
-
-    Raises:
-      ValueError: If it is not an integer, or below the least one.
-    """
+    """Returns a number of steps as an int."""
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_integer or value < least:
         raise ValueError(
@@ -179,11 +163,7 @@ def _clip_norm(name: str, value: Any) -> float | None:
 
 
 def minimum_scale(value: Any, initial_scale: float) -> float:
-    """Returns the floor of the loss scale as a float.
-
-    Raises:
-      ValueError: If it is not a positive number, or above the first scale.
-    """
+    """Returns the floor of the loss scale as a float."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not 0 < value <= initial_scale:
         raise ValueError(
@@ -197,15 +177,7 @@ def minimum_scale(value: Any, initial_scale: float) -> float:
 
 
 def check_strategy(made_under: Any, inner: Any) -> None:
-    """Checks that a step is taken in a replica of the strategy it was prepared for.
-
-    Args:
-      made_under: The strategy in scope when the wrapper was made.
-      inner: The inner optimizer.
-
-    Raises:
-      ValueError: If it is not.
-    """
+    """Checks that a step is taken in a replica of the strategy it was prepared for."""
     if tf.distribute.in_cross_replica_context():
         raise ValueError(
             "`apply` takes the step of one replica. Call it in a function that "
@@ -245,11 +217,7 @@ def gradients(grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
 
 
 def refuse_half_slots(variables: Sequence[Any]) -> None:
-    """Refuses variables in half precision for an optimizer that was built for them.
-
-    Raises:
-      ValueError: If there are any.
-    """
+    """Refuses variables in half precision for an optimizer that was built for them."""
     paths = [getattr(v, "path", v.name) for v in variables if is_half(v)]
     if paths:
         raise ValueError(

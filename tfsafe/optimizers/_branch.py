@@ -17,13 +17,7 @@ _LARGE = 2**26
 def unless(
     skips: tf.Tensor, step: Callable[[list[Any]], None], grads: list[Any]
 ) -> None:
-    """Calls `step(grads)` in a branch, which a skipped step never enters.
-
-    Args:
-      skips: Boolean scalar `Tensor`, the same on all replicas.
-      step: Takes the step of one replica.
-      grads: Gradients of this replica.
-    """
+    """Calls `step(grads)` in a branch, which a skipped step never enters."""
 
     def step_on_all(strategy: Any, skips: Any, grads: list[Any]) -> None:
         tf.cond(
@@ -48,13 +42,6 @@ def in_turn(optimizer: Any, variables: Sequence[Any]) -> Iterator[None]:
 
     In a branch all gradients are there from the beginning. TensorFlow would compute the
     updates of all variables at once, and need memory for all of them.
-
-    Args:
-      optimizer: Keras optimizer.
-      variables: The variables that it updates in the block.
-
-    Yields:
-      Nothing.
     """
     size = sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
     if tf.executing_eagerly() or tf.distribute.has_strategy() or size < _LARGE:

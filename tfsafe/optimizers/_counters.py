@@ -61,13 +61,7 @@ class StepCounters:
     def count(
         self, is_nonfinite: tf.Tensor, flags: tf.Tensor, elements: tf.Tensor
     ) -> None:
-        """Counts a step.
-
-        Args:
-          is_nonfinite: Whether the step was non-finite.
-          flags: For each variable, whether its gradient was non-finite.
-          elements: Number of its non-finite elements, or the flags again.
-        """
+        """Counts a step."""
         steps, nonfinite, consecutive, last = self.totals.values()
         last_elements, hits = self.by_variable.values()
         one_if_nonfinite = tf.cast(is_nonfinite, tf.int64)
@@ -91,11 +85,7 @@ class StepCounters:
         return {p: count for p, count in zip(self.paths, counts, strict=True) if count}
 
     def raise_if_stuck(self, max_consecutive: int | None) -> None:
-        """Raises `NumericsError` if the last `max_consecutive` steps were non-finite.
-
-        Raises:
-          NumericsError: If they were. Names the variables.
-        """
+        """Raises `NumericsError` if the last `max_consecutive` steps all failed."""
         if max_consecutive is None:
             return
         count = self.total("consecutive_nonfinite_steps")

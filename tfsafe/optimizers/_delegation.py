@@ -129,12 +129,7 @@ def _inner(optimizer: Any) -> Any:
 
 
 def delegated(name: str, owner: Callable[[Any], Any] = _inner) -> property:
-    """Returns a property that reads and sets an attribute of another object.
-
-    Args:
-      name: Name of the attribute.
-      owner: Returns the object for an optimizer; the inner optimizer by default.
-    """
+    """Returns a property that reads and sets an attribute of another object."""
 
     def read(optimizer: Any) -> Any:
         return getattr(owner(optimizer), name)

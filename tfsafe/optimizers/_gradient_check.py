@@ -99,11 +99,6 @@ def replaced(
     In a branch, so that a finite step holds no second copy of them. XLA holds none
     without a branch, and copies what goes through one.
 
-    Args:
-      is_nonfinite: Whether any element failed.
-      pairs: Gradients with their variables.
-      within: Returns the third argument of `replace` for each.
-
     Returns:
       `Tensor`, `IndexedSlices` or None, as the gradients.
     """

@@ -59,9 +59,6 @@ class OutlierFilter:
         Args:
           log_norm: Logarithm of the norm; -infinity for a step that is skipped anyway.
           is_nonfinite: Whether the gradients were non-finite, and were replaced.
-
-        Returns:
-          Boolean scalar `Tensor`.
         """
         is_outlier = self._update(log_norm, is_nonfinite)
         self.counter.assign_add(tf.cast(is_outlier, tf.int64))
@@ -111,11 +108,6 @@ def log_global_norm(
 
     It neither overflows nor underflows. Rows that come more than once in an
     `IndexedSlices` count one by one.
-
-    Args:
-      gradients: `Tensor`, `IndexedSlices` or None for each variable.
-      variables: The variables.
-      scale: Factor by which the loss was scaled, and the gradients with it, or None.
 
     Returns:
       float32 scalar `Tensor`; -infinity if all are 0, NaN if one is not finite.

@@ -118,11 +118,7 @@ def _replaced(data: Any, survey: Survey, report: DataReport, policy: Policy) -> 
 
 
 def refuse_unmendable(report: DataReport) -> None:
-    """Raises the findings that no replacement number can repair.
-
-    Raises:
-      NumericsError: If there is such a finding.
-    """
+    """Raises the findings that no replacement number can repair."""
     rest = [finding for finding in report.findings if not finding.is_replaceable]
     if rest:
         raise NumericsError(
@@ -134,14 +130,6 @@ def refuse_unmendable(report: DataReport) -> None:
 
 def fill_values(tally: Tally, columns: Any, policy: Policy) -> np.ndarray:
     """Returns the number to write into each column.
-
-    Args:
-      tally: The tally of the leaf.
-      columns: The columns to write to.
-      policy: What to do.
-
-    Returns:
-      float64 array, one number for each column.
 
     Raises:
       NumericsError: If the value is "mean" and a column has no numbers.

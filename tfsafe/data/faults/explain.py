@@ -65,11 +65,7 @@ class Origin:
         return _caller.shown(found[0]) if found else ""
 
     def with_policy(self, policy: str) -> str:
-        """Returns the user's call with another policy; empty if it is not known.
-
-        Args:
-          policy: The policy and its value, `policy="drop"`.
-        """
+        """Returns the user's call with another policy; empty if it is not known."""
         expression = self.expression()
         if not expression or self.call is None:
             return ""

@@ -31,14 +31,7 @@ def notes(tallies: Sequence[Tally], limits: Limits) -> list[DataFinding]:
 
 
 def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
-    """Returns a note if the names of a frame's columns are numbers as text.
-
-    Args:
-      columns: The names.
-
-    Returns:
-      One note, or none.
-    """
+    """Returns a note if the names of a frame's columns are numbers as text."""
     names = [name for name in columns if isinstance(name, str)]
     if len(names) < 2 or len(names) < len(columns):
         return []

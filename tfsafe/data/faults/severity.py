@@ -19,9 +19,6 @@ def errors(tally: Tally) -> dict[str, np.ndarray]:
     except blanks and a header in row 0; a column of codes, such as "101" and "A7", is
     not.
 
-    Args:
-      tally: The tally of a leaf that was read to its end.
-
     Returns:
       Only faults that are an error in some column.
     """

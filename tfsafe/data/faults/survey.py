@@ -138,11 +138,7 @@ class Survey:
 
 
 def require_labels(paths: Collection[str], limits: Limits) -> None:
-    """Refuses a number of classes for data without labels.
-
-    Raises:
-      ValueError: If no leaf is named `y`.
-    """
+    """Refuses a number of classes for data without labels."""
     if limits.classes is not None and "y" not in paths:
         raise ValueError(
             "`num_classes` is for labels `y`, an array of integers. Received: "

@@ -16,13 +16,7 @@ def can_be_bad(dtype: tf.DType, path: str, limits: Limits) -> bool:
 
 
 def bad_values(leaf: Any, path: str, limits: Limits) -> tf.Tensor | None:
-    """Returns a mask of the faulty values of a leaf; None if no value can be faulty.
-
-    Args:
-      leaf: Dense, ragged or sparse tensor.
-      path: Its name.
-      limits: The limits of the values that the model accepts.
-    """
+    """Returns a mask of the faulty values of a leaf; None if no value can be faulty."""
     values = flat(leaf)
     if not can_be_bad(values.dtype, path, limits):
         return None
@@ -44,12 +38,7 @@ def flat(leaf: Any) -> tf.Tensor:
 
 
 def faulty_rows(leaf: Any, faulty: tf.Tensor) -> tf.Tensor:
-    """Returns the rows of a leaf that have a faulty value.
-
-    Args:
-      leaf: Dense, ragged or sparse tensor of a batch.
-      faulty: The result of `bad_values` for it.
-    """
+    """Returns the rows of a leaf that have a faulty value."""
     if isinstance(leaf, tf.RaggedTensor):
         owners = leaf.value_rowids()
         inner = leaf.values

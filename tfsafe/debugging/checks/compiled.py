@@ -85,14 +85,7 @@ class CompiledCheck:
         self._holds = not (options.strict or options.exclude)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function.
-
-        Returns:
-          What the function returns.
-
-        Raises:
-          NumericsError: If a result is not finite.
-        """
+        """Calls the function."""
         with reentrancy.entered():
             if self._failed_before:
                 return self._function(*args, **kwargs)

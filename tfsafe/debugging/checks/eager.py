@@ -47,14 +47,7 @@ class EagerCheck:
         self._labels = labels
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function.
-
-        Returns:
-          What the function returns.
-
-        Raises:
-          NumericsError: If a result is not finite.
-        """
+        """Calls the function."""
         before = self._read([*args, *kwargs.values()])
         arguments = list(self._labels(self._function, args, kwargs))
         propagation = Propagation(_namer(arguments, list(before.values())))

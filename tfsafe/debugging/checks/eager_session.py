@@ -124,11 +124,7 @@ class Session(Recorder):
 
     @contextlib.contextmanager
     def differentiating(self) -> Iterator[None]:
-        """Marks that a tape is at work; the gradients within are not results yet.
-
-        Yields:
-          Nothing.
-        """
+        """Marks that a tape is at work; the gradients within are not results yet."""
         self._tapes += 1
         try:
             yield
@@ -137,14 +133,7 @@ class Session(Recorder):
 
     @contextlib.contextmanager
     def updating(self, variables: Iterable[Any]) -> Iterator[None]:
-        """Marks an update of variables, which is made as a whole or not at all.
-
-        Args:
-          variables: Those that it may write.
-
-        Yields:
-          Nothing.
-        """
+        """Marks an update of variables, which is made as a whole or not at all."""
         if self._whole:
             yield
             return
@@ -157,12 +146,7 @@ class Session(Recorder):
             self._whole = []
 
     def check_gradients(self, target: Any, gradients: Any) -> None:
-        """Raises if gradients that a tape returned are not finite.
-
-        Args:
-          target: What was differentiated.
-          gradients: The result.
-        """
+        """Raises if gradients that a tape returned are not finite."""
         options = self._active()
         scaled = any(id(each) in self._scaled for each in tf.nest.flatten(target))
         if options is None or scaled or self._tapes:

@@ -49,12 +49,7 @@ class Switch:
         return askers[-1][1] if askers else None
 
     def ask(self, asker: object, options: Options) -> None:
-        """Switches on, or changes what is asked for.
-
-        Args:
-          asker: Where the request is from; it replaces an earlier one from there.
-          options: What it asks for.
-        """
+        """Switches on, or changes what is asked for."""
         with self._lock:
             was_on = bool(self._askers)
             self._askers = [each for each in self._askers if each[0] is not asker]

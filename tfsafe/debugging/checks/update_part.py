@@ -77,10 +77,6 @@ class UpdatePart:
 
         Each write waits for the one before it. Otherwise TensorFlow computes the new
         values of all variables at once, and needs memory for all of them.
-
-        Args:
-          given: The copies of `inputs`, by name.
-          handle_of: Gives the copy of a handle.
         """
         values = dict(given)
         last: list[tf.Operation] = []

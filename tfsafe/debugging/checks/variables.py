@@ -54,12 +54,7 @@ def restore(held: Iterable[Held]) -> None:
 
 
 def slot_of(variable: tf.Variable, names: Names) -> Slot:
-    """Returns the slot of a variable.
-
-    Args:
-      variable: A TensorFlow variable.
-      names: Better names than the variable's own, by `id` of the handle.
-    """
+    """Returns the slot of a variable."""
     own = variable.name.partition(":")[0]
     name = names.get(id(variable.handle), own)
     return Slot(variable.handle, variable.dtype, name, bool(variable.trainable))

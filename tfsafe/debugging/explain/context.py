@@ -24,13 +24,7 @@ _LONGEST = 200
 def note(
     error: NumericsError, handles: Collection[Any] | None, *, is_xla: bool = False
 ) -> None:
-    """Adds the facts of the run and the layers of the model to an error.
-
-    Args:
-      error: The error.
-      handles: Handles of the variables that the step uses; None if not known.
-      is_xla: Whether XLA compiles the step.
-    """
+    """Adds the facts of the run and the layers of the model to an error."""
     error.facts = _facts(is_xla)
     if handles and error.findings:
         model = _model_of(handles)

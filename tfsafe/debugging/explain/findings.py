@@ -43,15 +43,7 @@ def describe(
     met_next: Sequence[tuple[str, ...]] = (),
     layers: Layers | None = None,
 ) -> Finding:
-    """Returns the finding for an origin.
-
-    Args:
-      origin: Where non-finite values begin.
-      label: The result that it reaches.
-      path: The steps from the origin to the result.
-      met_next: The first operations that its values met.
-      layers: The layers that are alive.
-    """
+    """Returns the finding for an origin."""
     layers = layers or Layers()
     value = values.numbers(origin.value)
     nonfinite = ~np.isfinite(value) if origin.births is None else origin.births
@@ -218,14 +210,7 @@ def _link(step: PathStep, layers: Layers) -> Link:
 def by_flag(
     op: tf.Operation, index: int, graphs: Sequence[tf.Graph], reason: str
 ) -> Finding:
-    """Returns the finding for an operation whose flag is set.
-
-    Args:
-      op: The operation.
-      index: Of its output.
-      graphs: The graphs in which its forward operation may stand.
-      reason: Why no more is known.
-    """
+    """Returns the finding for an operation whose flag is set."""
     place, layers = locate(op, graphs), Layers()
     fault = "domain" if op.type in DOMAIN else "unknown"
     failure = suggestions.Failure(

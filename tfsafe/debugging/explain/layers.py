@@ -84,9 +84,6 @@ def remembered(names: Mapping[str, str]) -> Iterator[None]:
 
     Args:
       names: What `Layers.names_in` returned.
-
-    Yields:
-      Nothing.
     """
     _REMEMBERED.update(names)
     try:
@@ -138,10 +135,6 @@ def _subclasses(base: type) -> set[type]:
 
 def swap_of(layer: type | None, scope: str) -> tuple[str, str]:
     """Returns the import that replaces a class of Keras by its safe namesake.
-
-    Args:
-      layer: Class of the layer in which an operation failed, if it is in one.
-      scope: Name scope of the operation.
 
     Returns:
       The code, empty without a namesake, and what it does.

@@ -41,16 +41,7 @@ class NonFinite(NamedTuple):
 def argument_labels(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Labelled:
-    """Yields the leaves of a call's arguments, each with its path.
-
-    Args:
-      function: What is called.
-      args: Its positional arguments.
-      kwargs: Its named arguments.
-
-    Yields:
-      Path and leaf.
-    """
+    """Yields the leaves of a call's arguments, each with its path."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

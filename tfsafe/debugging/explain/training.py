@@ -50,12 +50,7 @@ def _handles(optimizer: Any) -> set[int]:
 
 
 def note(error: NumericsError, optimizer: Any) -> None:
-    """Adds step, learning rate and loss scale to an error.
-
-    Args:
-      error: The error.
-      optimizer: Optimizer whose `iterations` count the steps, or None.
-    """
+    """Adds step, learning rate and loss scale to an error."""
     if optimizer is not None:
         error.step = int(_number(optimizer.iterations))
         error.learning_rate = _number(optimizer.learning_rate)
@@ -86,15 +81,7 @@ def note_time(error: NumericsError, handles: Collection[Any] | None) -> None:
 
 @contextlib.contextmanager
 def announced(kind: str, handles: Collection[Any]) -> Iterator[None]:
-    """Says on standard error what happens, if a replay takes long.
-
-    Args:
-      kind: The values that were found, `"NaN"`.
-      handles: Handles of the variables that the step uses.
-
-    Yields:
-      Nothing.
-    """
+    """Says on standard error what happens, if a replay takes long."""
     step = ""
     with contained("finding the step of a failure"):
         # Now: the replay changes the counter.

@@ -156,12 +156,7 @@ def _plain(path: str) -> str:
 
 
 def stats_of(name: str, array: np.ndarray) -> TensorStats:
-    """Returns the statistics of an array of any numeric dtype.
-
-    Args:
-      name: Its path, or what it is.
-      array: Its values.
-    """
+    """Returns the statistics of an array of any numeric dtype."""
     dtype = array.dtype.name
     nonfinite = ~np.isfinite(array)
     real = real_numbers(array)

@@ -29,10 +29,6 @@ def check_model(model: keras.Model, options: Options = _USUAL) -> keras.Model:
     Keras asks `make_train_function` and its two siblings for the function that it
     then calls once a batch. Models are customised by them; they are replaced here.
 
-    Args:
-      model: The model, compiled or not.
-      options: As in `checked`.
-
     Returns:
       The model.
 
@@ -49,11 +45,7 @@ def check_model(model: keras.Model, options: Options = _USUAL) -> keras.Model:
 
 
 def uncheck_model(model: keras.Model) -> keras.Model:
-    """Makes a model run its steps as Keras does, checked before or not.
-
-    Returns:
-      The model.
-    """
+    """Makes a model run its steps as Keras does, checked before or not."""
     for kind in KINDS:
         for patch in _checks_of(model, kind):
             patch.remove()

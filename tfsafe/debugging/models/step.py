@@ -103,16 +103,7 @@ def without_optionals(data: Any) -> Any:
 def batch_labels(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> results.Labelled:
-    """Names the parts of a batch as `fit` does.
-
-    Args:
-      function: The step.
-      args: The batch.
-      kwargs: Nothing.
-
-    Yields:
-      Path and leaf.
-    """
+    """Names the parts of a batch as `fit` does."""
     for label, value in results.argument_labels(function, args, kwargs):
         for index, name in enumerate(("x", "y", "sample_weight")):
             if label.startswith(f"data[{index}]"):

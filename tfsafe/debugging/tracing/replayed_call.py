@@ -75,9 +75,6 @@ class ReplayedCall:
         The plain kernels are tried first: they are at hand, and XLA's differ from
         them in few operations, the gradient of sqrt at 0 for one.
 
-        Args:
-          failed: The call.
-
         Returns:
           The non-finite results with their origins, the reason why some may be
           missing, and all origins that were met.

@@ -18,12 +18,6 @@ def tsallis(
 ) -> tf.Tensor:
     """Computes `(1 - sum(p ** q)) / (q - 1)`.
 
-    Args:
-      p: Probabilities.
-      q: The order, a scalar.
-      axes: Axes along which they sum to 1.
-      keepdims: Whether the axes stay, with size 1.
-
     Returns:
       The entropies; at order 1, those of Shannon.
     """

@@ -76,11 +76,6 @@ def reduce_in_runs(
     For a maximum, or for a mean of means of equally many. A reduction over axes that
     others lie between takes seven times as long.
 
-    Args:
-      reduce: Such as `tf.reduce_max`.
-      x: Tensor.
-      axis: Axes in order, by default all of them.
-
     Returns:
       The reduction, with size 1 along the axes.
     """

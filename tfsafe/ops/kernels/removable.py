@@ -78,9 +78,6 @@ class Removable:
 
         The length has no derivative at 0; the function of the squared length has.
 
-        Args:
-          square: The squared length.
-
         Returns:
           The function, of the shape and dtype of `square`.
         """
@@ -286,15 +283,7 @@ def acos_over_sine(c: tf.Tensor) -> tf.Tensor:
 
 
 def atan2_over_length(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-    """Computes `atan2(y, x) / y` of a length `y`, which is `1 / x` at 0 for x > 0.
-
-    Args:
-      square: The squared length.
-      x: The other argument, of a shape that fits.
-
-    Returns:
-      The quotient.
-    """
+    """Computes `atan2(y, x) / y` of a length `y`, which is `1 / x` at 0 for x > 0."""
 
     def compute(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         square, x = square + tf.zeros_like(x), x + tf.zeros_like(square)

@@ -20,10 +20,6 @@ def shared_exponent(
     The gradient takes it for a constant: what is taken out of a sum becomes a factor in
     front of it.
 
-    Args:
-      pairs: Weights and exponents.
-      axes: Axes over which one exponent is shared; they stay, with size 1.
-
     Returns:
       The exponent that is shared.
     """

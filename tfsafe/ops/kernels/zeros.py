@@ -67,13 +67,6 @@ def times_upstream(
 
     This is the rule "zero upstream, zero gradient". The gradient of this product keeps
     the rule as well.
-
-    Args:
-      upstream: Incoming gradient.
-      slope: Derivative, which may be NaN or infinite where `upstream` is 0.
-
-    Returns:
-      Outgoing gradient, of the broadcast shape.
     """
 
     def vjp(outer: tf.Tensor) -> _Pair:

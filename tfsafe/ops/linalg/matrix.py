@@ -12,19 +12,7 @@ _Tensors = Sequence[tf.Tensor]
 
 
 def matrix(x: Any, name: str) -> tf.Tensor:
-    """Converts `x` to a floating tensor of shape `[..., m, n]`.
-
-    Args:
-      x: What the user passed.
-      name: The argument's name, for the error.
-
-    Returns:
-      The tensor.
-
-    Raises:
-      TypeError: If `x` does not have a floating dtype.
-      ValueError: If its rank is known to be less than 2.
-    """
+    """Converts `x` to a floating tensor of shape `[..., m, n]`."""
     tensor = _args.float_tensor(x, name)
     if tensor.shape.rank is not None and tensor.shape.rank < 2:
         raise ValueError(
@@ -36,19 +24,7 @@ def matrix(x: Any, name: str) -> tf.Tensor:
 
 
 def square(x: Any, name: str) -> tf.Tensor:
-    """Converts `x` to a floating tensor of shape `[..., n, n]`.
-
-    Args:
-      x: What the user passed.
-      name: The argument's name, for the error.
-
-    Returns:
-      The tensor.
-
-    Raises:
-      TypeError: If `x` does not have a floating dtype.
-      ValueError: If its matrices are known not to be square.
-    """
+    """Converts `x` to a floating tensor of shape `[..., n, n]`."""
     tensor = matrix(x, name)
     if tensor.shape.rank is not None:
         rows, columns = tensor.shape[-2:]

@@ -162,15 +162,7 @@ def _regularized(
 
 
 def pseudoinverse(x: tf.Tensor, rcond: float | None = None) -> tf.Tensor:
-    """Computes pseudoinverses.
-
-    Args:
-      x: Tensor of shape `[batch, m, n]`, float32 or float64.
-      rcond: As in `pinv`.
-
-    Returns:
-      Tensor of shape `[batch, n, m]`.
-    """
+    """Computes pseudoinverses."""
 
     @custom_gradient
     def pseudo(x: tf.Tensor) -> Any:

@@ -38,12 +38,8 @@ def class_axis(axis: Any, shape: tf.TensorShape) -> int:
     return positive
 
 
-def smoothing_share(value: Any) -> float:
-    """Returns `label_smoothing` as a float.
-
-    Raises:
-      ValueError: If it is not a number from 0 to 1.
-    """
+def checked_smoothing(value: Any) -> float:
+    """Returns `label_smoothing` as a float."""
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(
             "`label_smoothing` must be a number from 0 to 1. "

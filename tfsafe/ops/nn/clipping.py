@@ -203,10 +203,6 @@ def clip_together(gradients: Sequence[Gradient], clip_norm: Any) -> list[Gradien
 
     Keras squares first: a gradient of 3e19 makes everything NaN.
 
-    Args:
-      gradients: Floating `Tensor`s and `IndexedSlices`.
-      clip_norm: Largest norm, positive.
-
     Returns:
       The gradients, with the `Numerics` of `clip_each`.
     """

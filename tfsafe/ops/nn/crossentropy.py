@@ -82,7 +82,7 @@ def categorical_crossentropy(
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
         axis = _classes.class_axis(axis, y_pred.shape)
         y_true = _classes.in_shape(y_true, y_pred)
-        smoothing = _classes.smoothing_share(label_smoothing)
+        smoothing = _classes.checked_smoothing(label_smoothing)
 
         def loss(labels: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
             return rows(labels, x, axis, smoothing, from_logits, bounded)
@@ -168,7 +168,7 @@ def sparse_categorical_crossentropy(
     """
     with tf.name_scope(name):
         indices, y_pred, axis = _classes.indices_and_axis(y_true, y_pred, axis)
-        smoothing = _classes.smoothing_share(label_smoothing)
+        smoothing = _classes.checked_smoothing(label_smoothing)
 
         def loss(x: tf.Tensor) -> tf.Tensor:
             return sparse(indices, x, axis, smoothing, from_logits, bounded)
@@ -273,7 +273,7 @@ def binary_crossentropy(
     with tf.name_scope(name):
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
         y_true = _classes.in_shape(y_true, y_pred)
-        smoothing = _classes.smoothing_share(label_smoothing)
+        smoothing = _classes.checked_smoothing(label_smoothing)
 
         def loss(target: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
             if smoothing:

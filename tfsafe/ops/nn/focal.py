@@ -79,7 +79,7 @@ def binary_focal_crossentropy(
     with tf.name_scope(name):
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
         y_true = classes.in_shape(y_true, y_pred)
-        smoothing = classes.smoothing_share(label_smoothing)
+        smoothing = classes.checked_smoothing(label_smoothing)
         gamma = _option(gamma, "gamma", None)
         balance = None if alpha is None else _option(alpha, "alpha", 1.0)
 
@@ -91,7 +91,9 @@ def binary_focal_crossentropy(
             missed = times_where_nonzero(target, no) + times_where_nonzero(
                 1 - target, yes
             )
-            values = zeros.weighted_loss(values, constant_power(_share(missed), gamma))
+            values = zeros.weighted_loss(
+                values, constant_power(_limited(missed), gamma)
+            )
             if balance is not None:
                 weight = target * balance + (1 - target) * (1 - balance)
                 values = zeros.weighted_loss(values, weight)
@@ -164,7 +166,7 @@ def categorical_focal_crossentropy(
         y_true, y_pred = _args.float_tensors(y_true=y_true, y_pred=y_pred)
         axis = classes.class_axis(axis, y_pred.shape)
         y_true = classes.in_shape(y_true, y_pred)
-        smoothing = classes.smoothing_share(label_smoothing)
+        smoothing = classes.checked_smoothing(label_smoothing)
         gamma = _option(gamma, "gamma", None)
 
         def loss(labels: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -176,7 +178,7 @@ def categorical_focal_crossentropy(
             # `1 - p` keeps its digits where `p` is close to 1.
             missed = -expm1(-negative)
             values = zeros.weighted_loss(
-                negative, constant_power(_share(missed), gamma)
+                negative, constant_power(_limited(missed), gamma)
             )
             weights = labels * _class_weights(alpha, x, axis)
             return tf.reduce_sum(zeros.weighted_loss(values, weights), axis)
@@ -260,7 +262,7 @@ def categorical_generalized_cross_entropy(
         return precision.in_float32(loss, y_pred)
 
 
-def _share(missed: tf.Tensor) -> tf.Tensor:
+def _limited(missed: tf.Tensor) -> tf.Tensor:
     """Keeps the base of the power in [0, 1], where the predictions are not."""
     # Not `clip_by_value`, which loses a NaN under some versions of XLA.
     positive = tf.where(missed < 0, tf.zeros_like(missed), missed)
@@ -282,11 +284,7 @@ def _class_weights(alpha: Any, x: tf.Tensor, axis: int) -> tf.Tensor:
 
 
 def _option(value: Any, name: str, most: float | None) -> float:
-    """Returns an option as a float.
-
-    Raises:
-      ValueError: If it is not a number from 0 to `most`.
-    """
+    """Returns an option as a float."""
     upper = float("inf") if most is None else most
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= upper or value == float("inf"):

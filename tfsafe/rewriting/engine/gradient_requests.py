@@ -63,14 +63,7 @@ class Request(NamedTuple):
         return Request(graph, self.derivative, asked, marks)
 
     def answer(self, value: Value) -> list[tf.Tensor]:
-        """Recomputes the derivative.
-
-        Args:
-          value: Returns the counterpart of a tensor of `graph`.
-
-        Returns:
-          One tensor for each mark.
-        """
+        """Recomputes the derivative."""
         other = self.counterpart(value, self.marks)
         found = self.derivative(other.asked)
         return [_part(found[mark.position], mark) for mark in self.marks]
@@ -152,11 +145,6 @@ def frontier(
     targets: Sequence[tf.Tensor], sources: Sequence[tf.Tensor], recorded: set[str]
 ) -> list[tf.Tensor]:
     """Finds where the recorded part of a graph begins.
-
-    Args:
-      targets: Tensors that are differentiated.
-      sources: Tensors to differentiate by.
-      recorded: Names of the operations that the tape recorded.
 
     Returns:
       The tensors that recorded operations between sources and targets take from

@@ -21,12 +21,7 @@ _PLACES = {"tf.math": tf.math, "tf": tf}
 
 
 def needs_values(error: Exception, name: str) -> TypeError | None:
-    """Returns an error that names the line and the fix, if that is what happened.
-
-    Args:
-      error: What the trace of the function raised.
-      name: Name of the function.
-    """
+    """Returns an error that names the line and the fix, if that is what happened."""
     if not isinstance(error, NotImplementedError | AttributeError | TypeError):
         return None
     if not any(text in str(error) for text in _TEXTS):

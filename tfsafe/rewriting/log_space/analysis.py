@@ -51,12 +51,7 @@ class Logarithms:
         return self._remember(tensor, False)
 
     def inside(self, reader: Reader, seeds: Mapping[str, Factored]) -> "Logarithms":
-        """Returns what is known of another graph.
-
-        Args:
-          reader: Reader of the graph.
-          seeds: Factors of some of its tensors, by their names.
-        """
+        """Returns what is known of another graph."""
         return Logarithms(reader, seeds)
 
     def complement(self, tensor: tf.Tensor) -> Factored | None:

@@ -220,10 +220,6 @@ def for_value(tensor: tf.Tensor, logs: LogForms) -> Factored:
     The exponential of a logarithm loses a digit for each one of the logarithm. Here a
     sum is a weight of moderate size times an exponential.
 
-    Args:
-      tensor: The tensor.
-      logs: What is known of the logarithms of the graph.
-
     Returns:
       The factors; for anything but a sum, those of the logarithm.
     """

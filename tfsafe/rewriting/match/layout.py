@@ -40,11 +40,6 @@ def lines_up(shape: tf.TensorShape, whole: tf.TensorShape, axes: Sequence[int]) 
 
     That is, whether its shape is that of the whole with size 1 at the reduced axes. The
     elements keep their order, so that sizes decide; one of them may be unknown.
-
-    Args:
-      shape: Shape of the reduction, after what reshapes it.
-      whole: Shape of what was reduced.
-      axes: The axes that were reduced.
     """
     rank = whole.rank
     if rank is None or shape.rank != rank or any(shape[axis] != 1 for axis in axes):

@@ -47,16 +47,7 @@ class Product(NamedTuple):
 def factored(
     reader: Reader, op: tf.Operation, wholes: Sequence[tf.Tensor] = ()
 ) -> Product:
-    """Takes a product or quotient apart, products and quotients inside it too.
-
-    Args:
-      reader: Reader of the graph.
-      op: The product or quotient.
-      wholes: Tensors that stay factors, although they are products.
-
-    Returns:
-      Its factors.
-    """
+    """Takes a product or quotient apart, products and quotients inside it too."""
     found = Product(1.0, [], [], [], {})
     factor = 1.0
     queue = [(tensor, side) for tensor, side in _sides(reader, op)]

@@ -47,12 +47,6 @@ def without_divisor(
 ) -> Quotient | None:
     """Takes a divisor out of a tensor.
 
-    Args:
-      reader: Reader of the graph.
-      tensor: The tensor.
-      divisor: What it is divided by, also reshaped.
-      like: A tensor of the shape in which the divisor multiplies `tensor`.
-
     Returns:
       The tensor without it; None without a quotient by it, or where the axes of the
       divisor and of the tensor may not line up.

@@ -112,10 +112,6 @@ class Forms:
     ) -> tuple[list[Wrong], list[Rewrite]]:
         """Runs the stable form without some rewrites.
 
-        Args:
-          rules: The rules to apply.
-          skipped: The rewrites not to make; see `Planner`.
-
         Returns:
           Where the form is wrong, and its rewrites.
         """

@@ -94,16 +94,7 @@ class Report(list[Change]):
 
 
 def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
-    """Traces a stabilised function and reports.
-
-    Args:
-      function: A `tf.function` that `stabilized` made.
-      args: Arguments to trace it with.
-      kwargs: Arguments by name.
-
-    Returns:
-      The report.
-    """
+    """Traces a stabilised function and reports."""
     args, kwargs = tf.nest.map_structure(_traceable, (tuple(args), dict(kwargs)))
     with collected() as found:
         _compat.with_body(function).get_concrete_function(*args, **kwargs)

@@ -23,11 +23,6 @@ def verified(
     """Returns the stable form of a function, compared with the naive one at first.
 
     A rewrite that loses digits is reported in a warning and not made.
-
-    Args:
-      function: A Python function or a `tf.function`.
-      rules: The rules to apply.
-      autograph: Whether AutoGraph converts a Python function.
     """
     plain = (
         function if is_traced(function) else tf.function(function, autograph=autograph)

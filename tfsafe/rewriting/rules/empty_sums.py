@@ -26,7 +26,7 @@ _DEPTH = 12
 _MATRIX_PRODUCTS = frozenset({"BatchMatMulV2", "MatMul"})
 
 
-def _match_share(op: tf.Operation, reader: Reader) -> Build | None:
+def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
     x, y = op.inputs
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
@@ -195,7 +195,7 @@ RULES = (
         fails_when="all weights are 0, a and b are, or a segment is empty",
         reference="tfsafe.ops.xdivy",
         op_types=["RealDiv", "Div"],
-        match=_match_share,
+        match=_match_fraction,
     ),
     Rule(
         name="degree-normalisation",

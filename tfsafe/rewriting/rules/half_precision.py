@@ -214,11 +214,7 @@ def _is_root(op: tf.Operation, reader: Reader) -> bool:
 
 
 def rule(others: Sequence[Rule]) -> Rule:
-    """Returns the rule.
-
-    Args:
-      others: Rules for whole formulas, which come before this one.
-    """
+    """Returns the rule."""
     return Rule(
         name="half-precision",
         before="x * rsqrt(mean(x * x)), sum(x) / n, m / (sqrt(v) + 1e-8), "

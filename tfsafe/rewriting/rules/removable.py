@@ -248,10 +248,6 @@ def _with_divisors(reader: Reader, product: Product) -> Product:
     In `sin(t) * cross(v / t, p)` the divisor is inside another factor, and in
     `(1 - cos(t)) / (x * x + y * y)` it is the square of `t`.
 
-    Args:
-      reader: Reader of the graph.
-      product: The product, whose lists are changed.
-
     Returns:
       The product.
     """

@@ -61,10 +61,6 @@ def chosen(
 ) -> list[Rule]:
     """Returns the rules to apply.
 
-    Args:
-      rules: Names of those to apply; None selects all.
-      exclude: Names of those to exclude.
-
     Raises:
       TypeError: If one of the arguments is neither a name nor several.
       ValueError: If no rule has such a name.

@@ -138,14 +138,7 @@ def stabilized(
     autograph: bool = True,
     skipped: Collection[tuple[str, str]] = (),
 ) -> Any:
-    """Returns a `tf.function` that runs the stable form of a function.
-
-    Args:
-      function: A Python function or a `tf.function`, whose options are kept.
-      rules: The rules to apply.
-      autograph: Whether AutoGraph converts a Python function.
-      skipped: The rewrites not to make; see `Planner`.
-    """
+    """Returns a `tf.function` that runs the stable form of a function."""
     plain: Any = (
         function if is_traced(function) else tf.function(function, autograph=autograph)
     )

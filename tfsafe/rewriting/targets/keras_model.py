@@ -30,11 +30,7 @@ _METHODS = (*_STEPS, *_MAKERS, "call")
 def stabilize_model(
     model: keras.Model, rules: Sequence[Rule], verify: bool = False
 ) -> keras.Model:
-    """Makes a model run in its stable form; see `stabilize`.
-
-    Returns:
-      The model.
-    """
+    """Makes a model run in its stable form; see `stabilize`."""
     _remove(model)
     # Entering the default strategy is not entering a strategy.
     with model.distribute_strategy.scope():
@@ -68,16 +64,7 @@ def restore_model(model: keras.Model) -> None:
 def model_report(
     model: keras.Model, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Report:
-    """Reports on the train step of a model, or on its prediction if it has no loss.
-
-    Args:
-      model: The model, stabilised or not.
-      args: Parts of a batch.
-      kwargs: The same by the names `x`, `y` and `sample_weight`.
-
-    Returns:
-      The report.
-    """
+    """Reports on the train step of a model, or on its prediction if it has no loss."""
     batch = (*args, *kwargs.values())
     name = "train_step" if getattr(model, "optimizer", None) else "predict_step"
     steps = [p.wrapper for p in _stable(model, name) if isinstance(p.wrapper, _Step)]

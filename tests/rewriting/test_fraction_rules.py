@@ -1,4 +1,4 @@
-"""Shares and means of nothing, and a temperature of 0, have their limits."""
+"""Fractions and means of nothing, and a temperature of 0, have their limits."""
 
 import numpy as np
 import pytest
