@@ -11,7 +11,7 @@ from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.lengths import direction, euclidean
 from tfsafe.ops.kernels.plane import atan2
 from tfsafe.ops.kernels.root import rsqrt
-from tfsafe.ops.kernels.zeros import reciprocal, times_upstream
+from tfsafe.ops.kernels.zeros import reciprocal, times_upstream, with_slope
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
@@ -197,12 +197,10 @@ def atanh(x: Any, *, name: str = "atanh") -> tf.Tensor:
         return precision.in_float32(_atanh, _args.float_tensor(x, "x"))
 
 
-@custom_gradient
-def _asin(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, rsqrt(_complement(x)))
+@with_slope(lambda x: rsqrt(_complement(x)))
+def _asin(x: tf.Tensor) -> tf.Tensor:
 
-    return tf.asin(x), vjp
+    return tf.asin(x)
 
 
 @custom_gradient
@@ -213,14 +211,10 @@ def _acos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.acos(x), vjp
 
 
-@custom_gradient
-def _complement(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: -2 * x)
+def _complement(x: tf.Tensor) -> tf.Tensor:
     """Computes `1 - x^2` without rounding the square."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, -2 * x)
-
-    return (1 - x) * (1 + x), vjp
+    return (1 - x) * (1 + x)
 
 
 @custom_gradient

@@ -14,20 +14,16 @@ from tfsafe.ops.kernels.zeros import (
     quotient_for_gradient,
     times_upstream,
     times_where_nonzero,
+    with_slope,
 )
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
-@custom_gradient
-def tanh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: _tanh_slope(x))
+def tanh(x: tf.Tensor) -> tf.Tensor:
     """Computes the hyperbolic tangent elementwise, with the slope of its tails."""
-    value = tf.tanh(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, _tanh_slope(x))
-
-    return value, vjp
+    return tf.tanh(x)
 
 
 @custom_gradient
@@ -46,15 +42,10 @@ def _tanh_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return slope, vjp
 
 
-@custom_gradient
-def sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: _sigmoid_slope(x))
+def sigmoid(x: tf.Tensor) -> tf.Tensor:
     """Computes `1 / (1 + exp(-x))` elementwise, with the slope of its tails."""
-    value = tf.sigmoid(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, _sigmoid_slope(x))
-
-    return value, vjp
+    return tf.sigmoid(x)
 
 
 @custom_gradient
@@ -117,17 +108,13 @@ def mish(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.math.multiply_no_nan(x, _gate(x)), vjp
 
 
-@custom_gradient
-def _gate(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: _gate_slope(x))
+def _gate(x: tf.Tensor) -> tf.Tensor:
     """Computes `tanh(log(1 + exp(x)))`."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, _gate_slope(x))
-
     # At the bound the gate has long been 1.
     power = tf.exp(tf.minimum(x, 0.5 * math.log(LIMITS[x.dtype.name].max) - 1))
     above = power * (power + 2)
-    return above / (above + 2), vjp
+    return above / (above + 2)
 
 
 @custom_gradient

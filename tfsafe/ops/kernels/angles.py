@@ -110,12 +110,9 @@ def acosh1p(x: tf.Tensor) -> tf.Tensor:
     return precision.in_float32(lambda x: 2 * tf.asinh(ops.sqrt(0.5 * x)), x)
 
 
+@precision.runs_in_float32
 def great_circle(a: tf.Tensor, b: tf.Tensor, longitude: tf.Tensor) -> tf.Tensor:
     """Computes `acos(sin(a) sin(b) + cos(a) cos(b) cos(longitude))`."""
-    return precision.in_float32(_great_circle, a, b, longitude)
-
-
-def _great_circle(a: tf.Tensor, b: tf.Tensor, longitude: tf.Tensor) -> tf.Tensor:
     across = tf.cos(a) * tf.cos(b)
     near = across * tf.square(tf.sin(0.5 * longitude))
     far = across * tf.square(tf.cos(0.5 * longitude))

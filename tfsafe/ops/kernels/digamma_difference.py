@@ -11,19 +11,15 @@ _STEPS = 10
 _SERIES = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132)
 
 
+@precision.runs_in_float32
 def digamma_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `digamma(x + y) - digamma(x)`."""
 
     def plain(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         return tf.math.digamma(x + y) - tf.math.digamma(x)
 
-    def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        is_positive = (x > 0) & (x + y > 0)
-        return near_or_far(
-            is_positive, _positive, plain, point(x, 1, 1), point(y, 1, 1)
-        )
-
-    return precision.in_float32(compute, x, y)
+    is_positive = (x > 0) & (x + y > 0)
+    return near_or_far(is_positive, _positive, plain, point(x, 1, 1), point(y, 1, 1))
 
 
 def _positive(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

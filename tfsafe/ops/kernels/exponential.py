@@ -11,6 +11,7 @@ from tfsafe.ops.kernels.zeros import (
     reciprocal_positive,
     times_upstream,
     times_where_nonzero,
+    with_slope,
 )
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -20,38 +21,26 @@ _LARGE = 20.0
 _LOG_2 = math.log(2)
 
 
-@custom_gradient
-def expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: exp(x))
+def expm1(x: tf.Tensor) -> tf.Tensor:
     """Computes `exp(x) - 1` elementwise, with the digits that a small `x` needs."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, exp(x))
-
-    return tf.math.expm1(x), vjp
+    return tf.math.expm1(x)
 
 
-@custom_gradient
-def exp(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: exp(x))
+def exp(x: tf.Tensor) -> tf.Tensor:
     """Returns the exponential; zero upstream gives 0 also where it overflows."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, exp(x))
-
-    return tf.exp(x), vjp
+    return tf.exp(x)
 
 
-@custom_gradient
-def log_cosh(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: tanh(x))
+def log_cosh(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(cosh(x))` elementwise."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, tanh(x))
-
     size = tf.abs(x)
     bounded = tf.minimum(size, _LARGE)
     # With m = exp(|x|) - 1 the cosine is 1 + m^2 / (2 + 2 m): no term cancels.
     m = tf.math.expm1(bounded)
-    return tf.math.log1p(0.5 * m * (m / (1 + m))) + (size - bounded), vjp
+    return tf.math.log1p(0.5 * m * (m / (1 + m))) + (size - bounded)
 
 
 @custom_gradient
@@ -92,11 +81,7 @@ def certainty(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return reciprocal_positive(-tf.math.expm1(-x)), vjp
 
 
-@custom_gradient
-def log_expm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: certainty(x))
+def log_expm1(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(exp(x) - 1)` elementwise for `x >= 0`, the inverse of softplus."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, certainty(x))
-
-    return x + log1mexp_value(-x), vjp
+    return x + log1mexp_value(-x)

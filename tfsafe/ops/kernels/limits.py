@@ -53,11 +53,7 @@ def point(x: tf.Tensor, near: float, far: float) -> tuple[tf.Tensor, ...]:
     return x, _number(x, near), _number(x, far)
 
 
-def _wide(function: _Function) -> _Function:
-    return lambda *args: precision.in_float32(function, *args)
-
-
-@_wide
+@precision.runs_in_float32
 def log_over_x_minus_one(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(x) / (x - 1)`."""
     return near_or_far(
@@ -68,7 +64,7 @@ def log_over_x_minus_one(x: tf.Tensor) -> tf.Tensor:
     )
 
 
-@_wide
+@precision.runs_in_float32
 def x_minus_one_over_log(x: tf.Tensor) -> tf.Tensor:
     """Computes `(x - 1) / log(x)`."""
     return near_or_far(
@@ -79,7 +75,7 @@ def x_minus_one_over_log(x: tf.Tensor) -> tf.Tensor:
     )
 
 
-@_wide
+@precision.runs_in_float32
 def logarithmic_mean(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `(a - b) / (log(a) - log(b))`."""
     return near_or_far(
@@ -91,7 +87,7 @@ def logarithmic_mean(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     )
 
 
-@_wide
+@precision.runs_in_float32
 def power_minus_one_over(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
     """Computes `(x ** k - 1) / k`."""
     log = tf.math.log(tf.where(x > 0, x, tf.ones_like(x)))
@@ -104,7 +100,7 @@ def power_minus_one_over(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
     )
 
 
-@_wide
+@precision.runs_in_float32
 def growth(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     """Computes `((1 + r) ** n - 1) / r`."""
     small = tf.abs(r) < 0.25
@@ -133,12 +129,9 @@ def payment(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     return -1 / growth(r, n)
 
 
+@precision.runs_in_float32
 def geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     """Computes `(1 - q ** n) / (1 - q)`."""
-    return precision.in_float32(_geometric_sum, q, n)
-
-
-def _geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         tf.abs(q - 1) < 0.25,
         lambda q, n: growth(q - 1, n),
@@ -148,7 +141,7 @@ def _geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     )
 
 
-@_wide
+@precision.runs_in_float32
 def extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     """Computes `(1 + k * z) ** (-1 / k)`."""
     return near_or_far(
@@ -169,7 +162,7 @@ def over_factor(function: _Function) -> _Function:
     return lambda k, z: z * function(k * z)
 
 
-@_wide
+@precision.runs_in_float32
 def exp_difference(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `(exp(a) - exp(b)) / (a - b)`."""
     return near_or_far(
@@ -187,7 +180,7 @@ def sine_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return ratio * whole
 
 
-@_wide
+@precision.runs_in_float32
 def sinh_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Computes `sinh(ratio * x) / sinh(x)`."""
 
@@ -202,7 +195,7 @@ def sinh_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
 
 
-@_wide
+@precision.runs_in_float32
 def log_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(sinh(x) / x)`."""
 
@@ -221,7 +214,7 @@ def log_two_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
     return log_sinh_over_x(x) + math.log(2)
 
 
-@_wide
+@precision.runs_in_float32
 def log_expm1_over_x(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(expm1(x) / x)`."""
 
@@ -236,7 +229,7 @@ def log_expm1_over_x(x: tf.Tensor) -> tf.Tensor:
     return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
 
 
-@_wide
+@precision.runs_in_float32
 def expm1_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Computes `expm1(ratio * x) / expm1(x)`."""
 
@@ -254,7 +247,7 @@ def expm1_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
 
 
-@_wide
+@precision.runs_in_float32
 def power_of_one_plus(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     """Computes `(1 + k * z) ** (1 / k)`."""
     return near_or_far(
@@ -266,7 +259,7 @@ def power_of_one_plus(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     )
 
 
-@_wide
+@precision.runs_in_float32
 def compound(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     """Computes `(1 + r / n) ** n`."""
     return near_or_far(
@@ -278,7 +271,7 @@ def compound(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     )
 
 
-@_wide
+@precision.runs_in_float32
 def sabr(z: tf.Tensor, rho: tf.Tensor) -> tf.Tensor:
     """Computes `z / log((sqrt(1 - 2 rho z + z^2) + z - rho) / (1 - rho))`."""
     # Both sides change their signs with z and rho; for a positive z nothing cancels.

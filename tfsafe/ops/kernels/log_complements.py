@@ -98,17 +98,14 @@ def log_erf_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.where(is_tail, tail, middle), dtype)
 
 
+@precision.runs_in_float32
 def log_half_erfc(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(erfc(x) / 2)`, which is small where x is very negative."""
-
-    def compute(x: tf.Tensor) -> tf.Tensor:
-        is_near_one = x < 0
-        zero = tf.zeros_like(x)
-        half = 0.5 * tf.math.erfc(-tf.where(is_near_one, x, zero))
-        other = ops.log_erfc(tf.where(is_near_one, zero, x)) - math.log(2)
-        return tf.where(is_near_one, tf.math.log1p(-half), other)
-
-    return precision.in_float32(compute, x)
+    is_near_one = x < 0
+    zero = tf.zeros_like(x)
+    half = 0.5 * tf.math.erfc(-tf.where(is_near_one, x, zero))
+    other = ops.log_erfc(tf.where(is_near_one, zero, x)) - math.log(2)
+    return tf.where(is_near_one, tf.math.log1p(-half), other)
 
 
 def log_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

@@ -11,47 +11,33 @@ from tfsafe.ops.kernels.zeros import (
     reciprocal_positive,
     times_upstream,
     times_where_nonzero,
+    with_slope,
 )
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
-@custom_gradient
-def log(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: reciprocal_positive(x))
+def log(x: tf.Tensor) -> tf.Tensor:
     """Computes the natural logarithm elementwise, with slope 0 at 0."""
-    value = tf.math.log(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, reciprocal_positive(x))
-
-    return value, vjp
+    return tf.math.log(x)
 
 
-@custom_gradient
-def log1p(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: reciprocal_positive(1 + x))
+def log1p(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 + x)` elementwise, with slope 0 at -1."""
-    value = tf.math.log1p(x)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, reciprocal_positive(1 + x))
-
-    return value, vjp
+    return tf.math.log1p(x)
 
 
-@custom_gradient
-def logit(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: _logit_slope(x))
+def logit(x: tf.Tensor) -> tf.Tensor:
     """Computes the log-odds `log(x / (1 - x))`, the inverse of the sigmoid."""
     # For the likelier outcome, the odds less 1 are (2x - 1) / (1 - x), and all of it
     # is exact but the quotient; for the other one the sign changes.
     complement = 1 - x
     lead = 2 * x - 1
     sign = tf.where(lead < 0, -tf.ones_like(x), tf.ones_like(x))
-    value = sign * tf.math.log1p(sign * lead / tf.minimum(x, complement))
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, _logit_slope(x))
-
-    return value, vjp
+    return sign * tf.math.log1p(sign * lead / tf.minimum(x, complement))
 
 
 @custom_gradient
@@ -67,11 +53,7 @@ def _logit_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return slope, vjp
 
 
-@custom_gradient
-def log_sigmoid(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: sigmoid(-x))
+def log_sigmoid(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 / (1 + exp(-x)))` elementwise."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, sigmoid(-x))
-
-    return -tf.nn.softplus(-x), vjp
+    return -tf.nn.softplus(-x)

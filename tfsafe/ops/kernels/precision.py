@@ -1,5 +1,6 @@
 """Keeps intermediate results in range: float32 inside, scaling by powers of 2."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,16 @@ def in_float32(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tenso
     if dtype not in _HALF:
         return function(*args)
     return tf.cast(function(*(tf.cast(arg, tf.float32) for arg in args)), dtype)
+
+
+def runs_in_float32(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """Returns the function of tensors for which `in_float32` calls `function`."""
+
+    @functools.wraps(function)
+    def call(*args: tf.Tensor) -> tf.Tensor:
+        return in_float32(function, *args)
+
+    return call
 
 
 def wide(x: Any) -> tf.Tensor:

@@ -267,32 +267,26 @@ cos = Removable(_even(-1, 0), 2.0, tf.cos)
 cosh = Removable(_even(1, 0), 2.0, tf.cosh)
 
 
+@precision.runs_in_float32
 def acos_over_sine(c: tf.Tensor) -> tf.Tensor:
     """Computes `acos(c) / sqrt(1 - c * c)`, which is 1 at 1."""
-
-    def compute(c: tf.Tensor) -> tf.Tensor:
-        is_near = c > _NEAR_ONE
-        small = tf.where(is_near, (1 - c) * (1 + c), tf.zeros_like(c))
-        near = asin_over_x.of_length(small)
-        other = tf.where(is_near, tf.zeros_like(c), c)
-        return tf.where(
-            is_near, near, tf.acos(other) * ops.rsqrt((1 - other) * (1 + other))
-        )
-
-    return precision.in_float32(compute, c)
+    is_near = c > _NEAR_ONE
+    small = tf.where(is_near, (1 - c) * (1 + c), tf.zeros_like(c))
+    near = asin_over_x.of_length(small)
+    other = tf.where(is_near, tf.zeros_like(c), c)
+    return tf.where(
+        is_near, near, tf.acos(other) * ops.rsqrt((1 - other) * (1 + other))
+    )
 
 
+@precision.runs_in_float32
 def atan2_over_length(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Computes `atan2(y, x) / y` of a length `y`, which is `1 / x` at 0 for x > 0."""
-
-    def compute(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-        square, x = square + tf.zeros_like(x), x + tf.zeros_like(square)
-        is_near = (x > 0) & (square < tf.square(0.25 * x))
-        one = tf.ones_like(x)
-        below = tf.where(is_near, x, one)
-        ratio = tf.where(is_near, square, tf.zeros_like(x)) / below / below
-        near = atan_over_x.of_length(ratio) / below
-        other = tf.sqrt(tf.where(is_near, one, square))
-        return tf.where(is_near, near, tf.atan2(other, x) / other)
-
-    return precision.in_float32(compute, square, x)
+    square, x = square + tf.zeros_like(x), x + tf.zeros_like(square)
+    is_near = (x > 0) & (square < tf.square(0.25 * x))
+    one = tf.ones_like(x)
+    below = tf.where(is_near, x, one)
+    ratio = tf.where(is_near, square, tf.zeros_like(x)) / below / below
+    near = atan_over_x.of_length(ratio) / below
+    other = tf.sqrt(tf.where(is_near, one, square))
+    return tf.where(is_near, near, tf.atan2(other, x) / other)

@@ -57,21 +57,19 @@ _ENTROPY = Removable(
 )
 
 
+@precision.runs_in_float32
 def x_minus_one_minus_log(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
     """Computes `x - 1 - log(x)`; the logarithm may be known where `x` underflows."""
-
-    def compute(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
-        return near_or_far(
-            tf.abs(x - 1) < 0.25,
-            lambda x, _: x_minus_log1p(x - 1),
-            lambda x, log: x - 1 - log,
-            point(x, 1, 2),
-            point(log, 0, 0),
-        )
-
-    return precision.in_float32(compute, x, log)
+    return near_or_far(
+        tf.abs(x - 1) < 0.25,
+        lambda x, _: x_minus_log1p(x - 1),
+        lambda x, log: x - 1 - log,
+        point(x, 1, 2),
+        point(log, 0, 0),
+    )
 
 
+@precision.runs_in_float32
 def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `a + b - 2 sqrt(a * b)`."""
 
@@ -81,13 +79,11 @@ def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     def far(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         return a + b - 2 * tf.sqrt(a * b)
 
-    def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-        is_near = (a > 0.25 * b) & (a < 4 * b)
-        return near_or_far(is_near, near, far, point(a, 1, 1), point(b, 1, 4))
-
-    return precision.in_float32(compute, a, b)
+    is_near = (a > 0.25 * b) & (a < 4 * b)
+    return near_or_far(is_near, near, far, point(a, 1, 1), point(b, 1, 4))
 
 
+@precision.runs_in_float32
 def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(x / y) - x + y`, with the value y at x = 0."""
 
@@ -98,43 +94,34 @@ def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     def far(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         return ops.xlogy(x, x / y) - x + y
 
-    def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        is_near = tf.abs(x - y) < 0.25 * tf.abs(y)
-        return near_or_far(is_near, near, far, point(x, 1, 2), point(y, 1, 1))
-
-    return precision.in_float32(compute, x, y)
+    is_near = tf.abs(x - y) < 0.25 * tf.abs(y)
+    return near_or_far(is_near, near, far, point(x, 1, 2), point(y, 1, 1))
 
 
+@precision.runs_in_float32
 def one_minus_power(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `1 - x ** y`."""
-
-    def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        log = y * tf.math.log(tf.where(x > 0, x, tf.ones_like(x)))
-        return near_or_far(
-            (x > 0) & (tf.abs(log) < _NEAR),
-            lambda x, y: -expm1(y * tf.math.log(x)),
-            lambda x, y: 1 - tf.pow(x, y),
-            point(x, 1, 2),
-            point(y, 1, 1),
-        )
-
-    return precision.in_float32(compute, x, y)
+    log = y * tf.math.log(tf.where(x > 0, x, tf.ones_like(x)))
+    return near_or_far(
+        (x > 0) & (tf.abs(log) < _NEAR),
+        lambda x, y: -expm1(y * tf.math.log(x)),
+        lambda x, y: 1 - tf.pow(x, y),
+        point(x, 1, 2),
+        point(y, 1, 1),
+    )
 
 
+@precision.runs_in_float32
 def one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `1 - (1 - x) ** y`."""
-
-    def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        log = y * tf.math.log1p(tf.where(x < 1, -x, tf.zeros_like(x)))
-        return near_or_far(
-            (x < 1) & (tf.abs(log) < _NEAR),
-            lambda x, y: -expm1(y * tf.math.log1p(-x)),
-            lambda x, y: 1 - tf.pow(1 - x, y),
-            point(x, 0, 2),
-            point(y, 1, 1),
-        )
-
-    return precision.in_float32(compute, x, y)
+    log = y * tf.math.log1p(tf.where(x < 1, -x, tf.zeros_like(x)))
+    return near_or_far(
+        (x < 1) & (tf.abs(log) < _NEAR),
+        lambda x, y: -expm1(y * tf.math.log1p(-x)),
+        lambda x, y: 1 - tf.pow(1 - x, y),
+        point(x, 0, 2),
+        point(y, 1, 1),
+    )
 
 
 def one_minus_cumprod_of_complement(
@@ -173,6 +160,7 @@ def one_minus_prod_of_complement(
     return precision.in_float32(compute, x)
 
 
+@precision.runs_in_float32
 def fraction_of_powers(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
     """Computes `x ** n / (k ** n + x ** n)`."""
 
@@ -190,15 +178,12 @@ def fraction_of_powers(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
         ratio = tf.pow(less / more, size)
         return tf.where(is_larger, 1 / (1 + ratio), ratio / (1 + ratio))
 
-    def compute(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
-        total = tf.pow(x, n) + tf.pow(k, n)
-        usual = (total > 1e-30) & (total < 1e30)
-        is_scaled = (x > 0) & (k > 0) & tf.logical_not(usual)
-        return near_or_far(
-            is_scaled, scaled, plain, point(x, 1, 1), point(n, 1, 1), point(k, 1, 1)
-        )
-
-    return precision.in_float32(compute, x, n, k)
+    total = tf.pow(x, n) + tf.pow(k, n)
+    usual = (total > 1e-30) & (total < 1e30)
+    is_scaled = (x > 0) & (k > 0) & tf.logical_not(usual)
+    return near_or_far(
+        is_scaled, scaled, plain, point(x, 1, 1), point(n, 1, 1), point(k, 1, 1)
+    )
 
 
 def fraction_of_power(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
@@ -206,11 +191,8 @@ def fraction_of_power(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     return fraction_of_powers(x, n, tf.ones([], x.dtype))
 
 
+@precision.runs_in_float32
 def elu_plus_one(x: tf.Tensor) -> tf.Tensor:
     """Computes `elu(x) + 1`, which is `exp(x)` where x is negative."""
-
-    def compute(x: tf.Tensor) -> tf.Tensor:
-        zero = tf.zeros_like(x)
-        return tf.where(x > 0, x + 1, exp(tf.where(x > 0, zero, x)))
-
-    return precision.in_float32(compute, x)
+    zero = tf.zeros_like(x)
+    return tf.where(x > 0, x + 1, exp(tf.where(x > 0, zero, x)))

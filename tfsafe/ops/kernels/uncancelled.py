@@ -19,6 +19,7 @@ from tfsafe.ops.kernels.zeros import (
     square,
     times_upstream,
     times_where_nonzero,
+    with_slope,
 )
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -28,43 +29,31 @@ _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 MOST_DIFFERENCES = 1 << 24
 
 
+@precision.runs_in_float32
+@with_slope(lambda x: elementwise(tf.sin)(x))
 def one_minus_cos(x: tf.Tensor) -> tf.Tensor:
     """Computes `1 - cos(x)` as `2 sin(x / 2)^2`."""
-    return precision.in_float32(_one_minus_cos, x)
+    return 2 * tf.square(tf.sin(0.5 * x))
 
 
+@precision.runs_in_float32
 @custom_gradient
-def _one_minus_cos(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, elementwise(tf.sin)(x))
-
-    return 2 * tf.square(tf.sin(0.5 * x)), vjp
-
-
-def sech_squared(x: tf.Tensor) -> tf.Tensor:
+def sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `1 - tanh(x)^2` as `1 / cosh(x)^2`."""
-    return precision.in_float32(_sech_squared, x)
-
-
-@custom_gradient
-def _sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     shrinking = tf.exp(-2 * tf.abs(x))
     value = 4 * shrinking / tf.square(1 + shrinking)
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        again = known(value, _sech_squared, x)
+        again = known(value, sech_squared, x)
         return times_where_nonzero(times_upstream(upstream, again), -2 * tanh(x))
 
     return value, vjp
 
 
-def sqrt1pm1(x: tf.Tensor) -> tf.Tensor:
-    """Computes `sqrt(1 + x) - 1` as `x / (sqrt(1 + x) + 1)`, with slope 0 at -1."""
-    return precision.in_float32(_sqrt1pm1, x)
-
-
+@precision.runs_in_float32
 @custom_gradient
-def _sqrt1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+def sqrt1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `sqrt(1 + x) - 1` as `x / (sqrt(1 + x) + 1)`, with slope 0 at -1."""
     root = tf.sqrt(1 + x)
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
@@ -77,13 +66,11 @@ def _sqrt1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.where(tf.math.is_inf(root), root, x / (root + 1)), vjp
 
 
-def difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """Computes `a^2 - b^2` as `(a - b) (a + b)`."""
-    return precision.in_float32(_difference_of_squares, a, b)
-
-
+@precision.runs_in_float32
 @custom_gradient
-def _difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+def difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `a^2 - b^2` as `(a - b) (a + b)`."""
+
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return (
             unbroadcast(times_where_nonzero(upstream, 2 * a), a),
@@ -93,15 +80,13 @@ def _difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Grad
     return (a - b) * (a + b), vjp
 
 
-def exp_times(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Computes `exp(x) * y`, also where the exponential alone overflows."""
-    return precision.in_float32(_exp_times, x, y)
-
-
+@precision.runs_in_float32
 @custom_gradient
-def _exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+def exp_times(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `exp(x) * y`, also where the exponential alone overflows."""
+
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        in_x = times_upstream(upstream, known(value, _exp_times, x, y))
+        in_x = times_upstream(upstream, known(value, exp_times, x, y))
         in_y = times_upstream(upstream, exp(x))
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
 

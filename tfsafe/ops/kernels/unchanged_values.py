@@ -17,6 +17,7 @@ from tfsafe.ops.kernels.zeros import (
     quotient_vjp,
     times_upstream,
     times_where_nonzero,
+    with_slope,
 )
 
 _Function = Callable[[tf.Tensor], tf.Tensor]
@@ -70,13 +71,10 @@ def squared_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradient
     return tf.math.squared_difference(x, y), vjp
 
 
-def divide(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Computes `x / y`, infinite or NaN at `y = 0`, with slopes 0 there."""
-    return precision.in_float32(_tf_divide, x, y)
-
-
+@precision.runs_in_float32
 @custom_gradient
-def _tf_divide(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+def divide(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `x / y`, infinite or NaN at `y = 0`, with slopes 0 there."""
     return x / y, quotient_vjp(x, y, tf.math.divide_no_nan(x, y))
 
 
@@ -85,13 +83,11 @@ def divide_no_nan(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return precision.in_float32(zeros.quotient_no_nan, x, y)
 
 
-def reciprocal(x: tf.Tensor) -> tf.Tensor:
-    """Computes `1 / x`, infinite at 0, with slope 0 there."""
-    return precision.in_float32(_tf_reciprocal, x)
-
-
+@precision.runs_in_float32
 @custom_gradient
-def _tf_reciprocal(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+def reciprocal(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    """Computes `1 / x`, infinite at 0, with slope 0 there."""
+
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         slope = zeros.reciprocal(x)
         return times_upstream(times_upstream(upstream, slope), -slope)
@@ -99,37 +95,24 @@ def _tf_reciprocal(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     return tf.math.reciprocal(x), vjp
 
 
+@precision.runs_in_float32
+@with_slope(lambda x: zeros.reciprocal(x))
 def log(x: tf.Tensor) -> tf.Tensor:
     """Computes the logarithm, with slope 0 at 0 and TensorFlow's `1 / x` below."""
-    return precision.in_float32(_tf_log, x)
+    return tf.math.log(x)
 
 
-@custom_gradient
-def _tf_log(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
-    return tf.math.log(x), lambda upstream: times_upstream(
-        upstream, zeros.reciprocal(x)
-    )
-
-
+@precision.runs_in_float32
+@with_slope(lambda x: zeros.reciprocal(1 + x))
 def log1p(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 + x)`, with slope 0 at -1 and `1 / (1 + x)` below."""
-    return precision.in_float32(_tf_log1p, x)
+    return tf.math.log1p(x)
 
 
+@precision.runs_in_float32
 @custom_gradient
-def _tf_log1p(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
-    return tf.math.log1p(x), lambda upstream: times_upstream(
-        upstream, zeros.reciprocal(1 + x)
-    )
-
-
-def rsqrt(x: tf.Tensor) -> tf.Tensor:
+def rsqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     """Computes `1 / sqrt(x)`, infinite at 0, with slope 0 there."""
-    return precision.in_float32(_tf_rsqrt, x)
-
-
-@custom_gradient
-def _tf_rsqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     inverse = tf.math.rsqrt(x)
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
@@ -142,12 +125,9 @@ def _tf_rsqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     return inverse, vjp
 
 
+@precision.runs_in_float32
 def pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x ** y`, with bounded slopes at `x = 0`."""
-    return precision.in_float32(_tf_pow, x, y)
-
-
-def _tf_pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     value = power.pow(x, y)
     # TensorFlow's power is 1 in two cases, even of NaN.
     is_one = (tf.equal(y, 0) | tf.equal(x, 1)) & tf.math.is_nan(value)
@@ -164,25 +144,22 @@ def held(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     return tf.where(tf.equal(x, 0), tf.zeros_like(x), x), tf.identity
 
 
+@precision.runs_in_float32
 def xlogy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(y)`, and 0 where `x` is 0, whatever `y` is."""
-    return precision.in_float32(
-        lambda x, y: _zero_at_zero(weighted_logarithm.xlogy, x, y), x, y
-    )
+    return _zero_at_zero(weighted_logarithm.xlogy, x, y)
 
 
+@precision.runs_in_float32
 def xlog1py(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(1 + y)`, and 0 where `x` is 0, whatever `y` is."""
-    return precision.in_float32(
-        lambda x, y: _zero_at_zero(weighted_logarithm.xlog1py, x, y), x, y
-    )
+    return _zero_at_zero(weighted_logarithm.xlog1py, x, y)
 
 
+@precision.runs_in_float32
 def xdivy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x / y`, and 0 where `x` is 0, whatever `y` is."""
-    return precision.in_float32(
-        lambda x, y: _zero_at_zero(weighted_logarithm.xdivy, x, y), x, y
-    )
+    return _zero_at_zero(weighted_logarithm.xdivy, x, y)
 
 
 def _zero_at_zero(

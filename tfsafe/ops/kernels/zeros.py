@@ -43,6 +43,7 @@ and for slopes; `quotient_for_gradient` for an incoming gradient over a number;
 TensorFlow's own values at 0, with these slopes, are in `unchanged_values`.
 """
 
+import functools
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -76,6 +77,19 @@ def times_upstream(
         )
 
     return tf.math.multiply_no_nan(slope, upstream), vjp
+
+
+def with_slope(slope: _Gradient) -> Callable[[_Gradient], _Gradient]:
+    """Gives a function of one tensor its slope elementwise, by `times_upstream`."""
+
+    def decorate(function: _Gradient) -> _Gradient:
+        @functools.wraps(function)
+        def both(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+            return function(x), lambda upstream: times_upstream(upstream, slope(x))
+
+        return custom_gradient(both)
+
+    return decorate
 
 
 @custom_gradient
@@ -141,14 +155,10 @@ def square(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.square(x), vjp
 
 
-@custom_gradient
-def absolute(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@with_slope(lambda x: tf.sign(x))
+def absolute(x: tf.Tensor) -> tf.Tensor:
     """Returns `|x|`; a zero incoming gradient gives 0, NaN or not."""
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, tf.sign(x))
-
-    return tf.abs(x), vjp
+    return tf.abs(x)
 
 
 # Quotients.
