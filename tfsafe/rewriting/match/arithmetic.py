@@ -198,12 +198,3 @@ def one_plus(reader: Reader, op: tf.Operation, op_type: str) -> tf.Tensor | None
         if number(reader, constant, x) == 1 and reader.op(x).type == op_type:
             return reader.op(x).inputs[0]
     return None
-
-
-def same_pair(reader: Reader, pair: Iterable[tf.Tensor], *others: tf.Tensor) -> bool:
-    """Returns whether two tensors are two others, in either order."""
-    a, b = pair
-    c, d = others
-    return (reader.same(a, c) and reader.same(b, d)) or (
-        reader.same(a, d) and reader.same(b, c)
-    )

@@ -5,8 +5,7 @@ argument provably stays away from the singular point is not replaced, unless a v
 that is not finite may reach it and its result may be dropped.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -57,195 +56,104 @@ def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
-def _row(name: str, op_types: Sequence[str], function: _Function, **texts: Any) -> Rule:
+def _row(
+    name: str,
+    function: _Function,
+    after: str,
+    fails_when: str,
+    *op_types: str,
+    before: str = "",
+) -> Rule:
     """Returns the rule that replaces single operations by a safe function."""
     return Rule(
         name=name,
-        op_types=op_types,
+        before=before or f"{name}(x)",
+        after=after,
+        fails_when=fails_when,
+        reference=references.ZERO_UPSTREAM,
+        op_types=op_types or (name.capitalize(),),
         match=_match(function),
         changes="gradient",
-        reference=references.ZERO_UPSTREAM,
-        **texts,
     )
 
 
-_ZERO_TIMES = "a zero incoming gradient gives 0 times infinity"
+def _at(points: str) -> str:
+    return f"{points}: a zero incoming gradient gives 0 times infinity"
+
+
 RULES = (
-    _row(
-        "sqrt",
-        ["Sqrt"],
-        ops.sqrt,
-        before="sqrt(x)",
-        after="ops.sqrt(x)",
-        fails_when="x = 0",
-    ),
-    _row(
-        "rsqrt",
-        ["Rsqrt"],
-        unchanged_values.rsqrt,
-        before="rsqrt(x)",
-        after="rsqrt(x), slope 0 at 0",
-        fails_when=f"x = 0: {_ZERO_TIMES}",
-    ),
-    _row(
-        "log",
-        ["Log"],
-        unchanged_values.log,
-        before="log(x)",
-        after="log(x), slope 0 at 0",
-        fails_when=f"x = 0: {_ZERO_TIMES}",
-    ),
-    _row(
-        "log1p",
-        ["Log1p"],
-        unchanged_values.log1p,
-        before="log1p(x)",
-        after="log1p(x), slope 0 at -1",
-        fails_when=f"x = -1: {_ZERO_TIMES}",
-    ),
-    _row(
-        "exp",
-        ["Exp"],
-        ops.exp,
-        before="exp(x)",
-        after="ops.exp(x)",
-        fails_when=f"the exponential overflows: {_ZERO_TIMES}",
-    ),
-    _row(
-        "expm1",
-        ["Expm1"],
-        ops.expm1,
-        before="expm1(x)",
-        after="ops.expm1(x)",
-        fails_when=f"the exponential overflows: {_ZERO_TIMES}",
-    ),
+    _row("sqrt", ops.sqrt, "ops.sqrt(x)", "x = 0"),
+    _row("rsqrt", unchanged_values.rsqrt, "rsqrt(x), slope 0 at 0", _at("x = 0")),
+    _row("log", unchanged_values.log, "log(x), slope 0 at 0", _at("x = 0")),
+    _row("log1p", unchanged_values.log1p, "log1p(x), slope 0 at -1", _at("x = -1")),
+    _row("exp", ops.exp, "ops.exp(x)", _at("the exponential overflows")),
+    _row("expm1", ops.expm1, "ops.expm1(x)", _at("the exponential overflows")),
     _row(
         "reciprocal",
-        ["Reciprocal", "Inv"],
         unchanged_values.reciprocal,
+        "1 / x, slope 0 at 0",
+        _at("x = 0"),
+        "Reciprocal",
+        "Inv",
         before="1 / x",
-        after="1 / x, slope 0 at 0",
-        fails_when=f"x = 0: {_ZERO_TIMES}",
     ),
     _row(
         "division",
-        ["RealDiv", "Div"],
         unchanged_values.divide,
+        "x / y, slopes 0 at y = 0",
+        _at("y = 0") + "; y^2 overflows",
+        "RealDiv",
+        "Div",
         before="x / y",
-        after="x / y, slopes 0 at y = 0",
-        fails_when=f"y = 0: {_ZERO_TIMES}; y^2 overflows",
     ),
     _row(
         "divide-no-nan",
-        ["DivNoNan"],
         unchanged_values.divide_no_nan,
+        "divide_no_nan(x, y), slopes in range",
+        "y^2 underflows",
+        "DivNoNan",
         before="divide_no_nan(x, y)",
-        after="divide_no_nan(x, y), slopes in range",
-        fails_when="y^2 underflows",
     ),
-    _row(
-        "asin",
-        ["Asin"],
-        ops.asin,
-        before="asin(x)",
-        after="ops.asin(x)",
-        fails_when="x = 1 or -1",
-    ),
-    _row(
-        "acos",
-        ["Acos"],
-        ops.acos,
-        before="acos(x)",
-        after="ops.acos(x)",
-        fails_when="x = 1 or -1",
-    ),
-    _row(
-        "acosh",
-        ["Acosh"],
-        ops.acosh,
-        before="acosh(x)",
-        after="ops.acosh(x)",
-        fails_when="x = 1",
-    ),
-    _row(
-        "atanh",
-        ["Atanh"],
-        ops.atanh,
-        before="atanh(x)",
-        after="ops.atanh(x)",
-        fails_when="x = 1 or -1",
-    ),
-    _row(
-        "atan2",
-        ["Atan2"],
-        ops.atan2,
-        before="atan2(y, x)",
-        after="ops.atan2(y, x)",
-        fails_when="x = y = 0",
-    ),
-    _row(
-        "angle",
-        ["Angle"],
-        ops.angle,
-        before="angle(z)",
-        after="ops.angle(z)",
-        fails_when="z = 0",
-    ),
+    _row("asin", ops.asin, "ops.asin(x)", "x = 1 or -1"),
+    _row("acos", ops.acos, "ops.acos(x)", "x = 1 or -1"),
+    _row("acosh", ops.acosh, "ops.acosh(x)", "x = 1"),
+    _row("atanh", ops.atanh, "ops.atanh(x)", "x = 1 or -1"),
+    _row("atan2", ops.atan2, "ops.atan2(y, x)", "x = y = 0", before="atan2(y, x)"),
+    _row("angle", ops.angle, "ops.angle(z)", "z = 0", before="angle(z)"),
     _row(
         "xlogy",
-        ["Xlogy"],
         unchanged_values.xlogy,
+        "xlogy(x, y), slope log(y) at x = 0",
+        _at("y = 0"),
         before="xlogy(x, y)",
-        after="xlogy(x, y), slope log(y) at x = 0",
-        fails_when=f"y = 0: {_ZERO_TIMES}",
     ),
     _row(
         "xlog1py",
-        ["Xlog1py"],
         unchanged_values.xlog1py,
+        "xlog1py(x, y), slope log1p(y) at x = 0",
+        _at("y = -1"),
         before="xlog1py(x, y)",
-        after="xlog1py(x, y), slope log1p(y) at x = 0",
-        fails_when=f"y = -1: {_ZERO_TIMES}",
     ),
     _row(
         "xdivy",
-        ["Xdivy"],
         unchanged_values.xdivy,
+        "xdivy(x, y), slope 1 / y at x = 0",
+        _at("y = 0"),
         before="xdivy(x, y)",
-        after="xdivy(x, y), slope 1 / y at x = 0",
-        fails_when=f"y = 0: {_ZERO_TIMES}",
     ),
-    _row(
-        "lgamma",
-        ["Lgamma"],
-        unchanged_values.elementwise(tf.math.lgamma),
-        before="lgamma(x)",
-        after="lgamma(x), slope 0 for a zero incoming gradient",
-        fails_when=f"x = 0, -1, -2, ...: {_ZERO_TIMES}",
-    ),
-    _row(
-        "digamma",
-        ["Digamma"],
-        unchanged_values.elementwise(tf.math.digamma),
-        before="digamma(x)",
-        after="digamma(x), slope 0 for a zero incoming gradient",
-        fails_when=f"x = 0, -1, -2, ...: {_ZERO_TIMES}",
-    ),
-    _row(
-        "erfinv",
-        ["Erfinv"],
-        unchanged_values.elementwise(tf.math.erfinv),
-        before="erfinv(x)",
-        after="erfinv(x), slope 0 for a zero incoming gradient",
-        fails_when=f"x = 1 or -1: {_ZERO_TIMES}",
-    ),
-    _row(
-        "ndtri",
-        ["Ndtri"],
-        unchanged_values.elementwise(tf.math.ndtri),
-        before="ndtri(x)",
-        after="ndtri(x), slope 0 for a zero incoming gradient",
-        fails_when=f"x = 0 or 1: {_ZERO_TIMES}",
+    *(
+        _row(
+            name,
+            unchanged_values.elementwise(getattr(tf.math, name)),
+            f"{name}(x), slope 0 for a zero incoming gradient",
+            _at(points),
+        )
+        for name, points in (
+            ("lgamma", "x = 0, -1, -2, ..."),
+            ("digamma", "x = 0, -1, -2, ..."),
+            ("erfinv", "x = 1 or -1"),
+            ("ndtri", "x = 0 or 1"),
+        )
     ),
     Rule(
         name="pow",
