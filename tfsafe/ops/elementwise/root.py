@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision, root
+from tfsafe.ops.kernels import power, precision
 
 
 def sqrt(x: Any, *, name: str = "sqrt") -> tf.Tensor:
@@ -43,7 +43,7 @@ def sqrt(x: Any, *, name: str = "sqrt") -> tf.Tensor:
       [0. 2.] [0.   0.25]
     """
     with tf.name_scope(name):
-        return precision.in_float32(root.sqrt, _args.float_tensor(x, "x"))
+        return precision.in_float32(power.sqrt, _args.float_tensor(x, "x"))
 
 
 def rsqrt(x: Any, *, at_zero: float = 0.0, name: str = "rsqrt") -> tf.Tensor:
@@ -81,4 +81,4 @@ def rsqrt(x: Any, *, at_zero: float = 0.0, name: str = "rsqrt") -> tf.Tensor:
     with tf.name_scope(name):
         x = _args.float_tensor(x, "x")
         at_zero = _args.number(at_zero, "at_zero", x.dtype)
-        return precision.in_float32(lambda x: root.rsqrt(x, at_zero), x)
+        return precision.in_float32(lambda x: power.rsqrt(x, at_zero), x)

@@ -7,9 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe._gradients import custom_gradient, known, nan_where
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.zeros import reciprocal, times_upstream, times_where_nonzero
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]

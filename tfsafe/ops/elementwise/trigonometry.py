@@ -10,7 +10,7 @@ from tfsafe._gradients import custom_gradient, nan_where
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.lengths import direction, euclidean
 from tfsafe.ops.kernels.plane import atan2
-from tfsafe.ops.kernels.root import rsqrt
+from tfsafe.ops.kernels.power import rsqrt
 from tfsafe.ops.kernels.zeros import reciprocal, times_upstream, with_slope
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision, weighted_logarithm
+from tfsafe.ops.kernels import logarithm, precision
 
 
 def xlogy(x: Any, y: Any, *, name: str = "xlogy") -> tf.Tensor:
@@ -50,7 +50,7 @@ def xlogy(x: Any, y: Any, *, name: str = "xlogy") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(weighted_logarithm.xlogy, x, y)
+        return precision.in_float32(logarithm.xlogy, x, y)
 
 
 def xlog1py(x: Any, y: Any, *, name: str = "xlog1py") -> tf.Tensor:
@@ -94,7 +94,7 @@ def xlog1py(x: Any, y: Any, *, name: str = "xlog1py") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(weighted_logarithm.xlog1py, x, y)
+        return precision.in_float32(logarithm.xlog1py, x, y)
 
 
 def xdivy(x: Any, y: Any, *, name: str = "xdivy") -> tf.Tensor:
@@ -139,4 +139,4 @@ def xdivy(x: Any, y: Any, *, name: str = "xdivy") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(weighted_logarithm.xdivy, x, y)
+        return precision.in_float32(logarithm.xdivy, x, y)

@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, local
+from tfsafe._gradients import custom_gradient, known, local
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.plane import cosine_of, hypot
 from tfsafe.ops.kernels.zeros import (
     quotient,

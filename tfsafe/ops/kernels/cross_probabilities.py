@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe._gradients import custom_gradient, known, nan_where
 from tfsafe.ops.kernels import cross_rows
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.zeros import (
     log_continued,

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe._gradients import custom_gradient, known, nan_where
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.zeros import (
     divide_unless_zero,
     quotient_for_gradient,

@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from tfsafe.ops.kernels import precision, removable
 from tfsafe.ops.kernels.exponential import exp, expm1
+from tfsafe.ops.kernels.power import sqrt
 from tfsafe.ops.kernels.removable import Removable
-from tfsafe.ops.kernels.root import sqrt
 
 _Function = Callable[..., tf.Tensor]
 _TERMS = 40

@@ -1,13 +1,17 @@
-"""Logarithms of `x`, of `1 + x`, of the odds and of the sigmoid."""
+"""Logarithms of `x`, `1 + x`, odds and the sigmoid, alone and times a weight."""
 
 from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient
+from tfsafe._gradients import custom_gradient, known, unbroadcast
 from tfsafe.ops.kernels.activation import sigmoid
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.zeros import (
+    log1p_zero_at_minus_one,
+    log_zero_at_zero,
+    quotient,
+    quotient_positive,
+    reciprocal,
     reciprocal_positive,
     times_upstream,
     times_where_nonzero,
@@ -57,3 +61,50 @@ def _logit_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 def log_sigmoid(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 / (1 + exp(-x)))` elementwise."""
     return -tf.nn.softplus(-x)
+
+
+_Pair = tuple[tf.Tensor, tf.Tensor]
+_Gradients = Callable[[tf.Tensor], _Pair]
+
+
+@custom_gradient
+def xlogy(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `x * log(y)` elementwise, and 0 where `x` is 0."""
+    value = or_nan(tf.math.xlogy(x, y), y)
+
+    def vjp(upstream: tf.Tensor) -> _Pair:
+        in_x = times_upstream(upstream, log_zero_at_zero(y))
+        in_y = times_upstream(upstream, quotient_positive(x, y, value))
+        return unbroadcast(in_x, x), unbroadcast(in_y, y)
+
+    return value, vjp
+
+
+@custom_gradient
+def xlog1py(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `x * log(1 + y)` elementwise, and 0 where `x` is 0."""
+    value = or_nan(tf.math.xlog1py(x, y), y)
+
+    def vjp(upstream: tf.Tensor) -> _Pair:
+        in_x = times_upstream(upstream, log1p_zero_at_minus_one(y))
+        in_y = times_upstream(upstream, quotient_positive(x, 1 + y, value))
+        return unbroadcast(in_x, x), unbroadcast(in_y, y)
+
+    return value, vjp
+
+
+@custom_gradient
+def xdivy(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `x / y` elementwise, and 0 where `x` is 0."""
+
+    def vjp(upstream: tf.Tensor) -> _Pair:
+        in_x = times_upstream(upstream, reciprocal(y))
+        in_y = -times_upstream(upstream, times_upstream(reciprocal(y), quotient(x, y)))
+        return unbroadcast(in_x, x), unbroadcast(in_y, y)
+
+    return or_nan(tf.math.xdivy(x, y), y), vjp
+
+
+def or_nan(value: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Returns `value`, and NaN where `y` is NaN."""
+    return tf.where(tf.math.is_nan(y), y, value)

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, nan_where, unbroadcast
-from tfsafe.ops.kernels.known import known
+from tfsafe._gradients import custom_gradient, known, nan_where, unbroadcast
 from tfsafe.ops.kernels.zeros import reciprocal, times_upstream
 
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]

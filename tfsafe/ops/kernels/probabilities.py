@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, local, nan_where, unbroadcast
+from tfsafe._gradients import custom_gradient, known, local, nan_where, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.zeros import quotient_for_gradient, times_upstream
 
 _Axis = Sequence[int] | None

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, local
+from tfsafe._gradients import custom_gradient, known, local
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.kernels.probabilities import hide
 from tfsafe.ops.kernels.zeros import divide_unless_zero, reciprocal, times_upstream
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, unbroadcast
+from tfsafe._gradients import custom_gradient, known, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.activation import tanh
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.ops.kernels.known import known
-from tfsafe.ops.kernels.root import sqrt
+from tfsafe.ops.kernels.power import sqrt
 from tfsafe.ops.kernels.unchanged_values import elementwise
 from tfsafe.ops.kernels.zeros import (
     quotient_no_nan,

@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, unbroadcast
-from tfsafe.ops.kernels import power, precision, root, weighted_logarithm, zeros
-from tfsafe.ops.kernels.known import known
+from tfsafe._gradients import custom_gradient, known, unbroadcast
+from tfsafe.ops.kernels import logarithm, power, precision, zeros
 from tfsafe.ops.kernels.zeros import (
     product_vjp,
     quotient_for_gradient,
@@ -116,10 +115,10 @@ def rsqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
     inverse = tf.math.rsqrt(x)
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        # The value of `root.rsqrt`, which is 0 where x is 0.
+        # The value of `power.rsqrt`, which is 0 where x is 0.
         at_zero = tf.where(tf.equal(x, 0), tf.zeros_like(inverse), inverse)
         return -0.5 * quotient_for_gradient(
-            times_upstream(upstream, known(at_zero, root.rsqrt, x)), x
+            times_upstream(upstream, known(at_zero, power.rsqrt, x)), x
         )
 
     return inverse, vjp
@@ -147,19 +146,19 @@ def held(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
 @precision.runs_in_float32
 def xlogy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(y)`, and 0 where `x` is 0, whatever `y` is."""
-    return _zero_at_zero(weighted_logarithm.xlogy, x, y)
+    return _zero_at_zero(logarithm.xlogy, x, y)
 
 
 @precision.runs_in_float32
 def xlog1py(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x log(1 + y)`, and 0 where `x` is 0, whatever `y` is."""
-    return _zero_at_zero(weighted_logarithm.xlog1py, x, y)
+    return _zero_at_zero(logarithm.xlog1py, x, y)
 
 
 @precision.runs_in_float32
 def xdivy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x / y`, and 0 where `x` is 0, whatever `y` is."""
-    return _zero_at_zero(weighted_logarithm.xdivy, x, y)
+    return _zero_at_zero(logarithm.xdivy, x, y)
 
 
 def _zero_at_zero(

@@ -48,9 +48,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, nan_where, unbroadcast
+from tfsafe._gradients import custom_gradient, known, nan_where, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels.known import known
 
 _Pair = tuple[tf.Tensor, tf.Tensor]
 _Gradient = Callable[[tf.Tensor], tf.Tensor]

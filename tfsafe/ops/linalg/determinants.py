@@ -5,9 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, local, nan_where
+from tfsafe._gradients import custom_gradient, known, local, nan_where
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.linalg import matrix
 from tfsafe.ops.linalg.elimination import eliminate, factorize
 from tfsafe.ops.linalg.pseudoinverse import pseudoinverse

@@ -5,10 +5,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, local
+from tfsafe._gradients import custom_gradient, known, local
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.known import known
 from tfsafe.ops.linalg import matrix as _matrix
 
 

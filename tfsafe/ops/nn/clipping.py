@@ -10,7 +10,7 @@ from tfsafe import _args
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.lengths import direction, euclidean
-from tfsafe.ops.kernels.root import sqrt
+from tfsafe.ops.kernels.power import sqrt
 
 Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices
 

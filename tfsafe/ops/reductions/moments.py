@@ -11,7 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision, statistics, weighted_mean
+from tfsafe.ops.kernels import precision, statistics
+from tfsafe.ops.kernels.moments import weighted_mean
 
 _Axis = Sequence[int] | None
 _Statistic = Callable[[tf.Tensor, _Axis, tf.Tensor | None], tf.Tensor]
@@ -83,7 +84,7 @@ def mean(
         weights = tf.broadcast_to(_args.weights(mask, x, "mask"), tf.shape(x))
 
         def function(x: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-            return weighted_mean.weighted_mean(x, weights, along, empty_value)
+            return weighted_mean(x, weights, along, empty_value)
 
         value = precision.in_float32(function, x, weights)
         return value if keepdims else precision.drop(value, along)
