@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tests.support import modes
 from tfsafe import NumericsError
+from tfsafe.graph import bodies
 from tfsafe.optimizers import SafeOptimizer
 
 NAN = float("nan")
@@ -69,6 +70,22 @@ def test_nonfinite_steps_are_counted_for_each_variable(mode):
     assert steps.optimizer.nonfinite_steps_by_variable == {}
     steps.take(BAD, GOOD, (NAN, NAN), BAD)
     assert steps.optimizer.nonfinite_steps_by_variable == {"first": 1, "second": 3}
+
+
+def test_a_finite_step_counts_with_two_writes():
+    variable = keras.Variable([1.0])
+    optimizer = SafeOptimizer("adam")
+    optimizer.build([variable])
+    function = tf.function(lambda g: optimizer.apply([g], [variable]), autograph=False)
+    graph = function.get_concrete_function(tf.TensorSpec([1])).graph
+    counting = [op for op in graph.get_operations() if op.type == "If"][-1]
+    assert writes(graph) == 1
+    assert sorted(map(writes, bodies(counting))) == [1, 5]
+
+
+def writes(graph):
+    """Returns the number of writes to variables, without those in branches."""
+    return sum(op.type.startswith("Assign") for op in graph.get_operations())
 
 
 @pytest.mark.parametrize("policy", ["replace", "zero_variable", "skip"])

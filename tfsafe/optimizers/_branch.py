@@ -1,4 +1,4 @@
-"""Takes a step in a branch, under any distribution strategy."""
+"""Writes to variables in a branch, under any distribution strategy."""
 
 import contextlib
 import math
@@ -14,26 +14,34 @@ from tfsafe._patching import Patch
 _LARGE = 2**26
 
 
-def unless(
-    skips: tf.Tensor, step: Callable[[list[Any]], None], grads: list[Any]
+def either(
+    condition: tf.Tensor,
+    if_true: Callable[[list[Any]], None],
+    if_false: Callable[[list[Any]], None],
+    args: list[Any],
 ) -> None:
-    """Calls `step(grads)` in a branch, which a skipped step never enters."""
+    """Calls one of two functions with `args`, each in a branch."""
 
-    def step_on_all(strategy: Any, skips: Any, grads: list[Any]) -> None:
+    def on_all(strategy: Any, condition: Any, args: list[Any]) -> None:
+        run = strategy.extended.call_for_each_replica
         tf.cond(
             # The same on all replicas.
-            strategy.experimental_local_results(skips)[0],
-            lambda: None,
-            lambda: strategy.extended.call_for_each_replica(step, args=(grads,)),
+            strategy.experimental_local_results(condition)[0],
+            lambda: run(if_true, args=(args,)),
+            lambda: run(if_false, args=(args,)),
         )
 
     if _compat.strategy_needs_merge_call():
-        # A branch within a replica must not leave it, but the step has to: therefore
+        # A branch within a replica must not leave it, but a write has to: therefore
         # the branch is outside, and the replicas are within.
         replica = tf.distribute.get_replica_context()
-        replica.merge_call(step_on_all, args=(skips, grads))
+        replica.merge_call(on_all, args=(condition, args))
     else:
-        tf.cond(skips, lambda: None, lambda: step(grads))
+        tf.cond(condition, lambda: if_true(args), lambda: if_false(args))
+
+
+def nothing(args: list[Any]) -> None:
+    """Leaves the variables unchanged."""
 
 
 @contextlib.contextmanager

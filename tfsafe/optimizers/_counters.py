@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe._text import listed
 from tfsafe.errors import NumericsError
+from tfsafe.optimizers import _branch
 
 AddVariable = Callable[..., keras.Variable]
 
@@ -61,17 +62,23 @@ class StepCounters:
     def count(
         self, is_nonfinite: tf.Tensor, flags: tf.Tensor, elements: tf.Tensor
     ) -> None:
-        """Counts a step."""
+        """Counts a step; a finite one costs two writes."""
         steps, nonfinite, consecutive, last = self.totals.values()
         last_elements, hits = self.by_variable.values()
-        one_if_nonfinite = tf.cast(is_nonfinite, tf.int64)
+
+        def finite_step(_: list[Any]) -> None:
+            consecutive.assign(0)
+
+        def nonfinite_step(arguments: list[Any]) -> None:
+            flags, elements = arguments
+            nonfinite.assign_add(1)
+            consecutive.assign_add(1)
+            last.assign(steps)
+            last_elements.assign(tf.cast(elements, tf.int64))
+            hits.assign_add(tf.cast(flags, tf.int64))
+
         steps.assign_add(1)
-        nonfinite.assign_add(one_if_nonfinite)
-        consecutive.assign((consecutive + 1) * one_if_nonfinite)
-        last.assign(tf.where(is_nonfinite, steps, last))
-        elements = tf.cast(elements, tf.int64)
-        last_elements.assign(tf.where(is_nonfinite, elements, last_elements))
-        hits.assign_add(tf.cast(flags, tf.int64))
+        _branch.either(is_nonfinite, nonfinite_step, finite_step, [flags, elements])
 
     def total(self, name: str) -> int:
         """Returns one of `totals` as a Python number."""

@@ -238,7 +238,8 @@ class SafeOptimizer(DelegatingOptimizer):
             pairs = list(zip(grads, variables, strict=True))
             grads = _gradient_check.replaced(is_nonfinite, pairs, within)
         skips = self._skips(is_nonfinite, grads, variables)
-        _branch.unless(skips, lambda g: self._step(g, variables), grads)
+        step = functools.partial(self._step, variables)
+        _branch.either(skips, _branch.nothing, step, grads)
         self._counters.count(is_nonfinite, flags, elements)
 
     def _skips(
@@ -254,7 +255,7 @@ class SafeOptimizer(DelegatingOptimizer):
         norm = tf.where(skips, -math.inf, norm)
         return self._filter.skips(norm, is_nonfinite) | skips
 
-    def _step(self, grads: list[Any], variables: list[Any]) -> None:
+    def _step(self, variables: list[Any], grads: list[Any]) -> None:
         with self.for_the_copies():
             clipped = self._clipping.clip(grads, variables, self.loss_scale_factor)
             with _branch.in_turn(self.inner_optimizer, variables):
