@@ -18,11 +18,6 @@ class Hinge(Weighted, keras.losses.Hinge):
     `keras.losses.Hinge`, in which a weight of 0 or a mask removes a NaN, and half
     precision is counted and summed in float32.
 
-    Numerics:
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
-
     Examples:
       >>> from tfsafe import losses
       >>> y_true = [[float("nan")], [1.0]]
@@ -39,11 +34,6 @@ class SquaredHinge(Weighted, keras.losses.SquaredHinge):
 
     `keras.losses.SquaredHinge`, in which a weight of 0 or a mask removes a NaN, and
     half precision is counted and summed in float32.
-
-    Numerics:
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses
@@ -65,9 +55,6 @@ class CategoricalHinge(Weighted, keras.losses.CategoricalHinge):
 
     Numerics:
       prediction -inf   wrong class: counts 0, slope 0; true class: value inf
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses
@@ -91,9 +78,6 @@ class CosineSimilarity(Weighted, keras.losses.CosineSimilarity):
 
     Numerics:
       zero vector       value 0, gradient 0 (a choice: the angle is undefined)
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses

@@ -25,8 +25,6 @@ class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
                         value there, -87.3 (a bounded choice); so at 1, for a target
                         below 1
       outside [0, 1]    finite, with a gradient towards it: `from_logits` is missing
-      weight 0, masked  value 0, gradient 0, NaN or not
-      NaN elsewhere     value NaN
 
       Where `y_pred` is the result of a sigmoid, the logits are used, and no digit is
       lost: in eager mode if nothing but the loss's own cast came after Keras'
@@ -67,8 +65,6 @@ class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
                           continues with slope 1 from its value there, -87.3 (a bounded
                           choice), for numbers below 0 as well
-      weight 0, masked    value 0, gradient 0, NaN or not
-      NaN elsewhere       value NaN
 
       Where `y_pred` is the result of a softmax along `axis`, the logits are used, and
       no digit is lost: in eager mode if nothing but the loss's own cast came after

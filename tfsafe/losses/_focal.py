@@ -35,8 +35,6 @@ class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
       probability < 1.2e-38 (in float32)  the logarithm continues with slope 1 from its
                         value there, -87.3 (a bounded choice); so at 1, for a target
                         below 1, and outside [0, 1]
-      weight 0, masked  value 0, gradient 0, NaN or not
-      NaN elsewhere     value NaN
 
       The logits behind a sigmoid are found as by `BinaryCrossentropy`.
 
@@ -71,8 +69,6 @@ class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrosse
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
                           continues with slope 1 from its value there, -87.3 (a bounded
                           choice), for numbers below 0 as well
-      weight 0, masked    value 0, gradient 0, NaN or not
-      NaN elsewhere       value NaN
 
       The logits behind a softmax are found as by `CategoricalCrossentropy`.
 
@@ -104,8 +100,6 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
       probability < 1.2e-38 (in float32)  at the label: value as near to `1 / q` as the
                         dtype resolves, its slope bounded by the one there
       unknown class     ValueError in eager mode; traced: value NaN, gradient 0
-      weight 0, masked  value 0, gradient 0, NaN or not
-      NaN elsewhere     value NaN
 
       The logits behind a softmax are found as by `CategoricalCrossentropy`; the
       gradient in these is `-(p ** q) * (y - p)`, and never large.

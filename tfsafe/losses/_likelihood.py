@@ -32,9 +32,6 @@ class KLDivergence(Weighted, keras.losses.KLDivergence):
                         logarithm continues with slope 1 from its value there, -87.3
                         (a bounded choice)
       logit -inf        value inf where y_true > 0
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses
@@ -84,9 +81,6 @@ class Poisson(Weighted, keras.losses.Poisson):
       y_pred <= 0       below the smallest normal number (1.2e-38 in float32) the
                         logarithm continues with slope 1 from its value there, -87.3
                         (a bounded choice)
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses

@@ -26,15 +26,31 @@ _ARGS = """      reduction: How the losses of the samples are reduced, as in Ker
       dtype: Dtype of the result; half precision is computed in float32.
 
 """
+_NUMERICS = """    Numerics:
+      weight 0, masked  value 0, gradient 0, NaN or not
+      empty batch       value 0
+      NaN elsewhere     value NaN
+"""
 
 
 def safe(loss: _Loss) -> _Loss:
-    """Registers a loss, and ends its `Args` with those that all losses take."""
-    text, numerics, rest = (loss.__doc__ or "").partition("    Numerics:\n")
+    """Registers a loss, and completes its docstring by what all losses have.
+
+    Its `Args` end with those that all losses take. The rows on weights and NaN come
+    first in its `Numerics`, unless it has its own.
+
+    Returns:
+      The class itself.
+    """
+    text, examples, rest = (loss.__doc__ or "").partition("    Examples:\n")
+    text, heading, rows = text.partition("    Numerics:\n")
     if "      dtype: " not in text:
         has_args = "    Args:\n" in text
         text = text.rstrip("\n") + "\n" if has_args else text + "    Args:\n"
-        loss.__doc__ = text + _ARGS + numerics + rest
+        text += _ARGS
+    if "weight 0" not in rows:
+        heading, rows = _NUMERICS, rows or "\n"
+    loss.__doc__ = text + heading + rows + examples + rest
     keras.saving.register_keras_serializable(package="tfsafe")(loss)
     return loss
 

@@ -13,11 +13,6 @@ class MeanSquaredError(Weighted, keras.losses.MeanSquaredError):
     `keras.losses.MeanSquaredError`, in which a weight of 0 or a mask removes NaN and
     overflow, and half precision is counted and summed in float32.
 
-    Numerics:
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
-
     Examples:
       >>> from tfsafe import losses
       >>> loss = losses.MeanSquaredError()
@@ -37,10 +32,7 @@ class MeanAbsoluteError(Weighted, keras.losses.MeanAbsoluteError):
     overflow, and half precision is counted and summed in float32.
 
     Numerics:
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
       no error          slope 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses
@@ -63,9 +55,6 @@ class MeanAbsolutePercentageError(Weighted, keras.losses.MeanAbsolutePercentageE
     Numerics:
       target 0          value 100 and slope 0; value 0 if the prediction is 0 as well
                         (a bounded choice)
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses
@@ -88,9 +77,6 @@ class MeanSquaredLogarithmicError(Weighted, keras.losses.MeanSquaredLogarithmicE
       y_pred <= -1      the logarithm continues with slope 1 from its value at the next
                         number above -1, -16.6 in float32 (a bounded choice)
       y_true <= -1      counts as 0, as in Keras (a bounded choice)
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses
@@ -112,11 +98,6 @@ class Huber(Weighted, keras.losses.Huber):
     Args:
       delta: The error at which the square becomes a line.
 
-    Numerics:
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
-
     Examples:
       >>> from tfsafe import losses
       >>> loss = losses.Huber(delta=2.0)
@@ -134,11 +115,6 @@ class LogCosh(Weighted, keras.losses.LogCosh):
 
     `keras.losses.LogCosh` with all digits of small errors, for which Keras' is 0, and
     in which a weight of 0 or a mask removes a NaN or an overflow.
-
-    Numerics:
-      weight 0, masked  value and gradients 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
 
     Examples:
       >>> from tfsafe import losses

@@ -50,6 +50,10 @@ class _AtValue(_InFloat32):
         self._value = np.float64(value)
 
 
+class _Thresholds(SafeMetric):
+    weighs_elements = True
+
+
 def _filtered(y_pred: tf.Tensor, k: int) -> tf.Tensor:
     highest = tf.math.top_k(y_pred, k).indices
     is_in = tf.reduce_any(tf.one_hot(highest, y_pred.shape[-1], True, False), -2)
@@ -57,7 +61,7 @@ def _filtered(y_pred: tf.Tensor, k: int) -> tf.Tensor:
 
 
 @safe
-class AUC(SafeMetric, keras.metrics.AUC):
+class AUC(_Thresholds, keras.metrics.AUC):
     """Area under the ROC curve, or under that of precision and recall.
 
     Examples:
@@ -68,11 +72,9 @@ class AUC(SafeMetric, keras.metrics.AUC):
       0.75
     """
 
-    weighs_elements = True
-
 
 @safe
-class Precision(SafeMetric, _InFloat32, keras.metrics.Precision):
+class Precision(_Thresholds, _InFloat32, keras.metrics.Precision):
     """Fraction of the positive predictions that are right.
 
     Examples:
@@ -83,11 +85,9 @@ class Precision(SafeMetric, _InFloat32, keras.metrics.Precision):
       0.5
     """
 
-    weighs_elements = True
-
 
 @safe
-class Recall(SafeMetric, _InFloat32, keras.metrics.Recall):
+class Recall(_Thresholds, _InFloat32, keras.metrics.Recall):
     """Fraction of the positive labels that are predicted.
 
     Examples:
@@ -98,11 +98,9 @@ class Recall(SafeMetric, _InFloat32, keras.metrics.Recall):
       0.5
     """
 
-    weighs_elements = True
-
 
 @safe
-class TruePositives(SafeMetric, _InFloat32, keras.metrics.TruePositives):
+class TruePositives(_Thresholds, _InFloat32, keras.metrics.TruePositives):
     """Number of positive labels that are predicted as positive.
 
     Examples:
@@ -113,11 +111,9 @@ class TruePositives(SafeMetric, _InFloat32, keras.metrics.TruePositives):
       1.0
     """
 
-    weighs_elements = True
-
 
 @safe
-class TrueNegatives(SafeMetric, _InFloat32, keras.metrics.TrueNegatives):
+class TrueNegatives(_Thresholds, _InFloat32, keras.metrics.TrueNegatives):
     """Number of negative labels that are predicted as negative.
 
     Examples:
@@ -128,11 +124,9 @@ class TrueNegatives(SafeMetric, _InFloat32, keras.metrics.TrueNegatives):
       1.0
     """
 
-    weighs_elements = True
-
 
 @safe
-class FalsePositives(SafeMetric, _InFloat32, keras.metrics.FalsePositives):
+class FalsePositives(_Thresholds, _InFloat32, keras.metrics.FalsePositives):
     """Number of negative labels that are predicted as positive.
 
     Examples:
@@ -143,11 +137,9 @@ class FalsePositives(SafeMetric, _InFloat32, keras.metrics.FalsePositives):
       1.0
     """
 
-    weighs_elements = True
-
 
 @safe
-class FalseNegatives(SafeMetric, _InFloat32, keras.metrics.FalseNegatives):
+class FalseNegatives(_Thresholds, _InFloat32, keras.metrics.FalseNegatives):
     """Number of positive labels that are predicted as negative.
 
     Examples:
@@ -158,12 +150,10 @@ class FalseNegatives(SafeMetric, _InFloat32, keras.metrics.FalseNegatives):
       1.0
     """
 
-    weighs_elements = True
-
 
 @safe
 class SensitivityAtSpecificity(
-    SafeMetric, _AtValue, keras.metrics.SensitivityAtSpecificity
+    _Thresholds, _AtValue, keras.metrics.SensitivityAtSpecificity
 ):
     """Best sensitivity at a specificity that is at least the given one.
 
@@ -175,12 +165,10 @@ class SensitivityAtSpecificity(
       1.0
     """
 
-    weighs_elements = True
-
 
 @safe
 class SpecificityAtSensitivity(
-    SafeMetric, _AtValue, keras.metrics.SpecificityAtSensitivity
+    _Thresholds, _AtValue, keras.metrics.SpecificityAtSensitivity
 ):
     """Best specificity at a sensitivity that is at least the given one.
 
@@ -192,11 +180,9 @@ class SpecificityAtSensitivity(
       1.0
     """
 
-    weighs_elements = True
-
 
 @safe
-class PrecisionAtRecall(SafeMetric, _AtValue, keras.metrics.PrecisionAtRecall):
+class PrecisionAtRecall(_Thresholds, _AtValue, keras.metrics.PrecisionAtRecall):
     """Best precision at a recall that is at least the given one.
 
     Examples:
@@ -207,11 +193,9 @@ class PrecisionAtRecall(SafeMetric, _AtValue, keras.metrics.PrecisionAtRecall):
       1.0
     """
 
-    weighs_elements = True
-
 
 @safe
-class RecallAtPrecision(SafeMetric, _AtValue, keras.metrics.RecallAtPrecision):
+class RecallAtPrecision(_Thresholds, _AtValue, keras.metrics.RecallAtPrecision):
     """Best recall at a precision that is at least the given one.
 
     Examples:
@@ -221,5 +205,3 @@ class RecallAtPrecision(SafeMetric, _AtValue, keras.metrics.RecallAtPrecision):
       >>> print(float(metric.result()))
       1.0
     """
-
-    weighs_elements = True
