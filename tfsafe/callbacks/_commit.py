@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe._patching import Patch, patches_on
-from tfsafe.callbacks import _finite_mean, _training
+from tfsafe.callbacks import _finite, _training
 from tfsafe.callbacks._finite import Logs
 from tfsafe.optimizers import SafeOptimizer
 
@@ -44,7 +44,7 @@ class WholeStep:
         self._model = model
         self._train_step = train_step
         self.active = tf.Variable(False, trainable=False)
-        self.means: list[_finite_mean.FiniteMean] = []
+        self.means: list[_finite.FiniteMean] = []
 
     def __call__(self, data: Any) -> Any:
         """Takes one step, with the argument and the result of `train_step`."""
@@ -53,7 +53,7 @@ class WholeStep:
             return self._train_step(data)
         before = {id(v): tf.convert_to_tensor(v) for v in _written_in(self._model)}
         steps, bad_steps, outliers = _counts(guard)
-        with _finite_mean.within_step(self.means):
+        with _finite.within_step(self.means):
             logs = self._train_step(data)
         new_steps, new_bad_steps, new_outliers = _counts(guard)
         is_bad = new_bad_steps > bad_steps

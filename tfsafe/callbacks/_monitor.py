@@ -11,7 +11,6 @@ from tfsafe._text import listed
 from tfsafe.callbacks import (
     _commit,
     _finite,
-    _finite_mean,
     _step_checks,
     _summaries,
     _training,
@@ -227,7 +226,7 @@ class NumericsMonitor(keras.callbacks.Callback):
     def _restore_steps(self) -> None:
         """Takes NaN out of the shown loss, and out of the state of skipped steps."""
         step = _commit.of_training(self.model)
-        step.means = _finite_mean.of_losses(self.model)
+        step.means = _finite.of_losses(self.model)
         self._switches = [mean.active for mean in step.means]
         if self.restore_state:
             self._switches.append(step.active)

@@ -9,9 +9,8 @@ from tfsafe.debugging.checks.switch import (
     enable_check_numerics,
 )
 from tfsafe.debugging.inspection.plot import plot
-from tfsafe.debugging.inspection.report import report
 from tfsafe.debugging.inspection.retain import retain, retain_gradients
-from tfsafe.debugging.inspection.summary import Summaries, summarize
+from tfsafe.debugging.inspection.summary import Summaries, report, summarize
 
 __all__ = [
     "Summaries",

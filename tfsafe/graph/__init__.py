@@ -1,7 +1,6 @@
 """Reading a traced function, and running it again operation by operation."""
 
 from tfsafe.graph._custom_gradients import is_custom
-from tfsafe.graph._effects import has_effect
 from tfsafe.graph._emit import Emission, Plan, Value
 from tfsafe.graph._flags import summed
 from tfsafe.graph._functions import (
@@ -19,7 +18,7 @@ from tfsafe.graph._functions import (
     unchanged,
     written_inputs,
 )
-from tfsafe.graph._liveness import live_operations
+from tfsafe.graph._liveness import has_effect, live_operations
 from tfsafe.graph._op_facts import OP_FACTS, OpFact, OpFacts, op_types
 from tfsafe.graph._places import (
     Frame,

@@ -17,7 +17,6 @@ from tfsafe import _compat
 from tfsafe._faults import warn_of_fault
 from tfsafe.graph import (
     _custom_gradients,
-    _effects,
     _flags,
     _functions,
     _liveness,
@@ -207,7 +206,7 @@ class Body:
     def _wanted(self, op: tf.Operation) -> list[int]:
         """Returns the positions of the outputs of a call that are read."""
         outputs = enumerate(op.outputs)
-        if _effects.has_effect(op):
+        if _liveness.has_effect(op):
             return [i for i, _ in outputs]
         return [i for i, tensor in outputs if tensor.name in self._used]
 

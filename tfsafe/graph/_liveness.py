@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import _custom_gradients, _effects, _functions
+from tfsafe.graph import _custom_gradients, _functions
+from tfsafe.graph._op_facts import OpFact, op_types
 
 # Gives the tensors that an operation reads.
 Reads = Callable[[tf.Operation], Sequence[tf.Tensor]]
@@ -36,7 +37,7 @@ def needed(
     Returns:
       The names of the operations, and those of the tensors that are read.
     """
-    effects = [op for op in graph.get_operations() if _effects.has_effect(op)]
+    effects = [op for op in graph.get_operations() if has_effect(op)]
     read = [tensor for op in effects for tensor in reads(op)]
     behind = ancestors([*outputs, *read], reads)
     names = {op.name for op in effects} | {each.op.name for each in behind.values()}
@@ -75,7 +76,7 @@ def live_variables(
     condition, body = _functions.body(op, "cond"), _functions.body(op, "body")
     live: set[int] = set()
     queue = [*used, *_reached(condition, condition.outputs, reads(condition))]
-    effects = [each for each in body.get_operations() if _effects.has_effect(each)]
+    effects = [each for each in body.get_operations() if has_effect(each)]
     queue += _reached(
         body, [tensor for each in effects for tensor in each.inputs], reads(body)
     )
@@ -90,3 +91,27 @@ def live_variables(
 def _reached(graph: tf.Graph, tensors: Iterable[tf.Tensor], reads: Reads) -> list[int]:
     found = ancestors(tensors, reads)
     return [i for i, tensor in enumerate(graph.inputs) if tensor.name in found]
+
+
+# The random kernels advance a state of their own, which nothing can read; TensorFlow
+# prunes them too where their value is not needed.
+_VALUES_ONLY = op_types(OpFact.DRAWS, OpFact.NO_EFFECT)
+
+
+def has_effect(op: tf.Operation) -> bool:
+    """Returns whether an operation must run even if its outputs are not needed.
+
+    Reading a variable counts, so that a read stays between the writes around it; the
+    bodies of a call count by what they write.
+    """
+    if _functions.is_call(op):
+        return any(
+            _writes(inner)
+            for graph in _functions.bodies(op)
+            for inner in graph.get_operations()
+        )
+    return op.op_def.is_stateful and op.type not in _VALUES_ONLY
+
+
+def _writes(op: tf.Operation) -> bool:
+    return op.type != "ReadVariableOp" and has_effect(op)

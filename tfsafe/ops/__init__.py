@@ -30,14 +30,26 @@ from tfsafe.ops.elementwise.division import divide, reciprocal
 from tfsafe.ops.elementwise.entropy import entropy, kl_divergence
 from tfsafe.ops.elementwise.exponential import expm1, log1mexp, log_cosh, log_expm1
 from tfsafe.ops.elementwise.extremum import maximum, minimum, reduce_max, reduce_min
-from tfsafe.ops.elementwise.logarithm import log, log1p, log_sigmoid, logit
+from tfsafe.ops.elementwise.logarithm import (
+    log,
+    log1p,
+    log_sigmoid,
+    logit,
+    xdivy,
+    xlog1py,
+    xlogy,
+)
 from tfsafe.ops.elementwise.plane import angle, atan2, hypot
-from tfsafe.ops.elementwise.power import exp, pow
-from tfsafe.ops.elementwise.root import rsqrt, sqrt
-from tfsafe.ops.elementwise.sinc import sinc
+from tfsafe.ops.elementwise.power import exp, pow, rsqrt, sqrt
 from tfsafe.ops.elementwise.special import erfinv, log_erfc, log_pochhammer
-from tfsafe.ops.elementwise.trigonometry import acos, acosh, angle_between, asin, atanh
-from tfsafe.ops.elementwise.weighted_logarithm import xdivy, xlog1py, xlogy
+from tfsafe.ops.elementwise.trigonometry import (
+    acos,
+    acosh,
+    angle_between,
+    asin,
+    atanh,
+    sinc,
+)
 from tfsafe.ops.elementwise.where import clip, multiply_no_nan, where_apply
 from tfsafe.ops.linalg.determinants import cholesky, det, inv, slogdet
 from tfsafe.ops.linalg.pseudoinverse import lstsq, pinv

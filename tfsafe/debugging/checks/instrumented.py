@@ -10,7 +10,7 @@ from tfsafe.debugging.checks.levels import outputs_to_check
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.update_part import UpdatePart
 from tfsafe.debugging.checks.variables import Slot
-from tfsafe.debugging.tracing.divisions import DENOMINATORS, is_absorbed
+from tfsafe.debugging.tracing.values import DENOMINATORS, is_absorbed
 from tfsafe.graph import (
     Drawing,
     Emission,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.debugging.tracing import divisions, values
+from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.batch_rows import Rows
 from tfsafe.graph import OpFact, Place, op_types
 
@@ -277,7 +277,7 @@ class Propagation:
             for each in step.outputs
             if values.is_float(each) and not values.is_finite(each)
         ]
-        if step.type in divisions.DENOMINATORS and not nonfinite:
+        if step.type in values.DENOMINATORS and not nonfinite:
             self._observe_division(step)
         if not nonfinite and not carriers:
             return
@@ -360,11 +360,11 @@ class Propagation:
 
     def _observe_division(self, step: Step) -> None:
         """Notes the overflows that a division turned into 0."""
-        denominator = step.inputs[divisions.DENOMINATORS[step.type]]
+        denominator = step.inputs[values.DENOMINATORS[step.type]]
         for origin in sorted(self.origins(denominator), key=lambda each: each.order):
             made_by = "" if origin.step is None else origin.step.type
             is_new = made_by and not origin.is_intended and origin.absorbed_at is None
-            if is_new and divisions.is_wrong_zero(step.type, step.inputs, made_by):
+            if is_new and values.is_wrong_zero(step.type, step.inputs, made_by):
                 origin.absorbed_at = step.type, step.place()
                 self.absorbed.append(origin)
 

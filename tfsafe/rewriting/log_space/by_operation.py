@@ -19,9 +19,7 @@ from tfsafe.rewriting.log_space import (
     normal,
     probabilities,
     quotients,
-    running,
     segments,
-    softplus,
     sums,
 )
 from tfsafe.rewriting.log_space.form import (
@@ -281,7 +279,7 @@ def _neg(op: tf.Operation, logs: LogForms) -> Factored | None:
     inner = logs.reader.op(op.inputs[0])
     if inner.type == "Expm1":
         return form.one_minus_exp(inner.inputs[0])
-    minus_log = softplus.minus_log(inner, logs)
+    minus_log = probabilities.minus_log(inner, logs)
     if minus_log is not None:
         return minus_log
     a = logs.of(op.inputs[0])
@@ -339,8 +337,8 @@ _CASES: dict[str, _Case] = {
         has_exp=True,
     ),
     "Cosh": _of_input("log-of-cosh", ops.log_cosh, has_exp=True),
-    "Cumprod": running.product,
-    "Cumsum": running.total,
+    "Cumprod": segments.running_product,
+    "Cumsum": segments.running_sum,
     **dict.fromkeys(("Div", "RealDiv"), _real_div),
     "Erfc": _of_input("log-of-erfc", ops.log_erfc),
     "Exp": _of_input("log-of-exp", lambda x: x, has_exp=True),
@@ -353,7 +351,7 @@ _CASES: dict[str, _Case] = {
     ),
     "Einsum": matrices.einsum,
     **dict.fromkeys(("Inv", "Reciprocal"), _reciprocal),
-    **dict.fromkeys(("Log", "Log1p"), softplus.of_one_plus),
+    **dict.fromkeys(("Log", "Log1p"), probabilities.of_one_plus),
     "MatrixDeterminant": _of_input(
         "log-of-determinant",
         lambda x: ops.slogdet(x)[1],

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum
-from tfsafe.rewriting.match.layout import adds_axes, lines_up
+from tfsafe.rewriting.match.reductions import adds_axes, lines_up
 
 
 class LogSum(NamedTuple):

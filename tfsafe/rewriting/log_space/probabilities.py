@@ -1,17 +1,18 @@
-"""Recognises softmax and sigmoid, however they are written."""
+"""Recognises softmax, sigmoid and softplus, however they are written."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.log_space.form import Factored, LogForms, once
+from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
 from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, negated, number, terms
-from tfsafe.rewriting.match.layout import adds_axes, lines_up
+from tfsafe.rewriting.match.reductions import adds_axes, lines_up
 
 _MOVED = op_types(OpFact.MOVES)
 _RECIPROCALS = op_types(OpFact.INVERTS)
@@ -326,3 +327,30 @@ def _tanh_plus(op: tf.Operation, weight: float, reader: Reader) -> tf.Tensor | N
         if one * constant.factor == weight:
             return inner.inputs[0]
     return None
+
+
+def of_one_plus(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `log(1 + exp(x))` and `-log(sigmoid(x))`."""
+    inside = logs.reader.op(op.inputs[0])
+    if op.type == "Log1p":
+        return _softplus_of(logs.of(op.inputs[0]))
+    for x, constant in both_ways(inside) if is_sum(inside) else ():
+        if number(logs.reader, constant, x) == 1:
+            return _softplus_of(logs.of(x))
+    return None
+
+
+def _softplus_of(a: Factored | None) -> Factored | None:
+    if a is None or not a.is_pure or a.is_partial or not a.has_exp:
+        return None
+    return Factored("log-of-softplus", applied(log_softplus, a.exponent))
+
+
+def minus_log(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `-log(sigmoid(x))`."""
+    if op.type != "Log":
+        return None
+    x = sigmoid_of(logs.reader.op(op.inputs[0]), logs)
+    if x is None:
+        return None
+    return Factored("log-of-softplus", once(lambda value: log_softplus(-x(value))))

@@ -1,13 +1,20 @@
-"""Factors sums of exponentials over segments and scattered sums."""
+"""Factors running sums and products, and those over segments."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.ops.kernels.weighted_exponentials import finite_or_zero, weighted_exp
 from tfsafe.rewriting.engine.rule import Value
-from tfsafe.rewriting.log_space.form import Factored, LogForms, once, with_inputs
+from tfsafe.rewriting.log_space.form import (
+    Factored,
+    LogForms,
+    applied,
+    once,
+    with_inputs,
+)
 
 
 class _Segments(NamedTuple):
@@ -104,3 +111,32 @@ _KINDS = {
     "SegmentSumV2": _Segments(0, _segment_max, _by_id),
     "UnsortedSegmentSum": _Segments(0, _segment_max, _by_id),
 }
+
+
+def running_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a running sum of exponentials."""
+    a = logs.of(op.inputs[0])
+    axis = logs.reader.scalar(op.inputs[1])
+    if a is None or axis is None or not a.is_pure or a.is_partial:
+        return None
+    order = op.get_attr("exclusive"), op.get_attr("reverse")
+
+    def summed(log: tf.Tensor) -> tf.Tensor:
+        return ops.cumulative_logsumexp(log, int(axis), *order)
+
+    log = applied(summed, a.exponent)
+    return Factored("log-of-sum", log, has_exp=a.has_exp)
+
+
+def running_product(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a running product."""
+    a = logs.of(op.inputs[0])
+    axis = logs.reader.scalar(op.inputs[1])
+    if a is None or axis is None or not a.is_nonnegative:
+        return None
+    order = op.get_attr("exclusive"), op.get_attr("reverse")
+    return Factored(
+        "log-of-product",
+        applied(lambda log: tf.cumsum(log, int(axis), *order), a.whole_log),
+        has_exp=a.has_exp,
+    )

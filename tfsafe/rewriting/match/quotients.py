@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe.graph import OpFact, op_types, raw_kernel
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.layout import reshaped
+from tfsafe.rewriting.match.reductions import reshaped
 
 _SUMS = op_types(OpFact.ADDS) | {"Sub", "Pack", "ConcatV2"}
 _PRODUCTS = frozenset({"Mul", "Cross", "MatMul", "BatchMatMulV2"})

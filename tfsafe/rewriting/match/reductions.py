@@ -1,9 +1,11 @@
 """Recognises sums, means and norms over axes."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -15,7 +17,6 @@ from tfsafe.rewriting.match.arithmetic import (
     terms,
     without_floor,
 )
-from tfsafe.rewriting.match.layout import lines_up, reshaped
 
 
 class Reduction(NamedTuple):
@@ -136,3 +137,47 @@ def along(reader: Reader, tensor: tf.Tensor, found: Norm, x: tf.Tensor) -> bool:
     kept = [1 if i in found.axes else size for i, size in enumerate(x.shape)]
     is_kept = found.keepdims and list(tensor.shape) == kept
     return is_kept or lines_up(tensor.shape, x.shape, found.axes)
+
+
+_RESHAPES = op_types(OpFact.RESHAPES)
+
+
+def adds_axes(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether `op` is `x[:, None]` or the like, and takes all of x."""
+    if op.type != "StridedSlice" or op.get_attr("shrink_axis_mask"):
+        return False
+    strides = reader.constant(op.inputs[3])
+    whole = op.get_attr("new_axis_mask") | op.get_attr("ellipsis_mask")
+    whole |= op.get_attr("begin_mask") & op.get_attr("end_mask")
+    return (
+        strides is not None
+        and bool((strides == 1).all())
+        and whole == (1 << strides.size) - 1
+    )
+
+
+def reshaped(reader: Reader, tensor: tf.Tensor) -> Iterable[tf.Tensor]:
+    """Yields `tensor`, then what it was reshaped from, step by step."""
+    while True:
+        tensor = reader.source(tensor)
+        yield tensor
+        op = tensor.op
+        if op.type not in _RESHAPES and not adds_axes(reader, op):
+            return
+        tensor = op.inputs[0]
+
+
+def lines_up(shape: tf.TensorShape, whole: tf.TensorShape, axes: Sequence[int]) -> bool:
+    """Returns whether a reshaped reduction lines up with the rows it was taken of.
+
+    That is, whether its shape is that of the whole with size 1 at the reduced axes. The
+    elements keep their order, so that sizes decide; one of them may be unknown.
+    """
+    rank = whole.rank
+    if rank is None or shape.rank != rank or any(shape[axis] != 1 for axis in axes):
+        return False
+    kept = [axis for axis in range(rank) if axis not in axes]
+    unknown = [axis for axis in kept if whole[axis] is None]
+    return len(unknown) <= 1 and all(
+        shape[axis] == whole[axis] for axis in kept if axis not in unknown
+    )

@@ -15,8 +15,7 @@ from tfsafe.rewriting.match.arithmetic import (
     square_of,
     terms,
 )
-from tfsafe.rewriting.match.layout import reshaped
-from tfsafe.rewriting.match.reductions import Reduction, norm, reduction
+from tfsafe.rewriting.match.reductions import Reduction, norm, reduction, reshaped
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules.norms import unit_vector
 

@@ -11,8 +11,7 @@ from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Base, Term, squared, terms
-from tfsafe.rewriting.match.layout import reshaped
-from tfsafe.rewriting.match.reductions import reduction, sum_of_squares
+from tfsafe.rewriting.match.reductions import reduction, reshaped, sum_of_squares
 
 _MATRIX_PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
 

@@ -4,16 +4,15 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
-from tfsafe.ops.kernels.moments import times_inverse
+from tfsafe.ops.kernels.statistics import times_inverse
 from tfsafe.ops.kernels.weighted_exponentials import softmax_at_temperature
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import both_ways, number, root_of, terms
 from tfsafe.rewriting.match.empty_data import is_empty_quotient, is_mean_by_count
-from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.quotients import is_reshaped
-from tfsafe.rewriting.match.reductions import reduction
+from tfsafe.rewriting.match.reductions import reduction, reshaped
 from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
 
 # Functions that are 0 at 0 and have a slope there.

@@ -22,9 +22,9 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.normal import tail_of
 from tfsafe.rewriting.match.arithmetic import SUMS
-from tfsafe.rewriting.match.layout import adds_axes, lines_up
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, factored, without
+from tfsafe.rewriting.match.reductions import adds_axes, lines_up
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 FRACTION = Trees(Tree(("Log", ("Div", "x", ("Add", "x", "y"))), log_fraction))

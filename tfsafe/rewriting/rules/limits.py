@@ -13,7 +13,7 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.products import factored, made, scaled
 from tfsafe.rewriting.match.trees import Pattern, Tree, Trees, argument
-from tfsafe.rewriting.rules import entropies_of_order, sabr
+from tfsafe.rewriting.rules import entropies, sabr
 
 _Function = Callable[..., tf.Tensor]
 _DIVISIONS = op_types(OpFact.DIVIDES)
@@ -191,7 +191,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if op.type in _DIVISIONS and is_float(op.outputs[0]):
         found = _ratio(op, reader) or sabr.match(op, reader)
-        found = found or entropies_of_order.match(op, reader)
+        found = found or entropies.match_of_order(op, reader)
         if found is not None:
             return found
     return _FIXED(op, reader)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.moments import covariance, mean_beside
+from tfsafe.ops.kernels.statistics import covariance, mean_beside
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import SUMS, Term, square_of, terms

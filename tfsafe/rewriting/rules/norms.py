@@ -18,13 +18,13 @@ from tfsafe.rewriting.match.arithmetic import (
     terms,
     without_floor,
 )
-from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.reductions import (
     Norm,
     Reduction,
     along,
     norm,
     reduction,
+    reshaped,
     single_mean,
     sum_of_squares,
 )

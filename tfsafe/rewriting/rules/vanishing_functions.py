@@ -9,10 +9,9 @@ from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term
-from tfsafe.rewriting.match.layout import reshaped
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.quotients import is_reshaped
-from tfsafe.rewriting.match.reductions import squared_length
+from tfsafe.rewriting.match.reductions import reshaped, squared_length
 from tfsafe.rewriting.match.trees import Pattern, argument
 
 
