@@ -463,3 +463,35 @@ def test_a_function_knows_whether_it_is_traced_for_xla(compiled):
     outer(tf.ones([]))
     assert seen == [compiled, compiled]
     assert not _compat.is_traced_for_xla()
+
+
+def test_datasets_still_show_what_they_map():
+    def double(x):
+        return 2 * x
+
+    def plus(x):
+        return x + 1
+
+    data = tf.data.Dataset.range(3).map(double).batch(2).map(plus, tf.data.AUTOTUNE)
+    (first, doubles), (second, adds) = _compat.mapped(data.prefetch(1))
+    assert (doubles, adds) == (double, plus)
+    assert [each.numpy().tolist() for each in first] == [0, 1, 2]
+    assert [each.numpy().tolist() for each in second] == [[0, 2], [4]]
+    through_python = data.map(lambda x: tf.py_function(plus, (x,), tf.int64))
+    assert _compat.mapped(through_python) == []
+
+
+def test_a_running_fit_still_shows_its_data_and_epoch():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", run_eagerly=True)
+    data = tf.data.Dataset.from_tensors((tf.ones((2, 1)), tf.ones((2, 1)))).repeat(2)
+    seen = []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            seen.append(_compat.running_fit(self.model))
+
+    model.fit(data, epochs=2, verbose=0, callbacks=[Look()], shuffle=False)
+    assert [(fit.epoch, fit.batch) for fit in seen] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert all(fit.data is data for fit in seen)
+    assert _compat.running_fit(model) is None

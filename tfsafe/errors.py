@@ -271,6 +271,31 @@ class NumericsError(ArithmeticError):
             return
         self._insert("  when:  ", ", ".join(parts))
 
+    def add_suggestion(self, words: str) -> None:
+        """Puts a suggestion before that of the first finding, once."""
+        first, *others = self.findings
+        if words not in first.suggestion:
+            rest = f" Otherwise: {first.suggestion}" if first.suggestion else ""
+            suggestion = f"{words}{rest}"
+            changed = dataclasses.replace(first, suggestion=suggestion)
+            self.args = (str(self).replace(str(first), str(changed), 1),)
+            self.findings = (changed, *others)
+            self._remember()
+
+    def add_source(self, finding: Finding, words: str) -> None:
+        """Puts the operation that made the values before the argument with them.
+
+        Args:
+          finding: The operation, in the functions that make the data.
+          words: What it was called with, if that is known.
+        """
+        rest = str(self).removeprefix(str(self.findings[0]))
+        self.findings = (finding, *self.findings)
+        self.args = (f"{finding}{rest}",)
+        if words:
+            self._insert("  data:  ", words)
+        self._remember()
+
     def add_losses(self, losses: Sequence[float], words: str) -> None:
         """Adds the losses of the steps before to the message."""
         self.losses = tuple(losses)

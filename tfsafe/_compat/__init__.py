@@ -19,6 +19,7 @@ from tfsafe._compat._conventions import (
     is_loop_counter,
     is_python_thread,
 )
+from tfsafe._compat._data import mapped, running_fit
 from tfsafe._compat._execution import (
     GRADIENT_FRAMES,
     add_eager_callback,
@@ -121,12 +122,14 @@ __all__ = [
     "load_on_demand",
     "loss_is_divided_by_replicas",
     "loss_options",
+    "mapped",
     "record",
     "register_gradient",
     "registered_gradient",
     "release_gradient",
     "remove_eager_callback",
     "require_tensorflow_backend",
+    "running_fit",
     "set_keras_logits",
     "set_keras_mask",
     "set_path",

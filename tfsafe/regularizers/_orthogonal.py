@@ -34,7 +34,7 @@ class OrthogonalRegularizer(keras.regularizers.OrthogonalRegularizer):
         x = tf.convert_to_tensor(inputs)
         if x.shape.rank != 2:
             raise ValueError(
-                "`inputs` must have rank 2. Received: "
+                "Inputs to OrthogonalRegularizer must have rank 2. Received: "
                 f"inputs.shape={x.shape}. Reshape a kernel of higher rank first, for "
                 "example with `tf.reshape(kernel, [-1, kernel.shape[-1]])`."
             )

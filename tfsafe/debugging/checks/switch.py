@@ -20,7 +20,9 @@ from tfsafe.debugging.checks.eager_session import Session
 from tfsafe.debugging.checks.options import Level, Options, options_of
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.variables import variables_in
+from tfsafe.debugging.models import adapted
 from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
+from tfsafe.errors import NumericsError
 from tfsafe.graph import body_of, is_user_function
 
 
@@ -125,6 +127,7 @@ class Switch:
             yield self._patch(keras.Model, f"make_{name}_function", _makes)
         yield self._patch(keras.optimizers.LossScaleOptimizer, "scale_loss", _scales)
         yield self._patch(keras.Optimizer, "apply", _applies)
+        yield self._patch(keras.layers.Normalization, "adapt", _adapts)
 
     def _patch(self, kind: type, name: str, wrap: Callable[..., Any]) -> Patch:
         return Patch(kind, name, functools.partial(wrap, self))
@@ -188,6 +191,19 @@ def _applies(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]
             return original(optimizer, grads, trainable_variables)
 
     return apply
+
+
+def _adapts(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
+    del switch
+
+    def adapt(layer: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(layer, data, *args, **kwargs)
+        except NumericsError as error:
+            adapted.note(error, layer, data)
+            raise
+
+    return adapt
 
 
 def _is_outermost() -> bool:

@@ -16,6 +16,17 @@ from tfsafe.errors import NumericsError
 # A replay of this many seconds is announced.
 _PATIENCE = 1.0
 
+# Their steps are about as long as the learning rate, whatever the gradients are.
+_ADAPTIVE = (
+    keras.optimizers.Adam,
+    keras.optimizers.Adamax,
+    keras.optimizers.Lion,
+    keras.optimizers.Nadam,
+    keras.optimizers.RMSprop,
+)
+# A hundred times the default of these optimizers.
+_LARGE_RATE = 0.1
+
 
 def optimizer_of(handles: Collection[Any] | None) -> Any:
     """Returns the optimizer of a step, without its inner optimizers.
@@ -55,7 +66,23 @@ def note(error: NumericsError, optimizer: Any) -> None:
         error.step = int(_number(optimizer.iterations))
         error.learning_rate = _number(optimizer.learning_rate)
         error.loss_scale = _loss_scale(optimizer)
+        _note_rate(error, optimizer)
     error.add_time()
+
+
+def _note_rate(error: NumericsError, optimizer: Any) -> None:
+    """Suggests a lower learning rate for an overflow, where it is unusually large."""
+    first = error.findings[0] if error.findings else None
+    rate = error.learning_rate or 0.0
+    if first is None or "overflow" not in first.cause or not error.step:
+        return
+    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
+        optimizer = inner
+    if rate >= _LARGE_RATE and isinstance(optimizer, _ADAPTIVE):
+        error.add_suggestion(
+            f"{type(optimizer).__name__} moves every weight by about the learning rate "
+            f"in each step: lower {rate:.4g} first, to 0.001 for example."
+        )
 
 
 def _loss_scale(optimizer: Any) -> float | None:

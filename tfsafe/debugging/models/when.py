@@ -5,7 +5,9 @@ from typing import Any
 
 import keras
 
+from tfsafe import _compat
 from tfsafe.debugging.explain import history, training
+from tfsafe.debugging.models import pipeline
 from tfsafe.errors import NumericsError
 
 
@@ -54,5 +56,12 @@ class Clock:
     def _note(self, error: NumericsError) -> None:
         if self._epoch is not None:
             error.epoch, error.batch = self._epoch, self._batch - 1
+        fit = _compat.running_fit(self._model)
+        if fit is not None:
+            pipeline.note(error, fit.data)
+            if self._epoch is None:
+                error.epoch = fit.epoch
+                is_one = self._model.steps_per_execution == 1
+                error.batch = fit.batch if is_one else None
         training.note(error, getattr(self._model, "optimizer", None))
         self._losses.note(error)

@@ -1,0 +1,105 @@
+"""What is wrong in the data or the optimizer is found there, not in the step."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+
+pytestmark = pytest.mark.slow
+
+
+def signal(silent):
+    waves = np.random.default_rng(0).normal(size=(12, 4)).astype("float32")
+    waves[silent] = 0
+    return tf.data.Dataset.from_tensor_slices((waves, np.ones((12, 1), "float32")))
+
+
+def loudness(wave, label):
+    return tf.math.log(tf.abs(wave)), label
+
+
+def through_python(wave, label):
+    return tf.py_function(loudness, (wave, label), (tf.float32, tf.float32))
+
+
+def fit_error(data):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(model).fit(data, verbose=0, shuffle=False)
+    return caught.value
+
+
+@pytest.mark.parametrize("is_parallel", [False, True])
+def test_a_mapped_function_is_named_with_its_line(is_parallel):
+    workers = tf.data.AUTOTUNE if is_parallel else None
+    data = signal(silent=9).batch(4).map(loudness, workers).prefetch(1)
+    error = fit_error(data)
+    found, argument = error.findings
+    assert (found.op_type, found.site.function) == ("Log", "loudness")
+    assert argument.origin == "argument `x`"
+    assert str(error).startswith("-Inf from `Log`, first in row 1 of the batch.")
+    assert "  data:  element 2 of the data of `Dataset.map`" in str(error)
+    assert (error.epoch, error.batch) == (0, 2)
+
+
+def test_a_map_before_another_one_is_found():
+    data = signal(silent=3).map(loudness).batch(4).map(lambda x, y: (x * 2, y))
+    error = fit_error(data)
+    assert error.findings[0].site.function == "loudness"
+    assert "element 3 of" in str(error)
+
+
+def test_python_in_a_pipeline_is_not_called_again():
+    data = signal(silent=9).map(through_python)
+    data = data.map(lambda x, y: (tf.ensure_shape(x, (4,)), tf.ensure_shape(y, (1,))))
+    error = fit_error(data.batch(4))
+    assert [each.origin for each in error.findings] == ["argument `x`"]
+
+
+@pytest.mark.parametrize("is_dataset", [False, True])
+def test_adapt_names_columns_and_rows(is_dataset):
+    table = np.ones((6, 3), "float32")
+    table[1, 2] = table[4, 2] = np.nan
+    data = tf.data.Dataset.from_tensor_slices(table).batch(4) if is_dataset else table
+    layer = keras.layers.Normalization()
+    with pytest.raises(tfsafe.NumericsError) as caught, tfsafe.check_numerics():
+        layer.adapt(data)
+    found = caught.value.findings[0]
+    assert found.origin == "column 2 of the data of `adapt`"
+    assert (found.count, found.size, found.index) == (2, 18, (1, 2))
+    assert found.cause.startswith("rows 1, 4.")
+    assert 'check_finite(data, policy="report")' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "is_named"),
+    [
+        (keras.optimizers.Adam(1.0), True),
+        (tfsafe.SafeOptimizer(keras.optimizers.RMSprop(1.0)), True),
+        (keras.optimizers.Adam(0.01), False),
+        (keras.optimizers.SGD(1.0), False),
+    ],
+)
+def test_a_large_rate_is_named_for_an_overflow(optimizer, is_named):
+    weight = keras.Variable([3.0])
+    optimizer.build([weight])
+
+    @tfsafe.checked
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.exp(x * weight))
+        gradient = tape.gradient(loss, weight.value)
+        optimizer.apply([gradient], [weight])
+        return loss
+
+    step(tf.constant([1.0]))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant([-1e6 if weight.numpy()[0] < 0 else 1e6]) + 0 * weight)
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    words = f"{type(inner).__name__} moves every weight by about the learning rate"
+    assert (words in caught.value.findings[0].suggestion) == is_named
+    assert (words in " ".join(str(caught.value).split())) == is_named
