@@ -32,6 +32,7 @@ from tfsafe.graph._places import (
     replacements,
     site_of,
     split_frames,
+    stacks_kept,
 )
 from tfsafe.graph._replay import (
     Drawing,
@@ -85,6 +86,7 @@ __all__ = [
     "resemble",
     "site_of",
     "split_frames",
+    "stacks_kept",
     "summed",
     "unchanged",
     "written_inputs",

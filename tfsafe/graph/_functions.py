@@ -1,6 +1,6 @@
 """Reads traced functions: their bodies, their order, the state they write."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -206,29 +206,46 @@ def _resources(graph: tf.Graph) -> tuple[set[int], dict[int, tf.DType]]:
     }
     written: set[int] = set()
     dtypes: dict[int, tf.DType] = {}
-    for op in graph.get_operations() if position else []:
+    for op in _users(graph, position):
+        # Each body is looked through once, however many variables it gets.
+        inner = [_resources(body) for body in bodies(op)] if is_call(op) else None
         for place, tensor in enumerate(op.inputs):
             index = position.get(tensor.name)
             if index is None:
                 continue
-            if op.type == "Identity":
-                position[op.outputs[0].name] = index
-            elif is_call(op):
-                for inner in bodies(op):
-                    inner_written, inner_dtypes = _resources(inner)
-                    argument = place - _CALLS[op.type]
-                    if argument in inner_dtypes:
-                        dtypes[index] = inner_dtypes[argument]
-                    if argument in inner_written:
-                        written.add(index)
-            else:
+            if inner is None:
                 _note(op, index, dtypes)
                 if op.type not in READERS:
+                    written.add(index)
+                continue
+            argument = place - _CALLS[op.type]
+            for inner_written, inner_dtypes in inner:
+                if argument in inner_dtypes:
+                    dtypes[index] = inner_dtypes[argument]
+                if argument in inner_written:
                     written.add(index)
     return written, dtypes
 
 
+def _users(graph: tf.Graph, position: dict[str, int]) -> Iterable[tf.Operation]:
+    """Returns the operations that read handles; adds copies of these to `position`."""
+    users: dict[str, tf.Operation] = {}
+    handles = [each for each in graph.inputs if each.name in position]
+    # Grows while copies are found.
+    for handle in handles:
+        for op in handle.consumers():
+            if op.type == "Identity":
+                copy = op.outputs[0]
+                position[copy.name] = position[handle.name]
+                handles.append(copy)
+            else:
+                users[op.name] = op
+    return users.values()
+
+
 def _note(op: tf.Operation, index: int, dtypes: dict[int, tf.DType]) -> None:
+    if index in dtypes:
+        return
     attributes = op.node_def.attr
     if "Variable" in op.type or op.type.startswith("Resource"):
         for name in ("dtype", "T"):

@@ -1,11 +1,12 @@
 """Where an operation comes from: the user's line, the forward operation, the scope."""
 
+import contextlib
 import functools
 import inspect
 import linecache
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -141,28 +142,56 @@ def locate_all(
       The places, by name. Each stack is read once: an operation of the backward pass
       is compared with all its neighbours.
     """
-    global _KNOWN_SPLITS
-    before, _KNOWN_SPLITS = _KNOWN_SPLITS, {}
-    try:
+    with stacks_kept():
         return {op.name: locate(op, graphs) for op in ops}
+
+
+class _Stack:
+    """A stack, split at the innermost call of a gradient function."""
+
+    def __init__(self, frames: Sequence[Frame]):
+        self.outer, self.inner = split_frames(frames)
+        # The user's lines, and the type that a gradient function is registered for.
+        self.site = site_of(self.outer)
+        self.inner_site = site_of(self.inner)
+        self.kind = _gradient_of(self.inner)
+
+
+class _Known:
+    """The stacks of operations, each read once."""
+
+    def __init__(self) -> None:
+        self._by_op: dict[tuple[int, str], _Stack] = {}
+        # Few layers and gradient functions make all operations.
+        self._by_trace: dict[Any, _Stack] = {}
+
+    def stack(self, op: tf.Operation) -> _Stack:
+        key = id(op.graph), op.name
+        if key not in self._by_op:
+            trace = original(op).traceback
+            if trace not in self._by_trace:
+                self._by_trace[trace] = _Stack(_frames(trace))
+            self._by_op[key] = self._by_trace[trace]
+        return self._by_op[key]
+
+
+# While operations are located.
+_KNOWN: _Known | None = None
+
+
+@contextlib.contextmanager
+def stacks_kept() -> Iterator[None]:
+    """Makes each stack be read once while operations are located."""
+    global _KNOWN
+    before, _KNOWN = _KNOWN, _KNOWN or _Known()
+    try:
+        yield
     finally:
-        _KNOWN_SPLITS = before
+        _KNOWN = before
 
 
-_Split = tuple[Sequence[Frame], Sequence[Frame]]
-# While many operations are located: their stacks, by graph and name.
-_KNOWN_SPLITS: dict[tuple[int, str], _Split] | None = None
-
-
-def _split(op: tf.Operation) -> _Split:
-    """Returns the stack of an operation, split at its gradient function."""
-    known = _KNOWN_SPLITS
-    if known is None:
-        return split_frames(_frames(op))
-    key = id(op.graph), op.name
-    if key not in known:
-        known[key] = split_frames(_frames(op))
-    return known[key]
+def _stack(op: tf.Operation) -> _Stack:
+    return (_KNOWN or _Known()).stack(op)
 
 
 def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
@@ -185,19 +214,16 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     written = _before_vectorizing(op)
     if written is not None:
         return locate(written, graphs)
-    outer, inner = _split(op)
-    if not inner:
-        return Place(site_of(outer), scope=_compat.forward_scope(op.name))
-    own = site_of(inner)
-    if own is not None:
-        return Place(own, True, scope=_compat.forward_scope(op.name))
-    forward = _forward_op(op, _gradient_of(inner), graphs)
+    stack, scope = _stack(op), _compat.forward_scope(op.name)
+    if not stack.inner:
+        return Place(stack.site, scope=scope)
+    if stack.inner_site is not None:
+        return Place(stack.inner_site, True, scope=scope)
+    forward = _forward_op(op, stack.kind, graphs)
     if forward is None:
-        return Place(
-            site_of(outer), True, _gradient_of(inner), _compat.forward_scope(op.name)
-        )
+        return Place(stack.site, True, stack.kind, scope)
     place = locate(forward, graphs)
-    return Place(place.site or site_of(outer), True, forward.type, place.scope)
+    return Place(place.site or stack.site, True, forward.type, place.scope)
 
 
 def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:
@@ -220,14 +246,12 @@ def _is_backward(op: tf.Operation) -> bool:
 
     The user's own code is not part of it, such as what `tf.recompute_grad` replays.
     """
-    inner = _split(op)[1]
-    return bool(inner) and site_of(inner) is None
+    stack = _stack(op)
+    return bool(stack.inner) and stack.inner_site is None
 
 
-def _frames(op: tf.Operation) -> list[Frame]:
-    return [
-        (each.filename, each.lineno, each.name) for each in original(op).traceback or ()
-    ]
+def _frames(trace: Any) -> list[Frame]:
+    return [(each.filename, each.lineno, each.name) for each in trace or ()]
 
 
 def _gradient_of(frames: Sequence[Frame]) -> str:
@@ -334,4 +358,4 @@ def _forward_tensors(op: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]
 
 
 def _gradient_call(op: tf.Operation) -> tuple[str, str]:
-    return _gradient_of(_split(op)[1]), _compat.forward_scope(op.name)
+    return _stack(op).kind, _compat.forward_scope(op.name)

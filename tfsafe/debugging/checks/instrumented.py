@@ -168,6 +168,8 @@ def raised(look: Look, flags: Any) -> list[tuple[tf.Operation, int]]:
         for (op, index), flag in zip(look.flagged, flags.numpy(), strict=True)
         if flag
     }
+    if not up:
+        return []
     order = {key: place for place, key in enumerate(_in_order(look.graphs[0]))}
     return sorted(up.values(), key=lambda each: order[drawing(each[0])])
 

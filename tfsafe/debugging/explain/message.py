@@ -13,6 +13,7 @@ from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin
 from tfsafe.errors import Finding, NumericsError
+from tfsafe.graph import stacks_kept
 
 # A loop can be the origin of many findings: its first iterations say enough.
 _FINDINGS = 10
@@ -48,7 +49,10 @@ def numerics_error(
     })
     if origins:
         layers = Layers()
-        findings = [_described(results, each, layers) for each in origins[:_FINDINGS]]
+        with stacks_kept():
+            findings = [
+                _described(results, each, layers) for each in origins[:_FINDINGS]
+            ]
     elif not findings:
         first = results[0]
         findings = [_findings.unexplained(first.label, first.value, reason)]

@@ -232,12 +232,16 @@ class Propagation:
         """
         found: list[tuple[str, ...]] = []
         paths: list[tuple[tuple[str, ...], int]] = [((), id(origin.value))]
+        children: dict[int, list[tuple[int, PathStep]]] = {}
+        for key, step in list(self._marks.items()):
+            for parent in dict.fromkeys(step.parents):
+                children.setdefault(parent, []).append((key, step))
         for _ in range(4):
             paths = [
                 (path + _met(step), key)
                 for path, parent in paths[:_PATHS]
-                for key, step in list(self._marks.items())
-                if parent in step.parents and key != parent
+                for key, step in children.get(parent, ())
+                if key != parent
             ]
             found += [path for path, _ in paths]
         return found
