@@ -179,7 +179,7 @@ class Propagation:
         place = what.place
         if not what.name:
             # An eager operation is at its place only now.
-            place = functools.partial(_same, what.place())
+            place = functools.partial(lambda value: value, what.place())
         self._marks[id(key)] = PathStep(
             *self._held(key, value),
             frozenset(origins),
@@ -195,7 +195,7 @@ class Propagation:
 
     def _held(self, key: Any, value: Any) -> tuple[Any, Callable[[], Any]]:
         if self._keeps:
-            return key, functools.partial(_same, value)
+            return key, functools.partial(lambda value: value, value)
         drop, number = self._marks.pop, id(key)
         end = weakref.ref(key, lambda _: drop(number, None))
         # Only this record holds the tensor of a variable's value.
@@ -382,10 +382,6 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _met(step: PathStep) -> tuple[str, ...]:
