@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.keras_formulas import arguments, logit_recovery
-from tfsafe.keras_formulas import labels as _labels
 from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.nn import classes, crossentropy
 
@@ -52,7 +51,7 @@ def binary_crossentropy(
       [0.]
     """
     y_pred = arguments.predictions(y_pred)
-    labels = _labels.tensor(y_true)
+    labels = arguments.labels_tensor(y_true)
     values = binary(labels, y_pred, from_logits, label_smoothing)
     return tf.cast(tf.reduce_mean(values, axis), y_pred.dtype)
 
@@ -95,7 +94,7 @@ def categorical_crossentropy(
       [0]
     """
     y_pred = arguments.predictions(y_pred)
-    labels = _labels.tensor(y_true)
+    labels = arguments.labels_tensor(y_true)
     values = rows(labels, y_pred, from_logits, label_smoothing, axis)
     return tf.cast(values, y_pred.dtype)
 
@@ -136,10 +135,10 @@ def sparse_categorical_crossentropy(
       ... ).numpy())
       [0.693147 0. ]
     """
-    labels, y_pred = _labels.tensor(y_true), arguments.predictions(y_pred)
+    labels, y_pred = arguments.labels_tensor(y_true), arguments.predictions(y_pred)
     values = indices(labels, y_pred, from_logits, ignore_class, axis)
     counted = None if ignore_class is None else _compat.keras_mask(values)
-    _labels.refuse_unknown_classes(labels, counted, y_pred, axis)
+    arguments.refuse_unknown_classes(labels, counted, y_pred, axis)
     return values
 
 
@@ -184,16 +183,16 @@ def indices(
     with tf.name_scope("sparse_categorical_crossentropy"):
         axis = classes.class_axis(axis, y_pred.shape)
         x, from_logits = logits_or_probabilities(y_pred, from_logits, axis)
-        labels = _labels.lay_out(labels, x.shape, axis, "sparse")
+        labels = arguments.lay_out(labels, x.shape, axis, "sparse")
         size = tf.shape(x)[axis]
-        classified, known = _labels.class_indices(labels, size)
+        classified, known = arguments.class_indices(labels, size)
         smoothing = classes.checked_smoothing(label_smoothing)
         values = crossentropy.sparse(classified, x, axis, smoothing, from_logits, True)
         if ignore_class is None:
-            values = _labels.nan_unless_class(labels, known, size, values)
+            values = arguments.nan_unless_class(labels, known, size, values)
             return tf.cast(values, y_pred.dtype)
         counted = tf.not_equal(labels, tf.cast(ignore_class, labels.dtype))
-        values = _labels.nan_unless_class(labels, known | ~counted, size, values)
+        values = arguments.nan_unless_class(labels, known | ~counted, size, values)
         values = tf.cast(values, y_pred.dtype)
         values = tf.where(counted, values, tf.zeros_like(values))
         _compat.set_keras_mask(values, counted)

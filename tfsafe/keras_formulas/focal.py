@@ -5,7 +5,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.keras_formulas import arguments
-from tfsafe.keras_formulas import labels as _labels
 from tfsafe.keras_formulas.arguments import saved
 from tfsafe.keras_formulas.crossentropy import logits_or_probabilities
 from tfsafe.ops.nn import classes, focal
@@ -54,7 +53,7 @@ def binary_focal_crossentropy(
     y_pred = arguments.predictions(y_pred)
     x, from_logits = logits_or_probabilities(y_pred, from_logits, None)
     values = focal.binary_focal_crossentropy(
-        tf.cast(_labels.tensor(y_true), x.dtype),
+        tf.cast(arguments.labels_tensor(y_true), x.dtype),
         x,
         from_logits=from_logits,
         gamma=gamma,
@@ -109,7 +108,7 @@ def categorical_focal_crossentropy(
     axis = classes.class_axis(axis, y_pred.shape)
     x, from_logits = logits_or_probabilities(y_pred, from_logits, axis)
     values = focal.categorical_focal_crossentropy(
-        tf.cast(_labels.tensor(y_true), x.dtype),
+        tf.cast(arguments.labels_tensor(y_true), x.dtype),
         x,
         from_logits=from_logits,
         gamma=gamma,
@@ -152,9 +151,9 @@ def categorical_generalized_cross_entropy(
       ... ).numpy())
       [1.]
     """
-    labels, y_pred = _labels.tensor(y_true), arguments.predictions(y_pred)
+    labels, y_pred = arguments.labels_tensor(y_true), arguments.predictions(y_pred)
     values = generalized(labels, y_pred, q)
-    _labels.refuse_unknown_classes(labels, None, y_pred, -1)
+    arguments.refuse_unknown_classes(labels, None, y_pred, -1)
     return values
 
 
@@ -162,11 +161,11 @@ def generalized(labels: tf.Tensor, y_pred: tf.Tensor, q: float) -> tf.Tensor:
     """Computes the generalised cross-entropy: NaN if a label is not a class."""
     axis = classes.class_axis(-1, y_pred.shape)
     x, from_logits = logits_or_probabilities(y_pred, False, axis)
-    labels = _labels.lay_out(labels, x.shape, axis, "sparse")
+    labels = arguments.lay_out(labels, x.shape, axis, "sparse")
     size = tf.shape(x)[axis]
-    indices, known = _labels.class_indices(labels, size)
+    indices, known = arguments.class_indices(labels, size)
     values = focal.categorical_generalized_cross_entropy(
         indices, x, q=q, from_logits=from_logits, axis=axis, bounded=True
     )
-    values = _labels.nan_unless_class(labels, known, size, values)
+    values = arguments.nan_unless_class(labels, known, size, values)
     return tf.cast(values, y_pred.dtype)

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.keras_formulas import arguments, labels
+from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import align
 
 REDUCTIONS = (
@@ -108,7 +108,7 @@ class Weighted(keras.losses.Loss):
             if sample_weight is not None or mask is not None:
                 weight = weights(values, sample_weight, mask)
             if self.takes_indices:
-                labels.refuse_unknown_classes(y_true, weight, y_pred, self._axis())
+                arguments.refuse_unknown_classes(y_true, weight, y_pred, self._axis())
             loss = reduce_weighted(values, weight, mask, self.reduction)
             return tf.cast(loss, self.dtype)
 
@@ -147,7 +147,7 @@ class Weighted(keras.losses.Loss):
                 f"{wide.shape}. Set it, for example with "
                 "`tf.ensure_shape(y_pred, [None, None])`."
             )
-        return labels.tensor(y_true), wide
+        return arguments.labels_tensor(y_true), wide
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments for `from_config`, options and dtype included.

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from tfsafe import _args, _compat
 from tfsafe._limits import LIMITS
-from tfsafe.keras_formulas import crossentropy
-from tfsafe.keras_formulas import labels as _labels
+from tfsafe.keras_formulas import arguments, crossentropy
 from tfsafe.losses import _reduction
 from tfsafe.losses._reduction import Weighted
 from tfsafe.ops.nn import classes
@@ -122,7 +121,7 @@ class StableCrossEntropy(Weighted):
         self.from_logits = _args.one_of(from_logits, (False, True), "from_logits")
         self.label_smoothing = classes.checked_smoothing(label_smoothing)
         self.axis = _integer(axis, "axis", "the axis of the classes")
-        self.labels = _args.one_of(labels, _labels.KINDS, "labels")
+        self.labels = _args.one_of(labels, arguments.KINDS, "labels")
         self.ignore_class = None
         if ignore_class is not None:
             what = "a label, or None"
@@ -149,8 +148,8 @@ class StableCrossEntropy(Weighted):
         y_pred = _args.float_tensor(y_pred, "y_pred", tf.float32)
         labels, x = self._tensors(y_true, y_pred)
         axis = classes.class_axis(self.axis, x.shape)
-        kind = _labels.kind_of(self.labels, labels.shape, x.shape, axis)
-        labels = _labels.lay_out(labels, x.shape, axis, kind)
+        kind = arguments.kind_of_labels(self.labels, labels.shape, x.shape, axis)
+        labels = arguments.lay_out(labels, x.shape, axis, kind)
         values = self._values(kind, labels, x, axis)
         if self.ignore_class is not None:
             self._refuse_rows(kind)
@@ -158,7 +157,7 @@ class StableCrossEntropy(Weighted):
             mask = _reduction.both(mask, counted)
         weights = _reduction.weights(values, sample_weight, mask)
         if kind == "sparse":
-            _labels.refuse_unknown_classes(labels, weights, x, axis)
+            arguments.refuse_unknown_classes(labels, weights, x, axis)
         mean_axis = axis if kind == "binary" else None
         loss = _reduction.reduce_weighted(values, weights, mask, reduction, mean_axis)
         return tf.cast(loss, self.dtype)
