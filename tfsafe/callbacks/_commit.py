@@ -31,10 +31,6 @@ class WholeStep:
     touches only the variables that it writes to anyway; a frozen backbone costs
     nothing.
 
-    Args:
-      model: A compiled model.
-      train_step: The model's own.
-
     Attributes:
       active: The switch.
       means: Running losses that ignore a non-finite batch of this step.

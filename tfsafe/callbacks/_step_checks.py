@@ -42,11 +42,6 @@ class StepChecks:
     Keras calls no `on_train_end` after an error. But it asks for the function of a
     kind of step before it uses it again; the checks are removed by then.
 
-    Args:
-      options: The options of the checks.
-      policy: One of `POLICIES`.
-      capsule: Where to save the first step that failed, or None.
-
     Attributes:
       nonfinite_steps: Number of training steps that were skipped.
     """

@@ -12,10 +12,6 @@ from tfsafe.optimizers import _gradient_check
 class GradientClipping:
     """Clips in place of the inner optimizer, if one of two norms is given.
 
-    Args:
-      clipnorm: Largest norm of each gradient, or None.
-      global_clipnorm: Largest norm of all gradients together, or None.
-
     Attributes:
       is_on: Whether a norm was given. It stays so, whatever is assigned to the norms
         later: the inner optimizer never clips then, and nothing is clipped twice.

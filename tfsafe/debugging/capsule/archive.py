@@ -24,11 +24,7 @@ _TEXT = "string"
 
 
 class Writer:
-    """Collects the parts of a capsule.
-
-    Args:
-      max_bytes: Largest size of all arrays.
-    """
+    """Collects the parts of a capsule."""
 
     def __init__(self, max_bytes: int):
         self._max_bytes = max_bytes
@@ -91,10 +87,6 @@ class Writer:
 
 class Reader:
     """Reads a capsule.
-
-    Args:
-      path: The file.
-      max_bytes: Largest size of all parts together.
 
     Raises:
       ValueError: If the file is not a capsule, or is too large.

@@ -107,10 +107,6 @@ def replay(
 class _Step:
     """The step of a capsule, as a Python function that can be traced.
 
-    Args:
-      reader: The file.
-      record: What `Snapshot` wrote of the step.
-
     Attributes:
       arguments: The arguments of the call.
       is_xla: Whether XLA compiles the step.

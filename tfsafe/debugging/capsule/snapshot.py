@@ -28,16 +28,6 @@ class Snapshot:
 
     The values are shared with the variables until these change: what is kept costs no
     memory before the next step.
-
-    Args:
-      function: The function.
-      args: Its positional arguments.
-      kwargs: Its named arguments.
-      names: Names of variables, by `id` of the handle.
-      labels: Names the arguments.
-      is_xla: Whether XLA compiles the function.
-      drawn: The outputs of operations that cannot be drawn a second time.
-      used: The variables that the function uses.
     """
 
     def __init__(

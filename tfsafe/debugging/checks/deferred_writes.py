@@ -72,10 +72,6 @@ class Frozen:
     The new values of small variables are kept until then. Those of large ones are
     computed twice instead, once to be checked, and once in the branch that writes them:
     no second copy of them is in memory.
-
-    Args:
-      handles: The handles of the variables, all of them plain.
-      update: The operations that are made in that branch; None for none.
     """
 
     def __init__(self, handles: Sequence[tf.Tensor], update: UpdatePart | None = None):

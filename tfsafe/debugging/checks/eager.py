@@ -22,13 +22,6 @@ class EagerCheck:
     """Calls a Python function and raises if its results are not finite.
 
     Every operation is checked as it runs, so nothing is run twice.
-
-    Args:
-      function: The function.
-      options: The options of the check.
-      variables: Finds the variables that the call may write.
-      names: Better names for variables, by `id` of the handle.
-      labels: Names the arguments.
     """
 
     def __init__(

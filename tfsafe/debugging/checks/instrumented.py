@@ -47,12 +47,6 @@ class Look(NamedTuple):
 class Instrumented:
     """A call that is copied while a check is traced.
 
-    Args:
-      call: The call.
-      options: The options of the check.
-      slots: The variables that the call may write.
-      holds: Whether to delay writes, as far as possible.
-
     Attributes:
       look: What the trace examines.
       frozen: The writes that it delays.

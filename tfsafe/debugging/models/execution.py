@@ -43,10 +43,6 @@ class Execution:
     The loop commits nothing of a failed step and draws no further batch. It returns the
     batch with the values to examine, and the state is that before the step. A caller
     that goes on asks for the steps that are left.
-
-    Args:
-      step: One step, of known batches.
-      spec: The batches, as the iterator gives them.
     """
 
     def __init__(self, step: CompiledStep, spec: Any):

@@ -12,15 +12,7 @@ from tfsafe.debugging.explain import results
 
 
 class CompiledStep:
-    """One step as a checked `tf.function`.
-
-    Args:
-      step: Takes a batch.
-      spec: What is known of the batch's parts, or None.
-      jit_compile: Whether XLA compiles the step.
-      names: Names the variables.
-      options: As in `checked`.
-    """
+    """One step as a checked `tf.function`."""
 
     def __init__(
         self,

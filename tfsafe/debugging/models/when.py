@@ -12,11 +12,7 @@ from tfsafe.errors import NumericsError
 
 
 class Clock:
-    """Counts the batches of a model, for messages.
-
-    Args:
-      model: The model.
-    """
+    """Counts the batches of a model, for messages."""
 
     def __init__(self, model: keras.Model):
         self._model = model

@@ -34,9 +34,6 @@ _UNKNOWN: Frame = ("", 0, "")
 class Recorder:
     """Follows non-finite values through the operations of one eager call.
 
-    Args:
-      propagation: Receives every operation.
-
     Attributes:
       propagation: As given.
       before: The variables that the call has read, with their values before it.

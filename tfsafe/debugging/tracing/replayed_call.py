@@ -36,15 +36,7 @@ def written_slots(concrete: Any, names: variables.Names) -> list[Slot]:
 
 
 class ReplayedCall:
-    """One call of a `tf.function`, ready to be replayed.
-
-    Args:
-      function: The function.
-      args: Its positional arguments.
-      kwargs: Its named arguments.
-      names: Better names for variables, by `id` of the handle.
-      labels: Names the arguments.
-    """
+    """One call of a `tf.function`, ready to be replayed."""
 
     def __init__(
         self,

@@ -31,13 +31,7 @@ class Rewrite(NamedTuple):
 
 
 class Planner:
-    """Plans, graph by graph, how to replace operations.
-
-    Args:
-      rules: The rules, in the order in which they are tried.
-      recording: The gradients that these graphs asked of tapes.
-      skipped: The rewrites not to make, as `Rewrite.key` names them.
-    """
+    """Plans, graph by graph, how to replace operations."""
 
     def __init__(
         self,

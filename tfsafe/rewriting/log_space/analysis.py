@@ -32,12 +32,7 @@ _DEPTH = 40
 
 
 class Logarithms:
-    """Knows how to write the logarithms of the tensors of one graph.
-
-    Args:
-      reader: Reader of the graph.
-      seeds: Factors of some of its tensors, by their names.
-    """
+    """Knows how to write the logarithms of the tensors of one graph."""
 
     def __init__(self, reader: Reader, seeds: Mapping[str, Factored] = _NOTHING):
         self.reader = reader

@@ -39,10 +39,6 @@ class _Zero(NamedTuple):
 class _Zeros:
     """What is 0 where a divisor is.
 
-    Args:
-      reader: Reader of the graph.
-      divisor: The divisor.
-
     Attributes:
       is_joint: Whether several numbers have to be 0 at once, so that the quotient has
         no limit.

@@ -57,13 +57,7 @@ def without_divisor(
 
 
 class _Taker:
-    """Takes one divisor out of tensors.
-
-    Args:
-      reader: Reader of the graph.
-      divisor: The divisor.
-      shape: The shape in which it multiplies a tensor.
-    """
+    """Takes one divisor out of tensors."""
 
     def __init__(self, reader: Reader, divisor: tf.Tensor, shape: tf.TensorShape):
         self._reader = reader

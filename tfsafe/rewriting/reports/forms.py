@@ -52,12 +52,6 @@ class Wrong:
 class Forms:
     """The forms of one call, each run on the same state.
 
-    Args:
-      plain: A `tf.function`.
-      args: Its arguments.
-      kwargs: Its keyword arguments.
-      scale: Factor of the floating tensors among them.
-
     Attributes:
       graph: The graph of the naive form.
       naive: Its outcome; None before `prepare`.

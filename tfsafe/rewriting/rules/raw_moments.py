@@ -71,12 +71,7 @@ def _kernel(
 
 
 class _Wide:
-    """A formula that is computed in float64.
-
-    Args:
-      op: The operation that it ends in.
-      reader: Reader of the graph.
-    """
+    """A formula that is computed in float64."""
 
     def __init__(self, op: tf.Operation, reader: Reader):
         self._op = op

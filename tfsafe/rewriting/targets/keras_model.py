@@ -85,13 +85,7 @@ def _stable(model: keras.Model, name: str) -> list[Patch]:
 
 
 class _Step:
-    """A step of a model; not a `tf.function`, which an export would save too.
-
-    Args:
-      step: The model's own.
-      rules: The rules to apply.
-      verify: As in `stabilize`.
-    """
+    """A step of a model; not a `tf.function`, which an export would save too."""
 
     def __init__(self, step: Any, rules: Sequence[Rule], verify: bool):
         self.function = stabilized(

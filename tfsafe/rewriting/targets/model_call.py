@@ -22,12 +22,6 @@ class ModelCall:
     """Replaces the method `call` of a model, which `model(x)` and exports run.
 
     Not a `tf.function`, which an export would save as well.
-
-    Args:
-      call: The model's own method.
-      model: The model.
-      rules: The rules to apply.
-      verify: As in `stabilize`.
     """
 
     def __init__(

@@ -20,14 +20,7 @@ from tfsafe.rewriting.targets.function import stabilized
 
 
 class MakeFunction:
-    """Replaces `make_train_function` of a model, or one of its other two.
-
-    Args:
-      make: The model's own method.
-      model: The model.
-      name: The attribute in which Keras keeps the function.
-      rules: The rules to apply.
-    """
+    """Replaces `make_train_function` of a model, or one of its other two."""
 
     def __init__(self, make: Any, model: keras.Model, name: str, rules: Sequence[Rule]):
         self._make = make
