@@ -48,6 +48,24 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def custom_gradient_in(count: int) -> Callable[[Callable[..., Any]], Any]:
+    """Returns `custom_gradient` for functions of `count` tensors and of constants."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @tf.autograph.experimental.do_not_convert
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            @functools.wraps(function)
+            def of_tensors(*tensors: Any) -> Any:
+                return function(*tensors, *args[count:], **options)
+
+            return custom_gradient(of_tensors)(*args[:count])
+
+        return call
+
+    return decorate
+
+
 def _of_dense(vjp: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `vjp`, which also accepts the sparse gradients that `tf.gather` makes."""
 

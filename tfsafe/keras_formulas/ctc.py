@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe._gradients import custom_gradient, custom_gradient_in, nan_where
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.kernels import precision
@@ -103,9 +103,10 @@ def _with_blanks(labels: tf.Tensor) -> tf.Tensor:
     return tf.pad(flat, [[0, 0], [0, 1]], constant_values=_BLANK)
 
 
+@custom_gradient_in(1)
 def _log_likelihood(
     frames: tf.Tensor, may_skip: tf.Tensor, is_end: tf.Tensor
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, _Gradient]:
     """Returns the log-probability of all alignments of each sample.
 
     Args:
@@ -114,15 +115,11 @@ def _log_likelihood(
       is_end: Whether an alignment may end in a state.
     """
 
-    @custom_gradient
-    def function(frames: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            posterior = _posterior(frames, may_skip, is_end)
-            return times_where_nonzero(upstream[:, tf.newaxis], posterior)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        posterior = _posterior(frames, may_skip, is_end)
+        return times_where_nonzero(upstream[:, tf.newaxis], posterior)
 
-        return _total(_paths(frames, may_skip, _is_start(frames)), is_end), vjp
-
-    return function(frames)
+    return _total(_paths(frames, may_skip, _is_start(frames)), is_end), vjp
 
 
 def _posterior(frames: tf.Tensor, may_skip: tf.Tensor, is_end: tf.Tensor) -> tf.Tensor:

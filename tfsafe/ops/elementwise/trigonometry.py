@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, nan_where
+from tfsafe._gradients import custom_gradient, custom_gradient_in, nan_where
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.lengths import direction, euclidean
 from tfsafe.ops.kernels.plane import atan2
@@ -285,26 +285,23 @@ def sinc(x: Any, *, name: str = "sinc") -> tf.Tensor:
         return precision.in_float32(lambda x: _bessel(x, 0), _args.float_tensor(x, "x"))
 
 
-def _bessel(x: tf.Tensor, order: int) -> tf.Tensor:
+@custom_gradient_in(1)
+def _bessel(x: tf.Tensor, order: int) -> tuple[tf.Tensor, _Gradient]:
     """Computes the spherical Bessel function of this order at `pi * x`."""
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            slope = -(order + 1) * _bessel(x, order + 1)
-            if order:
-                slope += order * _bessel(x, order - 1)
-            return times_upstream(upstream, math.pi / (2 * order + 1) * slope)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        slope = -(order + 1) * _bessel(x, order + 1)
+        if order:
+            slope += order * _bessel(x, order - 1)
+        return times_upstream(upstream, math.pi / (2 * order + 1) * slope)
 
-        # The recursion below loses digits where `pi * x` is less than the order.
-        near = tf.abs(math.pi * x) < max(1, order)
-        is_inf = tf.math.is_inf(x)
-        close = tf.where(near, x, tf.zeros_like(x))
-        far = tf.where(near | is_inf, tf.ones_like(x), x)
-        value = tf.where(near, _series(close, order), _recursion(far, order))
-        return tf.where(is_inf, tf.zeros_like(x), value), vjp
-
-    return function(x)
+    # The recursion below loses digits where `pi * x` is less than the order.
+    near = tf.abs(math.pi * x) < max(1, order)
+    is_inf = tf.math.is_inf(x)
+    close = tf.where(near, x, tf.zeros_like(x))
+    far = tf.where(near | is_inf, tf.ones_like(x), x)
+    value = tf.where(near, _series(close, order), _recursion(far, order))
+    return tf.where(is_inf, tf.zeros_like(x), value), vjp
 
 
 def _series(x: tf.Tensor, order: int) -> tf.Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, unbroadcast
+from tfsafe._gradients import custom_gradient_in, unbroadcast
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import times_upstream
 
@@ -226,37 +226,32 @@ def clip(
         )
 
 
+@custom_gradient_in(3)
 def _clip(
     x: tf.Tensor, low: tf.Tensor, high: tf.Tensor, keep_gradient: bool | str
-) -> tf.Tensor:
-    @custom_gradient
-    def function(
-        x: tf.Tensor, low: tf.Tensor, high: tf.Tensor
-    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, ...]]]:
-        is_below, is_above = x < low, x > high
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, ...]]]:
+    is_below, is_above = x < low, x > high
 
-        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            zero = tf.zeros_like(upstream)
-            in_low = tf.where(is_below, upstream, zero)
-            in_high = tf.where(is_above, upstream, zero)
-            if keep_gradient == "inward":
-                # A descent step goes against the gradient.
-                leaves = (is_below & (upstream > 0)) | (is_above & (upstream < 0))
-                in_x = tf.where(leaves, zero, upstream)
-            elif keep_gradient:
-                in_x = upstream
-            else:
-                in_x = tf.where((x >= low) & (x <= high), upstream, zero)
-            return (
-                unbroadcast(in_x, x),
-                unbroadcast(in_low, low),
-                unbroadcast(in_high, high),
-            )
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        zero = tf.zeros_like(upstream)
+        in_low = tf.where(is_below, upstream, zero)
+        in_high = tf.where(is_above, upstream, zero)
+        if keep_gradient == "inward":
+            # A descent step goes against the gradient.
+            leaves = (is_below & (upstream > 0)) | (is_above & (upstream < 0))
+            in_x = tf.where(leaves, zero, upstream)
+        elif keep_gradient:
+            in_x = upstream
+        else:
+            in_x = tf.where((x >= low) & (x <= high), upstream, zero)
+        return (
+            unbroadcast(in_x, x),
+            unbroadcast(in_low, low),
+            unbroadcast(in_high, high),
+        )
 
-        # Selections, so that NaN stays NaN.
-        return tf.where(is_below, low, tf.where(is_above, high, x)), vjp
-
-    return function(x, low, high)
+    # Selections, so that NaN stays NaN.
+    return tf.where(is_below, low, tf.where(is_above, high, x)), vjp
 
 
 def multiply_no_nan(x: Any, y: Any, *, name: str = "multiply_no_nan") -> tf.Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, known, local
+from tfsafe._gradients import custom_gradient, custom_gradient_in, known, local
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels.plane import cosine_of, hypot
 from tfsafe.ops.kernels.zeros import (
@@ -60,39 +60,33 @@ def _sigmoid_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return slope, vjp
 
 
-def elu(x: tf.Tensor, alpha: float) -> tf.Tensor:
+@custom_gradient_in(1)
+def elu(x: tf.Tensor, alpha: float) -> tuple[tf.Tensor, _Gradient]:
     """Computes `x` where it is above 0 and `alpha * (exp(x) - 1)` elsewhere."""
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return times_upstream(upstream, _elu_slope(x, alpha))
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(upstream, _elu_slope(x, alpha))
 
-        # In this order XLA returns NaN for NaN in every version.
-        bounded = tf.minimum(x, 0)
-        # This is `expm1(bounded)`, for less; and the slope needs the exponential.
-        below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))
-        if alpha == 1:
-            return tf.maximum(x, below), vjp
-        return tf.where(x >= 0, x, alpha * below), vjp
-
-    return function(x)
+    # In this order XLA returns NaN for NaN in every version.
+    bounded = tf.minimum(x, 0)
+    # This is `expm1(bounded)`, for less; and the slope needs the exponential.
+    below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))
+    if alpha == 1:
+        return tf.maximum(x, below), vjp
+    return tf.where(x >= 0, x, alpha * below), vjp
 
 
-def _elu_slope(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        slope = tf.exp(tf.minimum(x, 0))
-        if alpha != 1:
-            slope = tf.where(x >= 0, tf.ones_like(x), alpha * slope)
+@custom_gradient_in(1)
+def _elu_slope(x: tf.Tensor, alpha: float) -> tuple[tf.Tensor, _Gradient]:
+    slope = tf.exp(tf.minimum(x, 0))
+    if alpha != 1:
+        slope = tf.where(x >= 0, tf.ones_like(x), alpha * slope)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            again = _elu_slope(x, alpha)
-            return times_upstream(upstream, tf.where(x >= 0, tf.zeros_like(x), again))
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        again = _elu_slope(x, alpha)
+        return times_upstream(upstream, tf.where(x >= 0, tf.zeros_like(x), again))
 
-        return slope, vjp
-
-    return function(x)
+    return slope, vjp
 
 
 @custom_gradient

@@ -14,7 +14,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, local, nan_where, zero_unused_rows
+from tfsafe._gradients import (
+    custom_gradient,
+    custom_gradient_in,
+    local,
+    nan_where,
+    zero_unused_rows,
+)
 from tfsafe.ops.kernels.probabilities import hide, is_minus_inf, softmax_vjp
 from tfsafe.ops.kernels.zeros import times_upstream
 
@@ -71,23 +77,19 @@ def _mean_at_largest(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
     return tf.math.divide_no_nan(tf.reduce_sum(kept, axis, keepdims=True), row.ties)
 
 
-def log_softmax(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+@custom_gradient_in(1)
+def log_softmax(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     """Computes the logarithm of the softmax, `x - logsumexp(x)`."""
+    row = _row(x, axis)
+    # A row of nothing but -inf keeps its values; a +inf makes all of its row NaN.
+    largest = tf.where(row.is_empty, tf.zeros_like(row.largest), row.largest)
+    nan = nan_where(row.has_inf, x.dtype)
+    value = (x - largest) - (tf.math.log1p(row.others) + nan)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis)
-        # A row of nothing but -inf keeps its values; a +inf makes all of its row NaN.
-        largest = tf.where(row.is_empty, tf.zeros_like(row.largest), row.largest)
-        nan = nan_where(row.has_inf, x.dtype)
-        value = (x - largest) - (tf.math.log1p(row.others) + nan)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return _log_softmax_vjp(x, row, axis, upstream)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return _log_softmax_vjp(x, row, axis, upstream)
-
-        return value, vjp
-
-    return function(x)
+    return value, vjp
 
 
 def _log_softmax_vjp(
@@ -119,17 +121,14 @@ def _log_softmax_vjp(
     return tf.where(row.is_empty, tf.zeros_like(slopes), slopes) + nan
 
 
-def _logsumexp(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis)
+@custom_gradient_in(1)
+def _logsumexp(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
+    row = _row(x, axis)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return times_upstream(upstream, _softmax(x, row, axis))
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(upstream, _softmax(x, row, axis))
 
-        return row.largest + tf.math.log1p(row.others), vjp
-
-    return function(x)
+    return row.largest + tf.math.log1p(row.others), vjp
 
 
 def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:

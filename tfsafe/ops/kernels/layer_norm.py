@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient
+from tfsafe._gradients import custom_gradient_in
 from tfsafe._limits import LIMITS
 
 
@@ -42,15 +42,13 @@ def layer_norm(
     return standardize(x, epsilon) * gain + shift
 
 
-def standardize(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+@custom_gradient_in(1)
+def standardize(
+    x: tf.Tensor, epsilon: float
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
     """Computes `(x - mean) / sqrt(variance + epsilon)` along a row."""
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        value, inverse = with_inverse(x, epsilon)
-        return value, lambda upstream: slope(value, inverse, upstream)
-
-    return function(x)
+    value, inverse = with_inverse(x, epsilon)
+    return value, lambda upstream: slope(value, inverse, upstream)
 
 
 def with_inverse(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:

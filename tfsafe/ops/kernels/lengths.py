@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, known, nan_where
+from tfsafe._gradients import custom_gradient_in, known, nan_where
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import (
@@ -18,124 +18,96 @@ _Axis = Sequence[int] | None
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
-def euclidean(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+@custom_gradient_in(1)
+def euclidean(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     """Computes the Euclidean norm; the axes stay, with size 1."""
+    scaled, power, _ = precision.scaled(x, axis)
+    length = _length(scaled, axis)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        scaled, power, _ = precision.scaled(x, axis)
-        length = _length(scaled, axis)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        unit = divide_unless_zero(scaled, length)
+        return times_upstream(upstream, known(unit, lambda x: direction(x, axis), x))
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            unit = divide_unless_zero(scaled, length)
-            return times_upstream(
-                upstream, known(unit, lambda x: direction(x, axis), x)
-            )
-
-        return power * length, vjp
-
-    return function(x)
+    return power * length, vjp
 
 
-def direction(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+@custom_gradient_in(1)
+def direction(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     """Computes `x` over its Euclidean norm, and 0 where the norm is 0."""
+    scaled, power, _ = precision.scaled(x, axis)
+    length = _length(scaled, axis)
+    value = divide_unless_zero(scaled, length)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        scaled, power, _ = precision.scaled(x, axis)
-        length = _length(scaled, axis)
-        value = divide_unless_zero(scaled, length)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        unit = known(value, lambda x: direction(x, axis), x)
+        total = known(power * length, lambda x: euclidean(x, axis), x)
+        along = tf.reduce_sum(times_upstream(upstream, unit), axis, keepdims=True)
+        return times_upstream(upstream - times_upstream(along, unit), reciprocal(total))
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            unit = known(value, lambda x: direction(x, axis), x)
-            total = known(power * length, lambda x: euclidean(x, axis), x)
-            along = tf.reduce_sum(times_upstream(upstream, unit), axis, keepdims=True)
-            return times_upstream(
-                upstream - times_upstream(along, unit), reciprocal(total)
-            )
-
-        return value, vjp
-
-    return function(x)
+    return value, vjp
 
 
 def _length(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
     return tf.sqrt(tf.reduce_sum(tf.square(x), axis, keepdims=True))
 
 
-def sum_of_magnitudes(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+@custom_gradient_in(1)
+def sum_of_magnitudes(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     """Computes the sum of the magnitudes, with slope 0 at 0."""
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return times_upstream(upstream, tf.sign(x))
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(upstream, tf.sign(x))
 
-        return tf.reduce_sum(tf.abs(x), axis, keepdims=True), vjp
-
-    return function(x)
+    return tf.reduce_sum(tf.abs(x), axis, keepdims=True), vjp
 
 
-def largest_magnitude(x: tf.Tensor, axis: _Axis) -> tf.Tensor:
+@custom_gradient_in(1)
+def largest_magnitude(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     """Computes the largest magnitude; its slope is shared among the largest."""
+    magnitude = tf.abs(x)
+    # The magnitude of nothing is 0, and a NaN is not to be passed over.
+    largest = tf.maximum(tf.reduce_max(magnitude, axis, keepdims=True), 0)
+    has_nan = tf.reduce_any(tf.math.is_nan(x), axis, keepdims=True)
+    largest += nan_where(has_nan, x.dtype)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        magnitude = tf.abs(x)
-        # The magnitude of nothing is 0, and a NaN is not to be passed over.
-        largest = tf.maximum(tf.reduce_max(magnitude, axis, keepdims=True), 0)
-        has_nan = tf.reduce_any(tf.math.is_nan(x), axis, keepdims=True)
-        largest += nan_where(has_nan, x.dtype)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        is_largest = tf.cast(tf.equal(magnitude, largest), x.dtype)
+        ties = tf.reduce_sum(is_largest, axis, keepdims=True)
+        # A row with NaN has no largest, and 0 / 0 is the NaN that it should have.
+        return times_upstream(upstream, tf.sign(x) * (is_largest / ties))
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            is_largest = tf.cast(tf.equal(magnitude, largest), x.dtype)
-            ties = tf.reduce_sum(is_largest, axis, keepdims=True)
-            # A row with NaN has no largest, and 0 / 0 is the NaN that it should have.
-            return times_upstream(upstream, tf.sign(x) * (is_largest / ties))
-
-        return largest, vjp
-
-    return function(x)
+    return largest, vjp
 
 
-def p_norm(x: tf.Tensor, axis: _Axis, p: float) -> tf.Tensor:
+@custom_gradient_in(1)
+def p_norm(x: tf.Tensor, axis: _Axis, p: float) -> tuple[tf.Tensor, _Gradient]:
     """Computes the p-norm; the axes stay, with size 1."""
+    largest = tf.reduce_max(tf.abs(x), axis, keepdims=True)
+    usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
+    largest = tf.where(usable, largest, tf.ones_like(largest))
+    shares = x / largest
+    total = tf.reduce_sum(tf.abs(shares) ** p, axis, keepdims=True) ** (1 / p)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        largest = tf.reduce_max(tf.abs(x), axis, keepdims=True)
-        usable = tf.logical_and(largest > 0, tf.math.is_finite(largest))
-        largest = tf.where(usable, largest, tf.ones_like(largest))
-        shares = x / largest
-        total = tf.reduce_sum(tf.abs(shares) ** p, axis, keepdims=True) ** (1 / p)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        relative = known(
+            quotient_for_gradient(shares, total),
+            lambda x: quotient_for_gradient(x, p_norm(x, axis, p)),
+            x,
+        )
+        return times_upstream(upstream, _signed_power(relative, p - 1))
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            relative = known(
-                quotient_for_gradient(shares, total),
-                lambda x: quotient_for_gradient(x, p_norm(x, axis, p)),
-                x,
-            )
-            return times_upstream(upstream, _signed_power(relative, p - 1))
-
-        return largest * total, vjp
-
-    return function(x)
+    return largest * total, vjp
 
 
-def _signed_power(x: tf.Tensor, power: float) -> tf.Tensor:
+@custom_gradient_in(1)
+def _signed_power(x: tf.Tensor, power: float) -> tuple[tf.Tensor, _Gradient]:
     """Computes `sign(x) * abs(x)**power`, and 0 at 0."""
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            at_zero = float(power == 1)
-            return times_upstream(
-                upstream, power * _magnitude_power(x, power - 1, at_zero)
-            )
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        at_zero = float(power == 1)
+        return times_upstream(upstream, power * _magnitude_power(x, power - 1, at_zero))
 
-        return tf.sign(x) * _magnitude_power(x, power, 0.0), vjp
-
-    return function(x)
+    return tf.sign(x) * _magnitude_power(x, power, 0.0), vjp
 
 
 def _magnitude_power(x: tf.Tensor, power: float, at_zero: float) -> tf.Tensor:

@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, known, local, nan_where, unbroadcast
+from tfsafe._gradients import (
+    custom_gradient,
+    custom_gradient_in,
+    known,
+    local,
+    nan_where,
+    unbroadcast,
+)
 from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.zeros import (
     quotient_for_gradient,
@@ -17,27 +24,23 @@ _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
+@custom_gradient_in(1)
 def constant_power(
     x: tf.Tensor, exponent: float, above: tf.Tensor | None = None
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, _Gradient]:
     # `above` is `x ** (exponent + 1)`, and given if the result is for a slope, whose
     # pole at 0 is replaced by 0.
     """Computes `x ** exponent` for a Python number."""
+    value = _power_value(x, exponent, above)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        value = _power_value(x, exponent, above)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        if not exponent:
+            return times_upstream(upstream, nan_where(tf.math.is_nan(x), x.dtype))
+        return times_upstream(
+            upstream, exponent * constant_power(x, exponent - 1, value)
+        )
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            if not exponent:
-                return times_upstream(upstream, nan_where(tf.math.is_nan(x), x.dtype))
-            return times_upstream(
-                upstream, exponent * constant_power(x, exponent - 1, value)
-            )
-
-        return value, vjp
-
-    return function(x)
+    return value, vjp
 
 
 def _power_value(x: tf.Tensor, exponent: float, above: tf.Tensor | None) -> tf.Tensor:
@@ -58,36 +61,32 @@ def _power_value(x: tf.Tensor, exponent: float, above: tf.Tensor | None) -> tf.T
     return tf.where(is_pole, tf.zeros_like(x), value)
 
 
+@custom_gradient_in(2)
 def pow(
     x: tf.Tensor, y: tf.Tensor, lowered: int = 0, above: tf.Tensor | None = None
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, _Gradients]:
     """Computes `x ** (y - lowered)`, with `above` as in `constant_power`."""
+    is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
+    exponent = y - lowered
+    # TensorFlow's power is 1 in two cases, even of NaN.
+    value = _pow_value(x, exponent, above) + nan_where(is_nan, x.dtype)
 
-    @custom_gradient
-    def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-        is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
-        exponent = y - lowered
-        # TensorFlow's power is 1 in two cases, even of NaN.
-        value = _pow_value(x, exponent, above) + nan_where(is_nan, x.dtype)
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        higher = local(above)
+        again = known(value, lambda x, y: pow(x, y, lowered, higher), x, y)
+        # `log(1)` where x is not positive; a value of NaN has the slope NaN.
+        logarithm = log(tf.where(x <= 0, tf.ones_like(x), x))
+        lower = pow(x, y, lowered + 1, local(value))
+        in_x = times_where_nonzero(y - lowered, lower)
+        in_x += nan_where(is_nan, x.dtype)
+        in_y = times_where_nonzero(again, logarithm)
+        in_y += nan_where(tf.math.is_nan(value), x.dtype)
+        return (
+            unbroadcast(times_upstream(upstream, in_x), x),
+            unbroadcast(times_upstream(upstream, in_y), y),
+        )
 
-        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            higher = local(above)
-            again = known(value, lambda x, y: pow(x, y, lowered, higher), x, y)
-            # `log(1)` where x is not positive; a value of NaN has the slope NaN.
-            logarithm = log(tf.where(x <= 0, tf.ones_like(x), x))
-            lower = pow(x, y, lowered + 1, local(value))
-            in_x = times_where_nonzero(y - lowered, lower)
-            in_x += nan_where(is_nan, x.dtype)
-            in_y = times_where_nonzero(again, logarithm)
-            in_y += nan_where(tf.math.is_nan(value), x.dtype)
-            return (
-                unbroadcast(times_upstream(upstream, in_x), x),
-                unbroadcast(times_upstream(upstream, in_y), y),
-            )
-
-        return value, vjp
-
-    return function(x, y)
+    return value, vjp
 
 
 def _pow_value(x: tf.Tensor, exponent: tf.Tensor, above: tf.Tensor | None) -> tf.Tensor:
@@ -116,23 +115,19 @@ def sqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return root, vjp
 
 
-def rsqrt(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
+@custom_gradient_in(1)
+def rsqrt(x: tf.Tensor, at_zero: float = 0.0) -> tuple[tf.Tensor, _Gradient]:
     """Computes `1 / sqrt(x)` elementwise, and `at_zero` where `x` is 0."""
+    inverse = tf.math.reciprocal_no_nan(tf.sqrt(x))
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        inverse = tf.math.reciprocal_no_nan(tf.sqrt(x))
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        # -0.5 * value / x: the cube of the value is never formed. The value is 0
+        # where x is.
+        return -0.5 * quotient_for_gradient(
+            times_upstream(upstream, known(inverse, rsqrt, x)), x
+        )
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            # -0.5 * value / x: the cube of the value is never formed. The value is 0
-            # where x is.
-            return -0.5 * quotient_for_gradient(
-                times_upstream(upstream, known(inverse, rsqrt, x)), x
-            )
-
-        if not at_zero:
-            return inverse, vjp
-        singular = tf.constant(at_zero, x.dtype)
-        return tf.where(tf.equal(x, 0), singular, inverse), vjp
-
-    return function(x)
+    if not at_zero:
+        return inverse, vjp
+    singular = tf.constant(at_zero, x.dtype)
+    return tf.where(tf.equal(x, 0), singular, inverse), vjp

@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, known, local, nan_where
+from tfsafe._gradients import (
+    custom_gradient_in,
+    known,
+    local,
+    nan_where,
+)
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.probabilities import hide
 from tfsafe.ops.kernels.zeros import (
@@ -24,102 +29,92 @@ _Axis = Sequence[int] | None
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
-def mean(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+@custom_gradient_in(1)
+def mean(
+    x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None
+) -> tuple[tf.Tensor, _Gradient]:
     """Computes the mean, and 0 where there is nothing to take it of."""
+    count = _count(x, axis, keep)
+    scaled, power, _ = precision.scaled(_zero_unless(keep, x), axis)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        count = _count(x, axis, keep)
-        scaled, power, _ = precision.scaled(_zero_unless(keep, x), axis)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        portion = tf.broadcast_to(upstream / count, tf.shape(x))
+        return _zero_unless(keep, portion)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            portion = tf.broadcast_to(upstream / count, tf.shape(x))
-            return _zero_unless(keep, portion)
-
-        return power * (tf.reduce_sum(scaled, axis, keepdims=True) / count), vjp
-
-    return function(x)
+    return power * (tf.reduce_sum(scaled, axis, keepdims=True) / count), vjp
 
 
-def variance(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+@custom_gradient_in(1)
+def variance(
+    x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None
+) -> tuple[tf.Tensor, _Gradient]:
     """Computes the mean of the squared distances from the mean."""
+    row = _row(x, axis, keep)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis, keep)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        mask = local(keep)
+        deviation = known(
+            row.power * row.centred, lambda x: _deviation(x, axis, mask), x
+        )
+        return times_upstream(2 * upstream / row.count, deviation)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            mask = local(keep)
-            deviation = known(
-                row.power * row.centred, lambda x: _deviation(x, axis, mask), x
-            )
-            return times_upstream(2 * upstream / row.count, deviation)
-
-        # Not a product of three, in which a graph would square the power first: that
-        # may overflow.
-        return tf.square(row.power * tf.sqrt(row.variance)), vjp
-
-    return function(x)
+    # Not a product of three, in which a graph would square the power first: that
+    # may overflow.
+    return tf.square(row.power * tf.sqrt(row.variance)), vjp
 
 
-def std(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+@custom_gradient_in(1)
+def std(
+    x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None
+) -> tuple[tf.Tensor, _Gradient]:
     """Computes the standard deviation, with gradient 0 where all elements are equal."""
+    row = _row(x, axis, keep)
+    root = tf.sqrt(row.variance)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis, keep)
-        root = tf.sqrt(row.variance)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        mask = local(keep)
+        score = known(
+            divide_unless_zero(row.centred, root),
+            lambda x: _score(x, axis, mask),
+            x,
+        )
+        return times_upstream(upstream / row.count, score)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            mask = local(keep)
-            score = known(
-                divide_unless_zero(row.centred, root),
-                lambda x: _score(x, axis, mask),
-                x,
-            )
-            return times_upstream(upstream / row.count, score)
-
-        return row.power * root, vjp
-
-    return function(x)
+    return row.power * root, vjp
 
 
-def _deviation(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+@custom_gradient_in(1)
+def _deviation(
+    x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None
+) -> tuple[tf.Tensor, _Gradient]:
     """Returns `x` less its mean, and 0 where it is masked."""
+    row = _row(x, axis, keep)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis, keep)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return _centre(upstream, row.count, axis, keep)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            return _centre(upstream, row.count, axis, keep)
-
-        return row.power * row.centred, vjp
-
-    return function(x)
+    return row.power * row.centred, vjp
 
 
-def _score(x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None) -> tf.Tensor:
+@custom_gradient_in(1)
+def _score(
+    x: tf.Tensor, axis: _Axis, keep: tf.Tensor | None
+) -> tuple[tf.Tensor, _Gradient]:
     """Returns the deviation over the standard deviation; 0 where both are 0."""
+    row = _row(x, axis, keep)
+    root = tf.sqrt(row.variance)
+    value = divide_unless_zero(row.centred, root)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        row = _row(x, axis, keep)
-        root = tf.sqrt(row.variance)
-        value = divide_unless_zero(row.centred, root)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        mask = local(keep)
+        score = known(value, lambda x: _score(x, axis, mask), x)
+        along = tf.reduce_sum(times_upstream(upstream, score), axis, keepdims=True)
+        slope = _centre(upstream, row.count, axis, mask)
+        slope -= times_upstream(along / row.count, score)
+        deviation = known(row.power * root, lambda x: std(x, axis, mask), x)
+        return times_upstream(slope, reciprocal(deviation))
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            mask = local(keep)
-            score = known(value, lambda x: _score(x, axis, mask), x)
-            along = tf.reduce_sum(times_upstream(upstream, score), axis, keepdims=True)
-            slope = _centre(upstream, row.count, axis, mask)
-            slope -= times_upstream(along / row.count, score)
-            deviation = known(row.power * root, lambda x: std(x, axis, mask), x)
-            return times_upstream(slope, reciprocal(deviation))
-
-        return value, vjp
-
-    return function(x)
+    return value, vjp
 
 
 class _Row(NamedTuple):
@@ -254,33 +249,27 @@ def average(x: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.equal(total, 0), tf.reduce_mean(x), weighted)
 
 
+@custom_gradient_in(2)
 def weighted_mean(
     x: tf.Tensor, weights: tf.Tensor, axis: _Axis, empty_value: float
-) -> tf.Tensor:
+) -> tuple[tf.Tensor, Any]:
     """Computes the mean by weights, and `empty_value` where they sum to 0."""
+    is_ignored = tf.equal(weights, 0)
+    fractions, inverse, total = _scaled_weights(weights, axis)
+    kept, power, _ = precision.scaled(tf.where(is_ignored, tf.zeros_like(x), x), axis)
+    weighted = tf.reduce_sum(fractions * kept, axis, keepdims=True)
+    is_empty = tf.equal(total, 0)
+    mean = power * divide_unless_zero(weighted, total)
 
-    @custom_gradient
-    def function(x: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        is_ignored = tf.equal(weights, 0)
-        fractions, inverse, total = _scaled_weights(weights, axis)
-        kept, power, _ = precision.scaled(
-            tf.where(is_ignored, tf.zeros_like(x), x), axis
-        )
-        weighted = tf.reduce_sum(fractions * kept, axis, keepdims=True)
-        is_empty = tf.equal(total, 0)
-        mean = power * divide_unless_zero(weighted, total)
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        mean = weighted_mean(x, weights, axis, empty_value)
+        unseen = tf.logical_and(is_ignored, ~tf.math.is_finite(x))
+        distance = tf.where(unseen, mean, x) - mean
+        slope = quotient_for_gradient(distance, total) * inverse
+        fraction = quotient_for_gradient(fractions, total)
+        return times_upstream(upstream, fraction), times_upstream(upstream, slope)
 
-        def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            mean = weighted_mean(x, weights, axis, empty_value)
-            unseen = tf.logical_and(is_ignored, ~tf.math.is_finite(x))
-            distance = tf.where(unseen, mean, x) - mean
-            slope = quotient_for_gradient(distance, total) * inverse
-            fraction = quotient_for_gradient(fractions, total)
-            return times_upstream(upstream, fraction), times_upstream(upstream, slope)
-
-        return tf.where(is_empty, tf.constant(empty_value, x.dtype), mean), vjp
-
-    return function(x, weights)
+    return tf.where(is_empty, tf.constant(empty_value, x.dtype), mean), vjp
 
 
 def _scaled_weights(

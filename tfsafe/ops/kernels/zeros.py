@@ -48,7 +48,13 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, known, nan_where, unbroadcast
+from tfsafe._gradients import (
+    custom_gradient,
+    custom_gradient_in,
+    known,
+    nan_where,
+    unbroadcast,
+)
 from tfsafe._limits import LIMITS
 
 _Pair = tuple[tf.Tensor, tf.Tensor]
@@ -163,19 +169,17 @@ def absolute(x: tf.Tensor) -> tf.Tensor:
 # Quotients.
 
 
-def quotient(x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
+@custom_gradient_in(2)
+def quotient(
+    x: tf.Tensor, y: tf.Tensor, at_zero: float = 0.0
+) -> tuple[tf.Tensor, _Gradients]:
     """Returns `x / y`, and `at_zero` where `y` is 0 unless `x` is NaN."""
-
-    @custom_gradient
-    def function(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-        # Never divides by 0, so that numeric checks find nothing.
-        regular = value = tf.math.divide_no_nan(x, y)
-        if at_zero:
-            value = tf.where(tf.equal(y, 0), tf.constant(at_zero, y.dtype), value)
-        value = tf.where(tf.math.is_nan(x), x, value)
-        return value, quotient_vjp(x, y, regular)
-
-    return function(x, y)
+    # Never divides by 0, so that numeric checks find nothing.
+    regular = value = tf.math.divide_no_nan(x, y)
+    if at_zero:
+        value = tf.where(tf.equal(y, 0), tf.constant(at_zero, y.dtype), value)
+    value = tf.where(tf.math.is_nan(x), x, value)
+    return value, quotient_vjp(x, y, regular)
 
 
 @custom_gradient
@@ -254,23 +258,19 @@ def _quotient_positive(
     return tf.math.xdivy(x, denominator), vjp
 
 
-def reciprocal(x: tf.Tensor, at_zero: float = 0.0) -> tf.Tensor:
+@custom_gradient_in(1)
+def reciprocal(x: tf.Tensor, at_zero: float = 0.0) -> tuple[tf.Tensor, _Gradient]:
     """Returns `1 / x`, and `at_zero` where `x` is 0, with slope 0 there."""
+    inverse = tf.math.reciprocal_no_nan(x)
 
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        inverse = tf.math.reciprocal_no_nan(x)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        slope = known(inverse, reciprocal, x)
+        return times_upstream(times_upstream(upstream, slope), -slope)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            slope = known(inverse, reciprocal, x)
-            return times_upstream(times_upstream(upstream, slope), -slope)
-
-        if not at_zero:
-            return inverse, vjp
-        singular = tf.constant(at_zero, x.dtype)
-        return tf.where(tf.equal(x, 0), singular, inverse), vjp
-
-    return function(x)
+    if not at_zero:
+        return inverse, vjp
+    singular = tf.constant(at_zero, x.dtype)
+    return tf.where(tf.equal(x, 0), singular, inverse), vjp
 
 
 @custom_gradient

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, known, local
+from tfsafe._gradients import custom_gradient, custom_gradient_in, known, local
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.linalg import matrix as _matrix
@@ -160,26 +160,22 @@ def _regularized(
     return tf.concat([matrix, below], -2), tf.concat([rhs, zeros], -2)
 
 
-def pseudoinverse(x: tf.Tensor, rcond: float | None = None) -> tf.Tensor:
+@custom_gradient_in(1)
+def pseudoinverse(x: tf.Tensor, rcond: float | None = None) -> Any:
     """Computes pseudoinverses."""
+    value = _by_singular_values(x, rcond)
+    value += _matrix.last(tf.zeros_like(value), "pinv", "forward derivative", x)
 
-    @custom_gradient
-    def pseudo(x: tf.Tensor) -> Any:
-        value = _by_singular_values(x, rcond)
-        value += _matrix.last(tf.zeros_like(value), "pinv", "forward derivative", x)
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        result = local(value)
 
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            result = local(value)
+        def slope(upstreams: Any, args: Any) -> Any:
+            inverse = known(result, lambda x: pseudoinverse(x, rcond), args[0])
+            return [_golub_pereyra(args[0], inverse, *upstreams)]
 
-            def slope(upstreams: Any, args: Any) -> Any:
-                inverse = known(result, pseudo, args[0])
-                return [_golub_pereyra(args[0], inverse, *upstreams)]
+        return _matrix.guarded(slope, [upstream], [x])[0]
 
-            return _matrix.guarded(slope, [upstream], [x])[0]
-
-        return value, vjp
-
-    return pseudo(x)
+    return value, vjp
 
 
 def _by_singular_values(x: tf.Tensor, rcond: float | None) -> tf.Tensor:

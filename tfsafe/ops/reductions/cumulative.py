@@ -104,17 +104,14 @@ def _directed(x: tf.Tensor, exclusive: bool, reverse: bool) -> tf.Tensor:
     return tf.reverse(x, [1]) if reverse else x
 
 
-def _cumprod(x: tf.Tensor) -> tf.Tensor:
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            # With the product of all before i taken out, the slope in i is
-            # s_i = u_i + x_{i+1} * s_{i+1}.
-            return times_upstream(_recurrence(upstream, x), _cumprod(_later(x, 1.0)))
+@custom_gradient
+def _cumprod(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        # With the product of all before i taken out, the slope in i is
+        # s_i = u_i + x_{i+1} * s_{i+1}.
+        return times_upstream(_recurrence(upstream, x), _cumprod(_later(x, 1.0)))
 
-        return tf.math.cumprod(x, 1), vjp
-
-    return function(x)
+    return tf.math.cumprod(x, 1), vjp
 
 
 def _recurrence(u: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
