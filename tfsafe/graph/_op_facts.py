@@ -110,23 +110,21 @@ def _sqrt(x: float) -> float:
 _INF = math.inf
 _Op, F = OpFacts, OpFact
 _CURVE = F.ELEMENTWISE | F.CURVED | F.KEEPS_SHAPE
+_POLE = _CURVE | F.SINGULAR | F.POLE
 OP_FACTS: Mapping[str, OpFacts] = {
     "Abs": _Op(_CURVE | F.FOLDS, bounds=(0.0, _INF)),
-    "Acos": _Op(
-        _CURVE | F.SINGULAR | F.POLE,
-        bounds=(0.0, 4.0),
-    ),
-    "Acosh": _Op(_CURVE | F.SINGULAR | F.POLE),
+    "Acos": _Op(_POLE, bounds=(0.0, 4.0)),
+    "Acosh": _Op(_POLE),
     "Add": _Op(F.ELEMENTWISE | F.COMMUTES | F.ADDS | F.FOLDS),
     "AddN": _Op(F.ADDS | F.BY_ROW),
     "AddV2": _Op(F.ELEMENTWISE | F.COMMUTES | F.ADDS | F.FOLDS),
-    "Asin": _Op(_CURVE | F.SINGULAR | F.POLE),
+    "Asin": _Op(_POLE),
     "Asinh": _Op(_CURVE),
     "Assert": _Op(F.NOT_REPLAYED),
     "AssertNextDataset": _Op(F.NOT_REPLAYED),
     "Atan": _Op(_CURVE),
     "Atan2": _Op(F.ELEMENTWISE),
-    "Atanh": _Op(_CURVE | F.SINGULAR | F.POLE),
+    "Atanh": _Op(_POLE),
     "AvgPool": _Op(F.BY_ROW),
     "BatchMatMul": _Op(F.MULTIPLIES_MATRICES),
     "BatchMatMulV2": _Op(F.MULTIPLIES_MATRICES),
@@ -152,7 +150,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Conv2D": _Op(F.BY_ROW),
     "Cos": _Op(_CURVE | F.FOLDS, bounds=(-1.0, 1.0)),
     "Cosh": _Op(_CURVE | F.EXPONENTIAL, bounds=(1.0, _INF)),
-    "Digamma": _Op(_CURVE | F.SINGULAR | F.POLE),
+    "Digamma": _Op(_POLE),
     "Div": _Op(F.ELEMENTWISE | F.DIVIDES | F.FOLDS | F.SINGULAR | F.POLE),
     "DivNoNan": _Op(F.ELEMENTWISE | F.CLEANS),
     "DynamicPartition": _Op(F.DROPS),
@@ -162,18 +160,11 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Equal": _Op(F.COMPARES),
     "Erf": _Op(_CURVE, bounds=(-1.0, 1.0)),
     "Erfc": _Op(_CURVE, bounds=(0.0, 2.0)),
-    "Erfinv": _Op(_CURVE | F.SINGULAR | F.POLE),
+    "Erfinv": _Op(_POLE),
     "EuclideanNorm": _Op(F.REDUCES),
-    "Exp": _Op(
-        _CURVE | F.EXPONENTIAL | F.FOLDS,
-        bounds=(0.0, _INF),
-        rising=_exp,
-    ),
+    "Exp": _Op(_CURVE | F.EXPONENTIAL | F.FOLDS, bounds=(0.0, _INF), rising=_exp),
     "ExpandDims": _Op(F.RESHAPES | F.MOVES | F.ADDS_NO_NUMBER | F.FOLDS | F.BY_ROW),
-    "Expm1": _Op(
-        _CURVE | F.EXPONENTIAL | F.FOLDS,
-        bounds=(-1.0, _INF),
-    ),
+    "Expm1": _Op(_CURVE | F.EXPONENTIAL | F.FOLDS, bounds=(-1.0, _INF)),
     "Fill": _Op(F.ADDS_NO_NUMBER | F.FOLDS),
     "FloorDiv": _Op(F.ELEMENTWISE | F.FOLDS | F.SINGULAR),
     "FloorMod": _Op(F.ELEMENTWISE | F.SINGULAR),
@@ -199,7 +190,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Igamma": _Op(F.SINGULAR),
     "IgammaGradA": _Op(F.SINGULAR),
     "Igammac": _Op(F.SINGULAR),
-    "Inv": _Op(_CURVE | F.INVERTS | F.SINGULAR | F.POLE),
+    "Inv": _Op(_POLE | F.INVERTS),
     "InvGrad": _Op(F.ELEMENTWISE | F.SINGULAR),
     "IsFinite": _Op(F.TESTS_FINITE),
     "IsInf": _Op(F.TESTS_FINITE),
@@ -209,25 +200,9 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "LeakyRelu": _Op(F.ELEMENTWISE | F.KEEPS_SHAPE),
     "Less": _Op(F.COMPARES),
     "LessEqual": _Op(F.COMPARES),
-    "Lgamma": _Op(_CURVE | F.SINGULAR | F.POLE),
-    "Log": _Op(
-        F.ELEMENTWISE
-        | F.CURVED
-        | F.KEEPS_SHAPE
-        | F.LOGARITHM
-        | F.FOLDS
-        | F.SINGULAR
-        | F.POLE
-    ),
-    "Log1p": _Op(
-        F.ELEMENTWISE
-        | F.CURVED
-        | F.KEEPS_SHAPE
-        | F.LOGARITHM
-        | F.FOLDS
-        | F.SINGULAR
-        | F.POLE
-    ),
+    "Lgamma": _Op(_POLE),
+    "Log": _Op(_POLE | F.LOGARITHM | F.FOLDS),
+    "Log1p": _Op(_POLE | F.LOGARITHM | F.FOLDS),
     "LogMatrixDeterminant": _Op(F.SINGULAR),
     "LogSoftmax": _Op(F.KEEPS_SHAPE | F.LOGARITHM | F.BY_ROW, bounds=(-_INF, 0.0)),
     "LogicalAnd": _Op(F.LOGIC),
@@ -253,7 +228,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Mul": _Op(F.ELEMENTWISE | F.COMMUTES | F.FOLDS),
     "MulNoNan": _Op(F.ELEMENTWISE | F.DROPS | F.CLEANS),
     "Multinomial": _Op(F.DRAWS),
-    "Ndtri": _Op(_CURVE | F.SINGULAR | F.POLE),
+    "Ndtri": _Op(_POLE),
     "Neg": _Op(F.ELEMENTWISE | F.KEEPS_SHAPE | F.FOLDS),
     "NoOp": _Op(F.NOT_REPLAYED),
     "NotEqual": _Op(F.COMPARES),
@@ -281,15 +256,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Range": _Op(F.FOLDS),
     "ReadVariableOp": _Op(F.ONLY_READS),
     "RealDiv": _Op(F.ELEMENTWISE | F.DIVIDES | F.FOLDS | F.SINGULAR | F.POLE),
-    "Reciprocal": _Op(
-        F.ELEMENTWISE
-        | F.CURVED
-        | F.KEEPS_SHAPE
-        | F.INVERTS
-        | F.FOLDS
-        | F.SINGULAR
-        | F.POLE
-    ),
+    "Reciprocal": _Op(_POLE | F.INVERTS | F.FOLDS),
     "ReciprocalGrad": _Op(F.ELEMENTWISE | F.SINGULAR),
     "Relu": _Op(
         F.ELEMENTWISE | F.KEEPS_SHAPE | F.DROPS, bounds=(0.0, _INF), rising=_relu
@@ -300,10 +267,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "ResourceGather": _Op(F.ONLY_READS | F.NO_EFFECT),
     "ResourceGatherNd": _Op(F.ONLY_READS | F.NO_EFFECT),
     "ReverseV2": _Op(F.MOVES | F.ADDS_NO_NUMBER),
-    "Rsqrt": _Op(
-        _CURVE | F.FOLDS | F.SINGULAR | F.POLE,
-        bounds=(0.0, _INF),
-    ),
+    "Rsqrt": _Op(_POLE | F.FOLDS, bounds=(0.0, _INF)),
     "RsqrtGrad": _Op(F.ELEMENTWISE | F.SINGULAR),
     "Select": _Op(F.ELEMENTWISE | F.DROPS | F.CLEANS),
     "SelectV2": _Op(F.ELEMENTWISE | F.DROPS | F.CLEANS),
@@ -323,11 +287,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "SparseSoftmaxCrossEntropyWithLogits": _Op(F.SINGULAR | F.BY_ROW),
     "Split": _Op(F.ADDS_NO_NUMBER),
     "SplitV": _Op(F.ADDS_NO_NUMBER),
-    "Sqrt": _Op(
-        _CURVE | F.FOLDS | F.SINGULAR | F.POLE,
-        bounds=(0.0, _INF),
-        rising=_sqrt,
-    ),
+    "Sqrt": _Op(_POLE | F.FOLDS, bounds=(0.0, _INF), rising=_sqrt),
     "SqrtGrad": _Op(F.ELEMENTWISE | F.SINGULAR),
     "Square": _Op(_CURVE | F.FOLDS, bounds=(0.0, _INF)),
     "SquaredDifference": _Op(F.ELEMENTWISE, bounds=(0.0, _INF)),
