@@ -185,6 +185,16 @@ def _check_fits(mask: tf.Tensor, x: tf.Tensor, name: str) -> None:
         )
 
 
+def is_number(value: Any) -> bool:
+    """Returns whether `value` is a real number; True and False are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_integer(value: Any) -> bool:
+    """Returns whether `value` is an integer; True and False are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def number(value: Any, name: str, dtype: tf.DType) -> float:
     """Returns `value` as a Python float.
 
@@ -197,7 +207,7 @@ def number(value: Any, name: str, dtype: tf.DType) -> float:
       TypeError: If it is not a number.
       ValueError: If it is finite, and too large for `dtype`.
     """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if not is_number(value):
         raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}.")
     result = float(value)
     largest = LIMITS[dtype.name].max

@@ -1,11 +1,11 @@
 """Returns a broken training to its last good state."""
 
-import numbers
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from tfsafe import _args
 from tfsafe._text import listed
 from tfsafe.callbacks import _finite, _training
 from tfsafe.callbacks._finite import Logs
@@ -229,8 +229,7 @@ def _check_settable(optimizer: Any) -> None:
 def _factor(value: Any) -> float | None:
     if value is None:
         return None
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < 1:
+    if not _args.is_number(value) or not 0 < value < 1:
         raise ValueError(
             "`lower_learning_rate` must be a factor between 0 and 1, such as 0.5, or "
             f"None to leave the learning rate. Received: lower_learning_rate={value!r}."
@@ -239,8 +238,7 @@ def _factor(value: Any) -> float | None:
 
 
 def _count(value: Any, name: str) -> int:
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not is_integer or value < 1:
+    if not _args.is_integer(value) or value < 1:
         other = "'epoch'" if name == "save_freq" else "None for no bound"
         raise ValueError(
             f"`{name}` must be a positive integer, or {other}. Received: "

@@ -2,14 +2,13 @@
 
 import difflib
 import math
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _args, _compat
 from tfsafe._text import listed
 from tfsafe.optimizers._delegation import DelegatingOptimizer
 from tfsafe.optimizers._master_copies import is_half
@@ -75,9 +74,8 @@ def limit(value: Any) -> float | None:
     """Returns the limit as a float, or None for the default."""
     if value is None:
         return None
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     # `not >` rather than `<=`, so that NaN is refused.
-    if not is_number or not value > 0:
+    if not _args.is_number(value) or not value > 0:
         raise ValueError(
             "`limit` must be a positive number, `math.inf` for NaN and infinity alone, "
             f"or None for the default of the dtype. Received: limit={value!r}."
@@ -89,8 +87,7 @@ def max_consecutive(value: Any) -> int | None:
     """Returns the bound as an int, or None for none."""
     if value is None:
         return None
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not is_integer or value < 1:
+    if not _args.is_integer(value) or value < 1:
         raise ValueError(
             "`max_consecutive` must be a positive integer, 1 to stop at the first "
             "non-finite step, or None to go on for ever. Received: "
@@ -103,8 +100,7 @@ def outlier_threshold(value: Any) -> float | None:
     """Returns the threshold as a float, or None for none."""
     if value is None:
         return None
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < math.inf:
+    if not _args.is_number(value) or not 0 < value < math.inf:
         raise ValueError(
             "`outlier_threshold` must be a positive finite number of standard "
             "deviations, such as 6.0, or None to take steps of any length. Received: "
@@ -115,8 +111,7 @@ def outlier_threshold(value: Any) -> float | None:
 
 def steps(value: Any, name: str, least: int) -> int:
     """Returns a number of steps as an int."""
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not is_integer or value < least:
+    if not _args.is_integer(value) or value < least:
         raise ValueError(
             f"`{name}` must be an integer, the number of steps, at least {least}. "
             f"Received: {name}={value!r}."
@@ -153,8 +148,7 @@ def clipping(clipnorm: Any, global_clipnorm: Any, inner: Any) -> list[float | No
 def _clip_norm(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < math.inf:
+    if not _args.is_number(value) or not 0 < value < math.inf:
         raise ValueError(
             f"`{name}` must be a positive finite number, or None not to clip. "
             f"Received: {name}={value!r}."
@@ -164,8 +158,7 @@ def _clip_norm(name: str, value: Any) -> float | None:
 
 def minimum_scale(value: Any, initial_scale: float) -> float:
     """Returns the floor of the loss scale as a float."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= initial_scale:
+    if not _args.is_number(value) or not 0 < value <= initial_scale:
         raise ValueError(
             "`minimum_scale` must be a positive number, at most `initial_scale`. "
             f"Received: minimum_scale={value!r}, initial_scale={initial_scale!r}."

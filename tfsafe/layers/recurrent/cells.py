@@ -1,7 +1,6 @@
 """Weights, masks and options of the cells with layer normalization."""
 
 import math
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -309,7 +308,7 @@ class NormalizedCell(FromKeras, _KerasCell):
 
 
 def _check_units(units: Any) -> None:
-    if isinstance(units, bool) or not isinstance(units, numbers.Integral):
+    if not _args.is_integer(units):
         raise TypeError(
             "`units` must be a positive integer, the size of the output. Received: "
             f"units={units!r}."

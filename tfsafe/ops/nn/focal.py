@@ -1,6 +1,5 @@
 """Cross entropies that weigh each class by how well it is predicted already."""
 
-import numbers
 from typing import Any
 
 import tensorflow as tf
@@ -286,8 +285,7 @@ def _class_weights(alpha: Any, x: tf.Tensor, axis: int) -> tf.Tensor:
 def _option(value: Any, name: str, most: float | None) -> float:
     """Returns an option as a float."""
     upper = float("inf") if most is None else most
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= upper or value == float("inf"):
+    if not _args.is_number(value) or not 0 <= value <= upper or value == float("inf"):
         limits = "of at least 0" if most is None else f"from 0 to {most:g}"
         raise ValueError(
             f"`{name}` must be a number {limits}. Received: {name}={value!r}."

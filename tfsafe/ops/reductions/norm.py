@@ -1,7 +1,6 @@
 """Norms without overflow in the powers, with gradient 0 at 0."""
 
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -93,8 +92,7 @@ def norm_of_order(
     if isinstance(ord, str):
         _args.one_of(ord, ("euclidean", "fro"), "ord")
         return lengths.euclidean
-    is_number = isinstance(ord, numbers.Real) and not isinstance(ord, bool)
-    if not is_number or not ord > 0:
+    if not _args.is_number(ord) or not ord > 0:
         raise ValueError(
             "`ord` must be 'euclidean', 'fro', or a number above 0, infinity included. "
             f"Received: ord={ord!r}."
