@@ -183,7 +183,10 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
 
     def _restore(self) -> None:
         # Read before the state, which holds the old rates, so that they fall each time.
-        rates = [(o, _rate(o)) for o in _optimizers(self.model.optimizer)]
+        rates = [
+            (each, float(keras.ops.convert_to_numpy(each.learning_rate)))
+            for each in _optimizers(self.model.optimizer)
+        ]
         for variable, value in self._good:
             variable.assign(value)
         if self.lower_learning_rate is not None:
@@ -210,10 +213,6 @@ def _without_counters(model: keras.Model) -> list[Any]:
 def _optimizers(optimizer: Any) -> list[Any]:
     # Keras' `MultiOptimizer` has a learning rate for each of its parts.
     return list(getattr(optimizer, "optimizers", None) or [optimizer])
-
-
-def _rate(optimizer: Any) -> float:
-    return float(keras.ops.convert_to_numpy(optimizer.learning_rate))
 
 
 def _check_settable(optimizer: Any) -> None:

@@ -106,12 +106,8 @@ def has_effect(op: tf.Operation) -> bool:
     """
     if _functions.is_call(op):
         return any(
-            _writes(inner)
+            inner.type != "ReadVariableOp" and has_effect(inner)
             for graph in _functions.bodies(op)
             for inner in graph.get_operations()
         )
     return op.op_def.is_stateful and op.type not in _VALUES_ONLY
-
-
-def _writes(op: tf.Operation) -> bool:
-    return op.type != "ReadVariableOp" and has_effect(op)

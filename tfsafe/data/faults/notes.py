@@ -36,7 +36,9 @@ def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
     if len(names) < 2 or len(names) < len(columns):
         return []
     # pandas renames a duplicate name to "5.1.1".
-    _, kinds = words.read(np.array([_first_dots(name) for name in names], object))
+    _, kinds = words.read(
+        np.array([".".join(name.split(".")[:2]) for name in names], object)
+    )
     if (kinds != words.NUMERAL).any():
         return []
     return [
@@ -47,10 +49,6 @@ def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
             suggestion="read that row as data: pd.read_csv(..., header=None).",
         )
     ]
-
-
-def _first_dots(name: str) -> str:
-    return ".".join(name.split(".")[:2])
 
 
 def _constant(tally: Tally, columns: np.ndarray, limits: Limits) -> DataFinding:

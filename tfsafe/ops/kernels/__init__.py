@@ -1,7 +1,7 @@
 """Formulas with their gradients, on tensors that are converted already.
 
-One module a topic: `zeros` decides what 0 * x, x / 0 and log(0) give; `known` keeps
-values of the forward pass for gradients; `precision` scales and widens; the others have
+One module a topic: `zeros` decides what 0 * x, x / 0 and log(0) give, and gives
+functions their slopes (`with_slope`); `precision` scales and widens; the others have
 the formulas of `elementwise`, `reductions` and `nn`, and some that have no public
 operation, such as `unchanged_values` and `uncancelled` for `tfsafe.rewriting`.
 

@@ -25,35 +25,30 @@ def _coefficients() -> list[float]:
 _SERIES = _coefficients()
 
 
-def _in_float64(function: Callable[..., tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-    return tf.cast(function(tf.cast(x, tf.float64)), x.dtype)
+def _in_float64(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    return lambda x: tf.cast(function(tf.cast(x, tf.float64)), x.dtype)
 
 
-def bessel_ratio(x: tf.Tensor) -> tf.Tensor:
-    """Computes `I1(x) / I0(x)`."""
-    return _in_float64(_ratio, x)
-
-
-def log_bessel_i0(x: tf.Tensor) -> tf.Tensor:
-    """Computes `log(I0(x))`."""
-    return _in_float64(_log_i0, x)
-
-
+@_in_float64
 def log_bessel_i1(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(I1(x))`, NaN for negative `x`."""
-    return _in_float64(lambda x: tf.math.log(_ratio(x)) + _log_i0(x), x)
+    return tf.math.log(bessel_ratio(x)) + log_bessel_i0(x)
 
 
+@_in_float64
 @custom_gradient
-def _log_i0(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
+def log_bessel_i0(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
+    """Computes `log(I0(x))`."""
     size = tf.abs(x)
     # Not of `bessel_i0`, which XLA lacks; of infinity, `bessel_i0e` is 0.
     inside = tf.where(tf.math.is_inf(size), tf.zeros_like(x), size)
     value = tf.math.log(tf.math.bessel_i0e(inside)) + size
-    return value, lambda upstream: upstream * _ratio(x)
+    return value, lambda upstream: upstream * bessel_ratio(x)
 
 
-def _ratio(x: tf.Tensor) -> tf.Tensor:
+@_in_float64
+def bessel_ratio(x: tf.Tensor) -> tf.Tensor:
+    """Computes `I1(x) / I0(x)`."""
     is_far = tf.abs(x) > _FAR
     inverse = 1 / tf.where(is_far, tf.abs(x), _FAR * tf.ones_like(x))
     far = tf.ones_like(x) * _SERIES[-1]

@@ -5,14 +5,13 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat, _html
 from tfsafe.errors import Site
 from tfsafe.graph import locate
 from tfsafe.rewriting.engine.planner import Rewrite
-from tfsafe.rewriting.targets.function import collected
+from tfsafe.rewriting.targets.function import as_argument, collected
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,16 +94,12 @@ class Report(list[Change]):
 
 def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
     """Traces a stabilised function and reports."""
-    args, kwargs = tf.nest.map_structure(_traceable, (tuple(args), dict(kwargs)))
+    args, kwargs = tf.nest.map_structure(as_argument, (tuple(args), dict(kwargs)))
     with collected() as found:
         _compat.with_body(function).get_concrete_function(*args, **kwargs)
         # Their graphs live until here.
         changes = [_change(each) for each in found]
     return Report(changes, getattr(function, "__name__", "the function"))
-
-
-def _traceable(value: Any) -> Any:
-    return tf.constant(value) if isinstance(value, np.ndarray) else value
 
 
 def _change(rewrite: Rewrite) -> Change:

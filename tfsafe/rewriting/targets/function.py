@@ -43,7 +43,7 @@ class _Stabilized(tape_recording.FUNCTION):
         if state is None or state.is_plain:
             return self.python_function(*args, **kwargs)
         if _compat.is_called_in_place(self) and _is_traced_into():
-            args, kwargs = tf.nest.map_structure(_as_argument, (args, kwargs))
+            args, kwargs = tf.nest.map_structure(as_argument, (args, kwargs))
             return self.python_function(*args, **kwargs)
         written: list[tuple[Any, tf.Tensor]] = []
         try:
@@ -127,7 +127,8 @@ def _is_traced_into() -> bool:
     return not tf.executing_eagerly() and graph.building_function
 
 
-def _as_argument(value: Any) -> Any:
+def as_argument(value: Any) -> Any:
+    """Returns an argument, arrays and numbers of NumPy as tensors."""
     return tf.constant(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
