@@ -109,7 +109,7 @@ def test_nonfinite_elements_are_counted_on_request(policy, mode):
 
 
 def test_nonfinite_elements_that_are_not_counted_are_not_reported():
-    with pytest.raises(RuntimeError, match="with `count_elements=True`"):
+    with pytest.raises(RuntimeError, match="optimizer with `count_elements=True`"):
         _ = SafeOptimizer("sgd").last_nonfinite_elements
 
 

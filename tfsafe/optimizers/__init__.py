@@ -4,7 +4,7 @@ Knows how an optimizer takes a step, in float16 and under a distribution strateg
 and which gradients it may not use. May import `ops`, `_compat` and the modules at the
 root of tfsafe, never `callbacks`.
 
-Example: `SafeOptimizer.apply` tests gradients with `_gradient_check.is_within`, counts
+Example: `SafeOptimizer.apply` tests gradients with `_gradient_check.is_short`, counts
 the step in its `StepCounters`, and calls the inner optimizer.
 """
 

@@ -29,7 +29,12 @@ class GradientClipping:
         return norm is not None and norm <= largest
 
     def clip(
-        self, grads: Sequence[Any], variables: Sequence[Any], scale: float | None
+        self,
+        grads: Sequence[Any],
+        variables: Sequence[Any],
+        scale: float | None,
+        halves: Sequence[tf.Tensor | None],
+        is_replaced: tf.Tensor,
     ) -> list[Any]:
         """Returns the gradients, clipped as Keras would clip them.
 
@@ -38,6 +43,8 @@ class GradientClipping:
           variables: The variables. Those that are overwritten are not clipped.
           scale: Factor by which the loss was scaled, and the gradients with it, or
             None. The inner optimizer divides by it after the clipping.
+          halves: `half_squares` of the gradients before elements were replaced.
+          is_replaced: Whether any were.
         """
         result = list(grads)
         norm = self._norm
@@ -51,7 +58,9 @@ class GradientClipping:
         clip = clipping.clip_each if self.clipnorm else clipping.clip_together
         known = [_with_shape(grads[index], variables[index]) for index in clipped]
         scaled_norm = norm * (scale or 1.0)
-        for index, gradient in zip(clipped, clip(known, scaled_norm), strict=True):
+        known_halves = [halves[index] for index in clipped]
+        results = clip(known, scaled_norm, known_halves, ~is_replaced)
+        for index, gradient in zip(clipped, results, strict=True):
             result[index] = gradient
         return result
 

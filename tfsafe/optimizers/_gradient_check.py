@@ -1,5 +1,6 @@
 """Finds the elements of a gradient that an optimizer cannot use, and replaces them."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -32,18 +33,72 @@ def is_within(
     if gradient is None:
         return None
     magnitude = tf.abs(values_of(gradient))
-    largest = LIMITS[magnitude.dtype.name].max
-    if is_overwritten(variable):
-        limit = largest
-    elif limit is None:
-        limit = DEFAULT_LIMITS[tf.as_dtype(variable.dtype).real_dtype.name]
     # Use at most the largest finite number, so that infinity does not pass.
-    bound = min(limit * (1.0 if scale is None else scale), largest)
+    largest = LIMITS[magnitude.dtype.name].max
+    bound = min(_scaled_limit(variable, limit, scale), largest)
     return magnitude <= tf.constant(bound, magnitude.dtype)
 
 
+def _scaled_limit(variable: Any, limit: float | None, scale: float | None) -> float:
+    if is_overwritten(variable):
+        return math.inf
+    if limit is None:
+        limit = DEFAULT_LIMITS[tf.as_dtype(variable.dtype).real_dtype.name]
+    return limit if scale is None else limit * scale
+
+
+def half_squares(gradients: Sequence[Any]) -> list[tf.Tensor | None]:
+    """Returns half the sum of the squares of each gradient, in one kernel each.
+
+    In float64 for a float64 gradient, else in float32.
+    """
+    return [None if each is None else _half_square(each) for each in gradients]
+
+
+def _half_square(gradient: Any) -> tf.Tensor:
+    values = values_of(gradient)
+    if values.dtype.is_complex:
+        values = tf.abs(values)
+    if values.dtype.size < 4:
+        values = tf.cast(values, tf.float32)
+    return tf.nn.l2_loss(values)
+
+
+def is_short(
+    halves: Sequence[tf.Tensor | None],
+    variables: Sequence[Any],
+    limit: float | None,
+    scale: float | None,
+) -> tf.Tensor:
+    """Returns whether the squares alone show that all elements are within the limit.
+
+    If not, each element must be tested: the square of a number within it can overflow.
+
+    Args:
+      halves: Results of `half_squares`.
+      variables: The variables.
+      limit: As in `is_within`.
+      scale: As in `is_within`.
+
+    Returns:
+      Boolean scalar `Tensor`.
+    """
+    pairs = zip(halves, variables, strict=True)
+    known = [(half, variable) for half, variable in pairs if half is not None]
+    has_float64 = any(half.dtype == tf.float64 for half, _ in known)
+    dtype = tf.float64 if has_float64 else tf.float32
+    bound = min(_scaled_limit(variable, limit, scale) for _, variable in known)
+    # One element above the bound gives a sum of twice this, so rounding cannot hide it.
+    most = min(bound * bound / 4, LIMITS[dtype.name].max)
+    if most < LIMITS["float32"].tiny:
+        # Its square may have become 0.
+        return tf.constant(False)
+    return tf.add_n([tf.cast(half, dtype) for half, _ in known]) <= most
+
+
 def nonfinite_counts(
-    within: Sequence[tf.Tensor | None],
+    is_known_short: tf.Tensor,
+    within: Callable[[], Sequence[tf.Tensor | None]],
     positions: Sequence[int],
     size: int,
     in_elements: bool,
@@ -51,7 +106,8 @@ def nonfinite_counts(
     """Returns for each variable a number above 0 if it failed on any replica.
 
     Args:
-      within: Results of `is_within`.
+      is_known_short: Result of `is_short`. Only if it is False, elements are tested.
+      within: Returns the results of `is_within`.
       positions: Position of the variable of each.
       size: How many variables there are.
       in_elements: Whether to return the number of failed elements on all replicas.
@@ -60,17 +116,24 @@ def nonfinite_counts(
       `Tensor` of shape `[size]`.
     """
     dtype = tf.int64 if in_elements else tf.float32
-    counts = [tf.zeros([], dtype)] * size
-    for position, ok in zip(positions, within, strict=True):
-        if ok is not None and in_elements:
-            # Do not use `~ok`: TensorFlow's graph optimizer turns the negation of `<=`
-            # into `>`, which a NaN fails as well.
-            passed = tf.reduce_sum(tf.cast(ok, dtype))
-            counts[position] = tf.size(ok, dtype) - passed
-        elif ok is not None:
-            # Do not use the largest magnitude: XLA's `reduce_max` drops NaN on a CPU.
-            counts[position] = tf.cast(~tf.reduce_all(ok), dtype)
-    return summed_over_replicas(tf.stack(counts))
+
+    def counted() -> tf.Tensor:
+        counts = [tf.zeros([], dtype)] * size
+        for position, ok in zip(positions, within(), strict=True):
+            if ok is not None and in_elements:
+                # Do not use `~ok`: TensorFlow's graph optimizer turns the negation of
+                # `<=` into `>`, which a NaN fails as well.
+                passed = tf.reduce_sum(tf.cast(ok, dtype))
+                counts[position] = tf.size(ok, dtype) - passed
+            elif ok is not None:
+                # Do not use the largest magnitude: XLA's `reduce_max` drops NaN on a
+                # CPU.
+                counts[position] = tf.cast(~tf.reduce_all(ok), dtype)
+        return tf.stack(counts)
+
+    # The sum stays out of the branch: replicas must not meet within one.
+    counts = tf.cond(is_known_short, lambda: tf.zeros([size], dtype), counted)
+    return summed_over_replicas(counts)
 
 
 def all_within(
@@ -93,29 +156,49 @@ def replaced(
     is_nonfinite: tf.Tensor,
     pairs: Sequence[tuple[Any, Any]],
     within: Callable[[], Sequence[tf.Tensor | None]],
-) -> list[Any]:
+) -> tuple[list[Any], tf.Tensor]:
     """Replaces the failed elements of all gradients, if there are any.
 
     In a branch, so that a finite step holds no second copy of them. XLA holds none
     without a branch, and copies what goes through one.
 
+    Args:
+      is_nonfinite: Whether any element failed, the same on all replicas.
+      pairs: Gradients with their variables.
+      within: Returns the third argument of `replace` for each.
+
     Returns:
-      `Tensor`, `IndexedSlices` or None, as the gradients.
+      `Tensor`, `IndexedSlices` or None for each gradient; and whether elements failed
+      and all that is left is 0, on all replicas.
     """
 
     def in_branch() -> list[tf.Tensor]:
         triples = zip(pairs, within(), strict=True)
-        return present(replace(*pair, ok) for pair, ok in triples)
+        return values_of_all(replace(*pair, ok) for pair, ok in triples)
 
-    def present(gradients: Iterable[Any]) -> list[tf.Tensor]:
+    def values_of_all(gradients: Iterable[Any]) -> list[tf.Tensor]:
         return [values_of(each) for each in gradients if each is not None]
 
     gradients = [gradient for gradient, _ in pairs]
+    variables = [variable for gradient, variable in pairs if gradient is not None]
     if _compat.is_traced_for_xla():
-        values = iter(in_branch())
+        values = in_branch()
+        left = tf.cond(
+            is_nonfinite, lambda: _left(values, variables), lambda: tf.ones([])
+        )
     else:
-        values = iter(tf.cond(is_nonfinite, in_branch, lambda: present(gradients)))
-    return [None if g is None else _with_values(g, next(values)) for g in gradients]
+
+        def with_left() -> tuple[tf.Tensor, list[tf.Tensor]]:
+            values = in_branch()
+            return _left(values, variables), values
+
+        left, values = tf.cond(
+            is_nonfinite, with_left, lambda: (tf.ones([]), values_of_all(gradients))
+        )
+    rest = iter(values)
+    new = [None if g is None else _with_values(g, next(rest)) for g in gradients]
+    # The sum stays out of the branch: replicas must not meet within one.
+    return new, tf.equal(summed_over_replicas(left), 0)
 
 
 def _with_values(gradient: Any, values: tf.Tensor) -> Any:
@@ -146,32 +229,14 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
     return _with_values(gradient, tf.where(within, values, neutral))
 
 
-def all_zero(
-    is_nonfinite: tf.Tensor, grads: Sequence[Any], variables: Sequence[Any]
-) -> tf.Tensor:
-    """Returns whether all elements are 0 after the failed ones were replaced.
-
-    Args:
-      is_nonfinite: Whether any element failed, the same on all replicas. The
-        gradients of a finite step are not read.
-      grads: Results of `replace`.
-      variables: The variables.
-
-    Returns:
-      Boolean scalar `Tensor`, the same on all replicas; False for a finite step.
-    """
-
-    def holds_any() -> tf.Tensor:
-        flags = [
-            tf.reduce_any(tf.not_equal(values_of(gradient), 0))
-            for gradient, variable in zip(grads, variables, strict=True)
-            if gradient is not None and not is_overwritten(variable)
-        ]
-        return tf.cast(tf.reduce_any([False, *flags]), tf.float32)
-
-    # The sum stays out of the branch: replicas must not meet within one.
-    left = tf.cond(is_nonfinite, holds_any, lambda: tf.ones([]))
-    return tf.equal(summed_over_replicas(left), 0)
+def _left(values: Sequence[tf.Tensor], variables: Sequence[Any]) -> tf.Tensor:
+    """Returns 1 if any element is not 0, else 0."""
+    flags = [
+        tf.reduce_any(tf.not_equal(value, 0))
+        for value, variable in zip(values, variables, strict=True)
+        if not is_overwritten(variable)
+    ]
+    return tf.cast(tf.reduce_any([False, *flags]), tf.float32)
 
 
 def summed_over_replicas(value: tf.Tensor) -> tf.Tensor:

@@ -175,7 +175,12 @@ def _limit(clip_norm: Any, dtype: tf.DType) -> Any:
     return value
 
 
-def clip_each(gradients: Sequence[Gradient], clip_norm: Any) -> list[Gradient]:
+def clip_each(
+    gradients: Sequence[Gradient],
+    clip_norm: Any,
+    halves: Sequence[tf.Tensor | None] = (),
+    holds: Any = True,
+) -> list[Gradient]:
     """Scales each gradient whose norm is above `clip_norm` down to that norm.
 
     Keras squares first: a gradient of 3e19 becomes 0, in float16 one of 300.
@@ -183,6 +188,9 @@ def clip_each(gradients: Sequence[Gradient], clip_norm: Any) -> list[Gradient]:
     Args:
       gradients: Floating `Tensor`s and `IndexedSlices`.
       clip_norm: Largest norm, positive.
+      halves: Half the sum of the squares of each gradient, where it is known, in
+        float32 or float64. That of `IndexedSlices` is not used: rows may repeat.
+      holds: Whether these sums are right; if not, the norm is computed from scratch.
 
     Returns:
       The gradients. One whose norm is not above `clip_norm` is returned bit for bit.
@@ -195,10 +203,15 @@ def clip_each(gradients: Sequence[Gradient], clip_norm: Any) -> list[Gradient]:
       `IndexedSlices`
                      stay sparse; rows that come more than once count as their sum
     """
-    return _clipped([[gradient] for gradient in gradients], clip_norm)[0]
+    return _clipped([[gradient] for gradient in gradients], clip_norm, halves, holds)[0]
 
 
-def clip_together(gradients: Sequence[Gradient], clip_norm: Any) -> list[Gradient]:
+def clip_together(
+    gradients: Sequence[Gradient],
+    clip_norm: Any,
+    halves: Sequence[tf.Tensor | None] = (),
+    holds: Any = True,
+) -> list[Gradient]:
     """Scales all gradients by one factor if their common norm is above `clip_norm`.
 
     Keras squares first: a gradient of 3e19 makes everything NaN.
@@ -206,11 +219,14 @@ def clip_together(gradients: Sequence[Gradient], clip_norm: Any) -> list[Gradien
     Returns:
       The gradients, with the `Numerics` of `clip_each`.
     """
-    return _clipped([gradients], clip_norm)[0] if gradients else []
+    return _clipped([gradients], clip_norm, halves, holds)[0] if gradients else []
 
 
 def _clipped(
-    groups: Sequence[Sequence[Gradient]], clip_norm: Any
+    groups: Sequence[Sequence[Gradient]],
+    clip_norm: Any,
+    halves: Sequence[tf.Tensor | None] = (),
+    holds: Any = True,
 ) -> tuple[list[Gradient], list[tf.Tensor]]:
     """Clips each group of gradients by its common norm; returns the norms as well."""
     gradients = [gradient for group in groups for gradient in group]
@@ -218,13 +234,14 @@ def _clipped(
         return [], []
     dtype = _wide_dtype(gradients)
     clip_norm = tf.cast(clip_norm, dtype)
+    known = iter(halves or [None] * len(gradients))
     squares = tf.stack([
-        tf.add_n([_sum_of_squares(_wide(gradient, dtype)) for gradient in group])
+        tf.add_n([_squares(gradient, next(known), dtype) for gradient in group])
         for group in groups
     ])
     # The scaled way takes more passes over the gradients, and hardly ever a step.
     values, norms = tf.cond(
-        _are_in_range(squares, clip_norm),
+        _are_in_range(squares, clip_norm) & holds,
         lambda: _clip_plainly(groups, tf.unstack(squares), clip_norm),
         lambda: _clip_scaled(groups, dtype, clip_norm),
     )
@@ -294,6 +311,12 @@ def _length(group: Sequence[Gradient], dtype: tf.DType) -> tuple[tf.Tensor, tf.T
     shares, power, _ = precision.scaled(tf.stack(powers), None)
     total = euclidean(shares * tf.stack(lengths), None)
     return tf.squeeze(total), tf.squeeze(power)
+
+
+def _squares(gradient: Gradient, half: Any, dtype: tf.DType) -> tf.Tensor:
+    if half is None or isinstance(gradient, tf.IndexedSlices):
+        return _sum_of_squares(_wide(gradient, dtype))
+    return 2 * tf.cast(half, dtype)
 
 
 def _sum_of_squares(gradient: Gradient) -> tf.Tensor:
