@@ -46,7 +46,7 @@ def test_one_row_has_no_pair_and_nan_stays(mode):
 
 
 def test_another_rank_is_refused():
-    with pytest.raises(ValueError, match="`inputs` must have rank 2"):
+    with pytest.raises(ValueError, match="OrthogonalRegularizer must have rank 2"):
         regularizers.OrthogonalRegularizer()(tf.ones([2, 2, 2]))
 
 
