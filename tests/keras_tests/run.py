@@ -63,6 +63,8 @@ def outcomes(tests: Sequence[str], swap: str) -> Outcomes:
         }
         options = ["-q", "-p", "tests.keras_tests.swap", "-p", "no:cacheprovider"]
         options += ["-p", "no:warnings", "-c", os.devnull]
+        # A file that cannot be collected must not end the others of its process.
+        options += ["--continue-on-collection-errors"]
         options += ["--rootdir", str(KERAS.parent.parent)]
         options += ["--pyargs", *map(_module, tests)]
         # Not in the checkout, whose pytest settings are not Keras'.

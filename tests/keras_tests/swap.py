@@ -77,16 +77,31 @@ def _guard_compile() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Lets files be collected that import JAX, which few of their tests use."""
-    if importlib.util.find_spec("jax") is not None:
-        return (yield)
-    # Before the empty module is there, which Keras would use.
+    """Lets files be collected that import what the wheel or the environment lacks.
+
+    JAX, which few of their tests use, and the helper in Keras' `conftest.py`.
+    """
+    # Before an empty JAX is there, which Keras would use.
     importlib.import_module("keras")
-    sys.modules["jax"] = types.ModuleType("jax")
+    absent = {"conftest": _conftest()}
+    if importlib.util.find_spec("jax") is None:
+        absent["jax"] = types.ModuleType("jax")
+    sys.modules.update(absent)
     try:
         return (yield)
     finally:
-        del sys.modules["jax"]
+        for name in absent:
+            del sys.modules[name]
+
+
+def _conftest() -> types.ModuleType:
+    module = types.ModuleType("conftest")
+
+    def skip_if_backend(backend: str, reason: str) -> pytest.MarkDecorator:
+        return pytest.mark.skipif(backend == "tensorflow", reason=reason)
+
+    vars(module)["skip_if_backend"] = skip_if_backend
+    return module
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
