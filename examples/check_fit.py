@@ -20,7 +20,7 @@ import tfsafe
 from tfsafe.callbacks import NumericsMonitor
 
 LEVELS = [None, "watch", "domain", "full"]
-RESPONSES = ["raise", "warn", "stop"]
+RESPONSES = ["raise", "skip", "stop"]
 
 
 def contrast(images):
