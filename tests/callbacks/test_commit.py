@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from tests.callbacks import training
 from tests.callbacks.training import compiled, fit, warns
-from tfsafe.callbacks import NumericsMonitor
+from tfsafe.callbacks import NumericsMonitor, _commit
+from tfsafe.graph import bodies
 from tfsafe.optimizers import SafeOptimizer
 
 
@@ -54,6 +55,19 @@ def test_a_skipped_step_leaves_no_trace_bit_for_bit(options):
         np.testing.assert_array_equal(ours, theirs)
     assert history.pop("nonfinite_steps") == [1, 2]
     assert history == clean
+
+
+def test_a_finite_step_compares_and_restores_no_state():
+    model = compiled(SafeOptimizer("adam"), *layers(), metrics=["mae"])
+    x, y = map(tf.constant, training.clean_data())
+    step = tf.function(_commit.of_training(model), autograph=False)
+    graph = step.get_concrete_function((x, y)).graph
+    operations = graph.get_operations()
+    assert "IsFinite" not in {op.type for op in operations}
+    restoring = [op for op in operations if op.type == "If"][-1]
+    types = [op.type for body in bodies(restoring) for op in body.get_operations()]
+    # Moving mean and variance, the seed, total and count of two metrics.
+    assert types.count("AssignVariableOp") == 7
 
 
 def test_without_it_one_nan_stays_in_the_statistics_and_in_the_metrics():

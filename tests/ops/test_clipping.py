@@ -152,6 +152,32 @@ def test_rows_of_slices_that_come_twice_count_as_their_sum(mode):
     assert same(function(values)[2], 5.0)
 
 
+def test_slices_of_a_table_too_large_for_memory_are_clipped(mode):
+    rows = tf.constant([7, 2**40 - 1, 7, 0], tf.int64)
+
+    def function(values):
+        shape = tf.constant([2**40, 1], tf.int64)
+        x = tf.IndexedSlices(values, rows, shape)
+        (clipped,), norm = ops.clip_by_global_norm([x], 1.0)
+        return clipped.values, norm
+
+    values = tf.constant([[2.0], [2.0], [4.0], [3.0]])
+    clipped, norm = modes.compile_for(mode, function)(values)
+    assert same(norm, 7.0)
+    assert same(clipped, values / 7.0, 1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_no_slices_have_no_norm(compiled):
+    def function(values):
+        rows = tf.zeros([0], tf.int32)
+        x = tf.IndexedSlices(values, rows, tf.constant([3, 2]))
+        return ops.clip_by_global_norm([x], 1.0)[1]
+
+    function = tf.function(function, autograph=False, jit_compile=compiled)
+    assert function(tf.zeros([0, 2])) == 0
+
+
 def test_of_nothing_the_global_norm_is_0():
     clipped, norm = ops.clip_by_global_norm([None], 1.0)
     assert clipped == [None]

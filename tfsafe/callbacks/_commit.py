@@ -1,6 +1,6 @@
 """Restores what the forward pass of a skipped training step wrote."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -69,17 +69,22 @@ class WholeStep:
     def _restore(
         self, before: dict[int, tf.Tensor], skipped: tf.Tensor, replaced: tf.Tensor
     ) -> None:
-        for metric in self._model.metrics:
-            changes = [
-                _Change(v, before, starts_from_zero=True) for v in metric.variables
-            ]
-            broken = [tf.reduce_any(change.broke) for change in changes]
-            is_broken = tf.reduce_any(tf.stack([False, *broken]))
-            for change in changes:
-                change.undo_where(skipped | (replaced & is_broken))
-        for variable in _training.state_of_forward_pass(self._model):
-            change = _Change(variable, before)
-            change.undo_where(skipped | (replaced & change.broke))
+        def restore() -> None:
+            for metric in self._model.metrics:
+                changes = _changes(metric.variables, before, starts_from_zero=True)
+                broken = [tf.reduce_any(change.broke) for change in changes]
+                is_broken = tf.reduce_any(tf.stack([False, *broken]))
+                for change in changes:
+                    change.undo_where(skipped | (replaced & is_broken))
+            state = _training.state_of_forward_pass(self._model)
+            for change in _changes(state, before):
+                change.undo_where(skipped | (replaced & change.broke))
+
+        if tf.distribute.has_strategy():
+            # A write within a replica must not be in a branch.
+            restore()
+        else:
+            tf.cond(skipped | replaced, restore, lambda: None)
 
     def _restored_logs(self, logs: Logs) -> Any:
         results = self._model.get_metrics_result()
@@ -155,13 +160,23 @@ class _Change:
 
     def undo_where(self, condition: tf.Tensor) -> None:
         """Restores the old value if the condition holds."""
-        if _is_written(self._old):
-            self._variable.assign(tf.where(condition, self._old, self._new))
+        self._variable.assign(tf.where(condition, self._old, self._new))
 
 
-def _is_written(old: tf.Tensor) -> bool:
+def _changes(
+    variables: Sequence[Any], before: dict[int, tf.Tensor], **arguments: bool
+) -> list[_Change]:
+    """Returns the changes of those variables that the step writes to."""
+    return [
+        _Change(variable, before, **arguments)
+        for variable in variables
+        if _is_written(before.get(id(variable)))
+    ]
+
+
+def _is_written(old: tf.Tensor | None) -> bool:
     """Returns whether the step writes to the variable that `old` was read from."""
-    if tf.executing_eagerly() or old.op.type != "ReadVariableOp":
+    if old is None or tf.executing_eagerly() or old.op.type != "ReadVariableOp":
         return True
     consumers = old.op.inputs[0].consumers()
     return any(operation.type not in _READS for operation in consumers)

@@ -176,9 +176,15 @@ class NumericsMonitor(keras.callbacks.Callback):
     @property
     def nonfinite_steps(self) -> int:
         """The number of non-finite steps so far, as in the logs."""
-        checked = 0 if self._checks is None else self._checks.nonfinite_steps
-        # A step that the checks undo leaves no trace in the optimizer.
-        return checked + (self._optimizer.nonfinite_steps if self._optimizer else 0)
+        return self._skipped() + self._handled()
+
+    def _skipped(self) -> int:
+        """Returns the count of the checks; the optimizer does not count these."""
+        return 0 if self._checks is None else self._checks.nonfinite_steps
+
+    def _handled(self) -> int:
+        """Returns the count of the optimizer, which waits for the device."""
+        return 0 if self._optimizer is None else self._optimizer.nonfinite_steps
 
     @property
     def nonfinite_fractions(self) -> dict[str, float]:
@@ -266,12 +272,12 @@ class NumericsMonitor(keras.callbacks.Callback):
         """Reports the count, warns the first time, ends a training that is stuck."""
         # Compare totals, not the last step: with `steps_per_execution` above 1, there
         # were other steps since the last call.
-        self._report(logs)
+        handled = self._handled()
+        self._report(logs, self._skipped() + handled)
         if self._optimizer is None:
             return
-        total = self._optimizer.nonfinite_steps
-        is_first = total > self._before == self._start
-        self._before = total
+        is_first = handled > self._before == self._start
+        self._before = handled
         if is_first and not self._only_counts():
             self._end_at_gradient(self._optimizer)
             return
@@ -290,22 +296,21 @@ class NumericsMonitor(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
-        total = self._report(logs, is_epoch=True)
+        total = self.nonfinite_steps
+        self._report(logs, total, is_epoch=True)
         if self._checks is not None and logs is not None and not self._only_counts():
             self._checks.correct(logs)
         if self._summaries is not None:
             size = len(self.model.trainable_variables)
             self._summaries.write(epoch, total, self.nonfinite_fractions, size)
 
-    def _report(self, logs: Logs, is_epoch: bool = False) -> int:
-        total = self.nonfinite_steps
+    def _report(self, logs: Logs, total: int, is_epoch: bool = False) -> None:
         # An epoch always has the number, for the columns of `History` and `CSVLogger`.
         if logs is not None and (total or is_epoch):
             logs["nonfinite_steps"] = _training.Count(total)
             optimizer = self._optimizer
             if optimizer is not None and optimizer.outlier_threshold is not None:
                 logs["outlier_steps"] = optimizer.outlier_steps
-        return total
 
     def _end_if_stuck(self, optimizer: SafeOptimizer) -> None:
         try:

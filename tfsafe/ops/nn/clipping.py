@@ -321,10 +321,22 @@ def _squares(gradient: Gradient, half: Any, dtype: tf.DType) -> tf.Tensor:
 
 def _sum_of_squares(gradient: Gradient) -> tf.Tensor:
     if isinstance(gradient, tf.IndexedSlices):
-        gradient = tf.math.unsorted_segment_sum(
-            gradient.values, gradient.indices, gradient.dense_shape[0]
-        )
+        gradient = _row_sums(gradient)
     return tf.reduce_sum(tf.square(gradient))
+
+
+def _row_sums(slices: tf.IndexedSlices) -> tf.Tensor:
+    """Returns the sums of equal rows, then zeros: as many rows as there are slices.
+
+    The table itself may be too large to be held a second time.
+    """
+    order = tf.argsort(slices.indices)
+    indices = tf.gather(slices.indices, order)
+    is_next = tf.cast(tf.not_equal(indices[1:], indices[:-1]), order.dtype)
+    numbers = tf.cumsum(tf.concat([tf.zeros_like(order[:1]), is_next], axis=0))
+    number_of = tf.scatter_nd(order[:, tf.newaxis], numbers, tf.shape(order))
+    count = tf.size(order)
+    return tf.math.unsorted_segment_sum(slices.values, number_of, count)
 
 
 def _wide(gradient: Gradient, dtype: tf.DType) -> Gradient:
