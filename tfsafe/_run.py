@@ -205,10 +205,13 @@ class _Conditions:
         if not self._is_on or self._options.checks == "none":
             return
         from tfsafe.debugging.checks import tally
+        from tfsafe.debugging.models import loss_scale
 
         steps, failed = tally.TALLY.steps, tally.TALLY.failed
         if steps and not failed:
             _say(f"{steps} step{'s' * (steps > 1)} checked, all finite")
+            if warning := loss_scale.fallen_scale():
+                _say(warning)
 
     def end(self) -> None:
         """Ends the watch and the collecting; the checks go on for what atexit runs."""

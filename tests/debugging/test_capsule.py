@@ -157,7 +157,10 @@ def test_a_step_of_fit_in_another_process(path, jit, tmp_path):
     assert shown.stdout == f"{error}\nThe page is {page}\n"
     assert "pricing/rownorm" in shown.stdout
     assert "when:  step 2, epoch 0, batch 2, learning rate 0.5" in shown.stdout
-    assert "pricing/rownorm" in page.read_text()
+    text = page.read_text()
+    assert "pricing/rownorm" in text
+    for fact in ("optimizer", "versions of the replay"):
+        assert f"<dt>{fact}</dt>" in text
 
 
 def test_the_finding_and_the_versions_are_plain_data(path):

@@ -41,6 +41,21 @@ def test_few_steps_say_nothing():
     assert "since:" not in str(failure_after([1.0, 1.1, 0.9, 1.0]))
 
 
+def test_two_steps_are_enough_to_see_that_a_loss_exploded():
+    text = str(failure_after([40.0, 1e30]))
+    assert "grew over 1 step, from 40 to 1e+30: the" in text
+
+
+def test_a_batch_that_was_bad_itself_is_blamed():
+    step = tfsafe.checked(tf.function(tf.reduce_sum))
+    for _ in range(5):
+        step(tf.ones([2]))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant([1.0, np.nan]))
+    text = str(caught.value).replace("\n" + " " * 9, " ")
+    assert "the loss before was 2. It is this batch: `error.inputs` has" in text
+
+
 def test_only_the_last_steps_are_kept():
     losses = history.Losses()
     for each in range(60):

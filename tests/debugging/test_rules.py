@@ -360,7 +360,7 @@ def test_the_kind_of_the_fault_is_reported_with_the_cause():
 
 def test_every_name_that_a_suggestion_recommends_exists():
     text = " ".join(each.code + " " + each.words for each in suggestions.FIXES)
-    text += " ".join([suggestions._SCALE, suggestions._SKIP])
+    text += " ".join([suggestions.SCALE, suggestions._SKIP])
     names = {"ops", "losses", "layers", "optimizers"}
     found = 0
     for word in text.replace("(", " ").replace(")", " ").replace(",", " ").split():

@@ -1,12 +1,14 @@
 """An error of a custom loop names its step, the learning rate and the loss scale."""
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
 from tfsafe.debugging.explain import training
+from tfsafe.debugging.models import loss_scale
 
 
 class Loop:
@@ -71,3 +73,59 @@ def test_a_long_replay_is_announced(patience, monkeypatch, capsys):
         loop.run(tfsafe.checked(loop.step))
     line = "tfsafe: -Inf at step 2; replaying the step to find where\n"
     assert capsys.readouterr().err == ("" if patience else line)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_fit_names_epoch_and_batch_under_the_switch(at_once):
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1, name="unit")])
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.0))
+    model.compile(optimizer, "mse", steps_per_execution=at_once)
+    x = np.ones([6, 1], "float32")
+    tfsafe.enable_check_numerics()
+    try:
+        model.fit(x, x, batch_size=2, verbose=0)
+        x[5] = np.nan
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            model.fit(x, x, 2, epochs=5, initial_epoch=3, verbose=0, shuffle=False)
+    finally:
+        tfsafe.disable_check_numerics()
+    error = caught.value
+    assert error.epoch == 3
+    # The third batch is alone in its call.
+    assert error.batch == (2 if at_once == 1 else None)
+    assert error.facts["optimizer"] == "LossScaleOptimizer(SGD)"
+    text = str(error)
+    assert "loss/total" not in text
+
+
+def of_tiny_losses(scale):
+    """Returns a model whose gradients are 0, so that its loss scale only grows."""
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1, name="unit")])
+    optimizer = keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.SGD(0.1), initial_scale=scale, dynamic_growth_steps=1
+    )
+    model.compile(optimizer, lambda y, p: 1e-4 + 0.0 * p, jit_compile=False)
+    return model
+
+
+def test_a_loss_scale_that_ran_away_is_the_cause():
+    model = of_tiny_losses(2.0**124)
+    x = np.ones([16, 1], "float32")
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(model).fit(x, x, batch_size=1, verbose=0)
+    finding = caught.value.findings[0]
+    assert finding.cause.startswith("the loss scale ran away: it doubles")
+    assert "initial_scale=2.0**15" in finding.suggestion
+    assert caught.value.loss_scale == 2.0**127
+
+
+def test_a_loss_scale_that_fell_far_is_reported_at_the_end():
+    model = of_tiny_losses(2.0**100)
+    assert loss_scale.fallen_scale() == ""
+    x = np.ones([4, 1], "float32")
+    model.fit(x, x, batch_size=4, verbose=0)
+    assert loss_scale.fallen_scale() == ""
+    model.optimizer.dynamic_scale.assign(2.0**90)
+    words = loss_scale.fallen_scale()
+    assert words.startswith("LossScaleOptimizer skipped at least 10 steps, in which")
+    assert words.endswith("to 1.238e+27. Begin lower: initial_scale=2.0**90.")

@@ -12,12 +12,14 @@ from tfsafe.debugging.capsule.snapshot import FORMAT, TIME
 from tfsafe.debugging.checks import variables
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.options import Level, options_of
-from tfsafe.debugging.explain import layers
+from tfsafe.debugging.explain import history, layers
 from tfsafe.debugging.explain.context import HEALTHS
 from tfsafe.errors import NumericsError
 from tfsafe.graph import Emission, Plan, Value
 
 _LARGEST = 2**32
+# Facts that differ from those of the run.
+_OWN = ("versions", "device")
 
 
 def replay(
@@ -100,6 +102,11 @@ def replay(
             if health in HEALTHS
         )
         error.add_time()
+        history.note(error, [float(each) for each in before.get("losses", ())])
+        # Those of the run that failed, and how it is seen here.
+        kept = {str(name): str(words) for name, words in before["facts"].items()}
+        here = {f"{name} of the replay": error.facts.get(name, "") for name in _OWN}
+        error.facts = {**kept, **here}
         return error
     return None
 

@@ -25,7 +25,8 @@ def note(
     error: NumericsError, handles: Collection[Any] | None, *, is_xla: bool = False
 ) -> None:
     """Adds the facts of the run and the layers of the model to an error."""
-    error.facts = _facts(is_xla)
+    # Those of the optimizer are known before.
+    error.facts = {**_facts(is_xla), **error.facts}
     if handles and error.findings:
         model = _model_of(handles)
         if model is not None:

@@ -25,6 +25,15 @@ _ENDS = 20
 _TEXT = {tf.string}
 _SUMS = {"Add", "AddV2", "Sub"}
 _APART = "tfsafe.stabilize(f) keeps the constants of a function or model f apart."
+_RAN_AWAY = (
+    "the loss scale ran away: it doubles after each dynamic_growth_steps finite steps, "
+    "an infinite one cannot come back, and every step is skipped."
+)
+_LOSS_SCALE = (
+    "set LossScaleOptimizer(optimizer, initial_scale=2.0**15), and more "
+    "dynamic_growth_steps (2000 are usual). A scale that grows without an overflow "
+    "means that the gradients are 0: look for dead units."
+)
 _FACTS = ("kind", "dtype", "count", "size", "index", "shape", "row")
 
 
@@ -60,10 +69,16 @@ def describe(
         "chain": _chain(origin, label, path, layers),
     }
     if origin.step is None:
-        return _from_outside(origin, facts)
-    return _from_operation(
-        origin, origin.step, value, nonfinite, facts, met_next, layers
-    )
+        finding = _from_outside(origin, facts)
+    else:
+        finding = _from_operation(
+            origin, origin.step, value, nonfinite, facts, met_next, layers
+        )
+    if "/dynamic_scale`" in f"{label} {finding.origin}":
+        return dataclasses.replace(
+            finding, cause=_RAN_AWAY, suggestion=_LOSS_SCALE, suggested_code=""
+        )
+    return finding
 
 
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
@@ -116,7 +131,14 @@ def _from_operation(
     )
     code, words = suggestions.fix_of(failure)
     if fault == "overflow":
-        words = f"{words} {_exploded(inputs)}".strip()
+        exploded = _exploded(inputs)
+        if words == suggestions.SCALE:
+            words = ""
+        if exploded:
+            # The sentence stands alone, as the others do, or after another one.
+            first = exploded[0].upper() if words else exploded[0]
+            words = f"{words} {first}{exploded[1:]}".strip()
+        words = words or suggestions.SCALE
     return Finding(
         op_type=step.type,
         op_name=step.name,
@@ -145,8 +167,9 @@ def _exploded(inputs: Sequence[np.ndarray]) -> str:
     if largest < _EXPLODED:
         return ""
     return (
-        f"Values of {largest:.1e} in a training have exploded in the steps before: "
-        "lower the learning rate, or clip the gradients (clipnorm=1.0)."
+        f"values of {largest:.1e} have exploded: lower the learning rate, clip the "
+        "gradients (clipnorm=1.0), or scale the inputs down. tfsafe.optimizers."
+        "SafeOptimizer(optimizer) keeps one such step from reaching the weights."
     )
 
 

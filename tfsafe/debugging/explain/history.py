@@ -63,9 +63,15 @@ class Losses:
 
     def note(self, error: NumericsError) -> None:
         """Adds the losses to an error, and what they show."""
-        values = [each for each in self.values() if np.isfinite(each)]
-        if len(values) >= _FEWEST:
-            error.add_losses(values, _words(values, error))
+        note(error, self.values())
+
+
+def note(error: NumericsError, losses: Sequence[float]) -> None:
+    """Adds losses to an error, and what they show; see `Losses.note`."""
+    values = [each for each in losses if np.isfinite(each)]
+    has_grown = len(values) > 1 and _grown(list(map(abs, values)))
+    if len(values) >= _FEWEST or has_grown:
+        error.add_losses(values, _words(values, error))
 
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
@@ -74,14 +80,15 @@ _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 def _words(values: Sequence[float], error: NumericsError) -> str:
     """Says whether the loss grew, and what helps."""
     sizes = [abs(each) for each in values]
-    usual = statistics.median(sizes[: max(_FEWEST, len(sizes) // 2)])
-    last = sizes[-1]
-    if last < _GROWN * max(usual, 1e-30):
+    if not _grown(sizes):
+        before = f"out of the blue: the loss before was {values[-1]:.4g}."
+        if error.findings and error.findings[0].origin.startswith("argument"):
+            return f"{before} It is this batch: `error.inputs` has its rows."
         return (
-            f"out of the blue: the loss before was {values[-1]:.4g}. Look for one "
-            "unusual row in `error.inputs`, or a formula at the edge of its domain."
+            f"{before} Look for one unusual row in `error.inputs`, or a formula at the "
+            "edge of its domain."
         )
-    calm = [i for i, each in enumerate(sizes) if each <= 2 * usual]
+    calm = [i for i, each in enumerate(sizes) if each <= 2 * _usual(sizes)]
     steps = len(sizes) - 1 - (calm[-1] if calm else 0)
     many = f"{steps} step{'s' * (steps > 1)}"
     rate = "" if error.learning_rate is None else f" below {error.learning_rate:.4g}"
@@ -90,3 +97,14 @@ def _words(values: Sequence[float], error: NumericsError) -> str:
         f"training diverges. Lower the learning rate{rate}, or clip the gradients "
         "(clipnorm=1.0)."
     )
+
+
+def _usual(sizes: Sequence[float]) -> float:
+    """Returns the size of a loss before it grew; of few, the first."""
+    if len(sizes) < _FEWEST:
+        return sizes[0]
+    return statistics.median(sizes[: max(_FEWEST, len(sizes) // 2)])
+
+
+def _grown(sizes: Sequence[float]) -> bool:
+    return sizes[-1] >= _GROWN * max(_usual(sizes), 1e-30)

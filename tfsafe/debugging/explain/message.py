@@ -3,12 +3,14 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+import keras
+
 from tfsafe._faults import contained
 from tfsafe._text import listed, wrapped
-from tfsafe.debugging.checks.variables import Held
+from tfsafe.debugging.checks.variables import Held, variables_in
 from tfsafe.debugging.explain import context, sample, training
 from tfsafe.debugging.explain import findings as _findings
-from tfsafe.debugging.explain.layers import Layers
+from tfsafe.debugging.explain.layers import Layers, alive
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin
@@ -81,7 +83,10 @@ def numerics_error(
 
 def _reach(results: Sequence[NonFinite], held: Sequence[Held]) -> str:
     """Names the results, or counts the weights where there are many."""
-    labels = [each.label for each in results if each.label]
+    labels = [_shown(each.label) for each in results if each.label]
+    # The metrics of a model only repeat its loss.
+    metrics = _labels_of_metrics(held)
+    labels = [each for each in labels if each not in metrics] or labels
     all_weights = {slot.name for slot, _ in held if slot.is_trainable}
     names = {each.removeprefix("variable ").strip("`") for each in labels}
     weights = names & all_weights
@@ -96,6 +101,20 @@ def _reach(results: Sequence[NonFinite], held: Sequence[Held]) -> str:
         which = f"all {len(layers)}"
     count = f"{len(weights)} of {len(all_weights)} weights in {which} layers"
     return f"{listed([*outputs[: _REACHED - 1], count])}; see `error.reached`"
+
+
+def _shown(label: str) -> str:
+    return "the loss" if label == "output['loss']" else label
+
+
+def _labels_of_metrics(held: Sequence[Held]) -> set[str]:
+    """Returns the labels of variables of Keras' metrics."""
+    handles = {
+        id(variable.handle)
+        for metric in alive(keras.Metric)
+        for variable in variables_in(list(metric.variables))
+    }
+    return {slot.label for slot, _ in held if id(slot.handle) in handles}
 
 
 def _described(results: Sequence[NonFinite], origin: Origin, layers: Layers) -> Finding:

@@ -127,7 +127,7 @@ _FLOAT32 = (
     "compute this part in float32, for instance with dtype='float32' on its layer, or "
     "scale its inputs down."
 )
-_SCALE = (
+SCALE = (
     "scale the inputs down, lower the learning rate or clip the gradients; "
     "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
     "weights."
@@ -339,7 +339,7 @@ def fix_of(failure: Failure) -> tuple[str, str]:
         return "", ""
     if failure.fault != "overflow":
         return "", _SKIP
-    return "", _FLOAT32 if failure.dtype in {"float16", "bfloat16"} else _SCALE
+    return "", _FLOAT32 if failure.dtype in {"float16", "bfloat16"} else SCALE
 
 
 def _is_of(failure: Failure, name: str) -> bool:

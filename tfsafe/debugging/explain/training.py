@@ -66,6 +66,7 @@ def note(error: NumericsError, optimizer: Any) -> None:
         error.step = int(_number(optimizer.iterations))
         error.learning_rate = _number(optimizer.learning_rate)
         error.loss_scale = _loss_scale(optimizer)
+        error.facts["optimizer"] = _name(optimizer)
         _note_rate(error, optimizer)
     error.add_time()
 
@@ -83,6 +84,13 @@ def _note_rate(error: NumericsError, optimizer: Any) -> None:
             f"{type(optimizer).__name__} moves every weight by about the learning rate "
             f"in each step: lower {rate:.4g} first, to 0.001 for example."
         )
+
+
+def _name(optimizer: Any) -> str:
+    """Returns the class of an optimizer, and in brackets that of its inner one."""
+    name = type(optimizer).__name__
+    inner = getattr(optimizer, "inner_optimizer", None)
+    return name if inner is None else f"{name}({_name(inner)})"
 
 
 def _loss_scale(optimizer: Any) -> float | None:

@@ -1,13 +1,44 @@
 """Finds gradients that a `LossScaleOptimizer` skips but its scale cannot help."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from tfsafe.debugging.explain.layers import alive
+
 _PREFIX = "gradient of "
+# A scale that is halved so often was not found, but fled from.
+_HALVINGS = 8
+
+
+def fallen_scale() -> str:
+    """Returns a warning of a `LossScaleOptimizer` whose scale began far too high.
+
+    Each of its halvings is a step that it skipped, while all that is checked is
+    finite.
+
+    Returns:
+      The warning; empty without one.
+    """
+    for each in alive(keras.optimizers.LossScaleOptimizer):
+        if not getattr(each, "built", False):
+            continue
+        scale = float(keras.ops.convert_to_numpy(each.dynamic_scale))
+        if not 0.0 < scale < each.initial_scale:
+            continue
+        halvings = round(math.log2(each.initial_scale / scale))
+        if halvings >= _HALVINGS:
+            return (
+                f"LossScaleOptimizer skipped at least {halvings} steps, in which the "
+                f"weights stayed as they were: its scale fell from "
+                f"{each.initial_scale:.4g} to {scale:.4g}. Begin lower: "
+                f"initial_scale=2.0**{math.floor(math.log2(scale))}."
+            )
+    return ""
 
 
 @contextlib.contextmanager
