@@ -135,7 +135,7 @@ def _from_operation(
         if words == suggestions.SCALE:
             words = ""
         if exploded:
-            # The sentence stands alone, as the others do, or after another one.
+            # Begins in lower case like all fixes, unless it follows a sentence.
             first = exploded[0].upper() if words else exploded[0]
             words = f"{words} {first}{exploded[1:]}".strip()
         words = words or suggestions.SCALE

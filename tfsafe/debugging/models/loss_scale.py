@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe.debugging.explain.layers import alive
 
 _PREFIX = "gradient of "
-# A scale that is halved so often was not found, but fled from.
+# A scale that is halved so often began far too high.
 _HALVINGS = 8
 
 
