@@ -167,3 +167,22 @@ def test_a_strategy_of_one_replica_trains_as_without_one():
     one = tf.distribute.MirroredStrategy(["CPU:0"])
     expected = losses_of(tf.distribute.get_strategy(), lambda each: each)
     np.testing.assert_allclose(losses_of(one, stabilize), expected, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_model_is_compiled_anew():
+    """The variables of the second optimizer are created in a step."""
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+
+    def losses(is_stable):
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        if is_stable:
+            stabilize(model)
+        found = []
+        for optimizer in ("adam", "rmsprop"):
+            model.compile(optimizer, "mse")
+            found += model.fit(x, y, epochs=2, verbose=0).history["loss"]
+        return found
+
+    np.testing.assert_allclose(losses(is_stable=True), losses(is_stable=False))

@@ -88,16 +88,30 @@ class _Step:
     """A step of a model; not a `tf.function`, which an export would save too."""
 
     def __init__(self, step: Any, rules: Sequence[Rule], verify: bool):
+        self._step = step
+        self._rules = rules
+        self._verify = verify
+        self._make()
+        functools.update_wrapper(self, step, updated=())
+
+    def _make(self) -> None:
+        step, rules = self._step, self._rules
+        self._optimizer = self._current_optimizer()
         self.function = stabilized(
             tf.function(step, autograph=False, reduce_retracing=True), rules
         )
-        self._step = step
         self._run = self.function
-        if verify:
+        if self._verify:
             self._run = verified(step, rules, autograph=False)
-        functools.update_wrapper(self, step, updated=())
+
+    def _current_optimizer(self) -> Any:
+        model = getattr(self._step, "__self__", None)
+        return getattr(model, "optimizer", None)
 
     def __call__(self, data: Any) -> Any:
+        if self._current_optimizer() is not self._optimizer:
+            # Compiled anew: the first trace may create the optimizer's variables.
+            self._make()
         return or_plain(
             "the stable form of a step",
             lambda: self._run(data),
