@@ -62,6 +62,10 @@ PAIRS = {
         lambda x: x - log(tf.cumsum(exp(x))),
         lambda x: x - log(tf.cumsum(exp(2 * x))),
     ),
+    "log-of-one-plus-power": (
+        lambda x: log(1 + x ** tf.sin(x)),
+        lambda x: log(2 + x ** tf.sin(x)),
+    ),
     "softmax-by-hand": (
         lambda x: exp(x) / _total(exp(x)),
         lambda x: exp(x) / _total(exp(2 * x)),
@@ -168,6 +172,22 @@ PAIRS = {
         lambda x: 1.5 - 0.5 * (1 + tf.math.erf(x)),
     ),
     "weighted-log": (lambda x: x * log(x), lambda x: x + log(x)),
+    "inverse-of-function": (
+        lambda x: tf.atanh(tf.tanh(x)),
+        lambda x: tf.atanh(tf.sin(x)),
+    ),
+    "inverse-by-hand": (
+        lambda x: log(x + sqrt(x * x + 1)),
+        lambda x: log(x + sqrt(x * x + 2)),
+    ),
+    "log-out-of-range": (
+        lambda x: log(x * tf.sin(x)),
+        lambda x: log(x + tf.sin(x)),
+    ),
+    "power-out-of-range": (
+        lambda x: tf.reduce_prod(x, -1) ** 0.25,
+        lambda x: tf.reduce_sum(x, -1) ** 0.25,
+    ),
     "squared-distances": (lambda x: _distances(x, 2.0), lambda x: _distances(x, 1.0)),
     "removable-singularity": (
         lambda x: tf.sin(x) / x,

@@ -283,6 +283,16 @@ def sabr(z: tf.Tensor, rho: tf.Tensor) -> tf.Tensor:
     return removable.x_over_log1p(z * slope) / slope
 
 
+def einstein(x: tf.Tensor) -> tf.Tensor:
+    """Computes `x ** 2 * exp(x) / (exp(x) - 1) ** 2`."""
+    return near_or_far(
+        tf.abs(x) < 1,
+        lambda x: tf.square(removable.x_over_sinh(x / 2)),
+        lambda x: removable.x_over_expm1(x) * removable.x_over_expm1(-x),
+        point(x, 0, 2),
+    )
+
+
 def sqrt1pm1_over_x(x: tf.Tensor) -> tf.Tensor:
     """Computes `(sqrt(1 + x) - 1) / x`."""
     return 1 / (sqrt(1 + x) + 1)

@@ -113,6 +113,12 @@ def _elsewhere(is_near: tf.Tensor, number: float, x: tf.Tensor) -> tf.Tensor:
     return tf.where(is_near, tf.fill(tf.shape(x), tf.cast(number, x.dtype)), x)
 
 
+def _over_sinh(x: tf.Tensor) -> tf.Tensor:
+    # The exponentials are those of negative numbers, which do not overflow.
+    size = tf.abs(x)
+    return -2 * size * ops.exp(-size) / ops.expm1(-2 * size)
+
+
 def _over_expm1(x: tf.Tensor) -> tf.Tensor:
     # The exponential is that of a negative number, which does not overflow.
     negative = -tf.abs(x)
@@ -197,7 +203,8 @@ _LOG1P = _series(lambda n: Fraction((-1) ** n, n + 1))
 _X_OVER_TANH = _divided(_ONE, _TANHC)
 
 sin_over_x, x_over_sin = _pair(_SINC, (2.0, 1.0), tf.sin)
-sinh_over_x, x_over_sinh = _pair(_even(1, 1), (2.0, 1.0), tf.sinh)
+sinh_over_x = Removable(_even(1, 1), 2.0, lambda x: tf.sinh(x) / x)
+x_over_sinh = Removable(_divided(_ONE, _even(1, 1)), 1.0, _over_sinh)
 tan_over_x, x_over_tan = _pair(_TANC, (0.5, 1.0), tf.tan)
 tanh_over_x, x_over_tanh = _pair(_TANHC, (0.5, 1.0), ops.tanh)
 asin_over_x, x_over_asin = _pair(_arcsine(1), (0.25, 0.25), tf.asin)
@@ -226,6 +233,21 @@ exp_minus_tangent_over_square = Removable(
     _series(lambda n: Fraction(1, factorial(n + 2))),
     1.0,
     lambda x: (ops.expm1(x) - x) / tf.square(x),
+)
+one_minus_x_over_tan_over_square = Removable(
+    _shifted(
+        _shifted([
+            -c if n else Fraction(0) for n, c in enumerate(_divided(_ONE, _TANC))
+        ])
+    ),
+    1.0,
+    lambda x: (1 - x / tf.tan(x)) / tf.square(x),
+)
+# `(expm1(-x) / x + 1) / x`.
+exp_tangent_of_minus = Removable(
+    _series(lambda n: Fraction((-1) ** n, factorial(n + 2))),
+    1.0,
+    lambda x: (ops.expm1(-x) + x) / tf.square(x),
 )
 x_minus_log1p_over_square = Removable(
     _shifted([-c if n else Fraction(0) for n, c in enumerate(_LOG1P)]),

@@ -116,7 +116,7 @@ def one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `1 - (1 - x) ** y`."""
     log = y * tf.math.log1p(tf.where(x < 1, -x, tf.zeros_like(x)))
     return near_or_far(
-        (x < 1) & (tf.abs(log) < _NEAR),
+        (x < 1) & ((tf.abs(log) < _NEAR) | (tf.abs(x) < 2**-6)),
         lambda x, y: -expm1(y * tf.math.log1p(-x)),
         lambda x, y: 1 - tf.pow(1 - x, y),
         point(x, 0, 2),
@@ -189,6 +189,35 @@ def fraction_of_powers(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
 def fraction_of_power(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     """Computes `x ** n / (1 + x ** n)`."""
     return fraction_of_powers(x, n, tf.ones([], x.dtype))
+
+
+def rsqrt1pm1(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 / sqrt(1 + x) - 1`."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        return near_or_far(
+            tf.abs(x) < _NEAR,
+            lambda x: -x / (1 + x + tf.sqrt(1 + x)),
+            lambda x: ops.rsqrt(1 + x) - 1,
+            point(x, 0, 1),
+        )
+
+    return precision.in_float32(compute, x)
+
+
+def fraction_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `(a / b) / (1 + a / b)`, which is 1 where b is 0."""
+
+    def plain(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        return (a / b) / (1 + a / b)
+
+    def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        is_pole = tf.equal(b, 0) & tf.not_equal(a, 0)
+        return near_or_far(
+            is_pole, lambda a, b: a / (a + b), plain, point(a, 1, 1), point(b, 0, 1)
+        )
+
+    return precision.in_float32(compute, a, b)
 
 
 @precision.runs_in_float32

@@ -12,6 +12,7 @@ from tfsafe.ops.kernels.log_complements import log_one_minus_tanh
 from tfsafe.ops.kernels.weighted_exponentials import shared_exponent, weighted_exp
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space import own_terms
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import are_opposite, both_ways, is_sum, number
@@ -114,6 +115,9 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a difference."""
     reader = logs.reader
     x, y = op.inputs
+    own = own_terms.without_own(op, logs)
+    if own is not None:
+        return weighted_sum(*own, keepdims=False)
     if number(reader, x, y) == 1:
         return logs.complement(y)
     if reader.scalar(x) is not None:

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels import uncancelled, unchanged_values
+from tfsafe.ops.kernels import tangents, uncancelled, unchanged_values
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -13,6 +13,7 @@ from tfsafe.rewriting.match.arithmetic import (
     Term,
     both_ways,
     negated,
+    number,
     squared,
     terms,
 )
@@ -75,6 +76,25 @@ def _plain_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
     return single_mean(reader, tensor)
 
 
+def _match_exp(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `exp(x) - 1`, and `c - c * exp(x)` of a number c."""
+    found = _EXP_MINUS_ONE(op, reader)
+    pair = _pair(reader, op) if found is None else None
+    if pair is None:
+        return found
+    a, b, x, y = pair
+    for factor, exp, other, constant in ((a, x, b, y), (b, y, a, x)):
+        inner = reader.op(exp)
+        whole = number(reader, constant, exp)
+        if inner.type == "Exp" and whole is not None and whole * other == -factor:
+            return _times_expm1(factor, inner.inputs[0])
+    return None
+
+
+def _times_expm1(factor: float, x: tf.Tensor) -> Build:
+    return lambda value: factor * ops.expm1(value(x))
+
+
 def _match_guard(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a small number added to a difference."""
     for inner, guard in both_ways(op, *_BINARY_SUMS):
@@ -122,6 +142,12 @@ def _one_minus_square(x: tf.Tensor) -> tf.Tensor:
     return uncancelled.difference_of_squares(tf.ones([], x.dtype), x)
 
 
+_EXP_MINUS_ONE = Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1))
+_INVERSE_ROOTS = (
+    ("Div", 1, ("Sqrt", ("Add", 1, "x"))),
+    ("Reciprocal", ("Sqrt", ("Add", 1, "x"))),
+    ("Rsqrt", ("Add", 1, "x")),
+)
 RULES = (
     Rule(
         name="variance",
@@ -135,11 +161,12 @@ RULES = (
     ),
     Rule(
         name="exp-minus-one",
-        before="exp(x) - 1",
-        after="ops.expm1(x)",
+        before="exp(x) - 1, c - c * exp(x)",
+        after="ops.expm1(x), -c * ops.expm1(x)",
         fails_when="x is near 0",
         reference="tfsafe.ops.expm1",
-        match=Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1)),
+        op_types=_BINARY_SUMS,
+        match=_match_exp,
     ),
     Rule(
         name="complement",
@@ -171,11 +198,14 @@ RULES = (
     ),
     Rule(
         name="sqrt1pm1",
-        before="sqrt(1 + x) - 1",
-        after="x / (sqrt(1 + x) + 1)",
+        before="sqrt(1 + x) - 1, 1 / sqrt(1 + x) - 1",
+        after="x / (sqrt(1 + x) + 1), -x / (1 + x + sqrt(1 + x))",
         fails_when="x is near 0",
         reference="multiplication by the conjugate",
-        match=Trees(Tree(("Sub", ("Sqrt", ("Add", 1, "x")), 1), uncancelled.sqrt1pm1)),
+        match=Trees(
+            Tree(("Sub", ("Sqrt", ("Add", 1, "x")), 1), uncancelled.sqrt1pm1),
+            *(Tree(("Sub", each, 1), tangents.rsqrt1pm1) for each in _INVERSE_ROOTS),
+        ),
     ),
     Rule(
         name="log-of-one-plus",

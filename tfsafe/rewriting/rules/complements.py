@@ -9,15 +9,20 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import MOVERS
 from tfsafe.rewriting.log_space.form import with_inputs
-from tfsafe.rewriting.match.arithmetic import number
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 
 def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `1 - cumprod(1 - x)` and `1 - prod(1 - x)`."""
-    if not is_float(op.outputs[0]) or number(reader, *op.inputs) != 1:
+    """Matches `1 - cumprod(1 - x)`, `1 - prod(1 - x)` and `prod(1 + x) - 1`."""
+    if not is_float(op.outputs[0]):
         return None
-    return _complement(reader, op.inputs[1])
+    if number(reader, *op.inputs) == 1:
+        return _complement(reader, op.inputs[1])
+    if op.type == "Sub" and number(reader, *reversed(op.inputs)) == 1:
+        found = _complement(reader, op.inputs[0])
+        return None if found is None else lambda value: -found(value)
+    return None
 
 
 def _complement(reader: Reader, tensor: tf.Tensor) -> Build | None:
@@ -33,10 +38,13 @@ def _complement(reader: Reader, tensor: tf.Tensor) -> Build | None:
     if not axes or rank is None:
         return None
     is_complement = factor.type == "Sub" and number(reader, *factor.inputs) == 1
+    added = _added_to_one(reader, factor)
     x = factor.inputs[1] if is_complement else product.inputs[0]
     like = product.inputs[0]
 
     def argument(value: Value) -> tf.Tensor:
+        if added is not None:
+            return tf.zeros_like(value(like)) - value(added)
         if not is_complement:
             return 1 - value(x)
         return value(x) + tf.zeros_like(value(like))
@@ -50,6 +58,14 @@ def _complement(reader: Reader, tensor: tf.Tensor) -> Build | None:
     return lambda value: tangents.one_minus_cumprod_of_complement(
         argument(value), axes[0], *order
     )
+
+
+def _added_to_one(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
+    """Recognises `1 + x`; returns `x`."""
+    for x, one in both_ways(op) if is_sum(op) else ():
+        if number(reader, one, x) == 1 and reader.constant(x) is None:
+            return x
+    return None
 
 
 def _of_moved(reader: Reader, op: tf.Operation) -> Build | None:
@@ -102,7 +118,7 @@ def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
 RULES = (
     Rule(
         name="complement-of-product",
-        before="1 - cumprod(1 - x), 1 - prod(1 - x)",
+        before="1 - cumprod(1 - x), 1 - prod(1 - x), prod(1 + x) - 1",
         after="-ops.expm1(cumsum(ops.log1p(-x))) where the product is near 1",
         fails_when="the product is near 1",
         reference="tfsafe.ops.expm1",

@@ -4,15 +4,23 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
+from tfsafe.ops.kernels import tangents
 from tfsafe.ops.kernels.statistics import times_inverse
 from tfsafe.ops.kernels.weighted_exponentials import softmax_at_temperature
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import both_ways, number, root_of, terms
+from tfsafe.rewriting.match.arithmetic import (
+    both_ways,
+    number,
+    root_of,
+    square_of,
+    terms,
+)
 from tfsafe.rewriting.match.empty_data import is_empty_quotient, is_mean_by_count
 from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reduction, reshaped
+from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
 
 # Functions that are 0 at 0 and have a slope there.
@@ -25,12 +33,21 @@ _DEPTH = 12
 _MATRIX_PRODUCTS = frozenset({"BatchMatMulV2", "MatMul"})
 
 
+_QUOTIENT = ("RealDiv", "a", "b")
+_ODDS = Trees(
+    Tree(("RealDiv", _QUOTIENT, ("Add", 1, _QUOTIENT)), tangents.fraction_of_quotient)
+)
+
+
 def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
     x, y = op.inputs
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
     if reader.constant(x) is not None or is_regular(reader, op):
         return None
+    odds = _ODDS(op, reader)
+    if odds is not None:
+        return odds
     if _hides_slope(reader, x, y):
         return None
     if not (
@@ -40,6 +57,7 @@ def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
         or counts_of(reader, x, y)
         or is_empty_quotient(reader, x, y)
         or is_mean_by_count(reader, x, y)
+        or _is_moneyness(reader, x, y)
     ):
         return None
     if reader.same(x, y):
@@ -81,6 +99,31 @@ def _is_part(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     )
 
 
+def _is_moneyness(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether `x / y` is `(log(a) + b * y) / y`, as in option prices.
+
+    At `a = 1` and `y = 0` the terms without the logarithm vanish faster than `y`.
+    """
+    divisor = factors(reader, y)
+    found = terms(reader, x)
+    logs = [each for each in found if reader.op(each.tensor).type == "Log"]
+    rest = [
+        each
+        for each in found
+        if reader.op(each.tensor).type != "Log" and reader.scalar(each.tensor) is None
+    ]
+    if not logs or not rest:
+        return False
+    return all(
+        any(
+            power > below and reader.same(each, other)
+            for each, power in factors(reader, term.tensor)
+            for other, below in divisor
+        )
+        for term in rest
+    )
+
+
 def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
@@ -88,10 +131,12 @@ def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
         degrees = _inverted(reader, inverse)
         if degrees is None:
             continue
-        total = reduction(reader, degrees, "Sum")
-        if total is not None and any(
-            reader.same(each, total.x) for each, _ in factors(reader, x)
-        ):
+        total = reduction(reader, degrees, "Sum") or reduction(reader, degrees, "Mean")
+        if total is None:
+            continue
+        base = square_of(reader, total.x)
+        inside = total.x if base is None else base
+        if any(reader.same(each, inside) for each, _ in factors(reader, x)):
             return _without_infinity(x, inverse)
     return None
 
@@ -189,8 +234,9 @@ RULES = (
         name="fraction-of-zero",
         before="sum(x * w) / sum(w), a / (a + b), sum(a * b) / (sum(a) + sum(b)), "
         "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count, "
-        "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x)",
-        after="the same, 0 for 0 / 0, and 1 for a / a",
+        "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x), "
+        "(log(a) + b * t) / sqrt(t), (a / b) / (1 + a / b)",
+        after="the same, 0 for 0 / 0, and 1 for a / a and for b = 0",
         fails_when="all weights are 0, a and b are, or a segment is empty",
         reference="tfsafe.ops.xdivy",
         op_types=["RealDiv", "Div"],
@@ -198,7 +244,7 @@ RULES = (
     ),
     Rule(
         name="degree-normalisation",
-        before="a * sum(a) ** -0.5",
+        before="a * sum(a) ** -0.5, x * rsqrt(mean(x * x))",
         after="the same, 0 for 0 times infinity",
         fails_when="a row of a is 0: a node without edges",
         reference="Kipf and Welling, ICLR 2017: an isolated node has no neighbours",

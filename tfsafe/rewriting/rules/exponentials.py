@@ -30,10 +30,13 @@ def _match_softmax(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `1 - softmax(x)`."""
+    """Matches `1 - softmax(x)`, and that of a sigmoid by hand."""
     if number(reader, *op.inputs) != 1:
         return None
     inner = reader.op(op.inputs[1])
+    x = probabilities.sigmoid_by_hand(inner, logarithms(reader))
+    if x is not None:
+        return lambda value: ops.sigmoid(-x(value))
     if probabilities.softmax_of(inner, logarithms(reader)) is None:
         return None
     log = logarithms(reader).of(op.inputs[1])
@@ -150,8 +153,8 @@ RULES = (
     ),
     Rule(
         name="complement-of-softmax",
-        before="1 - softmax(x)",
-        after="-ops.expm1(ops.log_softmax(x))",
+        before="1 - softmax(x), 1 - 1 / (1 + exp(-x))",
+        after="-ops.expm1(ops.log_softmax(x)), ops.sigmoid(-x)",
         fails_when="a class dominates its row",
         reference=references.LOGSUMEXP,
         op_types=("Sub",),

@@ -1,5 +1,6 @@
 """The rule for quotients with a limit at another point than 0, or of two arguments."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,13 +11,15 @@ from tfsafe.ops.kernels import limits, removable
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import Term
+from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.products import factored, made, scaled
 from tfsafe.rewriting.match.trees import Pattern, Tree, Trees, argument
-from tfsafe.rewriting.rules import entropies, sabr
+from tfsafe.rewriting.rules import entropies, hyperbolic, sabr
 
 _Function = Callable[..., tf.Tensor]
 _DIVISIONS = op_types(OpFact.DIVIDES)
+# Longer sums over a sine are left alone.
+_MOST_TERMS = 4
 
 
 def _minus(function: _Function) -> _Function:
@@ -143,6 +146,15 @@ _TREES = (
             (("Tanh", ("Mul", "k", "z")), removable.tanh_over_x),
         )
     ),
+    *(
+        Tree(pattern, limits.einstein)
+        for less in (("Sub", ("Exp", "x"), 1), ("Expm1", "x"))
+        for pattern in (
+            ("Div", ("Mul", ("Square", "x"), ("Exp", "x")), ("Square", less)),
+            ("Mul", ("Square", ("Div", "x", less)), ("Exp", "x")),
+            ("Mul", ("Square", "x"), ("Div", ("Exp", "x"), ("Square", less))),
+        )
+    ),
     *_exp_trees(),
     Tree(("Div", ("Sub", ("Sqrt", ("Add", 1, "x")), 1), "x"), limits.sqrt1pm1_over_x),
     Tree(
@@ -190,11 +202,51 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
     if op.type in _DIVISIONS and is_float(op.outputs[0]):
-        found = _ratio(op, reader) or sabr.match(op, reader)
+        found = _ratio(op, reader) or _ratios(op, reader) or sabr.match(op, reader)
         found = found or entropies.match_of_order(op, reader)
         if found is not None:
             return found
-    return _FIXED(op, reader)
+    return _FIXED(op, reader) or hyperbolic.match(op, reader)
+
+
+def _ratios(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `(sin(a * x) * u + sin(b * x) * v) / sin(x)`."""
+    for pattern, function in _RATIOS:
+        below = argument(reader, op.inputs[1], pattern)
+        summands = terms(reader, op.inputs[0]) if below is not None else []
+        if below is None or not 2 <= len(summands) <= _MOST_TERMS:
+            continue
+        sign, bottom = below
+        found = [_share(reader, each, bottom, pattern, function) for each in summands]
+        builds = [each for each in found if each is not None]
+        if len(builds) == len(summands):
+            return lambda value: (
+                sign * functools.reduce(tf.add, [build(value) for build in builds])
+            )
+    return None
+
+
+def _share(
+    reader: Reader, term: Term, bottom: Term, pattern: Pattern, function: _Function
+) -> Build | None:
+    """Returns what builds one term, a function times a factor, over the function."""
+    product = factored(reader, reader.op(term.tensor))
+    if product.below:
+        return None
+    for place, each in enumerate(product.above or [term.tensor]):
+        above = argument(reader, each, pattern)
+        if above is None:
+            continue
+        sign, top = above
+        ratio = _of_multiples(reader, top, bottom, _signed(function, sign))
+        if ratio is None:
+            return None
+        left = [*product.above[:place], *product.above[place + 1 :]]
+        rest = product._replace(above=left, factor=term.factor * product.factor)
+        if not left:
+            return lambda value: rest.factor * ratio(value)
+        return lambda value: ratio(value) * made(rest, value)
+    return None
 
 
 def _ratio(op: tf.Operation, reader: Reader) -> Build | None:
@@ -237,7 +289,8 @@ RULES = (
         name="limit-of-quotient",
         before="log(x) / (x - 1), (a - b) / log(a / b), (x ** k - 1) / k, "
         "(1 - (1 + r) ** -n) / r, log1p(k * z) / k, sin(t * x) / sin(x), "
-        "(exp(a) - exp(b)) / (a - b), minimum(x, k) / x",
+        "(sin(s * x) * u + sin(t * x) * v) / sin(x), (exp(a) - exp(b)) / (a - b), "
+        "a / tanh(a * x) - b / tanh(b * x), minimum(x, k) / x",
         after="the same; near the point where both sides are 0 a power series",
         fails_when="both sides are 0, or cancel near it",
         reference="Taylor series of the quotient",

@@ -8,6 +8,7 @@ from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, root_of, square_of
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
+from tfsafe.rewriting.match.products import Product, factored, made, without
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
 # How far the numbers of a formula may be off: they are rounded one by one.
@@ -15,29 +16,79 @@ _CLOSE = 1e-5
 
 
 def match(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `z / log((sqrt(1 - 2 rho z + z^2) + z - rho) / (1 - rho))`."""
-    z, log = op.inputs
-    quotient = (
-        reader.op(reader.op(log).inputs[0]) if reader.op(log).type == "Log" else None
-    )
+    """Matches `z / log((sqrt(1 - 2 rho z + z^2) + z - rho) / (1 - rho))`.
+
+    Args:
+      op: The quotient; its numerator may be a product of z and others.
+      reader: Reader of the graph.
+
+    Returns:
+      How to build it; None for another quotient.
+    """
+    log = reader.op(op.inputs[1])
+    quotient = reader.op(log.inputs[0]) if log.type == "Log" else None
     if quotient is None or quotient.type not in _DIVISIONS:
         return None
     above, below = (parts(reader, each) for each in quotient.inputs)
     roots = [each for each in above if _radicand(reader, each) is not None]
     if len(roots) != 1 or roots[0].factor != 1:
         return None
-    # What is left of the numerator without the root and z is -rho.
+    radicand = _radicand(reader, roots[0])
+    if radicand is None:
+        return None
+    polynomial = parts(reader, radicand)
+    squares = [
+        base
+        for each in polynomial
+        if each.tensor is not None
+        and (base := square_of(reader, each.tensor)) is not None
+    ]
     left = [each for each in above if each is not roots[0]]
+    for z in (op.inputs[0], *squares):
+        rho = _rho(reader, z, left, below, polynomial)
+        whole = None if rho is None else _over(reader, op, z)
+        if rho is not None and whole is not None:
+            return _build(z, rho, whole)
+    return None
+
+
+def _rho(
+    reader: Reader,
+    z: tf.Tensor,
+    left: list[Part],
+    below: list[Part],
+    polynomial: list[Part],
+) -> Part | None:
+    # What is left of the numerator without the root and z is -rho.
     rho = minus(merged(reader, [*left, *minus(parts(reader, z))]))
     if len(rho) != 1 or rho[0].axes is not None:
         return None
     wanted = [Part(1.0, None), *minus(rho)]
-    radicand = _radicand(reader, roots[0])
-    if not _is_nothing(reader, [*below, *minus(wanted)]) or radicand is None:
+    if not _is_nothing(reader, [*below, *minus(wanted)]):
         return None
-    if not _is_polynomial(reader, parts(reader, radicand), z, rho[0]):
+    return rho[0] if _is_polynomial(reader, polynomial, z, rho[0]) else None
+
+
+def _over(reader: Reader, op: tf.Operation, z: tf.Tensor) -> Product | None:
+    """Returns the other factors of a quotient by the logarithm."""
+    product = factored(reader, op, [z])
+    log = reader.source(op.inputs[1])
+    found = [each for each in product.above if reader.same(each, z)]
+    above = without(product.above, found[:1])
+    below = without(product.below, [log])
+    if not found or above is None or below is None:
         return None
-    return lambda value: limits.sabr(value(z), _made(rho[0], value, z))
+    return product._replace(above=above, below=below)
+
+
+def _build(z: tf.Tensor, rho: Part, rest: Product) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        whole = limits.sabr(value(z), _made(rho, value, z))
+        if rest.above or rest.below:
+            return whole * made(rest, value)
+        return whole if rest.factor == 1 else rest.factor * whole
+
+    return build
 
 
 def _made(rho: Part, value: Value, z: tf.Tensor) -> tf.Tensor:

@@ -83,6 +83,33 @@ VANISHING = (
         ("Sub", ("Exp", "x"), 1, "x"), 2, removable.exp_minus_tangent_over_square
     ),
     Vanishing(("Sub", ("Expm1", "x"), "x"), 2, removable.exp_minus_tangent_over_square),
+    *(
+        Vanishing(("Sub", 1, each), 2, removable.one_minus_x_over_tan_over_square)
+        for each in (
+            ("Div", ("Mul", "x", ("Cos", "x")), ("Sin", "x")),
+            ("Mul", "x", ("Div", ("Cos", "x"), ("Sin", "x"))),
+            ("Div", "x", ("Tan", "x")),
+        )
+    ),
+    *(
+        Vanishing(("Sub", ("Div", each, "x"), 1), 1, function)
+        for each, function in (
+            (("Expm1", "x"), removable.exp_minus_tangent_over_square),
+            (("Sub", ("Exp", "x"), 1), removable.exp_minus_tangent_over_square),
+        )
+    ),
+    *(
+        Vanishing(("Sub", 1, ("Div", each, "x")), 1, removable.exp_tangent_of_minus)
+        for each in (
+            ("Sub", 1, ("Exp", ("Neg", "x"))),
+            ("Neg", ("Expm1", ("Neg", "x"))),
+        )
+    ),
+    Vanishing(
+        ("Add", ("Div", ("Expm1", ("Neg", "x")), "x"), 1),
+        1,
+        removable.exp_tangent_of_minus,
+    ),
     Vanishing(("Sub", "x", ("Log1p", "x")), 2, removable.x_minus_log1p_over_square),
     Vanishing(
         ("Sub", "x", ("Log", ("Add", 1, "x"))), 2, removable.x_minus_log1p_over_square

@@ -1,0 +1,166 @@
+"""Computes logarithms and powers of products that are out of the range of their dtype.
+
+A product in range is computed as it is written, so that ordinary values keep their
+digits; elsewhere the logarithms of the factors are added.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfsafe._limits import LIMITS
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.exponential import exp
+from tfsafe.ops.kernels.limits import near_or_far, point
+from tfsafe.ops.kernels.logarithm import log
+from tfsafe.ops.kernels.power import constant_power, pow
+
+# A factor, and the power in which it is in the product.
+Power = tuple[tf.Tensor, float | tf.Tensor]
+
+
+def log_of_product(powers: Sequence[Power], factor: float) -> tf.Tensor:
+    """Computes `log(factor * product of x ** k)`.
+
+    Args:
+      powers: Each x with its k.
+      factor: Positive.
+
+    Returns:
+      The logarithm; NaN where the product is negative.
+    """
+    bases = [x for x, _ in powers]
+    exponents = [k for _, k in powers]
+    tensors = [k for k in exponents if isinstance(k, tf.Tensor)]
+
+    def compute(*args: tf.Tensor) -> tf.Tensor:
+        given = iter(args[len(bases) :])
+        each = [next(given) if isinstance(k, tf.Tensor) else k for k in exponents]
+        return _log(list(zip(args[: len(bases)], each, strict=True)), factor)
+
+    return precision.in_float32(compute, *bases, *tensors)
+
+
+def _log(powers: Sequence[Power], factor: float) -> tf.Tensor:
+    dtype = powers[0][0].dtype
+    is_out = _is_out(powers, factor)
+    for x, k in powers:
+        usable = tf.math.is_finite(x) & tf.not_equal(x, 0)
+        if isinstance(k, tf.Tensor) or k % 1:
+            usable &= x > 0
+        is_out &= usable
+    plain = log(_product([(_one(is_out, x), k) for x, k in powers], factor))
+    is_in = tf.logical_not(is_out)
+    total = tf.math.log(tf.constant(factor, dtype))
+    sign = tf.ones([], dtype)
+    for x, k in powers:
+        kept = _one(is_in, x)
+        total += k * tf.math.log(tf.abs(kept))
+        if not isinstance(k, tf.Tensor) and k % 2:
+            sign *= tf.sign(kept)
+    total = tf.where(sign < 0, tf.constant(float("nan"), dtype), total)
+    return tf.where(is_out, total, plain)
+
+
+def _is_out(powers: Sequence[Power], factor: float) -> tf.Tensor:
+    """Returns where the product, or that of its first factors, is out of range."""
+    made = tf.constant(factor, powers[0][0].dtype)
+    limits = LIMITS[made.dtype.name]
+    is_out = tf.constant(False)
+    for x, k in powers:
+        made *= tf.stop_gradient(_power(x, k))
+        size = tf.abs(made)
+        is_out |= tf.logical_not((size >= limits.tiny) & (size <= limits.max))
+    return is_out
+
+
+def _one(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Returns `x`, and 1 where a condition holds."""
+    return tf.where(condition, tf.ones([], x.dtype), x)
+
+
+def _product(powers: Sequence[Power], factor: float) -> tf.Tensor:
+    made = tf.constant(factor, powers[0][0].dtype)
+    for x, k in powers:
+        made *= _power(x, k)
+    return made
+
+
+def _power(x: tf.Tensor, k: float | tf.Tensor) -> tf.Tensor:
+    if not isinstance(k, tf.Tensor) and k in {1.0, 2.0}:
+        return x if k == 1 else x * x
+    if isinstance(k, tf.Tensor):
+        return pow(x, k)
+    return constant_power(x, k)
+
+
+def log_one_plus_power(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 + x ** k)`, also where the power overflows."""
+
+    def compute(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+        positive = tf.where(x > 0, x, tf.ones_like(x))
+        exponent = tf.stop_gradient(k * tf.math.log(positive))
+        return near_or_far(
+            (x > 0) & (exponent > 40) & tf.math.is_finite(x),
+            lambda x, k: k * tf.math.log(x),
+            lambda x, k: tf.math.log1p(pow(x, k)),
+            point(x, 1, 1),
+            point(k, 1, 1),
+        )
+
+    return precision.in_float32(compute, x, k)
+
+
+def power_of_product(
+    x: tf.Tensor, k: tf.Tensor, axes: tuple[int, ...], keepdims: bool
+) -> tf.Tensor:
+    """Computes `prod(x) ** k`, also where the product is out of range."""
+
+    def compute(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+        whole = tf.reduce_prod(tf.stop_gradient(x), axes, keepdims=True)
+        limits = LIMITS[x.dtype.name]
+        is_out = tf.logical_not((whole >= limits.tiny) & (whole <= limits.max))
+        usable = tf.reduce_all((x > 0) & tf.math.is_finite(x), axes, keepdims=True)
+        is_out &= usable
+        is_in = tf.logical_not(is_out)
+        plain = pow(tf.reduce_prod(_one(is_out, x), axes, keepdims), k)
+        total = tf.reduce_sum(tf.math.log(_one(is_in, x)), axes, keepdims=keepdims)
+        shape = tf.shape(tf.reduce_sum(x, axes, keepdims=keepdims))
+        return tf.where(tf.reshape(is_out, shape), exp(k * total), plain)
+
+    return precision.in_float32(compute, x, k)
+
+
+def power_of_one_minus(base: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `base ** y` of `base = 1 - x`; near 0 no digit of x is lost."""
+
+    def compute(base: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return near_or_far(
+            tf.abs(x) < 2**-6,
+            lambda _, x, y: exp(y * tf.math.log1p(-x)),
+            lambda base, _, y: pow(base, y),
+            point(base, 1, 1),
+            point(x, 0, 0),
+            point(y, 1, 1),
+        )
+
+    return precision.in_float32(compute, base, x, y)
+
+
+def power_of_fraction(
+    base: tf.Tensor, a: tf.Tensor, b: tf.Tensor, y: tf.Tensor
+) -> tf.Tensor:
+    """Computes `base ** y` of `base = a / (a + b)`; a small b loses no digit."""
+
+    def compute(base: tf.Tensor, a: tf.Tensor, b: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return near_or_far(
+            (tf.abs(b) < 2**-6 * tf.abs(a)) & tf.math.is_finite(a),
+            lambda _, a, b, y: exp(-y * tf.math.log1p(b / a)),
+            lambda base, _a, _b, y: pow(base, y),
+            point(base, 1, 1),
+            point(a, 1, 1),
+            point(b, 0, 0),
+            point(y, 1, 1),
+        )
+
+    return precision.in_float32(compute, base, a, b, y)

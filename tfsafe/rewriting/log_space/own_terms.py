@@ -1,0 +1,115 @@
+"""Finds logarithms of sums of exponentials less one of their own terms."""
+
+import tensorflow as tf
+
+from tfsafe.graph import OpFact, op_types
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied
+from tfsafe.rewriting.match.reductions import reduction
+
+_KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE) | {"Mul", "RealDiv", "Div", "Sub", "AddV2"}
+_DIAGONALS = {"MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"}
+# Longer chains of operations are not followed.
+_DEPTH = 6
+
+
+def without_own(
+    op: tf.Operation, logs: LogForms
+) -> tuple[Factored, tuple[int, ...]] | None:
+    """Factors `sum(exp(x), 1) - exp(diag(x))` and `sum(exp(x), 1) - exp(x[:, 0])`.
+
+    Args:
+      op: The difference.
+      logs: What is known of the logarithms of the graph.
+
+    Returns:
+      The other terms and the axis along which they are summed; None for another
+      difference.
+    """
+    total = reduction(logs.reader, op.inputs[0], "Sum")
+    if total is None or total.axes is None or len(total.axes) != 1 or total.keepdims:
+        return None
+    x, axis = total.x, total.axes[0]
+    found = logs.of(x)
+    if found is None or found.is_partial or not found.has_exp or x.shape.rank != 2:
+        return None
+    others = _others(logs.reader, op.inputs[1], x, axis, _DEPTH)
+    if others is None:
+        return None
+
+    def weight(value: Value) -> tf.Tensor:
+        mask = others(value)
+        return tf.cast(mask, found.exponent(value).dtype)
+
+    kept: Factored = found._replace(
+        weight=multiplied(found.weight, weight),
+        is_masked=found.is_pure or found.is_masked,
+    )
+    return kept, (axis,)
+
+
+def _others(
+    reader: Reader, own: tf.Tensor, x: tf.Tensor, axis: int, depth: int
+) -> Build | None:
+    """Returns what builds a mask without the elements of x that `own` is made of."""
+    op = reader.op(own)
+    if op.type in _DIAGONALS:
+        is_main = op.type == "MatrixDiagPart" or reader.scalar(op.inputs[1]) == 0
+        if is_main and reader.same(op.inputs[0], x):
+            return lambda value: _off_diagonal(value(x))
+    if op.type == "StridedSlice" and reader.same(op.inputs[0], x):
+        place = _place(reader, op, axis)
+        if place is not None:
+            return lambda value: _without_place(value(x), axis, place)
+    whole = reader.op(x)
+    if not depth or op.type != whole.type or op.type not in _KEEP_SHAPE:
+        return None
+    return _of_inputs(reader, op, whole, axis, depth)
+
+
+def _of_inputs(
+    reader: Reader, op: tf.Operation, whole: tf.Operation, axis: int, depth: int
+) -> Build | None:
+    """Compares the inputs of two operations of the same type."""
+    found = None
+    for own, x in zip(op.inputs, whole.inputs, strict=True):
+        number = reader.scalar(x)
+        if number is not None:
+            if reader.scalar(own) != number:
+                return None
+            continue
+        if found is not None or x.shape.rank != 2:
+            return None
+        found = _others(reader, own, x, axis, depth - 1)
+        if found is None:
+            return None
+    return found
+
+
+def _off_diagonal(x: tf.Tensor) -> tf.Tensor:
+    rows, columns = (tf.range(tf.shape(x)[axis]) for axis in (0, 1))
+    return tf.not_equal(rows[:, None], columns[None])
+
+
+def _place(reader: Reader, op: tf.Operation, axis: int) -> int | None:
+    """Reads `x[:, place]` or `x[place]`; returns the place along the axis."""
+    begin, strides = reader.constant(op.inputs[1]), reader.constant(op.inputs[3])
+    masks = [op.get_attr(name) for name in ("ellipsis_mask", "new_axis_mask")]
+    whole = ((1 << axis) - 1, (1 << axis) - 1)
+    kept = op.get_attr("begin_mask"), op.get_attr("end_mask")
+    is_plain = begin is not None and strides is not None and not any(masks)
+    if not is_plain or op.get_attr("shrink_axis_mask") != 1 << axis:
+        return None
+    if begin is None or strides is None or begin.size != axis + 1:
+        return None
+    if any(k & w != w for k, w in zip(kept, whole, strict=True)):
+        return None
+    return int(begin[axis]) if (strides == 1).all() else None
+
+
+def _without_place(x: tf.Tensor, axis: int, place: int) -> tf.Tensor:
+    size = tf.shape(x)[axis]
+    kept = tf.not_equal(tf.range(size), place % size)
+    shape = [-1, 1] if axis == 0 else [1, -1]
+    return tf.reshape(kept, shape) & tf.ones_like(x, tf.bool)

@@ -1,0 +1,266 @@
+"""Rules for products and powers whose logarithm, or root, is in range."""
+
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels import log_products
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import (
+    SUMS,
+    both_ways,
+    is_sum,
+    number,
+    root_of,
+    squared,
+    terms,
+)
+from tfsafe.rewriting.match.reductions import reduction, sum_of_squares
+from tfsafe.rewriting.match.trees import Tree, Trees, argument
+
+_DIVISIONS = op_types(OpFact.DIVIDES)
+_INVERSIONS = op_types(OpFact.INVERTS)
+_HALF = (tf.float16, tf.bfloat16)
+# Longer products are left alone.
+_MOST = 12
+_MOST_SQUARES = 4
+# A constant power up to here keeps nearly all digits of its base.
+_LARGE = 256
+
+
+class _Factor(NamedTuple):
+    """A factor of a product, and its power: a number, or a number times a tensor."""
+
+    build: Build
+    power: float
+    exponent: tf.Tensor | None = None
+
+    def make(self, value: Value) -> log_products.Power:
+        """Returns base and power in the graph that is made."""
+        if self.exponent is None:
+            return self.build(value), self.power
+        return self.build(value), self.power * value(self.exponent)
+
+
+def _factors(
+    reader: Reader, tensor: tf.Tensor, power: float
+) -> Iterator[_Factor | float]:
+    """Yields the factors of a product, and positive numbers."""
+    op = reader.op(tensor)
+    constant = reader.scalar(tensor)
+    if constant is not None and constant > 0 and tensor.shape.rank == 0:
+        yield constant**power
+    elif op.type in _DIVISIONS:
+        yield from _factors(reader, op.inputs[0], power)
+        yield from _factors(reader, op.inputs[1], -power)
+    elif op.type in _INVERSIONS:
+        yield from _factors(reader, op.inputs[0], -power)
+    elif op.type == "Mul":
+        for each in op.inputs:
+            yield from _factors(reader, each, power)
+    elif op.type == "Square":
+        yield from _factors(reader, op.inputs[0], 2 * power)
+    elif op.type == "Pow":
+        yield from _powers(reader, op, power)
+    else:
+        yield from _leaf(reader, tensor, power)
+
+
+def _powers(reader: Reader, op: tf.Operation, power: float) -> Iterator[_Factor]:
+    base, exponent = op.inputs
+    k = number(reader, exponent, base)
+    if k is None:
+        yield _Factor(lambda value: value(base), power, exponent)
+    elif k:
+        yield _Factor(lambda value: value(base), k * power)
+
+
+def _leaf(reader: Reader, tensor: tf.Tensor, power: float) -> Iterator[_Factor | float]:
+    inside = root_of(reader, tensor)
+    if inside is not None and reader.op(inside).type in {"Mul", *_DIVISIONS}:
+        yield from _factors(reader, inside, power / 2)
+        return
+    found = sum_of_squares(reader, tensor)
+    if found is None:
+        yield _hypot(reader, tensor, power) or _Factor(
+            lambda value: value(tensor), power
+        )
+        return
+
+    def length(value: Value) -> tf.Tensor:
+        return ops.norm(
+            found.base.make(value), axis=found.axes, keepdims=found.keepdims
+        )
+
+    yield _Factor(length, 2 * power)
+
+
+def _hypot(reader: Reader, tensor: tf.Tensor, power: float) -> _Factor | None:
+    """Reads `x * x + y * y` as the square of a length."""
+    found = terms(reader, tensor) if is_sum(reader.op(tensor)) else []
+    bases = [squared(reader, each.tensor) for each in found if each.factor == 1]
+    known = [each for each in bases if each is not None]
+    if len(known) != len(found) or not 2 <= len(found) <= _MOST_SQUARES:
+        return None
+
+    def length(value: Value) -> tf.Tensor:
+        return functools.reduce(ops.hypot, [each.make(value) for each in known])
+
+    return _Factor(length, 2 * power)
+
+
+def _may_leave(found: list[_Factor], dtype: tf.DType) -> bool:
+    """Returns whether a product may be out of range where its factors are not."""
+    if any(each.exponent is not None for each in found):
+        return True
+    powers = [each.power for each in found]
+    if len(powers) == 1:
+        return abs(powers[0]) > 1
+    # A quotient of two numbers is out of range in half precision alone.
+    return sorted(powers) != [-1, 1] or dtype in _HALF
+
+
+def _match_log(op: tf.Operation, reader: Reader) -> Build | None:
+    x = op.inputs[0]
+    if not is_float(x) or is_watched(reader, op) or reader.constant(x) is not None:
+        return None
+    numbers, found = 1.0, []
+    for each in _factors(reader, x, 1.0):
+        if isinstance(each, float):
+            numbers *= each
+        else:
+            found.append(each)
+    if not 0 < numbers < float("inf") or not 0 < len(found) <= _MOST:
+        return None
+    if not _may_leave(found, x.dtype):
+        return None
+    return lambda value: log_products.log_of_product(
+        [each.make(value) for each in found], numbers
+    )
+
+
+def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `prod(x) ** k`, `(1 - x) ** k` and `(a / (a + b)) ** k`."""
+    base, exponent = op.inputs
+    if not is_float(base) or is_watched(reader, op):
+        return None
+    total = reduction(reader, base, "Prod")
+    if total is not None:
+        return _of_product(total.x, exponent, total.axes, total.keepdims)
+    k = reader.scalar(exponent)
+    if reader.constant(base) is not None or (k is not None and abs(k) <= _LARGE):
+        return None
+    return _of_fraction(reader, op) or _of_one_minus(reader, op)
+
+
+def _of_product(
+    x: tf.Tensor, exponent: tf.Tensor, axes: tuple[int, ...] | None, keepdims: bool
+) -> Build | None:
+    if axes is None:
+        return None
+    return lambda value: log_products.power_of_product(
+        value(x), value(exponent), axes, keepdims
+    )
+
+
+def _of_fraction(reader: Reader, op: tf.Operation) -> Build | None:
+    base, exponent = op.inputs
+    part, total = _quotient(reader, reader.op(base))
+    if total is None or not is_sum(reader.op(total)):
+        return None
+    for same, b in both_ways(reader.op(total)):
+        if part is None and number(reader, same, b) == 1:
+            return _of_part(base, None, b, exponent)
+        if part is not None and reader.same(same, part):
+            return _of_part(base, part, b, exponent)
+    return None
+
+
+def _of_part(
+    base: tf.Tensor, part: tf.Tensor | None, b: tf.Tensor, exponent: tf.Tensor
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        a = tf.ones([], b.dtype) if part is None else value(part)
+        return log_products.power_of_fraction(value(base), a, value(b), value(exponent))
+
+    return build
+
+
+def _quotient(
+    reader: Reader, op: tf.Operation
+) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+    """Reads `a / b`; the numerator 1 is None."""
+    if op.type in _INVERSIONS:
+        return None, op.inputs[0]
+    if op.type not in _DIVISIONS:
+        return None, None
+    a, b = op.inputs
+    return (None if number(reader, a, b) == 1 else a), b
+
+
+def _of_one_minus(reader: Reader, op: tf.Operation) -> Build | None:
+    base, exponent = op.inputs
+    if reader.op(base).type not in SUMS:
+        return None
+    found = argument(reader, base, ("Sub", 1, "x"))
+    if found is None or found[0] < 0:
+        return None
+    x = found[1]
+    return lambda value: log_products.power_of_one_minus(
+        value(base), x.make(value), value(exponent)
+    )
+
+
+_ONE_PLUS_POWER = ("Add", 1, ("Pow", "x", "k"))
+FIRST = (
+    Rule(
+        name="log-of-one-plus-power",
+        before="log(1 + x ** k), log(1 / (1 + x ** k))",
+        after="k * log(x) where the power is large",
+        fails_when="the power overflows",
+        reference="identity",
+        match=Trees(
+            Tree(("Log", _ONE_PLUS_POWER), log_products.log_one_plus_power),
+            Tree(("Log1p", ("Pow", "x", "k")), log_products.log_one_plus_power),
+            *(
+                Tree(
+                    ("Log", inverse),
+                    lambda x, k: -log_products.log_one_plus_power(x, k),
+                )
+                for inverse in (
+                    ("Div", 1, _ONE_PLUS_POWER),
+                    ("Reciprocal", _ONE_PLUS_POWER),
+                )
+            ),
+        ),
+    ),
+)
+RULES = (
+    Rule(
+        name="log-out-of-range",
+        before="log(x ** 3), log(a * b), log(sqrt(a * b)), "
+        "log(sum(a * a) / sum(b * b))",
+        after="the same; where the product underflows or overflows the sum of the "
+        "logarithms",
+        fails_when="the product underflows or overflows",
+        reference="identity",
+        op_types=("Log",),
+        match=_match_log,
+    ),
+    Rule(
+        name="power-out-of-range",
+        before="prod(x) ** k, (1 - x) ** k, (a / (a + b)) ** k",
+        after="exp(k * sum(log(x))) where the product underflows or overflows; "
+        "exp(k * log1p(-x)) where x is near 0",
+        fails_when="the product underflows or overflows; x is lost in 1 - x",
+        reference="identity",
+        op_types=("Pow",),
+        match=_match_power,
+    ),
+)
