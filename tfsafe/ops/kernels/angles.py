@@ -121,3 +121,17 @@ def great_circle(a: tf.Tensor, b: tf.Tensor, longitude: tf.Tensor) -> tf.Tensor:
     other = tf.square(tf.sin(0.5 * (a + b))) + far
     largest = tf.constant(math.pi, a.dtype)
     return tf.minimum(2 * ops.atan2(ops.sqrt(half), ops.sqrt(other)), largest)
+
+
+def mercator(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(tan(pi / 4 + x))`."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        # Beyond a quarter of a turn the tangent by hand is negative.
+        is_inside = tf.abs(x) <= math.pi / 4
+        near = tf.where(is_inside, x, tf.zeros_like(x))
+        far = tf.where(is_inside, tf.zeros_like(x), x)
+        plain = tf.math.log(tf.tan(math.pi / 4 + far))
+        return tf.where(is_inside, tf.asinh(tf.tan(2 * near)), plain)
+
+    return precision.in_float32(compute, x)

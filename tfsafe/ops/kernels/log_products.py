@@ -1,6 +1,6 @@
 """Computes logarithms and powers of products that are out of the range of their dtype.
 
-A product in range is computed as it is written, so that ordinary values keep their
+A product in range is computed as written, so that ordinary values keep their
 digits; elsewhere the logarithms of the factors are added.
 """
 

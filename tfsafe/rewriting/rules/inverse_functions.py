@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, number, terms
@@ -18,20 +18,6 @@ def _same(x: tf.Tensor) -> tf.Tensor:
 
 def _two_atanh(x: tf.Tensor) -> tf.Tensor:
     return 2 * ops.atanh(x)
-
-
-def _mercator(x: tf.Tensor) -> tf.Tensor:
-    """Computes `log(tan(pi / 4 + x))`."""
-
-    def compute(x: tf.Tensor) -> tf.Tensor:
-        # Beyond a quarter of a turn the tangent by hand is negative.
-        is_inside = tf.abs(x) <= math.pi / 4
-        near = tf.where(is_inside, x, tf.zeros_like(x))
-        far = tf.where(is_inside, tf.zeros_like(x), x)
-        plain = tf.math.log(tf.tan(math.pi / 4 + far))
-        return tf.where(is_inside, tf.asinh(tf.tan(2 * near)), plain)
-
-    return precision.in_float32(compute, x)
 
 
 def _match_by_hand(op: tf.Operation, reader: Reader) -> Build | None:
@@ -52,7 +38,7 @@ def _match_by_hand(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _built(x: Term) -> Build:
-    return lambda value: _mercator(x.make(value))
+    return lambda value: angles.mercator(x.make(value))
 
 
 # How far off a constant of float32 may be.
