@@ -27,11 +27,15 @@ def is_number(value: Any) -> bool:
 
 def is_finite(tensor: tf.Tensor) -> bool:
     """Returns whether every element is finite."""
-    if "CPU" not in tensor.device:
+    if not _is_on_host(tensor):
         # One number crosses to the host, not the tensor.
         real = tf.math.abs(tensor) if tensor.dtype.is_complex else tensor
         return bool(tf.reduce_all(tf.math.is_finite(real)))
     return bool(np.isfinite(array(tensor)).all())
+
+
+def _is_on_host(tensor: tf.Tensor) -> bool:
+    return "CPU" in tensor.device
 
 
 def is_clean(value: Any) -> bool:
