@@ -170,7 +170,7 @@ def test_a_strategy_of_one_replica_trains_as_without_one():
 
 
 @pytest.mark.slow
-def test_a_model_is_compiled_anew():
+def test_a_model_is_compiled_again():
     """The variables of the second optimizer are created in a step."""
     x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
 

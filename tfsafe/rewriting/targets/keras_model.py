@@ -110,7 +110,7 @@ class _Step:
 
     def __call__(self, data: Any) -> Any:
         if self._current_optimizer() is not self._optimizer:
-            # Compiled anew: the first trace may create the optimizer's variables.
+            # Compiled again: the first trace may create the optimizer's variables.
             self._make()
         return or_plain(
             "the stable form of a step",
