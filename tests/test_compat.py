@@ -1,5 +1,6 @@
 """The private names of TensorFlow and Keras still mean what `_compat` thinks."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -495,3 +496,15 @@ def test_a_running_fit_still_shows_its_data_and_epoch():
     assert [(fit.epoch, fit.batch) for fit in seen] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert all(fit.data is data for fit in seen)
     assert _compat.running_fit(model) is None
+
+
+def test_functions_still_hold_their_variables_weakly():
+    module = types.SimpleNamespace(kept=tf.Variable([1.0]), gone=tf.Variable([2.0]))
+    concrete = tf.function(lambda x: x + module.kept + module.gone)
+    concrete = concrete.get_concrete_function(tf.TensorSpec([1]))
+    assert len(_compat.living_variables(concrete)) == 2
+    module.gone = None
+    gc.collect()
+    assert _compat.living_variables(concrete) == (module.kept,)
+    with pytest.raises(AssertionError, match="have been deleted"):
+        _ = concrete.variables

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 from functools import partial
 
 import keras
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfsafe
 from tfsafe import layers
 
 pytestmark = pytest.mark.slow
@@ -155,3 +157,26 @@ def test_tensorflow_lite_converts_the_layer(name, tmp_path):
     interpreter.invoke()
     got = interpreter.get_tensor(result["index"])
     np.testing.assert_allclose(got, model(x), rtol=1e-5, atol=1e-6)
+
+
+# Layers, and a cell, that Keras has not.
+NOT_IN_KERAS = ("LayerNormGRU", "LayerNormLSTM", "RNN")
+
+
+def test_every_layer_becomes_keras_own(tmp_path):
+    for name in sorted(set(MADE) - set(NOT_IN_KERAS)):
+        model, x = _model(name), MADE[name][1]
+        plain = tfsafe.to_keras(model)
+        path = tmp_path / "plain.keras"
+        plain.save(path)
+        with zipfile.ZipFile(path) as file:
+            assert "tfsafe" not in file.read("config.json").decode(), name
+        got = keras.models.load_model(path)(x)
+        # Keras' epsilons differ from ours where a row is 0.
+        np.testing.assert_allclose(got, model(x), 1e-4, 1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("name", NOT_IN_KERAS)
+def test_a_layer_that_keras_lacks_is_named(name):
+    with pytest.raises(ValueError, match="must have a counterpart in Keras"):
+        tfsafe.to_keras(_model(name))

@@ -336,3 +336,25 @@ def test_the_update_of_the_inner_optimizer_is_checked_as_well(options):
     assert optimizer.nonfinite_steps == 0
     for left, right in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def test_a_training_of_several_workers_runs_unchecked():
+    class Workers:
+        num_replicas_in_sync = 2
+
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model._distribute_strategy = Workers()
+    monitor, logs = NumericsMonitor(), {}
+    monitor.set_model(model)
+    with pytest.warns(RuntimeWarning, match="under Workers with 2 .* not checked"):
+        monitor.on_train_begin()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        monitor.on_epoch_begin(0)
+        monitor.on_test_begin()
+        monitor.on_test_end()
+        monitor.on_epoch_end(0, logs)
+        monitor.on_train_end()
+    assert logs == {"nonfinite_steps": 0}
+    assert model.train_function is None

@@ -65,6 +65,23 @@ def test_it_reaches_concrete_and_loaded_functions_and_methods(tmp_path):
     assert np.isneginf(loaded.run(x).numpy()).all()
 
 
+@pytest.mark.filterwarnings("error:tfsafe failed")
+def test_a_signature_runs_whose_saved_model_was_not_kept(tmp_path):
+    """TensorFlow holds the handles of its variables, and the variables only weakly."""
+    module = tf.Module()
+    module.shift = tf.Variable([1.0])
+    spec = tf.TensorSpec([1], name="x")
+    module.run = tf.function(lambda x: tf.math.log(x + module.shift), [spec])
+    tf.saved_model.save(module, str(tmp_path), signatures=module.run)
+    signature = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    gc.collect()
+    with debugging.check_numerics():
+        (got,) = signature(x=tf.constant([0.0])).values()
+        assert got.numpy() == [0.0]
+        with pytest.raises(tfsafe.NumericsError, match="log of 1 zero"):
+            signature(x=tf.constant([-1.0]))
+
+
 def test_signature_of_tensorflow_is_taken():
     debugging.enable_check_numerics(30, 50)
     debugging.enable_check_numerics(stack_height_limit=3, path_length_limit=9)

@@ -15,6 +15,17 @@ def strategy_needs_merge_call() -> bool:
     return not tf.__internal__.distribute.strategy_supports_no_merge_call()
 
 
+def living_variables(concrete: Any) -> tuple[Any, ...]:
+    """Returns the variables that a concrete function uses and that still exist.
+
+    `FuncGraph._weak_variables`, tried with TensorFlow 2.16.1 and 2.21.0. The public
+    `variables` raises AssertionError if one is gone, though the function runs on: it
+    holds the handles. That is so for a signature whose SavedModel was not kept.
+    """
+    known = (reference() for reference in concrete.graph._weak_variables)
+    return tuple(each for each in known if each is not None)
+
+
 def function_graph(graph: Any, name: str) -> Any:
     """Returns the graph of a function that an operation of `graph` calls, or None.
 

@@ -49,6 +49,8 @@ class NumericsMonitor(keras.callbacks.Callback):
     they are given this callback. They have no step to skip: with `"skip"` and
     `"stop"` their numbers are shown as they are.
 
+    A training by several workers cannot be checked: it runs on after a warning.
+
     With a `SafeOptimizer` it *counts*, and checks nothing: the optimizer handles
     non-finite gradients. With `policy="raise"` or `"stop"` it checks as above instead,
     also what the inner optimizer's own update wrote, and ends the training at the first

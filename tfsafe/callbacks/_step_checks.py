@@ -12,6 +12,7 @@ from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.model import KINDS, Steps
+from tfsafe.debugging.models.replicas import why_unchecked
 from tfsafe.errors import NumericsError
 
 POLICIES = ("raise", "skip", "stop")
@@ -46,7 +47,7 @@ class StepChecks:
       nonfinite_steps: Number of training steps that were skipped.
     """
 
-    _steps: Steps
+    _steps: Steps | None = None
 
     def __init__(self, options: Options, policy: str, capsule: str | None = None):
         self.nonfinite_steps = 0
@@ -63,11 +64,19 @@ class StepChecks:
     def begin(self, model: keras.Model, kind: str) -> None:
         """Adds the checks to the steps of one kind.
 
+        Under a strategy of several workers, warns instead: the program runs on.
+
         Raises:
           ValueError: If the steps of this model cannot be checked.
         """
         self.end(kind)
-        if self._model is not model:
+        reason = why_unchecked(model)
+        if reason is not None:
+            if self._model is not model:
+                warn(f"{reason} This training is not checked.")
+            self._model = model
+            return
+        if self._steps is None or self._model is not model:
             self._model, self._made = model, {}
             self._steps = Steps(model, self._options, self._guard)
         stock = getattr(model, f"{kind}_function")
@@ -100,7 +109,8 @@ class StepChecks:
     def begin_epoch(self, epoch: int) -> None:
         """Clears the logs of the previous epoch."""
         self._logs = None
-        self._steps.clock.begin_epoch(epoch)
+        if self._steps is not None:
+            self._steps.clock.begin_epoch(epoch)
 
     def correct(self, logs: dict[str, Any]) -> None:
         """Shows NaN for the numbers of an epoch whose steps were all skipped."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.graph import _functions
 
 _HANDLES = (tf.resource, tf.variant)
@@ -74,6 +75,9 @@ class TracedCall:
             return function(*own_args, **own_kwargs)
 
         self._arguments = [leaves[index] for index in places]
+        if isinstance(function, tf.types.experimental.ConcreteFunction):
+            # In a trace, TensorFlow calls none that has lost one of its variables.
+            function.graph.variables = _compat.living_variables(function)
         self.concrete = tf.function(
             call, **{"autograph": False, **options}
         ).get_concrete_function(self._arguments)

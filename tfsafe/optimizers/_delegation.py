@@ -115,11 +115,16 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
             store[name] = variable.numpy()
 
     def load_own_variables(self, store: Any) -> None:
-        """Restores its variables, or only the inner optimizer's from a file of it."""
+        """Restores its variables, or only the inner optimizer's from a file of it.
+
+        The counters start from 0 where the file counts other variables, such as those
+        of a model before its adapters: Keras skips its optimizers' variables then.
+        """
         names = set(store.keys())
         own = {n: v for n, v in self.own_variables().items() if n in names}
-        for name, variable in own.items():
-            variable.assign(store[name])
+        if all(tuple(store[n].shape) == tuple(v.shape) for n, v in own.items()):
+            for name, variable in own.items():
+                variable.assign(store[name])
         if names and not own:
             self.inner_optimizer.load_own_variables(store)
 

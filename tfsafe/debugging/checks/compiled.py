@@ -304,7 +304,7 @@ class CompiledCheck:
             labels=self._labels,
             is_xla=self._is_xla,
             drawn=failed.drawn,
-            used=self._concrete(args, kwargs).variables,
+            used=_compat.living_variables(self._concrete(args, kwargs)),
         )
 
     def _failed(self, result: Any, kept: Kept) -> Failed:
@@ -358,7 +358,8 @@ class CompiledCheck:
         return failed
 
     def _handles(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        return [each.handle for each in self._concrete(args, kwargs).variables]
+        concrete = self._concrete(args, kwargs)
+        return [each.handle for each in _compat.living_variables(concrete)]
 
     def _explained(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], failed: Failed

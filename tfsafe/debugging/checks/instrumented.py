@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.debugging.checks.deferred_writes import Frozen, may_repeat, plain_variables
 from tfsafe.debugging.checks.levels import outputs_to_check
 from tfsafe.debugging.checks.options import Options
@@ -119,7 +120,7 @@ class Instrumented:
             return [] if outputs and _is_excluded(op, graphs, options) else outputs
 
         emission = Emission(plan=self.frozen.plan, observe=observe, checks=checks)
-        variables = self._call.concrete.variables
+        variables = _compat.living_variables(self._call.concrete)
         outputs = emission.emit(self._graph, self._inputs, variables)
         self.look = self.look._replace(flagged=emission.flagged, drawn=keys)
         self.drawn = drawn

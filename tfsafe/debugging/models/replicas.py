@@ -12,11 +12,18 @@ def check_strategy(model: keras.Model) -> None:
     Raises:
       ValueError: If the replicas are not those of one process.
     """
+    reason = why_unchecked(model)
+    if reason is not None:
+        raise ValueError(reason)
+
+
+def why_unchecked(model: keras.Model) -> str | None:
+    """Returns why the replicas of a model cannot be followed, or None if they can."""
     strategy = model.distribute_strategy
     replicas = strategy.num_replicas_in_sync
     if replicas == 1 or isinstance(strategy, tf.distribute.MirroredStrategy):
-        return
-    raise ValueError(
+        return None
+    return (
         "The checks follow a model on the devices of one process. Received: a model "
         f"under {type(strategy).__name__} with {replicas} replicas. Look for the "
         "failure under `tf.distribute.MirroredStrategy`, or on one replica."

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.debugging.checks import variables
 from tfsafe.debugging.checks.failures import Failed
 from tfsafe.debugging.checks.variables import Slot
@@ -20,7 +21,7 @@ def written_slots(concrete: Any, names: variables.Names) -> list[Slot]:
     """Returns the variables that a concrete function captures and may write."""
     captured = concrete.captured_inputs
     offset = len(concrete.graph.inputs) - len(captured)
-    known = {id(each.handle): each for each in concrete.variables}
+    known = {id(each.handle): each for each in _compat.living_variables(concrete)}
     slots = []
     for index, dtype in written_inputs(concrete.graph).items():
         if index < offset:
@@ -54,7 +55,7 @@ class ReplayedCall:
         paths = {id(value): path for path, value in arguments}
         self._batch = results.batch_size(arguments)
         self._names = {id(slot.handle): slot.label for slot in slots}
-        for variable in self._concrete.variables:
+        for variable in _compat.living_variables(self._concrete):
             slot = variables.slot_of(variable, names)
             self._names[id(slot.handle)] = slot.label
         for each, tensor in zip(call.given, call.inputs, strict=False):

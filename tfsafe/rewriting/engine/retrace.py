@@ -74,7 +74,7 @@ def rewritten(
         graph, recording = _flat(graph, inputs, recording)
         graphs = family(graph)
     planner = Planner(rules, recording, skipped)
-    for variable in call.concrete.variables:
+    for variable in _compat.living_variables(call.concrete):
         # Before `inside`: a tape follows the handle of a variable that it knows.
         _compat.watch(variable)
     outputs = Emission(plan=planner.plan).emit(graph, [inside(i) for i in inputs])
