@@ -5,6 +5,7 @@ from typing import ClassVar
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.layers import recurrent
 from tfsafe import layers
@@ -130,3 +131,52 @@ def test_wrong_options_are_refused(kind, options, error, message):
     for make in (kind, kind.cell_class):
         with pytest.raises(error, match=message):
             make(**options)
+
+
+@pytest.mark.parametrize("activation", ["softmax", "elu"])
+@recurrent.both
+def test_any_activation_has_the_gradient_of_the_cell(kind, activation):
+    """Those other than tanh and sigmoid are not differentiated from their values."""
+    layer = recurrent.built(
+        kind,
+        activation=activation,
+        recurrent_activation="hard_sigmoid",
+        dtype="float64",
+    )
+    weights = [weight.value for weight in layer.cell.trainable_weights]
+    x = tf.constant(recurrent.INPUTS[:, :2], tf.float64)
+    gradients = []
+    for unrolled in (False, True):
+        with tf.GradientTape() as tape:
+            if unrolled:
+                states = layer.get_initial_state(len(x))
+                for step in tf.unstack(x, axis=1):
+                    value, states = _plain_step(layer.cell, step, states)
+            else:
+                value = layer(x)
+            total = tf.reduce_sum(value**3)
+        gradients.append(tape.gradient(total, weights))
+    recurrent.close(*gradients, 1e-9)
+
+
+def _plain_step(cell, x, states):
+    """Runs a step with the gradients of TensorFlow's own operations."""
+    product = tf.matmul(states[0], cell.step_kernel)
+    gates = [cell.project(x), product]
+    gates = [sum(gates)] if cell.is_joint else gates
+    weights = [weight[tf.newaxis] for weight in cell.step_weights()]
+    new, _ = cell.advance(gates, states, None, weights)
+    return new[0], new
+
+
+@pytest.mark.slow
+@recurrent.both
+def test_the_gradient_may_be_outside_of_what_xla_compiled(kind):
+    layer = recurrent.built(kind, dtype="float64")
+    x = tf.constant(recurrent.INPUTS, tf.float64)
+    gradients = []
+    for call in (layer, tf.function(layer, jit_compile=True)):
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(call(x) ** 3)
+        gradients.append(tape.gradient(total, layer.trainable_weights))
+    recurrent.close(*gradients, 1e-9)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.layers.recurrent import scan
-from tfsafe.ops.kernels.layer_norm import layer_norm
+from tfsafe.ops.kernels.layer_norm import centred_columns, layer_norm
 
 _STEP, _SEQUENCE = "step", "sequence"
 
@@ -90,6 +90,8 @@ class NormalizedCell(FromKeras, _KerasCell):
     """
 
     gates: ClassVar[int]
+    # How many of them are sums of two products, which centred kernels centre.
+    centred_gates: ClassVar[int]
     bias_shape: ClassVar[tuple[int, ...]]
     # Options of the Keras cell that have one value here, and what to do about them.
     fixed: ClassVar[dict[str, Any]]
@@ -153,7 +155,7 @@ class NormalizedCell(FromKeras, _KerasCell):
     @property
     def _has_bias(self) -> bool:
         # The shift of a normalized gate is its bias.
-        return self.use_bias and (self.fused or not self.layer_norm)
+        return self.use_bias and not self.is_per_gate
 
     def build(self, input_shape: Any) -> None:
         """Makes the weights."""
@@ -199,30 +201,32 @@ class NormalizedCell(FromKeras, _KerasCell):
         names = [f"{place}_{part}" for place in places for part in ("gain", "shift")]
         return [self.exact(getattr(self, n)) for n in names if self.layer_norm]
 
-    @property
-    def pieces(self) -> scan.Pieces | None:
-        """How the products are standardized before `advance`, or None."""
-        # One gate of a GRU needs another one first.
-        if not self.layer_norm or not (self.fused or self.is_joint):
-            return None
-        return scan.Pieces(1 if self.fused else self.gates, self.epsilon)
-
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
         """Returns what the inputs of any number of steps bring to the gates."""
-        projected = self.exact(scan.project(inputs, tf.convert_to_tensor(self.kernel)))
+        kernel = self._centred(self.kernel, self.is_per_gate)
+        projected = self.exact(scan.project(inputs, kernel))
         if self.fused:
-            # Guarded, as a row of NaN that nothing asks for must not reach the gain.
-            (projected,) = scan.guarded_step(
-                lambda gates, _, __, norms: [
-                    layer_norm(gates[0], norms[0], norms[1], self.epsilon)
-                ],
-                [projected],
-                [],
-                None,
-                self._norms("input"),
-            )
+            projected = layer_norm(projected, *self._norms("input"), self.epsilon)
         offset = self._offset()
         return projected if offset is None else projected + offset
+
+    @property
+    def step_kernel(self) -> tf.Tensor:
+        """The recurrent kernel, for `advance`."""
+        return self._centred(self.recurrent_kernel, self.layer_norm)
+
+    @property
+    def is_per_gate(self) -> bool:
+        """Whether each gate is normalized by itself."""
+        return self.layer_norm and not self.fused
+
+    def _centred(self, kernel: Any, is_normalized: bool) -> tf.Tensor:
+        kernel = tf.convert_to_tensor(kernel)
+        if not is_normalized:
+            return kernel
+        width = self.gates * self.units
+        pieces = (1, width) if self.fused else (self.centred_gates, self.units)
+        return tf.cast(centred_columns(self.exact(kernel), *pieces), kernel.dtype)
 
     def call(self, inputs: tf.Tensor, states: Any, training: bool = False) -> Any:
         """Runs one step, and returns the output and the new states."""
@@ -235,15 +239,14 @@ class NormalizedCell(FromKeras, _KerasCell):
             dropped = self.candidate_mask(before[0])
         gates = [
             self.project(inputs),
-            scan.multiply(before[0], tf.convert_to_tensor(self.recurrent_kernel)),
+            scan.multiply(before[0], self.step_kernel),
         ]
-        after = scan.guarded_step(
-            self.advance,
+        after = scan.one_step(
+            self,
             [gates[0] + gates[1]] if self.is_joint else gates,
             before,
             dropped,
             [weight[tf.newaxis] for weight in self.step_weights()],
-            self.pieces,
         )
         new = [tf.cast(x, self.compute_dtype) for x in after]
         return new[0], new if is_nested else new[0]

@@ -115,13 +115,11 @@ class NormalizedRNN(FromKeras, keras.layers.RNN):
             for weight in cell.step_weights()
         ]
         outputs, last = scan.scan(
-            cell.advance,
+            cell,
             cell.project(steps),
-            tf.convert_to_tensor(cell.recurrent_kernel),
+            cell.step_kernel,
             states,
             weights,
-            is_joint=cell.is_joint,
-            pieces=cell.pieces,
             dropped=dropped,
             keep=keep,
         )

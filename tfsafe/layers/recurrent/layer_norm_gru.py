@@ -7,9 +7,11 @@ import keras
 import tensorflow as tf
 
 from tfsafe.layers.family import member_of_family
+from tfsafe.layers.recurrent.activations import keep, pull_back, value_of
 from tfsafe.layers.recurrent.cells import NormalizedCell
 from tfsafe.layers.recurrent.layer import NORMALIZED, NormalizedRNN
-from tfsafe.ops.kernels.layer_norm import layer_norm
+from tfsafe.ops.kernels.layer_norm import pull_back as norm_gradients
+from tfsafe.ops.kernels.layer_norm import standardize
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -87,6 +89,7 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
     """
 
     gates = 3
+    centred_gates = 2
     bias_shape = (2,)
     fixed: ClassVar = {"reset_after": True}
     instead: ClassVar = {
@@ -116,28 +119,80 @@ class LayerNormGRUCell(NormalizedCell, keras.layers.GRUCell):
         states: Sequence[tf.Tensor],
         dropped: tf.Tensor | None,
         weights: Sequence[tf.Tensor],
-    ) -> tuple[tf.Tensor]:
-        """Returns the output after a step, which is the only state."""
-        projected, recurrent = gates
-        per_gate = self.layer_norm and not self.fused
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        """Returns the output after a step, the only state; `scan` has the rest."""
+        (projected, recurrent), norms = gates, []
         if self.fused:
-            recurrent = recurrent * weights[0] + weights[1]
+            norms = [*standardize(recurrent, self.epsilon, is_centred=True)]
+            recurrent = norms[0] * weights[0] + weights[1]
         if self.bias is not None:
             recurrent += weights[-1]
         both = 2 * self.units
         pair = tf.reshape(
             projected[:, :both] + recurrent[:, :both], [-1, 2, self.units]
         )
-        if per_gate:
-            pair = layer_norm(pair, weights[0], weights[1], self.epsilon)
-        update, reset = tf.unstack(self.recurrent_activation(pair), axis=1)
-        candidate = projected[:, both:] + reset * recurrent[:, both:]
-        if per_gate:
-            candidate = layer_norm(candidate, weights[2], weights[3], self.epsilon)
-        candidate = self.activation(candidate)
+        if self.is_per_gate:
+            norms = [*standardize(pair, self.epsilon, is_centred=True)]
+            pair = norms[0] * weights[0] + weights[1]
+        pair, kept_pair = keep(self.recurrent_activation, pair)
+        update, reset = tf.unstack(pair, axis=1)
+        memory = recurrent[:, both:]
+        candidate = projected[:, both:] + reset * memory
+        if self.is_per_gate:
+            norms += standardize(candidate, self.epsilon)
+            candidate = norms[2] * weights[2] + weights[3]
+        candidate, kept = keep(self.activation, candidate)
         if dropped is not None:
             candidate *= dropped
-        return (update * states[0] + (1 - update) * candidate,)
+        output = update * states[0] + (1 - update) * candidate
+        return [output], [kept_pair, memory, kept, *norms]
+
+    def pull_back(
+        self,
+        kept: Sequence[tf.Tensor],
+        states: Sequence[tf.Tensor],
+        dropped: tf.Tensor | None,
+        weights: Sequence[tf.Tensor],
+        upstream: Sequence[tf.Tensor],
+        live: tf.Tensor,
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor | None], list[tf.Tensor]]:
+        """Returns the gradients of `advance`; `scan` has the rest."""
+        (kept_pair, memory, last), norms = kept[:3], kept[3:]
+        update, reset = tf.unstack(
+            value_of(self.recurrent_activation, kept_pair), axis=1
+        )
+        candidate = value_of(self.activation, last)
+        (d_output,) = upstream
+        d_candidate = d_output * (1 - update)
+        if dropped is not None:
+            d_candidate, candidate = d_candidate * dropped, candidate * dropped
+        d_candidate = pull_back(self.activation, last, d_candidate)
+        d_candidate = tf.math.multiply_no_nan(d_candidate, live)
+        in_weights: list[tf.Tensor] = []
+        if self.is_per_gate:
+            d_candidate, *in_weights = norm_gradients(
+                norms[2:], weights[2], d_candidate
+            )
+        incoming = [d_output * (states[0] - candidate), d_candidate * memory]
+        d_pair = pull_back(self.recurrent_activation, kept_pair, tf.stack(incoming, 1))
+        d_pair = tf.math.multiply_no_nan(d_pair, live[..., tf.newaxis])
+        if self.is_per_gate:
+            d_pair, *more = norm_gradients(
+                norms[:2], weights[0], d_pair, is_centred=True
+            )
+            in_weights = [*more, *in_weights]
+        d_pair = tf.reshape(d_pair, [-1, 2 * self.units])
+        d_memory = tf.math.multiply_no_nan(reset, d_candidate)
+        d_projected, d_recurrent = (
+            tf.concat([d_pair, x], 1) for x in (d_candidate, d_memory)
+        )
+        in_bias = [] if self.bias is None else [d_recurrent]
+        if self.fused:
+            d_recurrent, *in_weights = norm_gradients(
+                norms, weights[0], d_recurrent, is_centred=True
+            )
+        in_state = tf.math.multiply_no_nan(update, d_output)
+        return [d_projected, d_recurrent], [in_state], [*in_weights, *in_bias]
 
     def take_bias(self, bias: tf.Tensor) -> None:
         """Takes over the bias of a Keras GRU, of shape `(2, 3 * units)`."""

@@ -8,9 +8,11 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.layers.family import member_of_family
+from tfsafe.layers.recurrent.activations import keep, pull_back, value_of
 from tfsafe.layers.recurrent.cells import NormalizedCell
 from tfsafe.layers.recurrent.layer import NORMALIZED, NormalizedRNN
-from tfsafe.ops.kernels.layer_norm import layer_norm
+from tfsafe.ops.kernels.layer_norm import pull_back as norm_gradients
+from tfsafe.ops.kernels.layer_norm import standardize
 
 _OUTPUT, _STORED = "output", "stored"
 
@@ -92,7 +94,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
       2016, arXiv:1603.05118.
     """
 
-    gates = 4
+    gates = centred_gates = 4
     bias_shape = ()
     fixed: ClassVar = {"unit_forget_bias": False}
     instead: ClassVar = {"unit_forget_bias": ", and set `forget_bias`."}
@@ -133,7 +135,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         return self.exact(tf.repeat(offset[:, tf.newaxis], self.units, 1))
 
     def _offset(self) -> tf.Tensor | None:
-        if self.layer_norm and not self.fused:
+        if self.is_per_gate:
             return None
         offset = tf.reshape(self._forget_offset(), [-1])
         return offset if self.bias is None else offset + self.exact(self.bias)
@@ -141,7 +143,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
     def step_weights(self) -> list[tf.Tensor]:
         """Returns what `advance` takes as weights."""
         weights = self._norms("recurrent" if self.fused else "gate", "state")
-        if self.layer_norm and not self.fused:
+        if self.is_per_gate:
             weights[1] += self._forget_offset()
         return weights
 
@@ -151,25 +153,74 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         states: Sequence[tf.Tensor],
         dropped: tf.Tensor | None,
         weights: Sequence[tf.Tensor],
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the output and the cell state after a step."""
-        total = gates[-1]
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        """Returns the output and the cell state after a step; `scan` has the rest."""
+        total, norms = gates[-1], []
         if self.layer_norm:
-            total = total * weights[0] + weights[1]
+            total = total if self.fused else self._by_gate(total)
+            norms = [*standardize(total, self.epsilon, is_centred=True)]
+            total = norms[0] * weights[0] + weights[1]
         if self.fused:
             total += gates[0]
-        total = tf.reshape(total, [-1, self.gates, self.units])
-        i, f, g, o = tf.unstack(total, axis=1)
-        candidate = self.activation(g)
-        if dropped is not None:
-            candidate *= dropped
-        state = self.recurrent_activation(f) * states[1]
-        state += self.recurrent_activation(i) * candidate
+        parts = tf.unstack(self._by_gate(total), axis=1)
+        both = list(map(keep, self._activations, parts))
+        (i, f, g, o), kept = zip(*both, strict=True)
+        state = f * states[1] + i * (g if dropped is None else g * dropped)
         inner = state
         if self.layer_norm:
-            inner = layer_norm(state, weights[2], weights[3], self.epsilon)
-        output = self.recurrent_activation(o) * self.activation(inner)
-        return output, inner if self.normalize_state == _STORED else state
+            norms += standardize(state, self.epsilon)
+            inner = norms[2] * weights[2] + weights[3]
+        factor, last = keep(self.activation, inner)
+        stored = inner if self.normalize_state == _STORED else state
+        return [o * factor, stored], [*kept, last, *norms]
+
+    def pull_back(
+        self,
+        kept: Sequence[tf.Tensor],
+        states: Sequence[tf.Tensor],
+        dropped: tf.Tensor | None,
+        weights: Sequence[tf.Tensor],
+        upstream: Sequence[tf.Tensor],
+        live: tf.Tensor,
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor | None], list[tf.Tensor]]:
+        """Returns the gradients of `advance`; `scan` has the rest."""
+        functions = (*self._activations, self.activation)
+        (*parts, last), norms = kept[:5], kept[5:]
+        i, f, g, o, factor = map(value_of, functions, kept)
+        d_output, d_state = upstream
+        d_inner = pull_back(self.activation, last, d_output * o)
+        d_inner = tf.math.multiply_no_nan(d_inner, live)
+        in_weights: list[tf.Tensor] = []
+        if self.normalize_state == _STORED:
+            d_inner, d_state = d_inner + d_state, tf.zeros_like(d_state)
+        if self.layer_norm:
+            d_inner, *in_weights = norm_gradients(norms[2:], weights[2], d_inner)
+        d_state += d_inner
+        d_g, candidate = d_state * i, g
+        if dropped is not None:
+            d_g, candidate = d_g * dropped, g * dropped
+        incoming = (d_state * candidate, d_state * states[1], d_g, d_output * factor)
+        d_total = tf.stack(list(map(pull_back, self._activations, parts, incoming)), 1)
+        d_total = tf.math.multiply_no_nan(d_total, live[..., tf.newaxis])
+        width = [-1, self.gates * self.units]
+        if self.fused or not self.layer_norm:
+            d_total = tf.reshape(d_total, width)
+        d_gates = [d_total] if self.fused else []
+        if self.layer_norm:
+            d_total, *more = norm_gradients(
+                norms[:2], weights[0], d_total, is_centred=True
+            )
+            in_weights = [*more, *in_weights]
+        d_gates.append(tf.reshape(d_total, width))
+        return d_gates, [None, tf.math.multiply_no_nan(f, d_state)], in_weights
+
+    @property
+    def _activations(self) -> tuple[Any, ...]:
+        gate = self.recurrent_activation
+        return gate, gate, self.activation, gate
+
+    def _by_gate(self, x: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(x, [-1, self.gates, self.units])
 
     def take_bias(self, bias: tf.Tensor) -> None:
         """Takes over the bias of a Keras LSTM, of shape `(4 * units,)`."""

@@ -1,7 +1,7 @@
 """Runs a recurrent step over time, with a gradient written for speed.
 
-A step is a function of rows, `step(gates, states, dropped, weights)`, which returns the
-new states, the output first:
+A step has two functions of rows. `advance(gates, states, dropped, weights)` returns the
+new states, the output first, and a list of what its gradient needs:
 
 - `gates`: the input times the kernel, and the last output times the recurrent kernel,
   each of shape `(batch, gates * units)`; or the sum of both alone;
@@ -9,24 +9,52 @@ new states, the output first:
 - `dropped`: dropout's factors for the candidate, `(batch, units)`, or None;
 - `weights`: tensors whose first axis is the batch or has size 1.
 
-With `pieces`, the last of the gates is standardized before the step, which gets it in
-the shape `(batch, pieces, elements)`, or in its own shape if there is one piece.
+`pull_back(kept, states, dropped, weights, upstream, live)` returns the gradients in
+gates, states and weights, the last ones for each row of the batch:
+
+- `kept`: the second result of `advance`;
+- `upstream`: the gradients in the new states;
+- `live`: 1 for each row where one of them may not be 0, else 0, `(batch, 1)`. In the
+  other rows, which may hold NaN, all gradients must be 0.
 
 TensorFlow's own loop adds to the gradient of each kernel in every step; here it is one
-matrix product after the loop. The forward loop keeps the states only: the backward loop
-recomputes the rest of each step, and the standardized gates of all steps at once.
+matrix product after the loop.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient
-from tfsafe.ops.kernels import layer_norm
+from tfsafe._gradients import custom_gradient, unbroadcast
 
 _Rows = Sequence[tf.Tensor]
-Step = Callable[[_Rows, _Rows, tf.Tensor | None, _Rows], _Rows]
+# None where the way through the gates is the only one.
+_Gradients = Sequence[tf.Tensor | None]
+
+
+class Step(Protocol):
+    """One step and its gradient; see the module's docstring."""
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the step takes the sum of the two products."""
+
+    def advance(
+        self, gates: _Rows, states: _Rows, dropped: tf.Tensor | None, weights: _Rows
+    ) -> tuple[_Rows, _Rows]:
+        """Returns the new states, and what `pull_back` needs."""
+
+    def pull_back(
+        self,
+        kept: _Rows,
+        states: _Rows,
+        dropped: tf.Tensor | None,
+        weights: _Rows,
+        upstream: _Rows,
+        live: tf.Tensor,
+    ) -> tuple[_Rows, _Gradients, _Rows]:
+        """Returns the gradients in gates, states and weights."""
 
 
 def project(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
@@ -51,8 +79,9 @@ def multiply(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
 
 def _outer(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     """Sums the outer products of all rows."""
-    axes = list(range(x.shape.rank - 1))
-    return tf.tensordot(x, upstream, [axes, axes])
+    # Not `tf.tensordot`, which transposes a copy.
+    rows = (tf.reshape(each, [-1, each.shape[-1]]) for each in (x, upstream))
+    return tf.matmul(*rows, transpose_a=True)
 
 
 def _is_live(*upstream: tf.Tensor) -> tf.Tensor:
@@ -61,79 +90,28 @@ def _is_live(*upstream: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(tf.not_equal(both, 0), -1, keepdims=True)
 
 
-class Pieces(NamedTuple):
-    """How the last of the gates is standardized."""
-
-    number: int
-    epsilon: float
-
-    def standardized(self, x: tf.Tensor) -> tf.Tensor:
-        """Returns the pieces, with their gradient."""
-        return layer_norm.standardize(self._cut(x), self.epsilon)
-
-    def known(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the pieces and their factors, with which their gradient is known."""
-        return layer_norm.with_inverse(self._cut(x), self.epsilon)
-
-    def _cut(self, x: tf.Tensor) -> tf.Tensor:
-        if self.number == 1:
-            return x
-        shape = [self.number, x.shape[-1] // self.number]
-        return tf.reshape(x, tf.concat([tf.shape(x)[:-1], shape], 0))
-
-
-class _Flat(NamedTuple):
-    """A step as a function of one list: gates, states and weights."""
-
-    step: Step
-    gates: int
-    states: int
-    pieces: Pieces | None
-
-    def __call__(self, args: _Rows, dropped: tf.Tensor | None) -> list[tf.Tensor]:
-        gates, states, weights = self.split(args)
-        if self.pieces is not None:
-            gates = [*gates[:-1], self.pieces.standardized(gates[-1])]
-        return list(self.step(gates, states, dropped, weights))
-
-    def split(self, args: _Rows) -> tuple[_Rows, _Rows, _Rows]:
-        rows = self.gates + self.states
-        return args[: self.gates], args[self.gates : rows], args[rows:]
-
-    def pull_back(
-        self, args: _Rows, dropped: tf.Tensor | None, upstream: _Rows
-    ) -> tuple[_Rows, _Rows, _Rows]:
-        """Returns the gradients in gates, states and weights."""
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(args)
-            value = self(args, dropped)
-        zero = tf.UnconnectedGradients.ZERO
-        return self.split(
-            tape.gradient(value, list(args), list(upstream), unconnected_gradients=zero)
-        )
-
-
-def guarded_step(
-    step: Step,
-    gates: _Rows,
-    states: _Rows,
-    dropped: tf.Tensor | None,
-    weights: _Rows,
-    pieces: Pieces | None = None,
-) -> list[tf.Tensor]:
-    """Runs one step; rows without an incoming gradient get and give none."""
-    flat = _Flat(step, len(gates), len(states), pieces)
-    rows = len(gates) + len(states)
+def one_step(
+    step: Step, gates: _Rows, states: _Rows, dropped: tf.Tensor | None, weights: _Rows
+) -> _Rows:
+    """Runs one step, with its gradient, and returns the new states."""
+    ends = len(gates), len(gates) + len(states)
 
     @custom_gradient
-    def function(*args: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
-        def vjp(*upstream: tf.Tensor) -> list[tf.Tensor]:
-            live = tf.cast(_is_live(*upstream), args[0].dtype)
-            kept = [tf.math.multiply_no_nan(x, live) for x in args[:rows]]
-            found = flat.pull_back([*kept, *args[rows:]], dropped, upstream)
-            return [gradient for part in found for gradient in part]
+    def function(*args: tf.Tensor) -> tuple[_Rows, Any]:
+        gates, states, weights = args[: ends[0]], args[slice(*ends)], args[ends[1] :]
+        new, _ = step.advance(gates, states, dropped, weights)
 
-        return flat(args, dropped), vjp
+        def vjp(*upstream: tf.Tensor) -> _Rows:
+            # Computed a second time: the gradient of the gradient reaches it here.
+            _, kept = step.advance(gates, states, dropped, weights)
+            live = tf.cast(_is_live(*upstream), upstream[0].dtype)
+            *rows, in_weights = step.pull_back(
+                kept, states, dropped, weights, upstream, live
+            )
+            in_weights = list(map(unbroadcast, in_weights, weights))
+            return [gradient for part in (*rows, in_weights) for gradient in part]
+
+        return new, vjp
 
     return function(*gates, *states, *weights)
 
@@ -145,8 +123,6 @@ def scan(
     states: _Rows,
     weights: _Rows,
     *,
-    is_joint: bool,
-    pieces: Pieces | None = None,
     dropped: tf.Tensor | None = None,
     keep: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -159,8 +135,6 @@ def scan(
         product.
       states: The initial states, of the dtype of `projected`.
       weights: See the module's docstring; the first axis is the batch.
-      is_joint: Whether the step takes the sum of the two products.
-      pieces: See the module's docstring.
       dropped: Tensor of shape `(steps, batch, units)` or `(batch, units)`, or None.
       keep: Booleans of shape `(steps, batch, 1)`, or None. Where False, the states
         stay.
@@ -169,23 +143,21 @@ def scan(
       The outputs, of shape `(steps, batch, units)`, and the last states.
     """
     count = len(states)
-    loop = _Loop(_Flat(step, 1 if is_joint else 2, count, pieces), dropped, keep)
+    loop = _Loop(step, dropped, keep)
 
     @custom_gradient
     def function(
         projected: tf.Tensor, kernel: tf.Tensor, *others: tf.Tensor
     ) -> tuple[list[tf.Tensor], Any]:
         initial, weights = others[:count], others[count:]
-        histories, last = loop.forwards(projected, kernel, initial, weights)
+        outputs, kept, last = loop.forwards(projected, kernel, initial, weights)
+        read_back = _reader(kept)
 
         def vjp(*upstream: tf.Tensor) -> list[tf.Tensor]:
-            before = [
-                tf.concat([first[tf.newaxis], history[:-1]], 0)
-                for first, history in zip(initial, histories, strict=True)
-            ]
-            return loop.backwards(projected, kernel, before, weights, upstream)
+            before = tf.concat([initial[0][tf.newaxis], outputs[:-1]], 0)
+            return loop.backwards(kernel, before, read_back(), weights, upstream)
 
-        return [histories[0], *last], vjp
+        return [outputs, *last], vjp
 
     outputs, *last = function(projected, kernel, *states, *weights)
     return outputs, last
@@ -194,69 +166,81 @@ def scan(
 class _Loop(NamedTuple):
     """The two directions of `scan`."""
 
-    flat: _Flat
+    step: Step
     dropped: tf.Tensor | None
     keep: tf.Tensor | None
 
     def forwards(
         self, projected: tf.Tensor, kernel: tf.Tensor, states: _Rows, weights: _Rows
-    ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        """Returns each state after each step, and the last states."""
+    ) -> tuple[tf.Tensor, list[tf.TensorArray], _Rows]:
+        """Returns the outputs, states and what else each step kept, the last states."""
         length = tf.shape(projected)[0]
         given = _unstacked(projected)
 
-        def body(t: tf.Tensor, states: _Rows, histories: Any) -> Any:
+        def body(t: tf.Tensor, states: _Rows, outputs: Any, arrays: Any) -> Any:
             gates = self._gates(given.read(t), _multiply(states[0], kernel))
-            new = self.flat([*gates, *states, *weights], self._dropped(t))
+            new, kept = self.step.advance(gates, states, self._dropped(t), weights)
             if self.keep is not None:
-                new = [tf.where(self.keep[t], *pair) for pair in _zip(new, states)]
-            histories = [x.write(t, state) for x, state in _zip(histories, new)]
-            return t + 1, new, histories
+                keep = tf.gather(self.keep, t)
+                new = [tf.where(keep, *pair) for pair in _zip(new, states)]
+            arrays = [x.write(t, y) for x, y in _zip(arrays, [*states, *kept])]
+            return t + 1, list(new), outputs.write(t, new[0]), arrays
 
-        start = [_array(length, state) for state in states]
-        _, last, histories = tf.while_loop(
+        # For the shapes of what is kept.
+        zeros = tf.zeros(tf.shape(projected)[1:], projected.dtype)
+        zeros = tf.ensure_shape(zeros, projected.shape[1:])
+        _, kept = self.step.advance(self._gates(zeros, zeros), states, None, weights)
+        _, last, outputs, arrays = tf.while_loop(
             lambda t, *_: t < length,
             body,
-            (tf.constant(0), list(states), start),
+            (
+                tf.constant(0),
+                list(states),
+                _array(length, states[0].dtype, states[0].shape),
+                [_array(length, x.dtype, x.shape) for x in (*states, *kept)],
+            ),
             maximum_iterations=length,
         )
-        return [history.stack() for history in histories], last
+        return outputs.stack(), arrays, last
 
     def backwards(
         self,
-        projected: tf.Tensor,
         kernel: tf.Tensor,
-        before: _Rows,
+        before: tf.Tensor,
+        kept: list[tf.TensorArray],
         weights: _Rows,
         upstream: _Rows,
     ) -> list[tf.Tensor]:
         """Returns the gradients in the arguments of `scan`'s custom gradient."""
-        length = tf.shape(projected)[0]
-        gates = self._gates(projected, multiply(before[0], kernel))
-        rows, inverses = self._rows(gates, before, upstream)
-        arrays = [_unstacked(x) for x in rows]
-        step = self.flat._replace(pieces=None)
-        d_outputs = _unstacked(upstream[0])
+        length = tf.shape(upstream[0])[0]
+        count, live = len(upstream) - 1, self._live(upstream)
         transposed = tf.transpose(kernel)
 
         def body(left: tf.Tensor, d_states: Any, d_weights: Any, found: Any) -> Any:
             t = left - 1
-            d_after = [d_states[0] + d_outputs.read(t), *d_states[1:]]
+            d_after = [d_states[0] + tf.gather(upstream[0], t), *d_states[1:]]
             passed, incoming = self._around(t, d_after)
-            args = [*(x.read(t) for x in arrays), *weights]
-            d_gates, d_direct, more = step.pull_back(args, self._dropped(t), incoming)
-            if inverses is not None:
-                value = args[step.gates - 1]
-                cut = layer_norm.slope(value, inverses.read(t), d_gates[-1])
-                d_gates = [*d_gates[:-1], tf.reshape(cut, tf.shape(projected)[1:])]
-            d_states = [x if y is None else x + y for x, y in _zip(d_direct, passed)]
-            d_states[0] += _multiply(d_gates[-1], transposed)
+            rows = [x.read(t) for x in kept]
+            d_gates, d_direct, more = self.step.pull_back(
+                rows[count:],
+                rows[:count],
+                self._dropped(t),
+                weights,
+                incoming,
+                tf.gather(live, t),
+            )
+            d_states = [_sum(x) for x in _zip(d_direct, passed)]
+            d_states[0] = _sum([_multiply(d_gates[-1], transposed), d_states[0]])
             d_weights = [x + y for x, y in _zip(d_weights, more)]
             found = [x.write(t, y) for x, y in _zip(found, d_gates)]
             return t, d_states, d_weights, found
 
         none = [tf.zeros_like(x) for x in weights]
-        start = [_array(length, projected[0]) for _ in gates]
+        shape = [before.shape[1], kernel.shape[1]]
+        start = [
+            _array(length, before.dtype, shape)
+            for _ in range(1 if self.step.is_joint else 2)
+        ]
         _, d_states, d_weights, found = tf.while_loop(
             lambda left, *_: left > 0,
             body,
@@ -264,37 +248,25 @@ class _Loop(NamedTuple):
             maximum_iterations=length,
         )
         d_gates = [x.stack() for x in found]
-        d_kernel = _outer(
-            tf.cast(rows[len(gates)], kernel.dtype), tf.cast(d_gates[-1], kernel.dtype)
-        )
+        outputs = tf.math.multiply_no_nan(before, live)
+        d_kernel = _outer(*(tf.cast(x, kernel.dtype) for x in (outputs, d_gates[-1])))
         return [d_gates[0], d_kernel, *d_states, *d_weights]
 
-    def _rows(
-        self, gates: _Rows, before: _Rows, upstream: _Rows
-    ) -> tuple[_Rows, tf.TensorArray | None]:
-        """Returns the rows of all steps, and the factors of the standardized gates."""
-        live = self._live(upstream)
-        rows = [tf.math.multiply_no_nan(x, live) for x in (*gates, *before)]
-        if self.flat.pieces is None:
-            return rows, None
-        last = len(gates) - 1
-        rows[last], inverse = self.flat.pieces.known(rows[last])
-        return rows, _unstacked(inverse)
-
     def _gates(self, projected: tf.Tensor, recurrent: tf.Tensor) -> list[tf.Tensor]:
-        is_joint = self.flat.gates == 1
-        return [projected + recurrent] if is_joint else [projected, recurrent]
+        if self.step.is_joint:
+            return [projected + recurrent]
+        return [projected, recurrent]
 
     def _dropped(self, t: tf.Tensor) -> tf.Tensor | None:
         if self.dropped is None or self.dropped.shape.rank == 2:
             return self.dropped
-        return self.dropped[t]
+        return tf.gather(self.dropped, t)
 
-    def _around(self, t: tf.Tensor, x: _Rows) -> tuple[Sequence[Any], _Rows]:
+    def _around(self, t: tf.Tensor, x: _Rows) -> tuple[_Gradients, _Rows]:
         """Splits gradients into those around a masked step and through the step."""
         if self.keep is None:
             return [None] * len(x), x
-        keep, zero = self.keep[t], tf.zeros([], x[0].dtype)
+        keep, zero = tf.gather(self.keep, t), tf.zeros([], x[0].dtype)
         return [tf.where(keep, zero, y) for y in x], [
             tf.where(keep, y, zero) for y in x
         ]
@@ -302,7 +274,7 @@ class _Loop(NamedTuple):
     def _live(self, upstream: _Rows) -> tf.Tensor:
         """Returns 1 where a gradient may come in at a step or later, else 0.
 
-        The step is recomputed with zeros elsewhere, because 0 * NaN is NaN.
+        Elsewhere the gradients must not be 0 * NaN.
         """
         outputs, *last = upstream
         later = tf.cast(_is_live(outputs), tf.int32)
@@ -311,6 +283,12 @@ class _Loop(NamedTuple):
         if self.keep is not None:
             live = tf.logical_and(live, self.keep)
         return tf.cast(live, outputs.dtype)
+
+
+def _sum(terms: Sequence[tf.Tensor | None]) -> Any:
+    """Sums what is not None; None if all are."""
+    rest = [x for x in terms if x is not None]
+    return sum(rest[1:], rest[0]) if rest else None
 
 
 def _zip(*sequences: Any) -> Any:
@@ -323,11 +301,27 @@ def _multiply(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
 
 
 def _unstacked(x: tf.Tensor) -> tf.TensorArray:
-    array = tf.TensorArray(
-        x.dtype, tf.shape(x)[0], element_shape=x.shape[1:], clear_after_read=False
-    )
-    return array.unstack(x)
+    return _array(tf.shape(x)[0], x.dtype, x.shape[1:]).unstack(x)
 
 
-def _array(length: tf.Tensor, element: tf.Tensor) -> tf.TensorArray:
-    return tf.TensorArray(element.dtype, length, element_shape=element.shape)
+def _reader(arrays: list[tf.TensorArray]) -> Callable[[], list[tf.TensorArray]]:
+    """Returns a function that returns the arrays, also in the graph of a gradient.
+
+    XLA does not return arrays from what it compiled: if the gradient is outside, their
+    elements are stacked for the way, which copies them.
+    """
+    if tf.executing_eagerly():
+        return lambda: arrays
+    graph = tf.compat.v1.get_default_graph()
+    stacks = [x.stack() for x in arrays]
+
+    def read_back() -> list[tf.TensorArray]:
+        if tf.compat.v1.get_default_graph() is graph:
+            return arrays
+        return [_unstacked(x) for x in stacks]
+
+    return read_back
+
+
+def _array(length: tf.Tensor, dtype: tf.DType, shape: Any) -> tf.TensorArray:
+    return tf.TensorArray(dtype, length, element_shape=shape, clear_after_read=False)

@@ -7,7 +7,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import custom_gradient, known, nan_where
+from tfsafe._gradients import (
+    custom_gradient,
+    custom_gradient_in,
+    known,
+    nan_where,
+)
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.zeros import reciprocal, times_upstream, times_where_nonzero
 
@@ -18,8 +23,9 @@ _Pair = tuple[tf.Tensor, tf.Tensor]
 _STIRLING = [1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156]
 # The series has all digits of float64 from here on.
 _SHIFT = 10
-# From here on the asymptotic series of erfc, with so many terms, has all digits.
-_FAR, _TERMS = 8.0, 16
+# From the first number on the asymptotic series of erfc, with so many terms, has all
+# digits: those of float64, and those of narrower types.
+_FAR, _FAR_NARROW = (8.0, 16), (24.0, 6)
 
 
 def _in_float64(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tensor:
@@ -59,29 +65,39 @@ def erfinv(x: Any, *, name: str = "erfinv") -> tf.Tensor:
       [8.8623e-07 4.7694e-01        inf]
     """
     with tf.name_scope(name):
-        return _in_float64(_erfinv, _args.float_tensor(x, "x"))
+        x = _args.float_tensor(x, "x")
+        start = tf.float64 if x.dtype == tf.float64 else tf.float32
+        return _in_float64(lambda x: _erfinv(x, start), x)
 
 
-@custom_gradient
-def _erfinv(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-    value = tf.sign(x) * _erfinv_value(tf.abs(x))
+@custom_gradient_in(1)
+def _erfinv(x: tf.Tensor, start: tf.DType) -> tuple[tf.Tensor, _Gradient]:
+    value = tf.sign(x) * _erfinv_value(tf.abs(x), start)
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        y = known(value, _erfinv, x)
+        y = known(value, lambda x: _erfinv(x, start), x)
         density = 2 / math.sqrt(math.pi) * exp(-times_where_nonzero(y, y))
         return times_upstream(upstream, reciprocal(density))
 
     return value, vjp
 
 
-def _erfinv_value(x: tf.Tensor) -> tf.Tensor:
-    """Returns the inverse of the error function for `x >= 0`."""
-    start = -tf.math.ndtri((1 - x) / 2) / math.sqrt(2)
+def _erfinv_value(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Returns the inverse of the error function for `x >= 0`.
+
+    Args:
+      x: Tensor of float64.
+      dtype: Where the step starts from. From float32 it reaches all digits of float32,
+        for a fifth of the time.
+    """
+    start = tf.math.ndtri(tf.cast((1 - x) * 0.5, dtype))
+    start = tf.cast(start, x.dtype) * -math.sqrt(0.5)
     is_inside = x < 1
     inside = tf.where(is_inside, start, tf.zeros_like(x))
     # One step of Newton's method, by the complement where `1 - x` is exact.
-    complement = (1 - x) - tf.math.erfc(inside)
-    excess = tf.where(x < 0.5, tf.math.erf(inside) - x, complement)
+    excess = (1 - x) - tf.math.erfc(inside)
+    if dtype == tf.float64:
+        excess = tf.where(x < 0.5, tf.math.erf(inside) - x, excess)
     inverse_slope = tf.exp(tf.square(inside)) * (math.sqrt(math.pi) / 2)
     value = tf.where(is_inside, inside - excess * inverse_slope, start)
     # Near 0, where all of this cancels, two terms of the power series are the whole.
@@ -123,38 +139,49 @@ def log_erfc(x: Any, *, name: str = "log_erfc") -> tf.Tensor:
       Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.23.
     """
     with tf.name_scope(name):
-        return _in_float64(_log_erfc, _args.float_tensor(x, "x"))
+        x = _args.float_tensor(x, "x")
+        is_wide = x.dtype == tf.float64
+        return _in_float64(lambda x: _log_erfc(x, is_wide), x)
 
 
-@custom_gradient
-def _log_erfc(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@custom_gradient_in(1)
+def _log_erfc(x: tf.Tensor, is_wide: bool) -> tuple[tf.Tensor, _Gradient]:
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return -times_upstream(upstream, _hazard(x))
+        return -times_upstream(upstream, _hazard(x, is_wide))
 
-    is_far, distant, bounded = _parts(x)
-    far = tf.math.log1p(-_tail(distant)) - tf.math.log(distant * math.sqrt(math.pi))
-    middle = tf.math.log(tf.math.erfc(bounded))
-    near = tf.math.log1p(-tf.math.erf(tf.minimum(bounded, 1.0)))
-    value = tf.where(is_far, far - tf.square(x), middle)
-    return tf.where(x < 0.5, near, value), vjp
+    limit, terms = _FAR if is_wide else _FAR_NARROW
+    is_far, distant, bounded = _parts(x, limit)
+    # Over `exp(-x^2)` in the distance.
+    far = (1 - _tail(distant, terms)) / (distant * math.sqrt(math.pi))
+    value = tf.math.log(tf.where(is_far, far, tf.math.erfc(bounded)))
+    value = tf.where(is_far, value - tf.square(x), value)
+    if is_wide:
+        near = tf.math.log1p(-tf.math.erf(tf.minimum(bounded, 1.0)))
+        return tf.where(x < 0.5, near, value), vjp
+    # Two terms of the power series are the whole for narrower types.
+    near = -2 / math.sqrt(math.pi) * x - 2 / math.pi * tf.square(x)
+    return tf.where(tf.abs(x) < 1e-4, near, value), vjp
 
 
-@custom_gradient
-def _hazard(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+@custom_gradient_in(1)
+def _hazard(x: tf.Tensor, is_wide: bool) -> tuple[tf.Tensor, _Gradient]:
     """Returns `-d/dx log(erfc(x))`, the density of a tail over its probability."""
-    is_far, distant, bounded = _parts(x)
-    # The square in two parts, so that the exponential sees no rounding of it.
-    high = tf.cast(tf.cast(bounded, tf.float32), tf.float64)
-    rest = (bounded - high) * (bounded + high)
-    density = 2 / math.sqrt(math.pi) * tf.exp(-tf.square(high)) * tf.exp(-rest)
+    limit, terms = _FAR if is_wide else _FAR_NARROW
+    is_far, distant, bounded = _parts(x, limit)
+    # The square in two parts, so that the exponential sees no rounding of it. In
+    # float64 a narrower number has no second part.
+    high = tf.cast(tf.cast(bounded, tf.float32), tf.float64) if is_wide else bounded
+    density = 2 / math.sqrt(math.pi) * tf.exp(-tf.square(high))
+    if is_wide:
+        density *= tf.exp(-(bounded - high) * (bounded + high))
     near = density / tf.math.erfc(bounded)
-    far = 2 * distant / (1 - _tail(distant))
+    far = 2 * distant / (1 - _tail(distant, terms))
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         # The hazard times the hazard less 2x, which cancels in the distance.
-        scale = 1 - _tail(distant)
-        distant_slope = 2 * _series(distant) / tf.square(scale)
-        hazard = known(near, _hazard, bounded)
+        scale = 1 - _tail(distant, terms)
+        distant_slope = 2 * _series(distant, terms) / tf.square(scale)
+        hazard = known(near, lambda x: _hazard(x, is_wide), bounded)
         return times_upstream(
             upstream,
             tf.where(
@@ -165,26 +192,29 @@ def _hazard(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.where(is_far, far, near), vjp
 
 
-def _parts(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def _parts(x: tf.Tensor, limit: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns where `x` is far out, and `x` with replacements where it is not or is."""
-    is_far = x > _FAR
-    distant = tf.where(is_far, x, tf.constant(_FAR, x.dtype))
+    is_far = x > limit
+    distant = tf.where(is_far, x, tf.constant(limit, x.dtype))
     # Below the lower bound the density is 0, and `erfc` is 2.
     bounded = tf.where(x < -27, tf.constant(-27.0, x.dtype), x)
     return is_far, distant, tf.where(is_far, tf.zeros_like(x), bounded)
 
 
-def _tail(x: tf.Tensor) -> tf.Tensor:
+def _tail(x: tf.Tensor, terms: int) -> tf.Tensor:
     """Returns `1 - sqrt(pi) * x * exp(x^2) * erfc(x)` for a large `x`."""
-    return 0.5 * tf.square(1 / x) * _series(x)
+    return 0.5 * tf.square(1 / x) * _series(x, terms)
 
 
-def _series(x: tf.Tensor) -> tf.Tensor:
+def _series(x: tf.Tensor, terms: int) -> tf.Tensor:
     """Returns the tail times `2 x^2`."""
     z = 0.5 * tf.square(1 / x)
-    value = tf.ones_like(x)
-    for k in reversed(range(1, _TERMS)):
-        value = 1 - (2 * k + 1) * z * value
+    coefficients = [1.0]
+    for k in range(1, terms):
+        coefficients.append(-(2 * k + 1) * coefficients[-1])
+    value = coefficients.pop() + tf.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        value = coefficient + z * value
     return value
 
 
