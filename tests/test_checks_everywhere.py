@@ -39,6 +39,8 @@ def function_cells() -> list[Any]:
         for run in runs.RUNS
         for place in places.PLACES
         for fault in FAULTS
+        # `enable_check_numerics` and its block are one switch.
+        if way != "enable_check_numerics" or place == "plain"
     ]
     cells += [
         (way, run, "plain", fault)
@@ -47,13 +49,8 @@ def function_cells() -> list[Any]:
         for fault in FAULTS
     ]
     # XLA takes up to a second a cell: one of each failure is enough for tier one.
-    # `enable_check_numerics` and its block are one switch.
     return [
-        _param(
-            cell,
-            is_slow=(cell[1] == "xla" and cell[:3:2] != ("checked", "plain"))
-            or (cell[0] == "enable_check_numerics" and cell[2] != "plain"),
-        )
+        _param(cell, is_slow=cell[1] == "xla" and cell[:3:2] != ("checked", "plain"))
         for cell in cells
     ]
 
@@ -65,6 +62,7 @@ def model_cells() -> list[Any]:
         for place in models.PLACES
         for fault in FAULTS
         if models.PLACES[place].is_training or not FAULTS[fault].is_in_training
+        if way != "enable_check_numerics" or place == "fit"
     ]
     return [
         _param(
