@@ -14,10 +14,6 @@ def _cdf(z):
     return 0.5 * (1 + tf.math.erf(z / SQRT2))
 
 
-def _exact_cdf(z):
-    return m.ncdf(z)
-
-
 def _softplus(x):
     return m.log1p(m.exp(x))
 

@@ -73,14 +73,6 @@ def _mapped(x):
     return tf.map_fn(lambda a: tf.where(a > 0, tf.math.log(a), 0.0), x)
 
 
-def _in_loop(x):
-    total = tf.constant(0.0)
-    for i in tf.range(3):
-        a = x[i]
-        total += tf.where(a > 0, tf.sqrt(a), 0.0)
-    return total
-
-
 def _while(x):
     return tf.while_loop(
         lambda i, total: i < 3,

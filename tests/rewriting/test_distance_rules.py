@@ -32,14 +32,6 @@ def _codebook(a, b):
     )
 
 
-def _lone(a, b):
-    return (
-        tf.expand_dims(tf.reduce_sum(a * a, -1), 1)
-        + tf.reduce_sum(b * b, -1)
-        - tf.matmul(2 * a, b, transpose_b=True)
-    )
-
-
 def _transposed(a, b):
     columns = tf.reduce_sum(b * b, -1)
     return (
@@ -56,8 +48,16 @@ def _batch(a, b):
     return (rows + columns - 2 * tf.matmul(a, b, transpose_b=True))[0]
 
 
+def _scaled(a, b):
+    rows = tf.reduce_sum(a * a, 1)[:, None]
+    return (
+        rows + tf.reduce_sum(b * b, 1) - tf.matmul(4.0 * a, 0.5 * b, transpose_b=True)
+    )
+
+
 PAIRS = {
     "rows and columns": _gram,
+    "factors on both sides": _scaled,
     "axes that are kept": _keepdims,
     "a codebook": _codebook,
     "reshaped": _transposed,

@@ -53,11 +53,6 @@ def exact_rows(function: Callable[..., Any], *args: Any) -> np.ndarray:
     return result.reshape(*lead, *result.shape[1:])
 
 
-def in_float64(function: Callable[..., tf.Tensor], *args: Any) -> np.ndarray:
-    """Runs `function` again on the same numbers in float64, for large reductions."""
-    return np.asarray(function(*(tf.cast(a, tf.float64) for a in args)))
-
-
 def ulp_error(got: Any, truth: Any, scale: Any = 0.0) -> float:
     """Returns the largest distance of `got` from `truth`, in units in the last place.
 
