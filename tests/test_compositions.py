@@ -90,6 +90,12 @@ def _unchanged(function: Any) -> Any:
 WAYS: dict[str, Run] = {
     "checked(stabilize)": lambda f, x, level: checked(stabilize(f), checks=level)(x),
     "stabilize(checked)": lambda f, x, level: stabilize(checked(f, checks=level))(x),
+    "tf.function(checked(stabilize))": lambda f, x, level: tf.function(
+        checked(stabilize(f), checks=level)
+    )(x),
+    "tf.function(stabilize(checked))": lambda f, x, level: tf.function(
+        stabilize(checked(f, checks=level))
+    )(x),
     "check_numerics": _within(
         lambda level: check_numerics(checks=level), wrap=stabilize
     ),
@@ -154,12 +160,39 @@ def test_a_stabilised_function_inside_another_one(order, jit_compile, level):
     assert_names_the_line(caught.value)
 
 
-def test_a_checked_function_inside_a_tf_function_has_its_value():
-    """The outermost function is the one to check."""
-    for wrapped in (checked(stabilize(repairable)), stabilize(checked(repairable))):
-        np.testing.assert_allclose(
-            tf.function(wrapped)(tf.constant(X)), EXPECTED, rtol=1e-6
-        )
+class Steps:
+    @tf.function(jit_compile=True)
+    @checked
+    def step(self, x):
+        return hopeless(x)
+
+
+def test_a_checked_method_of_a_compiled_function_is_checked():
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        Steps().step(tf.constant(X))
+    assert_names_the_line(caught.value)
+
+
+def test_a_checked_helper_of_an_unchecked_function_warns_once():
+    helper = checked(hopeless)
+
+    @tf.function
+    def outer(x):
+        return helper(x) + helper(2 * x)
+
+    with pytest.warns(RuntimeWarning, match="`hopeless` is called while") as caught:
+        assert np.isnan(outer(tf.constant(X))).any()
+    assert len(caught) == 1
+    outermost = checked(tf.function(lambda x: checked(hopeless)(x)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(tfsafe.NumericsError):
+            outermost(tf.constant(X))
+
+
+def test_a_lambda_layer_takes_a_checked_function():
+    layer = keras.layers.Lambda(checked(lambda x: 2 * x))
+    np.testing.assert_array_equal(layer(BATCH), 2 * BATCH)
 
 
 def test_a_wrapper_of_another_kind_is_stabilised_inside():

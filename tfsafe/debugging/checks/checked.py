@@ -1,7 +1,10 @@
 """Puts a function or a model under the numeric checks."""
 
+import contextlib
 import functools
+import inspect
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
@@ -9,6 +12,8 @@ from typing import Any, TypeVar, overload
 import keras
 import tensorflow as tf
 
+from tfsafe import _compat
+from tfsafe.debugging.checks import enclosing, reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager import EagerCheck
 from tfsafe.debugging.checks.in_graph import asserting
@@ -81,10 +86,12 @@ def checked(
 
     Returns:
       A callable with the arguments and results of `target`; for a model the model
-      itself. Called while another `tf.function` is traced, it is `target` unchanged:
-      the outermost function is the one to check. Its `get_concrete_function` returns
-      one whose graph holds the checks, for `tf.saved_model.save(..., signatures=)`: a
-      non-finite result raises `tf.errors.InvalidArgumentError`, wherever it is served.
+      itself. `tf.function(checked(f))` is checked as `checked(tf.function(f))` is.
+      Called elsewhere while a `tf.function` is traced, it is `target` unchanged, with a
+      warning unless that one is checked: the outermost function is the one to check.
+      Its `get_concrete_function` returns one whose graph holds the checks, for
+      `tf.saved_model.save(..., signatures=)`: a non-finite result raises
+      `tf.errors.InvalidArgumentError`, wherever it is served.
 
     Raises:
       TypeError: If `target` is a class or cannot be called, or another argument is of
@@ -141,15 +148,36 @@ class CheckedFunction:
             CompiledCheck(function, options=options) if _is_traced(function) else None
         )
         self._bound: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._has_warned = False
         functools.update_wrapper(self, function, updated=())
+        # `inspect.getfullargspec`, which Keras uses, does not follow `__wrapped__`.
+        with contextlib.suppress(TypeError, ValueError):
+            self.__signature__ = inspect.signature(function)
+        if self._compiled is None:
+            enclosing.follow(_options_of)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function under its checks."""
         if not tf.executing_eagerly():
+            self._warn_unless_checked()
             return self._function(*args, **kwargs)
         if self._compiled is None or tf.config.functions_run_eagerly():
             return self._eager(*args, **kwargs)
         return self._compiled(*args, **kwargs)
+
+    def _warn_unless_checked(self) -> None:
+        is_due = not (reentrancy.is_inside() or _compat.is_stateless())
+        if is_due and not self._has_warned:
+            self._has_warned = True
+            name = getattr(self._function, "__name__", type(self._function).__name__)
+            warnings.warn(
+                f"`{name}` is called while a `tf.function` is traced that is not "
+                "checked: what it computes there is not checked either. Put "
+                "`@tfsafe.checked` above the outermost `@tf.function`; in a Keras "
+                "model, use `tfsafe.NumericsMonitor`.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def around(self, change: Callable[[Any], Any]) -> "CheckedFunction":
         """Returns the same check of a changed function; see `graph.Wrapper`."""
@@ -174,6 +202,10 @@ class CheckedFunction:
         if name == "get_concrete_function" and hasattr(self._function, name):
             return asserting(self._function, self._options).get_concrete_function
         return getattr(self._function, name)
+
+
+def _options_of(function: Any) -> Options | None:
+    return function._options if isinstance(function, CheckedFunction) else None
 
 
 def _is_traced(function: Any) -> bool:

@@ -11,12 +11,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe._patching import Patch
-from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager_session import Session
+from tfsafe.debugging.checks.enclosing import is_outermost
 from tfsafe.debugging.checks.options import Level, Options, options_of
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.variables import variables_in
@@ -136,7 +135,7 @@ class Switch:
 def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(function: Any, *args: Any, **kwargs: Any) -> Any:
         options = switch.active()
-        if options is None or not _is_outermost():
+        if options is None or not is_outermost():
             return original(function, *args, **kwargs)
         switch.session()
         if tf.config.functions_run_eagerly() or not _is_users(function):
@@ -148,7 +147,7 @@ def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _gradients(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     def gradients(tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        if switch.active() is None or not _is_outermost():
+        if switch.active() is None or not is_outermost():
             return original(tape, target, *args, **kwargs)
         session = switch.session()
         with session.differentiating():
@@ -184,7 +183,7 @@ def _scales(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _applies(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
-        if switch.active() is None or not _is_outermost():
+        if switch.active() is None or not is_outermost():
             return original(optimizer, grads, trainable_variables)
         updated = [*optimizer.variables, *(trainable_variables or ())]
         with switch.session().updating(variables_in(updated)):
@@ -204,15 +203,6 @@ def _adapts(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return adapt
-
-
-def _is_outermost() -> bool:
-    # A thread that Python did not start runs a `tf.py_function` of some function.
-    return (
-        tf.executing_eagerly()
-        and not reentrancy.is_inside()
-        and _compat.is_python_thread()
-    )
 
 
 @functools.cache
