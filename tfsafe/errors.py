@@ -157,6 +157,9 @@ class NumericsError(ArithmeticError):
       sample: The row of the batch that failed, as plain data for the page; None where
         the row is not known.
       losses: The losses of up to 50 steps before the one that failed, oldest first.
+      gradient_norms: The global norms of the gradients in these steps; empty where
+        the steps do not compute them.
+      largest_updates: The largest changes of a weight in these steps; as the norms.
     """
 
     def __init__(
@@ -176,6 +179,8 @@ class NumericsError(ArithmeticError):
         self.loss_scale: float | None = None
         self.inputs: dict[str, Any] = {}
         self.losses: tuple[float, ...] = ()
+        self.gradient_norms: tuple[float, ...] = ()
+        self.largest_updates: tuple[float, ...] = ()
         self.facts: dict[str, str] = {}
         self.layers: tuple[tuple[str, str, str], ...] = ()
         self.sample: Sample | None = None
@@ -273,14 +278,23 @@ class NumericsError(ArithmeticError):
 
     def add_suggestion(self, words: str) -> None:
         """Puts a suggestion before that of the first finding, once."""
-        first, *others = self.findings
+        first = self.findings[0]
         if words not in first.suggestion:
             rest = f" Otherwise: {first.suggestion}" if first.suggestion else ""
-            suggestion = f"{words}{rest}"
-            changed = dataclasses.replace(first, suggestion=suggestion)
-            self.args = (str(self).replace(str(first), str(changed), 1),)
-            self.findings = (changed, *others)
-            self._remember()
+            self._change_first(suggestion=f"{words}{rest}")
+
+    def add_cause(self, words: str) -> None:
+        """Adds a sentence to the cause of the first finding, once."""
+        first = self.findings[0]
+        if words not in first.cause:
+            self._change_first(cause=f"{first.cause} {words}")
+
+    def _change_first(self, **fields: str) -> None:
+        first, *others = self.findings
+        changed = dataclasses.replace(first, **fields)
+        self.args = (str(self).replace(str(first), str(changed), 1),)
+        self.findings = (changed, *others)
+        self._remember()
 
     def add_source(self, finding: Finding, words: str) -> None:
         """Puts the operation that made the values before the argument with them.
@@ -296,10 +310,40 @@ class NumericsError(ArithmeticError):
             self._insert("  data:  ", words)
         self._remember()
 
-    def add_losses(self, losses: Sequence[float], words: str) -> None:
-        """Adds the losses of the steps before to the message."""
+    def add_past(
+        self,
+        losses: Sequence[float],
+        norms: Sequence[float],
+        updates: Sequence[float],
+        words: str,
+    ) -> None:
+        """Adds the numbers of the steps before to the message.
+
+        Args:
+          losses: The losses.
+          norms: The gradient norms; may be empty.
+          updates: The largest updates; may be empty.
+          words: What they show.
+        """
         self.losses = tuple(losses)
+        self.gradient_norms, self.largest_updates = tuple(norms), tuple(updates)
+        more = [
+            f"{name.capitalize()} {_text.sparkline(numbers)} {min(numbers):.4g} to "
+            f"{max(numbers):.4g}."
+            for name, numbers in self._past().items()
+            if name != "loss"
+        ]
+        words = " ".join([words, *more])
         self._insert("  since: ", f"{_text.sparkline(losses)} {words}")
+
+    def _past(self) -> dict[str, tuple[float, ...]]:
+        """Returns the numbers of the steps before, by what they are."""
+        found = {
+            "loss": self.losses,
+            "gradient norm": self.gradient_norms,
+            "largest update": self.largest_updates,
+        }
+        return {name: numbers for name, numbers in found.items() if len(numbers) > 1}
 
     def _insert(self, head: str, words: str) -> None:
         """Puts a line before the reach, in place of an earlier one."""
@@ -322,7 +366,7 @@ class NumericsError(ArithmeticError):
         _LAST[:] = [(weakref.ref(self), str(self), self.findings, vars(self))]
 
     def _context(self) -> _html.Context:
-        return _html.Context(self.facts, self.layers, self.sample)
+        return _html.Context(self.facts, self.layers, self.sample, self._past())
 
     def _repr_html_(self) -> str:
         """Shows the findings in a notebook."""

@@ -57,14 +57,14 @@ def test_a_batch_that_was_bad_itself_is_blamed():
 
 
 def test_only_the_last_steps_are_kept():
-    losses = history.Losses()
+    losses = history.LastSteps()
     for each in range(60):
         losses.add({"loss": tf.constant(float(each)), "accuracy": tf.constant(0.0)})
     assert losses.values() == [float(each) for each in range(10, 60)]
 
 
 def test_what_is_no_loss_is_ignored():
-    losses = history.Losses()
+    losses = history.LastSteps()
     for each in (tf.zeros([2]), tf.constant(1), None, {}, (), {"loss": "x"}):
         losses.add(each)
     assert losses.values() == []

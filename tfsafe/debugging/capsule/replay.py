@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe.debugging.capsule.archive import Reader
 from tfsafe.debugging.capsule.records import graphs_of, structured
-from tfsafe.debugging.capsule.snapshot import FORMAT, TIME
+from tfsafe.debugging.capsule.snapshot import FORMAT, PAST, TIME
 from tfsafe.debugging.checks import variables
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.options import Level, options_of
@@ -102,7 +102,8 @@ def replay(
             if health in HEALTHS
         )
         error.add_time()
-        history.note(error, [float(each) for each in before.get("losses", ())])
+        numbers = ([float(each) for each in before.get(name, ())] for name in PAST)
+        history.note(error, history.Past(*numbers))
         # Those of the run that failed, and how it is seen here.
         kept = {str(name): str(words) for name, words in before["facts"].items()}
         here = {f"{name} of the replay": error.facts.get(name, "") for name in _OWN}

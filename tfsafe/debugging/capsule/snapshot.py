@@ -129,12 +129,14 @@ def finding_record(error: NumericsError) -> dict[str, Any]:
         "message": str(error),
         "findings": [dataclasses.asdict(each) for each in error.findings],
         "reached": list(error.reached),
-        "losses": list(error.losses),
+        **{name: list(getattr(error, name)) for name in PAST},
         "facts": error.facts,
         "layers": [list(each) for each in error.layers],
         **{name: getattr(error, name) for name in TIME},
     }
 
 
+# The numbers of the steps before.
+PAST = ("losses", "gradient_norms", "largest_updates")
 # What says when a step failed.
 TIME = ("step", "epoch", "batch", "learning_rate", "loss_scale")

@@ -79,7 +79,7 @@ class CompiledCheck:
         self._is_xla = False
         self._serves_many = False
         self._known = Known()
-        self._losses = history.Losses()
+        self._past = history.LastSteps()
         # Whether variables may be written at the end; what is excluded, and what
         # `strict` reports, is known only after the call.
         self._holds = not (options.strict or options.exclude)
@@ -148,7 +148,7 @@ class CompiledCheck:
         result, total, kept = self.watched(args, kwargs)(*args, **kwargs)
         TALLY.calls += 1
         if math.isfinite(total.numpy()):
-            self._losses.add(result)
+            self._past.add(result)
             return result
         return self._examined(args, kwargs, result, kept)
 
@@ -288,7 +288,7 @@ class CompiledCheck:
         )
         # Those of Keras are running means: its clock adds them.
         if self._labels is results.argument_labels:
-            self._losses.note(error)
+            self._past.note(error)
         error.attach(self._snapshot(args, kwargs, failed))
         raise error
 

@@ -1,9 +1,9 @@
-"""Remembers the losses of the last steps: did they grow, or fail out of the blue."""
+"""Remembers the last steps: did the loss grow, or did they fail out of the blue."""
 
 import collections
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,18 +15,47 @@ _STEPS = 50
 _FEWEST = 5
 # A loss that is this many times the usual one has grown.
 _GROWN = 10.0
+# Results of a step beside those that it returns to Keras; -1 where not known.
+GRADIENT_NORM = "tfsafe/gradient_norm"
+LARGEST_UPDATE = "tfsafe/largest_update"
+_OVERFLOW = "overflows"
 
 
-class Losses:
-    """The losses of the last steps, as tensors: nothing is read before a failure."""
+class Past(NamedTuple):
+    """Numbers of the steps before a failure, oldest first.
+
+    Attributes:
+      losses: The losses.
+      norms: The global norms of the gradients, where they were computed.
+      updates: The largest changes of a weight, where they were computed.
+    """
+
+    losses: Sequence[float] = ()
+    norms: Sequence[float] = ()
+    updates: Sequence[float] = ()
+
+
+def without_notes(results: Any) -> Any:
+    """Returns the results of a step as Keras expects them."""
+    if not isinstance(results, dict) or GRADIENT_NORM not in results:
+        return results
+    notes = GRADIENT_NORM, LARGEST_UPDATE
+    return {name: value for name, value in results.items() if name not in notes}
+
+
+class LastSteps:
+    """Numbers of the last steps, as tensors: nothing is read before a failure."""
 
     def __init__(self) -> None:
         self._kept: collections.deque[tuple[Any, int]] = collections.deque(
             maxlen=_STEPS
         )
+        self._notes: collections.deque[tuple[Any, Any]] = collections.deque(
+            maxlen=_STEPS
+        )
 
     def add(self, result: Any, averaged: int = 1) -> None:
-        """Notes the loss of a step.
+        """Notes the loss of a step, and what else is known of it.
 
         Args:
           result: What the step returned: the loss, a sequence that begins with it, or
@@ -34,6 +63,9 @@ class Losses:
           averaged: Number of steps that Keras' running mean is over.
         """
         if isinstance(result, dict):
+            if GRADIENT_NORM in result:
+                notes = result[GRADIENT_NORM], result.get(LARGEST_UPDATE, -1.0)
+                self._notes.append(notes)
             result = result.get("loss")
         elif isinstance(result, list | tuple) and result:
             result = result[0]
@@ -62,25 +94,54 @@ class Losses:
         return [(float(np.asarray(each)), count) for each, count in self._kept]
 
     def note(self, error: NumericsError) -> None:
-        """Adds the losses to an error, and what they show."""
-        note(error, self.values())
+        """Adds the numbers to an error, and what they show."""
+        notes = [[float(np.asarray(each)) for each in both] for both in self._notes]
+        norms, updates = zip(*notes, strict=True) if notes else ((), ())
+        note(error, Past(self.values(), norms, updates))
 
 
-def note(error: NumericsError, losses: Sequence[float]) -> None:
-    """Adds losses to an error, and what they show; see `Losses.note`."""
-    values = [each for each in losses if np.isfinite(each)]
-    has_grown = len(values) > 1 and _grown(list(map(abs, values)))
-    if len(values) >= _FEWEST or has_grown:
-        error.add_losses(values, _words(values, error))
+def note(error: NumericsError, past: Past) -> None:
+    """Adds the past to an error, and what it shows; see `LastSteps.note`."""
+    losses = [each for each in past.losses if np.isfinite(each)]
+    norms, updates = (
+        [each for each in numbers if np.isfinite(each) and each >= 0]
+        for numbers in past[1:]
+    )
+    has_grown = len(losses) > 1 and _grown(list(map(abs, losses)))
+    if len(losses) < _FEWEST and not has_grown:
+        return
+    words = _words(Past(losses, norms, updates), error)
+    error.add_past(losses, norms, updates, words)
+    if error.findings and _OVERFLOW in error.findings[0].cause:
+        error.add_cause(_of_overflow(losses, norms))
+
+
+def _of_overflow(losses: Sequence[float], norms: Sequence[float]) -> str:
+    """Says whether an overflow announced itself in the steps before."""
+    for numbers in (list(map(abs, losses)), norms):
+        if len(numbers) > 1 and _grown(numbers):
+            many = f"{steps} steps" if (steps := _growing(numbers)) > 1 else "one step"
+            return f"The values exploded over {many}."
+    return "It came out of the blue: the steps before were steady."
 
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
-def _words(values: Sequence[float], error: NumericsError) -> str:
+def _words(past: Past, error: NumericsError) -> str:
     """Says whether the loss grew, and what helps."""
+    values = past.losses
     sizes = [abs(each) for each in values]
+    rate = "" if error.learning_rate is None else f" below {error.learning_rate:.4g}"
+    lower = f"Lower the learning rate{rate}, or clip the gradients (clipnorm=1.0)."
     if not _grown(sizes):
+        if len(past.norms) > 1 and _grown(past.norms):
+            steps = _growing(past.norms)
+            return (
+                f"the loss was steady, but the gradient norm grew over {steps} "
+                f"step{'s' * (steps > 1)}, from {past.norms[-1 - steps]:.4g} to "
+                f"{past.norms[-1]:.4g}. {lower}"
+            )
         before = f"out of the blue: the loss before was {values[-1]:.4g}."
         if error.findings and error.findings[0].origin.startswith("argument"):
             return f"{before} It is this batch: `error.inputs` has its rows."
@@ -88,15 +149,18 @@ def _words(values: Sequence[float], error: NumericsError) -> str:
             f"{before} Look for one unusual row in `error.inputs`, or a formula at the "
             "edge of its domain."
         )
-    calm = [i for i, each in enumerate(sizes) if each <= 2 * _usual(sizes)]
-    steps = len(sizes) - 1 - (calm[-1] if calm else 0)
+    steps = _growing(sizes)
     many = f"{steps} step{'s' * (steps > 1)}"
-    rate = "" if error.learning_rate is None else f" below {error.learning_rate:.4g}"
     return (
         f"grew over {many}, from {values[-1 - steps]:.4g} to {values[-1]:.4g}: the "
-        f"training diverges. Lower the learning rate{rate}, or clip the gradients "
-        "(clipnorm=1.0)."
+        f"training diverges. {lower}"
     )
+
+
+def _growing(sizes: Sequence[float]) -> int:
+    """Returns over how many steps a number grew."""
+    calm = [i for i, each in enumerate(sizes) if each <= 2 * _usual(sizes)]
+    return len(sizes) - 1 - (calm[-1] if calm else 0)
 
 
 def _usual(sizes: Sequence[float]) -> float:

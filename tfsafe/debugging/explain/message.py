@@ -59,9 +59,9 @@ def numerics_error(
         first = results[0]
         findings = [_findings.unexplained(first.label, first.value, reason)]
     lines = [str(findings[0])]
-    reached = [each.label for each in results if each.label]
+    reached = _reached(results, held)
     if reached:
-        lines += wrapped("  reach: ", _reach(results, held))
+        lines += wrapped("  reach: ", _reach(reached, held))
     if others := len(findings) - 1:
         places = "place" if others == 1 else "places"
         lines.append(f"  more:  {others} further {places}, see `error.findings`")
@@ -81,12 +81,19 @@ def numerics_error(
     return error
 
 
-def _reach(results: Sequence[NonFinite], held: Sequence[Held]) -> str:
+def _reached(results: Sequence[NonFinite], held: Sequence[Held]) -> list[str]:
+    """Returns the labels of the results, without those that only repeat others.
+
+    The metrics of a model repeat its loss, the slots of an optimizer its gradients.
+    """
+    labels = [each.label for each in results if each.label]
+    repeats = _labels_of_bookkeeping(held)
+    return [each for each in labels if each not in repeats] or labels
+
+
+def _reach(reached: Sequence[str], held: Sequence[Held]) -> str:
     """Names the results, or counts the weights where there are many."""
-    labels = [_shown(each.label) for each in results if each.label]
-    # The metrics of a model only repeat its loss.
-    metrics = _labels_of_metrics(held)
-    labels = [each for each in labels if each not in metrics] or labels
+    labels = [_shown(each) for each in reached]
     all_weights = {slot.name for slot, _ in held if slot.is_trainable}
     names = {each.removeprefix("variable ").strip("`") for each in labels}
     weights = names & all_weights
@@ -107,12 +114,12 @@ def _shown(label: str) -> str:
     return "the loss" if label == "output['loss']" else label
 
 
-def _labels_of_metrics(held: Sequence[Held]) -> set[str]:
-    """Returns the labels of variables of Keras' metrics."""
+def _labels_of_bookkeeping(held: Sequence[Held]) -> set[str]:
+    """Returns the labels of variables of Keras' metrics and optimizers."""
     handles = {
         id(variable.handle)
-        for metric in alive(keras.Metric)
-        for variable in variables_in(list(metric.variables))
+        for each in (*alive(keras.Metric), *alive(keras.Optimizer))
+        for variable in variables_in(list(each.variables))
     }
     return {slot.label for slot, _ in held if id(slot.handle) in handles}
 

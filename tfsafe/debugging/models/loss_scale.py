@@ -1,8 +1,7 @@
 """Finds gradients that a `LossScaleOptimizer` skips but its scale cannot help."""
 
-import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
@@ -41,8 +40,9 @@ def fallen_scale() -> str:
     return ""
 
 
-@contextlib.contextmanager
-def noted_gradients(optimizer: Any) -> Iterator[dict[str, tf.Tensor]]:
+def hidden_gradients(
+    optimizer: Any, pairs: Iterable[tuple[Any, Any]]
+) -> Iterator[tuple[str, tf.Tensor]]:
     """Notes the gradients that a step passes to a `LossScaleOptimizer`.
 
     It skips non-finite ones by design, and halves the scale. But a scale of 1 or less
@@ -50,36 +50,20 @@ def noted_gradients(optimizer: Any) -> Iterator[dict[str, tf.Tensor]]:
     would stop making progress without a message.
 
     Args:
-      optimizer: Any optimizer, or None; others than that one hide nothing.
+      optimizer: The optimizer, which is built.
+      pairs: Gradients and their variables.
 
     Yields:
-      A number for each gradient, by its label: 0, or NaN or infinite where the
-      gradient is non-finite by itself.
+      For each gradient its label and a number: 0, or NaN or infinite where the gradient
+      is non-finite by itself.
     """
-    found: dict[str, tf.Tensor] = {}
-    if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        yield found
-        return
-    apply, graph = optimizer.apply, _graph()
     # A smaller scale is allowed where gradients need it.
     smallest = min(1.0, getattr(optimizer, "minimum_scale", 1.0))
-
-    def noted(grads: Any, trainable_variables: Any = None) -> Any:
-        grads = list(grads)
-        # A tensor of a branch or a loop cannot be used outside of it.
-        if optimizer.built and trainable_variables is not None and _graph() is graph:
-            is_mute = tf.convert_to_tensor(optimizer.dynamic_scale) <= smallest
-            for gradient, variable in zip(grads, trainable_variables, strict=False):
-                if gradient is not None:
-                    path = getattr(variable, "path", variable.name)
-                    found[_PREFIX + path] = _nonfinite_part(gradient, is_mute)
-        return apply(grads, trainable_variables)
-
-    optimizer.apply = noted
-    try:
-        yield found
-    finally:
-        del optimizer.apply
+    is_mute = tf.convert_to_tensor(optimizer.dynamic_scale) <= smallest
+    for gradient, variable in pairs:
+        if gradient is not None:
+            path = getattr(variable, "path", variable.name)
+            yield _PREFIX + path, _nonfinite_part(gradient, is_mute)
 
 
 def without_gradients(results: Any) -> Any:
@@ -91,10 +75,6 @@ def without_gradients(results: Any) -> Any:
         for name, value in results.items()
         if not str(name).startswith(_PREFIX)
     }
-
-
-def _graph() -> Any:
-    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 
 def _nonfinite_part(gradient: Any, is_mute: tf.Tensor) -> tf.Tensor:

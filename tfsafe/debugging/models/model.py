@@ -14,9 +14,10 @@ from tfsafe.debugging.checks import variables as _state
 from tfsafe.debugging.checks.eager import EagerCheck
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.execution import Execution, Part
-from tfsafe.debugging.models.loss_scale import noted_gradients, without_gradients
+from tfsafe.debugging.models.loss_scale import without_gradients
 from tfsafe.debugging.models.replicas import check_strategy, joined, mean
 from tfsafe.debugging.models.step import CompiledStep, batch_labels, without_optionals
+from tfsafe.debugging.models.step_notes import noted as noted_steps
 from tfsafe.debugging.models.when import Clock
 
 KINDS = ("train", "test", "predict")
@@ -159,9 +160,10 @@ class Steps:
         def one_step(data: Any) -> Any:
             strategy = model.distribute_strategy
             is_one = strategy.num_replicas_in_sync == 1
-            with noted_gradients(getattr(model, "optimizer", None)) as noted:
+            optimizer = getattr(model, "optimizer", None) if is_one else None
+            with noted_steps(optimizer, self._options.level) as noted:
                 results = reduce(strategy, strategy.run(step, args=(data,)))
-            if not (noted and is_one and isinstance(results, dict)):
+            if not (noted and isinstance(results, dict)):
                 return results
             return {**results, **noted}
 

@@ -20,7 +20,7 @@ class Clock:
         self._batch = 0
         # Number of steps that the running means of Keras are over.
         self._averaged = 0
-        self._losses = history.Losses()
+        self._past = history.LastSteps()
 
     def begin_epoch(self, epoch: int) -> None:
         """Notes the number of an epoch, from 0."""
@@ -44,8 +44,8 @@ class Clock:
                 self._note(error)
                 raise
             self._averaged += count(data)
-            self._losses.add(logs, self._averaged)
-            return logs
+            self._past.add(logs, self._averaged)
+            return history.without_notes(logs)
 
         return run
 
@@ -60,4 +60,4 @@ class Clock:
                 is_one = self._model.steps_per_execution == 1
                 error.batch = fit.batch if is_one else None
         training.note(error, getattr(self._model, "optimizer", None))
-        self._losses.note(error)
+        self._past.note(error)

@@ -1,0 +1,98 @@
+"""Notes what the optimizer of a step receives and does, as results of the step."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsafe.debugging.explain.history import GRADIENT_NORM, LARGEST_UPDATE
+from tfsafe.debugging.models import loss_scale
+from tfsafe.optimizers import SafeOptimizer
+
+# Variables of so many bytes are not kept twice to see how far they move.
+_LARGE = 2**26
+
+
+@contextlib.contextmanager
+def noted(optimizer: Any, level: str) -> Iterator[dict[str, tf.Tensor]]:
+    """Notes what a step passes to an optimizer.
+
+    A step at level `watch` computes nothing more: a `SafeOptimizer` has one sum of
+    squares a gradient, and TensorFlow computes equal operations of a graph once.
+
+    Args:
+      optimizer: The optimizer of the step; None notes nothing.
+      level: Level of the checks.
+
+    Yields:
+      The numbers by their labels, once the step is taken: the global norm of the
+      gradients, the largest change of a weight, and `loss_scale.hidden_gradients`.
+    """
+    found: dict[str, tf.Tensor] = {}
+    is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    is_looked_at = level != "watch" and optimizer is not None
+    if not (is_scaled or is_looked_at or isinstance(optimizer, SafeOptimizer)):
+        yield found
+        return
+    apply, graph = optimizer.apply, _graph()
+
+    def wrapped(grads: Any, trainable_variables: Any = None) -> Any:
+        grads = list(grads)
+        # A tensor of a branch or a loop cannot be used outside of it.
+        if not optimizer.built or trainable_variables is None or _graph() is not graph:
+            return apply(grads, trainable_variables)
+        variables = list(trainable_variables)
+        if is_scaled:
+            pairs = zip(grads, variables, strict=False)
+            found.update(loss_scale.hidden_gradients(optimizer, pairs))
+        if is_looked_at or not is_scaled:
+            scale = getattr(optimizer, "dynamic_scale", 1.0)
+            found[GRADIENT_NORM] = _known(_global_norm(grads) / scale)
+        old = _values(variables) if is_looked_at else []
+        result = apply(grads, variables)
+        if old:
+            moves = zip(old, _values(variables), strict=True)
+            largest = [tf.reduce_max(tf.abs(new - each)) for each, new in moves]
+            found[LARGEST_UPDATE] = _known(tf.reduce_max(tf.stack(largest)))
+        return result
+
+    optimizer.apply = wrapped
+    try:
+        yield found
+    finally:
+        del optimizer.apply
+
+
+def _global_norm(gradients: Sequence[Any]) -> tf.Tensor:
+    halves = [tf.zeros([])]
+    for each in gradients:
+        values = each.values if isinstance(each, tf.IndexedSlices) else each
+        if values is not None and values.dtype.is_floating:
+            if values.dtype.size < 4:
+                values = tf.cast(values, tf.float32)
+            halves.append(tf.cast(tf.nn.l2_loss(values), tf.float32))
+    return tf.sqrt(2.0 * tf.add_n(halves))
+
+
+def _values(variables: Sequence[Any]) -> list[tf.Tensor]:
+    """Returns the values of variables in float32; none if they are large."""
+    sizes = [math.prod(each.shape) for each in variables]
+    if 4 * sum(sizes) > _LARGE:
+        return []
+    return [
+        tf.cast(tf.convert_to_tensor(each), tf.float32)
+        for each, size in zip(variables, sizes, strict=True)
+        if size
+    ]
+
+
+def _known(number: tf.Tensor) -> tf.Tensor:
+    """Returns a number, or -1 in place of NaN and infinity: no check fails at it."""
+    return tf.where(tf.math.is_finite(number), number, -1.0)
+
+
+def _graph() -> Any:
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
