@@ -11,6 +11,11 @@ import tfsafe
 from tfsafe import _after_import
 from tfsafe._run import OPTIONS, run
 
+_TOO_LATE = (
+    "The capsule holds the gradient of its step as operations, and --stabilize "
+    "rewrites the formulas of the forward pass alone. `tfsafe run --stabilize` rewrites "
+    "them before the step is differentiated."
+)
 _NEEDED = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 
 
@@ -142,6 +147,8 @@ def replay(arguments: Sequence[str]) -> None:
         sys.stdout.write("All values of the step are finite.\n")
         return
     sys.stdout.write(f"{error.explain()}\n")
+    if options.stabilize and error.findings[0].is_gradient:
+        sys.stdout.write(f"{_TOO_LATE}\n")
     if options.html:
         error.to_html(options.html)
         sys.stdout.write(f"The page is {options.html}\n")

@@ -18,6 +18,7 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 _LONGEST = 60
 # A statement with more lines is not read.
 _LINES = 20
+_COUNTING = {"enumerate", "iter", "tqdm"}
 _NAMES = re.compile(r"\s*(\w+(?:\.\w+)*(?:\s*,\s*\w+(?:\.\w+)*)*)\s*=\s*")
 
 
@@ -56,12 +57,15 @@ class Call(NamedTuple):
       arguments: The positional arguments.
       keywords: The named arguments.
       targets: The names that the result is assigned to, `"x, y"`; empty without any.
+      loop: What the innermost loop around it runs over that gives the arguments,
+        `"dataset"`; empty without any.
     """
 
     function: str
     arguments: tuple[str, ...]
     keywords: dict[str, str]
     targets: str = ""
+    loop: str = ""
 
 
 def user_call(
@@ -103,7 +107,37 @@ def _call_in(frame: types.FrameType, name: str) -> Call | None:
         tuple(map(ast.unparse, tree.args)),
         {each.arg: ast.unparse(each.value) for each in tree.keywords if each.arg},
         found[1] if found else "",
+        _loop_around(frame, _names_in(tree)),
     )
+
+
+def _names_in(tree: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+
+
+def _loop_around(frame: types.FrameType, names: set[str]) -> str:
+    """Returns what a loop runs over whose variables are among some names."""
+    lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    try:
+        nodes = list(ast.walk(ast.parse("".join(lines))))
+    except (SyntaxError, SystemError, ValueError):
+        return ""
+    loops = [
+        each
+        for each in nodes
+        if isinstance(each, ast.For)
+        and each.lineno <= frame.f_lineno <= (each.end_lineno or 0)
+        and _names_in(each.target) & names
+    ]
+    if not loops:
+        return ""
+    source = max(loops, key=lambda each: each.lineno).iter
+    while isinstance(source, ast.Call) and source.args:
+        # `enumerate(dataset)` and the like count, or show a bar.
+        if ast.unparse(source.func).rpartition(".")[2] not in _COUNTING:
+            break
+        source = source.args[0]
+    return ast.unparse(source)
 
 
 def _segment(frame: types.FrameType, name: str) -> tuple[str, str]:

@@ -52,6 +52,30 @@ def wrapped(head: str, text: str) -> list[str]:
     )
 
 
+def with_line(text: str, head: str, words: str, before: str) -> str:
+    """Puts a line into an explanation, in place of an earlier one with its heading.
+
+    Args:
+      text: The explanation.
+      head: The heading of the line.
+      words: The rest of the line.
+      before: Heading of the line that it comes before; the end if there is none.
+
+    Returns:
+      The explanation with the line.
+    """
+    kept: list[str] = []
+    is_old = False
+    for line in text.split("\n"):
+        is_old = line.startswith(head) or (is_old and line.startswith(INDENT))
+        if not is_old:
+            kept.append(line)
+    ends = (i for i, line in enumerate(kept) if line.startswith(before))
+    place = next(ends, len(kept))
+    kept[place:place] = wrapped(head, words)
+    return "\n".join(kept)
+
+
 def middle_out(steps: Sequence[Any]) -> tuple[list[Any], int]:
     """Returns both ends of a long list, and how many items between them it omits."""
     if len(steps) <= STEPS + 1:

@@ -106,6 +106,10 @@ _NO_CAPSULE = (
     "the step, or train without `run_eagerly`. What `last_error` or a pickle gives is "
     "a copy: save the error itself, where it is caught. Received: {}"
 )
+_AGAIN = (
+    '`error.save("nan.zip")`, or `tfsafe run --capsule nan.zip`, saves it for '
+    "`tfsafe replay nan.zip`;"
+)
 _LARGEST = 2**31
 _IPYTHON = f"{os.sep}IPython{os.sep}"
 
@@ -253,9 +257,23 @@ class NumericsError(ArithmeticError):
             raise ValueError(_NO_CAPSULE.format(str(self).partition("\n")[0]))
         _CAPSULES[self].write(path, self, max_bytes)
 
-    def attach(self, capsule: Capsule) -> None:
-        """Keeps what `save` writes."""
+    def attach(self, capsule: Capsule, seconds: float | None = None) -> None:
+        """Keeps what `save` writes.
+
+        Args:
+          capsule: What writes it.
+          seconds: How long a replay took; None adds no line about it.
+        """
         _CAPSULES[self] = capsule
+        if seconds is not None:
+            words = f"{_AGAIN} a replay takes about {max(seconds, 0.1):.1g} s."
+            self.args = ("\n".join([str(self), *_text.wrapped("  again: ", words)]),)
+            self._remember()
+
+    def hide_capsule(self) -> None:
+        """Removes the line of `attach` from the message: a replay has its file."""
+        self.args = (str(self).partition("\n  again: ")[0],)
+        self._remember()
 
     def add_time(self) -> None:
         """Adds step, epoch, batch, learning rate and loss scale to the message."""
@@ -276,20 +294,25 @@ class NumericsError(ArithmeticError):
             return
         self._insert("  when:  ", ", ".join(parts))
 
+    def add_call(self, number: int) -> None:
+        """Adds the number of the call of a function, from 1, to the message."""
+        self._insert("  when:  ", f"call {number} of this function")
+
     def add_suggestion(self, words: str) -> None:
         """Puts a suggestion before that of the first finding, once."""
         first = self.findings[0]
         if words not in first.suggestion:
-            rest = f" Otherwise: {first.suggestion}" if first.suggestion else ""
-            self._change_first(suggestion=f"{words}{rest}")
+            rest = f" Otherwise: {first.suggestion}" if first.suggested_code else ""
+            self.change_first(suggestion=f"{words}{rest}")
 
     def add_cause(self, words: str) -> None:
         """Adds a sentence to the cause of the first finding, once."""
         first = self.findings[0]
         if words not in first.cause:
-            self._change_first(cause=f"{first.cause} {words}")
+            self.change_first(cause=f"{first.cause} {words}")
 
-    def _change_first(self, **fields: str) -> None:
+    def change_first(self, **fields: str) -> None:
+        """Replaces fields of the first finding, in the message as well."""
         first, *others = self.findings
         changed = dataclasses.replace(first, **fields)
         self.args = (str(self).replace(str(first), str(changed), 1),)
@@ -317,23 +340,12 @@ class NumericsError(ArithmeticError):
         updates: Sequence[float],
         words: str,
     ) -> None:
-        """Adds the numbers of the steps before to the message.
-
-        Args:
-          losses: The losses.
-          norms: The gradient norms; may be empty.
-          updates: The largest updates; may be empty.
-          words: What they show.
-        """
+        """Adds the numbers of the steps before to the message, and what they show."""
         self.losses = tuple(losses)
         self.gradient_norms, self.largest_updates = tuple(norms), tuple(updates)
-        more = [
-            f"{name.capitalize()} {_text.sparkline(numbers)} {min(numbers):.4g} to "
-            f"{max(numbers):.4g}."
-            for name, numbers in self._past().items()
-            if name != "loss"
-        ]
-        words = " ".join([words, *more])
+        for name, numbers in list(self._past().items())[1:]:
+            reach = f"{min(numbers):.4g} to {max(numbers):.4g}"
+            words += f" {name.capitalize()} {_text.sparkline(numbers)} {reach}."
         self._insert("  since: ", f"{_text.sparkline(losses)} {words}")
 
     def _past(self) -> dict[str, tuple[float, ...]]:
@@ -347,18 +359,7 @@ class NumericsError(ArithmeticError):
 
     def _insert(self, head: str, words: str) -> None:
         """Puts a line before the reach, in place of an earlier one."""
-        kept: list[str] = []
-        is_old = False
-        for line in str(self).split("\n"):
-            is_old = line.startswith(head) or (is_old and line.startswith(_text.INDENT))
-            if not is_old:
-                kept.append(line)
-        place = next(
-            (i for i, line in enumerate(kept) if line.startswith("  reach:")),
-            len(kept),
-        )
-        kept[place:place] = _text.wrapped(head, words)
-        self.args = ("\n".join(kept),)
+        self.args = (_text.with_line(str(self), head, words, before="  reach:"),)
         self._remember()
 
     def _remember(self) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+import re
 import textwrap
 
 import numpy as np
@@ -19,7 +20,8 @@ SITE = Site("train.py", 12, "loss", "return (x - mean) / std")
 def text_of(function, *args):
     with pytest.raises(tfsafe.NumericsError) as caught:
         function(*args)
-    return str(caught.value).replace(programs.__file__, "programs.py")
+    text = str(caught.value).partition("\n  again: ")[0]
+    return text.replace(programs.__file__, "programs.py")
 
 
 def dedent(text):
@@ -68,6 +70,17 @@ def test_a_backward_failure_is_reported_with_its_forward_line():
                  tfsafe.stabilize(f) rewrites it in a function or model f.
           reach: output
         """)
+
+
+def test_a_failure_says_how_to_see_it_again_and_what_that_costs():
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(tf.function(tf.math.log))(tf.constant(0.0))
+    text = str(caught.value).replace("\n" + " " * 9, " ")
+    assert re.search(
+        r'again: `error.save\("nan.zip"\)`, or `tfsafe run --capsule nan.zip`, saves '
+        r"it for `tfsafe replay nan.zip`; a replay takes about [\d.]+ s.$",
+        text,
+    )
 
 
 def test_a_wrong_argument_is_reported():
@@ -128,6 +141,7 @@ def test_a_place_that_cannot_be_found_is_said_to_be_so():
           why:   the operation that made it could not be found: the call draws from
                  RandomUniform, whose random numbers cannot be drawn a second time. Use
                  tf.random.stateless_* or keras.random.SeedGenerator, which can be.
+          when:  call 2 of this function
           reach: output
         """)
 

@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 from collections.abc import Sequence
 
 from tfsafe import _explain, _text
@@ -20,9 +21,27 @@ _LETTER, _BOLD = 7.0, 9.0
 _INPUTS = 3
 
 
+_NAME = re.compile(r"[a-z]+(?=[ ,])")
+
+
 def text(words: str) -> str:
     """Returns words as text in HTML."""
     return html.escape(words)
+
+
+def sentence(words: str) -> str:
+    """Returns words as HTML, with a capital unless they begin with code."""
+    is_word = _NAME.match(words) is not None
+    return text(words[:1].upper() + words[1:] if is_word else words)
+
+
+def coded(words: str) -> str:
+    """Formats the text between backticks as code."""
+    parts = text(words).split("`")
+    return "".join(
+        f"<code>{part}</code>" if number % 2 else part
+        for number, part in enumerate(parts)
+    )
 
 
 def picture(stats: TensorStats, index: Sequence[int] | None = None) -> str:

@@ -4,13 +4,13 @@ import dataclasses
 import linecache
 import os
 import pathlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfsafe import _explain, _text
-from tfsafe._html import _diff, _drawing, _sample
-from tfsafe._html._drawing import text
+from tfsafe._html import _diff, _drawing, _glance, _history, _sample
+from tfsafe._html._drawing import coded, sentence, text
+from tfsafe._html._glance import listed
 from tfsafe._html._style import SCOPED, STYLE
 from tfsafe._records import FindingFields, Link, Sample, Site, TensorStats
 
@@ -23,11 +23,13 @@ class Context(NamedTuple):
       layers: Name, class and health of each layer of the model, in its order: `finite`,
         `first`, `reached` or `untouched`.
       sample: The row of the batch that failed.
+      past: Numbers of the steps before, by what they are.
     """
 
     facts: Mapping[str, str] = {}
     layers: Sequence[tuple[str, str, str]] = ()
     sample: Sample | None = None
+    past: Mapping[str, Sequence[float]] = {}
 
 
 _NOTHING = Context()
@@ -106,7 +108,7 @@ def fragment_of_table(
         f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>"
         for row in others
     ]
-    body = [f"<h1>{_coded(title)}</h1>", "<table>", *lines, "</table>"]
+    body = [f"<h1>{coded(title)}</h1>", "<table>", *lines, "</table>"]
     below = [_scrolling(text(text_below), "message")] if text_below else []
     return _fragment([*body, *below])
 
@@ -123,56 +125,36 @@ def _findings(
     head: str,
     context: Context,
 ) -> list[str]:
-    body = [f'<h1 class="nonfinite">{_coded(title or head)}</h1>']
+    body = [f'<h1 class="nonfinite">{coded(title or head)}</h1>']
     if findings:
-        body += [f'<p class="lead">{_coded(head)}</p>'] if title else []
-        body += _article(findings[0], 2, _around(message, context))
+        body += [f'<p class="lead">{coded(head)}</p>'] if title else []
+        body += _article(
+            findings[0],
+            2,
+            _glance.rows(findings[0], message, context.sample),
+            _around(context),
+        )
     if len(findings) > 1:
         body.append(f"<h2>{_text.counted(len(findings) - 1, 'further place')}</h2>")
     for each in findings[1:]:
-        summary = f"<summary>{_coded(_explain.first_line(each))}</summary>"
+        summary = f"<summary>{coded(_explain.first_line(each))}</summary>"
         body += ["<details>", summary, *_article(each, 3), "</details>"]
     if context.facts:
-        body += ["<h2>The run</h2>", *_listed(context.facts.items())]
+        body += ["<h2>The run</h2>", *listed(context.facts.items())]
     body += ["<details>", "<summary>The message as text</summary>"]
     return [*body, _scrolling(text(message), "message"), "</details>"]
 
 
-# Lines of a message that are about the run, and their names on the page.
-_LABELS = {
-    "  when:": "When",
-    "  since:": "Since when",
-    "  reach:": "What it reached",
-    "  state:": "What was undone",
-}
-
-
-def _around(message: str, context: Context) -> dict[str, list[str]]:
-    """Returns the sections of a page about the step: when, reach, state, layers."""
-    found: dict[str, str] = {}
-    label = ""
-    for line in message.split("\n"):
-        head, _, words = line.partition(": ")
-        if f"{head}:" in _LABELS:
-            label = _LABELS[f"{head}:"]
-            found[label] = words.strip()
-        elif label and line.startswith(_text.INDENT):
-            found[label] += f" {line.strip()}"
-        else:
-            label = ""
+def _around(context: Context) -> dict[str, list[str]]:
+    """Returns the sections of a page about the step: sample, steps before, layers."""
     sections = {}
     if context.sample is not None:
         sections["Which sample"] = _sample.drawn(context.sample)
-    if found:
-        sections["When, and how far"] = _listed(found.items())
+    if context.past:
+        sections["The steps before"] = _history.drawn(context.past)
     if context.layers:
         sections["The model"] = _map(context.layers)
     return sections
-
-
-def _listed(facts: Iterable[tuple[str, str]]) -> list[str]:
-    rows = [f"<dt>{text(name)}</dt><dd>{_coded(words)}</dd>" for name, words in facts]
-    return ["<dl>", *rows, "</dl>"]
 
 
 _HEALTH = {
@@ -208,7 +190,7 @@ def _map(layers: Sequence[tuple[str, str, str]]) -> list[str]:
 def of_tensors(tensors: Sequence[TensorStats], title: str = "") -> str:
     """Returns the page of some tensors; without a title it counts them."""
     title = title or _text.counted(len(tensors), "tensor") or "No tensors"
-    return _page(title, [f"<h1>{_coded(title)}</h1>", *_tensors(tensors)])
+    return _page(title, [f"<h1>{coded(title)}</h1>", *_tensors(tensors)])
 
 
 def _page(title: str, body: Sequence[str]) -> str:
@@ -217,7 +199,10 @@ def _page(title: str, body: Sequence[str]) -> str:
 
 
 def _article(
-    finding: FindingFields, level: int, more: Mapping[str, list[str]] | None = None
+    finding: FindingFields,
+    level: int,
+    glance: Sequence[str] = (),
+    more: Mapping[str, list[str]] | None = None,
 ) -> list[str]:
     sections = {
         "Where": _where(finding),
@@ -228,6 +213,7 @@ def _article(
     }
     what = _explain.what(finding)
     parts = ["<article>", *([f'<p class="what">{text(what)}</p>'] if what else [])]
+    parts += glance
     for heading, section in sections.items():
         if section:
             parts += [f"<h{level}>{heading}</h{level}>", *section]
@@ -281,7 +267,7 @@ def _scrolling(content: str, style: str) -> str:
 
 
 def _why(finding: FindingFields) -> list[str]:
-    parts = [f"<p>{_sentence(finding.cause)}</p>"] if finding.cause else []
+    parts = [f"<p>{sentence(finding.cause)}</p>"] if finding.cause else []
     output = finding.output
     if output is not None:
         name = output.name or finding.op_type or finding.origin
@@ -322,7 +308,7 @@ def _figure(stats: TensorStats, note: str, index: Sequence[int] | None = None) -
     style = "" if index is None else ' class="out"'
     return (
         f"<figure{style}>{_drawing.picture(stats, index)}<figcaption>"
-        f"<strong>{_coded(stats.name)}</strong> {text(_explain.kind_of(stats))}"
+        f"<strong>{coded(stats.name)}</strong> {text(_explain.kind_of(stats))}"
         f"<span>{text(_explain.figures(stats))}</span>"
         f'<span class="note">{"; ".join(notes)}</span></figcaption></figure>'
     )
@@ -340,16 +326,7 @@ def _fix(finding: FindingFields) -> list[str]:
         shown = [_scrolling("".join(added), "diff")]
     else:
         shown = [_scrolling(text(code), "code")] if code else []
-    return [*shown, f"<p>{_sentence(finding.suggestion)}</p>"]
-
-
-_NAME = re.compile(r"[a-z]+(?=[ ,])")
-
-
-def _sentence(words: str) -> str:
-    """Returns words as HTML, with a capital unless they begin with code."""
-    is_word = _NAME.match(words) is not None
-    return text(words[:1].upper() + words[1:] if is_word else words)
+    return [*shown, f"<p>{sentence(finding.suggestion)}</p>"]
 
 
 def _path(finding: FindingFields) -> list[str]:
@@ -367,19 +344,10 @@ def _path(finding: FindingFields) -> list[str]:
 
 
 def _step(link: Link) -> str:
-    words = f"<strong>{_coded(_explain.name_of(link))}</strong>: {text(link.kind)}"
+    words = f"<strong>{coded(_explain.name_of(link))}</strong>: {text(link.kind)}"
     if link.size:
         words += f" in {_explain.amount_of(link)} values"
     if link.site is None:
         return f"<li>{words}</li>"
     place = f"<code>{text(link.site.place)}</code>"
     return f"<li>{words}, {place} <code>{text(link.site.source)}</code></li>"
-
-
-def _coded(sentence: str) -> str:
-    """Formats the text between backticks as code."""
-    parts = text(sentence).split("`")
-    return "".join(
-        f"<code>{part}</code>" if number % 2 else part
-        for number, part in enumerate(parts)
-    )

@@ -7,11 +7,15 @@ _CELL, _WIDTH, _HEIGHT = 6, 480, 90
 _SHADES = 8
 
 
+def words_of(sample: Sample) -> str:
+    """Names the row, and the part of it that is not finite."""
+    words = f"Row {sample.row} of {sample.name}"
+    return f"{words}: {sample.words} not finite" if sample.words else words
+
+
 def drawn(sample: Sample) -> list[str]:
     """Returns the elements of a page that show a sample."""
-    words = f"Row {sample.row} of {sample.name}"
-    if sample.words:
-        words += f": {sample.words} not finite"
+    words = words_of(sample)
     draw = {"image": _image, "series": _series, "table": _table}[sample.kind]
     return [f"<p>{text(words)}</p>", *draw(sample, words)]
 

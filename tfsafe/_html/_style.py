@@ -60,6 +60,7 @@ pre:focus-visible, summary:focus-visible { outline: 2px solid var(--positive); }
 .shade { fill: #ffffff; shape-rendering: crispEdges; }
 .outline { fill: none; stroke: var(--nonfinite); stroke-width: 3; }
 .line { fill: none; stroke: var(--positive); stroke-width: 1.5; }
+.past { display: flex; flex-wrap: wrap; gap: 0.75rem; margin-top: 0.75rem; }
 .gap { stroke: var(--nonfinite); stroke-width: 2; }
 .wide { overflow-x: auto; }
 .wide th, .wide td { padding: 0.15rem 0.6rem; text-align: right; font-weight: normal; }

@@ -12,7 +12,7 @@ from tfsafe.debugging.capsule.snapshot import FORMAT, PAST, TIME
 from tfsafe.debugging.checks import variables
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.options import Level, options_of
-from tfsafe.debugging.explain import history, layers
+from tfsafe.debugging.explain import bookkeeping, history, layers
 from tfsafe.debugging.explain.context import HEALTHS
 from tfsafe.errors import NumericsError
 from tfsafe.graph import Emission, Plan, Value
@@ -91,9 +91,12 @@ def replay(
         function, options=options, names=step.names, labels=step.labels
     )
     try:
-        with layers.remembered(step.layers):
+        with layers.remembered(step.layers), bookkeeping.remembered(step.repeats):
             check(*step.arguments)
     except NumericsError as error:
+        error.hide_capsule()
+        if transform is None:
+            _take_suggestion(error, before["findings"])
         for name in TIME:
             setattr(error, name, before.get(name))
         error.layers = tuple(
@@ -112,6 +115,15 @@ def replay(
     return None
 
 
+def _take_suggestion(error: NumericsError, findings: Sequence[Any]) -> None:
+    """Takes over what was suggested where the optimizer of the run was known."""
+    first = error.findings[0]
+    for before in findings[:1]:
+        if before.get("op_type") == first.op_type and before.get("cause"):
+            same = ("cause", "suggestion", "suggested_code")
+            error.change_first(**{name: str(before.get(name, "")) for name in same})
+
+
 class _Step:
     """The step of a capsule, as a Python function that can be traced.
 
@@ -119,6 +131,7 @@ class _Step:
       arguments: The arguments of the call.
       is_xla: Whether XLA compiles the step.
       layers: Classes of the layers in the step, by their names.
+      repeats: Labels of the variables of metrics and optimizers.
     """
 
     # For the signature that TensorFlow shows.
@@ -130,6 +143,7 @@ class _Step:
         self._result = record["result"]
         self.is_xla = bool(record["is_xla"])
         self.layers: dict[str, str] = dict(record["layers"])
+        self.repeats = [str(each) for each in record.get("bookkeeping", ())]
         self.arguments: list[tf.Tensor] = []
         self._labels: list[str] = []
         self._names: variables.Names = {}

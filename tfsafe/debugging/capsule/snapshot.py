@@ -15,6 +15,7 @@ from tfsafe.debugging.capsule.archive import Writer
 from tfsafe.debugging.capsule.records import GraphWriter, structure_of
 from tfsafe.debugging.checks import variables
 from tfsafe.debugging.checks.variables import Slot
+from tfsafe.debugging.explain import bookkeeping
 from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.explain.results import Labels
 from tfsafe.errors import NumericsError
@@ -84,10 +85,12 @@ class Snapshot:
             id(tensor): labels.get(id(given), "")
             for given, tensor in zip(call.given, call.inputs, strict=False)
         }
+        slots = [slot for slot, _ in self._held.values()]
         return {
             "graphs": graphs.records(),
             "places": graphs.places(),
             "layers": Layers().names_in(graphs.scopes()),
+            "bookkeeping": sorted(bookkeeping.labels(slots)),
             "inputs": [self._input(writer, each, own) for each in inputs],
             "drawn": [
                 [graphs.numbers[number], name, [writer.array(each) for each in values]]

@@ -1,6 +1,7 @@
 """Checks a `tf.function`: one cheap test of each call, a replay when it fails."""
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,6 +81,7 @@ class CompiledCheck:
         self._serves_many = False
         self._known = Known()
         self._past = history.LastSteps()
+        self._calls = 0
         # Whether variables may be written at the end; what is excluded, and what
         # `strict` reports, is known only after the call.
         self._holds = not (options.strict or options.exclude)
@@ -147,6 +149,7 @@ class CompiledCheck:
     def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         result, total, kept = self.watched(args, kwargs)(*args, **kwargs)
         TALLY.calls += 1
+        self._calls += 1
         if math.isfinite(total.numpy()):
             self._past.add(result)
             return result
@@ -263,6 +266,7 @@ class CompiledCheck:
         if not is_due or self._known.covers(failed):
             return result
         after = [(slot, slot.read()) for slot, _ in failed.held]
+        start = time.monotonic()
         reported, reason = self._explained(args, kwargs, failed)
         if failed.frozen and not any(each.origins for each in reported):
             # Nothing is written yet: next time it is, and the results are checked.
@@ -289,7 +293,9 @@ class CompiledCheck:
         # Those of Keras are running means: its clock adds them.
         if self._labels is results.argument_labels:
             self._past.note(error)
-        error.attach(self._snapshot(args, kwargs, failed))
+            if error.step is None and self._calls > 1:
+                error.add_call(self._calls)
+        error.attach(self._snapshot(args, kwargs, failed), time.monotonic() - start)
         raise error
 
     def _snapshot(

@@ -3,14 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-import keras
-
 from tfsafe._faults import contained
 from tfsafe._text import listed, wrapped
-from tfsafe.debugging.checks.variables import Held, variables_in
-from tfsafe.debugging.explain import context, sample, training
+from tfsafe.debugging.checks.variables import Held
+from tfsafe.debugging.explain import bookkeeping, context, sample, training
 from tfsafe.debugging.explain import findings as _findings
-from tfsafe.debugging.explain.layers import Layers, alive
+from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin
@@ -82,12 +80,9 @@ def numerics_error(
 
 
 def _reached(results: Sequence[NonFinite], held: Sequence[Held]) -> list[str]:
-    """Returns the labels of the results, without those that only repeat others.
-
-    The metrics of a model repeat its loss, the slots of an optimizer its gradients.
-    """
+    """Returns the labels of the results, without those that only repeat others."""
     labels = [each.label for each in results if each.label]
-    repeats = _labels_of_bookkeeping(held)
+    repeats = bookkeeping.labels(slot for slot, _ in held)
     return [each for each in labels if each not in repeats] or labels
 
 
@@ -112,16 +107,6 @@ def _reach(reached: Sequence[str], held: Sequence[Held]) -> str:
 
 def _shown(label: str) -> str:
     return "the loss" if label == "output['loss']" else label
-
-
-def _labels_of_bookkeeping(held: Sequence[Held]) -> set[str]:
-    """Returns the labels of variables of Keras' metrics and optimizers."""
-    handles = {
-        id(variable.handle)
-        for each in (*alive(keras.Metric), *alive(keras.Optimizer))
-        for variable in variables_in(list(each.variables))
-    }
-    return {slot.label for slot, _ in held if id(slot.handle) in handles}
 
 
 def _described(results: Sequence[NonFinite], origin: Origin, layers: Layers) -> Finding:

@@ -96,6 +96,10 @@ _INFINITE = (
     "from the logits instead: tfsafe.losses.StableCrossEntropy, "
     "tfsafe.ops.log_softmax. tfsafe.ops.xlogy(weight, x) is 0 where the weight is 0."
 )
+_RELU = (
+    "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
+    "which is above 0, or predict the logarithm itself."
+)
 _WEIGHS = (
     "the weight is not 0 there, so the true value is infinite: keep the second "
     "argument above 0. For a cross-entropy, compute from the logits: "
@@ -173,6 +177,7 @@ FIXES = [
         is_rewritten=True,
     ),
     Fix("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
+    Fix("Log", "", _RELU, source="Relu"),
     Fix(
         "Log",
         "tfsafe.ops.xlogy({weight}, {0})",
@@ -301,7 +306,10 @@ def survey(holder: str, call: _caller.Call | None) -> str:
         return ""
     if _KERAS.fullmatch(call.function):
         given = dict(zip(("x", "y"), call.arguments, strict=False)) | call.keywords
-        passed = [given[name] for name in ("x", "y") if name in given]
+        names = ["x", "y", *(["sample_weight"] if "sample_weight" in holder else [])]
+        passed = [given[name] for name in names if name in given]
+    elif call.loop:
+        passed = [call.loop]
     elif len(call.arguments) + len(call.keywords) == 1:
         passed = [*call.arguments, *call.keywords.values()]
     else:

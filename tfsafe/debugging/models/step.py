@@ -100,4 +100,7 @@ def batch_labels(
         for index, name in enumerate(("x", "y", "sample_weight")):
             if label.startswith(f"data[{index}]"):
                 label = name + label.removeprefix(f"data[{index}]")
+        # A data set without labels.
+        if label == "data":
+            label = "x"
         yield label, value

@@ -1,0 +1,66 @@
+"""Answers the usual questions about a finding in a few rows, at the top of a page."""
+
+from collections.abc import Iterable
+
+from tfsafe import _text
+from tfsafe._html import _sample
+from tfsafe._html._drawing import coded, text
+from tfsafe._records import FindingFields, Sample
+
+# Lines of a message that are about the run, and their names on the page.
+_LABELS = {
+    "  when:": "When",
+    "  since:": "Since when",
+    "  reach:": "What it reached",
+    "  state:": "What was undone",
+    "  again:": "See it again",
+}
+
+
+def rows(
+    finding: FindingFields, message: str, sample: Sample | None = None
+) -> list[str]:
+    """Returns the rows as a list of definitions, those without an answer left out.
+
+    Args:
+      finding: The first finding.
+      message: The text of the error.
+      sample: The row of the batch that failed.
+    """
+    site = finding.site
+    answers = {
+        "Where": f"`{site.place}`: `{site.source}`" if site else "",
+        "Why": finding.cause,
+        "What to write": _fix(finding),
+        "Which sample": _sample.words_of(sample) if sample else "",
+        **_of_the_run(message),
+    }
+    known = [(name, words) for name, words in answers.items() if words]
+    return listed(known) if known else []
+
+
+def listed(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """Returns names and values as a list of definitions."""
+    pairs = [f"<dt>{text(name)}</dt><dd>{coded(words)}</dd>" for name, words in facts]
+    return ["<dl>", *pairs, "</dl>"]
+
+
+def _fix(finding: FindingFields) -> str:
+    if finding.suggested_code:
+        return f"`{finding.suggested_code}`"
+    return finding.suggestion
+
+
+def _of_the_run(message: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    label = ""
+    for line in message.split("\n"):
+        head, _, words = line.partition(": ")
+        if f"{head}:" in _LABELS:
+            label = _LABELS[f"{head}:"]
+            found[label] = words.strip()
+        elif label and line.startswith(_text.INDENT):
+            found[label] += f" {line.strip()}"
+        else:
+            label = ""
+    return found
