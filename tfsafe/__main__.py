@@ -13,8 +13,8 @@ from tfsafe._run import OPTIONS, run
 
 _TOO_LATE = (
     "The capsule holds the gradient of its step as operations, and --stabilize "
-    "rewrites the formulas of the forward pass alone. `tfsafe run --stabilize` rewrites "
-    "them before the step is differentiated."
+    "rewrites the formulas of the forward pass alone. `tfsafe run --stabilize` "
+    "rewrites them before the step is differentiated."
 )
 _NEEDED = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 

@@ -31,8 +31,13 @@ def text(words: str) -> str:
 
 def sentence(words: str) -> str:
     """Returns words as HTML, with a capital unless they begin with code."""
+    return text(capital(words))
+
+
+def capital(words: str) -> str:
+    """Returns words with a capital unless they begin with code."""
     is_word = _NAME.match(words) is not None
-    return text(words[:1].upper() + words[1:] if is_word else words)
+    return words[:1].upper() + words[1:] if is_word else words
 
 
 def coded(words: str) -> str:

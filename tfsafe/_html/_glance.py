@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tfsafe import _text
 from tfsafe._html import _sample
-from tfsafe._html._drawing import coded, text
+from tfsafe._html._drawing import capital, coded, text
 from tfsafe._records import FindingFields, Sample
 
 # Lines of a message that are about the run, and their names on the page.
@@ -35,7 +35,7 @@ def rows(
         "Which sample": _sample.words_of(sample) if sample else "",
         **_of_the_run(message),
     }
-    known = [(name, words) for name, words in answers.items() if words]
+    known = [(name, capital(words)) for name, words in answers.items() if words]
     return listed(known) if known else []
 
 

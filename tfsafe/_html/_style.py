@@ -136,6 +136,10 @@ details { margin: 0.75rem 0; }
 summary { cursor: pointer; color: var(--soft); padding: 0.25rem 0; }
 ol { padding-left: 2rem; }
 li { margin: 0.25rem 0; }
+@media (max-width: 30rem) {
+  dl { grid-template-columns: 1fr; }
+  dt { font-size: 0.8rem; margin-top: 0.3rem; }
+}
 @media print { pre { white-space: pre-wrap; } }
 """
 

@@ -67,18 +67,33 @@ def note(error: NumericsError, optimizer: Any) -> None:
         error.learning_rate = _number(optimizer.learning_rate)
         error.loss_scale = _loss_scale(optimizer)
         error.facts["optimizer"] = _name(optimizer)
-        _note_rate(error, optimizer)
+        while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
+            optimizer = inner
+        if error.findings:
+            _note_rate(error, optimizer)
+            _note_epsilon(error, optimizer)
     error.add_time()
+
+
+def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
+    """Suggests an epsilon for the quotient of an optimizer that has none."""
+    first = error.findings[0]
+    is_own = optimizer.name in first.scope.split("/")
+    if first.op_type == "RealDiv" and is_own and getattr(optimizer, "epsilon", 1) == 0:
+        name = type(optimizer).__name__
+        error.change_first(
+            suggested_code=f"keras.optimizers.{name}(epsilon=1e-7)",
+            suggestion="beside your other arguments: with an epsilon of 0, a weight "
+            "whose gradients were all 0 moves by 0 / 0.",
+        )
 
 
 def _note_rate(error: NumericsError, optimizer: Any) -> None:
     """Suggests a lower learning rate for an overflow, where it is unusually large."""
-    first = error.findings[0] if error.findings else None
+    first = error.findings[0]
     rate = error.learning_rate or 0.0
-    if first is None or "overflow" not in first.cause or not error.step:
+    if "overflow" not in first.cause or not error.step:
         return
-    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
-        optimizer = inner
     if rate >= _LARGE_RATE and isinstance(optimizer, _ADAPTIVE):
         error.add_suggestion(
             f"{type(optimizer).__name__} moves every weight by about the learning rate "

@@ -42,7 +42,8 @@ def noted(optimizer: Any, level: str) -> Iterator[dict[str, tf.Tensor]]:
     def wrapped(grads: Any, trainable_variables: Any = None) -> Any:
         grads = list(grads)
         # A tensor of a branch or a loop cannot be used outside of it.
-        if not optimizer.built or trainable_variables is None or _graph() is not graph:
+        is_known = optimizer.built or not is_scaled
+        if not is_known or trainable_variables is None or _graph() is not graph:
             return apply(grads, trainable_variables)
         variables = list(trainable_variables)
         if is_scaled:

@@ -1,0 +1,149 @@
+"""What, where, when, which sample, why, since when, how far, what to write, again."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tfsafe import debugging
+
+
+def caught_in(call):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        call()
+    return caught.value
+
+
+def words_of(error):
+    return str(error).replace("\n" + " " * 9, " ")
+
+
+def fitted(model, *data, **options):
+    monitor = tfsafe.NumericsMonitor(**options)
+    keywords = {"batch_size": 2, "shuffle": False, "verbose": 0}
+    return lambda: model.fit(*data, callbacks=[monitor], **keywords)
+
+
+def line(optimizer, loss="mse", metrics=()):
+    """Returns a model `w * x` with w = 1."""
+    dense = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", name="w")
+    model = keras.Sequential([keras.Input([1]), dense])
+    model.compile(optimizer, loss, metrics=list(metrics))
+    return model
+
+
+def test_slots_and_metrics_are_not_reached_and_the_batch_without_labels_is_x():
+    class Mean(keras.Model):
+        def train_step(self, x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(self(x))
+            gradients = tape.gradient(loss, self.trainable_weights)
+            self.optimizer.apply(gradients, self.trainable_weights)
+            self._loss_tracker.update_state(loss)
+            return {"loss": loss}
+
+    model = Mean(*_line_of())
+    model.compile("adam", "mse")
+    x = np.array([[1.0], [np.nan]], "float32")
+    error = caught_in(fitted(model, x))
+    assert error.reached == ("output['loss']", "variable `w/kernel`")
+    assert "NaN in argument `x`, first in row 1" in str(error)
+    assert 'check_finite(x, policy="report")' not in str(error)
+
+
+def _line_of():
+    inputs = keras.Input([1])
+    return inputs, keras.layers.Dense(1, use_bias=False, name="w")(inputs)
+
+
+def test_the_weights_of_the_samples_are_part_of_the_suggested_check():
+    model = line("sgd")
+    x, weights = np.ones([2, 1], "float32"), np.array([1.0, np.nan], "float32")
+
+    def train():
+        monitor = tfsafe.NumericsMonitor()
+        model.fit(x, x, sample_weight=weights, verbose=0, callbacks=[monitor])
+
+    finding = caught_in(train).findings[0]
+    code = finding.suggested_code
+    assert code == 'tfsafe.data.check_finite((x, x, weights), policy="report")'
+    report = eval(code, {"tfsafe": tfsafe, "x": x, "weights": weights})
+    assert "row 1" in str(report)
+
+
+def test_a_loop_over_a_data_set_is_told_to_check_the_data_set():
+    data = tf.data.Dataset.from_tensor_slices([1.0, np.nan]).batch(1)
+    mean = tfsafe.checked(tf.function(lambda x: tf.reduce_mean(x)))
+
+    def train():
+        for _, x in enumerate(data):
+            mean(x)
+
+    error = caught_in(train)
+    expected = 'tfsafe.data.check_finite(data, policy="report")'
+    assert error.findings[0].suggested_code == expected
+    assert "when:  call 2 of this function" in str(error)
+
+
+def test_fit_with_a_safe_optimizer_remembers_the_norms_of_the_gradients():
+    """The slope of `(x - y)^2` at w = 1 is `2 x (x - y)`; the rate is 0."""
+    model = line(tfsafe.SafeOptimizer(keras.optimizers.SGD(0.0)))
+    x = np.array([1.0, 2, 3, 4, 5, 200, np.nan], "float32")[:, None]
+    monitor = tfsafe.NumericsMonitor(policy="raise")
+    error = caught_in(
+        lambda: model.fit(
+            x, x - 1, batch_size=1, shuffle=False, verbose=0, callbacks=[monitor]
+        )
+    )
+    np.testing.assert_allclose(error.gradient_norms, 2 * x[:6, 0], rtol=1e-5)
+    assert error.largest_updates == ()
+    text = words_of(error)
+    assert "the loss was steady, but the gradient norm grew over 1 step, from" in text
+    assert "clipnorm=1.0). Gradient norm \u2581" in text
+    assert " 2 to 400." in text
+
+
+def test_domain_checks_remember_the_largest_change_of_a_weight():
+    x = np.array([1.0, 2, 3, 4, 5, np.nan], "float32")[:, None]
+    model = line(keras.optimizers.SGD(1e-3), loss=lambda y, p: p)
+    monitor = tfsafe.NumericsMonitor(checks="domain")
+    error = caught_in(
+        lambda: model.fit(
+            x, x, batch_size=1, shuffle=False, verbose=0, callbacks=[monitor]
+        )
+    )
+    np.testing.assert_allclose(error.gradient_norms, x[:5, 0], rtol=1e-5)
+    np.testing.assert_allclose(error.largest_updates, 1e-3 * x[:5, 0], rtol=1e-3)
+    page = error.to_html()
+    for name in ("loss", "gradient norm", "largest update"):
+        assert f"<strong>{name}</strong>" in page
+
+
+def test_the_page_answers_the_questions_before_its_first_picture():
+    error = caught_in(lambda: tfsafe.checked(tf.function(tf.math.log))(tf.zeros([2])))
+    head = error.to_html().partition("<h2>")[0]
+    for question in ("Why", "What to write", "What it reached", "See it again"):
+        assert f"<dt>{question}</dt>" in head
+
+
+def test_an_optimizer_without_epsilon_is_named():
+    model = line(keras.optimizers.Adam(epsilon=0.0))
+    finding = caught_in(fitted(model, np.zeros([2, 1]), np.zeros([2, 1]))).findings[0]
+    assert finding.op_type == "RealDiv"
+    assert finding.suggested_code == "keras.optimizers.Adam(epsilon=1e-7)"
+    model.compile(eval(finding.suggested_code), "mse")
+    model.fit(np.zeros([2, 1]), np.zeros([2, 1]), verbose=0)
+    assert model.layers[0].kernel.numpy() == 1
+
+
+def test_a_replay_suggests_what_the_run_suggested(tmp_path):
+    model = line(keras.optimizers.Adam(5.0), loss=lambda y, p: tf.exp(100.0 * p * p))
+    x = np.ones([8, 1], "float32")
+    error = caught_in(fitted(model, x * 0.5, x))
+    assert "Adam moves every weight" in words_of(error)
+    error.save(tmp_path / "nan.zip")
+    again = debugging.replay(tmp_path / "nan.zip")
+    assert again.findings[0].suggestion == error.findings[0].suggestion
+    assert again.reached == error.reached
+    assert "again:" not in str(again)
