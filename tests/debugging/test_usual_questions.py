@@ -127,6 +127,21 @@ def test_the_page_answers_the_questions_before_its_first_picture():
         assert f"<dt>{question}</dt>" in head
 
 
+def test_the_row_of_an_embedded_text_without_words_and_a_call_beside_a_product():
+    table = tf.Variable(tf.ones([5, 2]))
+
+    @tfsafe.checked
+    @tf.function
+    def attention(tokens):
+        x = tf.nn.embedding_lookup(table, tokens)
+        scores = tf.where(tokens[:, None] != 0, x @ tf.transpose(x, [0, 2, 1]), -np.inf)
+        return tf.nn.softmax(scores) @ x
+
+    error = caught_in(lambda: attention(tf.constant([[1, 2], [3, 0], [0, 0]])))
+    assert error.findings[0].row == 2
+    assert error.findings[0].suggested_code == "tfsafe.ops.softmax(scores)"
+
+
 def test_an_optimizer_without_epsilon_is_named():
     model = line(keras.optimizers.Adam(epsilon=0.0))
     finding = caught_in(fitted(model, np.zeros([2, 1]), np.zeros([2, 1]))).findings[0]

@@ -102,7 +102,7 @@ def _uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr
     """Yields where an operation is written, with its arguments."""
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp):
-            if isinstance(node.op, _OPERATORS.get(op_type, ast.MatMult)):
+            if isinstance(node.op, _OPERATORS.get(op_type, ())):
                 yield node, [node.left, node.right]
         elif isinstance(node, ast.Call) and node.args:
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))

@@ -15,6 +15,8 @@ _BY_ROW = op_types(OpFact.BY_ROW)
 # Products of many matrices: element by element along all axes but the last two.
 _BATCHED = op_types(OpFact.MULTIPLIES_MATRICES) - {"MatMul"}
 _REDUCTIONS = op_types(OpFact.REDUCES)
+# Operations that look something up at indices: the position of that input.
+_LOOKUPS = {"GatherV2": 1, "OneHot": 0, "ResourceGather": 1}
 
 
 class Rows:
@@ -65,6 +67,10 @@ class Rows:
         if kind == "Reshape":
             # The order stays, whatever the shape.
             return id(inputs[0]) in self._held
+        if kind in _LOOKUPS:
+            indices = inputs[_LOOKUPS[kind]]
+            is_by_index = output.shape[: indices.shape.rank] == indices.shape
+            return id(indices) in self._held and is_by_index
         rows = [
             each
             for each in inputs
