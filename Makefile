@@ -17,7 +17,8 @@ COVERED = $(if $(COVERAGE),--coverage $(COVERAGE))
 RUN = -m tests.running --workers $(WORKERS)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-# All benchmarks one after the other, into benchmarks/RESULTS.md, on an idle machine;
+# All benchmarks one after the other, into benchmarks/RESULTS.md, on an idle machine,
+# and what the checks cost from there into the README and the guide;
 # ONLY="checks losses" names some, QUICK=1 is a trial.
 BENCHMARK = -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
@@ -76,6 +77,7 @@ picture: $(VENV)/docs
 
 bench: $(VENV)/dev
 	$(VENV)/bin/python $(BENCHMARK)
+	$(VENV)/bin/python docs/cost.py
 
 lint: $(VENV)/dev
 	$(VENV)/bin/ruff check

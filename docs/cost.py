@@ -1,0 +1,62 @@
+"""Writes what the checks cost into the README and the guide, from measured figures.
+
+Run `python docs/cost.py` after `make bench` has written `benchmarks/RESULTS.md`.
+"""
+
+import pathlib
+import re
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).parent.parent
+README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "cost.md"
+# What the figures of each file look like.
+_BLOCKS = {
+    README: re.compile(r"\*watch\* [\d.]+ to .*?\.\n", re.S),
+    GUIDE: re.compile(r"^\| step \|.*?\n(?=\n)", re.M | re.S),
+}
+_ROW = re.compile(r"^\| (\w+), (\w+), (\w+) \| (\w+) \| [\d.]+ \| ([\d.]+) \[", re.M)
+
+
+def blocks() -> dict[pathlib.Path, str]:
+    """Returns the block of each file; none after a trial or other benchmarks."""
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    part = results.partition("## checks")[2].partition("\n## ")[0]
+    ratios = {row[:4]: float(row[4]) for row in _ROW.findall(part)}
+    if not ratios or "A trial with few rounds" in results:
+        return {}
+    return {README: _sentence(ratios), GUIDE: "\n".join(_table(ratios))}
+
+
+def _sentence(ratios: dict[tuple[str, ...], float]) -> str:
+    def span(level: str, *modes: str) -> str:
+        those = [
+            ratio
+            for (*_, mode, found), ratio in ratios.items()
+            if found == level and mode in modes
+        ]
+        return f"{min(those):.2f} to {max(those):.2f}"
+
+    return (
+        f"*watch* {span('watch', 'graph', 'XLA')}, *full* {span('full', 'graph')} "
+        f"(XLA: {span('full', 'XLA')}), TensorFlow's {span('TensorFlow', 'graph')}."
+    )
+
+
+def _table(ratios: dict[tuple[str, ...], float]) -> Iterator[str]:
+    yield "| step | *watch* | *full* | TensorFlow's own checker |"
+    yield "|---|---|---|---|"
+    for step in dict.fromkeys(key[:3] for key in ratios):
+        cells = [ratios.get((*step, x)) for x in ("watch", "full", "TensorFlow")]
+        shown = ["-" if each is None else f"{each:.2f}" for each in cells]
+        yield f"| {', '.join(step)} | {' | '.join(shown)} |"
+
+
+def main() -> None:
+    """Writes the blocks."""
+    for path, block in blocks().items():
+        text = path.read_text(encoding="utf-8")
+        path.write_text(_BLOCKS[path].sub(f"{block}\n", text, count=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
