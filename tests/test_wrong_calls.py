@@ -123,7 +123,27 @@ WRONG = {
         TypeError,
         ("level", "Received: stack_height_limit='full'", "Write `checks='full'`"),
     ),
+    "replay-none": (
+        lambda: debugging.replay(None),
+        TypeError,
+        ("`path`", "Received: path=None", "such as 'nan.zip'"),
+    ),
+    "html-number": (
+        lambda: tfsafe.NumericsError("x").to_html(3.5),
+        TypeError,
+        ("`path`", "Received: path=3.5", "such as 'finding.html'"),
+    ),
+    "coverage-number": (
+        lambda: tfsafe.coverage(3),
+        ValueError,
+        ("`of`", "Received: 3", "such as 'Softmax'"),
+    ),
     # Stable forms.
+    "stabilize-verify": (
+        lambda: tfsafe.stabilize(log_loss, verify="yes"),
+        ValueError,
+        ("`verify`", "Received: verify='yes'", "one of True, False"),
+    ),
     "stabilize-numpy": (
         lambda: tfsafe.stabilize(with_numpy)(X),
         TypeError,
@@ -189,6 +209,11 @@ WRONG = {
         lambda: debugging.summarize(None),
         TypeError,
         ("Expected tensors", "Received: None", "or a model"),
+    ),
+    "summarize-unbuilt": (
+        lambda: debugging.summarize(keras.layers.Dense(2)),
+        ValueError,
+        ("weights", "Received: 'dense.*', which is not built", "Call it on data"),
     ),
     "summarize-text": (
         lambda: debugging.summarize("x"),
@@ -335,6 +360,26 @@ WRONG = {
         ValueError,
         ("`grads`", "Received: 1 gradients and 2 variables", "Pass None"),
     ),
+    "safe-pairs": (
+        lambda: tfsafe.SafeOptimizer("sgd").apply([(X, tf.Variable(X))]),
+        TypeError,
+        ("`grads`", "Received: a tuple", r"`apply_gradients\(zip"),
+    ),
+    "safe-swapped": (
+        lambda: tfsafe.SafeOptimizer("sgd").apply([tf.Variable(X)], [X]),
+        TypeError,
+        ("`trainable_variables`", r"Received: a tensor of shape \(2,\)", "come first"),
+    ),
+    "safe-shapes": (
+        lambda: tfsafe.SafeOptimizer("sgd").apply([tf.ones(3)], [tf.Variable(X)]),
+        ValueError,
+        ("`grads`", r"a gradient of shape \(3,\)", "in the same order"),
+    ),
+    "monitor-capsule": (
+        lambda: tfsafe.NumericsMonitor(capsule=3),
+        TypeError,
+        ("`capsule`", "Received: capsule=3", '"nan.zip"'),
+    ),
     "monitor-policy": (
         lambda: tfsafe.NumericsMonitor(policy="skp"),
         ValueError,
@@ -443,6 +488,11 @@ WRONG = {
         TypeError,
         ("`x`", "Received: dtype=int32", r"`tf.cast\(x, tf.float32\)`"),
     ),
+    "op-unequal-lists": (
+        lambda: ops.log([[1.0], [1.0, 2.0]]),
+        ValueError,
+        ("`x`", r"Received: \[\[1.0\], \[1.0, 2.0\]\]", "tf.ragged.constant"),
+    ),
     "op-text": (
         lambda: ops.log("1.5"),
         TypeError,
@@ -498,6 +548,11 @@ WRONG = {
         lambda: tfsafe.chekced,
         AttributeError,
         ("'tfsafe'", "'chekced'", "Did you mean `tfsafe.checked`"),
+    ),
+    "name-of-keras": (
+        lambda: tfsafe.Adam,
+        AttributeError,
+        ("'tfsafe'", "'Adam'", "It is `tfsafe.optimizers.Adam`"),
     ),
     "name-moved": (
         lambda: tfsafe.LayerNormLSTM,

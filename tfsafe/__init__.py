@@ -149,6 +149,11 @@ def _hint(name: str) -> str:
         package
         for package in _PACKAGES
         if name in importlib.import_module(f"tfsafe.{package}").__all__
+    ] or [
+        # Keras' own names.
+        package
+        for package in ("losses", "layers", "metrics", "optimizers", "callbacks")
+        if name in dir(importlib.import_module(f"tfsafe.{package}"))
     ]
     if owners:
         return f" It is `tfsafe.{owners[0]}.{name}`."

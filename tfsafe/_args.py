@@ -30,7 +30,15 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
     """
     _refuse_sparse(x, name)
     _refuse_none(x, name)
-    tensor = tf.convert_to_tensor(x, None if hasattr(x, "dtype") else dtype)
+    try:
+        tensor = tf.convert_to_tensor(x, None if hasattr(x, "dtype") else dtype)
+    except ValueError as error:
+        if not isinstance(x, list | tuple):
+            raise
+        raise ValueError(
+            f"`{name}` must be a tensor, or lists of equal lengths. Received: {x!r:.80}. "
+            f"Of unequal ones use `tf.ragged.constant({name}).to_tensor()` and a mask."
+        ) from error
     if tensor.dtype not in FLOATS:
         raise TypeError(
             f"`{name}` must have a floating dtype (float16, bfloat16, float32 or "

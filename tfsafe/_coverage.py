@@ -14,6 +14,8 @@ from tfsafe._catalogue import FIXES
 
 # In the order of the table. `ops` has no Keras namesake: Keras' own work on symbolic
 # inputs too, and are not meant to be swapped.
+# Values that name nothing.
+_VALUES = (bool, int, float, bytes, dict, list, tuple)
 _NAMESAKES = (
     "losses",
     "layers",
@@ -143,6 +145,11 @@ def _of(thing: Any) -> Coverage:
         parts = _named(thing)
     elif isinstance(thing, keras.Model):
         return _of_model(thing)
+    elif isinstance(thing, _VALUES):
+        raise ValueError(
+            "`of` must be a name of tfsafe or Keras, an object or a model. Received: "
+            f"{thing!r:.80}. Pass a name, such as 'Softmax', or a class."
+        )
     else:
         parts = [_part(thing if callable(thing) and _is_named(thing) else type(thing))]
     if len(parts) == 1:

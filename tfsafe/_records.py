@@ -7,7 +7,7 @@ import dataclasses
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -156,6 +156,13 @@ class TensorStats:
         if found is None:
             raise ValueError(f"`{count}` of {self.name} were not counted.")
         return found / max(self.size, 1)
+
+
+def drawn_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Returns the shape in which a tensor is drawn: without axes of 1 at its end."""
+    while len(shape) > 1 and shape[-1] == 1:
+        shape = shape[:-1]
+    return tuple(shape)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tfsafe import _explain, _text
-from tfsafe._records import FindingFields, Link, Picture, TensorStats
+from tfsafe._records import FindingFields, Link, Picture, TensorStats, drawn_shape
 
 # Largest width and height of a picture, and largest side of one of its cells.
 _PICTURE = 300, 220
@@ -116,8 +116,8 @@ def _class_of(letter: str) -> str:
 
 def _cell_of(index: Sequence[int], stats: TensorStats) -> tuple[int, int]:
     """Returns column and row of the cell in which an element is drawn."""
-    shape = stats.shape or (1,)
-    *outer, column = index or (0,)
+    shape = drawn_shape(stats.shape) or (1,)
+    *outer, column = tuple(index or ())[: len(shape)] or (0,)
     row = 0
     for size, each in zip(shape, outer, strict=False):
         row = row * size + each

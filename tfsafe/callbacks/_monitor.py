@@ -160,12 +160,14 @@ class NumericsMonitor(keras.callbacks.Callback):
                 f"or False. Received: restore_state={restore_state!r}."
             )
         self.restore_state = restore_state
-        self.log_dir = None if log_dir is None else _summaries.directory(log_dir)
+        self.log_dir = _path(
+            log_dir, "log_dir", "that of `keras.callbacks.TensorBoard`"
+        )
         if policy is not None:
             _args.one_of(policy, _step_checks.POLICIES, "policy")
         if checks is not None:
             options = options_of(checks, False, exclude)
-            path = None if capsule is None else _summaries.directory(capsule)
+            path = _path(capsule, "capsule", '"nan.zip"')
             self._checks = _step_checks.StepChecks(options, policy or "raise", path)
         self.checks = checks
         self.policy = policy
@@ -354,3 +356,7 @@ def _without_optimizer(optimizer: Any) -> str:
         f"`tfsafe.optimizers.SafeOptimizer(keras.optimizers.{name}(...))`, or leave "
         "`checks` out to check the steps."
     )
+
+
+def _path(value: Any, name: str, example: str) -> str | None:
+    return None if value is None else _summaries.path_of(value, name, example)

@@ -24,18 +24,18 @@ _SCALAR = _metadata("scalars", "DATA_CLASS_SCALAR")
 _HISTOGRAM = _metadata("histograms", "DATA_CLASS_TENSOR")
 
 
-def directory(log_dir: Any) -> str:
-    """Returns `log_dir` as text.
+def path_of(value: Any, name: str, example: str) -> str:
+    """Returns a path as text.
 
     Raises:
       TypeError: If it is not a path.
     """
-    if not isinstance(log_dir, str | os.PathLike):
+    if not isinstance(value, str | os.PathLike):
         raise TypeError(
-            "`log_dir` must be a path, for example that of `keras.callbacks."
-            f"TensorBoard`, or None to write nothing. Received: log_dir={log_dir!r}."
+            f"`{name}` must be a path, for example {example}, or None to write nothing. "
+            f"Received: {name}={value!r}."
         )
-    return os.fspath(log_dir)
+    return os.fspath(value)
 
 
 class Summaries:

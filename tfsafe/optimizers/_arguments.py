@@ -189,11 +189,30 @@ def check_strategy(made_under: Any, inner: Any) -> None:
         )
 
 
+def check_call(grads: Sequence[Any], variables: Sequence[Any] | None) -> None:
+    """Refuses pairs, which `apply_gradients` takes, and tensors for variables.
+
+    Raises:
+      TypeError: If there are any.
+    """
+    if any(isinstance(each, tuple) for each in grads):
+        raise TypeError(
+            "`grads` must be gradients. Received: a tuple. Pass pairs of a gradient and "
+            "its variable to `apply_gradients(zip(grads, variables))`."
+        )
+    for each in variables or ():
+        if isinstance(each, tf.Tensor):
+            raise TypeError(
+                "`trainable_variables` must be variables. Received: a tensor of shape "
+                f"{each.shape}. The gradients come first: `apply(grads, variables)`."
+            )
+
+
 def gradients(grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
     """Returns the gradients as tensors; sparse ones and None stay unchanged.
 
     Raises:
-      ValueError: If there are more or fewer than variables.
+      ValueError: If there are more or fewer than variables, or of another shape.
     """
     if len(grads) != len(variables):
         raise ValueError(
@@ -201,6 +220,14 @@ def gradients(grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
             f"{len(grads)} gradients and {len(variables)} variables. Pass None for a "
             "variable without gradient."
         )
+    for gradient, variable in zip(grads, variables, strict=True):
+        shape = getattr(gradient, "shape", variable.shape)
+        if not tf.TensorShape(shape).is_compatible_with(variable.shape):
+            raise ValueError(
+                "`grads` must have the shapes of the variables. Received: a gradient of "
+                f"shape {tuple(shape)} for {variable.name!r} of shape "
+                f"{tuple(variable.shape)}. Are they in the same order?"
+            )
     return [
         gradient
         if gradient is None or isinstance(gradient, tf.IndexedSlices)

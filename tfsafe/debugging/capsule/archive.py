@@ -93,6 +93,11 @@ class Reader:
     """
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int):
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(
+                "`path` must be that of a file which `error.save` wrote, such as "
+                f"'nan.zip'. Received: path={path!r:.80}."
+            )
         self._path = os.fspath(path)
         self._file = self._opened()
         parts = self._file.infolist()

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tfsafe._records import Picture, TensorStats
+from tfsafe._records import Picture, TensorStats, drawn_shape
 from tfsafe.debugging.inspection import summary
 
 # Magnitudes below the largest one by more than this factor are drawn as the faintest.
@@ -27,7 +27,7 @@ def stats_of(name: str, array: np.ndarray) -> TensorStats:
 
 def picture(numbers: np.ndarray) -> Picture:
     """Draws an array of at least one element, as floats, in letters."""
-    matrix = matrix_of(numbers)
+    matrix = matrix_of(numbers.reshape(drawn_shape(numbers.shape)))
     levels, low, high = depths(strongest(matrix, _CELLS))
     # A rounding error may have made a whole step larger.
     heights = np.ceil((np.abs(levels) - 0.2) / 0.8 * 9 - 1e-6).clip(1, 9)

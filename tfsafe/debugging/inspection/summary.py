@@ -102,6 +102,7 @@ def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
 
     Raises:
       TypeError: If `structure` is None, text or a function.
+      ValueError: If it is a layer that is not built.
     """
     is_function = callable(structure) and not isinstance(structure, keras.Layer)
     if structure is None or is_function or isinstance(structure, str | bytes):
@@ -110,6 +111,11 @@ def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
             f"Received: {structure!r}."
         )
     if isinstance(structure, keras.Model | keras.Layer):
+        if not structure.built:
+            raise ValueError(
+                "The weights of a layer are shown once it has some. Received: "
+                f"{structure.name!r}, which is not built. Call it on data first."
+            )
         structure = {weight.path: weight for weight in structure.weights}
     whole = "" if isinstance(structure, dict | list | tuple) else "tensor"
     by_path = itertools.groupby(values.leaves(structure, whole), lambda leaf: leaf[0])

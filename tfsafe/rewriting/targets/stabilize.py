@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, cast, overload
 
 import keras
 
+from tfsafe import _args
 from tfsafe.graph import Wrapper
 from tfsafe.rewriting.reports.report import Report, report_of
 from tfsafe.rewriting.reports.verify import verified
@@ -192,6 +193,7 @@ def stabilize(
       >>> print(cross_entropy(tf.constant([-200.0, 0.0])).numpy())
       200.0
     """
+    _args.one_of(verify, (True, False), "verify")
     if target is ...:
         return functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
     chosen = table.chosen(rules, exclude)
