@@ -27,6 +27,7 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
 
     Raises:
       TypeError: If `x` is not dense or does not have one of these dtypes.
+      ValueError: If `x` holds lists of different lengths.
     """
     _refuse_sparse(x, name)
     _refuse_none(x, name)
@@ -36,8 +37,9 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
         if not isinstance(x, list | tuple):
             raise
         raise ValueError(
-            f"`{name}` must be a tensor, or lists of equal lengths. Received: {x!r:.80}. "
-            f"Of unequal ones use `tf.ragged.constant({name}).to_tensor()` and a mask."
+            f"`{name}` must be a tensor, or lists of equal lengths. Received: "
+            f"{x!r:.80}. Of unequal ones use `tf.ragged.constant({name}).to_tensor()` "
+            "and a mask."
         ) from error
     if tensor.dtype not in FLOATS:
         raise TypeError(

@@ -66,14 +66,17 @@ _LEGEND = [
 def write(page: str, path: str | os.PathLike[str] | None) -> str:
     """Writes a page to a file, if one is named, in a new folder if need be.
 
+    Returns:
+      The page.
+
     Raises:
       TypeError: If `path` is not a path.
     """
     if path is not None:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(
-                "`path` must be that of a file, such as 'finding.html', or None for the "
-                f"page alone. Received: path={path!r}."
+                "`path` must be that of a file, such as 'finding.html', or None for "
+                f"the page alone. Received: path={path!r}."
             )
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
         # A file name on Linux may hold bytes that form no character.

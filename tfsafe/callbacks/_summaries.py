@@ -32,8 +32,8 @@ def path_of(value: Any, name: str, example: str) -> str:
     """
     if not isinstance(value, str | os.PathLike):
         raise TypeError(
-            f"`{name}` must be a path, for example {example}, or None to write nothing. "
-            f"Received: {name}={value!r}."
+            f"`{name}` must be a path, for example {example}, or None to write "
+            f"nothing. Received: {name}={value!r}."
         )
     return os.fspath(value)
 

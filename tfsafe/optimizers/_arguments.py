@@ -197,8 +197,8 @@ def check_call(grads: Sequence[Any], variables: Sequence[Any] | None) -> None:
     """
     if any(isinstance(each, tuple) for each in grads):
         raise TypeError(
-            "`grads` must be gradients. Received: a tuple. Pass pairs of a gradient and "
-            "its variable to `apply_gradients(zip(grads, variables))`."
+            "`grads` must be gradients. Received: a tuple. Pass pairs of a gradient "
+            "and its variable to `apply_gradients(zip(grads, variables))`."
         )
     for each in variables or ():
         if isinstance(each, tf.Tensor):
@@ -224,8 +224,8 @@ def gradients(grads: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         shape = getattr(gradient, "shape", variable.shape)
         if not tf.TensorShape(shape).is_compatible_with(variable.shape):
             raise ValueError(
-                "`grads` must have the shapes of the variables. Received: a gradient of "
-                f"shape {tuple(shape)} for {variable.name!r} of shape "
+                "`grads` must have the shapes of the variables. Received: a gradient "
+                f"of shape {tuple(shape)} for {variable.name!r} of shape "
                 f"{tuple(variable.shape)}. Are they in the same order?"
             )
     return [
