@@ -311,7 +311,7 @@ class NumericsError(ArithmeticError):
         if words not in first.cause:
             self.change_first(cause=f"{first.cause} {words}")
 
-    def change_first(self, **fields: str) -> None:
+    def change_first(self, **fields: Any) -> None:
         """Replaces fields of the first finding, in the message as well."""
         first, *others = self.findings
         changed = dataclasses.replace(first, **fields)
