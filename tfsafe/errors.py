@@ -266,7 +266,8 @@ class NumericsError(ArithmeticError):
         """
         _CAPSULES[self] = capsule
         if seconds is not None:
-            words = f"{_AGAIN} a replay takes about {max(seconds, 0.1):.1g} s."
+            time = f"{seconds:.0f}" if seconds >= 1 else f"{max(seconds, 0.1):.1f}"
+            words = f"{_AGAIN} a replay takes about {time} s."
             self.args = ("\n".join([str(self), *_text.wrapped("  again: ", words)]),)
             self._remember()
 

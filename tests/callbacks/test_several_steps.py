@@ -10,7 +10,7 @@ from tests.callbacks import training
 from tests.callbacks.training import BATCH, fit
 from tfsafe.callbacks import NumericsMonitor
 from tfsafe.debugging.checks.compiled import CompiledCheck
-from tfsafe.debugging.explain.history import Losses
+from tfsafe.debugging.explain.history import LastSteps
 from tfsafe.debugging.models.execution import Execution
 
 COMPILED = [
@@ -158,7 +158,7 @@ def test_an_evaluation_of_several_steps_is_checked(calls):
 
 
 def test_the_losses_of_several_steps_are_their_mean():
-    losses = Losses()
+    losses = LastSteps()
     # The running means after 2 and 4 steps, and after 2 of the next epoch.
     for mean, steps in [(2.0, 2), (3.0, 4), (5.0, 2)]:
         losses.add({"loss": tf.constant(mean)}, steps)

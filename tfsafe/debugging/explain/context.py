@@ -92,7 +92,11 @@ def _healths(
             return "reached"
         return "finite" if index < start or start < 0 else "untouched"
 
-    return tuple(
-        (each.name, type(each).__name__, health(i, each.name))
-        for i, each in enumerate(leaves)
-    )
+    found: list[tuple[str, str, str]] = []
+    for i, each in enumerate(leaves):
+        state = health(i, each.name)
+        # Nothing but the layer before tells of one without weights.
+        if state != "first" and not each.weights and found:
+            state = "reached" if found[-1][2] in ("first", "reached") else state
+        found.append((each.name, type(each).__name__, state))
+    return tuple(found)
