@@ -20,7 +20,7 @@ _LABELS = {
 def rows(
     finding: FindingFields, message: str, sample: Sample | None = None
 ) -> list[str]:
-    """Returns the rows as a list of definitions, those without an answer left out.
+    """Returns the rows as a list of definitions, without those that have no answer.
 
     Args:
       finding: The first finding.

@@ -95,7 +95,7 @@ def _healths(
     found: list[tuple[str, str, str]] = []
     for i, each in enumerate(leaves):
         state = health(i, each.name)
-        # Nothing but the layer before tells of one without weights.
+        # A layer without weights is known by the layer before it alone.
         if state != "first" and not each.weights and found:
             state = "reached" if found[-1][2] in ("first", "reached") else state
         found.append((each.name, type(each).__name__, state))

@@ -15,7 +15,7 @@ _STEPS = 50
 _FEWEST = 5
 # A loss that is this many times the usual one has grown.
 _GROWN = 10.0
-# Results of a step beside those that it returns to Keras; -1 where not known.
+# Results of a step that Keras does not see; -1 where a number is not known.
 GRADIENT_NORM = "tfsafe/gradient_norm"
 LARGEST_UPDATE = "tfsafe/largest_update"
 _OVERFLOW = "overflows"

@@ -83,7 +83,7 @@ def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
         name = type(optimizer).__name__
         error.change_first(
             suggested_code=f"keras.optimizers.{name}(epsilon=1e-7)",
-            suggestion="beside your other arguments: with an epsilon of 0, a weight "
+            suggestion="with your other arguments: at an epsilon of 0, a weight "
             "whose gradients were all 0 moves by 0 / 0.",
         )
 
