@@ -67,7 +67,8 @@ def run(strategy: tf.distribute.Strategy, policy: str, kind: str) -> dict:
         strategy.run(step, args=(is_second,))
 
     if kind != "eager":
-        run_step = tf.function(run_step, autograph=False)
+        # Converted by AutoGraph, as most functions of users are.
+        run_step = tf.function(run_step)
     for is_second in (False, True, False):
         run_step(tf.constant(is_second))
     return {

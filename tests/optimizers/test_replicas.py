@@ -21,6 +21,7 @@ def results() -> dict:
         [sys.executable, "-m", replicas.__name__], capture_output=True, text=True
     )
     assert process.returncode == 0, process.stderr[-3000:]
+    assert "AutoGraph could not transform" not in process.stderr
     return json.loads(process.stdout)
 
 

@@ -29,6 +29,7 @@ with strategy.scope():
     each = losses.SparseCategoricalCrossentropy(from_logits=True, reduction=None)
     mean, accuracy = metrics.Mean(), metrics.SparseCategoricalAccuracy()
     model, optimizer = new_model(), optimizers.Adam(1e-3)
+    optimizer.build(model.trainable_variables)
     checkpoint = tf.train.Checkpoint(optimizer=optimizer, model=model)
 
 
