@@ -173,7 +173,7 @@ class _Loop(NamedTuple):
     def forwards(
         self, projected: tf.Tensor, kernel: tf.Tensor, states: _Rows, weights: _Rows
     ) -> tuple[tf.Tensor, list[tf.TensorArray], _Rows]:
-        """Returns the outputs, states and what else each step kept, the last states."""
+        """Returns the outputs, what the steps kept, and the last states."""
         length = tf.shape(projected)[0]
         given = _unstacked(projected)
 
@@ -183,7 +183,7 @@ class _Loop(NamedTuple):
             if self.keep is not None:
                 keep = tf.gather(self.keep, t)
                 new = [tf.where(keep, *pair) for pair in _zip(new, states)]
-            arrays = [x.write(t, y) for x, y in _zip(arrays, [*states, *kept])]
+            arrays = [x.write(t, y) for x, y in _zip(arrays, [*states[1:], *kept])]
             return t + 1, list(new), outputs.write(t, new[0]), arrays
 
         # For the shapes of what is kept.
@@ -197,7 +197,7 @@ class _Loop(NamedTuple):
                 tf.constant(0),
                 list(states),
                 _array(length, states[0].dtype, states[0].shape),
-                [_array(length, x.dtype, x.shape) for x in (*states, *kept)],
+                [_array(length, x.dtype, x.shape) for x in (*states[1:], *kept)],
             ),
             maximum_iterations=length,
         )
@@ -213,7 +213,7 @@ class _Loop(NamedTuple):
     ) -> list[tf.Tensor]:
         """Returns the gradients in the arguments of `scan`'s custom gradient."""
         length = tf.shape(upstream[0])[0]
-        count, live = len(upstream) - 1, self._live(upstream)
+        count, live = len(upstream) - 2, self._live(upstream)
         transposed = tf.transpose(kernel)
 
         def body(left: tf.Tensor, d_states: Any, d_weights: Any, found: Any) -> Any:
@@ -223,7 +223,7 @@ class _Loop(NamedTuple):
             rows = [x.read(t) for x in kept]
             d_gates, d_direct, more = self.step.pull_back(
                 rows[count:],
-                rows[:count],
+                [tf.gather(before, t), *rows[:count]],
                 self._dropped(t),
                 weights,
                 incoming,
