@@ -120,6 +120,19 @@ ROWS = [
     ),
     ("Acosh", [[0.5]], [NAN], "acosh of 1 number below 1 (at (0,))."),
     ("Atanh", [[1]], [INF], "atanh of 1 number outside (-1, 1) (at (0,))."),
+    (
+        "Lgamma",
+        [[0, 1, -2]],
+        [INF, 0, INF],
+        "lgamma of 2 numbers, 0 or negative and whole, where it has poles (the first "
+        "at (0,)).",
+    ),
+    (
+        "Digamma",
+        [[-0.5, 0]],
+        [0, NAN],
+        "digamma of 1 number, 0 or negative and whole, where it has a pole (at (1,)).",
+    ),
     ("Mul", [[0], [INF]], [NAN], "0 * inf is NaN (at (0,))."),
     ("Mul", [[0], [-INF]], [NAN], "0 * -inf is NaN (at (0,))."),
     (
@@ -335,6 +348,9 @@ def test_every_suggestion_can_be_reached(row):
         "is_gradient": row.when == "gradient",
         "producers": [row.source],
         "met_next": [row.met_next],
+        "dtype": row.dtype or "float32",
+        "kind": row.kind,
+        "source": "y = 1 - tf.cos(x)" if row.written else "",
     }
     mends = f" {suggestions.REWRITES}" if row.is_rewritten else ""
     assert fix_of(row.op, **facts)[1].endswith(row.words + mends)

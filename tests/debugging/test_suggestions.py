@@ -79,6 +79,14 @@ def arc_cosine(v):
     return tf.acos(v + 1.0)
 
 
+def softplus(s):
+    return tf.math.log(1.0 + tf.exp(s))
+
+
+def inverse_square_root(v):
+    return v**-0.5
+
+
 def masked(s):
     return tf.nn.softmax(tf.where(s > 1.0, s, -np.inf))
 
@@ -108,6 +116,8 @@ CASES = [
     (unit, [ZEROS], False),
     (arc_cosine, [[[0.0, -1.0]]], True),
     (masked, [ZEROS], False),
+    (softplus, [S], False),
+    (inverse_square_root, [ZEROS], False),
 ]
 
 
@@ -165,7 +175,7 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
 
 def test_every_formula_and_every_rewrite_that_is_reported_is_run():
     told = {row.op for row in suggestions.FIXES if row.is_rewritten}
-    assert told == {"Exp", "Log", "Sqrt"}
+    assert told == {"BesselI0", "BesselI1", "Exp", "Log", "RealDiv", "Sqrt"}
     run = " ".join(name for case in CASES for name in case[0].__code__.co_names)
     assert all(name.rpartition(".")[2] in run for name in ("norm", "l2_normalize"))
 
@@ -175,3 +185,76 @@ def test_an_exponential_is_reported_as_the_softmax_that_it_is_part_of(mode):
     with pytest.raises(tfsafe.NumericsError) as caught:
         tfsafe.checked(function)(tf.constant(S))
     assert caught.value.findings[0].suggested_code == "tfsafe.ops.softmax(s, axis=-1)"
+
+
+SEGMENTS = [0, 0, 1, 1]
+
+
+def segment_softmax(x):
+    e = tf.exp(x)
+    return e / tf.gather(tf.math.segment_sum(e, SEGMENTS), SEGMENTS)
+
+
+def segment_logsumexp(x):
+    return tf.math.log(tf.math.unsorted_segment_sum(tf.exp(x), SEGMENTS, 2))
+
+
+def sine_quotient(x):
+    return tf.sin(x) / x
+
+
+def versed_sine(x):
+    return (1 - tf.cos(x)) / (x * x)
+
+
+def bessel(x):
+    return tf.math.log(tf.math.bessel_i0(x))
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "words"),
+    [
+        (segment_softmax, [1.0, 2.0, 150.0, 149.0], "this is a softmax over segments"),
+        (segment_logsumexp, [1.0, 2.0, 150.0, 1.0], "this is a logsumexp over segment"),
+        (sine_quotient, [0.0, 1.0], "numerator and denominator are 0 there"),
+        (versed_sine, [0.0, 1.0], "numerator and denominator are 0 there"),
+        (bessel, [1.0, 1000.0], "tf.math.bessel_i0e and bessel_i1e are scaled"),
+    ],
+)
+def test_a_formula_by_hand_is_named_and_rewritten(function, argument, words):
+    x = tf.constant(argument)
+    finding = finding_of(function, [x], is_gradient=False)
+    assert finding.suggestion.startswith(words)
+    assert suggestions.REWRITES in finding.suggestion
+    assert np.isfinite(tfsafe.stabilize(tf.function(function))(x)).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: x / (tf.sqrt(x) + 1e-8), "an epsilon below 3e-8 is 0 in float16"),
+        (lambda x: x + (1 - x) * tf.cast(-1e9, x.dtype), "float16 ends at 65504"),
+        (
+            lambda x: x * tf.constant(np.inf, x.dtype),
+            "a constant that the dtype cannot",
+        ),
+        (lambda x: tf.math.lgamma(x), "keep the argument above 0"),
+    ],
+)
+def test_what_half_precision_and_poles_need_is_said(function, words):
+    x = tf.constant([0.0, 1.0], tf.float16)
+    finding = finding_of(tf.function(function, autograph=False), [x], False)
+    assert finding.suggestion.startswith(words), finding
+
+
+def test_a_statement_of_several_lines_is_read_at_the_line_of_the_operation():
+    @tf.function
+    def function(t):
+        return tf.stack([
+            3.0 * t,
+            t / (t - t),
+        ])
+
+    finding = finding_of(function, [tf.constant(1.0)], is_gradient=False)
+    assert finding.site.source == "t / (t - t),"
+    assert finding.suggested_code == "tfsafe.ops.divide(t, t - t)"

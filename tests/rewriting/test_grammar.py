@@ -4,25 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.rewriting import grammar, programs
+from tests.rewriting import families, grammar, programs
 from tfsafe import stabilize
 
 
-def _value_and_gradient(function, z, *given):
-    with tf.GradientTape() as tape:
-        tape.watch(z)
-        value = function(z, *given)
-    return value, tape.gradient(value, z)
-
-
-def _wrong(expression: grammar.Expression, *, jit_compile: bool = False) -> str:
-    """Returns what is wrong with an expression, or nothing."""
-    function = tf.function(
-        stabilize(expression.naive), autograph=False, jit_compile=jit_compile
-    )
-    z, *given = (tf.constant(x) for x in (expression.logits, *expression.given))
-    found = _value_and_gradient(function, z, *given)
-    exact = _value_and_gradient(expression.exact, tf.cast(z, tf.float64))
+def _wrong(expression: grammar.Expression, found, exact) -> str:
+    """Returns what is wrong with the value and gradient found, or nothing."""
     relative, absolute = expression.tolerance
     for name, got, right in zip(("value", "gradient"), found, exact, strict=True):
         got, right = np.asarray(got, np.float64), np.asarray(right)
@@ -35,8 +22,43 @@ def _wrong(expression: grammar.Expression, *, jit_compile: bool = False) -> str:
     return ""
 
 
-def _all_wrong(seeds, make=grammar.make, **options):
-    return [wrong for seed in seeds if (wrong := _wrong(make(seed), **options))]
+def _all_wrong(seeds, make=grammar.make, *, jit_compile: bool = False):
+    """Returns what is wrong with some expressions; ten are traced as one function."""
+    wrong: list[str] = []
+    for start in range(0, len(seeds), 10):
+        wrong += _wrong_of(
+            [make(seed) for seed in seeds[start : start + 10]], jit_compile
+        )
+    return [each for each in wrong if each]
+
+
+def _wrong_of(expressions, jit_compile):
+    inputs = [tf.constant(each.logits) for each in expressions]
+    given = [[tf.constant(x) for x in each.given] for each in expressions]
+
+    @stabilize
+    def naive(inputs, given):
+        return [
+            each.naive(z, *more)
+            for each, z, more in zip(expressions, inputs, given, strict=True)
+        ]
+
+    @tf.function(autograph=False, jit_compile=jit_compile)
+    def run(inputs, given):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            values = naive(inputs, given)
+        # No value depends on the inputs of another expression.
+        return values, tape.gradient(values, inputs)
+
+    wrong = []
+    for each, z, *found in zip(expressions, inputs, *run(inputs, given), strict=True):
+        z = tf.cast(z, tf.float64)
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            value = each.exact(z)
+        wrong.append(_wrong(each, found, (value, tape.gradient(value, z))))
+    return wrong
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -79,3 +101,13 @@ def test_a_thousand_programs(block):
 def test_sixty_programs_under_xla(block):
     start = 5000 + 20 * block
     assert not _all_wrong(range(start, start + 20), programs.make, jit_compile=True)
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_forty_formulas_of_families(block):
+    assert not _all_wrong(range(20 * block, 20 * block + 20), families.make)
+
+
+def test_every_family_is_drawn():
+    texts = " ".join(families.make(seed).text for seed in range(200))
+    assert all(name in texts for name in families.FAMILIES)

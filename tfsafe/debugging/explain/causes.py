@@ -43,7 +43,8 @@ class Rule(NamedTuple):
       op: Type of the operation; `"*"` for any.
       test: Returns the cause in words, or an empty string.
       fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
-        other function repairs, `"label"`, `"overflow"` or `"unknown"`.
+        other function repairs, `"zero"` for a power of 0, `"label"`, `"overflow"` or
+        `"unknown"`.
     """
 
     op: str
@@ -131,6 +132,11 @@ _NEGATIVE = (lambda x: x < 0, "negative number", "negative numbers")
 _is_negative = _NEGATIVE[0]
 _LOG = _named(0, "log of {}", _ZERO, _NEGATIVE)
 _ROOT = _named(0, "1/sqrt of {}", _ZERO, _NEGATIVE)
+_POLE = (
+    lambda x: (x <= 0) & (x == np.floor(x)),
+    "number, 0 or negative and whole, where it has a pole",
+    "numbers, 0 or negative and whole, where it has poles",
+)
 _OUTSIDE_ONE = (lambda x: abs(x) > 1, "number", "numbers")
 
 
@@ -201,13 +207,18 @@ def _inf_minus_inf(evidence: Evidence) -> str:
     return f"inf - inf is NaN{_where(evidence.nonfinite)}"
 
 
+def _power_of_zero(evidence: Evidence) -> str:
+    pair = _at_first(evidence)
+    if pair is None or pair[0] != 0 or pair[1] >= 0:
+        return ""
+    return f"0 to the power {pair[1]:.4g} is infinite{_where(evidence.nonfinite)}"
+
+
 def _power(evidence: Evidence) -> str:
     pair = _at_first(evidence)
     if pair is None:
         return ""
     base, exponent = pair
-    if base == 0 and exponent < 0:
-        return f"0 to the power {exponent:.4g} is infinite{_where(evidence.nonfinite)}"
     if base < 0 and exponent != int(exponent):
         return (
             f"the negative number {base:.4g} to the power {exponent:.4g}, which is not "
@@ -304,6 +315,7 @@ RULES = [
     Rule("Expm1", _exponential("expm1"), "overflow"),
     Rule("Sinh", _exponential("sinh"), "overflow"),
     Rule("Cosh", _exponential("cosh"), "overflow"),
+    Rule("Pow", _power_of_zero, "zero"),
     Rule("Pow", _power),
     Rule("Pow", _overflow("the power"), "overflow"),
     Rule("Asin", _named(0, "asin of {} outside [-1, 1]", _OUTSIDE_ONE)),
@@ -320,6 +332,8 @@ RULES = [
             (lambda x: abs(x) >= 1, "number", "numbers"),
         ),
     ),
+    Rule("Lgamma", _named(0, "lgamma of {}", _POLE)),
+    Rule("Digamma", _named(0, "digamma of {}", _POLE)),
     Rule("Mul", _zero_times_inf),
     Rule("Mul", _overflow("the product"), "overflow"),
     Rule("Square", _overflow("the square"), "overflow"),

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfsafe import _caller
 from tfsafe._records import Link, TensorStats
 from tfsafe.debugging.checks.levels import DOMAIN
-from tfsafe.debugging.explain import causes, suggestions
+from tfsafe.debugging.explain import causes, statements, suggestions
 from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
@@ -118,20 +118,24 @@ def _from_operation(
         cause, fault = "the program writes this constant.", "constant"
     if origin.absorbed_at is not None:
         cause = f"{cause} {_absorbed(*origin.absorbed_at)}"
+    op_type = place.forward_op or step.type
+    site, source = statements.within(place.site, op_type)
     failure = suggestions.Failure(
-        place.forward_op or step.type,
+        op_type,
         fault,
         bool(place.forward_op),
         facts["dtype"],
         origin.producers,
-        place.site.source if place.site else "",
+        source,
         place.scope,
         met_next,
         layers.class_of(place.scope, not step.name),
+        facts["kind"],
     )
     code, words = suggestions.fix_of(failure)
     if fault == "overflow":
-        exploded = _exploded(inputs)
+        # A constant that is too large does not come from an explosion.
+        exploded = "" if "Const" in origin.producers else _exploded(inputs)
         if words == suggestions.SCALE:
             words = ""
         if exploded:
@@ -142,7 +146,7 @@ def _from_operation(
     return Finding(
         op_type=step.type,
         op_name=step.name,
-        site=place.site,
+        site=site,
         is_gradient=place.is_gradient,
         forward_op=place.forward_op,
         scope=place.scope,

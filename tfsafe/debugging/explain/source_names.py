@@ -47,8 +47,8 @@ def filled(op_type: str, code: str, source: str) -> str:
     Returns:
       The code; empty where the line does not show what a field needs.
     """
-    tree = _parsed(source)
-    found = {ast.unparse(call): arguments for call, arguments in _uses(op_type, tree)}
+    tree = parsed(source)
+    found = {ast.unparse(call): arguments for call, arguments in uses(op_type, tree)}
     fields: dict[str, str] = {}
     # Of two different ones in one line it is not known which one failed.
     if len(found) == 1:
@@ -68,7 +68,7 @@ def filled(op_type: str, code: str, source: str) -> str:
 
 def is_written(op_type: str, source: str) -> bool:
     """Returns whether a line writes an operation itself."""
-    return any(True for _ in _uses(op_type, _parsed(source)))
+    return any(True for _ in uses(op_type, parsed(source)))
 
 
 def calls(name: str, source: str) -> bool:
@@ -80,7 +80,7 @@ def call(name: str, source: str) -> str:
     """Returns the arguments of a call on a line; empty if they are not clear."""
     found = {
         ", ".join(ast.unparse(each) for each in [*node.args, *node.keywords])
-        for node in ast.walk(_parsed(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Call)
         and f".{ast.unparse(node.func)}".endswith(f".{name}")
         and node.args
@@ -88,7 +88,8 @@ def call(name: str, source: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _parsed(source: str) -> ast.AST:
+def parsed(source: str) -> ast.AST:
+    """Returns the syntax tree of source code; an empty one where it has none."""
     try:
         # The head of a block, `if a / b > c:`, needs something under it.
         return ast.parse(f"{source} pass" if source.endswith(":") else source)
@@ -98,7 +99,7 @@ def _parsed(source: str) -> ast.AST:
         return ast.Module([], [])
 
 
-def _uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+def uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
     """Yields where an operation is written, with its arguments."""
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from tfsafe import _caller
 from tfsafe.debugging.explain import source_names
+from tfsafe.debugging.explain.fixes import FIXES, Fix
 from tfsafe.debugging.explain.layers import swap_of
-from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
 
 
 class Failure(NamedTuple):
@@ -23,6 +23,7 @@ class Failure(NamedTuple):
       scope: Name scope of the operation; may be empty.
       met_next: Operations that the values met, see `Propagation.met_next`.
       layer: Class of the Keras layer around the operation, if it is in one.
+      kind: What the values became: `"NaN"`, `"+Inf"`.
     """
 
     op: str
@@ -34,32 +35,7 @@ class Failure(NamedTuple):
     scope: str = ""
     met_next: Sequence[tuple[str, ...]] = ()
     layer: type | None = None
-
-
-class Fix(NamedTuple):
-    """One row: for which failure, the code to write, and what it does.
-
-    Attributes:
-      op: Type of the operation, the forward one for a gradient.
-      code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
-        call that is the first, `{weight}` for what the result is multiplied by; empty
-        where there is none.
-      words: What it does, or what to change.
-      when: `"forward"`, `"gradient"`, or empty for both.
-      source: Type of the operation that made an input; empty for any.
-      fault: Kind of the fault; empty for any.
-      met_next: Operations that the values met next; empty for any.
-      is_rewritten: Whether a rule of `tfsafe.stabilize` repairs it too.
-    """
-
-    op: str
-    code: str
-    words: str
-    when: str = ""
-    source: str = ""
-    fault: str = "domain"
-    met_next: tuple[str, ...] = ()
-    is_rewritten: bool = False
+    kind: str = ""
 
 
 class Formula(NamedTuple):
@@ -80,53 +56,6 @@ class Formula(NamedTuple):
 
 _FIELD = re.compile(r"\{\w+\}")
 REWRITES = "Or tfsafe.stabilize(f) rewrites it in a function or model f."
-_SLOPE = "has the same values, and gradient 0 where the true one is infinite."
-_QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
-_INVERSE = "returns 0, with gradient 0, where the argument is 0."
-_LOGITS = (
-    "takes the logits and never sees a probability of 0; "
-    "tfsafe.losses.StableCrossEntropy is the loss built on it."
-)
-_WEIGHTED = (
-    "returns weight * log, and 0 where the weight is 0. For a cross-entropy use "
-    "tfsafe.losses.StableCrossEntropy."
-)
-_INFINITE = (
-    "log(0) is infinite: keep the argument above 0. If it is a probability, compute "
-    "from the logits instead: tfsafe.losses.StableCrossEntropy, "
-    "tfsafe.ops.log_softmax. tfsafe.ops.xlogy(weight, x) is 0 where the weight is 0."
-)
-_RELU = (
-    "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
-    "which is above 0, or predict the logarithm itself."
-)
-_WEIGHS = (
-    "the weight is not 0 there, so the true value is infinite: keep the second "
-    "argument above 0. For a cross-entropy, compute from the logits: "
-    "tfsafe.losses.StableCrossEntropy."
-)
-_NEGATIVE = (
-    "a logarithm needs positive numbers: find out why the argument is negative. If "
-    "it is a rounding error around 0, bound it below: tf.maximum(x, 1e-7)."
-)
-_SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
-_LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
-_LOG_SUM = "computes the logarithm of this sum, which no argument overflows."
-_LOG_SPACE = (
-    "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
-    "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
-    "Under a tf.where, bound the argument first: tf.exp(tf.minimum(x, bound))."
-)
-_POWER = "keep the base positive: a fractional power of a negative number is not real."
-_VARIANCE = (
-    "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
-    "and tfsafe.ops.std never return any."
-)
-_MEAN = (
-    "tfsafe.ops.mean(x, mask=mask) returns 0 where the mask selects nothing, and sums "
-    "half precision in float32; "
-    "tfsafe.layers.SafeMeanPooling is the layer built on it."
-)
 _FLOAT32 = (
     "compute this part in float32, for instance with dtype='float32' on its layer, or "
     "scale its inputs down."
@@ -140,120 +69,6 @@ _SKIP = (
     "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
     "weights, until the cause is found."
 )
-_UNIT = (
-    "bound the argument: tf.clip_by_value(x, -1.0, 1.0). For the angle between two "
-    "vectors use tfsafe.ops.angle_between(a, b)."
-)
-_ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
-_SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
-_OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
-
-# The first row that fits counts.
-_CLASSES = (
-    "number the classes from 0, as `y_true - 1` does if they begin at 1, or end the "
-    "model in more classes. A `sample_weight` of 0 or `ignore_class` ignores a label."
-)
-FIXES = [
-    Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Fix("Reciprocal", "tfsafe.ops.reciprocal({0})", _INVERSE),
-    Fix("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
-    Fix("Rsqrt", "tfsafe.ops.rsqrt(tf.nn.relu({0}))", _VARIANCE, fault="negative"),
-    Fix("Rsqrt", "tfsafe.ops.rsqrt({0})", _INVERSE),
-    Fix("Log", "", _NEGATIVE, fault="negative"),
-    Fix(
-        "Log",
-        "tfsafe.ops.log_softmax({inner})",
-        _LOGITS,
-        source="Softmax",
-        is_rewritten=True,
-    ),
-    Fix(
-        "Log",
-        "tfsafe.ops.log_sigmoid({inner})",
-        _LOGITS,
-        source="Sigmoid",
-        is_rewritten=True,
-    ),
-    Fix("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Fix("Log", "", _RELU, source="Relu"),
-    Fix(
-        "Log",
-        "tfsafe.ops.xlogy({weight}, {0})",
-        _WEIGHTED,
-        met_next=(PRODUCT_WITH_ZERO,),
-        is_rewritten=True,
-    ),
-    Fix("Log", "", _INFINITE),
-    Fix("Log1p", "", "keep the argument above -1."),
-    Fix("Xlogy", "", _NEGATIVE, fault="negative"),
-    Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),
-    Fix("Xlogy", "", _WEIGHS),
-    Fix("Xlog1py", "", "keep the second argument above -1."),
-    Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", _VARIANCE),
-    Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
-    Fix(
-        "Exp",
-        "tfsafe.ops.log_softmax({0}, axis=-1)",
-        _LOG_SOFTMAX,
-        fault="overflow",
-        met_next=(QUOTIENT_OF_BOTH, "Log"),
-        is_rewritten=True,
-    ),
-    Fix(
-        "Exp",
-        "tfsafe.ops.softmax({0}, axis=-1)",
-        _SOFTMAX,
-        fault="overflow",
-        met_next=(QUOTIENT_OF_BOTH,),
-        is_rewritten=True,
-    ),
-    Fix(
-        "Exp",
-        "tfsafe.ops.logsumexp({0}, axis=-1)",
-        _LOG_SUM,
-        fault="overflow",
-        met_next=("Sum", "Log"),
-        is_rewritten=True,
-    ),
-    Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
-    Fix("Expm1", "", _LOG_SPACE, fault=""),
-    Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),
-    Fix("Pow", "", _POWER),
-    Fix("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),
-    Fix("Asin", "", _UNIT),
-    Fix("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),
-    Fix("Acos", "", _UNIT),
-    Fix("Acosh", "tfsafe.ops.acosh({0})", _SLOPE, when="gradient"),
-    Fix("Acosh", "", "bound the argument: tf.maximum(x, 1.0)."),
-    Fix("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
-    Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
-    Fix("Atanh", "", "keep the argument inside (-1, 1)."),
-    Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
-    Fix("FloorMod", "", _CLASSES, fault="label"),
-    Fix("Mean", "", _MEAN),
-    Fix("Max", "", "give the empty set a value of its own before the reduction."),
-    Fix("Min", "", "give the empty set a value of its own before the reduction."),
-    Fix(
-        "Softmax",
-        "tfsafe.ops.softmax({0})",
-        "returns 0, not NaN, in a fully masked row, with gradient 0.",
-    ),
-    Fix(
-        "LogSoftmax",
-        "tfsafe.ops.log_softmax({0})",
-        "returns -inf, not NaN, in a fully masked row, with gradient 0.",
-    ),
-    Fix(
-        "Mul",
-        "",
-        "tfsafe.ops.multiply_no_nan(x, mask) returns 0 where the mask is 0, whatever x "
-        "is there.",
-    ),
-    Fix("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
-]
 
 
 _ROOTS = frozenset({"Mean", "Mul", "Rsqrt", "Sqrt", "Square", "Sum"})
@@ -330,7 +145,7 @@ def fix_of(failure: Failure) -> tuple[str, str]:
                 return "", f"{formula.code} {words}"
             return f"{formula.code}({call})", words
     # An overflow is one in the safe class too.
-    is_domain = failure.fault in {"domain", "negative"}
+    is_domain = failure.fault in {"domain", "negative", "zero"}
     if is_domain and not source_names.is_written(failure.op, failure.source):
         code, words = swap_of(failure.layer, failure.scope)
         if code:
@@ -366,6 +181,9 @@ def _fits(row: Fix, failure: Failure) -> bool:
         and row.when in {"", when}
         and row.fault in {"", failure.fault}
         and (not row.source or row.source in failure.producers)
+        and row.dtype in {"", failure.dtype}
+        and row.kind in {"", failure.kind}
+        and re.search(row.written, failure.source) is not None
         and _begins(row.met_next, failure.met_next)
     )
 

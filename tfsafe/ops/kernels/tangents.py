@@ -224,4 +224,5 @@ def fraction_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 def elu_plus_one(x: tf.Tensor) -> tf.Tensor:
     """Computes `elu(x) + 1`, which is `exp(x)` where x is negative."""
     zero = tf.zeros_like(x)
-    return tf.where(x > 0, x + 1, exp(tf.where(x > 0, zero, x)))
+    # The second derivative at 0 is 0, as with tf.nn.elu.
+    return tf.where(x >= 0, x + 1, exp(tf.where(x >= 0, zero, x)))

@@ -32,7 +32,13 @@ class _Segments(NamedTuple):
 
 
 PRODUCTS = ("SegmentProd", "SegmentProdV2", "UnsortedSegmentProd")
-SUMS = ("ScatterNd", "SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
+SUMS = (
+    "ScatterNd",
+    "SegmentSum",
+    "SegmentSumV2",
+    "TensorScatterAdd",
+    "UnsortedSegmentSum",
+)
 
 
 def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -40,6 +46,8 @@ def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     kind = _KINDS[op.type]
     a = logs.of(op.inputs[kind.terms])
     if a is None or a.is_partial or not a.has_exp:
+        return None
+    if op.type == "TensorScatterAdd" and not logs.reader.is_number(op.inputs[0], 0):
         return None
 
     def shared(value: Value) -> tf.Tensor:
@@ -101,6 +109,16 @@ def _scatter_max(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
     return tf.tensor_scatter_nd_max(empty, value(op.inputs[0]), x)
 
 
+def _added_max(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
+    shape = tf.shape(value(op.inputs[0]))
+    empty = tf.fill(shape, tf.constant(-float("inf"), x.dtype))
+    return tf.tensor_scatter_nd_max(empty, value(op.inputs[1]), x)
+
+
+def _by_second_index(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
+    return tf.gather_nd(x, value(op.inputs[1]))
+
+
 def _by_index(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
     return tf.gather_nd(x, value(op.inputs[0]))
 
@@ -109,6 +127,7 @@ _KINDS = {
     "ScatterNd": _Segments(1, _scatter_max, _by_index),
     "SegmentSum": _Segments(0, _sorted_max, _by_id),
     "SegmentSumV2": _Segments(0, _segment_max, _by_id),
+    "TensorScatterAdd": _Segments(2, _added_max, _by_second_index),
     "UnsortedSegmentSum": _Segments(0, _segment_max, _by_id),
 }
 

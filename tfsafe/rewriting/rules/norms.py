@@ -125,7 +125,8 @@ def _hypot(bases: Sequence[Base], floor: float) -> Build:
     def build(value: Value) -> tf.Tensor:
         lengths = [base.make(value) for base in bases]
         if floor:
-            lengths.append(tf.constant(floor**0.5, lengths[0].dtype))
+            # First, so that no partial length is 0, where curvature is lost.
+            lengths.insert(0, tf.constant(floor**0.5, lengths[0].dtype))
         total = lengths[0]
         for each in lengths[1:]:
             total = ops.hypot(total, each)

@@ -1,0 +1,313 @@
+"""Holds the fixes: for which failure, the code to write, and what it does."""
+
+from typing import NamedTuple
+
+from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
+
+
+class Fix(NamedTuple):
+    """One row: for which failure, the code to write, and what it does.
+
+    Attributes:
+      op: Type of the operation, the forward one for a gradient.
+      code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
+        call that is the first, `{weight}` for what the result is multiplied by; empty
+        where there is none.
+      words: What it does, or what to change.
+      when: `"forward"`, `"gradient"`, or empty for both.
+      source: Type of the operation that made an input; empty for any.
+      fault: Kind of the fault; empty for any.
+      met_next: Operations that the values met next; empty for any.
+      is_rewritten: Whether a rule of `tfsafe.stabilize` repairs it too.
+      dtype: Name of the dtype; empty for any.
+      kind: What the values became; empty for anything.
+      written: What the user's line calls, as a regular expression; empty for anything.
+    """
+
+    op: str
+    code: str
+    words: str
+    when: str = ""
+    source: str = ""
+    fault: str = "domain"
+    met_next: tuple[str, ...] = ()
+    is_rewritten: bool = False
+    dtype: str = ""
+    kind: str = ""
+    written: str = ""
+
+
+_SLOPE = "has the same values, and gradient 0 where the true one is infinite."
+_QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
+_INVERSE = "returns 0, with gradient 0, where the argument is 0."
+_LOGITS = (
+    "takes the logits and never sees a probability of 0; "
+    "tfsafe.losses.StableCrossEntropy is the loss built on it."
+)
+_WEIGHTED = (
+    "returns weight * log, and 0 where the weight is 0. For a cross-entropy use "
+    "tfsafe.losses.StableCrossEntropy."
+)
+_INFINITE = (
+    "log(0) is infinite: keep the argument above 0. If it is a probability, compute "
+    "from the logits instead: tfsafe.losses.StableCrossEntropy, "
+    "tfsafe.ops.log_softmax. tfsafe.ops.xlogy(weight, x) is 0 where the weight is 0."
+)
+_RELU = (
+    "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
+    "which is above 0, or predict the logarithm itself."
+)
+_WEIGHS = (
+    "the weight is not 0 there, so the true value is infinite: keep the second "
+    "argument above 0. For a cross-entropy, compute from the logits: "
+    "tfsafe.losses.StableCrossEntropy."
+)
+_NEGATIVE = (
+    "a logarithm needs positive numbers: find out why the argument is negative. If "
+    "it is a rounding error around 0, bound it below: tf.maximum(x, 1e-7)."
+)
+_SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
+_LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
+_LOG_SUM = "computes the logarithm of this sum, which no argument overflows."
+_SEGMENT_SOFTMAX = (
+    "this is a softmax over segments by hand. Subtract the largest of each segment "
+    "first: x - tf.gather(tfsafe.ops.unsorted_segment_max(x, ids, n), ids)."
+)
+_SEGMENT_LOG_SUM = (
+    "this is a logsumexp over segments by hand. With the largest of each segment, m = "
+    "tfsafe.ops.unsorted_segment_max(x, ids, n), it is m + log(sum(exp(x - gather(m, "
+    "ids))))."
+)
+_SOFTPLUS = (
+    "computes log(1 + exp(x)), which no argument overflows. For log(exp(a) + exp(b)) "
+    "use tfsafe.ops.log_add_exp(a, b)."
+)
+_LIMIT = (
+    "numerator and denominator are 0 there, and the quotient has a limit; "
+    "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / math.pi)."
+)
+_HALF_EPSILON = (
+    "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
+    "float32, or add 1e-4."
+)
+_LOWEST = (
+    "float16 ends at 65504. For a mask, select instead: tf.where(mask, x, x.dtype.min)."
+)
+_ADDITIVE = (
+    "a constant that the dtype cannot hold is infinite. For a mask, select instead of "
+    "adding: tf.where(mask, x, x.dtype.min)."
+)
+_BESSEL = (
+    "tf.math.bessel_i0e and bessel_i1e are scaled by exp(-x): log(bessel_i0(x)) is "
+    "log(bessel_i0e(x)) + x, for x above 0."
+)
+_POLES = "keep the argument above 0, as tf.nn.softplus(x) + 1e-6 does."
+_ZERO_POWER = "returns 0, with gradient 0, where the base is 0."
+_LOG_SPACE = (
+    "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
+    "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
+    "Under a tf.where, bound the argument first: tf.exp(tf.minimum(x, bound))."
+)
+_POWER = "keep the base positive: a fractional power of a negative number is not real."
+_VARIANCE = (
+    "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
+    "and tfsafe.ops.std never return any."
+)
+_MEAN = (
+    "tfsafe.ops.mean(x, mask=mask) returns 0 where the mask selects nothing, and sums "
+    "half precision in float32; "
+    "tfsafe.layers.SafeMeanPooling is the layer built on it."
+)
+_UNIT = (
+    "bound the argument: tf.clip_by_value(x, -1.0, 1.0). For the angle between two "
+    "vectors use tfsafe.ops.angle_between(a, b)."
+)
+_ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
+_SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
+_OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
+
+# The first row that fits counts.
+_CLASSES = (
+    "number the classes from 0, as `y_true - 1` does if they begin at 1, or end the "
+    "model in more classes. A `sample_weight` of 0 or `ignore_class` ignores a label."
+)
+_SEGMENT_SUMS = (
+    "SegmentSum",
+    "SegmentSumV2",
+    "UnsortedSegmentSum",
+    "ScatterNd",
+    "TensorScatterAdd",
+)
+# Functions that are 0 at 0 with a slope, so that quotients of them have limits there.
+_VANISH = (
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Erf",
+    "Expm1",
+    "Log1p",
+    "Sin",
+    "Sinh",
+    "Tan",
+    "Tanh",
+)
+_OF_SEGMENTS = [
+    Fix("Exp", "", words, "", "", "overflow", (add, *then), is_rewritten=True)
+    for add in _SEGMENT_SUMS
+    for then, words in (
+        (("GatherV2", QUOTIENT_OF_BOTH), _SEGMENT_SOFTMAX),
+        (("GatherNd", QUOTIENT_OF_BOTH), _SEGMENT_SOFTMAX),
+        (("Log",), _SEGMENT_LOG_SUM),
+    )
+]
+_OF_LIMITS = [
+    *(
+        Fix("RealDiv", "", _LIMIT, "forward", each, kind="NaN", is_rewritten=True)
+        for each in _VANISH
+    ),
+    Fix(
+        "RealDiv",
+        "",
+        _LIMIT,
+        "forward",
+        "Sub",
+        kind="NaN",
+        is_rewritten=True,
+        written=r"\b(cos|cosh|exp)\(",
+    ),
+]
+_OF_HALF = [
+    Fix(op, "", _HALF_EPSILON, "forward", "AddV2", dtype="float16")
+    for op in ("RealDiv", "Reciprocal", "Rsqrt", "Log")
+]
+FIXES = [
+    *_OF_SEGMENTS,
+    *_OF_LIMITS,
+    *_OF_HALF,
+    Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
+    Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
+    Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
+    Fix("Reciprocal", "tfsafe.ops.reciprocal({0})", _INVERSE),
+    Fix("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
+    Fix("Rsqrt", "tfsafe.ops.rsqrt(tf.nn.relu({0}))", _VARIANCE, fault="negative"),
+    Fix("Rsqrt", "tfsafe.ops.rsqrt({0})", _INVERSE),
+    Fix("Log", "", _NEGATIVE, fault="negative"),
+    Fix(
+        "Log",
+        "tfsafe.ops.log_softmax({inner})",
+        _LOGITS,
+        source="Softmax",
+        is_rewritten=True,
+    ),
+    Fix(
+        "Log",
+        "tfsafe.ops.log_sigmoid({inner})",
+        _LOGITS,
+        source="Sigmoid",
+        is_rewritten=True,
+    ),
+    Fix("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
+    Fix("Log", "", _RELU, source="Relu"),
+    Fix(
+        "Log",
+        "tfsafe.ops.xlogy({weight}, {0})",
+        _WEIGHTED,
+        met_next=(PRODUCT_WITH_ZERO,),
+        is_rewritten=True,
+    ),
+    Fix("Log", "", _INFINITE),
+    Fix("Log1p", "", "keep the argument above -1."),
+    Fix("Xlogy", "", _NEGATIVE, fault="negative"),
+    Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),
+    Fix("Xlogy", "", _WEIGHS),
+    Fix("Xlog1py", "", "keep the second argument above -1."),
+    Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
+    Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", _VARIANCE),
+    Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
+    Fix(
+        "Exp",
+        "tfsafe.ops.log_softmax({0}, axis=-1)",
+        _LOG_SOFTMAX,
+        fault="overflow",
+        met_next=(QUOTIENT_OF_BOTH, "Log"),
+        is_rewritten=True,
+    ),
+    Fix(
+        "Exp",
+        "tfsafe.ops.softmax({0}, axis=-1)",
+        _SOFTMAX,
+        fault="overflow",
+        met_next=(QUOTIENT_OF_BOTH,),
+        is_rewritten=True,
+    ),
+    Fix(
+        "Exp",
+        "tfsafe.ops.logsumexp({0}, axis=-1)",
+        _LOG_SUM,
+        fault="overflow",
+        met_next=("Sum", "Log"),
+        is_rewritten=True,
+    ),
+    *(
+        Fix(
+            "Exp",
+            "tf.nn.softplus({0})",
+            _SOFTPLUS,
+            fault="overflow",
+            met_next=path,
+            is_rewritten=True,
+        )
+        for path in (("AddV2", "Log"), ("Log1p",))
+    ),
+    Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
+    Fix("Expm1", "", _LOG_SPACE, fault=""),
+    Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),
+    Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient", fault="zero"),
+    Fix(
+        "Pow",
+        "tfsafe.ops.pow(tfsafe.ops.reciprocal({0}), -({1}))",
+        _ZERO_POWER,
+        fault="zero",
+    ),
+    Fix("Pow", "", _POWER),
+    *(
+        Fix(op, "", _BESSEL, fault="overflow", is_rewritten=True)
+        for op in ("BesselI0", "BesselI1")
+    ),
+    Fix("Lgamma", "", _POLES),
+    Fix("Digamma", "", _POLES),
+    Fix("Cast", "", _LOWEST, fault="overflow", source="Const", dtype="float16"),
+    Fix("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),
+    Fix("Asin", "", _UNIT),
+    Fix("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),
+    Fix("Acos", "", _UNIT),
+    Fix("Acosh", "tfsafe.ops.acosh({0})", _SLOPE, when="gradient"),
+    Fix("Acosh", "", "bound the argument: tf.maximum(x, 1.0)."),
+    Fix("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
+    Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
+    Fix("Atanh", "", "keep the argument inside (-1, 1)."),
+    Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
+    Fix("FloorMod", "", _CLASSES, fault="label"),
+    Fix("Mean", "", _MEAN),
+    Fix("Max", "", "give the empty set a value of its own before the reduction."),
+    Fix("Min", "", "give the empty set a value of its own before the reduction."),
+    Fix(
+        "Softmax",
+        "tfsafe.ops.softmax({0})",
+        "returns 0, not NaN, in a fully masked row, with gradient 0.",
+    ),
+    Fix(
+        "LogSoftmax",
+        "tfsafe.ops.log_softmax({0})",
+        "returns -inf, not NaN, in a fully masked row, with gradient 0.",
+    ),
+    Fix("Mul", "", _ADDITIVE, source="Const"),
+    Fix(
+        "Mul",
+        "",
+        "tfsafe.ops.multiply_no_nan(x, mask) returns 0 where the mask is 0, whatever x "
+        "is there.",
+    ),
+    Fix("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
+]
