@@ -85,8 +85,9 @@ def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
         yield from ((op.inputs[0], 1) for _ in range(2))
     elif op.type == "Pow":
         power = number(reader, op.inputs[1], op.inputs[0])
-        if power in {2, 3}:
-            yield from ((op.inputs[0], 1) for _ in range(int(power)))
+        if power in {-3, -2, -1, 2, 3}:
+            side = 1 if power > 0 else -1
+            yield from ((op.inputs[0], side) for _ in range(abs(int(power))))
 
 
 def scaled(reader: Reader, tensor: tf.Tensor, factor: float = 1.0) -> Term:
