@@ -134,7 +134,11 @@ def test_a_model_is_counted_and_its_strings_named():
         ([keras.losses.huber], ("keras.losses.huber", "plain")),
         ({"a": "kl_divergence"}, ('"kl_divergence"', "string")),
         ("crossentropy", ('"crossentropy"', "string")),
-        (keras.losses.Circle(), ("keras.losses.Circle", "other")),
+        *(
+            (getattr(keras.losses, name)(), (f"keras.losses.{name}", "other"))
+            for name in ("Circle",)
+            if hasattr(keras.losses, name)
+        ),
     ],
 )
 def test_a_loss_is_looked_up_however_it_is_given(loss, expected):

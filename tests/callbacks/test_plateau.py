@@ -150,4 +150,5 @@ def test_early_stopping_finds_nan_in_nested_weights():
     callback.on_epoch_end(0, {"loss": 1.0})
     assert callback.best_epoch == 0
     assert callback.wait == 1
-    assert callback.best != 1.0
+    # Keras 3.3 has none before there is one.
+    assert getattr(callback, "best", None) != 1.0

@@ -13,6 +13,10 @@ from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.explain.history import LastSteps
 from tfsafe.debugging.models.execution import Execution
 
+pytestmark = pytest.mark.skipif(
+    not hasattr(keras.layers, "RMSNormalization"),
+    reason="Keras 3.3 fails where the data ends within an execution",
+)
 COMPILED = [
     pytest.param(training.MODES["graph"], id="graph"),
     pytest.param(training.MODES["xla"], id="xla", marks=pytest.mark.slow),

@@ -93,13 +93,12 @@ def test_the_names_in_files_are_stable(tmp_path):
     checkpoint = tf.train.Checkpoint(optimizer=optimizer).write(str(tmp_path / "c"))
     keys = [key for key, _ in tf.train.list_variables(checkpoint)]
     names = {key.split("/")[1] for key in keys if key.startswith("optimizer/_")}
-    assert names == {
+    # Those of Keras' own attributes differ between its versions.
+    assert names - {"_iterations", "_learning_rate"} == {
         "_consecutive",
         "_flags",
         "_hits",
-        "_iterations",
         "_last",
-        "_learning_rate",
         "_nonfinite",
         "_outliers",
         "_steps",

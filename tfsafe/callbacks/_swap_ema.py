@@ -24,9 +24,7 @@ class SwapEMAWeights(keras.callbacks.SwapEMAWeights):
       >>> import keras
       >>> import numpy as np
       >>> import tfsafe
-      >>> model = keras.Sequential([
-      ...     keras.Input((1,)), keras.layers.Dense(1, dtype="bfloat16")
-      ... ])
+      >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
       >>> adam = keras.optimizers.Adam(use_ema=True)
       >>> model.compile(tfsafe.optimizers.SafeOptimizer(adam), "mse")
       >>> data = np.ones((8, 1)), np.ones((8, 1))

@@ -83,7 +83,7 @@ class _SafeAttention(_KerasLayer):
         """Returns the query's mask."""
         if mask is None:
             # Keras 3.3 looks for a mask at the list.
-            mask = [_compat.keras_mask(x) for x in inputs]
+            return _compat.keras_mask(inputs[0])
         return super().compute_mask(inputs, mask)
 
 
