@@ -52,7 +52,7 @@ def test_clipping_reads_no_gradient_for_its_norm(name):
     ("dtype", "limit", "good", "bad"),
     [
         # The squares of the good ones add up to more than that of the limit.
-        ("float32", None, 1e15, np.nextafter(np.float32(1e15), np.inf)),
+        ("float32", None, 1e15, np.nextafter(np.float32(1e15), np.float32(np.inf))),
         ("float32", math.inf, 3e38, np.inf),
         ("float64", None, 1e150, np.nextafter(1e150, np.inf)),
         # The squares are 0.
