@@ -62,6 +62,10 @@ PAIRS = {
         lambda x: x - log(tf.cumsum(exp(x))),
         lambda x: x - log(tf.cumsum(exp(2 * x))),
     ),
+    "odd-function": (
+        lambda x: tf.sign(x) * log(1 + tf.abs(x)),
+        lambda x: tf.sign(x) * log(2 + tf.abs(x)),
+    ),
     "log-of-one-plus-power": (
         lambda x: log(1 + x ** tf.sin(x)),
         lambda x: log(2 + x ** tf.sin(x)),
@@ -192,6 +196,18 @@ PAIRS = {
     "removable-singularity": (
         lambda x: tf.sin(x) / x,
         lambda x: tf.sin(x) / (2 + x),
+    ),
+    "complement-of-fraction": (
+        lambda x: 1 - x / (x + tf.sin(x)),
+        lambda x: 1 - x / (x * tf.sin(x)),
+    ),
+    "projection": (
+        lambda x: tf.reduce_sum(x * tf.sin(x), -1) / tf.reduce_sum(x * x, -1),
+        lambda x: tf.reduce_sum(x * tf.sin(x), -1) / tf.reduce_sum(x * x, 0),
+    ),
+    "angle-of-quotient": (
+        lambda x: tf.atan(x / tf.sin(x)),
+        lambda x: tf.atan(x / (relu(x) + 1)),
     ),
     "function-of-length": (
         lambda x: tf.cos(tf.norm(x)),

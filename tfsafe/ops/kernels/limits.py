@@ -322,3 +322,15 @@ def clipped_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
     """Computes `minimum(x, limit) / x` for a positive limit."""
     is_below = x < limit
     return tf.where(is_below, tf.ones_like(x), limit / tf.where(is_below, limit, x))
+
+
+def raised_cosine(x: tf.Tensor) -> tf.Tensor:
+    """Computes `cos(pi * x / 2) / (1 - x ** 2)`."""
+    size = tf.where(x < 0, -x, x)
+    half = _number(x, math.pi / 2)
+    return near_or_far(
+        tf.abs(size - 1) < 0.5,
+        lambda x: half * removable.sin_over_x(half * (1 - x)) / (1 + x),
+        lambda x: tf.cos(half * x) / (1 - tf.square(x)),
+        point(size, 1, 0),
+    )

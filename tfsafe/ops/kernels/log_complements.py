@@ -115,3 +115,11 @@ def log_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     near = -ops.log1p(tf.where(is_near, y, zero) / tf.where(is_near, x, one))
     usual_x, usual_y = tf.where(is_near, one, x), tf.where(is_near, zero, y)
     return tf.where(is_near, near, ops.log(usual_x / (usual_x + usual_y)))
+
+
+def log_elu_plus_one(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(elu(x) + 1)`, which is `x` where x is negative."""
+    is_positive = x > 0
+    return tf.where(
+        is_positive, ops.log1p(tf.where(is_positive, x, tf.zeros_like(x))), x
+    )

@@ -243,6 +243,22 @@ one_minus_x_over_tan_over_square = Removable(
     1.0,
     lambda x: (1 - x / tf.tan(x)) / tf.square(x),
 )
+# `(1 - x / 2 / tan(x / 2)) / x ** 2`, in the inverse Jacobian of a rotation.
+half_angle_over_tan = Removable(
+    [
+        c / 2 ** (n + 2)
+        for n, c in enumerate(
+            _shifted(
+                _shifted([
+                    -c if n else Fraction(0)
+                    for n, c in enumerate(_divided(_ONE, _TANC))
+                ])
+            )
+        )
+    ],
+    2.0,
+    lambda x: (1 - x / (2 * tf.tan(x / 2))) / tf.square(x),
+)
 # `(expm1(-x) / x + 1) / x`.
 exp_tangent_of_minus = Removable(
     _series(lambda n: Fraction((-1) ** n, factorial(n + 2))),

@@ -7,7 +7,8 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
-from tfsafe.rewriting.log_space.sums import weighted_sum
+from tfsafe.rewriting.log_space.sums import sum_over, weighted_sum
+from tfsafe.rewriting.match.reductions import axes_of_einsum
 
 # The sum is over terms for each row and column; larger ones would need much memory.
 _MOST_TERMS = 1 << 14
@@ -48,6 +49,8 @@ def product(op: tf.Operation, logs: LogForms) -> Factored | None:
 
 def einsum(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a sum of products of two tensors in Einstein's notation."""
+    if len(op.inputs) == 1:
+        return _einsum_of_one(op, logs)
     if len(op.inputs) != 2:
         return None
     a, b = (logs.parts(each) for each in op.inputs)
@@ -85,6 +88,12 @@ def einsum(op: tf.Operation, logs: LogForms) -> Factored | None:
         has_exp=has_exp,
     )
     return weighted_sum(whole, axes, False) if axes else whole
+
+
+def _einsum_of_one(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a sum over axes that is written in Einstein's notation."""
+    a, axes = logs.of(op.inputs[0]), axes_of_einsum(op)
+    return None if a is None or axes is None else sum_over(a, axes, keepdims=False)
 
 
 def _are_few(op: tf.Operation, first: str, second: str) -> bool:

@@ -12,7 +12,11 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
 from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, negated, number, terms
-from tfsafe.rewriting.match.reductions import adds_axes, lines_up
+from tfsafe.rewriting.match.reductions import (
+    adds_axes,
+    axes_of_einsum,
+    lines_up,
+)
 
 _MOVED = op_types(OpFact.MOVES)
 _RECIPROCALS = op_types(OpFact.INVERTS)
@@ -167,12 +171,14 @@ class Total(NamedTuple):
     Attributes:
       op: The sum.
       axes: The axes.
+      keepdims: Whether it keeps them with size 1.
       shape: The shape after what reshapes the sum.
       is_plain: Whether nothing does.
     """
 
     op: tf.Operation
     axes: tuple[int, ...]
+    keepdims: bool
     shape: tf.TensorShape
     is_plain: bool
 
@@ -183,10 +189,14 @@ def total_of(tensor: tf.Tensor, reader: Reader) -> Total | None:
     shape, is_plain = op.outputs[0].shape, True
     while op.type in {"ExpandDims", "Reshape"} or adds_axes(reader, op):
         op, is_plain = reader.op(_unguarded(op.inputs[0], reader)), False
+    if op.type == "Einsum" and len(op.inputs) == 1:
+        axes = axes_of_einsum(op)
+        return Total(op, axes, False, shape, is_plain) if axes else None
     if op.type != "Sum":
         return None
     axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
-    return Total(op, axes, shape, is_plain) if axes else None
+    keepdims = op.get_attr("keep_dims")
+    return Total(op, axes, keepdims, shape, is_plain) if axes else None
 
 
 def whole_softmax(
@@ -210,9 +220,20 @@ def _unguarded(tensor: tf.Tensor, reader: Reader) -> tf.Tensor:
     return tensor
 
 
+def is_unguarded(total: tf.Tensor, reader: Reader) -> bool:
+    """Returns whether nothing keeps a denominator off 0."""
+    tensor = total
+    while _unguarded(tensor, reader) is tensor:
+        op = reader.op(tensor)
+        if op.type not in {"ExpandDims", "Reshape"} and not adds_axes(reader, op):
+            return True
+        tensor = op.inputs[0]
+    return False
+
+
 def _lines_up(part: tf.Tensor, total: Total) -> bool:
     """Returns whether a sum lines up with the rows it was taken of."""
-    if total.is_plain and total.op.get_attr("keep_dims"):
+    if total.is_plain and total.keepdims:
         return True
     rank = part.shape.rank
     is_whole = rank is not None and len(total.axes) == rank

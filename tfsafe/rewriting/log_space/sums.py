@@ -8,12 +8,19 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.log_complements import log_one_minus_tanh
+from tfsafe.ops.kernels.log_complements import log_elu_plus_one, log_one_minus_tanh
 from tfsafe.ops.kernels.weighted_exponentials import shared_exponent, weighted_exp
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.log_space import own_terms
-from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
+from tfsafe.rewriting.log_space import own_terms, probabilities
+from tfsafe.rewriting.log_space.form import (
+    Factored,
+    LogForms,
+    added,
+    applied,
+    multiplied,
+    once,
+)
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import are_opposite, both_ways, is_sum, number
 
@@ -45,10 +52,19 @@ def _one_plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     if u is not None:
         return Factored("log-of-erfc", once(lambda value: ops.log_erfc(-value(u))))
     for x, constant in both_ways(op):
+        if number(reader, constant, x) != 1:
+            continue
+        inner = reader.op(x)
+        if inner.type == "Elu":
+            return _elu_plus_one(inner.inputs[0])
         a = logs.of(x)
-        if number(reader, constant, x) == 1 and a is not None:
+        if a is not None:
             return one_plus(a)
     return None
+
+
+def _elu_plus_one(x: tf.Tensor) -> Factored:
+    return Factored("log-of-sum", once(lambda value: log_elu_plus_one(value(x))))
 
 
 def one_plus(a: Factored) -> Factored | None:
@@ -70,7 +86,7 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     if not a.name and not b.name:
         return None
     if a.is_partial or b.is_partial:
-        return None
+        return _plus_signed(x, y, logs)
     if not (a.has_exp or b.has_exp) and _is_harmless(op, logs):
         return None
     if not (a.is_pure and b.is_pure):
@@ -84,6 +100,40 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
         "log-of-sum",
         once(lambda value: ops.log_add_exp(*both(a, b, value))),
         has_exp=a.has_exp or b.has_exp,
+    )
+
+
+def _plus_signed(x: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | None:
+    """Factors a sum with a difference of exponentials, such as `c + (exp(x) - 1)`."""
+    a, b = _signed(x, logs), _signed(y, logs)
+    if a is None or b is None or not (a.has_exp or b.has_exp):
+        return None
+    return total(a, b, 1)
+
+
+def _signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
+    """Factors a tensor whose sign is to be that of its weight."""
+    found = logs.parts(tensor)
+    if not found.is_partial:
+        return found
+    op = logs.reader.op(tensor)
+    if op.type == "Sub":
+        a, b = (logs.parts(each) for each in op.inputs)
+        is_known = not (a.is_partial or b.is_partial) and bool(a.name or b.name)
+        return total(a, b, -1) if is_known else None
+    if op.type != "Mul":
+        return None
+    parts = [_signed(each, logs) for each in op.inputs]
+    a, b = (each or found for each in parts)
+    if a.is_partial or b.is_partial:
+        return None
+    return Factored(
+        "log-of-product",
+        added(a.log, b.log),
+        multiplied(a.weight, b.weight),
+        a.offset + b.offset,
+        is_nonnegative=False,
+        has_exp=True,
     )
 
 
@@ -122,6 +172,10 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
         return logs.complement(y)
     if reader.scalar(x) is not None:
         return None
+    sigmoids = [probabilities.sigmoid_of(reader.op(each), logs) for each in (x, y)]
+    if sigmoids[0] is not None and sigmoids[1] is not None:
+        log = _of_sigmoids(sigmoids[0], sigmoids[1])
+        return _difference(log, reader.is_nonnegative(op.outputs[0]), True)
     a, b = logs.parts(x), logs.parts(y)
     if a.is_partial or b.is_partial or not a.name:
         return None
@@ -143,6 +197,19 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
             a.has_exp or b.has_exp,
         )
     return total(a, b, -1) if a.has_exp and b.has_exp else None
+
+
+def _of_sigmoids(u: Build, v: Build) -> Build:
+    """Builds `log(sigmoid(u) - sigmoid(v))`, also where both are near 1."""
+
+    def log(value: Value) -> tf.Tensor:
+        first, second = u(value), v(value)
+        step = tf.where(
+            tf.equal(first, second), tf.zeros([], first.dtype), second - first
+        )
+        return ops.log_sigmoid(first) + ops.log_sigmoid(-second) + ops.log1mexp(step)
+
+    return once(log)
 
 
 def _difference(log: Build, is_nonnegative: bool, has_exp: bool) -> Factored:
@@ -190,9 +257,15 @@ def reduced_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
         return None
     if op.type == "Mean":
         a = _shared_out(a, op)
+    return sum_over(a, axes, op.get_attr("keep_dims"))
+
+
+def sum_over(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored | None:
+    """Factors the sum of a factored tensor over axes."""
+    if a.is_partial:
+        return None
     if not a.is_pure:
-        return weighted_sum(a, axes, op.get_attr("keep_dims"))
-    keepdims = op.get_attr("keep_dims")
+        return weighted_sum(a, axes, keepdims)
     log = once(lambda value: ops.logsumexp(a.exponent(value), axes, keepdims))
     return Factored("log-of-sum", log, has_exp=a.has_exp)
 

@@ -46,6 +46,9 @@ def reduction(reader: Reader, tensor: tf.Tensor, op_type: str) -> Reduction | No
         squeezed = op.get_attr("squeeze_dims")
         dropped = {axis % rank if rank else axis for axis in squeezed}
         return inner._replace(keepdims=False) if dropped == set(inner.axes) else None
+    if op.type == "Einsum" and op_type == "Sum":
+        summed = axes_of_einsum(op)
+        return None if summed is None else Reduction(op.inputs[0], summed, False)
     if op.type != op_type:
         return None
     x = op.inputs[0]
@@ -53,6 +56,44 @@ def reduction(reader: Reader, tensor: tf.Tensor, op_type: str) -> Reduction | No
     if axes == () or (axes is None and not _is_all(reader, op)):
         return None
     return Reduction(x, axes, op.get_attr("keep_dims"))
+
+
+def axes_of_einsum(op: tf.Operation) -> tuple[int, ...] | None:
+    """Returns the axes that `einsum("ij->i", x)` or `einsum("ij,ij->i", x, y)` sums."""
+    if op.type != "Einsum" or len(op.inputs) > 2:
+        return None
+    labels, made = op.get_attr("equation").decode().replace(" ", "").split("->")
+    first, *others = labels.split(",")
+    kept = "".join(each for each in first if each in made)
+    is_plain = len({*first}) == len(first) and "." not in first
+    if kept != made or not is_plain or any(each != first for each in others):
+        return None
+    if any(list(x.shape) != list(op.inputs[0].shape) for x in op.inputs):
+        return None
+    axes = tuple(place for place, each in enumerate(first) if each not in made)
+    return axes or None
+
+
+def dot_product(
+    reader: Reader, tensor: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, Reduction] | None:
+    """Reads `sum(a * b)` of tensors of one shape; the reduction is of a product."""
+    op = reader.op(tensor)
+    axes = axes_of_einsum(op)
+    if axes is not None and len(op.inputs) == 2 and op.inputs[0].shape.rank is not None:
+        a, b = op.inputs
+        return a, b, Reduction(a, axes, False)
+    total = reduction(reader, tensor, "Sum")
+    if total is None:
+        return None
+    product = reader.op(total.x)
+    base = squared(reader, total.x)
+    if base is not None and base.minus is None:
+        return base.x, base.x, total
+    if product.type != "Mul":
+        return None
+    a, b = product.inputs
+    return (a, b, total) if list(a.shape) == list(b.shape) else None
 
 
 def _is_all(reader: Reader, op: tf.Operation) -> bool:
@@ -66,6 +107,10 @@ def _is_all(reader: Reader, op: tf.Operation) -> bool:
 
 def sum_of_squares(reader: Reader, tensor: tf.Tensor) -> Norm | None:
     """Reads a sum of squares over axes; returns what it is the square of."""
+    op = reader.op(tensor)
+    if op.type == "Einsum" and len(op.inputs) == 2:
+        axes = axes_of_einsum(op) if reader.same(*op.inputs) else None
+        return None if axes is None else Norm(Base(op.inputs[0]), axes, False)
     total = reduction(reader, tensor, "Sum")
     base = None if total is None else squared(reader, total.x)
     if total is None or base is None:

@@ -154,6 +154,24 @@ def argument(
     return None
 
 
+def scaled_argument(
+    reader: Reader, tensor: tf.Tensor, patterns: Sequence[Pattern]
+) -> Iterator[tuple[int, Term, float]]:
+    """Reads trees of one name and perhaps a number.
+
+    Yields:
+      The sign of the tree, the tensor of the name, and the number; 1 without one.
+    """
+    for pattern in patterns:
+        if reader.op(tensor).type not in _types(pattern):
+            continue
+        for sign, found in _at_root(reader, tensor, pattern):
+            named = [each for each in found.values() if isinstance(each, Term)]
+            numbers = [each for each in found.values() if isinstance(each, float)]
+            if len(named) == 1:
+                yield sign, named[0], numbers[0] if numbers else 1.0
+
+
 def _matches(
     reader: Reader, tensor: tf.Tensor, pattern: Pattern, found: _Found
 ) -> Iterator[_Found]:

@@ -15,7 +15,12 @@ from tfsafe.rewriting.match.arithmetic import (
     square_of,
     terms,
 )
-from tfsafe.rewriting.match.reductions import Reduction, norm, reduction, reshaped
+from tfsafe.rewriting.match.reductions import (
+    Reduction,
+    dot_product,
+    norm,
+    reshaped,
+)
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules.norms import unit_vector
 
@@ -41,38 +46,9 @@ def _unclipped(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
             return tensor
 
 
-def _einsum_product(reader: Reader, tensor: tf.Tensor) -> _Product | None:
-    """Reads `einsum("bi,bi->b", a, b)`."""
-    op = reader.op(tensor)
-    if op.type != "Einsum" or len(op.inputs) != 2:
-        return None
-    inputs, result = op.get_attr("equation").decode().split("->")
-    first, second = inputs.split(",")
-    kept = "".join(each for each in first if each in result)
-    if first != second or kept != result or "." in first:
-        return None
-    axes = tuple(place for place, each in enumerate(first) if each not in result)
-    a, b = op.inputs
-    if not axes or a.shape.rank is None or list(a.shape) != list(b.shape):
-        return None
-    return a, b, Reduction(a, axes, False)
-
-
-def _dot_product(reader: Reader, tensor: tf.Tensor) -> _Product | None:
-    by_einsum = _einsum_product(reader, tensor)
-    if by_einsum is not None:
-        return by_einsum
-    total = reduction(reader, tensor, "Sum")
-    product = None if total is None else reader.op(total.x)
-    if total is None or product is None or product.type != "Mul":
-        return None
-    a, b = product.inputs
-    return (a, b, total) if list(a.shape) == list(b.shape) else None
-
-
 def _of_units(reader: Reader, tensor: tf.Tensor) -> _Product | None:
     """Reads the product of two unit vectors."""
-    found = _dot_product(reader, tensor)
+    found = dot_product(reader, tensor)
     if found is None:
         return None
     a, b, total = found
@@ -95,7 +71,7 @@ def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
 def _match_quotient(reader: Reader, cosine: tf.Tensor) -> Build | None:
     """Matches the inverse cosine of `sum(a * b) / (norm(a) * norm(b))`."""
     op = reader.op(cosine)
-    found = _dot_product(reader, op.inputs[0]) if op.type in _DIVISIONS else None
+    found = dot_product(reader, op.inputs[0]) if op.type in _DIVISIONS else None
     if found is None or reader.op(op.inputs[1]).type != "Mul":
         return None
     a, b, (_, axes, keepdims) = found

@@ -1,12 +1,15 @@
 """Rules for quotients and means whose terms are all masked: 0 divided by 0."""
 
+from collections.abc import Callable, Mapping
+
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
-from tfsafe.ops.kernels import tangents
+from tfsafe.ops.kernels import fractions, tangents, unchanged_values
 from tfsafe.ops.kernels.statistics import times_inverse
 from tfsafe.ops.kernels.weighted_exponentials import softmax_at_temperature
+from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -28,6 +31,12 @@ _SMOOTH_ZEROS = frozenset({
     *("Asin", "Asinh", "Atan", "Atanh", "Expm1", "Log1p", "Sin", "Sinh", "Tan", "Tanh"),
     *("Erf", "Softsign"),
 })
+# Their results may be infinite where their arguments are not.
+_OVERFLOWING: Mapping[str, Callable[..., tf.Tensor]] = {
+    "Exp": ops.exp,
+    "Pow": unchanged_values.pow,
+    "Square": square,
+}
 # Elementwise operations through which the elements of `boolean_mask` are followed.
 _DEPTH = 12
 _MATRIX_PRODUCTS = frozenset({"BatchMatMulV2", "MatMul"})
@@ -43,7 +52,12 @@ def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
     x, y = op.inputs
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
-    if reader.constant(x) is not None or is_regular(reader, op):
+    if reader.constant(x) is not None:
+        return None
+    part = _part_of_sum(reader, x, y)
+    if part is not None:
+        return part
+    if is_regular(reader, op):
         return None
     odds = _ODDS(op, reader)
     if odds is not None:
@@ -97,6 +111,20 @@ def _is_part(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
         for part, whole in ((x, y), (y, x))
         for term in terms(reader, part)
     )
+
+
+def _part_of_sum(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build | None:
+    """Matches `p / (p + b)` of a power or an exponential p, which may overflow."""
+    op, found = reader.op(x), terms(reader, y)
+    if len(found) != 2 or op.type not in _OVERFLOWING:
+        return None
+    for own, other in (found, found[::-1]):
+        if own.factor == 1 and reader.same(x, own.tensor):
+            function = _OVERFLOWING[op.type]
+            return lambda value: fractions.part_of_sum(
+                function(*map(value, op.inputs)), other.make(value)
+            )
+    return None
 
 
 def _is_moneyness(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
@@ -236,7 +264,8 @@ RULES = (
         "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count, "
         "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x), "
         "(log(a) + b * t) / sqrt(t), (a / b) / (1 + a / b)",
-        after="the same, 0 for 0 / 0, and 1 for a / a and for b = 0",
+        after="the same, 0 for 0 / 0, and 1 for a / a, for b = 0 and for x ** n / "
+        "(x ** n + b) where the power overflows",
         fails_when="all weights are 0, a and b are, or a segment is empty",
         reference="tfsafe.ops.xdivy",
         op_types=["RealDiv", "Div"],

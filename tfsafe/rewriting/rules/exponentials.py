@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.ops.kernels import fractions
 from tfsafe.ops.kernels.weighted_exponentials import exp_of_sum
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
@@ -19,14 +20,40 @@ _DIVISIONS = ("RealDiv", "Div")
 
 def _match_softmax(op: tf.Operation, reader: Reader) -> Build | None:
     found = probabilities.softmax_of(op, logarithms(reader))
-    if found is None or not found.has_exp:
+    if found is None:
         return None
+    if not found.has_exp:
+        return _renormalised(op, reader, found)
 
     def build(value: Value) -> tf.Tensor:
         mask = None if found.mask is None else found.mask(value)
         return ops.softmax(found.logits(value), found.axis, mask=mask)
 
     return build
+
+
+def _renormalised(
+    op: tf.Operation, reader: Reader, found: probabilities.Softmax
+) -> Build | None:
+    """Matches `p / sum(p)` of probabilities that may all underflow."""
+    for part, total in probabilities.quotients(op, reader):
+        whole = probabilities.total_of(total, reader)
+        if whole is None or not reader.same(whole.op.inputs[0], part):
+            continue
+        if not probabilities.is_unguarded(total, reader):
+            return None
+
+        def build(
+            value: Value, part: tf.Tensor = part, total: tf.Tensor = total
+        ) -> tf.Tensor:
+            mask = None if found.mask is None else found.mask(value)
+            log = found.logits(value)
+            return fractions.renormalised(
+                value(part), value(total), log, found.axis, mask
+            )
+
+        return build
+    return None
 
 
 def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
@@ -81,13 +108,33 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
     for part, total in probabilities.quotients(op, reader):
         a, b = (for_value(each, logs) for each in (part, total))
         is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
-        if not (b.has_exp or is_hazard) or a.is_partial or b.is_partial:
+        if a.is_partial or b.is_partial:
+            continue
+        if not (b.has_exp or is_hazard):
+            if _may_vanish_together(a, b):
+                return _underflown(part, total, a, b)
             continue
         if a.name or b.is_pure:
             return _ratio(a, b)
         if op.type in _DIVISIONS:
             return _weighted_sigmoid(op, logs)
     return None
+
+
+def _may_vanish_together(a: Factored, b: Factored) -> bool:
+    """Returns whether two probabilities may underflow, and their quotient not."""
+    is_known = bool(a.name and b.name) and a.log is not None and b.log is not None
+    return is_known and b.is_pure and b.name != "log-of-erfc"
+
+
+def _underflown(part: tf.Tensor, total: tf.Tensor, a: Factored, b: Factored) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        weight = None if a.weight is None else a.weight(value)
+        return fractions.quotient_or_exp(
+            value(part), value(total), lambda: tuple(both(a, b, value)), weight
+        )
+
+    return build
 
 
 def _ratio(a: Factored, b: Factored) -> Build:
@@ -126,7 +173,8 @@ def _quotient(a: Factored, b: Factored, value: Value) -> tf.Tensor | None:
 RULES = (
     Rule(
         name="softmax-by-hand",
-        before="exp(x) / sum(exp(x)), also masked, shifted by max(x), with an epsilon",
+        before="exp(x) / sum(exp(x)), also masked, shifted by max(x), with an epsilon; "
+        "p / sum(p) of probabilities",
         after="ops.softmax(x); the bias of the epsilon goes",
         fails_when="an exponential overflows, or all of them underflow",
         reference=references.LOGSUMEXP,

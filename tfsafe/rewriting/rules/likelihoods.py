@@ -27,7 +27,11 @@ from tfsafe.rewriting.match.products import Product, factored, without
 from tfsafe.rewriting.match.reductions import adds_axes, lines_up
 from tfsafe.rewriting.match.trees import Tree, Trees
 
-FRACTION = Trees(Tree(("Log", ("Div", "x", ("Add", "x", "y"))), log_fraction))
+_PART = ("Div", "x", ("Add", "x", "y"))
+FRACTION = Trees(
+    Tree(("Log", _PART), log_fraction),
+    Tree(("Log", ("Sub", 1, _PART)), lambda x, y: log_fraction(y, x)),
+)
 # Longer sums are left alone: pairs are looked for among all terms.
 _MOST = 12
 
@@ -326,7 +330,7 @@ RULES = (
     ),
     Rule(
         name="log-of-fraction",
-        before="log(x / (x + y))",
+        before="log(x / (x + y)), log(1 - y / (x + y))",
         after="-ops.log1p(y / x) where y is small compared with x",
         fails_when="y is much smaller than x",
         reference="identity",

@@ -155,6 +155,25 @@ _TREES = (
             ("Mul", ("Square", "x"), ("Div", ("Exp", "x"), ("Square", less))),
         )
     ),
+    *(
+        Tree(
+            ("Div", ("Mul", ("Pow", "x", "#n"), ("Exp", "x")), ("Square", less)),
+            lambda x, n: tf.pow(x, n - 2) * limits.einstein(x),
+            where=lambda n: n >= 2,
+        )
+        for less in (("Sub", ("Exp", "x"), 1), ("Expm1", "x"))
+    ),
+    *(
+        Tree(
+            ("Sub", inverse, ("Div", ("Add", 1, ("Cos", "x")), twice)),
+            removable.half_angle_over_tan,
+        )
+        for inverse in (("Div", 1, ("Square", "x")), ("Reciprocal", ("Square", "x")))
+        for twice in (
+            ("Mul", ("Mul", 2, "x"), ("Sin", "x")),
+            ("Mul", 2, ("Mul", "x", ("Sin", "x"))),
+        )
+    ),
     *_exp_trees(),
     Tree(("Div", ("Sub", ("Sqrt", ("Add", 1, "x")), 1), "x"), limits.sqrt1pm1_over_x),
     Tree(

@@ -236,6 +236,7 @@ FIRST = (
                 for inverse in (
                     ("Div", 1, _ONE_PLUS_POWER),
                     ("Reciprocal", _ONE_PLUS_POWER),
+                    ("Sub", 1, ("Div", ("Pow", "x", "k"), _ONE_PLUS_POWER)),
                 )
             ),
         ),

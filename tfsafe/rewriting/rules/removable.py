@@ -1,6 +1,7 @@
 """The rules for quotients that have a limit where both sides are 0."""
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
@@ -21,7 +22,7 @@ from tfsafe.rewriting.match.products import (
 )
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import norm, squared_length
-from tfsafe.rewriting.match.trees import argument
+from tfsafe.rewriting.match.trees import argument, scaled_argument
 from tfsafe.rewriting.rules.vanishing_functions import Limit, Zero, zero_of
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
@@ -30,6 +31,8 @@ _DIVISIONS = op_types(OpFact.DIVIDES)
 # Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
 _NEAR = 0.5
 _PRODUCTS = frozenset({*_DIVISIONS, "Mul"})
+# How far a number in float32 may be from pi / 2.
+_ROUNDED = 1e-6
 
 
 class _Memory(dict[str, tuple[int, Build | None]]):
@@ -50,6 +53,7 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
                     yield limit
     for top, bottom in itertools.product(product.above, product.below):
         yield from _power_over_order(reader, top, bottom)
+        yield from _raised_cosine(reader, top, bottom)
     for root in product.below:
         if norm(reader, root) is not None:
             yield from _squares(reader, root, product.above)
@@ -71,6 +75,36 @@ def _power_over_order(
         if reader.constant(k) is None and reader.same(order.tensor, other.tensor):
             factor = sign * order.factor / other.factor
             yield Limit(_of_power(x, k, factor), (top,), (bottom,))
+
+
+_ONE_MINUS = (
+    ("Sub", 1, ("Square", "x")),
+    ("Sub", 1, ("Mul", "#k", ("Square", "x"))),
+)
+
+
+def _raised_cosine(
+    reader: Reader, top: tf.Tensor, bottom: tf.Tensor
+) -> Iterator[Limit]:
+    """Yields `cos(pi * x / 2) / (1 - x * x)`, which is pi / 4 at 1 and at -1."""
+    op = reader.op(top)
+    if op.type != "Cos":
+        return
+    for sign, x, k in scaled_argument(reader, bottom, _ONE_MINUS):
+        if k <= 0:
+            continue
+        angle = scaled(reader, op.inputs[0])
+        inside = scaled(reader, x.tensor, x.factor)
+        factor = abs(inside.factor) * math.sqrt(k)
+        is_zero = abs(abs(angle.factor) / factor - math.pi / 2) < _ROUNDED
+        if is_zero and reader.same(angle.tensor, inside.tensor):
+            term = inside._replace(factor=factor)
+            yield Limit(_of_raised_cosine(term, sign), (top,), (bottom,))
+            return
+
+
+def _of_raised_cosine(x: Term, sign: int) -> Build:
+    return lambda value: sign * limits.raised_cosine(x.make(value))
 
 
 def _of_power(x: tf.Tensor, k: tf.Tensor, factor: float) -> Build:

@@ -8,6 +8,7 @@ from tfsafe.rewriting.rules import (
     angles,
     cancellation,
     distances,
+    fractions,
     half_precision,
     inverse_functions,
     lengths,
@@ -29,6 +30,7 @@ _BEFORE: Sequence[Rule] = (
     *limits.RULES,
     *likelihoods.RATIOS,
     *tangents.FIRST,
+    *fractions.FIRST,
     *out_of_range.FIRST,
     *logarithms.RULES,
     *inverse_functions.RULES,
@@ -36,6 +38,7 @@ _BEFORE: Sequence[Rule] = (
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.
     *removable.RULES,
+    *fractions.RULES,
     *lengths.RULES,
     *norms.RULES,
     *angles.RULES,

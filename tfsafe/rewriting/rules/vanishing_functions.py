@@ -92,6 +92,13 @@ VANISHING = (
         )
     ),
     *(
+        Vanishing(("Sub", 1, each), 2, removable.half_angle_over_tan)
+        for each in (
+            ("Div", ("Mul", "x", ("Sin", "x")), ("Mul", 2, ("Sub", 1, ("Cos", "x")))),
+            ("Div", ("Mul", "x", ("Add", 1, ("Cos", "x"))), ("Mul", 2, ("Sin", "x"))),
+        )
+    ),
+    *(
         Vanishing(("Sub", ("Div", each, "x"), 1), 1, function)
         for each, function in (
             (("Expm1", "x"), removable.exp_minus_tangent_over_square),

@@ -1,0 +1,155 @@
+"""Computes quotients whose sides overflow, underflow or vanish together.
+
+The written quotient is used where both sides are ordinary numbers, so that these keep
+their digits; the other form is computed only where a side is out of range.
+"""
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe._gradients import custom_gradient, unbroadcast
+from tfsafe._limits import LIMITS
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.weighted_exponentials import exp_of_sum
+
+# A function of one tensor.
+Function = Callable[[tf.Tensor], tf.Tensor]
+_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+def _is_lost(total: tf.Tensor) -> tf.Tensor:
+    """Returns where a sum of nonnegative terms has underflowed, or lost digits so."""
+    limit = LIMITS[total.dtype.name]
+    return (total >= 0) & (total < tf.constant(limit.tiny / limit.eps, total.dtype))
+
+
+def renormalised(
+    part: tf.Tensor,
+    total: tf.Tensor,
+    log: tf.Tensor,
+    axis: Sequence[int],
+    mask: tf.Tensor | None,
+) -> tf.Tensor:
+    """Computes `part / total`, the sum of `part` along axes.
+
+    Args:
+      part: Numbers that are not negative.
+      total: Their sum.
+      log: Their logarithms, of which a softmax is taken where the sum underflows.
+      axis: The axes of the sum.
+      mask: Numbers that are 0 where `part` is 0 whatever the logarithm is.
+
+    Returns:
+      The quotient; 0 where all parts are exactly 0.
+    """
+    is_lost = tf.broadcast_to(_is_lost(total), tf.shape(part))
+    possible = tf.math.is_finite(log)
+    if mask is not None:
+        possible &= tf.not_equal(mask, 0)
+    is_some = tf.reduce_any(possible, axis, keepdims=True)
+    usual = part / tf.where(_is_lost(total), tf.ones_like(total), total)
+    logits = tf.where(is_lost & possible, log, tf.zeros_like(log))
+    share = ops.softmax(logits, axis, mask=possible | tf.logical_not(is_some))
+    share = tf.where(is_some, share, tf.zeros_like(share))
+    return tf.where(is_lost, share, usual)
+
+
+def quotient_or_exp(
+    a: tf.Tensor,
+    b: tf.Tensor,
+    logs: Callable[[], tuple[tf.Tensor, tf.Tensor]],
+    weight: tf.Tensor | None,
+) -> tf.Tensor:
+    """Computes `a / b`, from logarithms where `b` underflows.
+
+    Args:
+      a: Dividend.
+      b: Divisor, which is not negative.
+      logs: Returns the logarithms of the two sides, that of `a` without its weight.
+      weight: The factor of `a` that is no exponential.
+
+    Returns:
+      The quotient.
+    """
+    is_lost = _is_lost(b)
+    first, second = logs()
+    known = is_lost & tf.math.is_finite(second)
+    second = tf.where(known, second, tf.zeros_like(second))
+    first = tf.where(known, first, tf.zeros_like(first))
+    usual = ops.xdivy(a, tf.where(known, tf.ones_like(b), b))
+    return tf.where(known, exp_of_sum(first, -second, weight), usual)
+
+
+def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - x / (x + y)`, which is `y / (x + y)`; 1 where both are 0."""
+
+    def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        total = x + y
+        one = tf.ones_like(total)
+        is_usual = tf.not_equal(total, 0) & tf.math.is_finite(total)
+        usual = tf.where(is_usual, y, one) / tf.where(is_usual, total, one)
+        rest = 1 - ops.xdivy(tf.where(is_usual, one, x), tf.where(is_usual, one, total))
+        return tf.where(is_usual, usual, rest)
+
+    return precision.in_float32(compute, x, y)
+
+
+def part_of_sum(x: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
+    """Computes `x / (x + rest)`; 1 where `x` overflowed, 0 where both are 0."""
+    is_whole = tf.math.is_inf(x) & tf.math.is_finite(rest)
+    nothing = tf.zeros_like(x)
+    known = tf.where(is_whole, nothing, x)
+    quotient = ops.xdivy(known, known + tf.where(is_whole, nothing, rest))
+    return tf.where(is_whole, tf.ones_like(x), quotient)
+
+
+def projection(
+    a: tf.Tensor, b: tf.Tensor, axes: Sequence[int] | None, keepdims: bool
+) -> tf.Tensor:
+    """Computes `sum(a * b) / sum(b * b)`, whose sums stay in range; 0 where b is 0."""
+
+    def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        every = range(a.shape.rank) if axes is None else axes
+        _, _, down = precision.scaled(tf.stop_gradient(b), list(every))
+        _, large, small = precision.scaled(tf.stop_gradient(a), list(every))
+        y = b * down
+        top = tf.reduce_sum((a * small) * y, axes, keepdims=True)
+        bottom = tf.reduce_sum(tf.square(y), axes, keepdims=True)
+        # Not one power: the quotient of the two may be out of range.
+        made = ops.xdivy(top, bottom) * large * down
+        return made if keepdims else tf.squeeze(made, list(every))
+
+    return precision.in_float32(compute, a, b)
+
+
+@precision.runs_in_float32
+@custom_gradient
+def angle_of_quotient(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `atan(y / x)`, with its slopes at `x = 0`; 0 where both are 0."""
+    is_origin = tf.equal(x, 0) & tf.equal(y, 0)
+    size = tf.maximum(tf.abs(x), tf.abs(y))
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        largest = tf.where(is_origin, tf.ones_like(size), size)
+        a, b = y / largest, x / largest
+        rate = tf.where(
+            is_origin | tf.equal(upstream, 0),
+            tf.zeros_like(size),
+            upstream / (tf.square(a) + tf.square(b)) / largest,
+        )
+        return unbroadcast(rate * b, y), unbroadcast(-rate * a, x)
+
+    return tf.atan(tf.where(is_origin, tf.zeros_like(size), y / x)), vjp
+
+
+def odd(function: Function) -> Function:
+    """Returns `sign(x) * function(abs(x))`, with the slope of the function at 0."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        is_negative = x < 0
+        made = function(tf.where(is_negative, -x, x))
+        return tf.where(is_negative, -made, made)
+
+    return compute
