@@ -30,6 +30,8 @@ class Formula:
       slopes: `"exact"`; or `"finite"` where the formula has no derivative at `bad`, so
         that any finite number will do.
       reason: Why `stabilize` cannot repair it; empty where it does.
+      finding: Type of the operation that the checks name at `bad`, for such a formula.
+      by_hand: The formula with the op that repairs it by hand.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Formula:
     dtype: str = "float32"
     slopes: str = "exact"
     reason: str = ""
+    finding: str = ""
+    by_hand: Callable[..., tf.Tensor] | None = None
 
     def tensors(self, arrays: Sequence[Any]) -> list[tf.Tensor]:
         """Returns the arguments; masks and whole numbers keep their dtype."""

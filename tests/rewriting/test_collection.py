@@ -11,7 +11,7 @@ from tests.collection import every_formula
 from tests.collection.formula import DIGITS, TOLERANCE, as_mp
 from tests.collection.open import OPEN
 from tests.support import modes
-from tfsafe import stabilize
+from tfsafe import NumericsError, checked, stabilize
 
 FORMULAS = {formula.name: formula for formula in every_formula()}
 NOT_YET = {name: why for family in OPEN.values() for name, why in family.items()}
@@ -108,6 +108,19 @@ def test_a_formula_that_became_right_leaves_the_list(name):
     formula = FORMULAS[name]
     form = stabilize(formula.function)
     assert any(_miss(form, formula, True, mode) for mode in modes.MODES)
+
+
+BY_HAND = [name for name, each in FORMULAS.items() if each.by_hand]
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_no_rule_repairs_is_found_and_right_by_hand(name):
+    formula = FORMULAS[name]
+    with pytest.raises(NumericsError) as caught:
+        checked(formula.function)(*formula.tensors(formula.bad))
+    assert caught.value.findings[0].op_type == formula.finding
+    for is_bad in (True, False):
+        assert not _miss(formula.by_hand, formula, is_bad, "graph")
 
 
 def test_names_of_the_collection_are_unique():

@@ -40,7 +40,8 @@ def _renormalised(
         whole = probabilities.total_of(total, reader)
         if whole is None or not reader.same(whole.op.inputs[0], part):
             continue
-        if not probabilities.is_unguarded(total, reader):
+        is_whole = op.type in _DIVISIONS and probabilities.is_normalised(op, reader)
+        if is_whole or not probabilities.is_unguarded(total, reader):
             return None
 
         def build(
