@@ -59,7 +59,8 @@ def renormalised(
 def quotient_or_exp(
     a: tf.Tensor,
     b: tf.Tensor,
-    logs: Callable[[], tuple[tf.Tensor, tf.Tensor]],
+    log_a: tf.Tensor,
+    log_b: tf.Tensor,
     weight: tf.Tensor | None,
 ) -> tf.Tensor:
     """Computes `a / b`, from logarithms where `b` underflows.
@@ -67,17 +68,16 @@ def quotient_or_exp(
     Args:
       a: Dividend.
       b: Divisor, which is not negative.
-      logs: Returns the logarithms of the two sides, that of `a` without its weight.
+      log_a: The logarithm of `a` without its weight.
+      log_b: The logarithm of `b`.
       weight: The factor of `a` that is no exponential.
 
     Returns:
       The quotient.
     """
-    is_lost = _is_lost(b)
-    first, second = logs()
-    known = is_lost & tf.math.is_finite(second)
-    second = tf.where(known, second, tf.zeros_like(second))
-    first = tf.where(known, first, tf.zeros_like(first))
+    known = _is_lost(b) & tf.math.is_finite(log_b)
+    second = tf.where(known, log_b, tf.zeros_like(log_b))
+    first = tf.where(known, log_a, tf.zeros_like(log_a))
     usual = ops.xdivy(a, tf.where(known, tf.ones_like(b), b))
     return tf.where(known, exp_of_sum(first, -second, weight), usual)
 
@@ -134,11 +134,11 @@ def angle_of_quotient(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         largest = tf.where(is_origin, tf.ones_like(size), size)
         a, b = y / largest, x / largest
-        rate = tf.where(
-            is_origin | tf.equal(upstream, 0),
-            tf.zeros_like(size),
-            upstream / (tf.square(a) + tf.square(b)) / largest,
-        )
+        is_nothing = is_origin | tf.equal(upstream, 0)
+        one = tf.ones_like(size)
+        below = tf.where(is_nothing, one, tf.square(a) + tf.square(b))
+        rate = upstream / below / tf.where(is_nothing, one, largest)
+        rate = tf.where(is_nothing, tf.zeros_like(size), rate)
         return unbroadcast(rate * b, y), unbroadcast(-rate * a, x)
 
     return tf.atan(tf.where(is_origin, tf.zeros_like(size), y / x)), vjp

@@ -131,8 +131,9 @@ def _may_vanish_together(a: Factored, b: Factored) -> bool:
 def _underflown(part: tf.Tensor, total: tf.Tensor, a: Factored, b: Factored) -> Build:
     def build(value: Value) -> tf.Tensor:
         weight = None if a.weight is None else a.weight(value)
+        first, second = both(a, b, value)
         return fractions.quotient_or_exp(
-            value(part), value(total), lambda: tuple(both(a, b, value)), weight
+            value(part), value(total), first, second, weight
         )
 
     return build
