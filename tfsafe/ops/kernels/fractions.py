@@ -37,7 +37,7 @@ def renormalised(
     Args:
       part: Numbers that are not negative.
       total: Their sum.
-      log: Their logarithms, of which a softmax is taken where the sum underflows.
+      log: Their logarithms, whose softmax is taken where the sum underflows.
       axis: The axes of the sum.
       mask: Numbers that are 0 where `part` is 0 whatever the logarithm is.
 
@@ -51,9 +51,9 @@ def renormalised(
     is_some = tf.reduce_any(possible, axis, keepdims=True)
     usual = part / tf.where(_is_lost(total), tf.ones_like(total), total)
     logits = tf.where(is_lost & possible, log, tf.zeros_like(log))
-    share = ops.softmax(logits, axis, mask=possible | tf.logical_not(is_some))
-    share = tf.where(is_some, share, tf.zeros_like(share))
-    return tf.where(is_lost, share, usual)
+    other = ops.softmax(logits, axis, mask=possible | tf.logical_not(is_some))
+    other = tf.where(is_some, other, tf.zeros_like(other))
+    return tf.where(is_lost, other, usual)
 
 
 def quotient_or_exp(
@@ -70,7 +70,7 @@ def quotient_or_exp(
       b: Divisor, which is not negative.
       log_a: The logarithm of `a` without its weight.
       log_b: The logarithm of `b`.
-      weight: The factor of `a` that is no exponential.
+      weight: The factor of `a` that is not an exponential.
 
     Returns:
       The quotient.

@@ -293,6 +293,11 @@ def einstein(x: tf.Tensor) -> tf.Tensor:
     )
 
 
+def einstein_of_order(x: tf.Tensor, n: float) -> tf.Tensor:
+    """Computes `x ** n * exp(x) / (exp(x) - 1) ** 2` for n of 2 and more."""
+    return tf.pow(x, n - 2) * einstein(x)
+
+
 def sqrt1pm1_over_x(x: tf.Tensor) -> tf.Tensor:
     """Computes `(sqrt(1 + x) - 1) / x`."""
     return 1 / (sqrt(1 + x) + 1)

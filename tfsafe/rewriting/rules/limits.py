@@ -158,7 +158,7 @@ _TREES = (
     *(
         Tree(
             ("Div", ("Mul", ("Pow", "x", "#n"), ("Exp", "x")), ("Square", less)),
-            lambda x, n: tf.pow(x, n - 2) * limits.einstein(x),
+            limits.einstein_of_order,
             where=lambda n: n >= 2,
         )
         for less in (("Sub", ("Exp", "x"), 1), ("Expm1", "x"))
