@@ -142,6 +142,36 @@ def test_the_row_of_an_embedded_text_without_words_and_a_call_beside_a_product()
     assert error.findings[0].suggested_code == "tfsafe.ops.softmax(scores)"
 
 
+def test_the_logits_of_a_softmax_on_a_line_of_its_own_are_found():
+    @tfsafe.checked
+    @tf.function
+    def loss(logits):
+        p = tf.nn.softmax(logits / 0.001)
+        return -tf.reduce_sum(tf.math.log(p))
+
+    finding = caught_in(lambda: loss(tf.constant([[1.0, 2.0]]))).findings[0]
+    assert finding.suggested_code == "tfsafe.ops.log_softmax(logits / 0.001)"
+
+
+def test_the_row_is_known_behind_the_layers_of_an_image_network():
+    stack = [
+        keras.layers.ZeroPadding2D(),
+        keras.layers.DepthwiseConv2D(2, depthwise_initializer="ones"),
+        keras.layers.ReLU(6.0),
+        keras.layers.MaxPooling2D(),
+        keras.layers.GlobalAveragePooling2D(),
+    ]
+    model = keras.Sequential([keras.Input([4, 4, 2]), *stack])
+    model.compile(loss=lambda _, p: tf.reduce_mean(tf.math.log(p)))
+    x, y = np.ones([4, 4, 4, 2], "float32"), np.ones([4, 2])
+    x[2] = 0.0
+    monitor = tfsafe.NumericsMonitor()
+    error = caught_in(
+        lambda: model.fit(x, y, shuffle=False, verbose=0, callbacks=[monitor])
+    )
+    assert error.findings[0].row == 2
+
+
 def test_an_optimizer_without_epsilon_is_named():
     model = line(keras.optimizers.Adam(epsilon=0.0))
     finding = caught_in(fitted(model, np.zeros([2, 1]), np.zeros([2, 1]))).findings[0]

@@ -182,7 +182,7 @@ def _node(link: Link, top: float, style: str) -> list[str]:
     return [
         f"<g><title>{text(' '.join(part for part in (place, source) if part))}</title>",
         _box(1, top, _WIDTH - 2, _NODE, style),
-        _words(13, top + 22, _cut(_explain.name_of(link), room, _BOLD), "op"),
+        _words(13, top + 22, _cut_path(_explain.name_of(link), room), "op"),
         _words(_WIDTH - 13, top + 22, amount, "nonfinite end"),
         _words(13, top + 42, _cut(f"{place}  {source}", _WIDTH - 2), "small"),
         "</g>",
@@ -210,6 +210,14 @@ def _arrow(x: float, bottom: float) -> str:
 
 def _words(x: float, y: float, words: str, style: str) -> str:
     return f'<text class="{style}" x="{x:.5g}" y="{y:.5g}">{text(words)}</text>'
+
+
+def _cut_path(name: str, width: float) -> str:
+    """Cuts the beginning off a path of layers that does not fit, else the end."""
+    cut = _cut(name, width, _BOLD)
+    if "/" not in name or len(cut) >= len(name.replace("`", "")):
+        return cut
+    return f"\u2026{name[1 - len(cut) :]}"
 
 
 def _cut(words: str, width: float, letter: float = _LETTER) -> str:

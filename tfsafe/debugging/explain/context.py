@@ -1,5 +1,6 @@
 """Describes the run of a failure: versions, device, optimizer, the layers' health."""
 
+import collections
 import datetime
 import platform
 import shlex
@@ -65,38 +66,60 @@ def _handles(model: Any) -> set[int]:
     }
 
 
-def _leaves(layer: Any) -> list[Any]:
-    """Returns the layers that hold no others, in the order of the model."""
+def _leaves(layer: Any, path: str = "") -> list[tuple[str, Any]]:
+    """Returns the layers that hold no others, each with its path, in their order."""
     if isinstance(layer, keras.layers.InputLayer):
         return []
     parts = getattr(layer, "layers", None) or _compat.sublayers(layer)
-    return [leaf for each in parts for leaf in _leaves(each)] if parts else [layer]
+    if not parts:
+        return [(path, layer)]
+    head = f"{path}/" if path else ""
+    return [leaf for each in parts for leaf in _leaves(each, f"{head}{each.name}")]
+
+
+def _is_at(path: str, full: str) -> bool:
+    """Returns whether a path within a model is the end of a path with the model."""
+    return bool(path) and f"/{full}".endswith(f"/{path}")
+
+
+def _with_first(
+    leaves: Sequence[tuple[str, Any]], first: str
+) -> tuple[list[tuple[str, Any]], int]:
+    """Returns the layers, and the position of the one in which the values began.
+
+    A layer with others in it is added before these if it is the one.
+    """
+    for i, (path, _) in enumerate(leaves):
+        if _is_at(path, first):
+            return list(leaves), i
+    for i, (path, _) in enumerate(leaves):
+        around = path.rpartition("/")[0]
+        if _is_at(around, first):
+            return [*leaves[:i], (around, None), *leaves[i:]], i
+    return list(leaves), -1
 
 
 def _healths(
     model: Any, finding: Finding, reached: Sequence[str]
 ) -> tuple[tuple[str, str, str], ...]:
     """Returns name, class and health of the layers that hold no others."""
-    leaves = _leaves(model)
-    names = [each.name for each in leaves]
-    first = finding.layer.rpartition("/")[2] if not finding.is_gradient else ""
-    start = names.index(first) if first in names else -1
-    on_path = {each.layer.rpartition("/")[2] for each in finding.chain}
-    labels = [each.removeprefix("variable ").strip("`") for each in reached]
-    hit = {part for each in labels for part in each.split("/")[:-1]}
-
-    def health(index: int, name: str) -> str:
-        if index == start:
-            return "first"
-        if name in on_path or name in hit:
-            return "reached"
-        return "finite" if index < start or start < 0 else "untouched"
-
+    first = "" if finding.is_gradient else finding.layer
+    leaves, start = _with_first(_leaves(model), first)
+    on_path = {each.layer for each in finding.chain}
+    names = collections.Counter(path.rpartition("/")[2] for path, _ in leaves)
     found: list[tuple[str, str, str]] = []
-    for i, each in enumerate(leaves):
-        state = health(i, each.name)
+    for i, (path, layer) in enumerate(leaves):
+        weights = [] if layer is None else layer.weights
+        is_hit = any(f"variable `{each.path}`" in reached for each in weights)
         # A layer without weights is known by the layer before it alone.
-        if state != "first" and not each.weights and found:
-            state = "reached" if found[-1][2] in ("first", "reached") else state
-        found.append((each.name, type(each).__name__, state))
+        follows = not weights and found and found[-1][2] in ("first", "reached")
+        if i == start:
+            state = "first"
+        elif is_hit or follows or any(_is_at(path, each) for each in on_path):
+            state = "reached"
+        else:
+            state = "finite" if i < start or start < 0 else "untouched"
+        name = path.rpartition("/")[2]
+        kind = "Layer" if layer is None else type(layer).__name__
+        found.append((name if names[name] == 1 else path, kind, state))
     return tuple(found)

@@ -131,6 +131,7 @@ def _from_operation(
         met_next,
         layers.class_of(place.scope, not step.name),
         facts["kind"],
+        (place.site.path, place.site.line) if place.site else ("", 0),
     )
     code, words = suggestions.fix_of(failure)
     if fault == "overflow":

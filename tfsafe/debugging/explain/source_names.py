@@ -1,6 +1,7 @@
 """Reads the user's expressions off a line of source, for suggested code."""
 
 import ast
+import linecache
 import re
 from collections.abc import Iterator
 
@@ -33,16 +34,21 @@ _FUNCTIONS = {
     "Xlogy": {"xlogy"},
 }
 
+# Functions whose argument are logits.
+_PROBABILITIES = {"sigmoid", "softmax"}
 _FIELD = re.compile(r"\{\w+\}")
 
 
-def filled(op_type: str, code: str, source: str) -> str:
+def filled(
+    op_type: str, code: str, source: str, place: tuple[str, int] = ("", 0)
+) -> str:
     """Puts the user's expressions into suggested code.
 
     Args:
       op_type: Type of the operation to look for.
       code: The code, with fields as `suggestions.Fix` has them.
       source: The user's line.
+      place: Its file and its number, to look up what it names.
 
     Returns:
       The code; empty where the line does not show what a field needs.
@@ -55,7 +61,9 @@ def filled(op_type: str, code: str, source: str) -> str:
         (arguments,) = found.values()
         fields = {f"{{{i}}}": ast.unparse(each) for i, each in enumerate(arguments)}
         first = arguments[0]
-        if isinstance(first, ast.Call) and first.args:
+        if isinstance(first, ast.Name):
+            first = _assigned(first.id, *place) or first
+        if isinstance(first, ast.Call) and first.args and _is_probability(first):
             fields["{inner}"] = ast.unparse(first.args[0])
         if weight := _weight(tree, set(found)):
             fields["{weight}"] = weight
@@ -97,6 +105,30 @@ def parsed(source: str) -> ast.AST:
     # two threads parse at once (CPython issue 106905).
     except (SyntaxError, SystemError):
         return ast.Module([], [])
+
+
+def _is_probability(call: ast.Call) -> bool:
+    return ast.unparse(call.func).rpartition(".")[2] in _PROBABILITIES
+
+
+def _assigned(name: str, path: str, line: int) -> ast.expr | None:
+    """Returns what was last assigned to a name before a line, in its function."""
+    tree = parsed("".join(linecache.getlines(path)))
+    around = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef)
+        and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    scope = max(around, key=lambda each: each.lineno, default=tree)
+    values = [
+        (each.lineno, each.value)
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Assign)
+        and each.lineno < line
+        and [ast.unparse(target) for target in each.targets] == [name]
+    ]
+    return max(values, key=lambda each: each[0])[1] if values else None
 
 
 def uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:

@@ -24,6 +24,7 @@ class Failure(NamedTuple):
       met_next: Operations that the values met, see `Propagation.met_next`.
       layer: Class of the Keras layer around the operation, if it is in one.
       kind: What the values became: `"NaN"`, `"+Inf"`.
+      place: File and number of the user's line.
     """
 
     op: str
@@ -36,6 +37,7 @@ class Failure(NamedTuple):
     met_next: Sequence[tuple[str, ...]] = ()
     layer: type | None = None
     kind: str = ""
+    place: tuple[str, int] = ("", 0)
 
 
 class Formula(NamedTuple):
@@ -153,7 +155,7 @@ def fix_of(failure: Failure) -> tuple[str, str]:
     for row in FIXES:
         if _fits(row, failure):
             words = f"{row.words} {REWRITES}" if row.is_rewritten else row.words
-            code = source_names.filled(row.op, row.code, failure.source)
+            code = source_names.filled(row.op, row.code, failure.source, failure.place)
             if row.code and not code:
                 # The user's line does not show the arguments.
                 return "", f"{_FIELD.sub('...', row.code)} {words}"

@@ -15,6 +15,22 @@ _BY_ROW = op_types(OpFact.BY_ROW)
 # Products of many matrices: element by element along all axes but the last two.
 _BATCHED = op_types(OpFact.MULTIPLIES_MATRICES) - {"MatMul"}
 _REDUCTIONS = op_types(OpFact.REDUCES)
+# Row i of their output is that of row i of the first input. In a normalization over the
+# batch it depends on the other rows as well.
+_SAME_ROWS = {
+    "Conv3D",
+    "DepthwiseConv2dNative",
+    "FusedBatchNormV3",
+    "LeakyRelu",
+    "MaxPool",
+    "MaxPool3D",
+    "MirrorPad",
+    "Pad",
+    "PadV2",
+    "Relu6",
+    "ResizeBilinear",
+    "ResizeNearestNeighbor",
+}
 # Operations that look something up at indices: the position of that input.
 _LOOKUPS = {"GatherV2": 1, "OneHot": 0, "ResourceGather": 1}
 
@@ -67,6 +83,10 @@ class Rows:
         if kind == "Reshape":
             # The order stays, whatever the shape.
             return id(inputs[0]) in self._held
+        if kind in _SAME_ROWS:
+            (given, *_) = inputs
+            is_alike = output.shape.rank == given.shape.rank
+            return id(given) in self._held and is_alike and _length(output) > 0
         if kind in _LOOKUPS:
             indices = inputs[_LOOKUPS[kind]]
             is_by_index = output.shape[: indices.shape.rank] == indices.shape
