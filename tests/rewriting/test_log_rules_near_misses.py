@@ -7,6 +7,7 @@ import tensorflow as tf
 from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.tables import LOGARITHMS as RULES
 from tests.support import contrast
+from tfsafe import stabilize
 
 log, exp = tf.math.log, tf.exp
 softmax, sigmoid = tf.nn.softmax, tf.sigmoid
@@ -178,3 +179,16 @@ def test_a_variable_that_is_written_in_between_is_not_the_same():
         lambda _: exp(v.read_value()) / _total(exp(v.read_value())),
         tf.constant(X),
     ) == ["softmax-by-hand"]
+
+
+@pytest.mark.parametrize(
+    "softplus", [tf.nn.softplus, lambda x: tf.math.log(1 + tf.exp(x))]
+)
+def test_what_is_added_to_a_scale_stays(softplus):
+    x = tf.constant([-30.0, -12.0, 0.0, 90.0])
+
+    def log_scale(x):
+        return tf.math.log(softplus(x) + 1e-5)
+
+    exact = np.log(np.logaddexp(0, np.asarray(x, np.float64)) + 1e-5)
+    np.testing.assert_allclose(stabilize(log_scale)(x), exact, rtol=1e-6)

@@ -37,6 +37,9 @@ from tfsafe.rewriting.match.arithmetic import number, square_of
 
 _Case = Callable[[tf.Operation, LogForms], Factored | None]
 
+# `log(1 + exp(x))` is a scale: what is added to it is a part of the formula.
+_SCALES = {"Log", "Log1p", "Softplus"}
+
 
 def factored(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors the output of `op`, if there is an exponential or a probability in it."""
@@ -50,7 +53,7 @@ def factored(op: tf.Operation, logs: LogForms) -> Factored | None:
 
 def _guarded(op: tf.Operation, logs: LogForms) -> Factored | None:
     guard = probabilities.guarded(op, logs.reader)
-    if guard is None:
+    if guard is None or logs.reader.op(guard.probs).type in _SCALES:
         return None
     found = (logs.complement if guard.is_complement else logs.of)(guard.probs)
     if found is None:
