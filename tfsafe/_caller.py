@@ -49,6 +49,11 @@ def is_user_file(path: str) -> bool:
     return not path.startswith(_STANDARD) or any(mark in path for mark in _INSTALLED)
 
 
+def is_own_file(path: str) -> bool:
+    """Returns whether a file is of this package."""
+    return path.startswith(_PACKAGE)
+
+
 class Call(NamedTuple):
     """A call as the user wrote it.
 

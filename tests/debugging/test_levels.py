@@ -77,6 +77,23 @@ def test_domain_leaves_overflow_alone(mode):
     assert finding.op_type == "Exp"
 
 
+def test_strict_passes_the_constants_that_a_loss_selects_where_it_has_no_value():
+    loss = tfsafe.losses.SparseCategoricalCrossentropy()
+
+    @tf.function
+    def value(p):
+        return loss(tf.constant([0, 1]), p)
+
+    probabilities = tf.constant([[0.25, 0.75], [0.5, 0.5]])
+    strict = tfsafe.checked(value, checks="full", strict=True)
+    np.testing.assert_allclose(strict(probabilities), 1.5 * np.log(2), rtol=1e-6)
+    own = tfsafe.checked(
+        tf.function(lambda x: tf.where(x > 2.0, np.nan, x)), checks="full", strict=True
+    )
+    with pytest.raises(tfsafe.NumericsError, match="NaN from `Const`"):
+        own(probabilities)
+
+
 def test_strict_looks_into_loops_branches_and_gradients():
     @tf.function
     def loop(x):

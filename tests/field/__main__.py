@@ -36,7 +36,14 @@ def difference(plain: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 
 def outcomes(program: pathlib.Path, ways: Sequence[str]) -> list[dict[str, Any]]:
-    """Runs a program in a process of its own, in these ways."""
+    """Runs a program in these ways, in processes of its own."""
+    # A second strategy of a process uses the keys of the first one's collectives.
+    is_alone = "MirroredStrategy" in program.read_text()
+    groups = [[way] for way in ways] if is_alone else [ways]
+    return [each for group in groups for each in _in_one_process(program, group)]
+
+
+def _in_one_process(program: pathlib.Path, ways: Sequence[str]) -> list[dict[str, Any]]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._caller import is_own_file
 from tfsafe._caller import is_user_file as is_user_file
 from tfsafe.errors import Site
 from tfsafe.graph import _functions
@@ -248,6 +249,16 @@ def _is_backward(op: tf.Operation) -> bool:
     """
     stack = _stack(op)
     return bool(stack.inner) and stack.inner_site is None
+
+
+def is_ours(op: tf.Operation) -> bool:
+    """Returns whether tfsafe makes an operation, not the line of the user."""
+    for path, _, _ in reversed(_frames(original(op).traceback)):
+        if is_user_file(path):
+            return False
+        if is_own_file(path):
+            return True
+    return False
 
 
 def _frames(trace: Any) -> list[Frame]:

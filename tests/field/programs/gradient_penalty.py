@@ -9,7 +9,6 @@ keras.utils.set_random_seed(41)
 critic = keras.Sequential([
     keras.Input((8, 8, 1)),
     layers.Conv2D(4, 3, strides=2, padding="same"),
-    layers.LayerNormalization(),
     layers.LeakyReLU(0.2),
     layers.Flatten(),
     layers.Dense(1),

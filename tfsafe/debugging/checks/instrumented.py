@@ -22,6 +22,7 @@ from tfsafe.graph import (
     in_order,
     is_call,
     is_drawn,
+    is_ours,
     locate,
     written_inputs,
 )
@@ -148,6 +149,9 @@ def _plain(graph: tf.Graph, inputs: Sequence[Any]) -> set[int]:
 def _is_excluded(
     op: tf.Operation, graphs: Sequence[tf.Graph], options: Options
 ) -> bool:
+    if options.strict and op.type == "Const" and is_ours(op):
+        # What a formula selects where it has no value.
+        return True
     if not options.exclude:
         return False
     place = locate(op, graphs)
