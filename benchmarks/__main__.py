@@ -30,6 +30,7 @@ BENCHMARKS = {
     "losses": ["--rounds", "5", "--dtypes", "float32"],
     "layers": ["--rounds", "7"],
     "recurrent": ["--rounds", "7"],
+    "memory": ["--steps", "5"],
     "ops": ["--rounds", "5"],
 }
 # For a trial: few rounds, the smallest case.
@@ -44,6 +45,7 @@ QUICK = {
     "losses": ["--rounds", "3", "--cases", "sparse", "--dtypes", "float32"],
     "layers": ["--rounds", "3", "--layers", "Softmax"],
     "recurrent": ["--rounds", "3", "--steps", "20"],
+    "memory": ["--steps", "3", "--variants", "plain", "watch", "--modes", "graph"],
     "ops": ["--rounds", "3", "--ops", "sigmoid"],
 }
 # The largest ratio wanted, by benchmark and by a pattern of the row; the first fits.
@@ -60,6 +62,10 @@ AIMS = {
         (r"LSTM.*XLA.*\| full ", 1.8),
     ],
     "optimizer": [(r"\| (replace|skip) \|", 1.05)],
+    "memory": [
+        (r"\| (watch|domain|replace|skip) ", 1.7),
+        (r"\| full ", 2.5),
+    ],
     "layers": [(r"Softmax|GroupNormalization|BatchNormalization", 1.08)],
 }
 _RATIO = re.compile(r"\| (\d+\.\d+) \[")
