@@ -26,7 +26,8 @@ import tfsafe
 from benchmarks import _timing
 
 WIDTH, DEPTH, ROWS = 3000, 4, 32
-# Memory that is freed goes back to the system at once, with glibc.
+# Asks glibc to return freed memory. The process was seen to keep it all the same, so
+# that a row may show the peak of the first call, and the quartiles hardly differ.
 RETURNED = {"MALLOC_MMAP_THRESHOLD_": "1000000", "MALLOC_TRIM_THRESHOLD_": "1000000"}
 CHECKS = ("watch", "domain", "full")
 POLICIES = ("replace", "skip")
