@@ -26,9 +26,13 @@ import tfsafe
 from benchmarks import _timing
 
 WIDTH, DEPTH, ROWS = 3000, 4, 32
-# Asks glibc to return freed memory. The process was seen to keep it all the same, so
-# that a row may show the peak of the first call, and the quartiles hardly differ.
-RETURNED = {"MALLOC_MMAP_THRESHOLD_": "1000000", "MALLOC_TRIM_THRESHOLD_": "1000000"}
+# Returns freed memory to the system at once, so that a step does not show the peak of
+# the first call. oneDNN has a pool of its own, which keeps it.
+RETURNED = {
+    "MALLOC_MMAP_THRESHOLD_": "1000000",
+    "MALLOC_TRIM_THRESHOLD_": "1000000",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+}
 CHECKS = ("watch", "domain", "full")
 POLICIES = ("replace", "skip")
 VARIANTS = ("plain", *CHECKS, *POLICIES, "stabilize", "TensorFlow")
