@@ -1,8 +1,18 @@
 """What a traced function writes, read in time that grows with the function."""
 
+import gc
+import threading
+
 import tensorflow as tf
 
-from tfsafe.graph import _functions, locate, locate_all, stacks_kept, written_inputs
+from tfsafe.graph import (
+    _functions,
+    _stacks,
+    locate,
+    locate_all,
+    stacks_kept,
+    written_inputs,
+)
 
 
 def _nested(count):
@@ -62,7 +72,7 @@ def test_a_copy_of_a_handle_is_the_variable():
     assert written_inputs(graph) == {0: tf.float32}
 
 
-def test_kept_stacks_give_the_same_places():
+def test_kept_stacks_give_the_same_stacks():
     @tf.function
     def step(x):
         with tf.GradientTape() as tape:
@@ -80,3 +90,46 @@ def test_kept_stacks_give_the_same_places():
         assert {each.name: locate(each, [graph]) for each in ops} == alone
     lines = {each.site.line for each in alone.values() if each.site}
     assert len(lines) >= 3
+
+
+def test_graphs_end_while_stacks_are_kept():
+    def graph_of(count):
+        @tf.function
+        def step(x):
+            for _ in range(count):
+                x = tf.exp(x)
+            return x
+
+        return step.get_concrete_function(tf.TensorSpec([2])).graph
+
+    # Stacks are freed with their graph, and later ones are at the same addresses.
+    with stacks_kept():
+        for index in range(20):
+            count = index % 3 + 1
+            graph = graph_of(count)
+            ops = [each for each in graph.get_operations() if each.type == "Exp"]
+            places = locate_all(ops, [graph]).values()
+            assert len(places) == count
+            assert {each.site.line for each in places} == {
+                graph_of.__code__.co_firstlineno + 4
+            }
+            del graph, ops
+            gc.collect()
+
+
+def test_two_threads_keep_their_own_stacks():
+    opened, closed = threading.Event(), threading.Event()
+
+    def other():
+        with stacks_kept():
+            opened.set()
+            closed.wait(10)
+
+    before = _stacks._known.get()
+    thread = threading.Thread(target=other)
+    with stacks_kept():
+        thread.start()
+        opened.wait(10)
+    closed.set()
+    thread.join()
+    assert _stacks._known.get() is before is None

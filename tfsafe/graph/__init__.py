@@ -21,9 +21,9 @@ from tfsafe.graph._functions import (
 from tfsafe.graph._liveness import has_effect, live_operations
 from tfsafe.graph._op_facts import OP_FACTS, OpFact, OpFacts, op_types
 from tfsafe.graph._places import (
-    Frame,
     Place,
     body_of,
+    is_keras_code,
     is_ours,
     is_user_file,
     is_user_function,
@@ -31,9 +31,6 @@ from tfsafe.graph._places import (
     locate_all,
     note_places,
     replacements,
-    site_of,
-    split_frames,
-    stacks_kept,
 )
 from tfsafe.graph._replay import (
     Drawing,
@@ -43,6 +40,7 @@ from tfsafe.graph._replay import (
     is_drawn,
     raw_kernel,
 )
+from tfsafe.graph._stacks import Frame, site_of, split_frames, stacks_kept
 from tfsafe.graph._traced_call import TracedCall, Wrapper, resemble
 
 __all__ = [
@@ -72,6 +70,7 @@ __all__ = [
     "is_compiled",
     "is_custom",
     "is_drawn",
+    "is_keras_code",
     "is_ours",
     "is_user_file",
     "is_user_function",

@@ -1,12 +1,9 @@
 """Where an operation comes from: the user's line, the forward operation, the scope."""
 
-import contextlib
 import functools
 import inspect
-import linecache
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -16,9 +13,7 @@ from tfsafe._caller import is_own_file
 from tfsafe._caller import is_user_file as is_user_file
 from tfsafe.errors import Site
 from tfsafe.graph import _functions
-
-# One frame of a stack: file, line, function.
-Frame = tuple[str, int, str]
+from tfsafe.graph._stacks import frames_of, stack_of, stacks_kept
 
 
 class Place(NamedTuple):
@@ -53,41 +48,6 @@ def is_user_function(function: Callable[..., Any]) -> bool:
     """Returns whether the user wrote a Python function, as opposed to a library."""
     code = getattr(body_of(function), "__code__", None)
     return code is None or is_user_file(code.co_filename)
-
-
-def site_of(frames: Iterable[Frame]) -> Site | None:
-    """Returns the innermost line of the user's, or None.
-
-    Args:
-      frames: A stack, outermost frame first.
-    """
-    inner = None
-    for frame in frames:
-        if is_user_file(frame[0]):
-            inner = frame
-    if inner is None:
-        return None
-    path, line, function = inner
-    source = linecache.getline(path, line).strip()
-    # AutoGraph has no name for a lambda.
-    return Site(path, line, function or "<lambda>", source)
-
-
-def split_frames(frames: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Frame]]:
-    """Splits a stack at the innermost call of a gradient function.
-
-    Returns:
-      The frames up to that call, and those of the gradient function. The second part
-      is empty for an operation of a forward pass.
-    """
-    for index in range(len(frames) - 1, -1, -1):
-        path, _, function = frames[index]
-        # AutoGraph has no name for a lambda.
-        if function and (
-            _compat.GRADIENT_FRAMES.get(os.path.basename(path)) == function
-        ):
-            return frames[: index + 1], frames[index + 1 :]
-    return frames, ()
 
 
 # Attribute of a graph: what its operations are copies of, by their names. The graph has
@@ -147,54 +107,6 @@ def locate_all(
         return {op.name: locate(op, graphs) for op in ops}
 
 
-class _Stack:
-    """A stack, split at the innermost call of a gradient function."""
-
-    def __init__(self, frames: Sequence[Frame]):
-        self.outer, self.inner = split_frames(frames)
-        # The user's lines, and the type that a gradient function is registered for.
-        self.site = site_of(self.outer)
-        self.inner_site = site_of(self.inner)
-        self.kind = _gradient_of(self.inner)
-
-
-class _Known:
-    """The stacks of operations, each read once."""
-
-    def __init__(self) -> None:
-        self._by_op: dict[tuple[int, str], _Stack] = {}
-        # Few layers and gradient functions make all operations.
-        self._by_trace: dict[Any, _Stack] = {}
-
-    def stack(self, op: tf.Operation) -> _Stack:
-        key = id(op.graph), op.name
-        if key not in self._by_op:
-            trace = original(op).traceback
-            if trace not in self._by_trace:
-                self._by_trace[trace] = _Stack(_frames(trace))
-            self._by_op[key] = self._by_trace[trace]
-        return self._by_op[key]
-
-
-# While operations are located.
-_KNOWN: _Known | None = None
-
-
-@contextlib.contextmanager
-def stacks_kept() -> Iterator[None]:
-    """Makes each stack be read once while operations are located."""
-    global _KNOWN
-    before, _KNOWN = _KNOWN, _KNOWN or _Known()
-    try:
-        yield
-    finally:
-        _KNOWN = before
-
-
-def _stack(op: tf.Operation) -> _Stack:
-    return (_KNOWN or _Known()).stack(op)
-
-
 def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     """Finds where an operation of a traced function comes from.
 
@@ -215,7 +127,7 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     written = _before_vectorizing(op)
     if written is not None:
         return locate(written, graphs)
-    stack, scope = _stack(op), _compat.forward_scope(op.name)
+    stack, scope = stack_of(original(op)), _compat.forward_scope(op.name)
     if not stack.inner:
         return Place(stack.site, scope=scope)
     if stack.inner_site is not None:
@@ -247,28 +159,32 @@ def _is_backward(op: tf.Operation) -> bool:
 
     The user's own code is not part of it, such as what `tf.recompute_grad` replays.
     """
-    stack = _stack(op)
+    stack = stack_of(original(op))
     return bool(stack.inner) and stack.inner_site is None
+
+
+def is_keras_code(op: tf.Operation) -> bool:
+    """Returns whether a part of Keras makes an operation, not the line of the user.
+
+    A layer, loss, metric, optimizer or the training; of a backward pass, the forward
+    operation counts.
+    """
+    stack = stack_of(original(op))
+    if stack.inner and stack.inner_site is None:
+        forward = _forward_op(op, stack.kind, ())
+        if forward is not None:
+            return is_keras_code(forward)
+    return stack.inner_site is None and stack.is_keras
 
 
 def is_ours(op: tf.Operation) -> bool:
     """Returns whether tfsafe makes an operation, not the line of the user."""
-    for path, _, _ in reversed(_frames(original(op).traceback)):
+    for path, _, _ in reversed(frames_of(original(op))):
         if is_user_file(path):
             return False
         if is_own_file(path):
             return True
     return False
-
-
-def _frames(trace: Any) -> list[Frame]:
-    return [(each.filename, each.lineno, each.name) for each in trace or ()]
-
-
-def _gradient_of(frames: Sequence[Frame]) -> str:
-    """Returns the type of operation that a gradient function is registered for."""
-    types = (_compat.differentiated_type(path, name) for path, _, name in frames)
-    return next(filter(None, types), "")
 
 
 def _forward_op(
@@ -369,4 +285,4 @@ def _forward_tensors(op: tf.Operation) -> tuple[list[tf.Tensor], list[tf.Tensor]
 
 
 def _gradient_call(op: tf.Operation) -> tuple[str, str]:
-    return _stack(op).kind, _compat.forward_scope(op.name)
+    return stack_of(original(op)).kind, _compat.forward_scope(op.name)

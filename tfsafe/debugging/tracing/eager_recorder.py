@@ -14,8 +14,9 @@ from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe.debugging.checks.variables import Held, Slot, variables_in
 from tfsafe.debugging.tracing import values
-from tfsafe.debugging.tracing.provenance import Propagation, Step
+from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replay import follow
+from tfsafe.debugging.tracing.step import Step
 from tfsafe.graph import (
     Frame,
     Place,

@@ -2,7 +2,7 @@
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.batch_rows import Rows
+from tfsafe.debugging.tracing.lost_digits import LostDigits, Zero
+from tfsafe.debugging.tracing.step import Step
 from tfsafe.graph import OpFact, Place, op_types
 
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
@@ -34,29 +36,6 @@ WRITES = (
 )
 
 
-class Step(NamedTuple):
-    """An operation that ran.
-
-    Attributes:
-      type: Type of the operation.
-      name: Its name; empty in eager mode.
-      inputs: Values of its inputs.
-      outputs: Values of its outputs.
-      place: Finds where the operation comes from.
-      producers: Finds the types of the operations that made the inputs; empty for
-        values from outside.
-      loops: Iterations of the loops around it.
-    """
-
-    type: str
-    name: str
-    inputs: Sequence[Any]
-    outputs: Sequence[Any]
-    place: Callable[[], Place]
-    producers: Callable[[], list[str]]
-    loops: tuple[int, ...] = ()
-
-
 class Origin:
     """Where non-finite values begin: an operation, or a value from outside.
 
@@ -73,6 +52,7 @@ class Origin:
         the `-inf` of a mask for one.
       absorbed_at: The division that turned its infinity into 0, and its place.
       row_of: Finds the row of the batch that an element of `value` belongs to.
+      zero: Where the zero began that made it non-finite, if rounding made it.
     """
 
     def __init__(
@@ -93,6 +73,7 @@ class Origin:
         self.is_intended = is_intended
         self.absorbed_at: tuple[str, Place] | None = None
         self.row_of: Callable[[tuple[int, ...]], int | None] = lambda _: None
+        self.zero: Zero | None = None
         self.place = step.place() if step else Place(None)
         self.producers = step.producers() if step else []
         self.names = list(self.producers)
@@ -148,6 +129,7 @@ class Propagation:
         self.absorbed: list[Origin] = []
         self.rows: Rows | None = None
         self._keeps = keeps
+        self._lost_digits = LostDigits() if keeps else None
         # The handle of the variable that a tensor was read from.
         self._reads: dict[int, tuple[Any, Any]] = {}
         # By `id` of the tensor or handle: it is kept, or its step goes with it.
@@ -273,6 +255,8 @@ class Propagation:
         if self.rows is not None:
             self.rows.observe(step.type, step.inputs, step.outputs)
         self._note_read(step)
+        if self._lost_digits is not None:
+            self._lost_digits.observe(step)
         if step.type.startswith(WRITES):
             self._observe_write(step, step.inputs[0])
         carriers = [each for each in step.outputs if _is_container(each)]
@@ -300,6 +284,11 @@ class Propagation:
         if origin.step is not None:
             made = zip(origin.step.inputs, origin.producers, strict=True)
             origin.names = [self._called(value, producer) for value, producer in made]
+            if self._lost_digits is not None:
+                births = origin.births
+                if births is None:
+                    births = ~np.isfinite(values.numbers(value))
+                origin.zero = self._lost_digits.behind(origin.step, births)
         self.all.append(origin)
         if not self._keeps:
             del self.all[:-_LAST]

@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.debugging.tracing.provenance import Propagation, Step
+from tfsafe.debugging.tracing.provenance import Propagation
+from tfsafe.debugging.tracing.step import Step
 from tfsafe.graph import Drawing, Executed, Replay, family, locate
 
 

@@ -1,0 +1,128 @@
+"""Follows the zeros that rounding made to the operation that cannot take a zero."""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing.step import Step
+from tfsafe.graph import OpFact, Place, op_types
+
+UNDERFLOW = "underflow"
+CANCELLATION = "cancellation"
+OVERFLOW = "overflow"
+
+_PRODUCTS = frozenset({"Mul", "Prod", "Square"})
+_TAILS = frozenset({"Erfc", "Exp", "Sigmoid"})
+# Which elements of the output come from which of the input is known.
+_ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | {"Identity"}
+_SUMS = op_types(OpFact.MOVES) | op_types(OpFact.MULTIPLIES_MATRICES)
+_SUMS |= op_types(OpFact.PICKS) | {"Max", "Mean", "Min", "Prod", "Sum"}
+
+
+class Zero(NamedTuple):
+    """Where a number that is not 0 became 0.
+
+    Attributes:
+      kind: `UNDERFLOW`, `CANCELLATION` or `OVERFLOW`, that of a denominator.
+      type: Type of the operation.
+      place: Where it comes from.
+    """
+
+    kind: str
+    type: str
+    place: Place
+
+
+class _Mark(NamedTuple):
+    end: Any
+    where: np.ndarray
+    zero: Zero
+
+
+class LostDigits:
+    """Knows which zeros of the tensors that are alive rounding made, and where."""
+
+    def __init__(self) -> None:
+        self._marks: dict[int, _Mark] = {}
+
+    def observe(self, step: Step) -> None:
+        """Follows the zeros through one operation."""
+        for output in step.outputs:
+            if not values.is_float(output) or output.dtype.is_complex:
+                continue
+            is_zero = values.array(output) == 0
+            if not is_zero.any():
+                continue
+            found = _made(step, is_zero) or self._passed(step, is_zero)
+            if found is not None:
+                where, zero = found
+                key, drop = id(output), self._marks.pop
+                end = weakref.ref(output, _dropper(drop, key))
+                self._marks[key] = _Mark(end, where, zero)
+
+    def behind(self, step: Step, nonfinite: np.ndarray) -> Zero | None:
+        """Returns where the zero began that made the first element non-finite."""
+        index = values.first(nonfinite)
+        inputs = step.inputs
+        if step.type in values.DENOMINATORS:
+            inputs = [inputs[values.DENOMINATORS[step.type]]]
+        for each in inputs:
+            mark = self._marks.get(id(each))
+            if mark is None:
+                continue
+            try:
+                is_lost = np.broadcast_to(mark.where, nonfinite.shape)[index]
+            except ValueError:
+                is_lost = False
+            if is_lost:
+                return mark.zero
+        return None
+
+    def _passed(
+        self, step: Step, is_zero: np.ndarray
+    ) -> tuple[np.ndarray, Zero] | None:
+        for each in step.inputs:
+            mark = self._marks.get(id(each))
+            if mark is None:
+                continue
+            if step.type in _ELEMENTWISE:
+                where = is_zero & np.broadcast_to(mark.where, is_zero.shape)
+                if where.any():
+                    return where, mark.zero
+            # Another zero may be behind that of the output.
+            elif step.type in _SUMS and (mark.where == (values.array(each) == 0)).all():
+                return is_zero, mark.zero
+        return None
+
+
+def _dropper(drop: Callable[..., Any], key: int) -> Callable[[Any], Any]:
+    return lambda _: drop(key, None)
+
+
+def _made(step: Step, is_zero: np.ndarray) -> tuple[np.ndarray, Zero] | None:
+    """Recognises numbers that are not 0, and whose product or difference is."""
+    kind = UNDERFLOW
+    inputs: Sequence[np.ndarray]
+    if step.type in _TAILS:
+        where = is_zero & np.isfinite(values.array(step.inputs[0]))
+    elif step.type in _PRODUCTS:
+        inputs = [values.array(each) for each in step.inputs]
+        if step.type == "Prod":
+            where = is_zero if (inputs[0] != 0).all() else is_zero & False
+        else:
+            where = is_zero.copy()
+            for x in inputs:
+                where &= x != 0
+    elif step.type in {"Add", "AddV2", "Sub"}:
+        kind = CANCELLATION
+        where = is_zero & (values.array(step.inputs[0]) != 0)
+    elif step.type == "RealDiv":
+        kind = OVERFLOW
+        above, below = map(values.array, step.inputs)
+        where = is_zero & np.isinf(below) & (above != 0)
+    else:
+        return None
+    return (where, Zero(kind, step.type, step.place())) if where.any() else None

@@ -1,0 +1,29 @@
+"""An operation that ran, as its observers see it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tfsafe.graph import Place
+
+
+class Step(NamedTuple):
+    """An operation that ran.
+
+    Attributes:
+      type: Type of the operation.
+      name: Its name; empty in eager mode.
+      inputs: Values of its inputs.
+      outputs: Values of its outputs.
+      place: Finds where the operation comes from.
+      producers: Finds the types of the operations that made the inputs; empty for
+        values from outside.
+      loops: Iterations of the loops around it.
+    """
+
+    type: str
+    name: str
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    place: Callable[[], Place]
+    producers: Callable[[], list[str]]
+    loops: tuple[int, ...] = ()
