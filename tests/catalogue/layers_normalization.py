@@ -131,7 +131,54 @@ def _differentiates_the_spectral_norm(package):
     return is_right
 
 
+def _slope(f):
+    """Returns the derivative of the first result in the first argument."""
+
+    def first(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reshape(f(x), [-1])[0]
+        return tf.reshape(tape.gradient(y, x), [-1])[0]
+
+    return first
+
+
+def _second_gradient(id, name, shape, **options):
+    """Returns the row of a layer whose variance stops the gradient of its mean."""
+    call = {"training": True} if name == "BatchNormalization" else {}
+
+    def slope(package):
+        layer = getattr(package, name)(epsilon=1.0, **options)
+        return _slope(_built(layer, shape, **call))
+
+    # y = d / sqrt(d ** 2 + 1) of d = (a - b) / 2, here 1.
+    second = -0.75 * 2**-2.5
+    return formula(
+        id,
+        f"the second gradient of `{name}`, as in a gradient penalty",
+        f"layers.{name}",
+        slope(keras.layers),
+        slope(layers),
+        [np.reshape([3.0, 1.0], shape)],
+        0.5 * 2**-1.5,
+        [np.reshape([second, -second], shape)],
+    )
+
+
 ROWS = [
+    _second_gradient("Y67", "LayerNormalization", (1, 2)),
+    _second_gradient("Y68", "GroupNormalization", (1, 2), groups=1),
+    _second_gradient("Y69", "BatchNormalization", (2, 1)),
+    formula(
+        "Y70",
+        "the second gradient of the variance of `tf.nn.moments`",
+        "ops.moments",
+        _slope(lambda x: tf.nn.moments(x, [0])[1]),
+        _slope(lambda x: ops.moments(x, [0])[1]),
+        [[1.0, 2.0, 3.0]],
+        -2 / 3,
+        [[4 / 9, -2 / 9, -2 / 9]],
+    ),
     formula(
         "Y20",
         "`LayerNormalization` of 1e4 + [0, 0.01, 0.02, 0.03]",

@@ -7,9 +7,6 @@ Each with what is missing. A formula that becomes right leaves the list:
 from collections.abc import Mapping
 
 OPEN: Mapping[str, Mapping[str, str]] = {
-    "exponentials in loops": {
-        "linear attention with elu + 1": "a running sum with weights of any sign",
-    },
     "likelihoods": {
         "KL divergence of nearly equal large Dirichlets": "no rule yet",
     },

@@ -139,7 +139,8 @@ def angle(drawn: Drawn) -> Made:
         lambda z: tf.reduce_sum(tf.acos(bound(cosine(z[0], z[1])))),
         exact,
         np.stack([a, b]),
-        (1e-3, 1e-6),
+        # Unit vectors are as exact as their dtype; so is their difference.
+        (max(1e-3, 1e-5 / near), 1e-6),
     )
 
 

@@ -37,6 +37,14 @@ ANGLES = {
     "quotient": lambda u, v: tf.acos(
         _total(u * v) / (tf.norm(u, axis=-1) * tf.norm(v, axis=-1))
     ),
+    "quotients in one product": lambda u, v: tf.acos(
+        _total(
+            u
+            / tf.norm(u, axis=-1, keepdims=True)
+            * v
+            / tf.norm(v, axis=-1, keepdims=True)
+        )
+    ),
 }
 
 
@@ -67,6 +75,16 @@ def test_the_angle_of_a_vector_and_itself_is_0(name):
 def test_the_plain_angle_is_wrong():
     plain = ANGLES["norms"](tf.constant(U), tf.constant(U)).numpy()
     assert np.isnan(plain).any() or np.max(plain) > 1e-4
+
+
+@pytest.mark.parametrize("name", ANGLES)
+@pytest.mark.parametrize("shape", [None, [None, None]])
+def test_shapes_that_are_not_known_are_no_error(name, shape):
+    specs = [tf.TensorSpec(shape, tf.float32)] * 2
+    value = rewritten(RULES, ANGLES[name], *specs)(tf.constant(U), tf.constant(V))
+    np.testing.assert_allclose(
+        value, ANGLES[name](tf.constant(U), tf.constant(V)), atol=2e-3
+    )
 
 
 def test_zero_vectors_keep_the_right_angle():
@@ -143,3 +161,22 @@ def test_a_product_with_another_vector_is_no_cosine():
         return tf.acos(_total(_by_norm(x) * x))
 
     assert "angle-of-unit-vectors" not in fired(all_rules(), scaled, tf.constant(U))
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        lambda u, v: (tf.norm(u, axis=-1, keepdims=True), tf.norm(u)),
+        lambda u, v: (tf.norm(u, axis=0, keepdims=True), tf.norm(v, axis=0)),
+        lambda u, v: (tf.norm(u, axis=-1, keepdims=True), 2.0),
+        lambda u, v: (_total(u, True), _total(v, True)),
+    ],
+    ids=["of all rows", "of the columns", "of one vector", "sums"],
+)
+def test_a_quotient_by_another_length_is_no_cosine(lengths):
+    def divided(u, v):
+        first, second = lengths(u, v)
+        return tf.acos(_total(u / first * v / second))
+
+    found = fired(all_rules(), divided, tf.constant(U), tf.constant(V))
+    assert "angle-of-unit-vectors" not in found

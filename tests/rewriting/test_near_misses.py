@@ -66,9 +66,17 @@ PAIRS = {
         lambda x: tf.sign(x) * log(1 + tf.abs(x)),
         lambda x: tf.sign(x) * log(2 + tf.abs(x)),
     ),
+    "standardised-moment": (
+        lambda x: tf.reduce_mean(x**3, -1) / tf.reduce_mean(x * x, -1) ** 1.5,
+        lambda x: tf.reduce_mean(x**3, -1) / tf.reduce_mean(x * x, -1) ** 2.5,
+    ),
     "log-of-one-plus-power": (
         lambda x: log(1 + x ** tf.sin(x)),
         lambda x: log(2 + x ** tf.sin(x)),
+    ),
+    "fraction-of-difference": (
+        lambda x: (sigmoid(x) - sigmoid(2 * x)) / sigmoid(x),
+        lambda x: (sigmoid(x) - sigmoid(2 * x)) / sigmoid(3 * x),
     ),
     "softmax-by-hand": (
         lambda x: exp(x) / _total(exp(x)),
@@ -176,6 +184,10 @@ PAIRS = {
         lambda x: 1.5 - 0.5 * (1 + tf.math.erf(x)),
     ),
     "weighted-log": (lambda x: x * log(x), lambda x: x + log(x)),
+    "weighted-lgamma": (
+        lambda x: x * tf.math.lgamma(x),
+        lambda x: 3 * tf.math.lgamma(x),
+    ),
     "inverse-of-function": (
         lambda x: tf.atanh(tf.tanh(x)),
         lambda x: tf.atanh(tf.sin(x)),
@@ -200,6 +212,10 @@ PAIRS = {
     "complement-of-fraction": (
         lambda x: 1 - x / (x + tf.sin(x)),
         lambda x: 1 - x / (x * tf.sin(x)),
+    ),
+    "powers-over-sum": (
+        lambda x: x**3.0 / _total(x**3.0),
+        lambda x: x**3.0 / _total(x**2.0),
     ),
     "projection": (
         lambda x: tf.reduce_sum(x * tf.sin(x), -1) / tf.reduce_sum(x * x, -1),
@@ -330,6 +346,10 @@ PAIRS = {
     "fraction-of-zero": (
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
+    ),
+    "quotient-of-squares": (
+        lambda x: x**2 / tf.cos(x) ** 2,
+        lambda x: x**2 / tf.cos(x) ** 3,
     ),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),

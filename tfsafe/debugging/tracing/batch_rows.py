@@ -10,7 +10,6 @@ import tensorflow as tf
 from tfsafe.debugging.tracing import values as _values
 from tfsafe.graph import OpFact, op_types
 
-_ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
 _BY_ROW = op_types(OpFact.BY_ROW)
 # Products of many matrices: element by element along all axes but the last two.
 _BATCHED = op_types(OpFact.MULTIPLIES_MATRICES) - {"MatMul"}
@@ -18,6 +17,7 @@ _REDUCTIONS = op_types(OpFact.REDUCES)
 # Row i of their output is that of row i of the first input. In a normalization over the
 # batch it depends on the other rows as well.
 _SAME_ROWS = {
+    "ComplexAbs",
     "Conv3D",
     "DepthwiseConv2dNative",
     "FusedBatchNormV3",
@@ -27,10 +27,26 @@ _SAME_ROWS = {
     "MirrorPad",
     "Pad",
     "PadV2",
+    "RFFT",
     "Relu6",
     "ResizeBilinear",
     "ResizeNearestNeighbor",
 }
+# Masks are made of these, element by element.
+_OF_MASKS = {
+    "Equal",
+    "Greater",
+    "GreaterEqual",
+    "Less",
+    "LessEqual",
+    "LogicalAnd",
+    "LogicalNot",
+    "LogicalOr",
+    "NotEqual",
+}
+_ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | _OF_MASKS
+# The order of the elements stays, whatever the shape.
+_IN_ORDER = {"ExpandDims", "Reshape", "Squeeze"}
 # Operations that look something up at indices: the position of that input.
 _LOOKUPS = {"GatherV2": 1, "OneHot": 0, "ResourceGather": 1}
 
@@ -80,17 +96,15 @@ class Rows:
     def _is_kept(self, kind: str, inputs: Sequence[Any], output: Any) -> bool:
         if not isinstance(output, tf.Tensor) or not _values.is_number(output):
             return False
-        if kind == "Reshape":
-            # The order stays, whatever the shape.
+        if kind in _IN_ORDER:
             return id(inputs[0]) in self._held
         if kind in _SAME_ROWS:
             (given, *_) = inputs
             is_alike = output.shape.rank == given.shape.rank
             return id(given) in self._held and is_alike and _length(output) > 0
-        if kind in _LOOKUPS:
+        if kind in _LOOKUPS and id(inputs[_LOOKUPS[kind]]) in self._held:
             indices = inputs[_LOOKUPS[kind]]
-            is_by_index = output.shape[: indices.shape.rank] == indices.shape
-            return id(indices) in self._held and is_by_index
+            return bool(output.shape[: indices.shape.rank] == indices.shape)
         rows = [
             each
             for each in inputs
@@ -131,12 +145,18 @@ def _is_sliced_within(inputs: Sequence[Any], output: Any) -> bool:
     return is_clear and first == [0, 1]
 
 
+def _is_gathered_within(inputs: Sequence[Any], output: Any) -> bool:
+    given, _, axis = inputs
+    return output.shape.rank >= given.shape.rank and int(_values.array(axis)) != 0
+
+
 def _is_first_axis_first(inputs: Sequence[Any], output: Any) -> bool:
     del output
     return int(_values.array(inputs[1])[0]) == 0
 
 
 _SPECIAL: dict[str, Callable[[Sequence[Any], Any], bool]] = {
+    "GatherV2": _is_gathered_within,
     "MatMul": _is_product_of_rows,
     "StridedSlice": _is_sliced_within,
     "Transpose": _is_first_axis_first,

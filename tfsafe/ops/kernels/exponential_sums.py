@@ -15,14 +15,13 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe._gradients import (
-    custom_gradient,
     custom_gradient_in,
+    known,
     local,
     nan_where,
-    zero_unused_rows,
 )
-from tfsafe.ops.kernels.probabilities import hide, is_minus_inf, softmax_vjp
-from tfsafe.ops.kernels.zeros import times_upstream
+from tfsafe.ops.kernels.probabilities import centered, hide, is_minus_inf, softmax
+from tfsafe.ops.kernels.zeros import times_upstream, times_where_nonzero
 
 _Axis = Sequence[int] | None
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -42,29 +41,32 @@ def masked_logsumexp(x: tf.Tensor, keep: tf.Tensor | None, axis: _Axis) -> tf.Te
 
 
 class _Row(NamedTuple):
-    """Common results; all but the exponentials have size 1 along `axis`."""
+    """Common results; the first two have the shape of `x`, the others one number a row.
 
-    largest: tf.Tensor
+    The exponentials are those of the distance to the largest element.
+    """
+
     is_largest: tf.Tensor
-    ties: tf.Tensor
     exponentials: tf.Tensor
+    largest: tf.Tensor
     others: tf.Tensor
-    has_inf: tf.Tensor
     is_empty: tf.Tensor
 
 
-def _row(x: tf.Tensor, axis: _Axis) -> _Row:
+def _row(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Row]:
+    """Returns the distances to the largest element of each row, and the sums."""
     # `reduce_max` may pass over a NaN, which then reaches `others` by its exponential.
     largest = tf.reduce_max(x, axis, keepdims=True)
     is_largest = tf.equal(x, largest)
-    ties = tf.reduce_sum(tf.cast(is_largest, x.dtype), axis, keepdims=True)
     # Without the `where`, inf - inf is NaN.
-    exponentials = tf.exp(tf.where(is_largest, tf.zeros_like(x), x - largest))
-    others = (ties - 1) + _sum_below(exponentials, is_largest, axis)
-    is_inf = tf.math.is_inf(largest)
-    has_inf = tf.logical_and(is_inf, largest > 0)
-    is_empty = tf.logical_and(is_inf, largest < 0)
-    return _Row(largest, is_largest, ties, exponentials, others, has_inf, is_empty)
+    below = tf.where(is_largest, tf.zeros_like(x), x - largest)
+    exponentials = tf.exp(below)
+    total = tf.reduce_sum(exponentials, axis, keepdims=True)
+    others = _sum_below(exponentials, is_largest, axis)
+    # Two or more that are largest: nothing is lost in a sum of at least 2.
+    others = tf.where(total - others > 1.5, total - 1, others)
+    is_empty = is_minus_inf(largest) & (others >= 0)
+    return below, _Row(is_largest, exponentials, largest, others, is_empty)
 
 
 def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
@@ -72,77 +74,67 @@ def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
     return tf.reduce_sum(kept, axis, keepdims=True)
 
 
-def _mean_at_largest(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
-    kept = tf.where(row.is_largest, x, tf.zeros_like(x))
-    return tf.math.divide_no_nan(tf.reduce_sum(kept, axis, keepdims=True), row.ties)
-
-
 @custom_gradient_in(1)
 def log_softmax(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     """Computes the logarithm of the softmax, `x - logsumexp(x)`."""
-    row = _row(x, axis)
-    # A row of nothing but -inf keeps its values; a +inf makes all of its row NaN.
-    largest = tf.where(row.is_empty, tf.zeros_like(row.largest), row.largest)
-    nan = nan_where(row.has_inf, x.dtype)
-    value = (x - largest) - (tf.math.log1p(row.others) + nan)
+    below, row = _row(x, axis)
+    # A +inf makes all of its row NaN; a row of nothing but -inf keeps its values.
+    has_inf = tf.math.is_inf(row.largest) & ~row.is_empty
+    row = row._replace(others=row.others + nan_where(has_inf, x.dtype))
+    empty = tf.where(row.is_empty, row.largest, tf.zeros_like(row.largest))
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return _log_softmax_vjp(x, row, axis, upstream)
+        copy = _Row(*map(local, row))
+        # A row of nothing but -inf has gradient 0.
+        upstream = tf.where(copy.is_empty, tf.zeros_like(upstream), upstream)
+        return _slope(x, upstream, copy, axis)
 
-    return value, vjp
+    return below - (tf.math.log1p(row.others) - empty), vjp
 
 
-def _log_softmax_vjp(
-    x: tf.Tensor, row: _Row, axis: _Axis, upstream: tf.Tensor
-) -> tf.Tensor:
+@custom_gradient_in(2)
+def _slope(
+    x: tf.Tensor, upstream: tf.Tensor, row: _Row, axis: _Axis
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
     """Returns `u - p * sum(u)` without the `1 - p` of a class that dominates its row.
 
-    The mean of `u - p * sum(u)` over the k largest elements is equal to
+    With P the sum of p below that class and U the sum of u below it, its entry is
 
-        (sum(u) * (sum of p below them) - (sum of u below them)) / k
+        u - p * (u + U) = u * P - p * U
 
-    which has no difference of nearly equal numbers. It takes the mean's place.
+    which has no difference of nearly equal numbers.
     """
-    is_nan = tf.logical_or(tf.math.is_nan(row.others), row.has_inf)
-    # A row of NaN gets zeros here and NaN at the end, so that it does not spread
-    # to the gradient of this gradient.
-    probs = tf.where(is_nan, tf.zeros_like(x), _softmax(x, row, axis))
+    is_live = tf.reduce_any(tf.cast(upstream, tf.bool), axis, keepdims=True)
     total = tf.reduce_sum(upstream, axis, keepdims=True)
-    plain = upstream - probs * total
-    mean = tf.math.divide_no_nan(
-        total * _sum_below(probs, row.is_largest, axis)
-        - _sum_below(upstream, row.is_largest, axis),
-        row.ties,
-    )
-    at_largest = (plain - _mean_at_largest(plain, row, axis)) + mean
-    slopes = tf.where(row.is_largest, at_largest, plain)
-    is_live = tf.reduce_any(tf.not_equal(upstream, 0), axis, keepdims=True)
-    nan = nan_where(tf.logical_and(is_nan, is_live), x.dtype)
-    return tf.where(row.is_empty, tf.zeros_like(slopes), slopes) + nan
+    below = _sum_below(upstream, row.is_largest, axis)
+    largest = 1 / (1 + row.others)
+    dominating = (total - below) * (row.others * largest) - below * largest
+    factor = tf.where(is_live, total * largest, tf.zeros_like(total))
+    slope = upstream - tf.math.multiply_no_nan(row.exponentials, factor)
+    dominates = row.is_largest & (row.others < 1)
+
+    def vjp(outer: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        probs = _softmax(x, _Row(*map(local, row)), axis)
+        total = tf.reduce_sum(upstream, axis, keepdims=True)
+        outer = centered(outer, probs, axis)
+        return -times_where_nonzero(total, times_upstream(outer, probs)), outer
+
+    return tf.where(dominates, dominating, slope), vjp
 
 
 @custom_gradient_in(1)
 def _logsumexp(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
-    row = _row(x, axis)
+    row = _row(x, axis)[1]
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, _softmax(x, row, axis))
+        return times_upstream(upstream, _softmax(x, _Row(*map(local, row)), axis))
 
     return row.largest + tf.math.log1p(row.others), vjp
 
 
 def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
-    """Computes the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
-    row = _Row(*map(local, row))
-
-    @custom_gradient
-    def function(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
-        def vjp(upstream: tf.Tensor) -> tf.Tensor:
-            probs = zero_unused_rows(_softmax(x, row, axis), upstream, axis)
-            return softmax_vjp(probs, upstream, axis)
-
-        # A product and not a choice, so that NaN stays NaN.
-        exists = 1 - tf.cast(row.is_empty, x.dtype)
-        return exists * row.exponentials / (1 + row.others), vjp
-
-    return function(x)
+    """Returns the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
+    # A product and not a choice, so that NaN stays NaN.
+    exists = 1 - tf.cast(row.is_empty, x.dtype)
+    probs = row.exponentials * (exists / (1 + row.others))
+    return known(probs, lambda x: softmax(x, axis), x)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels import precision, unchanged_values
 from tfsafe.ops.kernels.weighted_exponentials import exp_of_sum
 
 # A function of one tensor.
@@ -56,12 +56,40 @@ def renormalised(
     return tf.where(is_lost, other, usual)
 
 
+def powers_over_sum(
+    x: tf.Tensor, exponent: tf.Tensor, total: tf.Tensor, axis: Sequence[int]
+) -> tf.Tensor:
+    """Computes `x ** exponent / total`, the sum of the powers along axes.
+
+    Args:
+      x: Bases.
+      exponent: The same for all elements along the axes.
+      total: The sum.
+      axis: The axes.
+
+    Returns:
+      The quotient. Where the sum underflows or overflows the bases are divided by one
+      of them, which does not change it. 0 where all powers are 0.
+    """
+    size = tf.abs(tf.stop_gradient(x))
+    largest = tf.reduce_max(size, axis, keepdims=True)
+    smallest = tf.reduce_min(size, axis, keepdims=True)
+    scale = tf.where(exponent < 0, smallest, largest)
+    total = tf.reshape(total, tf.shape(largest))
+    is_lost = _is_lost(tf.abs(total)) | tf.math.is_inf(total)
+    is_lost &= (scale > 0) & tf.math.is_finite(scale)
+    base = x / tf.where(is_lost, scale, tf.ones_like(scale))
+    powers = unchanged_values.pow(base, exponent)
+    return ops.xdivy(powers, tf.reduce_sum(powers, axis, keepdims=True))
+
+
 def quotient_or_exp(
     a: tf.Tensor,
     b: tf.Tensor,
     log_a: tf.Tensor,
     log_b: tf.Tensor,
     weight: tf.Tensor | None,
+    below: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Computes `a / b`, from logarithms where `b` underflows.
 
@@ -69,17 +97,34 @@ def quotient_or_exp(
       a: Dividend.
       b: Divisor, which is not negative.
       log_a: The logarithm of `a` without its weight.
-      log_b: The logarithm of `b`.
+      log_b: The logarithm of `b` without its weight.
       weight: The factor of `a` that is not an exponential.
+      below: The factor of `b` that is not an exponential.
 
     Returns:
       The quotient.
     """
     known = _is_lost(b) & tf.math.is_finite(log_b)
+    if below is not None:
+        known &= below > 0
+        inverse = 1 / tf.where(known, below, tf.ones_like(below))
+        weight = inverse if weight is None else weight * inverse
     second = tf.where(known, log_b, tf.zeros_like(log_b))
     first = tf.where(known, log_a, tf.zeros_like(log_a))
     usual = ops.xdivy(a, tf.where(known, tf.ones_like(b), b))
     return tf.where(known, exp_of_sum(first, -second, weight), usual)
+
+
+def one_minus_quotient(
+    p: tf.Tensor, q: tf.Tensor, log_p: tf.Tensor, log_q: tf.Tensor
+) -> tf.Tensor:
+    """Computes `(p - q) / p` of numbers that are not negative, and have logarithms."""
+    is_lost = _is_lost(p) & tf.math.is_finite(log_p)
+    nothing = tf.zeros_like(p)
+    step = tf.where(is_lost, log_q, nothing) - tf.where(is_lost, log_p, nothing)
+    below = tf.where(is_lost, tf.ones_like(p), p)
+    usual = (below - tf.where(is_lost, nothing, q)) / below
+    return tf.where(is_lost, -ops.expm1(step), usual)
 
 
 def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

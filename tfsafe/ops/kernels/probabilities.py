@@ -87,11 +87,16 @@ def softmax(
 
 
 def softmax_vjp(probs: tf.Tensor, upstream: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    """Returns `p * (u - sum(p * u))` without the `1 - p` of a dominating class.
+    """Returns `p * (u - sum(p * u))` without the `1 - p` of a dominating class."""
+    return times_upstream(centered(upstream, probs, axis), probs)
 
-    The bracket is the same for `u` and for `u` minus a constant. With the mean taken
+
+def centered(upstream: tf.Tensor, probs: tf.Tensor, axis: _Axis) -> tf.Tensor:
+    """Returns `u - sum(p * u)`, with the digits of the entry of a dominating class.
+
+    The difference is the same for `u` and for `u` minus a constant. With the mean taken
     off, the entry of a dominating class is all but 0, and the second mean exact.
     """
     for _ in range(2):
         upstream -= tf.reduce_sum(times_upstream(upstream, probs), axis, keepdims=True)
-    return times_upstream(upstream, probs)
+    return upstream

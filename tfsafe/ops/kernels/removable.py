@@ -288,6 +288,9 @@ log1p_moment = Removable(
     0.25,
     lambda x: (ops.log1p(x) - x / (1 + x)) / tf.square(x),
 )
+two_atanh_over_x, x_over_two_atanh = _pair(
+    [2 * c for c in _arctangent(1)], (0.25, 0.25), lambda x: 2 * tf.atanh(x)
+)
 two_sinh_over_x, x_over_two_sinh = _pair(
     [2 * c for c in _even(1, 1)], (2.0, 1.0), lambda x: 2 * tf.sinh(x)
 )

@@ -11,6 +11,7 @@ from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.activation import tanh
 from tfsafe.ops.kernels.exponential import exp
+from tfsafe.ops.kernels.plane import hypot
 from tfsafe.ops.kernels.power import sqrt
 from tfsafe.ops.kernels.unchanged_values import elementwise
 from tfsafe.ops.kernels.zeros import (
@@ -47,6 +48,17 @@ def sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         return times_where_nonzero(times_upstream(upstream, again), -2 * tanh(x))
 
     return value, vjp
+
+
+@custom_gradient
+def hypot1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `sqrt(1 + x * x) - 1`, also where the square overflows."""
+    length = hypot(x, tf.ones_like(x))
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        return times_upstream(upstream, x / length)
+
+    return x * (x / (length + 1)), vjp
 
 
 @precision.runs_in_float32

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe._limits import LIMITS
 
 
 def shared_exponent(
@@ -86,3 +87,31 @@ def softmax_at_temperature(logits: tf.Tensor, temperature: tf.Tensor) -> tf.Tens
 def finite_or_zero(x: tf.Tensor) -> tf.Tensor:
     """Returns `x`, 0 where it is not finite; the gradient takes it for a constant."""
     return tf.stop_gradient(tf.where(tf.math.is_finite(x), x, tf.zeros_like(x)))
+
+
+def product_or_exp(
+    a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor, exponent: tf.Tensor
+) -> tf.Tensor:
+    """Computes `a * b`, as `weight * exp(exponent)` where a factor is out of range.
+
+    The gradient is that of the exponential everywhere: the factors may be infinite.
+
+    Args:
+      a: A factor.
+      b: The other.
+      weight: The weight of their product.
+      exponent: Its exponent.
+
+    Returns:
+      The product.
+    """
+    limit = LIMITS[a.dtype.name]
+    least = tf.constant(limit.tiny / limit.eps, a.dtype)
+    made = weighted_exp(weight, exponent)
+    usual = a * b
+    is_usual = tf.math.is_finite(usual) & tf.math.is_finite(made)
+    for factor in (a, b):
+        size = tf.abs(factor)
+        is_usual &= (size >= least) & (size <= limit.max)
+    rest = tf.stop_gradient(usual - made)
+    return made + tf.where(is_usual, rest, tf.zeros_like(rest))

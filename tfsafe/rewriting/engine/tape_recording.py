@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import contained
 from tfsafe._patching import Patch
 from tfsafe.rewriting.engine.derivatives import (
     Asked,
@@ -182,6 +183,7 @@ class _Spans:
 
 
 _RECORDINGS: dict[int, Recording] = {}
+_TASK = "following the tapes of a function"
 # Attribute of an accumulator: its primals and tangents.
 _SEEDS = "_tfsafe_seeds"
 _LOCK = threading.Lock()
@@ -228,12 +230,29 @@ def recorded(recording: Recording) -> Iterator[None]:
                     patch.remove()
 
 
+def _active() -> Recording | None:
+    with contained(_TASK):
+        return active()
+    return None
+
+
+@contextlib.contextmanager
+def _noting() -> Iterator[Recording | None]:
+    """Gives the recording to a block of ours in the trace of a user's function.
+
+    An error of the block would pass for one of the user's.
+    """
+    recording = _active()
+    with contained(_TASK):
+        yield recording
+
+
 def _enter(original: Callable[..., Any]) -> Callable[..., Any]:
     def enter(tape: tf.GradientTape) -> Any:
         result = original(tape)
-        recording = active()
-        if recording is not None:
-            recording.starts(tape)
+        with _noting() as recording:
+            if recording is not None:
+                recording.starts(tape)
         return result
 
     return enter
@@ -241,9 +260,9 @@ def _enter(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _exit(original: Callable[..., Any]) -> Callable[..., Any]:
     def leave(tape: tf.GradientTape, *error: Any) -> Any:
-        recording = active()
-        if recording is not None:
-            recording.stops(tape)
+        with _noting() as recording:
+            if recording is not None:
+                recording.stops(tape)
         return original(tape, *error)
 
     return leave
@@ -252,9 +271,9 @@ def _exit(original: Callable[..., Any]) -> Callable[..., Any]:
 def _reset(original: Callable[..., Any]) -> Callable[..., Any]:
     def reset(tape: tf.GradientTape) -> None:
         original(tape)
-        recording = active()
-        if recording is not None:
-            recording.starts(tape, restart=True)
+        with _noting() as recording:
+            if recording is not None:
+                recording.starts(tape, restart=True)
 
     return reset
 
@@ -263,12 +282,14 @@ def _stop_recording(original: Callable[..., Any]) -> Callable[..., Any]:
     @contextlib.contextmanager
     def recorded_pause(tape: tf.GradientTape, recording: Recording) -> Iterator[None]:
         with original(tape):
-            recording.stops(tape)
+            with _noting():
+                recording.stops(tape)
             yield
-        recording.starts(tape)
+        with _noting():
+            recording.starts(tape)
 
     def stop_recording(tape: tf.GradientTape) -> Any:
-        recording = active()
+        recording = _active()
         return original(tape) if recording is None else recorded_pause(tape, recording)
 
     return stop_recording
@@ -289,7 +310,7 @@ def _asks(
         signature = inspect.signature(original)
 
         def ask(*args: Any, **kwargs: Any) -> Any:
-            recording = active()
+            recording = _active()
             if recording is None:
                 return original(*args, **kwargs)
             _PAUSE.is_on = True
@@ -297,10 +318,12 @@ def _asks(
                 results = original(*args, **kwargs)
             finally:
                 _PAUSE.is_on = False
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            recorder, *tensors = asked(*given.args)
-            return recording.answered(recorder, derivative, tensors, results)
+            with _noting():
+                given = signature.bind(*args, **kwargs)
+                given.apply_defaults()
+                recorder, *tensors = asked(*given.args)
+                return recording.answered(recorder, derivative, tensors, results)
+            return results
 
         return ask
 
@@ -310,7 +333,7 @@ def _asks(
 def _seeds(original: Callable[..., Any]) -> Callable[..., Any]:
     def initialize(accumulator: Any, primals: Any, tangents: Any) -> None:
         original(accumulator, primals, tangents)
-        if active() is not None:
+        if _active() is not None:
             setattr(accumulator, _SEEDS, (primals, tangents))
 
     return initialize
@@ -318,9 +341,9 @@ def _seeds(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _call(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        recording = active()
-        if recording is not None:
-            function = recording.fresh(function)
+        with _noting() as recording:
+            if recording is not None:
+                function = recording.fresh(function)
         return original(function, *args, **kwargs)
 
     return call

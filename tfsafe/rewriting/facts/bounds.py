@@ -59,8 +59,20 @@ def _mul(op: tf.Operation, reader: GraphFacts) -> Bounds:
     if reader.same(*op.inputs):
         ends = [_times(a.low, a.low), _times(a.high, a.high)]
         return Bounds(0.0 if a.low <= 0 <= a.high else min(ends), max(ends))
+    if _are_opposite(op, reader):
+        return Bounds(-math.inf, 0.0)
     products = [_times(x, y) for x in a for y in b]
     return Bounds(min(products), max(products))
+
+
+def _are_opposite(op: tf.Operation, reader: GraphFacts) -> bool:
+    """Returns whether `op` is `-x * x`."""
+    x, y = op.inputs
+    signs = [(reader.value_source(each).op, other) for each, other in ((x, y), (y, x))]
+    return any(
+        each.type == "Neg" and reader.same(each.inputs[0], other)
+        for each, other in signs
+    )
 
 
 def _add(op: tf.Operation, reader: GraphFacts) -> Bounds:
@@ -75,6 +87,8 @@ def _sub(op: tf.Operation, reader: GraphFacts) -> Bounds:
 
 def _div(op: tf.Operation, reader: GraphFacts) -> Bounds:
     a, b = (reader.bounds(each) for each in op.inputs)
+    if b.low >= 0 >= a.high:
+        return Bounds(-math.inf, 0.0)
     if a.low < 0 or b.low < 0:
         return _ANY
     high = math.inf if b.low == 0 or math.isinf(a.high) else a.high / b.low

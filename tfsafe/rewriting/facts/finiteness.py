@@ -100,7 +100,8 @@ def _is_away(
 
 def _flow(reader: Reader) -> _Flow:
     if reader not in _FLOWS:
-        _FLOWS[reader] = _Flow(_forwards(reader), *_backwards(reader))
+        doubtful = _forwards(reader)
+        _FLOWS[reader] = _Flow(doubtful, *_backwards(reader, doubtful))
     return _FLOWS[reader]
 
 
@@ -129,11 +130,14 @@ def _stays_finite(reader: Reader, op: tf.Operation) -> bool:
     return is_regular(reader, op)
 
 
-def _backwards(reader: Reader) -> tuple[frozenset[str], frozenset[str]]:
+def _backwards(
+    reader: Reader, doubtful: frozenset[str]
+) -> tuple[frozenset[str], frozenset[str]]:
     dropped: set[str] = set()
     watched: set[str] = set()
     for op in reversed(reader.operations):
         drops = op.name in dropped or op.type in _DROPS or _is_masking(reader, op)
+        drops = drops or (op.name in doubtful and _is_bell(reader, op))
         watches = op.name in watched or op.type in _WATCHES
         for tensor in op.inputs:
             if drops:
@@ -141,6 +145,11 @@ def _backwards(reader: Reader) -> tuple[frozenset[str], frozenset[str]]:
             if watches:
                 watched.add(tensor.op.name)
     return frozenset(dropped), frozenset(watched)
+
+
+def _is_bell(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether `op` is like `exp(-x * x)`, flat where `x` is infinite."""
+    return op.type == "Exp" and reader.bounds(op.inputs[0]).high <= 0
 
 
 def _cleans(reader: Reader, op: tf.Operation) -> bool:

@@ -15,6 +15,7 @@ _COPIES = op_types(OpFact.COPIES)
 _FOLDED = op_types(OpFact.FOLDS)
 _MOVED = op_types(OpFact.MOVES)
 _COMMUTATIVE = op_types(OpFact.COMMUTES)
+_SUMS = frozenset({"Add", "AddV2", "Sub"})
 # Their results are 0 or 1 if their inputs are.
 _KEEP_MASKS = frozenset({"Maximum", "Minimum", "Mul"})
 # Larger constants are data, which no rule looks at.
@@ -28,6 +29,13 @@ _FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
 def is_float(tensor: tf.Tensor) -> bool:
     """Returns whether the dtype is one that the functions of `tfsafe.ops` take."""
     return tensor.dtype in _FLOATS
+
+
+def same_shape(a: tf.Tensor, b: tf.Tensor) -> bool:
+    """Returns whether two tensors have the same static shape, of known rank."""
+    return a.shape.rank is not None and a.shape.as_list() == (
+        None if b.shape.rank is None else b.shape.as_list()
+    )
 
 
 class Reader:
@@ -70,8 +78,23 @@ class Reader:
             op = tensor.op
             if op.type in _COPIES or (op.type == "IdentityN" and not is_custom(op)):
                 tensor = op.inputs[tensor.value_index]
-            else:
+                continue
+            kept = self._unchanged(op)
+            if kept is None:
                 return tensor
+            tensor = kept
+
+    def _unchanged(self, op: tf.Operation) -> tf.Tensor | None:
+        """Returns `x` of `0 + x` and `x - 0`, as where a loop begins a sum at 0."""
+        # In half precision an epsilon that is written may be 0.
+        if op.type not in _SUMS or op.outputs[0].dtype.size < 4:
+            return None
+        for x, zero in (op.inputs, reversed(op.inputs)):
+            if same_shape(x, op.outputs[0]) and self.constant(zero) is not None:
+                return x if self.is_number(zero, 0) else None
+            if op.type == "Sub":
+                break
+        return None
 
     def op(self, tensor: tf.Tensor) -> tf.Operation:
         """Returns the operation that computes `tensor`, behind its copies."""
@@ -127,11 +150,12 @@ class Reader:
 
     def same(self, a: tf.Tensor, b: tf.Tensor) -> bool:
         """Returns whether two tensors are computed alike, from the same inputs."""
-        return a.dtype == b.dtype and self._number(a) == self._number(b)
+        return a.dtype == b.dtype and self.number(a) == self.number(b)
 
-    def _number(self, tensor: tf.Tensor) -> int:
+    def number(self, tensor: tf.Tensor) -> int:
         """Numbers the tensors, those that are computed alike by the same number."""
-        stack = [self.source(tensor)]
+        source = self.source(tensor)
+        stack = [] if source.name in self._numbers else [source]
         while stack:
             top = stack[-1]
             inputs = [self.source(each) for each in top.op.inputs]
@@ -149,7 +173,7 @@ class Reader:
                     top, [self._numbers.get(each.name, -1) for each in inputs]
                 )
                 self._numbers[top.name] = self._known.setdefault(key, len(self._known))
-        return self._numbers[self.source(tensor).name]
+        return self._numbers[source.name]
 
     def _key(self, tensor: tf.Tensor, inputs: Sequence[int]) -> tuple[object, ...]:
         op = tensor.op

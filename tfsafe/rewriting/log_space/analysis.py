@@ -26,6 +26,7 @@ MOVERS: Mapping[str, tuple[int, ...]] = {
     "StopGradient": (0,),
 }
 _LOOPS = op_types(OpFact.LOOP)
+_ZEROED = {"MatrixBandPart", "MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"}
 _NOTHING: Mapping[str, Factored] = {}
 # Deeper formulas are left alone: Python's stack is finite.
 _DEPTH = 40
@@ -111,6 +112,8 @@ class Logarithms:
             return self._moved(op, is_complement)
         if op.type in {"Pad", "PadV2"}:
             return self._padded(op, is_complement)
+        if op.type in _ZEROED:
+            return None if is_complement else self._zeroed(op)
         if op.type in _LOOPS:
             return None if is_complement else loops.carried(tensor, self)
         if op.type == "Cast":
@@ -156,6 +159,25 @@ class Logarithms:
         return found._replace(
             log=once(log),
             weight=None if is_pure else once(weight),
+            offset=0.0,
+            is_masked=found.is_pure or found.is_masked,
+        )
+
+    def _zeroed(self, op: tf.Operation) -> Factored | None:
+        """Factors a matrix with 0 on its diagonal, or outside of a band."""
+        found = self.of(op.inputs[0])
+        if found is None or found.is_partial:
+            return None
+        diagonal = op.inputs[1]
+        if op.type != "MatrixBandPart" and not self.reader.is_number(diagonal, 0):
+            return None
+
+        def weight(value: Value) -> tf.Tensor:
+            return with_inputs(op, value, {0: found.pair(value)[0]})
+
+        return found._replace(
+            log=once(lambda value: found.pair(value)[1]),
+            weight=once(weight),
             offset=0.0,
             is_masked=found.is_pure or found.is_masked,
         )

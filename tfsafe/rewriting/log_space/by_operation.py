@@ -379,6 +379,7 @@ _CASES: dict[str, _Case] = {
     "Square": _square,
     "Sub": sums.subtract,
     "Sum": sums.reduced_sum,
+    "TopKV2": gathers.largest,
     **dict.fromkeys(lists.READS, lists.item),
     "TensorListSetItem": lists.set_item,
 }

@@ -18,12 +18,32 @@ _PICKS = op_types(OpFact.PICKS)
 def picked(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors `a / sum(e)` where `a` is some of the elements of `e`."""
     total = probabilities.total_of(op.inputs[1], logs.reader)
-    if total is None or not total.is_plain:
+    if total is None or not total.is_plain or total.op.type == "Einsum":
         return None
     softmax = probabilities.whole_softmax(total.op.inputs[0], total.axes, logs)
     if softmax is None:
         return None
     return _by_weights(op, total, softmax, logs) or _by_place(op, total, softmax, logs)
+
+
+def largest(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors the largest elements of probabilities, sorted."""
+    found = logs.of(op.inputs[0])
+    if found is None or not found.is_pure or found.is_partial:
+        return None
+    places = op.outputs[1]
+
+    def log(value: Value) -> tf.Tensor:
+        whole = found.whole_log(value)
+        if places.consumers():
+            # The places that the user has, also where some elements underflow.
+            return tf.gather(whole, value(places), batch_dims=whole.shape.rank - 1)
+        is_sorted = op.get_attr("sorted")
+        return tf.math.top_k(whole, value(op.inputs[1]), sorted=is_sorted).values
+
+    if op.inputs[0].shape.rank is None:
+        return None
+    return found._replace(log=once(log), offset=0.0)
 
 
 def _log_softmax(softmax: probabilities.Softmax) -> Build:

@@ -108,3 +108,18 @@ def log_softmax_of(
         ):
             return None
     return x, found.axes
+
+
+def unshifted(
+    op: tf.Operation, axes: tuple[int, ...], reader: Reader
+) -> tf.Tensor | None:
+    """Recognises `exp(x - max(x))`, which is NaN in a row of -inf; returns `x`."""
+    shifted = reader.op(op.inputs[0]) if op.type == "Exp" else op
+    if shifted.type != "Sub":
+        return None
+    x, shift = shifted.inputs
+    largest = reader.value_source(shift).op
+    if largest.type != "Max" or not reader.same(largest.inputs[0], x):
+        return None
+    is_along = reader.axes(largest.inputs[1], x.shape.rank) == axes
+    return x if is_along and largest.get_attr("keep_dims") else None

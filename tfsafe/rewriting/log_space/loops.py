@@ -22,7 +22,7 @@ from tfsafe.graph import (
 )
 from tfsafe.ops.kernels.weighted_exponentials import weighted_exp
 from tfsafe.rewriting.engine.rule import Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 from tfsafe.rewriting.log_space import lists
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 
@@ -187,12 +187,9 @@ def _given(x: tf.Tensor, body: tf.Graph, place: int, logs: LogForms) -> Factored
         return logs.of(x) or lists.empty(x, body.outputs[place])
     if not is_float(x) or x.dtype.size < 4 or x.shape.rank is None:
         return None
-    same = list(body.inputs[place].shape) == list(body.outputs[place].shape)
-    return (
-        logs.parts(x)
-        if same and list(x.shape) == list(body.inputs[place].shape)
-        else None
-    )
+    state = body.inputs[place]
+    is_kept = same_shape(x, state) and same_shape(state, body.outputs[place])
+    return logs.parts(x) if is_kept else None
 
 
 def _seed(

@@ -97,6 +97,8 @@ def _einsum_of_one(op: tf.Operation, logs: LogForms) -> Factored | None:
 
 
 def _are_few(op: tf.Operation, first: str, second: str) -> bool:
+    if any(each.shape.rank is None for each in op.inputs):
+        return False
     sizes = {
         label: size
         for labels, tensor in zip((first, second), op.inputs, strict=True)

@@ -10,7 +10,10 @@ from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
-from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of
+from tfsafe.rewriting.log_space.logsumexp_by_hand import (
+    log_softmax_of,
+    unshifted,
+)
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, negated, number, terms
 from tfsafe.rewriting.match.reductions import (
     adds_axes,
@@ -136,12 +139,20 @@ def quotients(op: tf.Operation, reader: Reader) -> list[tuple[tf.Tensor, tf.Tens
         return [(a, b)]
     found = []
     for a, inverse in both_ways(op) if op.type == "Mul" else []:
-        inner = reader.op(inverse)
-        if inner.type in _RECIPROCALS:
-            found.append((a, inner.inputs[0]))
-        elif inner.type in _DIVISIONS and number(reader, *inner.inputs) == 1:
-            found.append((a, inner.inputs[1]))
+        b = _inverted(reader.op(inverse), reader)
+        if b is not None:
+            found.append((a, b))
     return found
+
+
+def _inverted(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
+    """Recognises `1 / x`, `reciprocal(x)` and `x ** -1`; returns `x`."""
+    if op.type in _RECIPROCALS:
+        return op.inputs[0]
+    if op.type in _DIVISIONS and number(reader, *op.inputs) == 1:
+        return op.inputs[1]
+    is_power = op.type == "Pow" and number(reader, op.inputs[1], op.inputs[0]) == -1
+    return op.inputs[0] if is_power else None
 
 
 def is_part(tensor: tf.Tensor, logs: LogForms) -> bool:
@@ -157,12 +168,18 @@ def is_part(tensor: tf.Tensor, logs: LogForms) -> bool:
 
 
 def _quotient_of(part: tf.Tensor, divisor: tf.Tensor, logs: LogForms) -> Softmax | None:
-    total = total_of(divisor, logs.reader)
-    if total is None or not logs.reader.same(total.op.inputs[0], part):
+    axes = axes_of_own_total(part, divisor, logs.reader)
+    return None if axes is None else whole_softmax(part, axes, logs)
+
+
+def axes_of_own_total(
+    part: tf.Tensor, divisor: tf.Tensor, reader: Reader
+) -> tuple[int, ...] | None:
+    """Returns the axes over which a divisor is the sum of the dividend."""
+    total = total_of(divisor, reader)
+    if total is None or not reader.same(total.op.inputs[0], part):
         return None
-    if not _lines_up(part, total):
-        return None
-    return whole_softmax(part, total.axes, logs)
+    return total.axes if _lines_up(part, total) else None
 
 
 class Total(NamedTuple):
@@ -203,6 +220,9 @@ def whole_softmax(
     part: tf.Tensor, axes: tuple[int, ...], logs: LogForms
 ) -> Softmax | None:
     """Returns `part / sum(part)` as a softmax, if `part` is an exponential."""
+    x = unshifted(logs.reader.op(part), axes, logs.reader)
+    if x is not None:
+        return Softmax(lambda value: value(x), axes, has_exp=True)
     found = logs.of(part)
     if found is None or found.is_partial or not (found.is_pure or found.is_masked):
         return None
@@ -277,9 +297,9 @@ def _exp_of_log_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _chances_of(op: tf.Operation, logs: LogForms) -> tuple[Build, bool] | None:
     reader = logs.reader
-    is_inverse = op.type == "Pow" and number(reader, op.inputs[1], op.inputs[0]) == -1
-    if is_inverse or op.type in _RECIPROCALS:
-        part, total = None, reader.op(op.inputs[0])
+    inverted = _inverted(op, reader)
+    if inverted is not None:
+        part, total = None, reader.op(inverted)
     elif op.type in _DIVISIONS:
         part, total = op.inputs[0], reader.op(op.inputs[1])
     else:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types, raw_kernel
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 from tfsafe.rewriting.match.reductions import reshaped
 
 _SUMS = op_types(OpFact.ADDS) | {"Sub", "Pack", "ConcatV2"}
@@ -110,7 +110,7 @@ class _Taker:
             return None
         if y.shape.rank is None or (y.shape.rank and y.shape.rank != x.shape.rank):
             return None
-        if x.shape.rank is None or list(x.shape) != list(op.outputs[0].shape):
+        if not same_shape(x, op.outputs[0]):
             return None
         self._leads.add(_lead(y.shape))
         return Quotient(1, lambda value: value(x))

@@ -63,7 +63,7 @@ class MomentReader:
 
     def __init__(self, reader: Reader):
         self._reader = reader
-        self._leaves: list[tf.Tensor] = []
+        self._leaves: dict[tuple[int, tf.DType], int] = {}
         self._known: dict[str, Moments] = {}
 
     def of(self, tensor: tf.Tensor, depth: int = _DEPTH) -> Moments:
@@ -100,11 +100,10 @@ class MomentReader:
     def _leaf(self, tensor: tf.Tensor) -> Moments:
         if self._reader.scalar(tensor) is not None:
             return Moments()
-        for place, leaf in enumerate(self._leaves):
-            if self._reader.same(leaf, tensor):
-                return Moments(plain=frozenset({place}))
-        self._leaves.append(tensor)
-        return Moments(plain=frozenset({len(self._leaves) - 1}))
+        leaf = self._reader.number(tensor), tensor.dtype
+        return Moments(
+            plain=frozenset({self._leaves.setdefault(leaf, len(self._leaves))})
+        )
 
 
 def _pairs(a: Iterable[int], b: Iterable[int]) -> _Pairs:

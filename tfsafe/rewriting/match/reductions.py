@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 from tfsafe.rewriting.match.arithmetic import (
     Base,
     Term,
@@ -68,7 +68,7 @@ def axes_of_einsum(op: tf.Operation) -> tuple[int, ...] | None:
     is_plain = len({*first}) == len(first) and "." not in first
     if kept != made or not is_plain or any(each != first for each in others):
         return None
-    if any(list(x.shape) != list(op.inputs[0].shape) for x in op.inputs):
+    if not all(same_shape(x, op.inputs[0]) for x in op.inputs):
         return None
     axes = tuple(place for place, each in enumerate(first) if each not in made)
     return axes or None
@@ -93,7 +93,7 @@ def dot_product(
     if product.type != "Mul":
         return None
     a, b = product.inputs
-    return (a, b, total) if list(a.shape) == list(b.shape) else None
+    return (a, b, total) if same_shape(a, b) else None
 
 
 def _is_all(reader: Reader, op: tf.Operation) -> bool:

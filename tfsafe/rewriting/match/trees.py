@@ -14,8 +14,9 @@ a shape that changes no other. A tuple is an operation and its inputs:
 - `"RealDiv|DivNoNan"` is one of the two.
 """
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -44,6 +45,7 @@ _SUMS = (*sorted(op_types(OpFact.ADDS)), "Sub")
 _TYPES = {
     "Add": _SUMS,
     "Div": tuple(op_types(OpFact.DIVIDES)),
+    "Neg": ("Neg", "Mul"),
     "Reciprocal": tuple(op_types(OpFact.INVERTS)),
     "Sqrt": ("Sqrt", "Pow"),
     "Square": ("Square", "SquaredDifference", "Mul", "Pow"),
@@ -77,24 +79,27 @@ class Trees:
     """
 
     def __init__(self, *trees: Tree):
-        self._trees = trees
-        self.op_types = sorted({t for each in trees for t in _types(each.pattern)})
+        self._trees: dict[str, list[Tree]] = {}
+        for tree in trees:
+            for op_type in dict.fromkeys(_types(tree.pattern)):
+                self._trees.setdefault(op_type, []).append(tree)
+        self.op_types: list[str] = sorted(self._trees)
 
     def __call__(self, op: tf.Operation, reader: Reader) -> Build | None:
         """Returns how to build the stable form; None for another formula."""
         if not is_float(op.outputs[0]):
             return None
-        for tree in self._trees:
-            if op.type in _types(tree.pattern):
-                for sign, found in _at_root(reader, op.outputs[0], tree.pattern):
-                    if _fits(tree, found):
-                        return _built(tree, sign, found)
+        for tree in self._trees.get(op.type, ()):
+            for sign, found in _at_root(reader, op.outputs[0], tree.pattern):
+                if _fits(tree, found):
+                    return _built(tree, sign, found)
         return None
 
 
+@functools.cache
 def _types(pattern: Pattern) -> Sequence[str]:
     heads = pattern[0].split("|") if isinstance(pattern, tuple) else []
-    return [each for head in heads for each in _TYPES.get(head, (head,))]
+    return tuple(each for head in heads for each in _TYPES.get(head, (head,)))
 
 
 def _fits(tree: Tree, found: _Found) -> bool:
@@ -180,7 +185,7 @@ def _matches(
         yield from _bound(reader, pattern, Term(1.0, reader.source(tensor)), found)
         return
     op = reader.op(tensor)
-    if not isinstance(pattern, tuple) or op.type not in {*_types(pattern), "Mul"}:
+    if not isinstance(pattern, tuple) or op.type not in _types(pattern):
         return
     head, *parts = pattern
     if head in {"Add", "Sub"}:
@@ -253,21 +258,62 @@ def _sum(
     op = reader.op(tensor)
     if op.type not in _SUMS:
         return
+    known = reader.memory.setdefault(_Sums, _Sums())
+    if op.name not in known:
+        both = _written(op), terms(reader, tensor)
+        known[op.name] = [_summands(reader, each) for each in both]
     wanted = _signed(pattern, sign)
-    second = -1.0 if op.type == "Sub" else 1.0
-    written = [Term(second if place else 1.0, x) for place, x in enumerate(op.inputs)]
-    for summands in (written, terms(reader, tensor)):
-        if len(summands) == len(wanted):
-            for order in itertools.permutations(summands):
+    for summands in known[op.name]:
+        if _may_fit(summands, wanted):
+            for order in itertools.permutations(summands.terms):
                 yield from _terms(reader, order, wanted, found)
 
 
-def _signed(pattern: Pattern, sign: int) -> list[tuple[int, Pattern]]:
+class _Summands(NamedTuple):
+    """Terms of a sum, the types of their operations, and whether one is a number."""
+
+    terms: Sequence[Term]
+    types: Set[str]
+    has_number: bool
+
+
+class _Sums(dict[str, Sequence[_Summands]]):
+    """The sums of a graph by the names of their operations: as written, and whole."""
+
+
+def _summands(reader: Reader, found: Sequence[Term]) -> _Summands:
+    types = {reader.op(each.tensor).type for each in found}
+    numbers = (reader.scalar(each.tensor) for each in found)
+    # Ones of the shape of another tensor count as the number.
+    has_number = "OnesLike" in types or any(each is not None for each in numbers)
+    return _Summands(found, types, has_number)
+
+
+def _written(op: tf.Operation) -> Sequence[Term]:
+    second = -1.0 if op.type == "Sub" else 1.0
+    return [Term(second if place else 1.0, x) for place, x in enumerate(op.inputs)]
+
+
+def _may_fit(summands: _Summands, wanted: Sequence[tuple[int, Pattern]]) -> bool:
+    """Returns False for terms that fit in no order, without trying the orders."""
+    if len(summands.terms) != len(wanted):
+        return False
+    for _, pattern in wanted:
+        if isinstance(pattern, tuple):
+            if summands.types.isdisjoint(_types(pattern)):
+                return False
+        elif not isinstance(pattern, str) and not summands.has_number:
+            return False
+    return True
+
+
+@functools.cache
+def _signed(pattern: Pattern, sign: int) -> Sequence[tuple[int, Pattern]]:
     if not isinstance(pattern, tuple) or pattern[0] not in {"Add", "Sub"}:
-        return [(sign, pattern)]
+        return ((sign, pattern),)
     first, *rest = pattern[1:]
     other = -sign if pattern[0] == "Sub" else sign
-    return [*_signed(first, sign), *(t for each in rest for t in _signed(each, other))]
+    return (*_signed(first, sign), *(t for each in rest for t in _signed(each, other)))
 
 
 def _terms(

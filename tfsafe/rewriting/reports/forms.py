@@ -16,6 +16,9 @@ from tfsafe.rewriting.targets.function import collected, stabilized
 
 # The error of the stable form may be this many times that of the naive form.
 _MARGIN = 8.0
+# A value that is 0, and a slope, are noise up to this many roundings of a term.
+_ROUNDINGS = 64.0
+_WIDE_EPS = LIMITS["float64"].eps
 
 # What a form returns, its gradients and what it writes, each with a label.
 Outcome = Sequence[tuple[str, Any]]
@@ -82,6 +85,7 @@ class Forms:
             (self._captured[index - len(self._inputs)], dtype)
             for index, dtype in written_inputs(self.graph).items()
         ]
+        self._is_scaled = scale != 1
         self._is_differentiable = True
         self.naive: Outcome = ()
         self.reference: Outcome = ()
@@ -118,8 +122,50 @@ class Forms:
                 self.naive, stable, self.reference, strict=True
             )
             if tf.as_dtype(a.dtype).is_floating
-            for wrong in _differences(label, a, b, c)
+            for wrong in self._differences(label, a, b, c)
         ], found
+
+    def _differences(
+        self, label: str, naive: Any, stable: Any, wide: Any
+    ) -> list[Wrong]:
+        """Compares one output, gradient or variable where both forms have a value."""
+        limits = LIMITS[naive.dtype.name]
+        a, b, c = (
+            np.asarray(tf.cast(each, tf.float64)) for each in (naive, stable, wide)
+        )
+        # Elsewhere the formula is outside its domain.
+        known = np.isfinite(a) & np.isfinite(c)
+        size = np.abs(c[known]).max(initial=0.0)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            error = np.abs(a - c)
+            if self._is_scaled and known.any():
+                # The naive form may be right in one element by chance.
+                lost = (error[known] / np.abs(c[known])).max(
+                    where=c[known] != 0, initial=0
+                )
+                error = np.maximum(error, min(lost, 1.0) * np.abs(c))
+            allowed = limits.eps**0.5 * size + _MARGIN * error
+            allowed += _ROUNDINGS * limits.eps * self._noise(label, c)
+            # False where the stable form is NaN, which is wrong too.
+            fits = np.abs(b - c) <= allowed
+        misses = np.argwhere(known & ~fits)
+        if not len(misses):
+            return []
+        first = tuple(int(i) for i in misses[0])
+        values = float(a[first]), float(b[first]), float(c[first])
+        return [Wrong(label, len(misses), a.size, first, values)]
+
+    def _noise(self, label: str, wide: np.ndarray) -> Any:
+        """Returns the size of the terms that an element may be the rounding of."""
+        sources = dict(zip(*self._sources(), strict=True))
+        source = sources.get(label.removeprefix("gradient of "))
+        scale = min(1.0, max(map(_largest, self._inputs), default=1.0))
+        least = _ROUNDINGS * _WIDE_EPS * scale
+        if not label.startswith("gradient of ") or source is None:
+            return np.where(np.abs(wide) <= least, scale, 0.0)
+        results = [x for key, x in self.reference if key.startswith("output")]
+        size = max(map(_largest, results), default=0.0)
+        return (size if size > least else scale) / (_largest(source) or 1.0)
 
     def _call(self, function: Any, inputs: Sequence[Any]) -> Any:
         leaves = tf.nest.flatten(self._structure)
@@ -187,20 +233,9 @@ def _is_floating(leaf: Any) -> bool:
     return is_array and tf.as_dtype(leaf.dtype).is_floating
 
 
-def _differences(label: str, naive: Any, stable: Any, reference: Any) -> list[Wrong]:
-    tolerance = LIMITS[naive.dtype.name].eps ** 0.5
-    a, b, c = (
-        np.asarray(tf.cast(each, tf.float64)) for each in (naive, stable, reference)
-    )
-    c = np.where(np.isfinite(c), c, a)
-    finite = np.isfinite(a)
-    size = np.abs(c[finite]).max(initial=0.0)
-    with np.errstate(invalid="ignore"):
-        # False where the stable form is NaN, which is wrong too.
-        fits = np.abs(b - c) <= tolerance * size + _MARGIN * np.abs(a - c)
-    misses = np.argwhere(finite & ~fits)
-    if not len(misses):
-        return []
-    first = tuple(int(i) for i in misses[0])
-    values = float(a[first]), float(b[first]), float(c[first])
-    return [Wrong(label, len(misses), a.size, first, values)]
+def _largest(x: Any) -> float:
+    """Returns the largest finite magnitude in a tensor, 0 for other dtypes."""
+    if not tf.as_dtype(x.dtype).is_floating:
+        return 0.0
+    sizes = np.abs(np.asarray(tf.cast(x, tf.float64)))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))

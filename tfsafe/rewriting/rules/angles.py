@@ -1,5 +1,7 @@
 """Rules for angles whose cosine or sine rounds to 1 or beyond it."""
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from tfsafe import ops
@@ -7,7 +9,7 @@ from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 from tfsafe.rewriting.match.arithmetic import (
     both_ways,
     number,
@@ -15,10 +17,13 @@ from tfsafe.rewriting.match.arithmetic import (
     square_of,
     terms,
 )
+from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.reductions import (
     Reduction,
+    along,
     dot_product,
     norm,
+    reduction,
     reshaped,
 )
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -29,8 +34,16 @@ _PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
 _DIVISIONS = op_types(OpFact.DIVIDES)
 _KEEP = op_types(OpFact.MOVES) | {"Mul", "Sqrt", "Neg"} | _DIVISIONS
 _HALF = frozenset({tf.float16, tf.bfloat16})
+_QUOTIENTS = _DIVISIONS | {"Mul"}
 _DEPTH = 6
-_Product = tuple[tf.Tensor, tf.Tensor, Reduction]
+
+
+class _Cosine(NamedTuple):
+    """The product of two unit vectors, and the sum that it is."""
+
+    a: Build
+    b: Build
+    total: Reduction
 
 
 def _unclipped(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
@@ -46,56 +59,90 @@ def _unclipped(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
             return tensor
 
 
-def _of_units(reader: Reader, tensor: tf.Tensor) -> _Product | None:
+def _of_units(reader: Reader, tensor: tf.Tensor) -> _Cosine | None:
     """Reads the product of two unit vectors."""
     found = dot_product(reader, tensor)
-    if found is None:
+    if found is not None:
+        a, b, total = found
+        units = [unit_vector(reader, reader.op(each)) for each in (a, b)]
+        if all(each is not None and each.axes == total.axes for each in units):
+            return _Cosine(lambda value: value(a), lambda value: value(b), total)
+    whole = reduction(reader, tensor, "Sum")
+    if whole is not None and reader.op(whole.x).type in _QUOTIENTS:
+        return _quotients_inside(reader, whole)
+    return None
+
+
+def _quotients_inside(reader: Reader, total: Reduction) -> _Cosine | None:
+    """Reads `sum(a / norm(a) * b / norm(b))`, in any order of the factors."""
+    product = factored(reader, reader.op(total.x))
+    if product.factor != 1 or len(product.above) != 2 or len(product.below) != 2:
         return None
-    a, b, total = found
-    units = [unit_vector(reader, reader.op(each)) for each in (a, b)]
-    fit = all(each is not None and each.axes == total.axes for each in units)
-    return found if fit else None
+    for a, b in (product.above, product.above[::-1]):
+        sides = zip((a, b), product.below, strict=True)
+        if all(
+            same_shape(x, total.x)
+            and _is_length(reader, length, x, total.axes, is_inside=True)
+            for x, length in sides
+        ):
+            return _cosine(a, b, total)
+    return None
+
+
+def _cosine(a: tf.Tensor, b: tf.Tensor, total: Reduction) -> _Cosine:
+    return _Cosine(
+        lambda value: ops.l2_normalize(value(a), axis=total.axes),
+        lambda value: ops.l2_normalize(value(b), axis=total.axes),
+        total,
+    )
+
+
+def _is_length(
+    reader: Reader,
+    tensor: tf.Tensor,
+    x: tf.Tensor,
+    axes: tuple[int, ...] | None,
+    *,
+    is_inside: bool,
+) -> bool:
+    """Returns whether a tensor is the norm of x; if inside, one that divides x."""
+    for step in reshaped(reader, tensor):
+        found = norm(reader, step)
+        if found is not None:
+            is_of_x = found.base.minus is None and reader.same(found.base.x, x)
+            fits = not is_inside or along(reader, tensor, found, x)
+            return is_of_x and found.axes == axes and fits
+    return False
 
 
 def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
     cosine = _unclipped(reader, op.inputs[0])
-    found = _of_units(reader, cosine)
+    found = _of_units(reader, cosine) or _quotient_of_sums(reader, cosine)
     if found is None:
-        return _match_quotient(reader, cosine)
+        return None
     a, b, (_, axes, keepdims) = found
-    return lambda value: angles.between_units(value(a), value(b), axes, keepdims)
+    return lambda value: angles.between_units(a(value), b(value), axes, keepdims)
 
 
-def _match_quotient(reader: Reader, cosine: tf.Tensor) -> Build | None:
-    """Matches the inverse cosine of `sum(a * b) / (norm(a) * norm(b))`."""
+def _quotient_of_sums(reader: Reader, cosine: tf.Tensor) -> _Cosine | None:
+    """Reads `sum(a * b) / (norm(a) * norm(b))`."""
     op = reader.op(cosine)
     found = dot_product(reader, op.inputs[0]) if op.type in _DIVISIONS else None
     if found is None or reader.op(op.inputs[1]).type != "Mul":
         return None
-    a, b, (_, axes, keepdims) = found
-    bases = []
-    for each in reader.op(op.inputs[1]).inputs:
-        found_norms = (norm(reader, step) for step in reshaped(reader, each))
-        length = next((step for step in found_norms if step is not None), None)
-        if length is None or length.base.minus is not None or length.axes != axes:
-            return None
-        if list(each.shape) != list(op.inputs[0].shape):
-            return None
-        bases.append(length.base.x)
-    is_pair = any(
-        reader.same(bases[0], x) and reader.same(bases[1], y)
-        for x, y in ((a, b), (b, a))
-    )
-    if not is_pair:
+    first, second, total = found
+    lengths = list(reader.op(op.inputs[1]).inputs)
+    if not all(same_shape(each, op.inputs[0]) for each in lengths):
         return None
-    return lambda value: angles.between_units(
-        ops.l2_normalize(value(a), axis=axes),
-        ops.l2_normalize(value(b), axis=axes),
-        axes,
-        keepdims,
-    )
+    for a, b in ((first, second), (second, first)):
+        if all(
+            _is_length(reader, length, x, total.axes, is_inside=False)
+            for x, length in zip((a, b), lengths, strict=True)
+        ):
+            return _cosine(a, b, total)
+    return None
 
 
 def _match_sine(op: tf.Operation, reader: Reader) -> Build | None:
@@ -109,7 +156,7 @@ def _match_sine(op: tf.Operation, reader: Reader) -> Build | None:
         product = _of_units(reader, _unclipped(reader, square))
         if product is not None:
             a, b, (_, axes, keepdims) = product
-            return lambda value: angles.sine_squared(value(a), value(b), axes, keepdims)
+            return lambda value: angles.sine_squared(a(value), b(value), axes, keepdims)
     return None
 
 
@@ -148,7 +195,7 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
         return lambda value: function(value(inside))
     a, b, (_, axes, keepdims) = units
     return lambda value: ops.sqrt(
-        size * angles.one_minus_cosine(value(a), value(b), axes, keepdims)
+        size * angles.one_minus_cosine(a(value), b(value), axes, keepdims)
     )
 
 

@@ -198,11 +198,15 @@ RULES = (
     ),
     Rule(
         name="sqrt1pm1",
-        before="sqrt(1 + x) - 1, 1 / sqrt(1 + x) - 1",
+        before="sqrt(1 + x) - 1, sqrt(1 + x * x) - 1, 1 / sqrt(1 + x) - 1",
         after="x / (sqrt(1 + x) + 1), -x / (1 + x + sqrt(1 + x))",
-        fails_when="x is near 0",
+        fails_when="x is near 0; its square overflows",
         reference="multiplication by the conjugate",
         match=Trees(
+            Tree(
+                ("Sub", ("Sqrt", ("Add", 1, ("Square", "x"))), 1),
+                uncancelled.hypot1pm1,
+            ),
             Tree(("Sub", ("Sqrt", ("Add", 1, "x")), 1), uncancelled.sqrt1pm1),
             *(Tree(("Sub", each, 1), tangents.rsqrt1pm1) for each in _INVERSE_ROOTS),
         ),
@@ -213,7 +217,7 @@ RULES = (
         after="ops.log1p(x)",
         fails_when="x is near 0",
         reference="tfsafe.ops.log1p",
-        match=Trees(Tree(("Log", ("Add", 1, "x")), ops.log1p)),
+        match=Trees(Tree(("Log", ("Add", 1, "x")), unchanged_values.log1p)),
     ),
     Rule(
         name="guard",

@@ -9,7 +9,7 @@ from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 from tfsafe.rewriting.match.arithmetic import Base, Term, squared, terms
 from tfsafe.rewriting.match.reductions import reduction, reshaped, sum_of_squares
 
@@ -174,7 +174,7 @@ def _side_by_side(
         if (found.axes, found.keepdims) != (inner.axes, inner.keepdims):
             return None
     bases = [found.base for found in norms if found is not None]
-    if not _are(reader, bases, (a, b)) or not _same_shape(a, b):
+    if not _are(reader, bases, (a, b)) or not same_shape(a, b):
         return None
     axes, keepdims = inner.axes, inner.keepdims
     return lambda value: tf.reduce_sum(square(value(a) - value(b)), axes, keepdims)
@@ -200,10 +200,6 @@ def _are(
         reader.same(bases[0].x, first) and reader.same(bases[1].x, second)
         for first, second in ((a, b), (b, a))
     )
-
-
-def _same_shape(a: tf.Tensor, b: tf.Tensor) -> bool:
-    return bool(a.shape.rank is not None and list(a.shape) == list(b.shape))
 
 
 RULES = (

@@ -15,7 +15,6 @@ from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
     both_ways,
-    number,
     root_of,
     square_of,
     terms,
@@ -205,15 +204,11 @@ def _inverted(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
         )
         if is_inverse:
             return None if is_regular(reader, op) else op.inputs[0]
-        if op.type in {"RealDiv", "Div"} and number(reader, *op.inputs) == 1:
-            below = root_of(reader, op.inputs[1])
-            return (
-                None
-                if is_regular(reader, op)
-                else op.inputs[1]
-                if below is None
-                else below
-            )
+        if op.type in {"RealDiv", "Div"}:
+            if is_regular(reader, op):
+                return None
+            roots = (root_of(reader, below) for below in reshaped(reader, op.inputs[1]))
+            return next((root for root in roots if root is not None), op.inputs[1])
     return None
 
 

@@ -7,9 +7,10 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.kernels import entropies_of_order
+from tfsafe.ops.kernels import entropies_of_order, field_limits
 from tfsafe.ops.kernels.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, with_inputs
@@ -151,6 +152,21 @@ def _weighed(weight: tf.Tensor, log: tf.Tensor, reader: Reader) -> Build:
     return lambda value: value(weight) * _bounded(log, value(weight), value, reader)
 
 
+def _match_lgamma(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `weight * lgamma(x)`."""
+    if is_watched(reader, op):
+        return None
+    for weight, log in both_ways(op):
+        inner = reader.op(log)
+        if inner.type == "Lgamma" and reader.constant(weight) is None:
+            return _weighted_lgamma(weight, inner.inputs[0])
+    return None
+
+
+def _weighted_lgamma(weight: tf.Tensor, x: tf.Tensor) -> Build:
+    return lambda value: field_limits.weighted_lgamma(value(weight), value(x))
+
+
 class _Sum(NamedTuple):
     """The sum `sum(p ** q)` over axes."""
 
@@ -168,21 +184,33 @@ def match_of_order(op: tf.Operation, reader: Reader) -> Build | None:
             found = _sum_of_powers(reader, inner.inputs[0])
             sign = None if found is None else _order(reader, bottom, found.q)
             if found is not None and sign is not None:
-                return _built(found, -sign, is_log=True)
+                return _shaped(op, _built(found, -sign, is_log=True), found)
         elif inner.type == "Sub":
             for total, one, side in ((1, 0, 1), (0, 1, -1)):
                 found = _sum_of_powers(reader, inner.inputs[total])
                 sign = None if found is None else _order(reader, bottom, found.q)
                 is_one = number(reader, inner.inputs[one], inner.inputs[total]) == 1
                 if found is not None and sign is not None and is_one:
-                    return _built(found, side * sign, is_log=False)
+                    built = _built(found, side * sign, is_log=False)
+                    return _shaped(op, built, found)
     return None
+
+
+def _shaped(op: tf.Operation, build: Build, found: _Sum) -> Build:
+    """Gives the result its axes where the order has axes of size 1."""
+    if found.q.shape.rank == 0:
+        return build
+    whole = op.outputs[0]
+    return lambda value: tf.reshape(build(value), tf.shape(value(whole)))
 
 
 def _built(found: _Sum, sign: int, *, is_log: bool) -> Build:
     function = entropies_of_order.renyi if is_log else entropies_of_order.tsallis
     return lambda value: (
-        sign * function(value(found.p), value(found.q), found.axes, found.keepdims)
+        sign
+        * function(
+            value(found.p), tf.reshape(value(found.q), []), found.axes, found.keepdims
+        )
     )
 
 
@@ -195,7 +223,8 @@ def _sum_of_powers(reader: Reader, tensor: tf.Tensor) -> _Sum | None:
     if power.type != "Pow" or not axes:
         return None
     p, q = power.inputs
-    if q.shape.rank != 0 or reader.constant(q) is not None:
+    is_one = q.shape.num_elements() == 1 and (q.shape.rank or 0) <= (p.shape.rank or 0)
+    if not is_one or reader.constant(q) is not None:
         return None
     return _Sum(p, q, axes, op.get_attr("keep_dims"))
 
@@ -218,5 +247,14 @@ RULES = (
         reference="tfsafe.ops.xlogy",
         op_types=("Mul",),
         match=_match,
+    ),
+    Rule(
+        name="weighted-lgamma",
+        before="y * lgamma(x)",
+        after="the same; 0 where y is exactly 0",
+        fails_when="x is 0 or a negative whole number: 0 times infinity",
+        reference="tfsafe.ops.xlogy",
+        op_types=("Mul",),
+        match=_match_lgamma,
     ),
 )

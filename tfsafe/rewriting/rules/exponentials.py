@@ -1,14 +1,18 @@
 """Rules for softmax, sigmoid, tanh and quotients made of exponentials by hand."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import fractions
-from tfsafe.ops.kernels.weighted_exponentials import exp_of_sum
+from tfsafe.ops.kernels.weighted_exponentials import exp_of_sum, product_or_exp
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space import probabilities
-from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
+from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored
 from tfsafe.rewriting.log_space.sums import both, for_value
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
@@ -16,6 +20,9 @@ from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
 _DIVISIONS = ("RealDiv", "Div")
+_LINEAR = op_types(OpFact.RESHAPES) | {
+    *("BatchMatMulV2", "Einsum", "MatMul", "Mul", "Sum", "Transpose")
+}
 
 
 def _match_softmax(op: tf.Operation, reader: Reader) -> Build | None:
@@ -112,11 +119,12 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
         if a.is_partial or b.is_partial:
             continue
         if not (b.has_exp or is_hazard):
-            if _may_vanish_together(a, b):
+            is_one = op.type in _DIVISIONS and probabilities.is_normalised(op, reader)
+            if _may_vanish_together(a, b) and not is_one:
                 return _underflown(part, total, a, b)
             continue
         if a.name or b.is_pure:
-            return _ratio(a, b)
+            return _ratio(a, b, _is_made_of_terms(part, total, reader))
         if op.type in _DIVISIONS:
             return _weighted_sigmoid(op, logs)
     return None
@@ -124,25 +132,43 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _may_vanish_together(a: Factored, b: Factored) -> bool:
     """Returns whether two probabilities may underflow, and their quotient not."""
-    is_known = bool(a.name and b.name) and a.log is not None and b.log is not None
-    return is_known and b.is_pure and b.name != "log-of-erfc"
+    if b.log is None or not b.name or not b.is_nonnegative or b.name == "log-of-erfc":
+        return False
+    return a.log is not None or b.name == "log-of-softplus"
 
 
 def _underflown(part: tf.Tensor, total: tf.Tensor, a: Factored, b: Factored) -> Build:
     def build(value: Value) -> tf.Tensor:
-        weight = None if a.weight is None else a.weight(value)
+        weights = [None if e.weight is None else e.weight(value) for e in (a, b)]
         first, second = both(a, b, value)
         return fractions.quotient_or_exp(
-            value(part), value(total), first, second, weight
+            value(part), value(total), first, second, *weights
         )
 
     return build
 
 
-def _ratio(a: Factored, b: Factored) -> Build:
+def _is_made_of_terms(part: tf.Tensor, total: tf.Tensor, reader: Reader) -> bool:
+    """Returns whether `part` is 0 where all terms of the sum `total` are."""
+    whole = probabilities.total_of(total, reader)
+    return whole is not None and _has_factor(part, whole.op.inputs[0], reader)
+
+
+def _has_factor(
+    tensor: tf.Tensor, factor: tf.Tensor, reader: Reader, depth: int = 4
+) -> bool:
+    op = reader.op(tensor)
+    return reader.same(tensor, factor) or bool(
+        depth
+        and op.type in _LINEAR
+        and any(_has_factor(each, factor, reader, depth - 1) for each in op.inputs)
+    )
+
+
+def _ratio(a: Factored, b: Factored, is_part: bool) -> Build:
     def build(value: Value) -> tf.Tensor:
         first, second = both(a, b, value)
-        weight = _quotient(a, b, value)
+        weight = _quotient(a, b, value, ops.xdivy if is_part else tf.divide)
         return exp_of_sum(first, -second, weight)
 
     return build
@@ -164,15 +190,91 @@ def _times_sigmoid(top: tf.Tensor, u: Factored) -> Build:
     return lambda value: value(top) * ops.sigmoid(-u.exponent(value))
 
 
-def _quotient(a: Factored, b: Factored, value: Value) -> tf.Tensor | None:
+def _quotient(
+    a: Factored, b: Factored, value: Value, divide: Callable[..., tf.Tensor]
+) -> tf.Tensor | None:
     top = None if a.weight is None else a.weight(value)
     if b.weight is None:
         return top
     bottom = b.weight(value)
-    return 1 / bottom if top is None else top / bottom
+    return 1 / bottom if top is None else divide(top, bottom)
+
+
+def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `exp(x) * exp(y)`, and `exp(x) / sum(exp(y)) * exp(z)` in any order."""
+    if is_watched(reader, op) or not is_float(op.outputs[0]):
+        return None
+    found = _PRODUCT(op, reader)
+    if found is not None:
+        return found
+    logs = logarithms(reader)
+    parts = [logs.of(each) for each in op.inputs]
+    if not any(_is_inverse(reader, each) for each in op.inputs):
+        return None
+    if any(each is None or each.is_partial for each in parts):
+        return None
+    whole = logs.of(op.outputs[0])
+    if whole is None or whole.log is None or not whole.has_exp:
+        return None
+    return _product(op, whole)
+
+
+def _product(op: tf.Operation, whole: Factored) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        a, b = map(value, op.inputs)
+        weight, exponent = whole.pair(value)
+        return product_or_exp(a, b, weight, exponent)
+
+    return build
+
+
+def _is_inverse(reader: Reader, tensor: tf.Tensor, depth: int = 4) -> bool:
+    """Returns whether a factor is a number over a sum of exponentials."""
+    op = reader.op(tensor)
+    if op.type in _DIVISIONS:
+        below = logarithms(reader).of(op.inputs[1])
+        is_number = reader.scalar(op.inputs[0]) is not None
+        return is_number and below is not None and below.has_exp
+    if not depth or op.type not in {"Mul", *MOVERS}:
+        return False
+    return any(_is_inverse(reader, each, depth - 1) for each in op.inputs)
+
+
+_PRODUCT = Trees(Tree(("Mul", ("Exp", "x"), ("Exp", "y")), exp_of_sum))
+
+
+def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `(p - q) / p` of probabilities that may underflow together."""
+    if is_watched(reader, op) or not is_float(op.outputs[0]):
+        return None
+    top, below = reader.op(op.inputs[0]), op.inputs[1]
+    if top.type != "Sub" or not reader.same(top.inputs[0], below):
+        return None
+    logs = logarithms(reader)
+    p, q = (logs.of(each) for each in top.inputs)
+    if p is None or q is None or not (p.is_pure and q.is_pure):
+        return None
+    if p.is_partial or q.is_partial or p.log is None or q.log is None:
+        return None
+    first, second = p, q
+
+    def build(value: Value) -> tf.Tensor:
+        a, b = both(first, second, value)
+        return fractions.one_minus_quotient(value(below), value(top.inputs[1]), a, b)
+
+    return build
 
 
 RULES = (
+    Rule(
+        name="fraction-of-difference",
+        before="(p - q) / p of probabilities",
+        after="-expm1(log(q) - log(p)) where p underflows",
+        fails_when="both underflow",
+        reference="identity",
+        op_types=_DIVISIONS,
+        match=_match_fraction,
+    ),
     Rule(
         name="softmax-by-hand",
         before="exp(x) / sum(exp(x)), also masked, shifted by max(x), with an epsilon; "
@@ -221,11 +323,12 @@ RULES = (
     ),
     Rule(
         name="product-of-exponentials",
-        before="exp(x) * exp(y)",
-        after="exp(x + y)",
+        before="exp(x) * exp(y), exp(x) * (0.5 / sum(exp(y)))",
+        after="exp(x + y), exp(x - logsumexp(y) + log(0.5))",
         fails_when="one overflows or underflows, and the product does not",
         reference=references.TWO_SUM,
-        match=Trees(Tree(("Mul", ("Exp", "x"), ("Exp", "y")), exp_of_sum)),
+        op_types=("Mul",),
+        match=_match_product,
     ),
     Rule(
         name="root-of-exponential",

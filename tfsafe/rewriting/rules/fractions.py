@@ -6,11 +6,13 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.kernels import fractions
+from tfsafe.ops.kernels import field_limits, fractions
 from tfsafe.ops.kernels.uncancelled import sqrt1pm1
-from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.match.arithmetic import square_of
 from tfsafe.rewriting.match.reductions import dot_product
 from tfsafe.rewriting.match.trees import Pattern, Tree, Trees
 
@@ -63,6 +65,44 @@ def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
     return lambda value: fractions.angle_of_quotient(value(y), value(x))
 
 
+def _match_powers(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `x ** k / sum(x ** k)`."""
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    for part, total in probabilities.quotients(op, reader):
+        axes = probabilities.axes_of_own_total(part, total, reader)
+        if axes is None or not probabilities.is_unguarded(total, reader):
+            continue
+        power = reader.op(part)
+        if square_of(reader, part) is not None:
+            return _over_sum(power.inputs[0], None, total, axes)
+        if power.type != "Pow":
+            continue
+        x, exponent = power.inputs
+        if _is_along(x, exponent, axes):
+            return _over_sum(x, exponent, total, axes)
+    return None
+
+
+def _is_along(x: tf.Tensor, exponent: tf.Tensor, axes: tuple[int, ...]) -> bool:
+    """Returns whether an exponent is the same for all elements of a row."""
+    ranks = x.shape.rank, exponent.shape.rank
+    if None in ranks or ranks[1] > ranks[0]:
+        return False
+    places = [axis - ranks[0] + ranks[1] for axis in axes]
+    return all(place < 0 or exponent.shape[place] == 1 for place in places)
+
+
+def _over_sum(
+    x: tf.Tensor, exponent: tf.Tensor | None, total: tf.Tensor, axes: tuple[int, ...]
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        power = tf.constant(2, x.dtype) if exponent is None else value(exponent)
+        return fractions.powers_over_sum(value(x), power, value(total), axes)
+
+    return build
+
+
 _SIZE = ("Abs", "x")
 
 
@@ -108,6 +148,15 @@ RULES = (
         match=_match_complement,
     ),
     Rule(
+        name="powers-over-sum",
+        before="x ** k / sum(x ** k)",
+        after="the same of x / max(abs(x)) where the sum is out of range; 0 for 0 / 0",
+        fails_when="the powers underflow or overflow, and their quotients do not",
+        reference="identity",
+        op_types=(*_DIVISIONS, "Mul"),
+        match=_match_powers,
+    ),
+    Rule(
         name="projection",
         before="sum(a * b) / sum(b * b)",
         after="the same of a and b divided by powers of 2",
@@ -124,5 +173,26 @@ RULES = (
         reference="tfsafe.ops.atan2",
         op_types=("Atan",),
         match=_match_angle,
+    ),
+)
+# After the rules that know the limit of such a quotient.
+LAST = (
+    Rule(
+        name="quotient-of-squares",
+        before="a ** 2 / b ** 2, a ** 2 / (2 * b ** 2)",
+        after="(a / b) ** 2",
+        fails_when="a square underflows or overflows, and the quotient does not",
+        reference="identity",
+        match=Trees(
+            Tree(
+                ("Div", ("Square", "a"), ("Square", "b")),
+                field_limits.square_of_quotient,
+            ),
+            Tree(
+                ("Div", ("Square", "a"), ("Mul", "#k", ("Square", "b"))),
+                lambda a, k, b: field_limits.square_of_quotient(a, b) / k,
+                where=lambda k: k > 0,
+            ),
+        ),
     ),
 )

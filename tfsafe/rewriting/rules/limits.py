@@ -14,7 +14,7 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.products import factored, made, scaled
 from tfsafe.rewriting.match.trees import Pattern, Tree, Trees, argument
-from tfsafe.rewriting.rules import entropies, hyperbolic, sabr
+from tfsafe.rewriting.rules import entropies, field_limits, hyperbolic, sabr
 
 _Function = Callable[..., tf.Tensor]
 _DIVISIONS = op_types(OpFact.DIVIDES)
@@ -206,7 +206,7 @@ _TREES = (
         where=lambda k: k > 0,
     ),
 )
-_FIXED = Trees(*_TREES)
+_FIXED = Trees(*_TREES, *field_limits.TREES)
 
 
 _RATIOS: tuple[tuple[Pattern, _Function], ...] = (

@@ -1,7 +1,6 @@
 """The rules for quotients that have a limit where both sides are 0."""
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
@@ -12,7 +11,7 @@ from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import Term, number, root_of
+from tfsafe.rewriting.match.arithmetic import Term, both_ways, number, root_of
 from tfsafe.rewriting.match.products import (
     Product,
     factored,
@@ -22,7 +21,8 @@ from tfsafe.rewriting.match.products import (
 )
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import norm, squared_length
-from tfsafe.rewriting.match.trees import argument, scaled_argument
+from tfsafe.rewriting.match.trees import argument
+from tfsafe.rewriting.rules import removable_pairs
 from tfsafe.rewriting.rules.vanishing_functions import Limit, Zero, zero_of
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
@@ -31,8 +31,6 @@ _DIVISIONS = op_types(OpFact.DIVIDES)
 # Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
 _NEAR = 0.5
 _PRODUCTS = frozenset({*_DIVISIONS, "Mul"})
-# How far a number in float32 may be from pi / 2.
-_ROUNDED = 1e-6
 
 
 class _Memory(dict[str, tuple[int, Build | None]]):
@@ -52,63 +50,13 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
                 if limit is not None:
                     yield limit
     for top, bottom in itertools.product(product.above, product.below):
-        yield from _power_over_order(reader, top, bottom)
-        yield from _raised_cosine(reader, top, bottom)
+        yield from removable_pairs.power_over_order(reader, top, bottom)
+        yield from removable_pairs.raised_cosine(reader, top, bottom)
     for root in product.below:
         if norm(reader, root) is not None:
             yield from _squares(reader, root, product.above)
         for top in product.above:
             yield from _angle(reader, top, root)
-
-
-def _power_over_order(
-    reader: Reader, top: tf.Tensor, bottom: tf.Tensor
-) -> Iterator[Limit]:
-    """Yields `(x ** k - 1) / k`."""
-    op = reader.op(top)
-    for place, sign in ((0, 1), (1, -1)) if op.type == "Sub" else ():
-        power, one = reader.op(op.inputs[place]), op.inputs[1 - place]
-        if power.type != "Pow" or number(reader, one, op.inputs[place]) != 1:
-            continue
-        x, k = power.inputs
-        order, other = scaled(reader, k), scaled(reader, bottom)
-        if reader.constant(k) is None and reader.same(order.tensor, other.tensor):
-            factor = sign * order.factor / other.factor
-            yield Limit(_of_power(x, k, factor), (top,), (bottom,))
-
-
-_ONE_MINUS = (
-    ("Sub", 1, ("Square", "x")),
-    ("Sub", 1, ("Mul", "#k", ("Square", "x"))),
-)
-
-
-def _raised_cosine(
-    reader: Reader, top: tf.Tensor, bottom: tf.Tensor
-) -> Iterator[Limit]:
-    """Yields `cos(pi * x / 2) / (1 - x * x)`, which is pi / 4 at 1 and at -1."""
-    op = reader.op(top)
-    if op.type != "Cos":
-        return
-    for sign, x, k in scaled_argument(reader, bottom, _ONE_MINUS):
-        if k <= 0:
-            continue
-        angle = scaled(reader, op.inputs[0])
-        inside = scaled(reader, x.tensor, x.factor)
-        factor = abs(inside.factor) * math.sqrt(k)
-        is_zero = abs(abs(angle.factor) / factor - math.pi / 2) < _ROUNDED
-        if is_zero and reader.same(angle.tensor, inside.tensor):
-            term = inside._replace(factor=factor)
-            yield Limit(_of_raised_cosine(term, sign), (top,), (bottom,))
-            return
-
-
-def _of_raised_cosine(x: Term, sign: int) -> Build:
-    return lambda value: sign * limits.raised_cosine(x.make(value))
-
-
-def _of_power(x: tf.Tensor, k: tf.Tensor, factor: float) -> Build:
-    return lambda value: factor * limits.power_minus_one_over(value(x), value(k))
 
 
 def _squares(
@@ -162,8 +110,10 @@ def _limit(
     if vanishing.order == 1:
         same = same[:1]
     if not same:
-        return _part_of_argument(reader, zero, others, is_above) or _ratio(
-            reader, zero, others, is_above
+        return (
+            _part_of_argument(reader, zero, others, is_above)
+            or _ratio(reader, zero, others, is_above)
+            or _of_function(reader, zero, others, is_above)
         )
     alike, factor = tuple(each for each, _ in same), float(zero.sign)
     for _, other in same:
@@ -192,7 +142,9 @@ def _part_of_argument(
     """Returns the limit of `f(a * b) / a` or of `a / f(a * b)`."""
     vanishing, op = zero.vanishing, reader.op(zero.inside.tensor)
     function = vanishing.over_power if is_above else vanishing.inverse
-    if vanishing.order != 1 or function is None or op.type not in _PRODUCTS:
+    if function is None or op.type not in _PRODUCTS:
+        return None
+    if vanishing.order != 1 and not is_above:
         return None
     inside = factored(reader, op)
     for other in others:
@@ -217,12 +169,57 @@ def _of_part(
             ratio *= _kept(near, value(each))
         for each in rest.below:
             ratio /= _kept(near, value(each))
-        made = function(tf.where(near, x, tf.zeros_like(x)))
+        inside = tf.where(near, x, tf.zeros_like(x))
+        made = function(inside)
+        for _ in range(zero.vanishing.order - 1):
+            made *= inside
         made = made * ratio if is_above else made / ratio
         return _near_or_plain(near, made, zero.tensor, other, is_above, value)
 
     above, below = (zero.tensor,), (other,)
     return Limit(build, above, below) if is_above else Limit(build, below, above)
+
+
+def _of_function(
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
+    """Returns the limit of `f(a * g(x)) / x`, such as `tanh(3 * atanh(x)) / x`."""
+    if not is_above or zero.vanishing.order != 1:
+        return None
+    for other in others:
+        inner = _over(reader, zero.inside.tensor, scaled(reader, other))
+        if inner is not None:
+            return Limit(_outside(zero, inner), (zero.tensor,), (other,))
+    return None
+
+
+def _outside(zero: Zero, inner: Build) -> Build:
+    factor = zero.sign * zero.inside.factor
+
+    def build(value: Value) -> tf.Tensor:
+        outer = zero.vanishing.over_power(zero.term.make(value))
+        return factor * outer * inner(value)
+
+    return build
+
+
+def _over(reader: Reader, tensor: tf.Tensor, x: Term) -> Build | None:
+    """Returns what builds `g(x) / x`, or `minimum(x, limit) / x`."""
+    op = reader.op(tensor)
+    for inside, least in both_ways(op, "Minimum"):
+        limit = number(reader, least, inside)
+        if limit is not None and limit > 0 and reader.same(inside, x.tensor):
+            bound = limit
+            return lambda value: (
+                limits.clipped_over_x(value(x.tensor), bound) / x.factor
+            )
+    inner = zero_of(reader, tensor)
+    if inner is None or inner.vanishing.order != 1:
+        return None
+    if not inner.is_argument(reader, x.tensor):
+        return None
+    factor = inner.sign * inner.inside.factor / x.factor
+    return inner.build(reader, inner.vanishing.over_power, factor, 0)
 
 
 def _ratio(

@@ -47,6 +47,8 @@ def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
     exponent = reader.scalar(y)
     if exponent == 0:
         return None
+    if exponent == -1 and y.shape.rank == 0:
+        return lambda value: unchanged_values.reciprocal(value(x))
     if exponent is not None and y.shape.rank == 0:
         return lambda value: ops.pow(value(x), exponent)
 

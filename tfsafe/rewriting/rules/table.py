@@ -22,6 +22,7 @@ from tfsafe.rewriting.rules import (
     raw_moments,
     removable,
     singular_gradients,
+    standardised_moments,
     tangents,
 )
 
@@ -31,6 +32,7 @@ _BEFORE: Sequence[Rule] = (
     *likelihoods.RATIOS,
     *tangents.FIRST,
     *fractions.FIRST,
+    *standardised_moments.RULES,
     *out_of_range.FIRST,
     *logarithms.RULES,
     *inverse_functions.RULES,
@@ -54,6 +56,7 @@ _RULES: Sequence[Rule] = (
     *_FORMULAS,
     half_precision.rule(_FORMULAS),
     *(rule for rule in _BEFORE if rule.name in _QUOTIENTS),
+    *fractions.LAST,
     *masking.RULES,
     *singular_gradients.RULES,
 )

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe.ops.kernels import removable
 from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, same_shape
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.quotients import is_reshaped
@@ -47,6 +47,14 @@ VANISHING = (
     Vanishing(("Log1p", "x"), 1, removable.log1p_over_x, removable.x_over_log1p),
     Vanishing(
         ("Log", ("Add", 1, "x")), 1, removable.log1p_over_x, removable.x_over_log1p
+    ),
+    *(
+        Vanishing(each, 1, removable.two_atanh_over_x, removable.x_over_two_atanh)
+        for each in (
+            ("Log", ("Div", ("Add", 1, "x"), ("Sub", 1, "x"))),
+            ("Sub", ("Log1p", "x"), ("Log1p", ("Neg", "x"))),
+            ("Sub", ("Log", ("Add", 1, "x")), ("Log", ("Sub", 1, "x"))),
+        )
     ),
     Vanishing(("Erf", "x"), 1, removable.erf_over_x, removable.x_over_erf),
     Vanishing(("BesselJ1", "x"), 1, removable.bessel_j1_over_x),
@@ -159,7 +167,7 @@ class Zero(NamedTuple):
         """Returns whether a tensor is the argument, in the shape of the factor."""
         if reader.same(other, self.inside.tensor):
             return True
-        is_shape = list(other.shape) == list(self.tensor.shape)
+        is_shape = same_shape(other, self.tensor)
         return is_shape and is_reshaped(reader, other, self.inside.tensor)
 
     def build(

@@ -9,12 +9,14 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import contained
 from tfsafe.errors import NumericsError
 from tfsafe.rewriting.engine import tape_recording
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.verify import verified
 from tfsafe.rewriting.targets.function import stabilized
 
+_TASK = "the stable form of the call of a model"
 _PLAIN_TYPES = (bool, int, float, str, type(None))
 
 
@@ -38,21 +40,13 @@ class ModelCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the model; plainly where it is part of a larger trace of ours."""
-        # Who runs functions eagerly, as `retain_gradients` does, looks at the layers.
-        is_eager = tf.config.functions_run_eagerly()
-        if self._is_plain or is_eager or tape_recording.active() is not None:
+        prepared = None
+        with contained(_TASK):
+            prepared = self._prepared(args, kwargs)
+        if prepared is None:
             return self._call(*args, **kwargs)
-        leaves = tf.nest.flatten((args, kwargs))
-        context = tuple(sorted(_compat.call_context().items()))
-        known = [*leaves, *(value for _, value in context)]
-        if _compat.is_stateless() or not all(map(_is_traceable, known)):
-            return self._call(*args, **kwargs)
-        self._layers = _compat.all_layers(self._model)
-        # What Python code reads while it is traced.
-        key = context, tuple(bool(layer.trainable) for layer in self._layers)
-        attached = [_attached(each) for each in leaves]
         try:
-            outputs, marks, losses = self._run(args, kwargs, attached, key)
+            outputs, marks, losses = self._run(args, kwargs, *prepared)
         except NumericsError:
             raise
         except Exception as error:
@@ -67,10 +61,27 @@ class ModelCall:
                 stacklevel=2,
             )
             return result
-        _attach(outputs, marks)
-        for layer, added in zip(self._layers, losses, strict=True):
-            _compat.added_losses(layer).extend(added)
+        with contained(_TASK):
+            _attach(outputs, marks)
+            for layer, added in zip(self._layers, losses, strict=True):
+                _compat.added_losses(layer).extend(added)
         return outputs
+
+    def _prepared(self, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        """Returns what a trace needs besides the arguments; None for a plain call."""
+        # Who runs functions eagerly, as `retain_gradients` does, looks at the layers.
+        is_eager = tf.config.functions_run_eagerly()
+        if self._is_plain or is_eager or tape_recording.active() is not None:
+            return None
+        leaves = tf.nest.flatten((args, kwargs))
+        context = tuple(sorted(_compat.call_context().items()))
+        known = [*leaves, *(value for _, value in context)]
+        if _compat.is_stateless() or not all(map(_is_traceable, known)):
+            return None
+        self._layers = _compat.all_layers(self._model)
+        # What Python code reads while it is traced.
+        key = context, tuple(bool(layer.trainable) for layer in self._layers)
+        return [_attached(each) for each in leaves], key
 
     def _whole(self, args: Any, kwargs: Any, attached: Any, key: Any) -> Any:
         """Calls the model; returns what it attaches to its outputs and layers too."""

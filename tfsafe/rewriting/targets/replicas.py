@@ -63,11 +63,15 @@ class _Outermost:
     ) -> Any:
         """Runs the stable form of a `tf.function`."""
         key = id(function)
-        if key not in self._stable:
-            self._stable[key] = function, stabilized(function, self._rules)
+
+        def stable() -> Any:
+            if key not in self._stable:
+                self._stable[key] = function, stabilized(function, self._rules)
+            return self._stable[key][1]
+
         return or_plain(
             "the stable form of a model on replicas",
-            lambda: original(self._stable[key][1], *args, **kwargs),
+            lambda: original(stable(), *args, **kwargs),
             lambda: original(function, *args, **kwargs),
             lambda: self._stable.update({key: (function, function)}),
         )

@@ -83,8 +83,11 @@ class _Switch:
 
     def _calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            is_ours = tape_recording.active() is not None or is_as_written()
-            if not self._is_on or is_ours or not _is_naive(function):
+            is_due = False
+            with contained("choosing what to rewrite"):
+                is_ours = tape_recording.active() is not None or is_as_written()
+                is_due = self._is_on and not is_ours and _is_naive(function)
+            if not is_due:
                 return original(function, *args, **kwargs)
             return or_plain(
                 "the stable form of a function",
@@ -100,8 +103,12 @@ class _Switch:
 
     def _saves(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def saved_traces(function: Any) -> Any:
-            stable = self._stable.get(function)
-            return (stable is not None and original(stable)) or original(function)
+            with contained("saving the stable form of a function"):
+                stable = self._stable.get(function)
+                found = stable is not None and original(stable)
+                if found:
+                    return found
+            return original(function)
 
         return saved_traces
 
@@ -114,8 +121,8 @@ class _Switch:
 
     def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
-            if self._is_on and not is_stable(model):
-                with contained("the stable form of a model"):
+            with contained("the stable form of a model"):
+                if self._is_on and not is_stable(model):
                     self._models.add(stabilize_model(model, all_rules()))
             return original(model, *args, **kwargs)
 
