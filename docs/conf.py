@@ -15,6 +15,11 @@ author = "the tfsafe developers"
 version = release = tfsafe.__version__
 html_title = "tfsafe"
 html_theme = "furo"
+# `x` in a docstring is code.
+default_role = "code"
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
+html_show_copyright = False
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",

@@ -3,8 +3,10 @@
 import importlib
 import inspect
 import pathlib
+import re
 import shutil
 
+import keras
 import measured
 
 import tfsafe
@@ -43,14 +45,14 @@ def _write_traps(folder: pathlib.Path) -> None:
         area = [row for row in rows if row.id.startswith(letter)]
         parts.append(f"## {title}\n\n| row | trap | use instead |\n|---|---|---|")
         for row in area:
-            parts.append(f"| {{doc}}`{row.id}` | {_cell(row.trap)} | {_name(row)} |")
+            parts.append(
+                f"| {{doc}}`{row.id} <{row.id}>` | {_cell(row.trap)} | {_name(row)} |"
+            )
             (folder / f"{row.id}.md").write_text(_page(row))
         parts.append("")
     parts.append("## Not repairable\n\n| row | trap | reason |\n|---|---|---|")
     for each, (trap, reason) in EXCEPTIONS.items():
         parts.append(f"| {each} | {_cell(trap)} | {reason} |")
-    names = "\n".join(row.id for row in rows)
-    parts.append(f"\n```{{toctree}}\n:hidden:\n\n{names}\n```\n")
     (folder / "index.md").write_text("\n".join(parts))
 
 
@@ -58,14 +60,33 @@ def _page(row: object) -> str:
     modes = ", ".join(row.fails_in)
     found = measured.of(row)
     return "\n\n".join([
+        # In no tree of contents, which would list every row beside every page.
+        "---\norphan: true\n---",
         f"# {row.id}: {_cell(row.trap)}",
         f"The usual form gives a wrong value or gradient, in these modes: {modes}. Use "
         f"{_name(row)} instead.",
         *measured.as_text(found),
+        *(
+            []
+            if found.ours
+            else [f"The line that fixes it:\n\n```py\n{_line(row)}\n```"]
+        ),
         f"Found under: {measured.symptoms(found)}",
         f"`tests/test_traps.py` holds that the usual form fails and that "
         f"`tfsafe.{row.fixed_by}` is right, row {row.id}.",
+        "{doc}`All measured traps <index>`.",
     ])
+
+
+def _line(row: object) -> str:
+    """Returns the call of a function, or the import of a class of Keras' name."""
+    package, _, name = row.fixed_by.partition(".")
+    value = getattr(importlib.import_module(f"tfsafe.{package}"), name)
+    if package != "ops" and hasattr(getattr(keras, package, None), name):
+        return f"from tfsafe import {package}  # was: from keras import {package}"
+    parameters = inspect.signature(value).parameters.values()
+    given = [each.name for each in parameters if each.default is each.empty]
+    return f"tfsafe.{row.fixed_by}({', '.join(given) or 'f'})"
 
 
 def _name(row: object) -> str:
@@ -89,7 +110,9 @@ def _write_api(folder: pathlib.Path) -> None:
 
 
 def _write_package(path: pathlib.Path, name: str, module: object) -> None:
-    lines = [name, "=" * len(name), "", inspect.getdoc(module) or "", ""]
+    # What a package may import concerns those who change it.
+    told = re.sub(r"(?s)\s*May import.*?(?=\n\n|\Z)", "", inspect.getdoc(module) or "")
+    lines = [name, "=" * len(name), "", told, ""]
     lines += [_directive(name, each, getattr(module, each)) for each in module.__all__]
     path.write_text("\n".join(lines))
 

@@ -199,11 +199,13 @@ def draw(runs, path):
         marker = "o" if run.finite_weights else "X"
         right.plot(run.accuracy, place, marker, color=colours[run.name], markersize=9)
     left.set_yscale("log")
+    for axis in ("major", "minor"):
+        getattr(left.yaxis, f"set_{axis}_formatter")("{x:.3g}")
     left.set_xlabel("training step")
-    left.set_ylabel(f"loss, mean of 25 steps (seed {runs[0].seed})")
+    left.set_ylabel(f"loss, mean of up to 25 steps (seed {runs[0].seed})")
     left.legend(loc="best", fontsize=9)
     right.axvline(0.1, color="gray", linestyle=":")
-    right.text(0.1, len(names) - 0.45, "chance", color="gray", ha="center")
+    right.text(0.12, len(names) - 0.45, "chance", color="gray")
     right.set_yticks(range(len(names)), reversed(names))
     right.set_ylim(-0.6, len(names) - 0.1)
     right.set_xlim(0, 1)
@@ -216,10 +218,13 @@ def draw_losses(axes, run, colour):
     """Draws the running mean of one run, without non-finite steps, up to its end."""
     steps = np.flatnonzero(np.isfinite(run.losses))
     losses = run.losses[steps]
-    width = max(1, min(25, len(losses)))
-    smooth = np.convolve(losses, np.ones(width) / width, mode="valid")
-    steps = steps[width - 1 :]
-    axes.plot(steps, smooth, color=colour, label=run.name)
+    end = "" if run.finite_weights else f": {run.end}"
+    # The first means are of fewer steps, so that runs with equal losses start equal.
+    sums = np.cumsum(np.concatenate([[0.0], losses]))
+    last = np.arange(1, len(sums))
+    first = np.maximum(0, last - 25)
+    smooth = (sums[last] - sums[first]) / (last - first)
+    axes.plot(steps, smooth, color=colour, label=f"{run.name}{end}")
     if not run.finite_weights:
         axes.plot(steps[-1], smooth[-1], "X", color=colour, markersize=11)
 

@@ -202,6 +202,31 @@ def test_the_command_says_that_all_is_finite(path, capsys):
     assert "more than max_bytes=10" in capsys.readouterr().err
 
 
+def slope_of_the_root(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        root = tf.reduce_sum(tf.sqrt(x))
+    return tape.gradient(root, x)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "words"),
+    [
+        (lambda x: x + 1.0, np.nan, "a value that was non-finite before the step."),
+        (lambda x: 1.0 - tf.math.log(x), -1.0, "a change of the program."),
+        (slope_of_the_root, 0.0, "before the step is differentiated."),
+    ],
+)
+def test_the_command_says_why_the_stable_form_fails_too(
+    path, capsys, function, x, words
+):
+    failure_of(tf.function(function), tf.constant([x])).save(path)
+    with pytest.raises(SystemExit) as end:
+        cli.main(["replay", str(path), "--stabilize"])
+    assert end.value.code == 1
+    assert capsys.readouterr().out.endswith(f"{words}\n")
+
+
 def test_what_cannot_be_saved(path):
     step = tf.function(lambda x: tf.math.log(tf.py_function(lambda x: x, [x], x.dtype)))
     with pytest.raises(ValueError, match="uses EagerPyFunc, which a capsule does not"):

@@ -184,6 +184,7 @@ def test_a_gradient_can_be_taken_through_a_checked_function(mode):
     assert tape.gradient(y, x).numpy().tolist() == [12.0]
 
 
+@pytest.mark.filterwarnings("ignore:`inner` is called while")
 def test_inside_a_traced_function_it_is_the_function_itself():
     @tfsafe.checked
     def inner(x):

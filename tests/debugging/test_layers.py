@@ -70,6 +70,25 @@ def test_many_weights_are_counted_and_listed_on_request(error):
     assert "variable `block/dense/kernel`" in error.reached
 
 
+def test_variables_of_one_name_in_many_layers_are_counted():
+    layers = [keras.layers.BatchNormalization(name=f"bn_{i}") for i in range(6)]
+    x = tf.constant([[1e30], [-1e30]])
+
+    @tfsafe.checked
+    @tf.function
+    def step(x):
+        for layer in layers:
+            layer(x, training=True)
+
+    for layer in layers:
+        layer.build(x.shape)
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(x)
+    text = "reach: `moving_variance` of 6 layers; see `error.reached`\n"
+    assert text in str(caught.value)
+    assert len(caught.value.reached) == 6
+
+
 def test_the_health_of_each_layer_is_known(error):
     names = ("rownorm", "dense", "dense_1", "head")
     classes = ("RowNorm", "Dense", "Dense", "Dense")

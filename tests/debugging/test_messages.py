@@ -43,7 +43,8 @@ def test_a_forward_failure_is_reported_in_full():
           what:  2 of 4 values, the first at (1, 0, 0); shape (2, 1, 2), float32
           where: programs.py:{line} in call (inside standardise)
                      return (x - mean) / std  # standardise
-          why:   1 zero in the denominator (at (1, 0, 0)).
+          why:   1 zero in the denominator (at (1, 0, 0)). The 0 comes from `Sub` at
+                 programs.py:{line - 1}, which subtracts equal numbers.
           input: Sub, float32 2x1x2: -1 to 1, mean 0, 2 zeros, 1 negative
                  Sqrt, float32 2x1x1: 0 to 1, mean 0.5, 1 zero
           fix:   tfsafe.ops.divide(x - mean, std)
@@ -62,7 +63,8 @@ def test_a_backward_failure_is_reported_with_its_forward_line():
           where: programs.py:{line} in backward_nan (the forward operation)
                      distance = tf.sqrt(x - x)  # backward_nan
           why:   {why}
-                 0)), where the incoming gradient is 1.
+                 0)), where the incoming gradient is 1. The 0 comes from `Sub` at
+                 programs.py:{line}, which subtracts equal numbers.
           input: Sqrt, float32 2x3: all 0
                  Tile, float32 2x3: all 1
           fix:   tfsafe.ops.sqrt(x - x)

@@ -104,6 +104,14 @@ def test_a_suggestion_that_fits_no_place_is_no_diff(source, suggested):
     assert _diff.of_line(source, suggested) == ("", "")
 
 
+def test_a_diff_of_a_call_with_keywords():
+    suggested = "tfsafe.ops.norm(u - v, axis=-1)"
+    new = "return tfsafe.ops.norm(u - v, axis=-1)"
+    found = _diff.of_line("return tf.norm(u - v, axis=-1)", suggested)
+    assert found == (new, "import tfsafe")
+    assert _diff.of_line("return tf.norm(u - v, axis=0)", suggested) == ("", "")
+
+
 def test_a_diff_in_the_head_of_a_block():
     new, needs = _diff.of_line("if tf.math.log(x) > 0:", "tf.math.log1p(x)")
     assert (new, needs) == ("if tf.math.log1p(x) > 0:", "")

@@ -350,7 +350,8 @@ def test_every_suggestion_can_be_reached(row):
         "met_next": [row.met_next],
         "dtype": row.dtype or "float32",
         "kind": row.kind,
-        "source": "y = 1 - tf.cos(x)" if row.written else "",
+        "source": "y = tf.cast(-1e9, t) - tf.cos(x)" if row.written else "",
+        "zero": row.zero,
     }
     mends = f" {suggestions.REWRITES}" if row.is_rewritten else ""
     assert fix_of(row.op, **facts)[1].endswith(row.words + mends)

@@ -153,6 +153,15 @@ def test_a_variable_that_is_given_a_nonfinite_value_keeps_its_last_one():
     assert weight.numpy().tolist() == np.float32([3e38, 1.0]).tolist()
 
 
+def test_an_optimizer_takes_a_generator_of_variables():
+    variable = keras.Variable([1.0, 2.0])
+    optimizer = keras.optimizers.SGD(0.1)
+    optimizer.build([variable])
+    with debugging.check_numerics():
+        optimizer.apply([tf.ones(2)], (each for each in [variable]))
+    np.testing.assert_allclose(variable.numpy(), [0.9, 1.9], rtol=1e-6)
+
+
 def test_infinities_that_the_program_writes_are_no_failure():
     with debugging.check_numerics():
         best = tf.Variable(np.inf)

@@ -1,5 +1,7 @@
 """What, where, when, which sample, why, since when, how far, what to write, again."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import tensorflow as tf
 import tfsafe
 from tfsafe import debugging
 from tfsafe.debugging.explain import source_names
+from tfsafe.debugging.models import step_notes
 
 
 def caught_in(call):
@@ -105,6 +108,45 @@ def test_fit_with_a_safe_optimizer_remembers_the_norms_of_the_gradients():
     assert " 2 to 400." in text
 
 
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+def test_watch_remembers_the_norms_of_any_optimizer(jit, scaled):
+    optimizer = keras.optimizers.SGD(0.0)
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=8.0)
+    model = line(optimizer)
+    model.jit_compile = jit
+    x = np.array([1.0, 2, 3, 4, 5, 6, np.nan], "float32")[:, None]
+    monitor = tfsafe.NumericsMonitor(policy="raise")
+    keywords = {"batch_size": 1, "shuffle": False, "verbose": 0}
+    error = caught_in(lambda: model.fit(x, x - 1, callbacks=[monitor], **keywords))
+    # The scale of the first step is not known before it.
+    np.testing.assert_allclose(
+        error.gradient_norms[scaled:], 2 * x[scaled:6, 0], rtol=1e-5
+    )
+    assert error.largest_updates == ()
+
+
+def test_the_notes_of_watch_are_one_operation_a_gradient_and_two():
+    counts = []
+    for level in (None, "watch"):
+        model = keras.Sequential([keras.Input([3]), *map(keras.layers.Dense, (4, 2))])
+        model.compile("adam", "mse")
+        optimizer = None if level is None else model.optimizer
+        model.optimizer.build(model.trainable_variables)
+
+        @tf.function
+        def step(x, model=model, optimizer=optimizer, level=level):
+            with step_notes.noted(optimizer, level) as found:
+                results = model.train_step((x, x[:, :2]))
+            return {**results, **found}
+
+        graph = step.get_concrete_function(tf.ones([5, 3])).graph
+        types = [each.type for each in graph.get_operations()]
+        counts.append(len(types) - types.count("Identity") - types.count("NoOp"))
+    assert counts[1] - counts[0] == 4 + 2
+
+
 def test_domain_checks_remember_the_largest_change_of_a_weight():
     x = np.array([1.0, 2, 3, 4, 5, np.nan], "float32")[:, None]
     model = line(keras.optimizers.SGD(1e-3), loss=lambda y, p: p)
@@ -128,6 +170,19 @@ def test_the_page_answers_the_questions_before_its_first_picture():
         assert f"<dt>{question}</dt>" in head
 
 
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [(0, "This is the first step"), (2, "Too early to say: only 2 steps before it")],
+)
+def test_a_batch_that_was_non_finite_in_an_early_step_answers_too(step, words):
+    x = np.ones([6, 1], "float32")
+    x[2 * step] = np.nan
+    error = caught_in(fitted(line("sgd"), x, np.ones([6, 1])))
+    head = error.to_html().partition("<h2>")[0]
+    assert "<dt>Where</dt><dd>Argument <code>x</code>, before any operation" in head
+    assert f"<dt>Since when</dt><dd>{words}</dd>" in head
+
+
 def test_the_row_of_an_embedded_text_without_words_and_a_call_beside_a_product():
     table = tf.Variable(tf.ones([5, 2]))
 
@@ -141,6 +196,57 @@ def test_the_row_of_an_embedded_text_without_words_and_a_call_beside_a_product()
     error = caught_in(lambda: attention(tf.constant([[1, 2], [3, 0], [0, 0]])))
     assert error.findings[0].row == 2
     assert error.findings[0].suggested_code == "tfsafe.ops.softmax(scores)"
+
+
+def test_the_row_behind_a_mask_of_tokens():
+    @tfsafe.checked
+    @tf.function
+    def mean(tokens):
+        keep = tf.cast(tf.logical_not(tokens == 0), tf.float32)
+        weights = tf.ones([4, 2, 3]) * tf.expand_dims(keep, 1)
+        return weights / tf.reduce_sum(weights, -1, keepdims=True)
+
+    error = caught_in(
+        lambda: mean(tf.constant([[1, 2, 3], [4, 5, 6], [0] * 3, [7] * 3]))
+    )
+    assert error.findings[0].row == 2
+
+
+def test_the_row_behind_a_spectrum():
+    @tfsafe.checked
+    @tf.function
+    def log_mel(waves):
+        power = tf.abs(tf.signal.stft(waves, 8, 4)) ** 2
+        return tf.math.log(power @ tf.ones([5, 2]))
+
+    waves = np.ones([3, 32], "float32")
+    waves[1] = 0.0
+    finding = caught_in(lambda: log_mel(tf.constant(waves))).findings[0]
+    assert finding.row == 1
+    assert "tf.maximum(x, 1e-6)" in finding.suggestion
+
+
+def test_the_columns_of_a_data_frame_are_named():
+    class Frame(np.ndarray):
+        columns = ("age", "income", "rate")
+
+    x = np.ones([4, 3], "float32")
+    x[2, 1:] = np.inf
+    model = keras.Sequential([keras.Input([3]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    error = caught_in(fitted(model, x.view(Frame), x[:, :1]))
+    assert error.sample.words == "columns income, rate"
+    page = error.to_html()
+    assert "Row 0 of x: columns income, rate not finite" in page
+    assert "<th>age</th>" in page
+
+
+def test_code_in_the_cause_is_code_on_the_page():
+    root = tfsafe.checked(tf.function(tf.math.rsqrt), checks="domain")
+    finding = caught_in(lambda: root(tf.zeros([1]))).findings[0]
+    finding = dataclasses.replace(finding, cause="`Rsqrt` turns it into 0.")
+    page = tfsafe.NumericsError("NaN.", [finding]).to_html()
+    assert "<p><code>Rsqrt</code> turns it into 0.</p>" in page
 
 
 def test_the_logits_of_a_softmax_on_a_line_of_its_own_are_found():

@@ -18,7 +18,7 @@ def of_line(source: str, suggested: str) -> tuple[str, str]:
     call, tree = _call(suggested), _parsed(source)
     if call is None or tree is None:
         return "", ""
-    wanted = [ast.unparse(each) for each in call.args]
+    wanted = list(_operands(call))
     places = [
         each
         for each in ast.walk(tree)
@@ -56,5 +56,8 @@ def _operands(node: ast.AST) -> Iterator[str]:
     """Yields the expressions that an operation or a call is applied to."""
     if isinstance(node, ast.BinOp):
         yield from map(ast.unparse, (node.left, node.right))
-    elif isinstance(node, ast.Call) and not node.keywords:
+    elif isinstance(node, ast.Call):
         yield from map(ast.unparse, node.args)
+        yield from sorted(
+            f"{each.arg}={ast.unparse(each.value)}" for each in node.keywords
+        )

@@ -31,7 +31,7 @@ def text(words: str) -> str:
 
 def sentence(words: str) -> str:
     """Returns words as HTML, with a capital unless they begin with code."""
-    return text(capital(words))
+    return coded(capital(words))
 
 
 def capital(words: str) -> str:

@@ -1,5 +1,6 @@
 """Answers the usual questions about a finding in a few rows, at the top of a page."""
 
+import re
 from collections.abc import Iterable
 
 from tfsafe import _text
@@ -7,6 +8,8 @@ from tfsafe._html import _sample
 from tfsafe._html._drawing import capital, coded, text
 from tfsafe._records import FindingFields, Sample
 
+# Fewer steps before a failure show no trend.
+_FEW = 5
 # Lines of a message that are about the run, and their names on the page.
 _LABELS = {
     "  when:": "When",
@@ -27,9 +30,8 @@ def rows(
       message: The text of the error.
       sample: The row of the batch that failed.
     """
-    site = finding.site
     answers = {
-        "Where": f"`{site.place}`: `{site.source}`" if site else "",
+        "Where": _place(finding),
         "Why": finding.cause,
         "What to write": _fix(finding),
         "Which sample": _sample.words_of(sample) if sample else "",
@@ -37,6 +39,15 @@ def rows(
     }
     known = [(name, capital(words)) for name, words in answers.items() if words]
     return listed(known) if known else []
+
+
+def _place(finding: FindingFields) -> str:
+    site = finding.site
+    if site is None:
+        is_given = finding.origin.startswith("argument ")
+        return f"{finding.origin}, before any operation" if is_given else ""
+    inside = f", inside `{finding.layer}`" if finding.layer else ""
+    return f"`{site.place}`: `{site.source}`{inside}"
 
 
 def listed(facts: Iterable[tuple[str, str]]) -> list[str]:
@@ -63,4 +74,16 @@ def _of_the_run(message: str) -> dict[str, str]:
             found[label] += f" {line.strip()}"
         else:
             label = ""
-    return found
+    if not found.get("Since when"):
+        found["Since when"] = _too_early(found.get("When", ""))
+    return {name: found[name] for name in _LABELS.values() if name in found}
+
+
+def _too_early(when: str) -> str:
+    """Says that there is nothing to compare a step with."""
+    step = re.match(r"step (\d+)\b", when)
+    if step is None or int(step[1]) >= _FEW:
+        return ""
+    if step[1] == "0":
+        return "this is the first step"
+    return f"too early to say: only {_text.counted(int(step[1]), 'step')} before it"

@@ -66,9 +66,10 @@ def _series(sample: Sample, words: str) -> list[str]:
 def _table(sample: Sample, words: str) -> list[str]:
     del words
     names, values = [], []
-    for column, value in sample.cells:
+    numbers = [f"{column:.0f}" for column, _ in sample.cells]
+    for name, (_, value) in zip(sample.columns or numbers, sample.cells, strict=True):
         style = ' class="nonfinite"' if value is None else ""
-        names.append(f"<th>{column:.0f}</th>")
+        names.append(f"<th>{text(name)}</th>")
         values.append(
             f"<td{style}>{'not finite' if value is None else f'{value:.4g}'}</td>"
         )

@@ -63,7 +63,9 @@ pre:focus-visible, summary:focus-visible { outline: 2px solid var(--positive); }
 .past { display: flex; flex-wrap: wrap; gap: 0.75rem; margin-top: 0.75rem; }
 .gap { stroke: var(--nonfinite); stroke-width: 2; }
 .wide { overflow-x: auto; }
-.wide th, .wide td { padding: 0.15rem 0.6rem; text-align: right; font-weight: normal; }
+.wide th, .wide td {
+  padding: 0.15rem 0.6rem; text-align: right; font-weight: normal; white-space: nowrap;
+}
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin: 0; }
 dt { color: var(--soft); } dd { margin: 0; }
 .map { display: flex; flex-wrap: wrap; gap: 3px; padding: 0; list-style: none; }
@@ -176,6 +178,7 @@ tr, th, td { background: var(--back); color: var(--text); }
 th, td { text-align: right; padding: 0.15rem 0.75rem; }
 th:first-child, td:first-child { text-align: left; }
 th { border-bottom: 1px solid var(--line); }
+dt, dd { float: none; width: auto; padding: 0; font-weight: normal; }
 """,
     ".tfsafe",
 )

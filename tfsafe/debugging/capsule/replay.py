@@ -95,8 +95,7 @@ def replay(
             check(*step.arguments)
     except NumericsError as error:
         error.hide_capsule()
-        if transform is None:
-            _take_suggestion(error, before["findings"])
+        _take_suggestion(error, before["findings"], is_same=transform is None)
         for name in TIME:
             setattr(error, name, before.get(name))
         error.layers = tuple(
@@ -115,12 +114,22 @@ def replay(
     return None
 
 
-def _take_suggestion(error: NumericsError, findings: Sequence[Any]) -> None:
-    """Takes over what was suggested where the optimizer of the run was known."""
+def _take_suggestion(
+    error: NumericsError, findings: Sequence[Any], *, is_same: bool
+) -> None:
+    """Takes over what was suggested where the optimizer of the run was known.
+
+    Args:
+      error: The error of the replay.
+      findings: Those of the run.
+      is_same: Whether the step is that of the run; a transformed one has numbers of its
+        own.
+    """
     first = error.findings[0]
     for before in findings[:1]:
         if before.get("op_type") == first.op_type and before.get("cause"):
-            same = ("cause", "suggestion", "suggested_code")
+            kept = ("suggestion", "suggested_code")
+            same = ("cause", *kept) if is_same else kept
             error.change_first(**{name: str(before.get(name, "")) for name in same})
 
 

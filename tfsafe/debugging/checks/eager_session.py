@@ -68,6 +68,18 @@ class Session(Recorder):
         graph: tf.Graph | None = None,
     ) -> None:
         """Follows one operation, and checks it."""
+        with contained("the check of an operation"):
+            self._follow(op_type, inputs, attrs, outputs, op_name, graph)
+
+    def _follow(
+        self,
+        op_type: str | bytes,
+        inputs: Sequence[tf.Tensor],
+        attrs: Any,
+        outputs: Sequence[tf.Tensor],
+        op_name: str | None,
+        graph: tf.Graph | None,
+    ) -> None:
         options = self._active()
         if options is None:
             # Switched off by another thread.
@@ -83,7 +95,7 @@ class Session(Recorder):
         super().__call__(op_type, inputs, attrs, outputs, op_name, graph)
         self.is_busy = True
         try:
-            with reentrancy.entered(), contained("the check of an operation"):
+            with reentrancy.entered():
                 if kind.startswith(WRITES):
                     self._check_write(inputs[0], options)
                 if options.strict and len(self.propagation.all) > before:

@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe._faults import contained
 from tfsafe._patching import Patch
 from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
@@ -38,11 +39,12 @@ def follow(options_of: Callable[[Any], Options | None]) -> None:
 
     def calls(original: Callable[..., Any]) -> Callable[..., Any]:
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if not is_outermost() or tf.config.functions_run_eagerly():
-                return original(function, *args, **kwargs)
-            if function not in _CHECKS:
-                _CHECKS[function] = _check(function, options_of)
-            check = _CHECKS[function]
+            check = None
+            with contained("choosing what to check"):
+                if is_outermost() and not tf.config.functions_run_eagerly():
+                    if function not in _CHECKS:
+                        _CHECKS[function] = _check(function, options_of)
+                    check = _CHECKS[function]
             if check is None:
                 return original(function, *args, **kwargs)
             return check(*args, **kwargs)

@@ -49,6 +49,12 @@ class Switch:
         askers = self._askers
         return askers[-1][1] if askers else None
 
+    def is_due(self) -> bool:
+        """Returns whether what the program calls now is checked."""
+        with contained("choosing what to check"):
+            return self.active() is not None and is_outermost()
+        return False
+
     def ask(self, asker: object, options: Options) -> None:
         """Switches on, or changes what is asked for."""
         with self._lock:
@@ -81,8 +87,14 @@ class Switch:
             found = self._local.session = Session(self.active)
         return found
 
-    def check_of(self, function: Any, options: Options) -> CompiledCheck:
-        """Returns the check of a `tf.function`, which lives as long as the function."""
+    def check_for(self, function: Any) -> CompiledCheck | None:
+        """Returns the check of a call now, which lives as long as the function."""
+        options = self.active()
+        if options is None or not is_outermost():
+            return None
+        self.session()
+        if tf.config.functions_run_eagerly() or not _is_users(function):
+            return None
         known, check = self._checks.get(function, (None, None))
         if check is None or known != options:
             check = CompiledCheck(weakref.proxy(function), options=options)
@@ -134,27 +146,27 @@ class Switch:
 
 def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        options = switch.active()
-        if options is None or not is_outermost():
+        check = None
+        with contained("choosing what to check"):
+            check = switch.check_for(function)
+        if check is None:
             return original(function, *args, **kwargs)
-        switch.session()
-        if tf.config.functions_run_eagerly() or not _is_users(function):
-            return original(function, *args, **kwargs)
-        return switch.check_of(function, options)(*args, **kwargs)
+        return check(*args, **kwargs)
 
     return call
 
 
 def _gradients(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     def gradients(tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        if switch.active() is None or not is_outermost():
+        if not switch.is_due():
             return original(tape, target, *args, **kwargs)
-        session = switch.session()
-        with session.differentiating():
+        with contextlib.ExitStack() as open_:
+            with contained("the check of gradients"):
+                open_.enter_context(switch.session().differentiating())
             result = original(tape, target, *args, **kwargs)
         TALLY.gradients += 1
         with contained("the check of gradients"):
-            session.check_gradients(target, result)
+            switch.session().check_gradients(target, result)
         return result
 
     return gradients
@@ -183,10 +195,15 @@ def _scales(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _applies(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
     def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
-        if switch.active() is None or not is_outermost():
+        if not switch.is_due():
             return original(optimizer, grads, trainable_variables)
-        updated = [*optimizer.variables, *(trainable_variables or ())]
-        with switch.session().updating(variables_in(updated)):
+        if trainable_variables is not None:
+            # As Keras does: it may be a generator.
+            trainable_variables = list(trainable_variables)
+        with contextlib.ExitStack() as open_:
+            with contained("reading variables before an update"):
+                updated = [*optimizer.variables, *(trainable_variables or ())]
+                open_.enter_context(switch.session().updating(variables_in(updated)))
             return original(optimizer, grads, trainable_variables)
 
     return apply

@@ -1,6 +1,7 @@
 """Describes the origin of non-finite values as a finding."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,11 +11,13 @@ import tensorflow as tf
 from tfsafe import _caller
 from tfsafe._records import Link, TensorStats
 from tfsafe.debugging.checks.levels import DOMAIN
-from tfsafe.debugging.explain import causes, statements, suggestions
+from tfsafe.debugging.explain import causes, fixes, statements, suggestions
 from tfsafe.debugging.explain.layers import Layers
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
-from tfsafe.debugging.tracing.provenance import Origin, PathStep, Step
+from tfsafe.debugging.tracing.lost_digits import CANCELLATION, OVERFLOW, UNDERFLOW, Zero
+from tfsafe.debugging.tracing.provenance import Origin, PathStep
+from tfsafe.debugging.tracing.step import Step
 from tfsafe.errors import Finding
 from tfsafe.graph import Place, is_user_file, locate
 
@@ -34,6 +37,13 @@ _LOSS_SCALE = (
     "dynamic_growth_steps (2000 are usual). A scale that grows without an overflow "
     "means that the gradients are 0: look for dead units."
 )
+
+_CONSTANT = re.compile(fixes.CONSTANT)
+_LOST = {
+    UNDERFLOW: "underflows",
+    CANCELLATION: "subtracts equal numbers",
+    OVERFLOW: "divides by infinity",
+}
 _FACTS = ("kind", "dtype", "count", "size", "index", "shape", "row")
 
 
@@ -116,6 +126,8 @@ def _from_operation(
     cause, fault = causes.cause_of(step.type, evidence)
     if step.type == "Const":
         cause, fault = "the program writes this constant.", "constant"
+    if origin.zero is not None and fault not in {"overflow", "unknown"}:
+        cause = f"{cause} {_lost(origin.zero)}"
     if origin.absorbed_at is not None:
         cause = f"{cause} {_absorbed(*origin.absorbed_at)}"
     op_type = place.forward_op or step.type
@@ -132,11 +144,13 @@ def _from_operation(
         layers.class_of(place.scope, not step.name),
         facts["kind"],
         (place.site.path, place.site.line) if place.site else ("", 0),
+        origin.zero.kind if origin.zero else "",
     )
     code, words = suggestions.fix_of(failure)
     if fault == "overflow":
         # A constant that is too large does not come from an explosion.
-        exploded = "" if "Const" in origin.producers else _exploded(inputs)
+        is_constant = "Const" in origin.producers or _CONSTANT.search(source)
+        exploded = "" if is_constant else _exploded(inputs)
         if words == suggestions.SCALE:
             words = ""
         if exploded:
@@ -176,6 +190,12 @@ def _exploded(inputs: Sequence[np.ndarray]) -> str:
         "gradients (clipnorm=1.0), or scale the inputs down. tfsafe.optimizers."
         "SafeOptimizer(optimizer) keeps one such step from reaching the weights."
     )
+
+
+def _lost(zero: Zero) -> str:
+    site = zero.place.site
+    where = f" at {site.short_place}" if site else ""
+    return f"The 0 comes from `{zero.type}`{where}, which {_LOST[zero.kind]}."
 
 
 def _absorbed(division: str, place: Place) -> str:
@@ -256,8 +276,7 @@ def by_flag(
     if constants := _merged_constants(op):
         cause = (
             "run one by one, its operations give finite values. TensorFlow's graph "
-            f"optimizer or XLA adds the constants {constants} of its input first, "
-            "which rounds the smaller one away."
+            f"optimizer or XLA adds {constants}."
         )
         words = f"{words} {_APART}".strip()
     return Finding(
@@ -280,12 +299,21 @@ def by_flag(
 
 
 def _merged_constants(op: tf.Operation) -> str:
-    """Returns the constants of nested sums in an input, such as `1 and 1e-08`."""
+    """Names the constants in a nested sum that a compiler moves, and what it loses."""
     for tensor in op.inputs:
         outer = _constants(tensor.op)
-        inner = [each for x in tensor.op.inputs for each in _constants(x.op)]
+        sums = [x.op for x in tensor.op.inputs if x.op.type in _SUMS]
+        inner = [each for sum_ in sums for each in _constants(sum_)]
         if outer and inner:
-            return f"{inner[0]:.4g} and {outer[0]:.4g}"
+            return (
+                f"the constants {inner[0]:.4g} and {outer[0]:.4g} of its input first, "
+                "which rounds the smaller one away"
+            )
+        if outer and sums:
+            return (
+                f"the constant {outer[0]:.4g} to one side of the difference in its "
+                "input first, which rounds it away"
+            )
     return ""
 
 

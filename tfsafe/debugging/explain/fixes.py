@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tfsafe.debugging.tracing.lost_digits import CANCELLATION, UNDERFLOW
 from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
 
 
@@ -22,6 +23,7 @@ class Fix(NamedTuple):
       dtype: Name of the dtype; empty for any.
       kind: What the values became; empty for anything.
       written: What the user's line calls, as a regular expression; empty for anything.
+      zero: How rounding made the zero behind it, see `Failure`; empty for anything.
     """
 
     op: str
@@ -35,6 +37,7 @@ class Fix(NamedTuple):
     dtype: str = ""
     kind: str = ""
     written: str = ""
+    zero: str = ""
 
 
 _SLOPE = "has the same values, and gradient 0 where the true one is infinite."
@@ -49,9 +52,25 @@ _WEIGHTED = (
     "tfsafe.losses.StableCrossEntropy."
 )
 _INFINITE = (
-    "log(0) is infinite: keep the argument above 0. If it is a probability, compute "
-    "from the logits instead: tfsafe.losses.StableCrossEntropy, "
-    "tfsafe.ops.log_softmax. tfsafe.ops.xlogy(weight, x) is 0 where the weight is 0."
+    "log(0) is infinite: keep the argument above 0, as tf.maximum(x, 1e-6) does for "
+    "the energies of a spectrum. If it is a probability, compute from the logits "
+    "instead: tfsafe.losses.StableCrossEntropy, tfsafe.ops.log_softmax. "
+    "tfsafe.ops.xlogy(weight, x) is 0 where the weight is 0."
+)
+_UNDERFLOW = (
+    "the argument is not 0, but too small for the dtype. The logarithm of a sum of "
+    "exponentials is tfsafe.ops.logsumexp(x), that of a product "
+    "tf.reduce_sum(tf.math.log(x)); let a loop carry the logarithm."
+)
+_EQUAL = (
+    "the numbers that are subtracted differ by less than the dtype can hold. Subtract "
+    "in log space, tfsafe.ops.log_sub_exp(log_a, log_b), such as the logarithms of two "
+    "CDFs; where they are truly equal, the logarithm is infinite."
+)
+_TOO_SMALL = (
+    "the denominator is not 0, but too small for the dtype: bound what it is made of, "
+    "such as the argument of an exp. For a quotient of exponentials subtract the "
+    "largest exponent first, as tfsafe.ops.softmax does."
 )
 _RELU = (
     "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
@@ -124,6 +143,7 @@ _UNIT = (
 )
 _ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
 _SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
+CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
 # The first row that fits counts.
@@ -185,6 +205,10 @@ FIXES = [
     *_OF_SEGMENTS,
     *_OF_LIMITS,
     *_OF_HALF,
+    *(
+        Fix(op, "", _TOO_SMALL, "forward", zero=UNDERFLOW)
+        for op in ("RealDiv", "Div", "Reciprocal")
+    ),
     Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
@@ -216,6 +240,8 @@ FIXES = [
         met_next=(PRODUCT_WITH_ZERO,),
         is_rewritten=True,
     ),
+    Fix("Log", "", _UNDERFLOW, zero=UNDERFLOW),
+    Fix("Log", "", _EQUAL, zero=CANCELLATION),
     Fix("Log", "", _INFINITE),
     Fix("Log1p", "", "keep the argument above -1."),
     Fix("Xlogy", "", _NEGATIVE, fault="negative"),
@@ -278,6 +304,7 @@ FIXES = [
     Fix("Lgamma", "", _POLES),
     Fix("Digamma", "", _POLES),
     Fix("Cast", "", _LOWEST, fault="overflow", source="Const", dtype="float16"),
+    Fix("Cast", "", _LOWEST, "", "", "overflow", dtype="float16", written=CONSTANT),
     Fix("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),
     Fix("Asin", "", _UNIT),
     Fix("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),

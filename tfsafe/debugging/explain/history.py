@@ -15,8 +15,9 @@ _STEPS = 50
 _FEWEST = 5
 # A loss that is this many times the usual one has grown.
 _GROWN = 10.0
-# Results of a step that Keras does not see; -1 where a number is not known.
-GRADIENT_NORM = "tfsafe/gradient_norm"
+# Results of a step that Keras does not see, as `bits`; -1 where a number is not known:
+# half the sum of the squares of all gradients, and the largest change of a weight.
+HALF_OF_SQUARES = "tfsafe/half_of_squares"
 LARGEST_UPDATE = "tfsafe/largest_update"
 _OVERFLOW = "overflows"
 
@@ -37,10 +38,20 @@ class Past(NamedTuple):
 
 def without_notes(results: Any) -> Any:
     """Returns the results of a step as Keras expects them."""
-    if not isinstance(results, dict) or GRADIENT_NORM not in results:
+    if not isinstance(results, dict) or HALF_OF_SQUARES not in results:
         return results
-    notes = GRADIENT_NORM, LARGEST_UPDATE
+    notes = HALF_OF_SQUARES, LARGEST_UPDATE
     return {name: value for name, value in results.items() if name not in notes}
+
+
+def bits(number: tf.Tensor) -> tf.Tensor:
+    """Returns a number as an integer of the same bits, which no check looks at."""
+    return tf.bitcast(tf.cast(number, tf.float32), tf.int32)
+
+
+def _of_bits(note: Any) -> float:
+    number = np.asarray(note)
+    return float(number.view(np.float32) if number.dtype == np.int32 else number)
 
 
 class LastSteps:
@@ -63,8 +74,8 @@ class LastSteps:
           averaged: Number of steps that Keras' running mean is over.
         """
         if isinstance(result, dict):
-            if GRADIENT_NORM in result:
-                notes = result[GRADIENT_NORM], result.get(LARGEST_UPDATE, -1.0)
+            if HALF_OF_SQUARES in result:
+                notes = result[HALF_OF_SQUARES], result.get(LARGEST_UPDATE, -1.0)
                 self._notes.append(notes)
             result = result.get("loss")
         elif isinstance(result, list | tuple) and result:
@@ -95,8 +106,9 @@ class LastSteps:
 
     def note(self, error: NumericsError) -> None:
         """Adds the numbers to an error, and what they show."""
-        notes = [[float(np.asarray(each)) for each in both] for both in self._notes]
-        norms, updates = zip(*notes, strict=True) if notes else ((), ())
+        notes = [[_of_bits(each) for each in both] for both in self._notes]
+        halves, updates = zip(*notes, strict=True) if notes else ((), ())
+        norms = np.sqrt(np.multiply(2.0, halves)).tolist()
         note(error, Past(self.values(), norms, updates))
 
 

@@ -92,8 +92,10 @@ def _reach(reached: Sequence[str], held: Sequence[Held]) -> str:
     all_weights = {slot.name for slot, _ in held if slot.is_trainable}
     names = {each.removeprefix("variable ").strip("`") for each in labels}
     weights = names & all_weights
-    if len(labels) <= _REACHED or len(weights) < 2:
+    if len(labels) <= _REACHED:
         return listed(labels, _REACHED)
+    if len(weights) < 2:
+        return f"{listed(_by_name(labels), _REACHED)}; see `error.reached`"
     outputs = [each for each in labels if not each.startswith(("variable", "a var"))]
     layers, all_layers = (
         {each.rpartition("/")[0] for each in those} for those in (weights, all_weights)
@@ -103,6 +105,19 @@ def _reach(reached: Sequence[str], held: Sequence[Held]) -> str:
         which = f"all {len(layers)}"
     count = f"{len(weights)} of {len(all_weights)} weights in {which} layers"
     return f"{listed([*outputs[: _REACHED - 1], count])}; see `error.reached`"
+
+
+def _by_name(labels: Sequence[str]) -> list[str]:
+    """Counts the layers whose variables have one name: `moving_variance` of many."""
+    found: dict[str, list[str]] = {}
+    for each in labels:
+        is_variable = each.startswith("variable `")
+        name = each.rpartition("/")[2].strip("`") if is_variable else each
+        found.setdefault(name, []).append(each)
+    return [
+        those[0] if len(those) == 1 else f"`{name}` of {len(those)} layers"
+        for name, those in found.items()
+    ]
 
 
 def _shown(label: str) -> str:

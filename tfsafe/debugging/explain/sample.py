@@ -1,16 +1,20 @@
 """Shows the row of the batch that failed as what it is: image, series or table."""
 
 import math
+import sys
+import types
 from typing import Any
 
 import numpy as np
 
 from tfsafe._records import Sample
+from tfsafe._text import listed
 from tfsafe.errors import NumericsError
 
 # Longest side of an image, most steps of a series, most columns of a table.
 _SIDE, _STEPS, _COLUMNS = 48, 120, 16
 _CHANNELS = (1, 3, 4)
+_METHODS = {"evaluate", "fit", "test_on_batch", "train_on_batch"}
 
 
 def note(error: NumericsError) -> None:
@@ -77,11 +81,27 @@ def _series(name: str, row: int, values: np.ndarray) -> Sample:
 
 def _table(name: str, row: int, values: np.ndarray) -> Sample:
     broken = np.flatnonzero(~np.isfinite(values))
+    known = _column_names(name, len(values))
     others = np.flatnonzero(np.isfinite(values))
     columns = sorted([*broken, *others][:_COLUMNS])
     words = _span("column", (int(broken[0]), int(broken[-1]))) if len(broken) else ""
+    if known and len(broken):
+        words = f"column{'s' * (len(broken) > 1)} {listed([known[i] for i in broken])}"
     found = tuple((float(each), _plain(values[each])) for each in columns)
-    return Sample("table", name, row, found, words)
+    names = tuple(known[each] for each in columns) if known else ()
+    return Sample("table", name, row, found, words, columns=names)
+
+
+def _column_names(name: str, count: int) -> list[str]:
+    """Returns the names of the columns of a data frame that Keras was called with."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        given = frame.f_locals.get(name) if frame.f_code.co_name in _METHODS else None
+        names = getattr(given, "columns", ())
+        if len(names) == count:
+            return [str(each) for each in names]
+        frame = frame.f_back
+    return []
 
 
 def _span(noun: str, ends: tuple[int, int]) -> str:

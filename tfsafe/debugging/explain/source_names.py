@@ -3,7 +3,7 @@
 import ast
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 # How Python code writes an operation: as an operator or as a function.
 _OPERATORS = {"Div": ast.Div, "Mul": ast.Mult, "Pow": ast.Pow, "RealDiv": ast.Div}
@@ -34,13 +34,24 @@ _FUNCTIONS = {
     "Xlogy": {"xlogy"},
 }
 
+_MADE: dict[type[ast.operator], set[str]] = {
+    ast.Add: {"Add", "AddV2"},
+    ast.Sub: {"Sub"},
+    ast.Mult: {"Mul"},
+    ast.Div: {"Div", "RealDiv"},
+    ast.Pow: {"Pow", "Square"},
+}
 # Functions whose argument are logits.
 _PROBABILITIES = {"sigmoid", "softmax"}
 _FIELD = re.compile(r"\{\w+\}")
 
 
 def filled(
-    op_type: str, code: str, source: str, place: tuple[str, int] = ("", 0)
+    op_type: str,
+    code: str,
+    source: str,
+    place: tuple[str, int] = ("", 0),
+    producers: Sequence[str] = (),
 ) -> str:
     """Puts the user's expressions into suggested code.
 
@@ -49,6 +60,7 @@ def filled(
       code: The code, with fields as `suggestions.Fix` has them.
       source: The user's line.
       place: Its file and its number, to look up what it names.
+      producers: Types of the operations that made the arguments, if known.
 
     Returns:
       The code; empty where the line does not show what a field needs.
@@ -56,6 +68,12 @@ def filled(
     tree = parsed(source)
     found = {ast.unparse(call): arguments for call, arguments in uses(op_type, tree)}
     fields: dict[str, str] = {}
+    if len(found) > 1:
+        found = {
+            call: arguments
+            for call, arguments in found.items()
+            if _is_made_by(arguments, producers)
+        }
     # Of two different ones in one line it is not known which one failed.
     if len(found) == 1:
         (arguments,) = found.values()
@@ -72,6 +90,26 @@ def filled(
         if (set(_FIELD.findall(code)) <= set(fields))
         else ""
     )
+
+
+def _is_made_by(arguments: Sequence[ast.expr], producers: Sequence[str]) -> bool:
+    """Returns whether arguments show some of the operations that made them."""
+    shown = [
+        (producer in types)
+        for argument, producer in zip(arguments, producers, strict=False)
+        if (types := _types_of(argument))
+    ]
+    return bool(shown) and all(shown)
+
+
+def _types_of(node: ast.expr) -> set[str]:
+    """Returns the operations that an expression may be; empty if it is not known."""
+    if isinstance(node, ast.BinOp):
+        return _MADE.get(type(node.op), set())
+    if not isinstance(node, ast.Call):
+        return set()
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return {op_type for op_type, names in _FUNCTIONS.items() if name in names}
 
 
 def is_written(op_type: str, source: str) -> bool:

@@ -25,6 +25,8 @@ class Failure(NamedTuple):
       layer: Class of the Keras layer around the operation, if it is in one.
       kind: What the values became: `"NaN"`, `"+Inf"`.
       place: File and number of the user's line.
+      zero: How rounding made the zero behind it, `UNDERFLOW` or `CANCELLATION`; empty
+        where it did not.
     """
 
     op: str
@@ -38,6 +40,7 @@ class Failure(NamedTuple):
     layer: type | None = None
     kind: str = ""
     place: tuple[str, int] = ("", 0)
+    zero: str = ""
 
 
 class Formula(NamedTuple):
@@ -155,7 +158,13 @@ def fix_of(failure: Failure) -> tuple[str, str]:
     for row in FIXES:
         if _fits(row, failure):
             words = f"{row.words} {REWRITES}" if row.is_rewritten else row.words
-            code = source_names.filled(row.op, row.code, failure.source, failure.place)
+            code = source_names.filled(
+                row.op,
+                row.code,
+                failure.source,
+                failure.place,
+                () if failure.is_gradient else failure.producers,
+            )
             if row.code and not code:
                 # The user's line does not show the arguments.
                 return "", f"{_FIELD.sub('...', row.code)} {words}"
@@ -185,6 +194,7 @@ def _fits(row: Fix, failure: Failure) -> bool:
         and (not row.source or row.source in failure.producers)
         and row.dtype in {"", failure.dtype}
         and row.kind in {"", failure.kind}
+        and row.zero in {"", failure.zero}
         and re.search(row.written, failure.source) is not None
         and _begins(row.met_next, failure.met_next)
     )

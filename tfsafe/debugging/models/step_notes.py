@@ -8,9 +8,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.debugging.explain.history import GRADIENT_NORM, LARGEST_UPDATE
+from tfsafe.debugging.explain.history import (
+    HALF_OF_SQUARES,
+    LARGEST_UPDATE,
+    bits,
+)
 from tfsafe.debugging.models import loss_scale
-from tfsafe.optimizers import SafeOptimizer
 
 # Variables of so many bytes are not kept twice to see how far they move.
 _LARGE = 2**26
@@ -20,21 +23,23 @@ _LARGE = 2**26
 def noted(optimizer: Any, level: str) -> Iterator[dict[str, tf.Tensor]]:
     """Notes what a step passes to an optimizer.
 
-    A step at level `watch` computes nothing more: a `SafeOptimizer` has one sum of
-    squares a gradient, and TensorFlow computes equal operations of a graph once.
+    A step at level `watch` computes one sum of squares a gradient, and of these one
+    sum; it keeps no copy of a weight. A `SafeOptimizer` has these sums, and TensorFlow
+    computes equal operations of a graph once.
 
     Args:
       optimizer: The optimizer of the step; None notes nothing.
       level: Level of the checks.
 
     Yields:
-      The numbers by their labels, once the step is taken: the global norm of the
-      gradients, the largest change of a weight, and `loss_scale.hidden_gradients`.
+      The numbers by their labels, once the step is taken: half the sum of the squares
+      of all gradients, the largest change of a weight, and
+      `loss_scale.hidden_gradients`. The first two are `bits`: no check fails at them.
     """
     found: dict[str, tf.Tensor] = {}
     is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-    is_looked_at = level != "watch" and optimizer is not None
-    if not (is_scaled or is_looked_at or isinstance(optimizer, SafeOptimizer)):
+    is_looked_at = level != "watch"
+    if not hasattr(optimizer, "apply"):
         yield found
         return
     apply, graph = optimizer.apply, _graph()
@@ -49,15 +54,16 @@ def noted(optimizer: Any, level: str) -> Iterator[dict[str, tf.Tensor]]:
         if is_scaled:
             pairs = zip(grads, variables, strict=False)
             found.update(loss_scale.hidden_gradients(optimizer, pairs))
-        if is_looked_at or not is_scaled:
-            scale = getattr(optimizer, "dynamic_scale", 1.0)
-            found[GRADIENT_NORM] = _known(_global_norm(grads) / scale)
+        half = _half_of_squares(grads)
+        if is_scaled:
+            half /= tf.square(optimizer.dynamic_scale)
+        found[HALF_OF_SQUARES] = bits(half)
         old = _values(variables) if is_looked_at else []
         result = apply(grads, variables)
         if old:
             moves = zip(old, _values(variables), strict=True)
             largest = [tf.reduce_max(tf.abs(new - each)) for each, new in moves]
-            found[LARGEST_UPDATE] = _known(tf.reduce_max(tf.stack(largest)))
+            found[LARGEST_UPDATE] = bits(tf.reduce_max(tf.stack(largest)))
         return result
 
     optimizer.apply = wrapped
@@ -67,15 +73,15 @@ def noted(optimizer: Any, level: str) -> Iterator[dict[str, tf.Tensor]]:
         del optimizer.apply
 
 
-def _global_norm(gradients: Sequence[Any]) -> tf.Tensor:
-    halves = [tf.zeros([])]
+def _half_of_squares(gradients: Sequence[Any]) -> tf.Tensor:
+    halves = []
     for each in gradients:
         values = each.values if isinstance(each, tf.IndexedSlices) else each
         if values is not None and values.dtype.is_floating:
             if values.dtype.size < 4:
                 values = tf.cast(values, tf.float32)
             halves.append(tf.cast(tf.nn.l2_loss(values), tf.float32))
-    return tf.sqrt(2.0 * tf.add_n(halves))
+    return tf.add_n(halves) if halves else tf.zeros([])
 
 
 def _values(variables: Sequence[Any]) -> list[tf.Tensor]:
@@ -88,11 +94,6 @@ def _values(variables: Sequence[Any]) -> list[tf.Tensor]:
         for each, size in zip(variables, sizes, strict=True)
         if size
     ]
-
-
-def _known(number: tf.Tensor) -> tf.Tensor:
-    """Returns a number, or -1 in place of NaN and infinity: no check fails at it."""
-    return tf.where(tf.math.is_finite(number), number, -1.0)
 
 
 def _graph() -> Any:

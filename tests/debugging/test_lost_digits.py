@@ -1,0 +1,127 @@
+"""Findings name the operation whose rounding made the zero that fails later."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+from tfsafe import checked
+
+
+def _interval(z):
+    upper = tf.sigmoid(z[1])
+    lower = tf.sigmoid(z[0])
+    return tf.math.log(
+        upper - lower  # Here
+    )
+
+
+def _loop(x):
+    total = tf.while_loop(
+        lambda i, _: i < 20,
+        lambda i, s: (i + 1, s * x[0]),  # Here
+        (0, 1.0),
+    )[1]
+    return tf.math.log(total)
+
+
+def _product(x):
+    product = tf.reduce_prod(x, 0)  # Here
+    return tf.math.log(product) + 1.0
+
+
+def _tail(x):
+    weights = tf.exp(-1e3 * x)  # Here
+    total = tf.reduce_sum(weights)
+    return weights[1] / tf.reshape(total, [1])
+
+
+def _partition(x):
+    chance = 1.0 / tf.exp(1e3 + x)  # Here
+    return tf.math.log(chance)
+
+
+def _psnr(x):
+    error = x - tf.identity(x)  # Here
+    mse = tf.reduce_mean(error**2)
+    return 20.0 * tf.math.log(1.0 / tf.sqrt(mse)) / tf.math.log(10.0)
+
+
+def _line(function):
+    code = function.__code__
+    with open(code.co_filename, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    start = code.co_firstlineno
+    return next(
+        number for number in range(start, start + 12) if "# Here" in lines[number - 1]
+    )
+
+
+def _found(function, *args):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(function, checks="full")(*args)
+    return caught.value.findings[-1]
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "what", "fix"),
+    [
+        (_interval, [40.0, 50.0], "`Sub`{}, which subtracts equal", "log_sub_exp"),
+        (_loop, [1e-3, 1.0], "`Mul`{}, which underflows", "loop carry the logarithm"),
+        (_product, [1e-30, 1e-30], "`Prod`{}, which underflows", "reduce_sum(tf.math."),
+        (_tail, [1.0, 2.0], "`Exp`{}, which underflows", "too small for the dtype"),
+        (_partition, [1.0, 2.0], "`RealDiv`{}, which divides by infinity", "log(0)"),
+        (_psnr, [1.0, 2.0], "`Sub`{}, which subtracts", ""),
+    ],
+    ids=["difference", "loop", "product", "tail", "infinity", "psnr"],
+)
+def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
+    finding = _found(function, tf.constant(x))
+    place = f" at test_lost_digits.py:{_line(function)}"
+    assert what.format(place) in finding.cause
+    assert fix in finding.suggestion
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: tf.math.log(x * 2.0), [0.0, 1.0]),
+        (lambda x: tf.math.log(tf.reduce_prod(x)), [0.0, 1e-30]),
+        (lambda x: tf.math.log(x - 0.0), [0.0, 1.0]),
+        # One sum is 0 for its data.
+        (lambda x: 1.0 / tf.reduce_sum(tf.stack([x * x, 0 * x]), 1), [1e-30, 1e-30]),
+        # The zero of the numerator is not what fails.
+        (lambda x: (x * x) / tf.constant([0.0, 1.0]), [1e-30, 1e-30]),
+    ],
+    ids=["product", "factor", "difference", "mask", "numerator"],
+)
+def test_a_zero_of_the_data_is_not_said_to_be_rounded(function, x):
+    assert "The 0 comes from" not in _found(function, tf.constant(x)).cause
+
+
+def test_the_quotient_that_failed_is_found_by_what_made_its_arguments():
+    assert _found(_psnr, tf.constant([1.0, 2.0])).suggested_code == (
+        "tfsafe.ops.divide(1.0, tf.sqrt(mse))"
+    )
+
+
+def test_a_constant_that_half_precision_cannot_hold_has_not_exploded():
+    def masked(x, mask):
+        return tf.nn.softmax(x + (1 - mask) * tf.cast(-1e9, tf.float16))
+
+    x = tf.constant([1.0, 2.0], tf.float16)
+    finding = _found(masked, x, tf.constant([1.0, 0.0], tf.float16))
+    assert "tf.where(mask, x, x.dtype.min)" in finding.suggestion
+    assert "exploded" not in finding.suggestion
+
+
+def test_the_merge_of_an_epsilon_with_a_difference_is_named():
+    def gap(a, b):
+        return tf.math.log(a - b + 1e-9)
+
+    args = tf.constant([3.0, 100.0]), tf.constant([3.0, 50.0])
+    if np.isfinite(tf.function(gap)(*args)).all():
+        pytest.skip("This TensorFlow does not merge them.")
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(tf.function(gap))(*args)
+    assert "adds the constant 1e-09 to one side" in caught.value.findings[0].cause
