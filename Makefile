@@ -7,6 +7,7 @@ endif
 VENV := .venv-$(VERSION)
 OLDEST := .venv-oldest-$(VERSION)
 PACKAGE := .venv-package-$(VERSION)
+ECOSYSTEM := .venv-ecosystem-$(VERSION)
 # Two workers suit a laptop as well as a small CI machine; TensorFlow has threads of
 # its own.
 WORKERS ?= 2
@@ -22,7 +23,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 # ONLY="checks losses" names some, QUICK=1 is a trial.
 BENCHMARK = -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
-.PHONY: bench demo test test-all test-rest test-oldest test-matrix test-keras test-field mutate docs picture lint package release clean
+.PHONY: bench demo test test-all test-rest test-oldest test-matrix test-keras test-field test-ecosystem mutate docs picture lint package release clean
 
 demo: $(VENV)/examples
 	$(VENV)/bin/python -m tfsafe demo
@@ -63,6 +64,12 @@ test-keras: $(VENV)/dev
 test-field: $(VENV)/dev
 	$(VENV)/bin/python -m tests.field $(PROGRAMS)
 	$(VENV)/bin/python -m tests.field.findings
+
+# Small programs with the newest gpflow, keras-hub, TensorFlow Probability and others, in
+# an environment of its own; PROGRAMS="gpflow_models" names some. Then each layer in ONNX.
+test-ecosystem: $(ECOSYSTEM)/dev
+	$(ECOSYSTEM)/bin/python -m tests.ecosystem $(PROGRAMS)
+	$(ECOSYSTEM)/bin/python -m tests.ecosystem.onnx
 
 # The documentation, in build/docs; a warning is an error. Its code is run first.
 docs: $(VENV)/docs
@@ -120,6 +127,13 @@ $(VENV)/dev: $(VENV)/bin/python setup.cfg setup.py
 
 $(VENV)/docs: $(VENV)/dev
 	$(call PIP,$(VENV)) --editable ".[examples,test,docs]"
+	touch $@
+
+$(ECOSYSTEM)/dev: setup.cfg setup.py tests/ecosystem/packages.txt
+	$(PYTHON) -m venv $(ECOSYSTEM)
+	$(call PIP,$(ECOSYSTEM)) --upgrade pip
+	$(call PIP,$(ECOSYSTEM)) --editable ".[examples,test]"
+	$(call PIP,$(ECOSYSTEM)) --no-deps --requirement tests/ecosystem/packages.txt
 	touch $@
 
 $(OLDEST)/dev: setup.cfg setup.py tests/oldest.txt

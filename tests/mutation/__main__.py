@@ -3,16 +3,15 @@
 import argparse
 import collections
 import json
-import os
 import pathlib
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 
 from tests.mutation.changes import Change, changes
 from tests.mutation.choice import test_files
+from tests.mutation.runs import first_failure
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 # The packages whose code decides about numbers.
@@ -23,7 +22,12 @@ CHANGED = (
     "tfsafe/rewriting/rules",
     "tfsafe/debugging/explain",
 )
-_PYTEST = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+
+# The formulas that the rules were written for.
+_COLLECTION = (
+    ["tests/rewriting/test_collection.py"],
+    ["-k", "is_right and graph", "--tier=all"],
+)
 
 
 def draw(seed: int, count: int) -> list[Change]:
@@ -62,36 +66,14 @@ def is_killed(change: Change, tree: pathlib.Path, limit: float) -> str:
             (first, ["-k", "not xla", "--tier=one"]),
             (first, ["--tier=all"]),
             (rest, ["--tier=one"]),
+            *([_COLLECTION] if "/rewriting/" in change.path else []),
         ]:
-            failed = _failed([*options, *files], tree, limit)
+            failed = first_failure([*options, *files], tree, limit)
             if failed:
                 return failed
         return ""
     finally:
         path.write_bytes(source)
-
-
-def _failed(words: list[str], tree: pathlib.Path, limit: float) -> str:
-    # Files of byte code are told apart by their time in seconds only.
-    env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        run = subprocess.run(
-            [*_PYTEST, *words],
-            cwd=tree,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-        )
-    except subprocess.TimeoutExpired:
-        return "(hung)"
-    if run.returncode == 0:
-        return ""
-    named = [line for line in run.stdout.splitlines() if line.startswith(_FAILURES)]
-    return named[0][:100] if named else f"(exit status {run.returncode})"
-
-
-_FAILURES = ("FAILED", "ERROR")
 
 
 def _copy(folder: str) -> pathlib.Path:
@@ -110,7 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--limit", type=float, default=1800, help="seconds of a run")
+    parser.add_argument("--limit", type=float, default=900, help="seconds of a run")
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
     args = parser.parse_args()
     killed: collections.Counter = collections.Counter()

@@ -3,6 +3,7 @@
 `make test-matrix`. A Python that is not installed is listed as missing.
 """
 
+import os
 import pathlib
 import re
 import shutil
@@ -41,12 +42,18 @@ def main() -> int:
 
 
 def _interpreter(python: str) -> str | None:
-    """Returns the path of a Python of this version that runs, None if there is none."""
-    found = shutil.which(f"python{python}")
-    if found is None:
-        return None
-    run = subprocess.run([found, "--version"], capture_output=True, text=True)
-    return found if run.stdout.startswith(f"Python {python}.") else None
+    """Returns the path of a Python of this version that runs, None if there is none.
+
+    A Python that pyenv has installed counts, selected or not.
+    """
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
+    installed = pyenv.glob(f"versions/{python}.*/bin/python{python}")
+    for found in [shutil.which(f"python{python}"), *map(str, sorted(installed))]:
+        if found is not None:
+            run = subprocess.run([found, "--version"], capture_output=True, text=True)
+            if run.stdout.startswith(f"Python {python}."):
+                return found
+    return None
 
 
 def _versions(environment: pathlib.Path) -> tuple[str, str]:
