@@ -1,6 +1,13 @@
 """Errors of our own machinery: one warning each, and the program runs as without us."""
 
+import ast
 import contextlib
+import importlib
+import os
+import pathlib
+import tempfile
+import warnings
+import weakref
 
 import keras
 import numpy as np
@@ -8,13 +15,31 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
-from tfsafe import _faults, _run
-from tfsafe.debugging.checks import compiled, eager_session, switch, variables
-from tfsafe.rewriting.engine import retrace
-from tfsafe.rewriting.targets import keras_model
+from tests.support.warned import ours
+from tfsafe import _after_import, _compat, _faults, _keras_scope, _run, _saving
+from tfsafe.callbacks import _monitor
+from tfsafe.debugging.checks import (
+    compiled,
+    eager_session,
+    enclosing,
+    switch,
+    variables,
+)
+from tfsafe.rewriting.engine import retrace, tape_recording
+from tfsafe.rewriting.targets import keras_model, model_call, replicas
 from tfsafe.rewriting.targets import switch as stable_switch
 
 HOOKS = {
+    "call of a function": (switch, "is_outermost"),
+    "choice of a check": (switch, "_is_users"),
+    "operations of a thread": (switch.Switch, "session"),
+    "every operation": (eager_session.Session, "_follow"),
+    "begin of an update": (eager_session.Session, "updating"),
+    "begin of a gradient": (eager_session.Session, "differentiating"),
+    "choice of a stable form": (stable_switch, "_is_naive"),
+    "begin of a tape": (tape_recording.Recording, "starts"),
+    "end of a tape": (tape_recording.Recording, "stops"),
+    "answer of a tape": (tape_recording.Recording, "answered"),
     "trace of a check": (compiled.CompiledCheck, "_watch"),
     "begin of a check": (compiled.CompiledCheck, "_watching"),
     "sum of a check": (compiled.finite_sum, "total"),
@@ -28,6 +53,7 @@ HOOKS = {
     "trace of a stable function": (retrace, "Planner"),
     "making a stable model": (stable_switch, "stabilize_model"),
     "making a stable step": (keras_model, "stabilized"),
+    "call of a stable model": (model_call.ModelCall, "_prepared"),
 }
 
 
@@ -90,7 +116,7 @@ def test_a_fault_in_any_hook_leaves_the_program_unchanged(hook, expected, monkey
         str(each.message) for each in told if "tfsafe failed" in str(each.message)
     ]
     assert len(places) == len(set(places))
-    assert not any("/tfsafe/" in each.filename for each in told)
+    assert not any("/tfsafe/" in each.filename for each in ours(told))
     _faults.REPORTED.clear()
 
 
@@ -176,6 +202,11 @@ def test_errors_of_the_program_are_its_own():
         (_run, "_show", "{finding}", "showing the finding"),
         (stable_switch, "enable_stabilize", "print('ran')", "stable forms on"),
         (tfsafe.debugging, "enable_check_numerics", "print('ran')", "the checks on"),
+        (_compat, "require_tensorflow_backend", "print('ran')", "tfsafe on"),
+        (_run, "_is_without_eager", "print('ran')", "the report at the end"),
+        (_after_import.AfterImport, "install", "print('ran')", "watching imports"),
+        (_run, "_saved", "{finding}", "writing the capsule"),
+        (_run, "_of_the_script", "{finding}", "preparing the end"),
     ],
 )
 def test_run_ends_as_the_program_does(
@@ -188,7 +219,8 @@ def test_run_ends_as_the_program_does(
     path = tmp_path / "script.py"
     finding = "import tfsafe; raise tfsafe.NumericsError('found')"
     path.write_text(source.format(finding=finding))
-    options = ["--stabilize", "--report", str(tmp_path / "page.html"), str(path)]
+    files = ["--report", tmp_path / "page.html", "--capsule", tmp_path / "nan.zip"]
+    options = ["--stabilize", *map(str, files), str(path)]
     try:
         with pytest.warns(RuntimeWarning, match=f"{task}.*injected"):  # noqa: PT031
             if "finding" in source:
@@ -203,3 +235,149 @@ def test_run_ends_as_the_program_does(
         tfsafe.debugging.disable_check_numerics()
         stable_switch.disable_stabilize()
         _faults.REPORTED.clear()
+
+
+# The functions and classes that put our code into the calls of a program.
+INSTALL = {"Patch", "add_eager_callback", "meta_path", "AfterImport", "excepthook"}
+# Modules that use them for whatever the program runs, and where this file injects.
+INJECTED = {
+    "_after_import",
+    "_keras_scope",
+    "_run",
+    "_saving",
+    "callbacks/_step_checks",
+    "debugging/checks/eager_session",
+    "debugging/checks/enclosing",
+    "debugging/checks/switch",
+    "debugging/models/model",
+    "rewriting/engine/tape_recording",
+    "rewriting/targets/keras_model",
+    "rewriting/targets/replicas",
+    "rewriting/targets/switch",
+}
+# Modules that use them for objects that the program has given to tfsafe.
+ASKED_FOR = {
+    "__main__",
+    "_compat/_execution",
+    "callbacks/_commit",
+    "debugging/inspection/plot",
+    "debugging/inspection/retain",
+    "optimizers/_branch",
+}
+
+
+def test_every_hook_is_known_here():
+    package, found = pathlib.Path(tfsafe.__file__).parent, set()
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node, "attr", getattr(node, "id", None))
+            if name in INSTALL and (
+                name != "excepthook" or isinstance(node.ctx, ast.Store)
+            ):
+                found.add(path.relative_to(package).with_suffix("").as_posix())
+    assert found - {"_patching"} == INJECTED | ASKED_FOR
+
+
+@contextlib.contextmanager
+def one_warning():
+    with warnings.catch_warnings(record=True, action="always") as told:
+        yield
+    faults = [str(w.message) for w in told if "tfsafe failed" in str(w.message)]
+    assert len(faults) == 1
+    assert "injected" in faults[0]
+    _faults.REPORTED.clear()
+
+
+def test_a_fault_in_the_choice_of_a_check_runs_the_function(monkeypatch):
+    inner = tfsafe.checked(tf.math.log)
+    monkeypatch.setattr(enclosing, "_check", boom)
+    with one_warning():
+        assert np.isnan(tf.function(lambda x: inner(x))(tf.constant(-1.0)))
+
+
+def test_a_fault_in_a_look_up_finds_the_class_of_keras(monkeypatch):
+    monkeypatch.setattr(_keras_scope, "_counterparts", boom)
+    with one_warning(), tfsafe.keras_scope():
+        found = keras.losses.get("MeanSquaredError")
+    assert type(found) is keras.losses.MeanSquaredError
+
+
+def test_a_fault_in_the_watch_of_imports_lets_them_pass(monkeypatch):
+    monkeypatch.setattr(_after_import.AfterImport, "_watch", boom)
+    monkeypatch.delitem(_run.sys.modules, "colorsys", raising=False)
+    watch = _after_import.AfterImport(["colorsys"], boom)
+    watch.install()
+    try:
+        with one_warning():
+            importlib.import_module("colorsys")
+    finally:
+        watch.remove()
+    monkeypatch.setattr(_compat, "load_on_demand", boom)
+    with one_warning():
+        _saving.register_on_demand()
+
+
+@pytest.mark.parametrize("broken", ["dup", "TemporaryFile", "stderr"])
+def test_an_import_needs_no_standard_error(broken, monkeypatch):
+    def closed(*args):
+        raise OSError
+
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    if broken == "stderr":
+        monkeypatch.setattr(_run.sys, "stderr", None)
+        _run._say("nowhere")
+    else:
+        monkeypatch.setattr(os if broken == "dup" else tempfile, broken, closed)
+    with _after_import.quiet():
+        entered = True
+    assert entered
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+
+
+def _trained(**options):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+    x = np.ones((4, 2), "float32")
+    history = model.fit(x, x[:, :1], epochs=2, verbose=0, **options)
+    return history.history["loss"]
+
+
+def test_a_fault_in_a_callback_lets_the_training_go_on(monkeypatch):
+    monkeypatch.setattr(_monitor.NumericsMonitor, "_report", boom)
+    expected = _trained()
+    with pytest.warns(RuntimeWarning, match="callback of .* injected") as told:
+        found = _trained(callbacks=[tfsafe.callbacks.NumericsMonitor()])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    # One in a batch, one in an epoch.
+    assert len(told) <= 2
+    _faults.REPORTED.clear()
+
+
+def test_a_fault_in_a_stable_form_on_replicas_trains_as_written(monkeypatch):
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        expected = _trained()
+        monkeypatch.setattr(replicas, "stabilized", boom)
+        stable_switch.enable_stabilize()
+        try:
+            with one_warning():
+                found = _trained()
+        finally:
+            stable_switch.disable_stabilize()
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_fault_while_traces_are_saved_saves_what_was_written(monkeypatch, tmp_path):
+    module = tf.Module()
+    module.root = tf.function(lambda x: tf.sqrt(x), input_signature=[tf.TensorSpec([])])
+    stable_switch.enable_stabilize()
+    try:
+        module.root(tf.constant(4.0))
+        known = type("Known", (weakref.WeakKeyDictionary,), {"get": boom})()
+        monkeypatch.setattr(stable_switch._SWITCH, "_stable", known)
+        with one_warning():
+            tf.saved_model.save(module, tmp_path)
+    finally:
+        monkeypatch.undo()
+        stable_switch.disable_stabilize()
+    assert tf.saved_model.load(tmp_path).root(tf.constant(4.0)) == 2.0

@@ -125,6 +125,7 @@ def _loop(x):
     )[1]
 
 
+@pytest.mark.filterwarnings("ignore:.*is called while a `tf.function` is traced")
 @pytest.mark.parametrize("wrap", [_plain, tfsafe.stabilize, _full])
 @pytest.mark.parametrize("inner", [_nested, _branch, _loop])
 def test_gradients_outlive_the_trace_that_made_them(inner, wrap):

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
+from tests.support import browser
 from tfsafe import debugging
 from tfsafe._html._style import SCOPED
 
@@ -119,6 +120,27 @@ def test_the_style_touches_nothing_outside_of_its_scope():
         assert all(part.strip().startswith(".tfsafe") for part in rule.split(",")), rule
     # Its own text on its own background, in a dark notebook as well.
     assert re.search(r"\.tfsafe \{[^}]*background: var\(--back\); color: var", SCOPED)
+
+
+# Those of Jupyter for lists of definitions in an output.
+JUPYTER = """
+.jp-OutputArea-output dt { font-weight: bold; float: left; width: 20%; padding: 0 }
+.jp-OutputArea-output dd { float: left; width: 80%; padding: 0; margin: 0 }
+"""
+
+
+@pytest.mark.skipif(not browser.find(), reason=browser.MISSING)
+def test_an_output_of_jupyter_has_its_answers_in_rows():
+    page = shown()["error"][0]._repr_html_()
+    plain, framed = (
+        browser.photograph(
+            f"<!DOCTYPE html><style>{style}</style>"
+            f'<main class="jp-OutputArea-output">{page}</main>',
+            width=900, dark=False,
+        )
+        for style in ("", JUPYTER)
+    )  # fmt: skip
+    assert framed.height == plain.height
 
 
 def test_the_last_error_keeps_what_was_added_later():

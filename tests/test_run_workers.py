@@ -100,8 +100,8 @@ SERVERS = textwrap.dedent("""
 """)
 
 
-def of_workers(way, folder):
-    (folder / "worker.py").write_text(WORKER)
+def of_workers(way, folder, program=WORKER):
+    (folder / "worker.py").write_text(program)
     ports = free_ports(2)
     return outputs([[*way, "worker.py", str(i), *ports] for i in range(2)], folder)
 
@@ -117,3 +117,16 @@ def test_a_program_prints_the_same(programs, tmp_path):
     assert all(plain)
     for name, way in WAYS.items():
         assert programs(way, tmp_path) == plain, name
+
+
+def test_infinities_on_one_worker_end_both_with_a_finding(tmp_path):
+    """The gradients of both are summed, and none waits for the other."""
+    step = 'print("%.5f" % train(x))'
+    caught = """try:
+        train(x / (1.0 - i * index))
+    except Exception as error:
+        print(type(error).__name__)
+        break"""
+    assert step in WORKER
+    found = of_workers(WAYS["watch"], tmp_path, WORKER.replace(step, caught))
+    assert [each.splitlines()[0] for each in found] == ["NumericsError"] * 2

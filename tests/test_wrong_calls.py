@@ -184,6 +184,16 @@ WRONG = {
         TypeError,
         ("`target`", "Received: target='x'", "a Keras loss or a Keras model"),
     ),
+    "stabilize-list": (
+        lambda: tfsafe.stabilize([log_loss]),
+        TypeError,
+        ("`target`", r"Received: target=\[<function", "Pass the function itself"),
+    ),
+    "coverage-list": (
+        lambda: tfsafe.coverage(["Softmax", "Dense"]),
+        ValueError,
+        ("`of`", r"Received: \['Softmax', 'Dense'\]", "Pass a name"),
+    ),
     "stabilize-class": (
         lambda: tfsafe.stabilize(keras.losses.MeanSquaredError),
         TypeError,
@@ -282,6 +292,46 @@ WRONG = {
         ("`value`", "Received: value='mea'", "must be a number"),
     ),
     # Optimizers and callbacks.
+    "check-finite-nothing": (
+        lambda: tfsafe.check_finite({"a": None}),
+        TypeError,
+        ("`check_finite`", r"Received: dataset=\{'a': None\}", "end in `return`"),
+    ),
+    "safe-list": (
+        lambda: tfsafe.SafeOptimizer(["sgd"]),
+        ValueError,
+        ("`inner_optimizer`", r"Received: .*\['sgd'\]", "Did you mean 'sgd'"),
+    ),
+    "safe-window": (
+        lambda: tfsafe.SafeOptimizer("sgd", outlier_threshold=6, outlier_window=0),
+        ValueError,
+        ("`outlier_window`", "Received: outlier_window=0", "at least 2"),
+    ),
+    "safe-gradients-tensor": (
+        lambda: tfsafe.SafeOptimizer("sgd").apply(X, [tf.Variable(X)]),
+        ValueError,
+        ("`grads`", "Received: 2 gradients and 1 variables", "Pass None"),
+    ),
+    "monitor-checks": (
+        lambda: tfsafe.NumericsMonitor(checks="all"),
+        ValueError,
+        ("`checks`", "Received: checks='all'", '"watch", "domain" or "full"'),
+    ),
+    "monitor-exclude": (
+        lambda: tfsafe.NumericsMonitor(exclude="op:Log"),
+        TypeError,
+        ("`exclude`", "Received: exclude='op:Log'", "a sequence of strings"),
+    ),
+    "monitor-restore": (
+        lambda: tfsafe.NumericsMonitor(restore_state="yes"),
+        TypeError,
+        ("`restore_state`", "Received: restore_state='yes'", "True"),
+    ),
+    "rollback-number": (
+        lambda: callbacks.RollbackOnNonFinite(max_rollbacks=-1),
+        ValueError,
+        ("`max_rollbacks`", "Received: max_rollbacks=-1", "a positive integer"),
+    ),
     "safe-class": (
         lambda: tfsafe.SafeOptimizer(keras.optimizers.Adam),
         ValueError,
@@ -436,6 +486,41 @@ WRONG = {
         UserWarning,
         ("`from_keras`", "'lstm.*' alone: it is not built", "on data, or load"),
     ),
+    "lstm-one-state": (
+        lambda: layers.LayerNormLSTM(4)(tf.ones((2, 3, 4)), initial_state=X),
+        ValueError,
+        ("`initial_state`", "Received: 1", "a list of 2 tensors"),
+    ),
+    "cell-one-state": (
+        lambda: layers.LayerNormLSTMCell(4)(tf.ones((2, 3)), tf.ones((2, 4))),
+        ValueError,
+        ("`states`", "Received: 1", r"`get_initial_state\("),
+    ),
+    "gru-two-states": (
+        lambda: layers.LayerNormGRU(4)(tf.ones((2, 3, 4)), initial_state=[X, X]),
+        ValueError,
+        ("`initial_state`", "Received: 2", "a list of 1 tensor of shape"),
+    ),
+    "lstm-units-none": (
+        lambda: layers.LayerNormLSTM(None),
+        TypeError,
+        ("`units`", "Received: units=None", "a positive integer"),
+    ),
+    "pooling-mask": (
+        lambda: layers.SafeMeanPooling()(tf.ones((2, 3, 4)), mask=tf.ones((2, 4))),
+        ValueError,
+        ("`mask`", r"Received: mask.shape=\(2, 4\)", "the leading axes of `inputs`"),
+    ),
+    "normalization-text": (
+        lambda: layers.Normalization().adapt(np.array(["a"])),
+        TypeError,
+        ("`data`", "Received: text, .*'a'", r"`data.astype\('float32'\)`"),
+    ),
+    "normalization-none": (
+        lambda: layers.Normalization().adapt(None),
+        TypeError,
+        ("`data`", "Received: NoneType", "a NumPy array, a tensor"),
+    ),
     "log-softmax-axis": (
         lambda: layers.LogSoftmax(axis="x"),
         TypeError,
@@ -467,6 +552,21 @@ WRONG = {
         TypeError,
         ("`y_true`", "Received: dtype=string", "StringLookup"),
     ),
+    "loss-flag": (
+        lambda: losses.StableCrossEntropy(from_logits="yes"),
+        ValueError,
+        ("`from_logits`", "Received: from_logits='yes'", "one of False, True"),
+    ),
+    "loss-smoothing": (
+        lambda: losses.StableCrossEntropy(label_smoothing=2.0),
+        ValueError,
+        ("`label_smoothing`", "Received: label_smoothing=2.0", "from 0 to 1"),
+    ),
+    "loss-swapped": (
+        lambda: losses.StableCrossEntropy()(tf.ones((2, 3)), tf.constant([0, 1])),
+        TypeError,
+        ("`y_pred`", "Received: dtype=int32, shape=", r"tf.cast\(y_pred"),
+    ),
     "loss-reduction": (
         lambda: losses.StableCrossEntropy(reduction="men"),
         ValueError,
@@ -483,6 +583,31 @@ WRONG = {
         ("`policy`", "Received: policy='skp'", "'propagate', 'skip'"),
     ),
     # Functions.
+    "op-layer": (
+        lambda: ops.log(keras.layers.Dense(1)),
+        TypeError,
+        ("`x`", "Received: x=<Dense .* of type Dense", "Call it"),
+    ),
+    "op-function": (
+        lambda: ops.softmax(log_loss),
+        TypeError,
+        ("`logits`", "Received: logits=<function log_loss", "pass its result"),
+    ),
+    "op-ragged": (
+        lambda: ops.log(tf.ragged.constant([[1.0], [1.0, 2.0]])),
+        TypeError,
+        ("`x`", "Received: RaggedTensor", r"`x.to_tensor\(\)`"),
+    ),
+    "op-vector": (
+        lambda: ops.cholesky(X),
+        ValueError,
+        ("`input`", r"Received: shape=\(2,\)", r"`input\[:, tf.newaxis\]`"),
+    ),
+    "op-bounds": (
+        lambda: ops.clip(X, 2.0, 1.0),
+        ValueError,
+        ("`low`", "Received: low=2.0, high=1.0", "at most `high`"),
+    ),
     "op-integers": (
         lambda: ops.log(tf.constant([1, 2])),
         TypeError,

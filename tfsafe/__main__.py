@@ -16,6 +16,11 @@ _TOO_LATE = (
     "rewrites the formulas of the forward pass alone. `tfsafe run --stabilize` "
     "rewrites them before the step is differentiated."
 )
+_STABLE_TOO = (
+    "This is the step in its stable form: no rule of --stabilize repairs this line. "
+    "What it suggests is a change of the program."
+)
+_GIVEN = "No rule of --stabilize repairs a value that was non-finite before the step."
 _NEEDED = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 
 
@@ -147,12 +152,19 @@ def replay(arguments: Sequence[str]) -> None:
         sys.stdout.write("All values of the step are finite.\n")
         return
     sys.stdout.write(f"{error.explain()}\n")
-    if options.stabilize and error.findings[0].is_gradient:
-        sys.stdout.write(f"{_TOO_LATE}\n")
+    if options.stabilize:
+        sys.stdout.write(f"{_not_repaired(error.findings[0])}\n")
     if options.html:
         error.to_html(options.html)
         sys.stdout.write(f"The page is {options.html}\n")
     raise SystemExit(1)
+
+
+def _not_repaired(finding: "tfsafe.Finding") -> str:
+    """Says why the stable form of a step has this finding too."""
+    if finding.origin.startswith("argument "):
+        return _GIVEN
+    return _TOO_LATE if finding.is_gradient else _STABLE_TOO
 
 
 def completion(arguments: Sequence[str]) -> None:

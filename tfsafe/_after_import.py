@@ -9,6 +9,8 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from tfsafe._faults import contained
+
 # What TensorFlow writes while it is imported, whatever its log level is.
 _START_UP = re.compile(
     rb"(WARNING: All log messages before absl|[IWE]\d{4} \d\d:\d\d|[IWE]0000 00:00:"
@@ -28,9 +30,15 @@ def quiet() -> Iterator[None]:
     import tempfile
 
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    sys.stderr.flush()
-    with tempfile.TemporaryFile() as file:
-        shown = os.dup(2)
+    file = None
+    # A program may have no standard error, or no folder for temporary files.
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.flush()
+        shown, file = os.dup(2), tempfile.TemporaryFile()  # noqa: SIM115
+    if file is None:
+        yield
+        return
+    with file:
         os.dup2(file.fileno(), 2)
         try:
             yield
@@ -105,7 +113,8 @@ class AfterImport(importlib.abc.MetaPathFinder):
         specs = (each.find_spec(fullname, path, target) for each in finders)
         spec = next((each for each in specs if each is not None), None)
         if spec is not None and spec.loader is not None:
-            self._watch(spec.loader)
+            with contained("watching an import"):
+                self._watch(spec.loader)
         return spec
 
     def _watch(self, loader: importlib.abc.Loader) -> None:

@@ -34,6 +34,12 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
     try:
         tensor = tf.convert_to_tensor(x, None if hasattr(x, "dtype") else dtype)
     except ValueError as error:
+        if callable(x):
+            raise TypeError(
+                f"`{name}` must be a tensor, an array or a number. Received: "
+                f"{name}={x!r:.80} of type {type(x).__name__}. Call it, and pass its "
+                "result."
+            ) from error
         if not isinstance(x, list | tuple):
             raise
         raise ValueError(

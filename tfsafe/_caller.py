@@ -32,6 +32,11 @@ def _package(name: str) -> str:
 _LIBRARIES = tuple(
     _package(name) for name in ("tensorflow", "keras", "numpy", "tfsafe")
 )
+# Not what the user's formulas are made of: `keras/src/ops`, `activations`, `backend`.
+_PARTS_OF_KERAS = tuple(
+    os.path.join(_package("keras"), "src", part) + os.sep
+    for part in ("layers", "losses", "metrics", "models", "optimizers", "trainers")
+)
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
 _GENERATED = ("__autograph_generated_file", "<frozen ", "<__array_function__")
@@ -52,6 +57,11 @@ def is_user_file(path: str) -> bool:
 def is_own_file(path: str) -> bool:
     """Returns whether a file is of this package."""
     return path.startswith(_PACKAGE)
+
+
+def is_part_of_keras(path: str) -> bool:
+    """Returns whether a file has layers, losses, metrics or the training of Keras."""
+    return path.startswith(_PARTS_OF_KERAS)
 
 
 class Call(NamedTuple):

@@ -3,7 +3,7 @@
 FIXES = {
     "layers.AdditiveAttention": "Y16",
     "layers.Attention": "Y14 Y15 Y17",
-    "layers.BatchNormalization": "Y23 Y57 Y58",
+    "layers.BatchNormalization": "Y23 Y57 Y58 Y69",
     "layers.Discretization": "Y64",
     "layers.Dot": "Y31",
     "layers.Embedding": "Y54",
@@ -11,9 +11,9 @@ FIXES = {
     "layers.GaussianDropout": "Y53",
     "layers.GlobalAveragePooling1D": "T10 Y01 Y02",
     "layers.GlobalMaxPooling1D": "Y65",
-    "layers.GroupNormalization": "Y22",
+    "layers.GroupNormalization": "Y22 Y68",
     "layers.LSTM": "Y50a Y66",
-    "layers.LayerNormalization": "Y20 Y26",
+    "layers.LayerNormalization": "Y20 Y26 Y67",
     "layers.Masking": "Y04",
     "layers.MultiHeadAttention": "Y10 Y10b Y12 Y13",
     "layers.Normalization": "Y55 Y56",
@@ -85,7 +85,7 @@ FIXES = {
     "ops.lstsq": "O164",
     "ops.mean": "M12 O50 O51 O89 O93",
     "ops.mish": "O174",
-    "ops.moments": "Y59",
+    "ops.moments": "Y59 Y70",
     "ops.multiply_no_nan": "L82 O52 O143",
     "ops.norm": (
         "L46 O70a O70b O70c O70d O70e O70f O71a O71b O71c O72a O72b O72c O73a "

@@ -111,7 +111,8 @@ def or_plain(
             raise
         fault = error
     result = plain()
-    give_up()
+    with contained(task):
+        give_up()
     warn_of_fault(task, fault)
     return result
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tfsafe import _compat, _saving, _swap
+from tfsafe._faults import contained
 from tfsafe._patching import Patch
 
 _PACKAGES = ("losses", "layers", "metrics", "optimizers", "regularizers")
@@ -153,8 +154,10 @@ def _of_strings(convert: Callable[[Any], Any]) -> Callable[..., Any]:
     def wrapped(get: Callable[..., Any]) -> Callable[..., Any]:
         def get_safe(identifier: Any, *args: Any, **kwargs: Any) -> Any:
             found = get(identifier, *args, **kwargs)
-            is_safe = isinstance(identifier, str) and _lookups().is_active()
-            return convert(found) if is_safe else found
+            with contained("the safe class of a string"):
+                if isinstance(identifier, str) and _lookups().is_active():
+                    return convert(found)
+            return found
 
         return get_safe
 
@@ -184,7 +187,10 @@ def _metric(found: Any) -> Any:
 def _by_config(retrieve: Callable[..., Any]) -> Callable[..., Any]:
     def retrieve_safe(*args: Any, **kwargs: Any) -> Any:
         found = retrieve(*args, **kwargs)
-        return _counterparts().get(found, found) if _lookups().is_active() else found
+        with contained("the safe class of a config"):
+            if _lookups().is_active():
+                return _counterparts().get(found, found)
+        return found
 
     return retrieve_safe
 
@@ -194,8 +200,9 @@ def _built_in_scope(init: Callable[..., None]) -> Callable[..., None]:
 
     def init_safe(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        if _lookups().is_active():
-            # Not the decorator: another thread may build it.
-            Patch(self, "build", lambda build: keras_scope()(build)).install()
+        with contained("the safe classes of a `compile`"):
+            if _lookups().is_active():
+                # Not the decorator: another thread may build it.
+                Patch(self, "build", lambda build: keras_scope()(build)).install()
 
     return init_safe

@@ -83,6 +83,7 @@ class Sample:
         column and value of a table. None where a value is not finite.
       words: Where the values that are not finite are; empty where all are finite.
       box: Top, left, bottom and right of these in an image; empty without any.
+      columns: Names of the columns of a table in `cells`; empty if they have none.
     """
 
     kind: str
@@ -91,6 +92,7 @@ class Sample:
     cells: tuple[tuple[float | None, ...], ...]
     words: str = ""
     box: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,6 +31,7 @@ _BETWEEN = (
 )
 # Number of lines with rewrites that are named.
 _MOST = 20
+_OF_KERAS = "Keras' own layers, losses and metrics"
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -50,7 +51,8 @@ def run(arguments: Sequence[str]) -> None:
     options = _options(arguments)
     sys.argv = [options.program, *options.arguments]
     conditions, usual = _Conditions(options), sys.excepthook
-    conditions.watch.install()
+    with _faults.contained("watching imports"):
+        conditions.watch.install()
     try:
         if options.is_module:
             runpy.run_module(options.program, run_name="__main__", alter_sys=True)
@@ -60,7 +62,8 @@ def run(arguments: Sequence[str]) -> None:
         conditions.conclude()
         raise
     except BaseException as error:
-        _show_at_exit(error, options.report, usual, options.capsule)
+        with _faults.contained("preparing the end of the run"):
+            _show_at_exit(error, options.report, usual, options.capsule)
         raise
     else:
         conditions.conclude()
@@ -167,12 +170,16 @@ class _Conditions:
         self._open = contextlib.ExitStack()
 
     def _switch_on(self) -> None:
-        try:
-            _compat.require_tensorflow_backend()
-        except ImportError as error:
-            _say(f"nothing is checked. {error}")
-            return
-        self._is_on = True
+        with _faults.contained("switching tfsafe on"):
+            try:
+                _compat.require_tensorflow_backend()
+            except ImportError as error:
+                _say(f"nothing is checked. {error}")
+                return
+            self._is_on = True
+            self._switch_each_on()
+
+    def _switch_each_on(self) -> None:
         if self._options.swap:
             from tfsafe import _keras_scope
 
@@ -215,13 +222,18 @@ class _Conditions:
 
     def end(self) -> None:
         """Ends the watch and the collecting; the checks go on for what atexit runs."""
-        self.watch.remove()
-        # Raised where the script imported TensorFlow in a context of asyncio's.
-        with contextlib.suppress(ValueError):
-            self._open.close()
+        with _faults.contained("ending the run"):
+            self.watch.remove()
+            # Raised where the script imported TensorFlow in a context of asyncio's.
+            with contextlib.suppress(ValueError):
+                self._open.close()
 
     def conclude(self) -> None:
         """Reports what was not checked or rewritten in a script that has ended."""
+        with _faults.contained("the report at the end"):
+            self._say_what_was_done()
+
+    def _say_what_was_done(self) -> None:
         if not self.watch.is_done:
             _say(
                 "nothing was checked: the script imported neither TensorFlow nor "
@@ -249,18 +261,22 @@ def _is_without_eager() -> bool:
 
 def _rewrites_by_line(rewrites: Sequence["Rewrite"]) -> list[str]:
     """Lists the rewritten formulas by line of the script."""
-    from tfsafe.graph import locate
+    from tfsafe.graph import is_keras_code, locate
 
     rules: dict[str, dict[str, None]] = {}
     for rule, op in rewrites:
         site = locate(op).site
         where = f"{site.place} in {site.function}" if site else "libraries"
+        where = _OF_KERAS if is_keras_code(op) else where
         rules.setdefault(where, {})[rule.name] = None
+    of_keras = rules.pop(_OF_KERAS, {})
+    last = [f"{_OF_KERAS}: {', '.join(of_keras)}"] if of_keras else []
     if not rules:
-        return ["no formula of the script had to be rewritten."]
+        return ["no formula of the script had to be rewritten.", *last]
     lines = [f"{where}: {', '.join(names)}" for where, names in rules.items()]
     more = [f"and {len(lines) - _MOST} more lines"] if len(lines) > _MOST else []
-    return ["formulas were rewritten to their stable form:", *lines[:_MOST], *more]
+    first = "formulas were rewritten to their stable form:"
+    return [first, *lines[:_MOST], *more, *last]
 
 
 def _show_at_exit(
@@ -280,7 +296,10 @@ def _show_at_exit(
     if cause is not None and report is not None:
         with _faults.contained("writing the report"):
             cause.to_html(report)
-    notes = _saved(cause, capsule) if cause is not None and capsule else []
+    notes = []
+    if cause is not None and capsule:
+        with _faults.contained("writing the capsule"):
+            notes = _saved(cause, capsule)
 
     def excepthook(kind: Any, value: BaseException, _: Any) -> None:
         shown = False
@@ -347,4 +366,6 @@ def _show(error: NumericsError, lines: types.TracebackType | None) -> None:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"tfsafe: {text}\n")
+    # None, or closed, in a program without a terminal.
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"tfsafe: {text}\n")

@@ -11,6 +11,7 @@ from typing import Any
 
 from tfsafe import _compat
 from tfsafe._after_import import AfterImport
+from tfsafe._faults import contained
 
 _PREFIX = "tfsafe"
 # The classes that Keras may find in a file: no others of the package are saved.
@@ -26,7 +27,12 @@ _plain: contextvars.ContextVar[bool] = contextvars.ContextVar(
 
 def register_on_demand() -> None:
     """Has Keras find the classes of tfsafe in a file without an import of theirs."""
-    AfterImport(["keras"], lambda: _compat.load_on_demand(_PREFIX, _register)).install()
+
+    def register() -> None:
+        with contained("finding the classes of tfsafe in files"):
+            _compat.load_on_demand(_PREFIX, _register)
+
+    AfterImport(["keras"], register).install()
 
 
 def _register() -> None:

@@ -1,6 +1,7 @@
 """Builds lines of text: lists of names, counts, wrapped lines, colours of terminals."""
 
 import ast
+import inspect
 import math
 import os
 import re
@@ -25,6 +26,27 @@ def listed(names: Iterable[str], most: int = 3) -> str:
 def counted(count: int | None, noun: str) -> str:
     """Returns a number with its noun, in the plural from 2 on; empty for 0 or None."""
     return f"{count} {noun}{'s' if count > 1 else ''}" if count else ""
+
+
+def with_shared(docstring: str, args: str, numerics: str) -> str:
+    """Completes the docstring of a class by what all classes of its family have.
+
+    Args:
+      docstring: Its sections are `Args`, `Numerics` and `Examples`, in this order.
+      args: Lines that end `Args`.
+      numerics: Rows that come first in `Numerics`, unless it has one on weights.
+
+    Returns:
+      The docstring, without the indentation of the source.
+    """
+    head, title, examples = inspect.cleandoc(docstring).partition("Examples:\n")
+    head, _, rows = head.partition("Numerics:\n")
+    if args:
+        head = head.rstrip("\n") + ("\n" if "\nArgs:\n" in head else "\n\nArgs:\n")
+        head += f"{args}\n"
+    if "weight 0" not in rows:
+        rows = numerics + (rows or "\n")
+    return f"{head}Numerics:\n{rows}{title}{examples}\n"
 
 
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"

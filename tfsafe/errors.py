@@ -161,9 +161,10 @@ class NumericsError(ArithmeticError):
       sample: The row of the batch that failed, as plain data for the page; None where
         the row is not known.
       losses: The losses of up to 50 steps before the one that failed, oldest first.
-      gradient_norms: The global norms of the gradients in these steps; empty where
-        the steps do not compute them.
-      largest_updates: The largest changes of a weight in these steps; as the norms.
+      gradient_norms: The global norms of the gradients in these steps; empty outside
+        of `fit` and `train_on_batch`.
+      largest_updates: The largest changes of a weight in these steps, at the levels
+        `domain` and `full`.
     """
 
     def __init__(

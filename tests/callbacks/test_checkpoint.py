@@ -7,6 +7,7 @@ import pytest
 import tfsafe
 from tests.callbacks import training
 from tests.callbacks.training import BreakWeights, Script, eager, fit, warns
+from tests.support.warned import ours
 from tfsafe import callbacks
 
 NAN = float("nan")
@@ -37,11 +38,11 @@ def test_t08_the_last_finite_model_stays_on_the_disk(tmp_path):
 
     with warns(f"ModelCheckpoint {BROKEN}") as caught:
         fit(eager(), data, BreakWeights(1), checkpoint(path), epochs=2)
-    assert len(training.ours(caught)) == 1
+    assert len(ours(caught)) == 1
     once = eager()
     fit(once, data)
-    for ours, theirs in zip(saved(path).weights, once.weights, strict=True):
-        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+    for mine, theirs in zip(saved(path).weights, once.weights, strict=True):
+        np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
 
 
 def test_t08_a_nan_loss_writes_no_best_model(tmp_path):

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tfsafe
 from tests.callbacks import training
 from tests.callbacks.training import compiled
+from tests.support.warned import ours
 from tfsafe.callbacks import NumericsMonitor
 from tfsafe.optimizers import SafeOptimizer
 
@@ -62,7 +63,7 @@ def test_one_warning_names_the_variables_and_the_way_to_the_cause(data):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit(model, data, epochs=3, callbacks=[NumericsMonitor()])
-    messages = [str(w.message) for w in training.ours(caught)]
+    messages = [str(w.message) for w in ours(caught)]
     assert len(messages) == 1
     for part in (
         "head/kernel",
@@ -73,7 +74,7 @@ def test_one_warning_names_the_variables_and_the_way_to_the_cause(data):
     ):
         assert part in messages[0]
     # The line of `model.fit`, not one of Keras'.
-    assert training.ours(caught)[0].filename == training.__file__
+    assert ours(caught)[0].filename == training.__file__
 
 
 def test_a_validation_loss_stays_honest(data):

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tfsafe
 from tests.callbacks import training
 from tests.callbacks.training import compiled, fit
+from tests.support.warned import ours
 from tfsafe.callbacks import NumericsMonitor
 from tfsafe.optimizers import SafeOptimizer
 
@@ -64,7 +65,7 @@ def test_a_step_that_is_only_warned_of_is_as_if_it_had_not_been(data, options):
     assert monitor.nonfinite_steps == 2
     assert monitor.nonfinite_fractions == {}
     # Once for a place, at the line of `model.fit`.
-    (warning,) = training.ours(caught)
+    (warning,) = ours(caught)
     assert "The step is skipped, and training goes on." in str(warning.message)
     assert warning.filename == training.__file__
 

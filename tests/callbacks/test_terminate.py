@@ -10,6 +10,7 @@ import tensorflow as tf
 import tfsafe
 from tests.callbacks import training
 from tests.callbacks.training import eager, fit, warns
+from tests.support.warned import ours
 from tfsafe.callbacks import NumericsMonitor, TerminateOnNaN, TerminateOnNonFinite
 from tfsafe.optimizers import SafeOptimizer
 
@@ -71,7 +72,7 @@ def test_t03_a_validation_loss_that_is_nan():
     with warns("Epoch 1: val_loss is nan") as caught:
         history = fit(model, data, callback, validation_data=bad, epochs=3)
     assert len(history["val_loss"]) == 1
-    assert len(training.ours(caught)) == 1
+    assert len(ours(caught)) == 1
 
 
 def test_a_loss_that_is_nan_is_named_once_with_what_it_broke():
@@ -81,7 +82,7 @@ def test_a_loss_that_is_nan_is_named_once_with_what_it_broke():
             model, data, TerminateOnNonFinite(), validation_data=data, epochs=3
         )
     kernel, bias = (weight.path for weight in model.weights)
-    assert [str(w.message) for w in training.ours(caught)] == [
+    assert [str(w.message) for w in ours(caught)] == [
         f"Batch 2: loss is nan; {kernel}, {bias} hold NaN or infinity. Training ends "
         "here. To see which line makes the first non-finite value, train once with "
         "`tfsafe.checked(model)`."

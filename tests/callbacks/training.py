@@ -59,11 +59,6 @@ def warns(match: str, category: type[Warning] = RuntimeWarning) -> Any:
     return pytest.warns(category, match=match)
 
 
-def ours(caught: Any) -> list[Any]:
-    """Returns the warnings that are not TensorFlow's own of NumPy 2."""
-    return [each for each in caught if each.category is RuntimeWarning]
-
-
 def is_finite(model: keras.Model) -> bool:
     return all(bool(np.isfinite(w).all()) for w in model.get_weights())
 

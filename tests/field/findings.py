@@ -35,8 +35,8 @@ EXPECTED = {
         "tfsafe.ops.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
     ),
     "kl": ("Log", "log of 1 zero (at (0,)).", "tfsafe.ops.xlogy(p, p / q)"),
-    "likelihood": ("RealDiv", _ZERO, _DIVIDE),
-    "log_sum": ("Log", "log of 1 zero.", "keep the argument above 0"),
+    "likelihood": ("RealDiv", _ZERO, "bound what it is made of"),
+    "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
     "negative_variance": ("Sqrt", "sqrt of 1", "tfsafe.ops."),
     "padded_row": (
         "Softmax",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import keras
 
 from tfsafe import _args
+from tfsafe._faults import contained
 from tfsafe._text import listed
 from tfsafe.callbacks import (
     _commit,
@@ -242,6 +243,7 @@ class NumericsMonitor(keras.callbacks.Callback):
             self._switches.append(step.active)
         self._switch(True)
 
+    @contained("a callback of `NumericsMonitor`")
     def on_train_end(self, logs: Logs = None) -> None:
         """Removes the changes made to the training."""
         self._switch(False)
@@ -255,6 +257,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         """Checks a validation."""
         self._begin("test")
 
+    @contained("a callback of `NumericsMonitor`")
     def on_test_end(self, logs: Logs = None) -> None:
         """Removes the changes made to the validation."""
         self._end("test")
@@ -263,15 +266,18 @@ class NumericsMonitor(keras.callbacks.Callback):
         """Checks a prediction."""
         self._begin("predict")
 
+    @contained("a callback of `NumericsMonitor`")
     def on_predict_end(self, logs: Logs = None) -> None:
         """Removes the changes made to the prediction."""
         self._end("predict")
 
+    @contained("a callback of `NumericsMonitor`")
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         """Resets the numbers of an epoch."""
         if self._checks is not None and not self._only_counts():
             self._checks.begin_epoch(epoch)
 
+    @contained("a callback of `NumericsMonitor`")
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         """Reports the count, warns the first time, ends a training that is stuck."""
         # Compare totals, not the last step: with `steps_per_execution` above 1, there
@@ -298,6 +304,7 @@ class NumericsMonitor(keras.callbacks.Callback):
         warn(f"{message} Training ends here.")
         self.model.stop_training = True
 
+    @contained("a callback of `NumericsMonitor`")
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         """Reports the count to the history, and to TensorBoard."""
         total = self.nonfinite_steps

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _compat, _text
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import align
 
@@ -21,15 +21,15 @@ REDUCTIONS = (
 
 
 _Loss = TypeVar("_Loss", bound=type)
-_ARGS = """      reduction: How the losses of the samples are reduced, as in Keras.
-      name: Name of the loss.
-      dtype: Dtype of the result; half precision is computed in float32.
-
+_ARGS = """\
+  reduction: How the losses of the samples are reduced, as in Keras.
+  name: Name of the loss.
+  dtype: Dtype of the result; half precision is computed in float32.
 """
-_NUMERICS = """    Numerics:
-      weight 0, masked  value 0, gradient 0, NaN or not
-      empty batch       value 0
-      NaN elsewhere     value NaN
+_NUMERICS = """\
+  weight 0, masked  value 0, gradient 0, NaN or not
+  empty batch       value 0
+  NaN elsewhere     value NaN
 """
 
 
@@ -42,15 +42,9 @@ def safe(loss: _Loss) -> _Loss:
     Returns:
       The class itself.
     """
-    text, examples, rest = (loss.__doc__ or "").partition("    Examples:\n")
-    text, heading, rows = text.partition("    Numerics:\n")
-    if "      dtype: " not in text:
-        has_args = "    Args:\n" in text
-        text = text.rstrip("\n") + "\n" if has_args else text + "    Args:\n"
-        text += _ARGS
-    if "weight 0" not in rows:
-        heading, rows = _NUMERICS, rows or "\n"
-    loss.__doc__ = text + heading + rows + examples + rest
+    docstring = loss.__doc__ or ""
+    args = "" if "  dtype: " in docstring else _ARGS
+    loss.__doc__ = _text.with_shared(docstring, args, _NUMERICS)
     keras.saving.register_keras_serializable(package="tfsafe")(loss)
     return loss
 

@@ -6,18 +6,18 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _compat, _text
 from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas.arguments import align, widened
 
 _Metric = TypeVar("_Metric", bound=type)
 # Kept, because a program may put ours in their place.
 _KerasMean, _KerasWrapper = keras.metrics.Mean, keras.metrics.MeanMetricWrapper
-_NUMERICS = """    Numerics:
-      NaN            result NaN until `reset_state`; never counted as a number
-      weight 0       ignored, whatever the label and the prediction are
-      before update  result 0
-      Sums are kept in float64, so that counts go on beyond 2^24.
+_NUMERICS = """\
+  NaN            result NaN until `reset_state`; never counted as a number
+  weight 0       ignored, whatever the label and the prediction are
+  before update  result 0
+  Sums are kept in float64, so that counts go on beyond 2^24.
 """
 
 
@@ -32,13 +32,10 @@ def safe(metric: _Metric) -> _Metric:
       The class itself.
     """
     metric.__module__ = "tfsafe.metrics"
-    text, examples, rest = (metric.__doc__ or "").partition("    Examples:\n")
-    text, heading, rows = text.partition("    Numerics:\n")
-    if "    Args:\n" not in text:
-        text += f"    Args:\n      Those of `keras.metrics.{metric.__name__}`.\n\n"
-    if "weight 0" not in rows:
-        heading, rows = _NUMERICS, rows or "\n"
-    metric.__doc__ = text + heading + rows + examples + rest
+    docstring = metric.__doc__ or ""
+    keras_args = f"  Those of `keras.metrics.{metric.__name__}`.\n"
+    args = "" if "Args:\n" in docstring else keras_args
+    metric.__doc__ = _text.with_shared(docstring, args, _NUMERICS)
     # Do not use "tfsafe": losses of the same names are saved under it.
     keras.saving.register_keras_serializable(package="tfsafe.metrics")(metric)
     return metric

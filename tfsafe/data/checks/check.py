@@ -143,7 +143,14 @@ def check_finite(
         )
     if isinstance(dataset, keras.utils.PyDataset | Iterator):
         return batches.checked(dataset, chosen, _origin(("dataset",), "dataset"))
-    is_frame = any(hasattr(part, "iloc") for _, part in structure.parts(dataset))
+    leaves = structure.parts(dataset)
+    if not leaves and isinstance(dataset, dict | tuple | list) and len(dataset):
+        raise TypeError(
+            "`check_finite` takes arrays, tensors, DataFrames or a pipeline. Received: "
+            f"dataset={dataset!r:.80}, without any. Does the function that loads the "
+            "data end in `return`?"
+        )
+    is_frame = any(hasattr(part, "iloc") for _, part in leaves)
     names = tuple(structure.roles(dataset))
     origin = _origin(names, "frame" if is_frame else "array")
     return policies.checked(dataset, chosen, origin)

@@ -195,6 +195,13 @@ def _batches(data: Any, axis: tuple[int, ...]) -> Iterator[np.ndarray]:
                 "`data` must yield arrays or tensors, with a `.shape`. Received: a "
                 f"batch of type {type(batch).__name__}."
             )
+        is_text = tf.is_tensor(batch) and batch.dtype == tf.string
+        if is_text or np.asarray(batch).dtype.kind in "US":
+            raise TypeError(
+                f"`data` must hold numbers. Received: text, {batch[:3]!r:.80}. Convert "
+                "it, for example `data.astype('float32')`, or use "
+                "`keras.layers.StringLookup` for words."
+            )
         yield np.asarray(batch)
 
 

@@ -231,7 +231,7 @@ class NormalizedCell(FromKeras, _KerasCell):
     def call(self, inputs: tf.Tensor, states: Any, training: bool = False) -> Any:
         """Runs one step, and returns the output and the new states."""
         is_nested = isinstance(states, list | tuple)
-        before = tuple(self.exact(x) for x in (states if is_nested else [states]))
+        before = self.exact_states(states if is_nested else [states], "states")
         dropped = None
         if training and self.dropout > 0:
             inputs *= self.get_dropout_mask(inputs)
@@ -250,6 +250,18 @@ class NormalizedCell(FromKeras, _KerasCell):
         )
         new = [tf.cast(x, self.compute_dtype) for x in after]
         return new[0], new if is_nested else new[0]
+
+    def exact_states(self, states: Sequence[Any], name: str) -> tuple[tf.Tensor, ...]:
+        """Returns the states in the dtype of the sums; refuses a wrong number."""
+        expected = len(tf.nest.flatten(self.state_size))
+        if len(states) != expected:
+            raise ValueError(
+                f"`{name}` must be a list of {expected} tensor"
+                f"{'s' if expected > 1 else ''} of shape (batch, "
+                f"{self.units}). Received: {len(states)}. Begin with "
+                "`get_initial_state(batch_size)`."
+            )
+        return tuple(self.exact(x) for x in states)
 
     def candidate_mask(
         self, state: tf.Tensor, steps: Sequence[tf.Tensor | int] = ()

@@ -104,7 +104,7 @@ class NormalizedRNN(FromKeras, keras.layers.RNN):
         if mask is not None:
             mask = tf.nest.flatten(mask)[0]
             keep = self._in_order(tf.cast(mask, tf.bool)[..., tf.newaxis])
-        states = tuple(cell.exact(x) for x in initial_state)
+        states = cell.exact_states(initial_state, "initial_state")
         dropped = None
         if training and cell.recurrent_dropout > 0:
             dropped = cell.candidate_mask(states[0], [tf.shape(steps)[0]])
