@@ -17,6 +17,7 @@ from tfsafe.debugging.checks import enclosing, reentrancy
 from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.eager import EagerCheck
 from tfsafe.debugging.checks.in_graph import asserting
+from tfsafe.debugging.checks.late import LateCheck
 from tfsafe.debugging.checks.options import Level, Options, options_of
 from tfsafe.debugging.models.model import check_model
 
@@ -30,10 +31,15 @@ def checked(
     checks: Level = ...,
     strict: bool = ...,
     exclude: Sequence[str] = ...,
+    look_every: int = ...,
 ) -> _Target: ...
 @overload
 def checked(
-    *, checks: Level = ..., strict: bool = ..., exclude: Sequence[str] = ...
+    *,
+    checks: Level = ...,
+    strict: bool = ...,
+    exclude: Sequence[str] = ...,
+    look_every: int = ...,
 ) -> Callable[[_Target], _Target]: ...
 def checked(
     target: Any = ...,
@@ -41,6 +47,7 @@ def checked(
     checks: Level = "watch",
     strict: bool = False,
     exclude: Sequence[str] = (),
+    look_every: int = 1,
 ) -> Any:
     """Makes a function or a model raise `NumericsError` on non-finite results.
 
@@ -83,6 +90,13 @@ def checked(
         `"name:<name or layer scope>"`, both with `*` for any text, or
         `"line:<end of a path>:<line>"`, without the line for a whole file:
         `["op:Log", "name:*/attention/*", "line:train.py:33"]`.
+      look_every: After how many calls of a `tf.function` to look at its results. A
+        look waits for the device; with a larger number the calls between are queued
+        without a wait, and their arguments are kept. From a call that failed on no
+        call writes a variable, so that the error, at the next look, explains that
+        call from the state before it; the calls since then are lost. `look()` of what
+        is returned looks at once, as after the last step; so does the end of the
+        program. `fit` reads the loss of each step: a model has no other number than 1.
 
     Returns:
       A callable with the arguments and results of `target`; for a model the model
@@ -97,33 +111,61 @@ def checked(
       TypeError: If `target` is a class or cannot be called, or another argument is of
         the wrong type.
       ValueError: If a model builds its own training function, `checks` is not a
-        level, or a rule of `exclude` cannot be read.
+        level, a rule of `exclude` cannot be read, or `look_every` is less than 1, or
+        more for another target than a `tf.function`.
 
     Examples:
       >>> import tensorflow as tf
       >>> import tfsafe
       >>> @tfsafe.checked
       ... @tf.function
-      ... def standardise(x):
-      ...     return (x - tf.reduce_mean(x)) / tf.math.reduce_std(x)
-      >>> print(standardise(tf.constant([1.0, 3.0])).numpy())
-      [-1.  1.]
+      ... def normalise(x):
+      ...     return x / tf.reduce_sum(x)
+      >>> print(normalise(tf.constant([1.0, 3.0])).numpy())
+      [0.25 0.75]
       >>> try:
-      ...     standardise(tf.constant([2.0, 2.0]))
+      ...     normalise(tf.constant([0.0, 0.0]))
       ... except tfsafe.NumericsError as error:
       ...     print(error.findings[0].op_type, error.findings[0].cause)
       RealDiv 1 zero in the denominator.
+
+      A loop that does not wait for the device:
+
+      >>> weight = tf.Variable(4.0)
+      >>> @tfsafe.checked(look_every=100)
+      ... @tf.function
+      ... def step(x):
+      ...     weight.assign_sub(tf.sqrt(x))
+      >>> for x in [1.0, -1.0, 1.0]:
+      ...     step(tf.constant(x))
+      >>> try:
+      ...     step.look()
+      ... except tfsafe.NumericsError as error:
+      ...     print(error.findings[0].cause, weight.numpy())
+      sqrt of 1 negative number. 3.0
     """
     options = options_of(checks, strict, exclude)
+    _refuse_unless_number(look_every)
     if target is ...:
         return functools.partial(
-            checked, checks=checks, strict=strict, exclude=tuple(exclude)
+            checked,
+            checks=checks,
+            strict=strict,
+            exclude=tuple(exclude),
+            look_every=look_every,
         )
     if isinstance(target, type):
         raise TypeError(
             "`target` must be a function or a model, not a class. Received: "
             f"target={target.__name__}. Check an instance, or put `@tfsafe.checked` "
             "on a method of the class."
+        )
+    if look_every > 1 and not _is_traced(target):
+        raise ValueError(
+            "`look_every` needs a `tf.function`: of a Python function each operation "
+            "is looked at as it runs, and `fit` of a model reads the loss of each "
+            f"step. Received: look_every={look_every}, target={target!r}. Put "
+            "`@tf.function` under `@tfsafe.checked`, or leave `look_every` out."
         )
     if isinstance(target, keras.Model):
         return check_model(target, options)
@@ -134,19 +176,20 @@ def checked(
             "function itself, as in `checked(f)`, not its result; all other arguments "
             'go by keyword, as in `checked(f, checks="full")`.'
         )
-    return CheckedFunction(target, options)
+    return CheckedFunction(target, options, look_every)
 
 
 class CheckedFunction:
     """A function under the numeric checks; answers to the function's attributes."""
 
-    def __init__(self, function: Callable[..., Any], options: Options):
+    def __init__(
+        self, function: Callable[..., Any], options: Options, look_every: int = 1
+    ):
         self._function = function
         self._options = options
+        self._look_every = look_every
         self._eager = EagerCheck(function, options=options)
-        self._compiled = (
-            CompiledCheck(function, options=options) if _is_traced(function) else None
-        )
+        self._compiled = _compiled(function, options, look_every)
         self._bound: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._has_warned = False
         functools.update_wrapper(self, function, updated=())
@@ -165,6 +208,19 @@ class CheckedFunction:
             return self._eager(*args, **kwargs)
         return self._compiled(*args, **kwargs)
 
+    def look(self) -> None:
+        """Looks at the calls since the last look; see `look_every` of `checked`.
+
+        Raises:
+          NumericsError: If one of them failed.
+        """
+        for check in [
+            self._compiled,
+            *(each._compiled for each in self._bound.values()),
+        ]:
+            if isinstance(check, LateCheck):
+                check.look()
+
     def _warn_unless_checked(self) -> None:
         is_due = not (reentrancy.is_inside() or _compat.is_stateless())
         if is_due and not self._has_warned:
@@ -181,7 +237,7 @@ class CheckedFunction:
 
     def around(self, change: Callable[[Any], Any]) -> "CheckedFunction":
         """Returns the same check of a changed function; see `graph.Wrapper`."""
-        return CheckedFunction(change(self._function), self._options)
+        return CheckedFunction(change(self._function), self._options, self._look_every)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Binds a checked method to its object."""
@@ -191,7 +247,9 @@ class CheckedFunction:
             return types.MethodType(self, instance)
         if instance not in self._bound:
             method = self._function.__get__(instance, owner)
-            self._bound[instance] = CheckedFunction(method, self._options)
+            self._bound[instance] = CheckedFunction(
+                method, self._options, self._look_every
+            )
         return self._bound[instance]
 
     def __getattr__(self, name: str) -> Any:
@@ -202,6 +260,26 @@ class CheckedFunction:
         if name == "get_concrete_function" and hasattr(self._function, name):
             return asserting(self._function, self._options).get_concrete_function
         return getattr(self._function, name)
+
+
+def _refuse_unless_number(look_every: Any) -> None:
+    if isinstance(look_every, bool) or not isinstance(look_every, int):
+        raise TypeError(
+            "`look_every` must be a whole number of calls. Received: "
+            f"look_every={look_every!r} of type {type(look_every).__name__}."
+        )
+    if look_every < 1:
+        raise ValueError(
+            f"`look_every` must be at least 1. Received: look_every={look_every}."
+        )
+
+
+def _compiled(function: Any, options: Options, look_every: int) -> CompiledCheck | None:
+    if not _is_traced(function):
+        return None
+    if look_every == 1:
+        return CompiledCheck(function, options=options)
+    return LateCheck(function, options=options, look_every=look_every)
 
 
 def _options_of(function: Any) -> Options | None:

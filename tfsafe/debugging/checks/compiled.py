@@ -28,10 +28,11 @@ from tfsafe.debugging.checks.watched_call import (
     Kept,
     kind_of,
     serves_many_shapes,
+    slots_written,
 )
 from tfsafe.debugging.explain import history, message, results, training
 from tfsafe.debugging.explain.results import NonFinite
-from tfsafe.debugging.tracing.replayed_call import ReplayedCall, written_slots
+from tfsafe.debugging.tracing.replayed_call import ReplayedCall
 from tfsafe.errors import NumericsError
 from tfsafe.graph import TracedCall, UnreadableError
 
@@ -81,7 +82,7 @@ class CompiledCheck:
         self._serves_many = False
         self._known = Known()
         self._past = history.LastSteps()
-        self._calls = 0
+        self._calls = self._later = 0
         # Whether variables may be written at the end; what is excluded, and what
         # `strict` reports, is known only after the call.
         self._holds = not (options.strict or options.exclude)
@@ -169,6 +170,9 @@ class CompiledCheck:
             variables.restore(zip(slots, kept.before, strict=True))
             raise
 
+    def _called_again(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return self(*args, **kwargs)
+
     def _concrete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if not hasattr(self._function, "get_concrete_function"):
             return self._function
@@ -192,7 +196,7 @@ class CompiledCheck:
             # From the next call on, one trace of ours does so too.
             self._serves_many = True
             self._watched = self._watching()
-        slots = self._written(concrete, args, kwargs)
+        slots = slots_written(concrete, [args, kwargs], self._names())
         traced = self._instrumented(args, kwargs, slots)
         if traced is None:
             before = [slot.read() for slot in slots]
@@ -202,7 +206,9 @@ class CompiledCheck:
             kept = Kept(self._last_look(), before)
             # These reads see what the function wrote.
             after = [slot.read() for slot in slots]
-            return result, finite_sum.total([result, after]), kept
+            total = finite_sum.total([result, after])
+            self._may_write(total, kept.before, slots)
+            return result, total, kept
         before = [slot.read() for slot in traced.look.kept]
         traced.emit()
         self._looks.append(traced.look)
@@ -210,27 +216,26 @@ class CompiledCheck:
         total = finite_sum.total([traced.result, new])
         if traced.absorbs is not None:
             total += tf.where(traced.absorbs, tf.constant(_NAN), 0)
-        traced.frozen.commit(tf.math.is_finite(total))
         if self._options.strict:
             total += tf.where(tf.reduce_any(traced.flags), tf.constant(_NAN), 0)
+        traced.frozen.commit(self._may_write(total, before, traced.look.kept))
         kept = Kept(
             self._last_look(), before, traced.flags, traced.drawn, traced.absorbs
         )
         return traced.result, total, kept
 
+    def _may_write(
+        self,
+        total: tf.Tensor,
+        before: Sequence[tf.Tensor],
+        kept: Sequence[Slot],
+    ) -> tf.Tensor:
+        """Returns whether a call may write; `kept`, with values `before`, it has."""
+        del before, kept
+        return tf.math.is_finite(total)
+
     def _last_look(self) -> tf.Tensor:
         return tf.constant(len(self._looks) - 1)
-
-    def _written(
-        self, concrete: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> list[Slot]:
-        """Returns the variables that a call may write."""
-        names = self._names()
-        slots = written_slots(concrete, names)
-        for leaf in tf.nest.flatten((args, kwargs)):
-            if isinstance(leaf, tf.Variable):
-                slots.append(variables.slot_of(leaf, names))
-        return list({id(slot.handle): slot for slot in slots}.values())
 
     def _instrumented(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], slots: Sequence[Slot]
@@ -272,7 +277,7 @@ class CompiledCheck:
             # Nothing is written yet: next time it is, and the results are checked.
             self._holds = False
             self._watched = self._watching()
-            return self(*args, **kwargs)
+            return self._called_again(args, kwargs)
         if not reported:
             variables.restore(after)
             self._known.add(failed)
@@ -289,6 +294,7 @@ class CompiledCheck:
             inputs=self._labels(self._function, args, kwargs),
             handles=self._handles(args, kwargs),
             is_xla=self._is_xla,
+            later=self._later,
         )
         # Those of Keras are running means: its clock adds them.
         if self._labels is results.argument_labels:

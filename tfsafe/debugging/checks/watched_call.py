@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe.debugging.checks.failures import Failed
+from tfsafe.debugging.checks.variables import Names, Slot, slot_of
 from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing.replayed_call import written_slots
 
 
 class Kept(NamedTuple):
@@ -51,6 +53,15 @@ def serves_many_shapes(concrete: Any) -> bool:
     """Returns whether the shape of an argument is open."""
     own = len(concrete.inputs) - len(concrete.captured_inputs)
     return any(not each.shape.is_fully_defined() for each in concrete.inputs[:own])
+
+
+def slots_written(concrete: Any, arguments: Any, names: Names) -> list[Slot]:
+    """Returns the variables that a call may write."""
+    slots = written_slots(concrete, names)
+    for leaf in tf.nest.flatten(arguments):
+        if isinstance(leaf, tf.Variable):
+            slots.append(slot_of(leaf, names))
+    return list({id(slot.handle): slot for slot in slots}.values())
 
 
 def kind_of(failed: Failed) -> str:

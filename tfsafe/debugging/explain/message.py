@@ -29,6 +29,7 @@ def numerics_error(
     inputs: Iterable[tuple[str, Any]] = (),
     handles: Collection[Any] | None = None,
     is_xla: bool = False,
+    later: int = 0,
 ) -> NumericsError:
     """Builds the error for results that are not finite.
 
@@ -40,6 +41,7 @@ def numerics_error(
       inputs: The arguments of the call, by name.
       handles: Handles of the variables that the step uses; None if not known.
       is_xla: Whether XLA compiles the step.
+      later: How many calls there were since, which wrote nothing.
 
     Returns:
       The error, to be raised.
@@ -65,7 +67,11 @@ def numerics_error(
         lines.append(f"  more:  {others} further {places}, see `error.findings`")
     if held:
         many = "variable was" if len(held) == 1 else "variables were"
-        lines.append(f"  state: {len(held)} {many} restored as before the call.")
+        words = f"{len(held)} {many} restored as before the call."
+        if later:
+            calls = "call" if later == 1 else f"{later} calls"
+            words += f" The {calls} since changed none."
+        lines += wrapped("  state: ", words)
     error = NumericsError("\n".join(lines), findings, reached=reached)
     # As NumPy arrays, to be pickled and to free the memory of the device.
     error.inputs = {
