@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LEVELS = ("watch", "domain", "full", "none")
 _PACKAGES = ("tensorflow", "keras")
+_PACKAGE = os.path.dirname(__file__)
 # Files whose frames are hidden: those between `python` and the script.
 _BETWEEN = (
     __file__,
@@ -58,6 +59,8 @@ def run(arguments: Sequence[str]) -> None:
             runpy.run_module(options.program, run_name="__main__", alter_sys=True)
         else:
             _run_script(options.program)
+        if late := sys.modules.get("tfsafe.debugging.checks.late"):
+            late.look_at_all()
     except SystemExit:
         conditions.conclude()
         raise
@@ -357,12 +360,13 @@ def _show(error: NumericsError, lines: types.TracebackType | None) -> None:
 
     frames = traceback.extract_tb(lines)
     users = [frame for frame in frames if is_user_file(frame.filename)]
+    # Only ours, where what is checked late is looked at after the script.
+    others = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
     text = error.explain(color=_text.wants_color(sys.stderr))
-    sys.stderr.writelines([
-        "Traceback (most recent call last):\n",
-        *traceback.format_list(users or frames),
-        f"tfsafe.NumericsError: {text}\n",
-    ])
+    if users or others:
+        sys.stderr.write("Traceback (most recent call last):\n")
+        sys.stderr.writelines(traceback.format_list(users or others))
+    sys.stderr.write(f"tfsafe.NumericsError: {text}\n")
 
 
 def _say(text: str) -> None:

@@ -228,29 +228,36 @@ def test_the_losses_before_are_in_the_error():
     assert raised(step.look).losses == pytest.approx(losses[:-1])
 
 
-def test_the_end_of_the_program_looks():
-    program = """
-    import tensorflow as tf
-    import tfsafe
+@pytest.mark.parametrize("run", [[], ["-m", "tfsafe", "run"]], ids=["python", "run"])
+def test_the_end_of_the_program_looks(run, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent("""
+        import tensorflow as tf
+        import tfsafe
 
-    @tfsafe.checked(look_every=100)
-    @tf.function
-    def root(x):
-        return tf.sqrt(x)
+        @tfsafe.checked(look_every=100)
+        @tf.function
+        def root(x):
+            return tf.sqrt(x)
 
-    root(tf.constant(4.0))
-    root(tf.constant(-4.0))
-    print("done")
-    """
+        root(tf.constant(4.0))
+        root(tf.constant(-4.0))
+        print("done")
+        """)
+    )
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, *run, str(program)],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    # At the end of `python` it is too late for another exit code.
+    assert ended.returncode == (1 if run else 0)
     assert ended.stdout == "done\n"
     assert "sqrt of 1 negative number" in ended.stderr
     assert "call 2 of this function" in ended.stderr
+    assert "late.py" not in ended.stderr
 
 
 @pytest.mark.parametrize(

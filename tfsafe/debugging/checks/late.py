@@ -150,10 +150,21 @@ class LateCheck(CompiledCheck):
 _LIVING: weakref.WeakSet[LateCheck] = weakref.WeakSet()
 
 
+def look_at_all() -> None:
+    """Looks at the calls of each function since its last look.
+
+    Raises:
+      NumericsError: If one of them failed.
+    """
+    for check in list(_LIVING):
+        check.look()
+
+
 @atexit.register
 def _look_at_the_end() -> None:
     for check in list(_LIVING):
         try:
             check.look()
         except NumericsError as error:
-            sys.excepthook(type(error), error, error.__traceback__)
+            # The traceback has only our own lines.
+            sys.excepthook(type(error), error.with_traceback(None), None)
