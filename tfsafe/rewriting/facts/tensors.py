@@ -66,6 +66,7 @@ class Reader:
         self.operations = graph.get_operations() if operations is None else operations
         self.memory: dict[type, Any] = {}
         self._constants: dict[str, np.ndarray | None] = {}
+        self._sources: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[object, ...], int] = {}
         self._bounds: dict[str, Bounds] = {}
@@ -74,6 +75,13 @@ class Reader:
 
     def source(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns what `tensor` is a copy of; not through `tf.stop_gradient`."""
+        # By `id`, which takes less time than the name; a kept tensor keeps its own.
+        known = self._sources.get(id(tensor))
+        if known is None:
+            known = self._sources[id(tensor)] = (tensor, self._source(tensor))
+        return known[1]
+
+    def _source(self, tensor: tf.Tensor) -> tf.Tensor:
         while True:
             op = tensor.op
             if op.type in _COPIES or (op.type == "IdentityN" and not is_custom(op)):

@@ -5,7 +5,7 @@ average of `x` is multiplied by one of `y`. An average is any operation that sum
 over axes, segments or windows, with weights, as a product of matrices.
 """
 
-from collections.abc import Iterable
+from collections.abc import Set
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -34,6 +34,7 @@ LINEAR = (
 )
 # Longer formulas are left alone.
 _DEPTH = 12
+_MOST_PAIRS = 1024
 
 _Pairs = frozenset[frozenset[int]]
 _NONE: frozenset[int] = frozenset()
@@ -106,9 +107,10 @@ class MomentReader:
         )
 
 
-def _pairs(a: Iterable[int], b: Iterable[int]) -> _Pairs:
-    others = list(b)
-    return frozenset(frozenset({x, y}) for x in a for y in others)
+def _pairs(a: Set[int], b: Set[int]) -> _Pairs:
+    if len(a) * len(b) > _MOST_PAIRS:
+        return _NO_PAIRS
+    return frozenset(frozenset({x, y}) for x in a for y in b)
 
 
 def _multiplied(a: Moments, b: Moments) -> Moments:
