@@ -279,6 +279,9 @@ def test_correlations_with_a_constant_are_0(value):
         assert function(constant, other) == function(other, constant) == 0
         assert function(constant, constant) == 0
         assert np.isnan(function(constant, other * NAN))
+        # A constant has no angle, but does not hide one NaN of the other.
+        for y, p in ((constant, [[NAN, 3.0, 4.0]]), ([[NAN, 3.0, 4.0]], constant)):
+            assert np.isnan(function(y, p))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ _CALLS = {
     "zeros_like": "ones_like",
     "ones_like": "zeros_like",
 }
-# Their contents are names and text, not decisions.
+# Their contents are names and text, not decisions, as is the `strict=` of a `zip`.
 _SKIPPED = (ast.JoinedStr, ast.arg, ast.AnnAssign, ast.Import, ast.ImportFrom)
 
 
@@ -95,7 +95,8 @@ def changes(path: str, source: str) -> list[Change]:
 def _decisions(node: ast.AST) -> Iterator[ast.expr]:
     """Yields the expressions inside functions, from the outermost to the innermost."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, _SKIPPED):
+        is_strict = isinstance(child, ast.keyword) and child.arg == "strict"
+        if isinstance(child, _SKIPPED) or is_strict:
             continue
         if isinstance(child, ast.FunctionDef):
             for statement in child.body:

@@ -5,7 +5,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.kernels import precision
@@ -46,9 +45,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
 
     def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
         y, p = _centred(y, axis), _centred(p, axis)
-        # A constant has no angle, but does not hide a NaN of the other.
-        broken = tf.reduce_any(tf.math.is_nan(y) | tf.math.is_nan(p), axis)
-        return cosine_similarity(y, p, axis) + nan_where(broken, y.dtype)
+        return cosine_similarity(y, p, axis)
 
     return arguments.compute(formula, y_true, y_pred, "pearson_correlation")
 
