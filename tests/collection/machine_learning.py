@@ -162,6 +162,23 @@ _KEPT = [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
 _SCORES = [[1.0, 2.0, 3.0], [2.0, 0.5, 1.0]]
 _VALUES = [[0.5], [1.5], [-1.0]]
 
+
+def _yeo_johnson(x, k):
+    above = (tf.pow(x + 1.0, k) - 1.0) / k
+    below = (tf.pow(1.0 - x, 2.0 - k) - 1.0) / (2.0 - k)
+    return tf.where(x >= 0, above, -below)
+
+
+def _exact_yeo_johnson(x, k):
+    def power(base, k):
+        return (m.exp(k * m.log(base)) - 1) / k
+
+    k = off_zero(np.broadcast_to(k, x.shape))
+    above = power(np.where(x >= 0, x + 1, 1), k)
+    below = power(np.where(x >= 0, 1, 1 - x), 2 - k)
+    return np.where(x >= 0, above, -below)
+
+
 FORMULAS = [
     Formula(
         "alignment paths in a loop that begins at 0",
@@ -251,5 +268,26 @@ FORMULAS = [
         [[600.0, 1.0]],
         [[3.0, 1.0]],
         dtype="float16",
+    ),
+    Formula(
+        "Yeo-Johnson transform with a learned power",
+        _yeo_johnson,
+        _exact_yeo_johnson,
+        [[0.5, -2.0, 3.0], [0.7]],
+        [[0.5, -0.25, 0.75], [0.7]],
+    ),
+    Formula(
+        "Yeo-Johnson transform with a power of 0",
+        _yeo_johnson,
+        _exact_yeo_johnson,
+        [[0.5, -2.0, 3.0], [0.0]],
+        [[0.5, -0.25, 0.75], [0.5]],
+    ),
+    Formula(
+        "generalised cross-entropy of a hopeless class",
+        lambda s: (1.0 - tf.pow(tf.nn.softmax(s)[:, 1], 0.7)) / 0.7,
+        lambda s: (1 - m.power(_softmax(s)[:, 1], mpmath.mpf(0.7))) / mpmath.mpf(0.7),
+        [[[130.0, -130.0], [1.0, 2.0]]],
+        [[[0.5, -1.0], [1.0, 2.0]]],
     ),
 ]

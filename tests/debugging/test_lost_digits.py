@@ -47,6 +47,41 @@ def _psnr(x):
     return 20.0 * tf.math.log(1.0 / tf.sqrt(mse)) / tf.math.log(10.0)
 
 
+def _picked(x):
+    chance = tf.nn.softmax(x)  # Here
+    return tf.math.log(tf.gather(chance, [0]))
+
+
+def _ratio(x):
+    new, old = tf.nn.softmax(x), tf.nn.softmax(-x)  # Here
+    return new[1] / old[1]
+
+
+def _gate(x):
+    gate = tf.sigmoid(-x)  # Here
+    return tf.math.log(tf.abs(gate))
+
+
+def _survival(x):
+    staying = 1.0 - tf.sigmoid(x)  # Here
+    return tf.math.log(tf.math.cumprod(staying))
+
+
+def _odds(x):
+    p = tf.sigmoid(x)
+    return p / (1.0 - p)  # Here
+
+
+def _softplus(x):
+    scale = tf.nn.softplus(-x)  # Here
+    return 2.0 / scale
+
+
+def _squared(x):
+    variance = tf.exp(-x) ** 2  # Here
+    return x / variance
+
+
 def _line(function):
     code = function.__code__
     with open(code.co_filename, encoding="utf-8") as file:
@@ -72,8 +107,18 @@ def _found(function, *args):
         (_tail, [1.0, 2.0], "`Exp`{}, which underflows", "too small for the dtype"),
         (_partition, [1.0, 2.0], "`RealDiv`{}, which divides by infinity", "log(0)"),
         (_psnr, [1.0, 2.0], "`Sub`{}, which subtracts", ""),
+        (_picked, [-300.0, 1.0], "`Softmax`{}, which underflows", "before it is pick"),
+        (_ratio, [0.0, 300.0], "`Softmax`{}, which underflows", "log_p - log_q"),
+        (_gate, [200.0, 1.0], "`Sigmoid`{}, which underflows", "log_sigmoid(logits)"),
+        (_survival, [60.0, 1.0], "`Sub`{}, which subtracts", "log_sigmoid(-x)"),
+        (_odds, [60.0, 1.0], "`Sub`{}, which subtracts", "tf.sigmoid(-x)"),
+        (_softplus, [200.0, 1.0], "`Softplus`{}, which underflows", "softplus(x) + 1"),
+        (_squared, [60.0, 1.0], "`Pow`{}, which underflows", "too small for the dtype"),
     ],
-    ids=["difference", "loop", "product", "tail", "infinity", "psnr"],
+    ids=(
+        "difference loop product tail infinity psnr picked ratio gate survival odds "
+        "softplus squared"
+    ).split(),
 )
 def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
     finding = _found(function, tf.constant(x))
@@ -88,12 +133,15 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         (lambda x: tf.math.log(x * 2.0), [0.0, 1.0]),
         (lambda x: tf.math.log(tf.reduce_prod(x)), [0.0, 1e-30]),
         (lambda x: tf.math.log(x - 0.0), [0.0, 1.0]),
+        (lambda x: tf.math.log(x**3), [0.0, 1.0]),
+        (lambda x: tf.math.log(tf.math.cumprod(x)), [0.0, 1e-30]),
+        (lambda x: tf.math.log(tf.nn.softmax(tf.math.log(x))), [0.0, 1.0]),
         # One sum is 0 for its data.
         (lambda x: 1.0 / tf.reduce_sum(tf.stack([x * x, 0 * x]), 1), [1e-30, 1e-30]),
         # The zero of the numerator is not what fails.
         (lambda x: (x * x) / tf.constant([0.0, 1.0]), [1e-30, 1e-30]),
     ],
-    ids=["product", "factor", "difference", "mask", "numerator"],
+    ids="product factor difference power cumprod softmax mask numerator".split(),
 )
 def test_a_zero_of_the_data_is_not_said_to_be_rounded(function, x):
     assert "The 0 comes from" not in _found(function, tf.constant(x)).cause

@@ -119,6 +119,14 @@ def angle(a, b):
     return tf.atan2(a, b)
 
 
+def aspect(a, b):
+    return tf.atan(a / b)
+
+
+def log_cosh(s):
+    return tf.math.log(tf.cosh(s))
+
+
 def factor(v):
     return tf.linalg.cholesky(v)
 
@@ -161,6 +169,8 @@ CASES = [
     (area_cosine, [ZEROS], True),
     (area_tangent, [[[0.0, 1.0]]], True),
     (angle, [ZEROS, ZEROS], True),
+    (aspect, [[[1.0, 2.0]], [[0.0, 1.0]]], True),
+    (log_cosh, [S], False),
     (factor, [[[1.0, 1.0], [1.0, 1.0]]], False),
 ]
 # The logarithms are -inf, as they should be.
@@ -221,7 +231,7 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
 
 def test_every_formula_and_every_rewrite_that_is_reported_is_run():
     told = {row.op for row in suggestions.FIXES if row.is_rewritten}
-    assert told == {"BesselI0", "BesselI1", "Exp", "Log", "RealDiv", "Sqrt"}
+    assert told == {"BesselI0", "BesselI1", "Cosh", "Exp", "Log", "RealDiv", "Sqrt"}
     run = " ".join(name for case in CASES for name in case[0].__code__.co_names)
     assert all(name.rpartition(".")[2] in run for name in ("norm", "l2_normalize"))
 
@@ -257,6 +267,14 @@ def test_an_exponential_is_reported_as_the_softmax_that_it_is_part_of(mode):
     assert caught.value.findings[0].suggested_code == "tfsafe.ops.softmax(s, axis=-1)"
 
 
+def test_a_quotient_of_different_functions_is_not_called_a_softmax():
+    def density(x):
+        return tf.math.log(tf.exp(x * 0.5) / tf.math.bessel_i0(x))
+
+    finding = finding_of(density, [tf.constant([1.0, 200.0])], is_gradient=False)
+    assert not finding.suggested_code
+
+
 SEGMENTS = [0, 0, 1, 1]
 
 
@@ -277,6 +295,14 @@ def versed_sine(x):
     return (1 - tf.cos(x)) / (x * x)
 
 
+def box_cox(x):
+    return (tf.pow(3.0, x) - 1) / x
+
+
+def squashed(x):
+    return tf.tanh(x) * 2.0 / x
+
+
 def bessel(x):
     return tf.math.log(tf.math.bessel_i0(x))
 
@@ -287,6 +313,8 @@ def bessel(x):
         (segment_softmax, [1.0, 2.0, 150.0, 149.0], "this is a softmax over segments"),
         (segment_logsumexp, [1.0, 2.0, 150.0, 1.0], "this is a logsumexp over segment"),
         (sine_quotient, [0.0, 1.0], "numerator and denominator are 0 there"),
+        (box_cox, [0.0, 1.0], "numerator and denominator are 0 there"),
+        (squashed, [0.0, 1.0], "numerator and denominator are 0 there"),
         (versed_sine, [0.0, 1.0], "numerator and denominator are 0 there"),
         (bessel, [1.0, 1000.0], "tf.math.bessel_i0e and bessel_i1e are scaled"),
     ],

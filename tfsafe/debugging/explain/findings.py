@@ -144,7 +144,7 @@ def _from_operation(
         layers.class_of(place.scope, not step.name),
         facts["kind"],
         (place.site.path, place.site.line) if place.site else ("", 0),
-        origin.zero.kind if origin.zero else "",
+        *(origin.zero[:2] if origin.zero else ()),
     )
     code, words = suggestions.fix_of(failure)
     if fault == "overflow":

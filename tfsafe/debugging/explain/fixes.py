@@ -23,7 +23,8 @@ class Fix(NamedTuple):
       dtype: Name of the dtype; empty for any.
       kind: What the values became; empty for anything.
       written: What the user's line calls, as a regular expression; empty for anything.
-      zero: How rounding made the zero behind it, see `Failure`; empty for anything.
+      zero: How rounding made the zero behind it, or the type of the operation that did,
+        see `Failure`; empty for anything.
     """
 
     op: str
@@ -65,12 +66,31 @@ _UNDERFLOW = (
 _EQUAL = (
     "the numbers that are subtracted differ by less than the dtype can hold. Subtract "
     "in log space, tfsafe.ops.log_sub_exp(log_a, log_b), such as the logarithms of two "
-    "CDFs; where they are truly equal, the logarithm is infinite."
+    "CDFs; where they are truly equal, the logarithm is infinite. log(1 - sigmoid(x)) "
+    "is tfsafe.ops.log_sigmoid(-x), log(1 - exp(x)) is tfsafe.ops.log1mexp(x), and "
+    "log(1 - tanh(x)**2) is 2 * (log(2) - x - tf.nn.softplus(-2 * x))."
 )
+_PROBABILITY = (
+    "the probability is not 0, but too small for the dtype. Take its logarithm from "
+    "the logits, before it is picked from, multiplied or summed: "
+    "tfsafe.ops.log_softmax(logits), tfsafe.ops.log_sigmoid(logits)."
+)
+_PROBABILITIES = (
+    "the probability below is not 0, but too small for the dtype. Divide in log space: "
+    "p / q is tf.exp(log_p - log_q), and its logarithm log_p - log_q, with "
+    "tfsafe.ops.log_softmax(logits) or tfsafe.ops.log_sigmoid(logits)."
+)
+_NEARLY_EQUAL = (
+    "the denominator is a difference that the dtype cannot tell from 0. Compute it "
+    "another way: 1 - tf.sigmoid(x) is tf.sigmoid(-x), 1 - tf.exp(x) is "
+    "-tf.math.expm1(x). Where it is truly 0, tfsafe.ops.divide returns 0."
+)
+_ANGLE = "is the angle of the two sides, pi / 2 where the second is 0."
+_LOG_COSH = "computes log(cosh(x)), which no argument overflows."
 _TOO_SMALL = (
     "the denominator is not 0, but too small for the dtype: bound what it is made of, "
-    "such as the argument of an exp. For a quotient of exponentials subtract the "
-    "largest exponent first, as tfsafe.ops.softmax does."
+    "such as the argument of an exp, or tf.nn.softplus(x) + 1e-6. For a quotient of "
+    "exponentials subtract the largest exponent first, as tfsafe.ops.softmax does."
 )
 _RELU = (
     "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
@@ -103,7 +123,8 @@ _SOFTPLUS = (
 )
 _LIMIT = (
     "numerator and denominator are 0 there, and the quotient has a limit; "
-    "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / math.pi)."
+    "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / math.pi); "
+    "(x**k - 1) / k is log(x) at k = 0."
 )
 _HALF_EPSILON = (
     "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
@@ -143,6 +164,7 @@ _UNIT = (
 )
 _ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
 _SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
+_ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
 CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
@@ -194,7 +216,18 @@ _OF_LIMITS = [
         "Sub",
         kind="NaN",
         is_rewritten=True,
-        written=r"\b(cos|cosh|exp)\(",
+        written=r"\b(cos|cosh|exp|pow)\(|\*\* ?[A-Za-z_]",
+    ),
+    # Such as `tanh(r) * v / r`.
+    Fix(
+        "RealDiv",
+        "",
+        _LIMIT,
+        "forward",
+        "Mul",
+        kind="NaN",
+        is_rewritten=True,
+        written=rf"\b({'|'.join(each.lower() for each in _VANISH)})\(",
     ),
 ]
 _OF_HALF = [
@@ -206,9 +239,23 @@ FIXES = [
     *_OF_LIMITS,
     *_OF_HALF,
     *(
+        Fix("RealDiv", "", _PROBABILITIES, zero=each, is_rewritten=True)
+        for each in ("Softmax", "Sigmoid")
+    ),
+    *(
         Fix(op, "", _TOO_SMALL, "forward", zero=UNDERFLOW)
         for op in ("RealDiv", "Div", "Reciprocal")
     ),
+    Fix(
+        "RealDiv",
+        "",
+        _NEARLY_EQUAL,
+        "forward",
+        kind="+Inf",
+        zero=CANCELLATION,
+        written=r"/ ?\(1(\.0?)? ?-",
+    ),
+    Fix("RealDiv", "tf.atan2({0}, {1})", _ANGLE, written=_ARC),
     Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
@@ -239,6 +286,10 @@ FIXES = [
         _WEIGHTED,
         met_next=(PRODUCT_WITH_ZERO,),
         is_rewritten=True,
+    ),
+    *(
+        Fix("Log", "", _PROBABILITY, zero=each, is_rewritten=True)
+        for each in ("Softmax", "Sigmoid")
     ),
     Fix("Log", "", _UNDERFLOW, zero=UNDERFLOW),
     Fix("Log", "", _EQUAL, zero=CANCELLATION),
@@ -285,6 +336,14 @@ FIXES = [
             is_rewritten=True,
         )
         for path in (("AddV2", "Log"), ("Log1p",))
+    ),
+    Fix(
+        "Cosh",
+        "tfsafe.ops.log_cosh({0})",
+        _LOG_COSH,
+        fault="overflow",
+        met_next=("Log",),
+        is_rewritten=True,
     ),
     Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
     Fix("Expm1", "", _LOG_SPACE, fault=""),

@@ -14,6 +14,7 @@ _FUNCTIONS = {
     "Atan2": {"atan2", "arctan2"},
     "Atanh": {"atanh", "arctanh"},
     "Cholesky": {"cholesky"},
+    "Cosh": {"cosh"},
     "EuclideanNorm": {"norm", "reduce_euclidean_norm"},
     "Exp": {"exp"},
     "Log": {"log"},

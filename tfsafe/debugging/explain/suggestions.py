@@ -27,6 +27,7 @@ class Failure(NamedTuple):
       place: File and number of the user's line.
       zero: How rounding made the zero behind it, `UNDERFLOW` or `CANCELLATION`; empty
         where it did not.
+      zero_of: Type of the operation that made that zero.
     """
 
     op: str
@@ -41,6 +42,7 @@ class Failure(NamedTuple):
     kind: str = ""
     place: tuple[str, int] = ("", 0)
     zero: str = ""
+    zero_of: str = ""
 
 
 class Formula(NamedTuple):
@@ -194,7 +196,7 @@ def _fits(row: Fix, failure: Failure) -> bool:
         and (not row.source or row.source in failure.producers)
         and row.dtype in {"", failure.dtype}
         and row.kind in {"", failure.kind}
-        and row.zero in {"", failure.zero}
+        and row.zero in {"", failure.zero, failure.zero_of}
         and re.search(row.written, failure.source) is not None
         and _begins(row.met_next, failure.met_next)
     )

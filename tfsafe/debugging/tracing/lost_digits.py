@@ -14,12 +14,13 @@ UNDERFLOW = "underflow"
 CANCELLATION = "cancellation"
 OVERFLOW = "overflow"
 
-_PRODUCTS = frozenset({"Mul", "Prod", "Square"})
-_TAILS = frozenset({"Erfc", "Exp", "Sigmoid"})
+_PRODUCTS = frozenset({"Cumprod", "Mul", "Prod", "Square"})
+_TAILS = frozenset({"Erfc", "Exp", "Sigmoid", "Softmax", "Softplus"})
 # Which elements of the output come from which of the input is known.
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | {"Identity"}
 _SUMS = op_types(OpFact.MOVES) | op_types(OpFact.MULTIPLIES_MATRICES)
-_SUMS |= op_types(OpFact.PICKS) | {"Max", "Mean", "Min", "Prod", "Sum"}
+_SUMS |= op_types(OpFact.PICKS) | {"Cumprod", "Cumsum", "Einsum"}
+_SUMS |= {"Max", "Mean", "Min", "Prod", "Sum"}
 
 
 class Zero(NamedTuple):
@@ -110,12 +111,15 @@ def _made(step: Step, is_zero: np.ndarray) -> tuple[np.ndarray, Zero] | None:
         where = is_zero & np.isfinite(values.array(step.inputs[0]))
     elif step.type in _PRODUCTS:
         inputs = [values.array(each) for each in step.inputs]
-        if step.type == "Prod":
+        if step.type in {"Cumprod", "Prod"}:
             where = is_zero if (inputs[0] != 0).all() else is_zero & False
         else:
             where = is_zero.copy()
             for x in inputs:
                 where &= x != 0
+    elif step.type == "Pow":
+        base, exponent = map(values.array, step.inputs)
+        where = is_zero & (base != 0) & np.isfinite(base) & np.isfinite(exponent)
     elif step.type in {"Add", "AddV2", "Sub"}:
         kind = CANCELLATION
         where = is_zero & (values.array(step.inputs[0]) != 0)

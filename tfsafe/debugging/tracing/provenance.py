@@ -220,13 +220,26 @@ class Propagation:
                 children.setdefault(parent, []).append((key, step))
         for _ in range(4):
             paths = [
-                (path + _met(step), key)
+                (path + self._met(step, origin), key)
                 for path, parent in paths[:_PATHS]
                 for key, step in children.get(parent, ())
                 if key != parent
             ]
             found += [path for path, _ in paths]
         return found
+
+    def _met(self, step: PathStep, origin: Origin) -> tuple[str, ...]:
+        """Returns the entry of `met_next` for a step; none if it only passes values on."""
+        marks = [self._marks[each] for each in step.parents if each in self._marks]
+        made_by = [{o.step and o.step.type for o in mark.origins} for mark in marks]
+        alike = all(origin.step and origin.step.type in types for types in made_by)
+        if step.type == "RealDiv" and len(step.parents) > 1 and alike:
+            return (QUOTIENT_OF_BOTH,)
+        if step.type == "Mul":
+            value = step.value()
+            if value is not None and "NaN" in values.kind(values.numbers(value)):
+                return (PRODUCT_WITH_ZERO,)
+        return () if step.type in _PASS else (step.type,)
 
     def name(self, value: Any) -> str:
         """Returns the name of a value from outside; empty if it is not known."""
@@ -371,17 +384,6 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
-
-
-def _met(step: PathStep) -> tuple[str, ...]:
-    """Returns the entry of `met_next` for a step; none if it only passes values on."""
-    if step.type == "RealDiv" and len(step.parents) > 1:
-        return (QUOTIENT_OF_BOTH,)
-    if step.type == "Mul":
-        value = step.value()
-        if value is not None and "NaN" in values.kind(values.numbers(value)):
-            return (PRODUCT_WITH_ZERO,)
-    return () if step.type in _PASS else (step.type,)
 
 
 def _is_container(value: Any) -> bool:

@@ -11,7 +11,7 @@ from math import factorial
 
 import tensorflow as tf
 
-from tfsafe.ops.kernels import precision, removable
+from tfsafe.ops.kernels import precision, removable, unchanged_values
 from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.power import sqrt
 from tfsafe.ops.kernels.removable import Removable
@@ -94,7 +94,7 @@ def power_minus_one_over(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         (x > 0) & (tf.abs(k * log) < 0.5),
         lambda x, k: tf.math.log(x) * removable.expm1_over_x(k * tf.math.log(x)),
-        lambda x, k: (tf.pow(x, k) - 1) / k,
+        lambda x, k: unchanged_values.divide(unchanged_values.pow(x, k) - 1, k),
         point(x, 1, 2),
         point(k, 1, 1),
     )
@@ -113,7 +113,7 @@ def growth(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         small & (tf.abs(exponent) < 0.5),
         near,
-        lambda r, n: (tf.pow(1 + r, n) - 1) / r,
+        lambda r, n: unchanged_values.divide(unchanged_values.pow(1 + r, n) - 1, r),
         point(r, 0, 1),
         point(n, 1, 1),
     )
@@ -135,7 +135,7 @@ def geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         tf.abs(q - 1) < 0.25,
         lambda q, n: growth(q - 1, n),
-        lambda q, n: (1 - tf.pow(q, n)) / (1 - q),
+        lambda q, n: unchanged_values.divide(1 - unchanged_values.pow(q, n), 1 - q),
         point(q, 1, 2),
         point(n, 1, 1),
     )
@@ -147,7 +147,7 @@ def extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         tf.abs(k * z) < 0.25,
         lambda k, z: exp(-z * removable.log1p_over_x(k * z)),
-        lambda k, z: tf.pow(1 + k * z, -1 / k),
+        lambda k, z: unchanged_values.pow(1 + k * z, -1 / k),
         point(k, 0, 1),
         point(z, 0, 1),
     )
@@ -253,7 +253,7 @@ def power_of_one_plus(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         tf.abs(k * z) < 0.25,
         lambda k, z: exp(z * removable.log1p_over_x(k * z)),
-        lambda k, z: tf.pow(1 + k * z, 1 / k),
+        lambda k, z: unchanged_values.pow(1 + k * z, 1 / k),
         point(k, 0, 1),
         point(z, 0, 1),
     )
@@ -265,7 +265,7 @@ def compound(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         (tf.abs(r) < 0.25 * tf.abs(n)) & tf.math.is_finite(n),
         lambda r, n: exp(r * removable.log1p_over_x(r / n)),
-        lambda r, n: tf.pow(1 + r / n, n),
+        lambda r, n: unchanged_values.pow(1 + r / n, n),
         point(r, 0, 1),
         point(n, 1, 1),
     )

@@ -10,7 +10,7 @@ from fractions import Fraction
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels import precision, removable
+from tfsafe.ops.kernels import precision, removable, unchanged_values
 from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.limits import near_or_far, point
 from tfsafe.ops.kernels.removable import Removable
@@ -105,7 +105,7 @@ def one_minus_power(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         (x > 0) & (tf.abs(log) < _NEAR),
         lambda x, y: -expm1(y * tf.math.log(x)),
-        lambda x, y: 1 - tf.pow(x, y),
+        lambda x, y: 1 - unchanged_values.pow(x, y),
         point(x, 1, 2),
         point(y, 1, 1),
     )
@@ -118,7 +118,7 @@ def one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return near_or_far(
         (x < 1) & ((tf.abs(log) < _NEAR) | (tf.abs(x) < 2**-6)),
         lambda x, y: -expm1(y * tf.math.log1p(-x)),
-        lambda x, y: 1 - tf.pow(1 - x, y),
+        lambda x, y: 1 - unchanged_values.pow(1 - x, y),
         point(x, 0, 2),
         point(y, 1, 1),
     )
