@@ -123,8 +123,8 @@ _SOFTPLUS = (
 )
 _LIMIT = (
     "numerator and denominator are 0 there, and the quotient has a limit; "
-    "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / math.pi); "
-    "(x**k - 1) / k is log(x) at k = 0."
+    "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / "
+    "math.pi); (x**k - 1) / k is log(x) at k = 0."
 )
 _HALF_EPSILON = (
     "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "

@@ -229,7 +229,7 @@ class Propagation:
         return found
 
     def _met(self, step: PathStep, origin: Origin) -> tuple[str, ...]:
-        """Returns the entry of `met_next` for a step; none if it only passes values on."""
+        """Returns what `met_next` says of a step; none if it only passes values on."""
         marks = [self._marks[each] for each in step.parents if each in self._marks]
         made_by = [{o.step and o.step.type for o in mark.origins} for mark in marks]
         alike = all(origin.step and origin.step.type in types for types in made_by)
