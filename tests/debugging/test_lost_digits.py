@@ -115,10 +115,21 @@ def _found(function, *args):
         (_softplus, [200.0, 1.0], "`Softplus`{}, which underflows", "softplus(x) + 1"),
         (_squared, [60.0, 1.0], "`Pow`{}, which underflows", "too small for the dtype"),
     ],
-    ids=(
-        "difference loop product tail infinity psnr picked ratio gate survival odds "
-        "softplus squared"
-    ).split(),
+    ids=[
+        "difference",
+        "loop",
+        "product",
+        "tail",
+        "infinity",
+        "psnr",
+        "picked",
+        "ratio",
+        "gate",
+        "survival",
+        "odds",
+        "softplus",
+        "squared",
+    ],
 )
 def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
     finding = _found(function, tf.constant(x))
@@ -141,7 +152,16 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         # The zero of the numerator is not what fails.
         (lambda x: (x * x) / tf.constant([0.0, 1.0]), [1e-30, 1e-30]),
     ],
-    ids="product factor difference power cumprod softmax mask numerator".split(),
+    ids=[
+        "product",
+        "factor",
+        "difference",
+        "power",
+        "cumprod",
+        "softmax",
+        "mask",
+        "numerator",
+    ],
 )
 def test_a_zero_of_the_data_is_not_said_to_be_rounded(function, x):
     assert "The 0 comes from" not in _found(function, tf.constant(x)).cause
