@@ -343,6 +343,7 @@ def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words
     "row", suggestions.FIXES, ids=lambda row: f"{row.op}-{row.words}"
 )
 def test_every_suggestion_can_be_reached(row):
+    written = "y = tf.cast(-1e9, t) - tf.cos(tf.sin(x)) + tf.atan(a / b) / (1 - p)"
     facts = {
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",
@@ -350,7 +351,7 @@ def test_every_suggestion_can_be_reached(row):
         "met_next": [row.met_next],
         "dtype": row.dtype or "float32",
         "kind": row.kind,
-        "source": "y = tf.cast(-1e9, t) - tf.cos(x)" if row.written else "",
+        "source": written if row.written else "",
         "zero": row.zero,
     }
     mends = f" {suggestions.REWRITES}" if row.is_rewritten else ""
