@@ -62,11 +62,12 @@ def is_killed(change: Change, tree: pathlib.Path, limit: float) -> str:
     try:
         # Without XLA first: most changes are seen in eager mode, in a fraction of it.
         first, rest = test_files(tree, change.path)
+        reaches_rules = "/rewriting/" in change.path or "/kernels/" in change.path
         for files, options in [
             (first, ["-k", "not xla", "--tier=one"]),
             (first, ["--tier=all"]),
             (rest, ["--tier=one"]),
-            *([_COLLECTION] if "/rewriting/" in change.path else []),
+            *([_COLLECTION] if reaches_rules else []),
         ]:
             failed = first_failure([*options, *files], tree, limit)
             if failed:

@@ -70,6 +70,11 @@ PAIRS = {
         lambda x: tf.reduce_mean(x**3, -1) / tf.reduce_mean(x * x, -1) ** 1.5,
         lambda x: tf.reduce_mean(x**3, -1) / tf.reduce_mean(x * x, -1) ** 2.5,
     ),
+    # A sum has no logarithms of its parts.
+    "log-of-powers-and-exponentials": (
+        lambda x: log(x**2.5 * exp(-x)),
+        lambda x: log(x**2.5 + exp(-x)),
+    ),
     "log-of-one-plus-power": (
         lambda x: log(1 + x ** tf.sin(x)),
         lambda x: log(2 + x ** tf.sin(x)),

@@ -1,6 +1,7 @@
 """Rules for products and powers whose logarithm, or root, is in range."""
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from tfsafe.ops.kernels import log_products
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
+from tfsafe.rewriting.log_space.form import Factored
 from tfsafe.rewriting.match.arithmetic import (
     SUMS,
     both_ways,
@@ -145,6 +148,75 @@ def _match_log(op: tf.Operation, reader: Reader) -> Build | None:
     )
 
 
+class _Split(NamedTuple):
+    """A product: its exponentials and probabilities, each with a power, and the rest.
+
+    Attributes:
+      logs: What is known of the logarithms of the former.
+      rest: The other factors, and positive numbers.
+    """
+
+    logs: list[tuple[Factored, float]]
+    rest: list[_Factor | float]
+
+
+def _split(logs: Logarithms, tensor: tf.Tensor, power: float) -> _Split | None:
+    """Splits a product; None if a factor may be 0 or negative by a mask or a sign."""
+    op = logs.reader.op(tensor)
+    parts = _signed_parts(op)
+    splits = [_split(logs, each, sign * power) for each, sign in parts]
+    known = [each for each in splits if each is not None]
+    if len(known) < len(splits):
+        return None
+    found = logs.of(tensor)
+    rest = [factor for each in known for factor in each.rest]
+    # One that consists of exponentials alone is known better as a whole.
+    if found is not None and not any(isinstance(each, _Factor) for each in rest):
+        return _Split([(found, power)], []) if found.is_pure else None
+    if parts:
+        return _Split([log for each in known for log in each.logs], rest)
+    if logs.reader.is_mask(tensor):
+        return None
+    return _Split([], list(_factors(logs.reader, tensor, power)))
+
+
+def _signed_parts(op: tf.Operation) -> list[tuple[tf.Tensor, float]]:
+    """Returns the factors of a product, a quotient or a square, with their powers."""
+    if op.type in _DIVISIONS:
+        return [(op.inputs[0], 1.0), (op.inputs[1], -1.0)]
+    if op.type in _INVERSIONS:
+        return [(op.inputs[0], -1.0)]
+    if op.type == "Mul":
+        return [(each, 1.0) for each in op.inputs]
+    return []
+
+
+def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches the logarithm of a product of powers and exponentials."""
+    x = op.inputs[0]
+    if not is_float(x) or is_watched(reader, op) or reader.constant(x) is not None:
+        return None
+    if not _signed_parts(reader.op(x)):
+        return None
+    split = _split(logarithms(reader), x, 1.0)
+    if split is None or not split.logs:
+        return None
+    numbers = math.prod(each for each in split.rest if isinstance(each, float))
+    rest = [each for each in split.rest if isinstance(each, _Factor)]
+    if not 0 < numbers < float("inf") or not 0 < len(rest) <= _MOST:
+        return None
+    if not _may_leave(rest, x.dtype):
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        made = log_products.log_of_product([each.make(value) for each in rest], numbers)
+        for found, power in split.logs:
+            made += power * found.whole_log(value)
+        return made
+
+    return build
+
+
 def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `prod(x) ** k`, `(1 - x) ** k` and `(a / (a + b)) ** k`."""
     base, exponent = op.inputs
@@ -219,6 +291,16 @@ def _of_one_minus(reader: Reader, op: tf.Operation) -> Build | None:
 
 _ONE_PLUS_POWER = ("Add", 1, ("Pow", "x", "k"))
 FIRST = (
+    Rule(
+        name="log-of-powers-and-exponentials",
+        before="log(x ** k * exp(-x)), log(x ** k * sigmoid(y) / exp(lgamma(k)))",
+        after="k * log(x) where the power is out of range, plus the logarithms of the "
+        "exponentials",
+        fails_when="a power or an exponential underflows or overflows",
+        reference="identity",
+        op_types=("Log",),
+        match=_match_mixed_log,
+    ),
     Rule(
         name="log-of-one-plus-power",
         before="log(1 + x ** k), log(1 / (1 + x ** k))",
