@@ -2,9 +2,11 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.debugging.checks import finite_sum
 from tfsafe.debugging.checks.update_part import (
     READ,
@@ -12,6 +14,7 @@ from tfsafe.debugging.checks.update_part import (
     UpdatePart,
     read_variable,
 )
+from tfsafe.debugging.tracing import values
 from tfsafe.graph import (
     PLAIN_CALLS,
     OpFact,
@@ -79,6 +82,8 @@ class Frozen:
         self._update = update
         # Of the new values that are computed twice, a sum over each.
         self._sums: dict[int, tf.Tensor] = {}
+        # What is summed together has the same group.
+        self._group: dict[int, tuple[Any, ...]] = {}
         self._copy_of: Value = lambda tensor: tensor
         self._old: dict[int, tf.Tensor] = {}
         self._new: dict[int, tf.Tensor] = {}
@@ -109,8 +114,33 @@ class Frozen:
         with tf.control_dependencies(list(self._sums.values())[-1:]):
             self._assign(op, handle, value)
             self._sums.pop(id(handle), None)
-            self._sums[id(handle)] = finite_sum.total(self._new[id(handle)])
+            self._sums[id(handle)] = self._sum(op, id(handle))
         return []
+
+    def _sum(self, op: tf.Operation, key: int) -> tf.Tensor:
+        """Returns a sum over a new value, or 0 where `values` has one over its group.
+
+        XLA holds each tensor that it sums over. So for XLA the new values that follow
+        from one gradient are added, element by element, before the sum.
+        """
+        new = self._new[key]
+        # In half precision, a few finite numbers soon overflow.
+        is_wide = values.is_float(new) and new.dtype.size > 2
+        self._group.pop(key, None)
+        if not (
+            self._update is not None
+            and _compat.is_traced_for_xla()
+            and is_wide
+            and new.shape.is_fully_defined()
+        ):
+            return finite_sum.total(new)
+        sources = self._update.inputs_of(op)
+        alike = [each.name for each in sources if each.shape == new.shape]
+        group = (new.dtype, new.shape, *alike)
+        last = next(reversed(self._group.values()), group)
+        # What is computed from slots alone is written after them.
+        self._group[key] = last if not alike and last[:2] == group else group
+        return tf.zeros([], tf.float64)
 
     def _assign(self, op: tf.Operation, handle: tf.Tensor, value: Value) -> None:
         new = value(op.inputs[1])
@@ -127,7 +157,13 @@ class Frozen:
 
     def values(self) -> list[tf.Tensor]:
         """Returns the new values, or sums over them."""
-        return list((self._new | self._sums).values())
+        groups: dict[tuple[Any, ...], list[tf.Tensor]] = {}
+        for key, group in self._group.items():
+            groups.setdefault(group, []).append(self._new[key])
+        return [
+            *(self._new | self._sums).values(),
+            *(tf.add_n(group) for group in groups.values()),
+        ]
 
     def commit(self, is_good: tf.Tensor) -> None:
         """Writes the new values if the call is good."""
