@@ -174,7 +174,9 @@ def test_an_unknown_name_is_refused_by_name():
 
 
 def test_pinned_tool_versions_are_the_same_everywhere():
-    pinned = dict(re.findall(r"^ +([\w-]+) == ([\d.]+)$", _read("setup.cfg"), re.M))
+    pinned = dict(
+        re.findall(r"^ +([\w-]+) == ([\d.]+)(?:;.*)?$", _read("setup.cfg"), re.M)
+    )
     assert set(pinned) == {"ruff", "mypy", "import-linter"}
     hooks = set(re.findall(r"([\w-]+)==([\d.]+)", _read(".pre-commit-config.yaml")))
     assert hooks == set(pinned.items())
