@@ -69,6 +69,13 @@ def _exact_barron(x, a):
 
 
 FORMULAS = [
+    Formula(
+        "curvature of the yield curve of Nelson and Siegel",
+        lambda x: (1 - tf.exp(-x)) / x - tf.exp(-x),
+        lambda x: (1 - m.exp(-off_zero(x))) / off_zero(x) - m.exp(-x),
+        [[0.0, 1e-4, -1e-3, 2.0]],
+        [[0.5, 1.0, 3.0]],
+    ),
     _of(
         "logarithm of a ratio of a hyperbolic sine",
         lambda x: tf.math.log(tf.sinh(x) / x),

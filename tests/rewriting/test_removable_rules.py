@@ -102,6 +102,30 @@ FORMULAS = {
         lambda x: 2 * tf.sin(x) ** 2 / x**2,
         lambda x: 2 * mpmath.sin(x) ** 2 / x**2,
     ),
+    "(x - atan(x)) / x**3": (
+        lambda x: (x - tf.atan(x)) / x**3,
+        lambda x: (x - mpmath.atan(x)) / x**3,
+    ),
+    "(asin(x / 4) - x / 4) / x**3": (
+        lambda x: (tf.asin(x / 4) - x / 4) / x**3,
+        lambda x: (mpmath.asin(x / 4) - x / 4) / x**3,
+    ),
+    "(tan(x) - x) / x**3": (
+        lambda x: (tf.tan(x) - x) / x**3,
+        lambda x: (mpmath.tan(x) - x) / x**3,
+    ),
+    "(sinh(x) - x) / (x * x * x)": (
+        lambda x: (tf.sinh(x) - x) / (x * x * x),
+        lambda x: (mpmath.sinh(x) - x) / x**3,
+    ),
+    "(cosh(x) - 1) / x**2": (
+        lambda x: (tf.cosh(x) - 1) / x**2,
+        lambda x: (mpmath.cosh(x) - 1) / x**2,
+    ),
+    "(1 - (1 + x) exp(-x)) / x**2": (
+        lambda x: (1 - (1 + x) * tf.exp(-x)) / x**2,
+        lambda x: (1 - (1 + x) * mpmath.exp(-x)) / x**2,
+    ),
     "(1 - cos(3 x)) / x / x": (
         lambda x: (1 - tf.cos(3 * x)) / x / x,
         lambda x: (1 - mpmath.cos(3 * x)) / x**2,

@@ -130,9 +130,9 @@ def _coth_minus_inverse(x: tf.Tensor) -> tf.Tensor:
     return 1 / ops.tanh(x) - 1 / x
 
 
-def _shifted(series: _Series) -> _Series:
-    """Returns the series of `(f(x) - f(0)) / x`."""
-    return [*series[1:], Fraction(0)]
+def _rest(series: _Series, order: int) -> _Series:
+    """Returns the series over `x ** order` without its terms below."""
+    return [*series[order:], *[Fraction(0)] * order]
 
 
 def _arcsine(sign: int) -> _Series:
@@ -195,7 +195,7 @@ def _moment(sign: int) -> _Series:
 
 def _inverse_less(series: _Series, function: Function, near: float = 1.0) -> Removable:
     """Returns `1 / f(x) - 1 / x`, of the series of `x / f(x)`."""
-    return Removable(_shifted(series), near, lambda x: 1 / function(x) - 1 / x)
+    return Removable(_rest(series, 1), near, lambda x: 1 / function(x) - 1 / x)
 
 
 _TANC = _divided(_SINC, _even(-1, 0))
@@ -220,12 +220,12 @@ one_minus_cos_over_square = Removable(
 x_minus_sin_over_cube = Removable(
     _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
 )
-coth_minus_inverse = Removable(_shifted(_X_OVER_TANH), 1.0, _coth_minus_inverse)
+coth_minus_inverse = Removable(_rest(_X_OVER_TANH, 1), 1.0, _coth_minus_inverse)
 one_minus_sinc_over_square = Removable(
     _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
 )
 x_minus_tanh_over_cube = Removable(
-    _shifted(_shifted([-c if n else Fraction(0) for n, c in enumerate(_TANHC)])),
+    _rest([-c for c in _TANHC], 2),
     0.75,
     lambda x: (x - ops.tanh(x)) / (x * x * x),
 )
@@ -235,27 +235,13 @@ exp_minus_tangent_over_square = Removable(
     lambda x: (ops.expm1(x) - x) / tf.square(x),
 )
 one_minus_x_over_tan_over_square = Removable(
-    _shifted(
-        _shifted([
-            -c if n else Fraction(0) for n, c in enumerate(_divided(_ONE, _TANC))
-        ])
-    ),
+    _rest([-c for c in _divided(_ONE, _TANC)], 2),
     1.0,
     lambda x: (1 - x / tf.tan(x)) / tf.square(x),
 )
 # `(1 - x / 2 / tan(x / 2)) / x ** 2`, in the inverse Jacobian of a rotation.
 half_angle_over_tan = Removable(
-    [
-        c / 2 ** (n + 2)
-        for n, c in enumerate(
-            _shifted(
-                _shifted([
-                    -c if n else Fraction(0)
-                    for n, c in enumerate(_divided(_ONE, _TANC))
-                ])
-            )
-        )
-    ],
+    _rest([-c / 2**n for n, c in enumerate(_divided(_ONE, _TANC))], 2),
     2.0,
     lambda x: (1 - x / (2 * tf.tan(x / 2))) / tf.square(x),
 )
@@ -266,9 +252,32 @@ exp_tangent_of_minus = Removable(
     lambda x: (ops.expm1(-x) + x) / tf.square(x),
 )
 x_minus_log1p_over_square = Removable(
-    _shifted([-c if n else Fraction(0) for n, c in enumerate(_LOG1P)]),
+    _rest([-c for c in _LOG1P], 1),
     0.25,
     lambda x: (x - ops.log1p(x)) / tf.square(x),
+)
+x_minus_atan_over_cube = Removable(
+    _rest([-c for c in _arctangent(-1)], 2),
+    0.5,
+    lambda x: (1 - tf.atan(x) / x) / tf.square(x),
+)
+asin_minus_x_over_cube = Removable(
+    _rest(_arcsine(1), 2), 0.5, lambda x: (tf.asin(x) / x - 1) / tf.square(x)
+)
+tan_minus_x_over_cube = Removable(
+    _rest(_TANC, 2), 0.9, lambda x: (tf.tan(x) / x - 1) / tf.square(x)
+)
+sinh_minus_x_over_cube = Removable(
+    _even(1, 3), 2.0, lambda x: (tf.sinh(x) / x - 1) / tf.square(x)
+)
+cosh_minus_one_over_square = Removable(
+    _even(1, 2), 2.0, lambda x: 2 * tf.square(tf.sinh(x / 2) / x)
+)
+# `(1 - (1 + x) exp(-x)) / x ** 2`.
+gamma_tail_over_square = Removable(
+    _series(lambda n: Fraction((-1) ** n * (n + 1), factorial(n + 2))),
+    1.0,
+    lambda x: (-ops.expm1(-x) / x - ops.exp(-x)) / x,
 )
 erf_over_x, x_over_erf = _pair(_ERF, (1.0, 0.5), tf.math.erf)
 bessel_j1_over_x = Removable(

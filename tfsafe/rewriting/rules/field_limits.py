@@ -129,7 +129,17 @@ _LOG_OF_COMPLEMENT: tuple[Pattern, ...] = (
     ("Log", ("Neg", ("Expm1", ("Neg", "x")))),
     ("Log1p", ("Neg", ("Exp", ("Neg", "x")))),
 )
+# The curvature of Nelson and Siegel's yield curve.
+_DECAY = ("Exp", ("Neg", "x"))
+_LOADINGS = ("Sub", 1, _DECAY), ("Neg", ("Expm1", ("Neg", "x")))
 TREES = (
+    *(
+        Tree(
+            ("Sub", ("Div", each, "x"), _DECAY),
+            lambda x: x * removable.gamma_tail_over_square(x),
+        )
+        for each in _LOADINGS
+    ),
     *_pareto(),
     *_logistic(),
     *_scaled_tanh(),

@@ -125,6 +125,16 @@ VANISHING = (
         1,
         removable.exp_tangent_of_minus,
     ),
+    Vanishing(("Sub", "x", ("Atan", "x")), 3, removable.x_minus_atan_over_cube),
+    Vanishing(("Sub", ("Asin", "x"), "x"), 3, removable.asin_minus_x_over_cube),
+    Vanishing(("Sub", ("Tan", "x"), "x"), 3, removable.tan_minus_x_over_cube),
+    Vanishing(("Sub", ("Sinh", "x"), "x"), 3, removable.sinh_minus_x_over_cube),
+    Vanishing(("Sub", ("Cosh", "x"), 1), 2, removable.cosh_minus_one_over_square),
+    Vanishing(
+        ("Sub", 1, ("Mul", ("Add", 1, "x"), ("Exp", ("Neg", "x")))),
+        2,
+        removable.gamma_tail_over_square,
+    ),
     Vanishing(("Sub", "x", ("Log1p", "x")), 2, removable.x_minus_log1p_over_square),
     Vanishing(
         ("Sub", "x", ("Log", ("Add", 1, "x"))), 2, removable.x_minus_log1p_over_square
