@@ -280,7 +280,8 @@ def test_every_hook_is_known_here():
 
 @contextlib.contextmanager
 def one_warning():
-    with warnings.catch_warnings(record=True, action="always") as told:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         yield
     faults = [str(w.message) for w in told if "tfsafe failed" in str(w.message)]
     assert len(faults) == 1
@@ -350,7 +351,7 @@ def test_a_fault_in_a_callback_lets_the_training_go_on(monkeypatch):
         found = _trained(callbacks=[tfsafe.callbacks.NumericsMonitor()])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     # One in a batch, one in an epoch.
-    assert len(told) <= 2
+    assert sum("injected" in str(w.message) for w in told) <= 2
     _faults.REPORTED.clear()
 
 

@@ -77,6 +77,11 @@ def _traced(probs: tf.Tensor, axis: int | None) -> tf.Tensor | None:
         return None if logits is None else tf.transpose(logits, order)
     if op.type == "SelectV2" and _is_zero(op.inputs[2]):
         return _masked(op.inputs[0], op.inputs[1], axis)
+    if op.type == "Mul":
+        # As Keras before 3.13 masks a softmax.
+        for probs, mask in (op.inputs, reversed(op.inputs)):
+            if mask.op.type == "Cast" and mask.op.inputs[0].dtype == tf.bool:
+                return _masked(mask.op.inputs[0], probs, axis)
     return None
 
 
