@@ -156,7 +156,7 @@ def test_every_layer_is_served_by_plain_tensorflow(tmp_path):
 def test_tensorflow_lite_converts_the_layer(name, tmp_path):
     model, x = model_of(name), MADE[name][1]
     model.export(tmp_path, verbose=False)
-    converter = tf.lite.TFLiteConverter.from_savedmodel_of(str(tmp_path))
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path))
     interpreter = tf.lite.Interpreter(model_content=converter.convert())
     (source,), (result,) = (
         interpreter.get_input_details(),
@@ -182,7 +182,7 @@ def test_every_layer_becomes_keras_own(tmp_path):
         plain.save(path)
         with zipfile.ZipFile(path) as file:
             assert "tfsafe" not in file.read("config.json").decode(), name
-        got = keras.models.loadmodel_of(path)(x)
+        got = keras.models.load_model(path)(x)
         # Keras' epsilons differ from ours where a row is 0.
         np.testing.assert_allclose(got, model(x), 1e-4, 1e-4, err_msg=name)
 
