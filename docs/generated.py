@@ -11,6 +11,7 @@ import measured
 
 import tfsafe
 from tests.catalogue import every_row
+from tests.catalogue.__main__ import place
 from tests.catalogue.exceptions import EXCEPTIONS
 
 _AREAS = {
@@ -21,6 +22,7 @@ _AREAS = {
     "M": "Metrics",
     "T": "Training",
 }
+_MODES = {"eager": "eager mode", "graph": "`tf.function`", "xla": "XLA"}
 _PACKAGES = (
     *("losses", "layers", "metrics", "optimizers", "callbacks", "regularizers"),
     *("ops", "debugging", "data", "rewriting"),
@@ -36,7 +38,7 @@ def write(docs: pathlib.Path) -> None:
 def _write_traps(folder: pathlib.Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    rows = sorted(every_row(), key=lambda row: row.id)
+    rows = sorted(every_row(), key=place)
     parts = [
         "# Measured traps\n\nEach page is a test: the usual form fails there, in "
         "the modes named, and the form of tfsafe is right.\n"
@@ -57,14 +59,14 @@ def _write_traps(folder: pathlib.Path) -> None:
 
 
 def _page(row: object) -> str:
-    modes = ", ".join(row.fails_in)
+    modes = ", ".join(_MODES[mode] for mode in row.fails_in)
     found = measured.of(row)
     return "\n\n".join([
         # In no tree of contents, which would list every row beside every page.
         "---\norphan: true\n---",
         f"# {row.id}: {_cell(row.trap)}",
-        f"The usual form gives a wrong value or gradient, in these modes: {modes}. Use "
-        f"{_name(row)} instead.",
+        f"The usual form gives a wrong value or gradient ({modes}). Use {_name(row)} "
+        "instead.",
         *measured.as_text(found),
         *(
             []

@@ -139,7 +139,7 @@ def _forms() -> dict[str, tuple[str, str]]:
 
 def _source(node: ast.expr) -> str:
     if isinstance(node, ast.Lambda):
-        return f"f = {ast.unparse(node)}"
+        return re.sub(r"(?<![\w.])ops\.", "tfsafe.ops.", f"f = {ast.unparse(node)}")
     return "" if ast.unparse(node).startswith("_") else f"f = {ast.unparse(node)}"
 
 
@@ -152,7 +152,11 @@ def as_text(found: Measured) -> list[str]:
         rows = [("value", *(_cell(each[0]) for each in (found.got, found.right)))]
         pairs = zip(found.got[1:], found.right[1:], strict=True)
         rows += [
-            (f"gradient {n}", _cell(got), _cell(right))
+            (
+                f"gradient {n}" if len(found.got) > 2 else "gradient",
+                _cell(got),
+                _cell(right),
+            )
             for n, (got, right) in enumerate(pairs, 1)
         ]
         args = "; ".join(_cell(each) for each in found.args)

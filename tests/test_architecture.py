@@ -78,7 +78,9 @@ def test_private_names_are_in_the_compat_package_alone():
 
 
 def test_files_stay_readable_in_one_sitting():
-    lengths = {path: len(text.splitlines()) for path, text in SOURCES.items()}
+    # The table of traps is written by `python -m tests.catalogue`.
+    written = SOURCES.keys() - {"tfsafe/_catalogue.py"}
+    lengths = {path: len(SOURCES[path].splitlines()) for path in written}
     long = {path: length for path, length in lengths.items() if length > 400}
     assert not long, "split them by topic"
 

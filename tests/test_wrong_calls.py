@@ -144,6 +144,11 @@ WRONG = {
         ValueError,
         ("`verify`", "Received: verify='yes'", "one of True, False"),
     ),
+    "stabilize-fit": (
+        lambda: tfsafe.stabilize(model().fit),
+        TypeError,
+        ("`target`", "Received: target=fit", r"`stabilize\(model\)`"),
+    ),
     "stabilize-numpy": (
         lambda: tfsafe.stabilize(with_numpy)(X),
         TypeError,

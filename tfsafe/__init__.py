@@ -1,6 +1,22 @@
 """Finds, explains and prevents numerical failures of TensorFlow and Keras training.
 
-Nothing heavy is imported here. `tfsafe.losses`, `tfsafe.ops` and the rest load
+Which of these do I need?
+
+- The loss is NaN and I do not know why: `tfsafe run train.py` in a terminal; in code
+  `callbacks=[tfsafe.NumericsMonitor()]` of `fit`, `@tfsafe.checked` on a function or
+  a custom loop, `with tfsafe.check_numerics():` around anything.
+- The data may hold NaN: `tfsafe.check_finite((x, y))`.
+- One batch must not ruin a long training:
+  `tfsafe.SafeOptimizer(keras.optimizers.Adam())`.
+- The model uses Keras' losses, layers and metrics: `from tfsafe import losses, layers,
+  metrics` in place of `from keras import ...`; `tfsafe.keras_scope()` or
+  `tfsafe.install()` for strings such as `loss="mse"`; `tfsafe.coverage(model)` says
+  what has a safe version.
+- A loss or formula is written by hand: `@tfsafe.stabilize`, unedited; or the functions
+  of `tfsafe.ops`, whose gradients are right under masks and at singular points.
+- A file is to load without tfsafe: `tfsafe.to_keras(model).save("plain.keras")`.
+
+`import tfsafe` loads nothing heavy: `tfsafe.losses`, `tfsafe.ops` and the rest load
 TensorFlow when they are first used; `tfsafe.__version__` and `tfsafe.NumericsError`
 never do.
 """

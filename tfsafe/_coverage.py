@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from tfsafe import _compat, _swap
-from tfsafe._catalogue import FIXES
+from tfsafe._catalogue import TRAPS
 
-# In the order of the table. `ops` has no Keras namesake: Keras' own work on symbolic
-# inputs too, and are not meant to be swapped.
 # Values that name nothing.
 _VALUES = (bool, int, float, bytes, dict, list, tuple)
+# In the order of the table. `ops` has no Keras namesake: Keras' own work on symbolic
+# inputs too, and are not meant to be swapped.
 _NAMESAKES = (
     "losses",
     "layers",
@@ -50,6 +50,11 @@ class Part:
     purpose: str = ""
     where: str = ""
 
+    @property
+    def traps(self) -> dict[str, str]:
+        """The measured traps that the safe version fixes: what each is, by row."""
+        return TRAPS.get(self.safe.removeprefix("tfsafe."), {})
+
     def __str__(self) -> str:
         subject = f"{self.where}: {self.name}" if self.where else self.name
         if self.status in ("plain", "string"):
@@ -72,21 +77,25 @@ class Coverage:
     parts: tuple[Part, ...]
 
     def __str__(self) -> str:
-        if [str(part) for part in self.parts] == [self.summary]:
-            return self.summary
-        shown = [part for part in self.parts if part.status != "other"]
-        return "\n".join([
-            self.summary,
-            *(
-                line
-                for part in shown
-                for line in textwrap.wrap(
-                    str(part), _WIDTH, initial_indent="  ", subsequent_indent="    "
-                )
-            ),
-        ])
+        is_one = [str(part) for part in self.parts] == [self.summary]
+        lines = [] if is_one else [self.summary]
+        indent = "" if is_one else "  "
+        for part in self.parts:
+            if is_one or part.status != "other":
+                lines += _wrapped(str(part), indent)
+                # Those of the parts of a model would fill pages.
+                traps = {} if part.where else part.traps
+                for row, title in traps.items():
+                    lines += _wrapped(f"fixes {row}: {title}", f"{indent}  ")
+        return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "
+    )
 
 
 @overload
@@ -133,8 +142,8 @@ def coverage(
     for package in (*_NAMESAKES, *_OTHERS):
         for line in _table(package):
             print_fn(line)
-    traps = sum(len(identifiers.split()) for identifiers in FIXES.values())
-    print_fn(f"{traps} measured traps are fixed by {len(FIXES)} of these names.")
+    count = sum(map(len, TRAPS.values()))
+    print_fn(f"{count} measured traps are fixed by {len(TRAPS)} of these names.")
     return None
 
 
@@ -315,7 +324,7 @@ def _table(package: str) -> list[str]:
     for name in own:
         mark = "safe" if name in safe else "new"
         purpose = (inspect.getdoc(getattr(module, name)) or "").partition("\n")[0]
-        fixed = FIXES.get(f"{package}.{name}")
+        fixed = " ".join(TRAPS.get(f"{package}.{name}", ()))
         rows += textwrap.wrap(
             f"{purpose} [{fixed}]" if fixed else purpose,
             _WIDTH,

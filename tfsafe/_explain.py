@@ -5,11 +5,14 @@ import itertools
 import re
 from collections.abc import Sequence
 
+from tfsafe._catalogue import TRAPS
 from tfsafe._records import FindingFields, Link, TensorStats
 from tfsafe._text import INDENT, STEPS, counted, middle_out, wrapped
 
 # A call that starts a training of Keras, which then makes the operations.
 _TRAINING = re.compile(r"\.(fit|evaluate|predict|(train|test|predict)_on_batch)\(")
+# A name of the package in a suggestion.
+_SUGGESTED = re.compile(r"\btfsafe\.(\w+\.\w+)")
 # A step of a path takes one line, so a longer line of source is cut.
 _WIDE = 100
 
@@ -35,6 +38,20 @@ def fix_lines(finding: FindingFields) -> list[str]:
     first, *rest = finding.suggested_code.split("\n")
     code = [f"  fix:   {first}", *(f"{INDENT}{line}" for line in rest)]
     return [*code, *wrapped(INDENT, finding.suggestion)]
+
+
+def traps_of(finding: FindingFields) -> dict[str, str]:
+    """Returns the traps that the suggested names fix; the most similar line first."""
+    names = _SUGGESTED.findall(f"{finding.suggested_code} {finding.suggestion}")
+    traps = {row: trap for n in names for row, trap in TRAPS.get(n, {}).items()}
+    source = finding.site.source if finding.site else ""
+    own = _words(f"{finding.op_type} {finding.forward_op} {source}")
+    rows = sorted(traps, key=lambda row: -len(own & _words(traps[row])))
+    return {row: traps[row] for row in rows}
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z]\w+", text.lower()))
 
 
 def headline(finding: FindingFields) -> str:

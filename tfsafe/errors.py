@@ -36,25 +36,27 @@ class Finding(_records.FindingFields):
         then the line of the forward operation that it differentiates.
       cause: What is wrong with the operation's inputs, in words.
       suggestion: What `suggested_code` does, or the change to make; in words.
-      row: Index along the first axis of the failing batch, where the first axis of
-        the tensor is the batch.
+      row: Row of the batch that failed, where the tensor's first axis is the batch.
       shape: Shape of the non-finite tensor.
       forward_op: Type of the forward operation, where `is_gradient`.
       scope: Name scope of the operation.
-      iteration: Iterations of the loops around the operation, outermost first,
-        counted from 0.
+      iteration: Iterations of the loops around it from 0, outermost first.
       suggested_code: The line to write instead, where there is one.
       origin: The holder of the values if no operation made them: ``"argument `x`"``,
         ``"variable `w`"``, ``"output"``.
       inputs: Statistics of the operation's inputs.
       output: Statistics of its output.
       chain: The propagation path of the values, from this operation to the result.
-      layer: Path of the Keras layer that made the operation, such as
-        `"pricing/rownorm"`, by the names that `model.get_layer` knows.
+      layer: Path of the operation's Keras layer, by names that `get_layer` knows.
     """
 
     def __str__(self) -> str:
         return "\n".join(_explain.lines_of(self))
+
+    @property
+    def traps(self) -> dict[str, str]:
+        """The measured traps that the suggested names fix: what each is, by row."""
+        return _explain.traps_of(self)
 
     def explain(self, *, chain: bool = False, color: bool | None = None) -> str:
         """Returns the explanation, with more of it than `str(finding)` on request.

@@ -4,6 +4,7 @@
 `tfsafe/_catalogue.py`.
 """
 
+import json
 import pathlib
 import textwrap
 
@@ -37,7 +38,7 @@ def page() -> str:
         parts.append("|---|---|---|")
         parts += [
             f"| {row.id} | {_escaped(row.trap)} | `{row.fixed_by}` |"
-            for row in sorted(rows, key=_place)
+            for row in sorted(rows, key=place)
         ]
         parts.append("")
     parts.append(
@@ -53,25 +54,35 @@ def page() -> str:
 
 def module() -> str:
     """Returns the text of `tfsafe/_catalogue.py`."""
-    fixes: dict[str, list[str]] = {}
-    for row in sorted(every_row(), key=_place):
-        fixes.setdefault(row.fixed_by, []).append(row.id)
+    traps: dict[str, list[str]] = {}
+    for row in sorted(every_row(), key=place):
+        traps.setdefault(row.fixed_by, []).append(_entry(row))
     lines = [
-        '"""Traps by the public name that fixes them; made by `python -m '
+        '"""Measured traps, by the name that fixes them; made by `python -m '
         'tests.catalogue`."""\n',
-        "FIXES = {",
+        "TRAPS = {",
     ]
-    for name in sorted(fixes):
-        line = f'    "{name}": "{" ".join(fixes[name])}",'
-        if len(line) > 88:
-            runs = textwrap.wrap(" ".join(fixes[name]), 70)
-            quoted = "\n".join(f'        "{run} "' for run in runs[:-1])
-            line = f'    "{name}": (\n{quoted}\n        "{runs[-1]}"\n    ),'
-        lines.append(line)
+    for name in sorted(traps):
+        lines += [f'    "{name}": {{', *traps[name], "    },"]
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _place(row) -> tuple:
+def _entry(row) -> str:
+    """Returns the item of a row, in lines of at most 88 characters."""
+    line = f"        {_quoted(row.id)}: {_quoted(row.trap)},"
+    if len(line) <= 88:
+        return line
+    first, *rest = textwrap.wrap(row.trap, 73)
+    parts = [f"            {_quoted(t)}" for t in (first, *(f" {r}" for r in rest))]
+    return "\n".join([f"        {_quoted(row.id)}: (", *parts, "        ),"])
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def place(row) -> tuple:
+    """Sorts rows by their letter and number."""
     digits = "".join(filter(str.isdigit, row.id[1:4]))
     return row.id[0], int(digits or 0), row.id
 

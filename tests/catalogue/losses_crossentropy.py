@@ -127,7 +127,7 @@ ROWS = [
         "CategoricalGeneralizedCrossEntropy",
         of("CategoricalGeneralizedCrossEntropy", [0], tf.nn.softmax), [[0, 200]], 2,
         [[0, 0]]),
-    row("L60", "CategoricalCrossentropy(from_logits=True) beside a logit of -inf",
+    row("L60", "CategoricalCrossentropy(from_logits=True) with a logit of -inf",
         "CategoricalCrossentropy",
         of("CategoricalCrossentropy", [[0.0, 1.0, 0.0]], from_logits=True),
         [[-INF, 0, 1]], 1.3132617, [[0, -0.7310586, 0.7310586]],

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfsafe
 from tests.debugging import sample
+from tfsafe._html import _page
 from tfsafe.data import check_finite
 from tfsafe.debugging import report, retain_gradients, summarize
 
@@ -78,3 +80,19 @@ def test_nothing_has_a_page_too():
 def test_a_symbolic_tensor_is_refused():
     with pytest.raises(TypeError, match="`summarize` needs tensors with values"):
         tf.function(report).get_concrete_function(tf.TensorSpec([2]))
+
+
+def test_a_finding_names_the_measured_traps_with_the_most_similar_line(monkeypatch):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(lambda x: tf.math.log(tf.nn.softmax(x)))(
+            tf.constant([0.0, -200])
+        )
+    rows = list(caught.value.findings[0].traps)
+    assert rows[0] == "O01"
+    assert '<p class="note">Measured: O01, tf.math.log(tf.nn.softmax(z))' in (
+        caught.value.to_html()
+    )
+    monkeypatch.setattr(_page, "documentation", lambda: "https://example.org")
+    assert '<a href="https://example.org/traps/O01.html">O01</a>' in (
+        caught.value.to_html()
+    )

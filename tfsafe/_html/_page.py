@@ -1,6 +1,8 @@
 """The report as a web page: one file that loads nothing from anywhere."""
 
 import dataclasses
+import functools
+import importlib.metadata
 import linecache
 import os
 import pathlib
@@ -35,6 +37,8 @@ class Context(NamedTuple):
 _NOTHING = Context()
 # Lines of source shown before and after the line of the finding.
 _AROUND = 4
+# At most this many measured traps are named with a suggestion.
+_TRAPS = 3
 # The policy makes the browser load nothing.
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -338,7 +342,35 @@ def _fix(finding: FindingFields) -> list[str]:
         shown = [_scrolling("".join(added), "diff")]
     else:
         shown = [_scrolling(text(code), "code")] if code else []
-    return [*shown, f"<p>{sentence(finding.suggestion)}</p>"]
+    return [*shown, f"<p>{sentence(finding.suggestion)}</p>", *_traps(finding)]
+
+
+def _traps(finding: FindingFields) -> list[str]:
+    """Names the measured traps that the suggestion fixes, with links to their pages."""
+    traps = list(_explain.traps_of(finding).items())[:_TRAPS]
+    if not traps:
+        return []
+    site = documentation()
+    items = [
+        (
+            f'<a href="{site}/traps/{row}.html">{row}</a>' if site else row,
+            coded(title),
+        )
+        for row, title in traps
+    ]
+    listed_traps = "; ".join(f"{row}, {title}" for row, title in items)
+    return [f'<p class="note">Measured: {listed_traps}.</p>']
+
+
+@functools.cache
+def documentation() -> str:
+    """Returns the address of the documentation, from `project_urls` of `setup.cfg`."""
+    try:
+        urls = importlib.metadata.metadata("tfsafe").get_all("Project-URL") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    named = dict(url.split(", ", 1) for url in urls)
+    return named.get("Documentation", "").rstrip("/")
 
 
 def _path(finding: FindingFields) -> list[str]:

@@ -204,7 +204,8 @@ def check_call(grads: Sequence[Any], variables: Sequence[Any] | None) -> None:
         if isinstance(each, tf.Tensor):
             raise TypeError(
                 "`trainable_variables` must be variables. Received: a tensor of shape "
-                f"{each.shape}. The gradients come first: `apply(grads, variables)`."
+                f"{each.shape}. The gradients come first: `apply(grads, variables)` "
+                "or `apply_gradients(zip(grads, variables))`."
             )
 
 

@@ -45,6 +45,13 @@ class Stabilize(Protocol):
         """Lists the names of the rules, in the order in which they are tried."""
 
 
+# Methods of Keras' models that take whole steps, and are not traced themselves.
+_STEPS = {
+    *("fit", "evaluate", "predict"),
+    *("train_on_batch", "test_on_batch", "predict_on_batch"),
+}
+
+
 def _check(target: Any) -> None:
     if isinstance(target, type):
         raise TypeError(
@@ -59,6 +66,13 @@ def _check(target: Any) -> None:
             f"{type(target).__name__}. Pass the function itself, as in "
             "`stabilize(f)`, not its result; of a loss the object, as in "
             "`stabilize(keras.losses.get('mse'))`."
+        )
+    name = getattr(target, "__name__", "")
+    if name in _STEPS and isinstance(getattr(target, "__self__", None), keras.Model):
+        raise TypeError(
+            f"`target` must not be a method that takes steps of a model. Received: "
+            f"target={name}. Stabilize the model itself, `stabilize(model)`, and call "
+            f"its `{name}` as before."
         )
 
 
