@@ -13,6 +13,7 @@ stay small and less overfitting; they do not protect against faulty data.
 
 import argparse
 import dataclasses
+import pathlib
 import time
 
 import keras
@@ -211,6 +212,7 @@ def draw(runs, path):
     right.set_xlim(0, 1)
     right.set_xlabel("accuracy on unseen digits (X: NaN)")
     figure.savefig(path, dpi=120)
+    figure.savefig(pathlib.Path(path).with_suffix(".svg"))
     plt.close(figure)
 
 

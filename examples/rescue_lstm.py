@@ -12,6 +12,7 @@ and one such image in a batch is the end of every weight. No NaN is planted.
 import argparse
 import dataclasses
 import os
+import pathlib
 import time
 
 import keras
@@ -249,6 +250,7 @@ def draw(runs, data, culprit, path):
     for rank, run in enumerate(runs):
         draw_losses(left, run, rank)
     left.set_yscale("log")
+    left.yaxis.set_major_formatter("{x:g}")
     # Room below the curves for the ticks.
     left.set_ylim(bottom=left.get_ylim()[0] / 3)
     left.set_xlabel("training step")
@@ -256,6 +258,7 @@ def draw(runs, data, culprit, path):
     left.legend(loc="upper right", title="accuracy on unseen digits")
     draw_digit(right, data, culprit)
     figure.savefig(path, dpi=120)
+    figure.savefig(pathlib.Path(path).with_suffix(".svg"))
     plt.close(figure)
 
 
@@ -264,12 +267,12 @@ def draw_losses(axes, run, rank):
     colour, thickness = STYLES[run.name]
     good = np.flatnonzero(np.isfinite(run.losses))
     losses = run.losses[good]
-    # Wide lines lie under narrow ones, so that none is hidden.
-    order = 2 + 1 / thickness
+    # Wide lines lie under narrow ones, and all under that which ends, so that none is
+    # hidden.
+    order = 2 + 1 / thickness if run.finite_weights else 4
     axes.plot(good, losses, color=colour, alpha=0.15, linewidth=0.7)
-    width = max(1, min(25, len(good) // 3))
-    smooth = np.convolve(losses, np.ones(width) / width, mode="same")[: len(good)]
-    smooth /= np.convolve(np.ones(len(good)), np.ones(width) / width, mode="same")
+    # Of the steps so far, so that runs with equal losses start equal.
+    smooth = [losses[max(0, i - 24) : i + 1].mean() for i in range(len(losses))]
     label = f"{run.name}: {run.accuracy:.2f}"
     axes.plot(
         good, smooth, color=colour, linewidth=thickness, label=label, zorder=order
@@ -290,9 +293,10 @@ def draw_losses(axes, run, rank):
         annotation_clip=False,
     )
     if not run.finite_weights:
+        axes.plot(good[-1], smooth[-1], "X", color=colour, markersize=10, zorder=order)
         axes.annotate(
             f"step {run.nonfinite_steps[0]}: NaN, and every weight with it, for good",
-            (run.nonfinite_steps[0], 1.6),
+            (good[-1], smooth[-1]),
             xytext=(0.08, 0.95),
             textcoords="axes fraction",
             color=colour,

@@ -91,6 +91,7 @@ def test_the_demo_ends_with_the_page_of_its_finding(rescue):
 def test_the_demo_draws_its_picture(rescue):
     folder, _ = rescue
     assert (folder / "rescue_lstm.png").stat().st_size > 20_000
+    assert "</svg>" in (folder / "rescue_lstm.svg").read_text()
 
 
 def test_the_command_line_shows_its_version_and_help(tmp_path):
