@@ -103,12 +103,12 @@ package: $(VENV)/dev
 	$(call PIP,$(PACKAGE)) "$$(ls dist/*.whl)[examples]"
 	cd $(PACKAGE) && bin/python -m tfsafe demo --epochs 1
 
-# What is uploaded: both archives, checked, and the wheel imported where nothing else is.
+# What is uploaded: both archives, checked, and the wheel imported by each Python that is
+# installed; then the changelog has a dated section.
 release: package
 	$(VENV)/bin/twine check --strict dist/*
-	$(VENV)/bin/python tests/running/contents.py dist
-	cd $(PACKAGE) && bin/python -c "import tfsafe; tfsafe.coverage('Softmax')"
-	@echo "dist/ is ready; date the section Unreleased of CHANGELOG.md before the upload"
+	$(VENV)/bin/python -m tests.running.release dist
+	@echo "dist/ is ready for the upload"
 
 clean:
 	rm -rf .venv-* build dist *.egg-info htmlcov .coverage*

@@ -21,11 +21,11 @@ def main() -> int:
     is_right = True
     for python in PYTHONS:
         for target, folder in TARGETS.items():
-            interpreter = _interpreter(python)
-            if interpreter is None:
+            found = interpreter(python)
+            if found is None:
                 rows.append((python, "", "", "this Python is missing"))
                 break
-            command = ["make", f"PYTHON={interpreter}", target]
+            command = ["make", f"PYTHON={found}", target]
             run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
             log = ROOT / folder.format(python) / f"{target}.log"
             log.parent.mkdir(exist_ok=True)
@@ -41,7 +41,7 @@ def main() -> int:
     return int(not is_right)
 
 
-def _interpreter(python: str) -> str | None:
+def interpreter(python: str) -> str | None:
     """Returns the path of a Python of this version that runs, None if there is none.
 
     A Python that pyenv has installed counts, selected or not.
