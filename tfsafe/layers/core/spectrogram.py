@@ -20,6 +20,16 @@ class STFTSpectrogram(_STFTSpectrogram):
     Numerics:
       silence  under `mode="angle"` value 0, gradient 0 (the angle is undefined)
       The other modes are Keras' own.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> from tfsafe import layers
+      >>> if hasattr(layers, "STFTSpectrogram"):
+      ...     layer = layers.STFTSpectrogram("angle", frame_length=4, frame_step=4)
+      ...     silence = tf.Variable(tf.zeros((1, 8, 1)))
+      ...     with tf.GradientTape() as tape:
+      ...         angle = layer(silence)
+      ...     assert tf.reduce_all(tape.gradient(angle, silence) == 0)
     """
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:

@@ -136,6 +136,13 @@ class RMSNormalization(_RMSNormalization):
       A row without incoming gradient gives zero gradients, whatever its values.
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 
+    Examples:
+      >>> import tensorflow as tf
+      >>> from tfsafe import layers
+      >>> if hasattr(layers, "RMSNormalization"):
+      ...     row = layers.RMSNormalization()(tf.constant([[1e20, 1e20]]))
+      ...     assert tf.reduce_all(row == 1)
+
     References:
       Zhang and Sennrich, "Root Mean Square Layer Normalization", arXiv:1910.07467,
       2019.

@@ -145,6 +145,17 @@ def enable_stabilize() -> None:
     This holds from the next call on, also for functions that were traced before.
     Functions of libraries are rewritten where a function of the user calls them.
     Concrete functions that the program made itself are not rewritten.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> @tf.function
+      ... def log_probability(z):
+      ...     return tf.math.log(tf.sigmoid(z))
+      >>> tfsafe.enable_stabilize()
+      >>> print(log_probability(tf.constant(-200.0)).numpy())
+      -200.0
+      >>> tfsafe.disable_stabilize()
     """
     _SWITCH.turn_on()
 
@@ -155,5 +166,5 @@ def is_enabled() -> bool:
 
 
 def disable_stabilize() -> None:
-    """Undoes `enable_stabilize`."""
+    """Undoes `enable_stabilize`, whose docstring has an example."""
     _SWITCH.turn_off()
