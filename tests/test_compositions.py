@@ -191,6 +191,16 @@ def test_a_checked_helper_of_an_unchecked_function_warns_once():
             outermost(tf.constant(X))
 
 
+def test_a_stabilised_function_of_a_checked_one_is_checked_without_a_warning():
+    function = stabilize(tf.function(checked(hopeless)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(function(tf.constant([1.0, 2.0]))).all()
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        function(tf.constant([-1.0, -2.0]))
+    assert_names_the_line(caught.value)
+
+
 def test_a_lambda_layer_takes_a_checked_function():
     layer = keras.layers.Lambda(checked(lambda x: 2 * x))
     np.testing.assert_array_equal(layer(BATCH), 2 * BATCH)

@@ -212,12 +212,17 @@ def stabilize(
         return functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
     chosen = table.chosen(rules, exclude)
     _check(target)
+    build = verified if verify else stabilized
     if isinstance(target, Wrapper):
         return target.around(
             functools.partial(stabilize, rules=rules, exclude=exclude, verify=verify)
         )
+    # `tf.function(checked(f))`: the check belongs outside the stable form.
+    inner = getattr(target, "python_function", None)
+    if isinstance(inner, Wrapper):
+        return inner.around(lambda _: build(target, chosen))
     if isinstance(target, keras.Model):
         return stabilize_model(target, chosen, verify=verify)
     if isinstance(target, keras.losses.Loss):
         return StabilizedLoss(target, rules=rules, exclude=exclude, verify=verify)
-    return verified(target, chosen) if verify else stabilized(target, chosen)
+    return build(target, chosen)
