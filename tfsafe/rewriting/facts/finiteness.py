@@ -5,7 +5,6 @@ operation that makes infinities and one that drops them.
 """
 
 import math
-import weakref
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -35,9 +34,6 @@ class _Flow(NamedTuple):
     doubtful: frozenset[str]
     dropped: frozenset[str]
     watched: frozenset[str]
-
-
-_FLOWS: weakref.WeakKeyDictionary[Reader, _Flow] = weakref.WeakKeyDictionary()
 
 
 def is_doubtful(reader: Reader, tensor: tf.Tensor) -> bool:
@@ -99,10 +95,12 @@ def _is_away(
 
 
 def _flow(reader: Reader) -> _Flow:
-    if reader not in _FLOWS:
+    known: _Flow | None = reader.memory.get(_Flow)
+    if known is None:
         doubtful = _forwards(reader)
-        _FLOWS[reader] = _Flow(doubtful, *_backwards(reader, doubtful))
-    return _FLOWS[reader]
+        known = _Flow(doubtful, *_backwards(reader, doubtful))
+        reader.memory[_Flow] = known
+    return known
 
 
 def _forwards(reader: Reader) -> frozenset[str]:

@@ -66,6 +66,7 @@ class Reader:
         self.operations = graph.get_operations() if operations is None else operations
         self.memory: dict[type, Any] = {}
         self._constants: dict[str, np.ndarray | None] = {}
+        self._scalars: dict[str, float | None] = {}
         self._sources: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[object, ...], int] = {}
@@ -144,10 +145,11 @@ class Reader:
     def scalar(self, tensor: tf.Tensor) -> float | None:
         """Returns the number that all elements of a constant are."""
         value = self.constant(tensor)
-        if value is None or value.size == 0 or value.dtype.kind in "OSUbcMm":
+        if value is None:
             return None
-        first = float(value.flat[0])
-        return first if np.all(value.astype(np.float64) == first) else None
+        if tensor.name not in self._scalars:
+            self._scalars[tensor.name] = _scalar(value)
+        return self._scalars[tensor.name]
 
     def is_number(self, tensor: tf.Tensor, number: float) -> bool:
         """Returns whether all of `tensor` is `number`, rounded to its dtype."""
@@ -274,6 +276,13 @@ class Reader:
         elif any(axis >= 0 for axis in axes):
             return None
         return tuple(sorted(axes))
+
+
+def _scalar(value: np.ndarray) -> float | None:
+    if value.size == 0 or value.dtype.kind in "OSUbcMm":
+        return None
+    first = float(value.flat[0])
+    return first if np.all(value.astype(np.float64) == first) else None
 
 
 def _attributes(op: tf.Operation) -> tuple[tuple[str, bytes], ...]:

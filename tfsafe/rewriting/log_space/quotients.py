@@ -8,8 +8,9 @@ import tensorflow as tf
 from tfsafe.ops.kernels import limits
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 from tfsafe.rewriting.match.arithmetic import Term
+from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled
-from tfsafe.rewriting.match.trees import Pattern, argument
+from tfsafe.rewriting.match.trees import argument
 
 _FUNCTIONS: tuple[tuple[Pattern, Callable[[tf.Tensor], tf.Tensor]], ...] = (
     (("Sinh", "x"), limits.log_sinh_over_x),

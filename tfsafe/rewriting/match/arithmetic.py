@@ -1,6 +1,6 @@
 """Recognises sums, products, squares and roots, however they are written."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -112,20 +112,31 @@ def without_floor(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
     return tensor
 
 
-def terms(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> list[Term]:
+class _Terms(dict[str, Sequence[Term]]):
+    """The terms of the tensors of a graph, by their names."""
+
+
+def terms(reader: Reader, tensor: tf.Tensor) -> list[Term]:
     """Takes a sum apart, through negation and multiplication by numbers."""
+    known = reader.memory.setdefault(_Terms, _Terms())
+    if tensor.name not in known:
+        known[tensor.name] = _terms(reader, tensor, _DEPTH)
+    return list(known[tensor.name])
+
+
+def _terms(reader: Reader, tensor: tf.Tensor, depth: int) -> list[Term]:
     op = reader.op(tensor)
     if op.type in _ADDITIONS and depth:
-        return [t for each in op.inputs for t in terms(reader, each, depth - 1)]
+        return [t for each in op.inputs for t in _terms(reader, each, depth - 1)]
     if op.type == "Sub" and depth:
-        left, right = (terms(reader, each, depth - 1) for each in op.inputs)
+        left, right = (_terms(reader, each, depth - 1) for each in op.inputs)
         return left + [Term(-t.factor, t.tensor) for t in right]
     found = multiplied(reader, op) if depth else None
     if found is None or reader.constant(tensor) is not None:
         return [Term(1.0, reader.source(tensor))]
     return [
         Term(t.factor * found.factor, t.tensor)
-        for t in terms(reader, found.tensor, depth - 1)
+        for t in _terms(reader, found.tensor, depth - 1)
     ]
 
 

@@ -34,9 +34,16 @@ class Part(NamedTuple):
         return x if self.factor == 1 else self.factor * x
 
 
+class _Known(dict[str, Sequence[Part]]):
+    """The parts of the tensors of a graph, by their names."""
+
+
 def parts(reader: Reader, tensor: tf.Tensor) -> list[Part]:
     """Takes a tensor apart; equal parts are one, and numbers are one part."""
-    return merged(reader, _parts(reader, tensor))
+    known = reader.memory.setdefault(_Known, _Known())
+    if tensor.name not in known:
+        known[tensor.name] = merged(reader, _parts(reader, tensor))
+    return list(known[tensor.name])
 
 
 def _parts(reader: Reader, tensor: tf.Tensor) -> list[Part]:

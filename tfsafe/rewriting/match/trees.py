@@ -14,14 +14,12 @@ a shape that changes no other. A tuple is an operation and its inputs:
 - `"RealDiv|DivNoNan"` is one of the two.
 """
 
-import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
@@ -32,25 +30,20 @@ from tfsafe.rewriting.match.arithmetic import (
     number,
     root_of,
     squared,
-    terms,
+)
+from tfsafe.rewriting.match.index import (
+    ADDED,
+    Index,
+    Pattern,
+    may_sum,
+    signed,
+    sums_of,
+    types_of,
 )
 from tfsafe.rewriting.match.products import scaled
 
-# A name, a number, or the type of an operation and its inputs.
-Pattern = str | float | tuple[Any, ...]
 # Each name with its tensor or number.
 _Found = Mapping[str, Term | Base | float]
-
-_SUMS = (*sorted(op_types(OpFact.ADDS)), "Sub")
-_TYPES = {
-    "Add": _SUMS,
-    "Div": tuple(op_types(OpFact.DIVIDES)),
-    "Neg": ("Neg", "Mul"),
-    "Reciprocal": tuple(op_types(OpFact.INVERTS)),
-    "Sqrt": ("Sqrt", "Pow"),
-    "Square": ("Square", "SquaredDifference", "Mul", "Pow"),
-    "Sub": _SUMS,
-}
 
 
 class Tree(NamedTuple):
@@ -79,27 +72,22 @@ class Trees:
     """
 
     def __init__(self, *trees: Tree):
-        self._trees: dict[str, list[Tree]] = {}
-        for tree in trees:
-            for op_type in dict.fromkeys(_types(tree.pattern)):
-                self._trees.setdefault(op_type, []).append(tree)
-        self.op_types: list[str] = sorted(self._trees)
+        self._trees = trees
+        self._index = Index([tree.pattern for tree in trees])
+        self.op_types: list[str] = sorted({
+            op_type for tree in trees for op_type in types_of(tree.pattern)
+        })
 
     def __call__(self, op: tf.Operation, reader: Reader) -> Build | None:
         """Returns how to build the stable form; None for another formula."""
         if not is_float(op.outputs[0]):
             return None
-        for tree in self._trees.get(op.type, ()):
+        for place in self._index.places(reader, op):
+            tree = self._trees[place]
             for sign, found in _at_root(reader, op.outputs[0], tree.pattern):
                 if _fits(tree, found):
                     return _built(tree, sign, found)
         return None
-
-
-@functools.cache
-def _types(pattern: Pattern) -> Sequence[str]:
-    heads = pattern[0].split("|") if isinstance(pattern, tuple) else []
-    return tuple(each for head in heads for each in _TYPES.get(head, (head,)))
 
 
 def _fits(tree: Tree, found: _Found) -> bool:
@@ -151,11 +139,26 @@ def argument(
     Returns:
       The sign of the tree and the tensor of the name; None for another formula.
     """
-    if reader.op(tensor).type in _types(pattern):
+    if reader.op(tensor).type in types_of(pattern):
         for sign, found in _at_root(reader, tensor, pattern):
             (term,) = found.values()
             if isinstance(term, Term):
                 return sign, term
+    return None
+
+
+def first_argument(
+    reader: Reader, tensor: tf.Tensor, patterns: Sequence[Pattern], index: Index
+) -> tuple[int, int, Term] | None:
+    """Reads the first tree of one name that fits.
+
+    Returns:
+      Its position, its sign and the tensor of the name; None if none fits.
+    """
+    for place in index.places(reader, reader.op(tensor)):
+        found = argument(reader, tensor, patterns[place])
+        if found is not None:
+            return place, *found
     return None
 
 
@@ -168,7 +171,7 @@ def scaled_argument(
       The sign of the tree, the tensor of the name, and the number; 1 without one.
     """
     for pattern in patterns:
-        if reader.op(tensor).type not in _types(pattern):
+        if reader.op(tensor).type not in types_of(pattern):
             continue
         for sign, found in _at_root(reader, tensor, pattern):
             named = [each for each in found.values() if isinstance(each, Term)]
@@ -185,7 +188,7 @@ def _matches(
         yield from _bound(reader, pattern, Term(1.0, reader.source(tensor)), found)
         return
     op = reader.op(tensor)
-    if not isinstance(pattern, tuple) or op.type not in _types(pattern):
+    if not isinstance(pattern, tuple) or op.type not in types_of(pattern):
         return
     head, *parts = pattern
     if head in {"Add", "Sub"}:
@@ -196,7 +199,7 @@ def _matches(
         inner = (root_of if head == "Sqrt" else negated)(reader, tensor)
         if inner is not None:
             yield from _matches(reader, inner, parts[0], found)
-    elif op.type in _types(pattern):
+    elif op.type in types_of(pattern):
         for inputs in _orders(reader, op):
             yield from _inputs(reader, inputs, parts, found)
 
@@ -256,64 +259,13 @@ def _sum(
     reader: Reader, tensor: tf.Tensor, pattern: Any, found: _Found, sign: int
 ) -> Iterator[_Found]:
     op = reader.op(tensor)
-    if op.type not in _SUMS:
+    if op.type not in ADDED:
         return
-    known = reader.memory.setdefault(_Sums, _Sums())
-    if op.name not in known:
-        both = _written(op), terms(reader, tensor)
-        known[op.name] = [_summands(reader, each) for each in both]
-    wanted = _signed(pattern, sign)
-    for summands in known[op.name]:
-        if _may_fit(summands, wanted):
+    wanted = signed(pattern, sign)
+    for summands in sums_of(reader, op):
+        if may_sum(wanted, summands.look):
             for order in itertools.permutations(summands.terms):
                 yield from _terms(reader, order, wanted, found)
-
-
-class _Summands(NamedTuple):
-    """Terms of a sum, the types of their operations, and whether one is a number."""
-
-    terms: Sequence[Term]
-    types: Set[str]
-    has_number: bool
-
-
-class _Sums(dict[str, Sequence[_Summands]]):
-    """The sums of a graph by the names of their operations: as written, and whole."""
-
-
-def _summands(reader: Reader, found: Sequence[Term]) -> _Summands:
-    types = {reader.op(each.tensor).type for each in found}
-    numbers = (reader.scalar(each.tensor) for each in found)
-    # Ones of the shape of another tensor count as the number.
-    has_number = "OnesLike" in types or any(each is not None for each in numbers)
-    return _Summands(found, types, has_number)
-
-
-def _written(op: tf.Operation) -> Sequence[Term]:
-    second = -1.0 if op.type == "Sub" else 1.0
-    return [Term(second if place else 1.0, x) for place, x in enumerate(op.inputs)]
-
-
-def _may_fit(summands: _Summands, wanted: Sequence[tuple[int, Pattern]]) -> bool:
-    """Returns False for terms that fit in no order, without trying the orders."""
-    if len(summands.terms) != len(wanted):
-        return False
-    for _, pattern in wanted:
-        if isinstance(pattern, tuple):
-            if summands.types.isdisjoint(_types(pattern)):
-                return False
-        elif not isinstance(pattern, str) and not summands.has_number:
-            return False
-    return True
-
-
-@functools.cache
-def _signed(pattern: Pattern, sign: int) -> Sequence[tuple[int, Pattern]]:
-    if not isinstance(pattern, tuple) or pattern[0] not in {"Add", "Sub"}:
-        return ((sign, pattern),)
-    first, *rest = pattern[1:]
-    other = -sign if pattern[0] == "Sub" else sign
-    return (*_signed(first, sign), *(t for each in rest for t in _signed(each, other)))
 
 
 def _terms(

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.kernels import field_limits, limits, removable
-from tfsafe.rewriting.match.trees import Pattern, Tree
+from tfsafe.rewriting.match.index import Pattern
+from tfsafe.rewriting.match.trees import Tree
 
 _Function = Callable[..., tf.Tensor]
 _INVERSE: tuple[Pattern, ...] = (("Div", 1, "k"), ("Reciprocal", "k"))

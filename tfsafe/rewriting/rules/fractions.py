@@ -13,8 +13,9 @@ from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.match.arithmetic import square_of
+from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.reductions import dot_product
-from tfsafe.rewriting.match.trees import Pattern, Tree, Trees
+from tfsafe.rewriting.match.trees import Tree, Trees
 
 _DIVISIONS = sorted(op_types(OpFact.DIVIDES))
 _FRACTION = ("Div", "x", ("Add", "x", "y"))

@@ -9,7 +9,8 @@ from tfsafe.ops.kernels import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, number, terms
-from tfsafe.rewriting.match.trees import Pattern, Tree, Trees
+from tfsafe.rewriting.match.index import Pattern
+from tfsafe.rewriting.match.trees import Tree, Trees
 
 
 def _same(x: tf.Tensor) -> tf.Tensor:

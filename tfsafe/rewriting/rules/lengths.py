@@ -9,8 +9,9 @@ from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, square_of, terms
+from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.reductions import squared_length
-from tfsafe.rewriting.match.trees import Pattern, argument
+from tfsafe.rewriting.match.trees import argument
 
 
 class _Even(NamedTuple):

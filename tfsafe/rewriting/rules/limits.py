@@ -12,8 +12,9 @@ from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, terms
+from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import factored, made, scaled
-from tfsafe.rewriting.match.trees import Pattern, Tree, Trees, argument
+from tfsafe.rewriting.match.trees import Tree, Trees, argument
 from tfsafe.rewriting.rules import entropies, field_limits, hyperbolic, sabr
 
 _Function = Callable[..., tf.Tensor]

@@ -23,14 +23,19 @@ def _match_moments(op: tf.Operation, reader: Reader) -> Build | None:
     found = terms(reader, op.outputs[0])
     if not 2 <= len(found) <= _MOST_TERMS:
         return None
+    build = _difference(reader, found)
+    # What is a difference by itself is replaced by itself.
+    is_inside = build is not None and len(found) > 2 and _is_inside(reader, op)
+    return None if is_inside else build
+
+
+def _difference(reader: Reader, found: list[Term]) -> Build | None:
     for each in found:
-        others = [term for term in found if term is not each]
+        mean = mean_of(reader, each)
+        others = [term for term in found if term is not each and mean is not None]
         for minus in others:
             rest = [term for term in others if term is not minus]
-            # What is a difference by itself is replaced by itself.
-            if len(rest) and _is_inside(reader, op):
-                return None
-            build = _moments(reader, each, minus, rest)
+            build = None if mean is None else _moments(reader, mean, minus, rest)
             if build is not None:
                 return build
     return None
@@ -44,12 +49,11 @@ def _is_inside(reader: Reader, op: tf.Operation) -> bool:
 
 
 def _moments(
-    reader: Reader, whole: Term, minus: Term, rest: list[Term]
+    reader: Reader, mean: tuple[float, Reduction], minus: Term, rest: list[Term]
 ) -> Build | None:
     """Reads `mean(x * y + ...) - mean(x) * mean(y)`, with any common factor."""
-    mean = mean_of(reader, whole)
     pair = _factors(reader, minus.tensor)
-    if mean is None or pair is None:
+    if pair is None:
         return None
     first, second = (_mean(reader, each) for each in pair)
     if first is None or second is None:

@@ -9,10 +9,11 @@ from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, same_shape
 from tfsafe.rewriting.match.arithmetic import Term
+from tfsafe.rewriting.match.index import Index, Pattern
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reshaped, squared_length
-from tfsafe.rewriting.match.trees import Pattern, argument
+from tfsafe.rewriting.match.trees import first_argument
 
 
 class Vanishing(NamedTuple):
@@ -140,6 +141,8 @@ VANISHING = (
         ("Sub", "x", ("Log", ("Add", 1, "x"))), 2, removable.x_minus_log1p_over_square
     ),
 )
+_PATTERNS = [each.pattern for each in VANISHING]
+_INDEX = Index(_PATTERNS)
 
 
 class Limit(NamedTuple):
@@ -210,10 +213,9 @@ class Zero(NamedTuple):
 def zero_of(reader: Reader, tensor: tf.Tensor) -> Zero | None:
     """Reads a factor that is 0 where its argument is."""
     for step in reshaped(reader, tensor):
-        for each in VANISHING:
-            found = argument(reader, step, each.pattern)
-            if found is not None:
-                sign, term = found
-                inside = scaled(reader, term.tensor, term.factor)
-                return Zero(tensor, each, sign, term, inside)
+        found = first_argument(reader, step, _PATTERNS, _INDEX)
+        if found is not None:
+            place, sign, term = found
+            inside = scaled(reader, term.tensor, term.factor)
+            return Zero(tensor, VANISHING[place], sign, term, inside)
     return None
