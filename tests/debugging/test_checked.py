@@ -85,6 +85,19 @@ def test_a_nonfinite_part_of_a_ragged_or_complex_result_is_found():
     assert spectrum(tf.constant([1.0])).numpy() == 1.0
 
 
+class Estimate(tf.experimental.ExtensionType):
+    value: tf.Tensor
+    unit: str = "m"
+
+
+@pytest.mark.parametrize("wrap", [tf.function, lambda f: f], ids=["graph", "eager"])
+def test_a_nonfinite_field_of_an_extension_type_is_found(wrap):
+    estimate = tfsafe.checked(wrap(lambda x: Estimate(tf.math.log(x))))
+    with pytest.raises(tfsafe.NumericsError, match="Log"):
+        estimate(tf.constant([1.0, -1.0]))
+    assert estimate(tf.constant([1.0])).unit == "m"
+
+
 def test_the_results_under_xla_are_the_same_to_the_last_bit(dtype):
     def run(x):
         return tf.reduce_sum(tf.sin(x) * tf.exp(-x)), tf.nn.softmax(x)

@@ -100,7 +100,8 @@ def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
       label: Path of `structure` itself.
 
     Yields:
-      Path and leaf. The dense parts of a sparse or ragged tensor have its path.
+      Path and leaf. The dense parts of a sparse or ragged tensor, and the fields of a
+      `tf.experimental.ExtensionType`, have its path.
     """
     if isinstance(structure, dict):
         for key, value in structure.items():
@@ -117,8 +118,6 @@ def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
         parts = tf.nest.flatten(structure, expand_composites=True)
         for replica, part in enumerate(parts):
             yield f"{label}{ON_REPLICA}{replica})", part
-    elif not tf.is_tensor(structure):
-        yield label, structure
     else:
         for part in tf.nest.flatten(structure, expand_composites=True):
             yield label, part
