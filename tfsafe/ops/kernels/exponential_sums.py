@@ -20,6 +20,7 @@ from tfsafe._gradients import (
     local,
     nan_where,
 )
+from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels.probabilities import centered, hide, is_minus_inf, softmax
 from tfsafe.ops.kernels.zeros import times_upstream, times_where_nonzero
 
@@ -41,12 +42,11 @@ def masked_logsumexp(x: tf.Tensor, keep: tf.Tensor | None, axis: _Axis) -> tf.Te
 
 
 class _Row(NamedTuple):
-    """Common results; the first two have the shape of `x`, the others one number a row.
+    """Common results; the first has the shape of `x`, the others one number a row.
 
     The exponentials are those of the distance to the largest element.
     """
 
-    is_largest: tf.Tensor
     exponentials: tf.Tensor
     largest: tf.Tensor
     others: tf.Tensor
@@ -57,21 +57,18 @@ def _row(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Row]:
     """Returns the distances to the largest element of each row, and the sums."""
     # `reduce_max` may pass over a NaN, which then reaches `others` by its exponential.
     largest = tf.reduce_max(x, axis, keepdims=True)
-    is_largest = tf.equal(x, largest)
-    # Without the `where`, inf - inf is NaN.
-    below = tf.where(is_largest, tf.zeros_like(x), x - largest)
+    # The distance to an infinite number would be NaN; the minimum makes it 0.
+    bound = tf.constant(LIMITS[x.dtype.name].max, x.dtype)
+    below = tf.minimum(x - tf.clip_by_value(largest, -bound, bound), 0)
     exponentials = tf.exp(below)
     total = tf.reduce_sum(exponentials, axis, keepdims=True)
-    others = _sum_below(exponentials, is_largest, axis)
+    # The largest have the exponential 1. A difference costs less than a selection.
+    lower = exponentials - tf.cast(below >= 0, x.dtype)
+    others = tf.reduce_sum(lower, axis, keepdims=True)
     # Two or more that are largest: nothing is lost in a sum of at least 2.
     others = tf.where(total - others > 1.5, total - 1, others)
     is_empty = is_minus_inf(largest) & (others >= 0)
-    return below, _Row(is_largest, exponentials, largest, others, is_empty)
-
-
-def _sum_below(x: tf.Tensor, is_largest: tf.Tensor, axis: _Axis) -> tf.Tensor:
-    kept = tf.where(is_largest, tf.zeros_like(x), x)
-    return tf.reduce_sum(kept, axis, keepdims=True)
+    return below, _Row(exponentials, largest, others, is_empty)
 
 
 @custom_gradient_in(1)
@@ -81,37 +78,31 @@ def log_softmax(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     # A +inf makes all of its row NaN; a row of nothing but -inf keeps its values.
     has_inf = tf.math.is_inf(row.largest) & ~row.is_empty
     row = row._replace(others=row.others + nan_where(has_inf, x.dtype))
-    empty = tf.where(row.is_empty, row.largest, tf.zeros_like(row.largest))
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        copy = _Row(*map(local, row))
-        # A row of nothing but -inf has gradient 0.
-        upstream = tf.where(copy.is_empty, tf.zeros_like(upstream), upstream)
-        return _slope(x, upstream, copy, axis)
+        return _slope(x, upstream, _Row(*map(local, row)), axis)
 
-    return below - (tf.math.log1p(row.others) - empty), vjp
+    return below - tf.math.log1p(row.others), vjp
 
 
 @custom_gradient_in(2)
 def _slope(
     x: tf.Tensor, upstream: tf.Tensor, row: _Row, axis: _Axis
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-    """Returns `u - p * sum(u)` without the `1 - p` of a class that dominates its row.
+    """Returns `u - p * sum(u)`, with the digits of a class that dominates its row.
 
-    With P the sum of p below that class and U the sum of u below it, its entry is
-
-        u - p * (u + U) = u * P - p * U
-
-    which has no difference of nearly equal numbers.
+    The slopes of a row sum to 0. What they do sum to is the error of the dominating
+    class, where `1 - p` cancels; a second difference takes it off.
     """
+    exists = _exists(row, x.dtype)
     is_live = tf.reduce_any(tf.cast(upstream, tf.bool), axis, keepdims=True)
-    total = tf.reduce_sum(upstream, axis, keepdims=True)
-    below = _sum_below(upstream, row.is_largest, axis)
-    largest = 1 / (1 + row.others)
-    dominating = (total - below) * (row.others * largest) - below * largest
-    factor = tf.where(is_live, total * largest, tf.zeros_like(total))
-    slope = upstream - tf.math.multiply_no_nan(row.exponentials, factor)
-    dominates = row.is_largest & (row.others < 1)
+    probability = tf.where(is_live, exists / (1 + row.others), tf.zeros_like(exists))
+    # A row of nothing but -inf has gradient 0.
+    slope = tf.math.multiply_no_nan(upstream, exists)
+    for _ in range(2):
+        total = tf.reduce_sum(slope, axis, keepdims=True)
+        factor = tf.math.multiply_no_nan(total, probability)
+        slope -= tf.math.multiply_no_nan(row.exponentials, factor)
 
     def vjp(outer: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         probs = _softmax(x, _Row(*map(local, row)), axis)
@@ -119,7 +110,7 @@ def _slope(
         outer = centered(outer, probs, axis)
         return -times_where_nonzero(total, times_upstream(outer, probs)), outer
 
-    return tf.where(dominates, dominating, slope), vjp
+    return slope, vjp
 
 
 @custom_gradient_in(1)
@@ -127,14 +118,25 @@ def _logsumexp(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     row = _row(x, axis)[1]
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, _softmax(x, _Row(*map(local, row)), axis))
+        copy = _Row(*map(local, row))
+        factor = times_upstream(upstream, _exists(copy, x.dtype) / (1 + copy.others))
+        # Not `upstream * softmax(x)`, which takes one pass more.
+        return known(
+            tf.math.multiply_no_nan(copy.exponentials, factor),
+            lambda x, upstream: times_upstream(upstream, softmax(x, axis)),
+            x,
+            upstream,
+        )
 
     return row.largest + tf.math.log1p(row.others), vjp
 
 
 def _softmax(x: tf.Tensor, row: _Row, axis: _Axis) -> tf.Tensor:
     """Returns the softmax; 0 in a row of nothing but `-inf`, NaN in a row with NaN."""
-    # A product and not a choice, so that NaN stays NaN.
-    exists = 1 - tf.cast(row.is_empty, x.dtype)
-    probs = row.exponentials * (exists / (1 + row.others))
+    probs = row.exponentials * (_exists(row, x.dtype) / (1 + row.others))
     return known(probs, lambda x: softmax(x, axis), x)
+
+
+def _exists(row: _Row, dtype: tf.DType) -> tf.Tensor:
+    # A factor and not a choice, so that NaN stays NaN.
+    return 1 - tf.cast(row.is_empty, dtype)
