@@ -88,8 +88,7 @@ def nan_where(condition: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     The NaN is the result of a root, not a constant: a check of every operation must not
     find a NaN where the condition never holds.
     """
-    one, zero = tf.ones([], dtype), tf.zeros([], dtype)
-    return tf.sqrt(tf.where(condition, -one, zero))
+    return tf.sqrt(-tf.cast(condition, dtype))
 
 
 def zero_unused_rows(

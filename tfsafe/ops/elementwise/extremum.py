@@ -218,9 +218,9 @@ def _chosen(
 
         def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             is_y = at_least(y, x) | tf.math.is_nan(y)
-            shared = tf.where(is_x & is_y, 0.5 * upstream, upstream)
-            zero = tf.zeros([], x.dtype)
-            in_x, in_y = tf.where(is_x, shared, zero), tf.where(is_y, shared, zero)
+            # 0, or plus or minus a half.
+            lead = 0.5 * (tf.cast(is_x, x.dtype) - tf.cast(is_y, x.dtype))
+            in_x, in_y = (times_upstream(upstream, 0.5 + s) for s in (lead, -lead))
             return unbroadcast(in_x, x), unbroadcast(in_y, y)
 
         return tf.where(is_x, x, y), vjp

@@ -14,6 +14,7 @@ from tfsafe.ops.kernels.zeros import (
     times_upstream,
     times_where_nonzero,
     with_slope,
+    zero_unless,
 )
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -28,7 +29,7 @@ def tanh(x: tf.Tensor) -> tf.Tensor:
 @custom_gradient
 def _tanh_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     # Not 1 - tanh(x)^2. With p = sigmoid(-2 * |x|), the slope is 4 * p * (1 - p).
-    rest = tf.sigmoid(-tf.abs(2 * x))
+    rest = tf.sigmoid(-2 * tf.abs(x))
     slope = tf.raw_ops.SigmoidGrad(
         y=rest, dy=tf.fill(tf.shape(x), tf.constant(4, x.dtype))
     )
@@ -61,30 +62,33 @@ def _sigmoid_slope(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 
 @custom_gradient_in(1)
-def elu(x: tf.Tensor, alpha: float) -> tuple[tf.Tensor, _Gradient]:
-    """Computes `x` where it is above 0 and `alpha * (exp(x) - 1)` elsewhere."""
+def elu(x: tf.Tensor, alpha: float, scale: float = 1.0) -> tuple[tf.Tensor, _Gradient]:
+    """Computes `scale` times `x` above 0 and `alpha * (exp(x) - 1)` elsewhere."""
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, _elu_slope(x, alpha))
+        return times_upstream(upstream, _elu_slope(x, alpha, scale))
 
     # In this order XLA returns NaN for NaN in every version.
     bounded = tf.minimum(x, 0)
     # This is `expm1(bounded)`, for less; and the slope needs the exponential.
     below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))
-    if alpha == 1:
-        return tf.maximum(x, below), vjp
-    return tf.where(x >= 0, x, alpha * below), vjp
+    # One of the terms is 0.
+    return scale * tf.maximum(x, 0) + (scale * alpha) * below, vjp
 
 
 @custom_gradient_in(1)
-def _elu_slope(x: tf.Tensor, alpha: float) -> tuple[tf.Tensor, _Gradient]:
+def _elu_slope(x: tf.Tensor, alpha: float, scale: float) -> tuple[tf.Tensor, _Gradient]:
     slope = tf.exp(tf.minimum(x, 0))
     if alpha != 1:
-        slope = tf.where(x >= 0, tf.ones_like(x), alpha * slope)
+        # The exponential of 0 is 1, and the difference is exact.
+        above = tf.cast(x >= 0, x.dtype)
+        slope = alpha * (slope - above) + above
+    if scale != 1:
+        slope *= scale
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        again = _elu_slope(x, alpha)
-        return times_upstream(upstream, tf.where(x >= 0, tf.zeros_like(x), again))
+        again = _elu_slope(x, alpha, scale)
+        return times_upstream(upstream, zero_unless(~(x >= 0), again))
 
     return slope, vjp
 

@@ -118,15 +118,7 @@ def _logsumexp(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Gradient]:
     row = _row(x, axis)[1]
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        copy = _Row(*map(local, row))
-        factor = times_upstream(upstream, _exists(copy, x.dtype) / (1 + copy.others))
-        # Not `upstream * softmax(x)`, which takes one pass more.
-        return known(
-            tf.math.multiply_no_nan(copy.exponentials, factor),
-            lambda x, upstream: times_upstream(upstream, softmax(x, axis)),
-            x,
-            upstream,
-        )
+        return times_upstream(upstream, _softmax(x, _Row(*map(local, row)), axis))
 
     return row.largest + tf.math.log1p(row.others), vjp
 

@@ -9,6 +9,7 @@ from tfsafe.ops.kernels.activation import sigmoid
 from tfsafe.ops.kernels.zeros import (
     log1p_zero_at_minus_one,
     log_zero_at_zero,
+    nan_of,
     quotient,
     quotient_positive,
     reciprocal,
@@ -107,4 +108,4 @@ def xdivy(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
 
 def or_nan(value: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Returns `value`, and NaN where `y` is NaN."""
-    return tf.where(tf.math.is_nan(y), y, value)
+    return value + nan_of(y)

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe._gradients import custom_gradient, known, nan_where, unbroadcast
-from tfsafe.ops.kernels.zeros import reciprocal, times_upstream
+from tfsafe._gradients import custom_gradient, known, unbroadcast
+from tfsafe._limits import LIMITS
+from tfsafe.ops.kernels.zeros import nan_of, reciprocal, times_upstream
 
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
@@ -69,11 +70,9 @@ def _sine(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 def _scaled_length(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns two factors of the length: the larger magnitude, and 1 to sqrt(2)."""
     x, y = tf.abs(x), tf.abs(y)
-    # Under XLA, the maximum of a NaN and a number may be the number.
-    is_nan = tf.math.is_nan(x) | tf.math.is_nan(y)
     largest, least = tf.maximum(x, y), tf.minimum(x, y)
-    # 1 where they are equal, also where both are 0 or infinite.
-    ratio = tf.where(
-        tf.equal(x, y), tf.ones_like(largest), tf.math.divide_no_nan(least, largest)
-    )
-    return largest, tf.sqrt(1 + tf.square(ratio)) + nan_where(is_nan, largest.dtype)
+    # Over an infinite length, a finite number is 0.
+    bound = tf.constant(LIMITS[x.dtype.name].max, x.dtype)
+    ratio = tf.math.divide_no_nan(tf.minimum(least, bound), largest)
+    # Under XLA, the maximum of a NaN and a number may be the number.
+    return largest, tf.sqrt(1 + tf.square(ratio)) + nan_of(x + y)

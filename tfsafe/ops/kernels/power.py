@@ -14,10 +14,11 @@ from tfsafe._gradients import (
 )
 from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.zeros import (
-    quotient_for_gradient,
+    one_where_zero,
     quotient_no_nan,
     times_upstream,
     times_where_nonzero,
+    zero_unless,
 )
 
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
@@ -52,13 +53,10 @@ def _power_value(x: tf.Tensor, exponent: float, above: tf.Tensor | None) -> tf.T
     # Below this, `exponent` is rounded; and the quotient leaves the range only where
     # the power does.
     if exponent + 1 < 0.5:
-        at_pole = tf.equal(x, 0) | tf.math.is_inf(x)
-        quotient = above / tf.where(at_pole, tf.ones_like(x), x)
-        return tf.where(at_pole, tf.zeros_like(x), quotient)
-    is_pole = tf.equal(x, 0)
-    base = tf.where(is_pole, tf.ones_like(x), x)
-    value = tf.pow(base, tf.constant(exponent, x.dtype))
-    return tf.where(is_pole, tf.zeros_like(x), value)
+        return zero_unless(~tf.math.is_inf(x), tf.math.divide_no_nan(above, x))
+    # The power of 1 is 1.
+    pole = one_where_zero(x)
+    return tf.pow(x + pole, tf.constant(exponent, x.dtype)) - pole
 
 
 @custom_gradient_in(2)
@@ -121,10 +119,9 @@ def rsqrt(x: tf.Tensor, at_zero: float = 0.0) -> tuple[tf.Tensor, _Gradient]:
     inverse = tf.math.reciprocal_no_nan(tf.sqrt(x))
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        # -0.5 * value / x: the cube of the value is never formed. The value is 0
-        # where x is.
-        return -0.5 * quotient_for_gradient(
-            times_upstream(upstream, known(inverse, rsqrt, x)), x
+        # The cube of the value is never formed. The value is 0 where x is.
+        return times_upstream(
+            upstream, quotient_no_nan(-0.5 * known(inverse, rsqrt, x), x)
         )
 
     if not at_zero:

@@ -35,13 +35,16 @@ def mean(
 ) -> tuple[tf.Tensor, _Gradient]:
     """Computes the mean, and 0 where there is nothing to take it of."""
     count = _count(x, axis, keep)
-    scaled, power, _ = precision.scaled(_zero_unless(keep, x), axis)
+    kept = _zero_unless(keep, x)
+    value = tf.reduce_sum(kept, axis, keepdims=True) / count
+    # Where the sum overflowed.
+    other = tf.reduce_sum(kept * (1 / count), axis, keepdims=True)
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         portion = tf.broadcast_to(upstream / count, tf.shape(x))
         return _zero_unless(keep, portion)
 
-    return power * (tf.reduce_sum(scaled, axis, keepdims=True) / count), vjp
+    return tf.where(tf.math.is_finite(value), value, other), vjp
 
 
 @custom_gradient_in(1)

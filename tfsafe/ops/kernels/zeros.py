@@ -62,6 +62,24 @@ _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], _Pair]
 
 
+# Selections, as arithmetic: on a CPU `tf.where` takes as long as three products.
+
+
+def zero_unless(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Returns `x` where `condition` holds, and 0 elsewhere, whatever `x` is there."""
+    return tf.math.multiply_no_nan(x, tf.cast(condition, x.dtype))
+
+
+def one_where_zero(x: tf.Tensor) -> tf.Tensor:
+    """Returns 1 where `x` is 0, and 0 elsewhere: `x` plus this is never 0."""
+    return tf.cast(tf.equal(x, 0), x.dtype)
+
+
+def nan_of(x: tf.Tensor) -> tf.Tensor:
+    """Returns NaN where `x` is NaN, and 0 elsewhere."""
+    return zero_unless(tf.math.is_nan(x), x)
+
+
 # Products.
 
 
@@ -105,8 +123,7 @@ def times_where_nonzero(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradien
     happens in the gradient of a gradient.
     """
     value = tf.math.multiply_no_nan(x, y)
-    value = tf.where(tf.equal(x, 0), tf.zeros_like(value), value)
-    return value, product_vjp(x, y)
+    return zero_unless(tf.not_equal(x, 0), value), product_vjp(x, y)
 
 
 @custom_gradient
@@ -114,8 +131,8 @@ def weighted_unless_nan(
     weight: tf.Tensor, x: tf.Tensor
 ) -> tuple[tf.Tensor, _Gradients]:
     """Returns `weight * x`, and 0 for a weight of 0 unless `x` is NaN."""
-    unused = tf.equal(weight, 0) & tf.math.is_inf(x)
-    value = weight * tf.where(unused, tf.zeros_like(x), x)
+    used = tf.not_equal(weight, 0) | ~tf.math.is_inf(x)
+    value = weight * zero_unless(used, x)
     return value, product_vjp(weight, x)
 
 
@@ -147,7 +164,7 @@ def zero_where_inf(x: tf.Tensor) -> tf.Tensor:
 
     There the slope is infinite, and a teacher's softmax would multiply it by its own 0.
     """
-    return tf.where(tf.math.is_inf(x), tf.zeros_like(x), x)
+    return zero_unless(~tf.math.is_inf(x), x)
 
 
 @custom_gradient
@@ -178,8 +195,7 @@ def quotient(
     regular = value = tf.math.divide_no_nan(x, y)
     if at_zero:
         value = tf.where(tf.equal(y, 0), tf.constant(at_zero, y.dtype), value)
-    value = tf.where(tf.math.is_nan(x), x, value)
-    return value, quotient_vjp(x, y, regular)
+    return value + nan_of(x), quotient_vjp(x, y, regular)
 
 
 @custom_gradient
@@ -215,12 +231,14 @@ def quotient_for_gradient(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradi
     This is the division of an incoming gradient `x`. A zero one gives 0 even if `y` is
     NaN; a NaN in `x` stays.
     """
-    value = tf.where(tf.abs(x) > 0, tf.math.divide_no_nan(x, y), x)
+    # Where x is 0 or NaN, the result is x.
+    usual = zero_unless(tf.abs(x) > 0, tf.math.divide_no_nan(x, y))
+    value = usual + nan_of(x)
 
     def vjp(upstream: tf.Tensor) -> _Pair:
         slope = known(value, quotient_for_gradient, x, y)
         slope = quotient_for_gradient(slope, y)
-        slope = tf.where(tf.equal(y, 0), tf.zeros_like(slope), slope)
+        slope = zero_unless(tf.not_equal(y, 0), slope)
         in_x = times_upstream(upstream, reciprocal(y))
         in_y = -times_upstream(upstream, slope)
         return unbroadcast(in_x, x), unbroadcast(in_y, y)
@@ -230,7 +248,7 @@ def quotient_for_gradient(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradi
 
 def divide_unless_zero(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Returns `x / y`, and `x` where `y` is 0; for values, with TensorFlow's slopes."""
-    return x / tf.where(tf.equal(y, 0), tf.ones_like(y), y)
+    return x / (y + one_where_zero(y))
 
 
 def quotient_positive(x: tf.Tensor, y: tf.Tensor, outside: tf.Tensor) -> tf.Tensor:
@@ -249,8 +267,7 @@ def _quotient_positive(
     denominator = tf.where(y > 0, y, outside)
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, None]:
-        has_no_slope = tf.equal(denominator, 0)
-        upstream = tf.where(has_no_slope, tf.zeros_like(upstream), upstream)
+        upstream = zero_unless(tf.not_equal(denominator, 0), upstream)
         in_x = _quotient_positive(upstream, y, outside)
         in_y = -times_where_nonzero(in_x, _quotient_positive(x, y, outside))
         return unbroadcast(in_x, x), unbroadcast(in_y, y), None
@@ -292,7 +309,7 @@ def reciprocal_positive(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 def log_zero_at_zero(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Returns `log(x)`, and 0 where `x` is 0: the slope of `y * log(x)` in `y`."""
     # Takes no logarithm of 0, so that numeric checks find nothing.
-    value = tf.math.log(tf.where(tf.equal(x, 0), tf.ones([], x.dtype), x))
+    value = tf.math.log(x + one_where_zero(x))
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         inside = times_upstream(upstream, 1 + nan_where(x < 0, x.dtype))
@@ -304,7 +321,7 @@ def log_zero_at_zero(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 @custom_gradient
 def log1p_zero_at_minus_one(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Returns `log(1 + x)`, and 0 where `x` is -1."""
-    value = tf.math.log1p(tf.where(tf.equal(x, -1), tf.zeros([], x.dtype), x))
+    value = tf.math.log1p(x + one_where_zero(1 + x))
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         inside = times_upstream(upstream, 1 + nan_where(x < -1, x.dtype))

@@ -166,7 +166,7 @@ def selu(x: Any, *, name: str = "selu") -> tf.Tensor:
     """
     with tf.name_scope(name):
         return precision.in_float32(
-            lambda x: _SELU_SCALE * activation.elu(x, _SELU_ALPHA),
+            lambda x: activation.elu(x, _SELU_ALPHA, _SELU_SCALE),
             _args.float_tensor(x, "x"),
         )
 
