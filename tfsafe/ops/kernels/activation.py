@@ -68,8 +68,9 @@ def elu(x: tf.Tensor, alpha: float, scale: float = 1.0) -> tuple[tf.Tensor, _Gra
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
         return times_upstream(upstream, _elu_slope(x, alpha, scale))
 
-    # In this order XLA returns NaN for NaN in every version.
-    bounded = tf.minimum(x, 0)
+    # In this order forward mode has the slope from the right at 0, and the maximum is
+    # NaN for NaN in every version of XLA.
+    bounded = tf.minimum(tf.zeros([], x.dtype), x)
     # This is `expm1(bounded)`, for less; and the slope needs the exponential.
     below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))
     # One of the terms is 0.
