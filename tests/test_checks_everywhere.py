@@ -1,7 +1,8 @@
 """The matrix of the numeric checks: ways in x places x failures.
 
-In every cell the right operation and the right line of the user's, and the weights as
-before; `EXCEPTIONS` lists the cells where it is not so, and why.
+Each pair of a way, a run, a place and a failure is in a cell. In every cell the right
+operation and the right line of the user's, and the weights as before; `EXCEPTIONS`
+lists the cases where it is not so, and why.
 """
 
 import functools
@@ -18,6 +19,7 @@ import pytest
 import tfsafe
 from tests.everywhere import faults, models, places, runs, ways
 from tests.everywhere.faults import FAULTS, HEALTHY
+from tests.support.pairwise import pairwise
 from tfsafe.errors import Finding
 
 # (run, failure): the reason.
@@ -35,8 +37,8 @@ EXCEPTIONS["eager", "input_nan"] = (
 def function_cells() -> list[Any]:
     cells = [
         (way, run, place, fault)
-        for way in ways.FUNCTIONS
         for run in runs.RUNS
+        for way in ways.FUNCTIONS
         for place in places.PLACES
         for fault in FAULTS
         # `enable_check_numerics` and its block are one switch.
@@ -51,7 +53,7 @@ def function_cells() -> list[Any]:
     # XLA takes up to a second a cell: one of each failure is enough for tier one.
     return [
         _param(cell, is_slow=cell[1] == "xla" and cell[:3:2] != ("checked", "plain"))
-        for cell in cells
+        for cell in _in_pairs(cells)
     ]
 
 
@@ -70,8 +72,12 @@ def model_cells() -> list[Any]:
             is_slow=("xla" in cell[1] and cell[:2] != ("NumericsMonitor", "fit_xla"))
             or (cell[0] != "NumericsMonitor" and cell[1] != "fit"),
         )
-        for cell in cells
+        for cell in _in_pairs(cells)
     ]
+
+
+def _in_pairs(cells: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return [cells[i] for i in pairwise(cells)]
 
 
 def _param(cell: tuple[str, ...], *, is_slow: bool) -> Any:

@@ -13,20 +13,21 @@ from tests.catalogue.exceptions import EXCEPTIONS
 ROWS = every_row()
 
 
-def _cases(attribute):
-    return [
-        pytest.param(row, mode, id=f"{row.id}-{mode}")
-        for row in ROWS
-        for mode in getattr(row, attribute)
-    ]
+def _case(row, mode):
+    return pytest.param(row, mode, id=f"{row.id}-{mode}")
 
 
-@pytest.mark.parametrize(("row", "mode"), _cases("modes"))
+@pytest.mark.parametrize(
+    ("row", "mode"), [_case(row, mode) for row in ROWS for mode in row.modes]
+)
 def test_ours_is_right(row, mode):
     assert row.ours(mode)
 
 
-@pytest.mark.parametrize(("row", "mode"), _cases("fails_in"))
+# In the first of its modes, which is that without a compiler wherever there is one.
+@pytest.mark.parametrize(
+    ("row", "mode"), [_case(row, row.fails_in[0]) for row in ROWS if row.fails_in]
+)
 def test_the_usual_form_still_fails(row, mode):
     try:
         right = row.usual(mode)

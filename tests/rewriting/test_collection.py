@@ -10,6 +10,7 @@ import tensorflow as tf
 from tests.collection import every_formula
 from tests.collection.formula import DIGITS, TOLERANCE, as_mp
 from tests.collection.open import OPEN
+from tests.rewriting.emitting import in_modes
 from tests.support import modes
 from tfsafe import NumericsError, checked, stabilize
 
@@ -43,7 +44,9 @@ def _truth(name, is_bad):
     return float(value), None
 
 
-def _run(form, formula, is_bad, mode):
+def _traced(form, mode):
+    """Returns a function of the value and the slopes, compiled once for all inputs."""
+
     def run(*args):
         floats = [each for each in args if each.dtype.is_floating]
         with tf.GradientTape() as tape:
@@ -52,14 +55,15 @@ def _run(form, formula, is_bad, mode):
             value = tf.reduce_sum(tf.cast(form(*args), tf.float64))
         return value, tape.gradient(value, floats, unconnected_gradients="zero")
 
-    arrays = formula.bad if is_bad else formula.ordinary
-    value, slopes = modes.compile_for(mode, run)(*formula.tensors(arrays))
-    return float(value), [np.asarray(each, np.float64) for each in slopes]
+    return modes.compile_for(mode, run)
 
 
-def _miss(form, formula, is_bad, mode):
+def _miss(run, formula, *, is_bad):
     """Returns what is wrong, or nothing."""
-    value, slopes = _run(form, formula, is_bad, mode)
+    arrays = formula.bad if is_bad else formula.ordinary
+    result, slopes = run(*formula.tensors(arrays))
+    value = float(result)
+    slopes = [np.asarray(each, np.float64) for each in slopes]
     exact, exact_slopes = _truth(formula.name, is_bad)
     tolerance = TOLERANCE[formula.dtype]
     if not abs(value - exact) <= tolerance * (abs(exact) or 1) + TINY:
@@ -77,27 +81,22 @@ def _miss(form, formula, is_bad, mode):
 pytestmark = pytest.mark.filterwarnings(
     "ignore:overflow encountered in cast:RuntimeWarning"
 )
+# Each in a graph, and by turns in eager mode or under XLA: the rules see one graph.
+CASES = [
+    (name, "eager" if name in NOT_COMPILED and mode == "xla" else mode)
+    for name, mode in in_modes(*FORMULAS)
+]
 
 
-def _skip_where_tensorflow_compiles_nothing(name, mode):
-    if mode == "xla" and name in NOT_COMPILED:
-        pytest.skip("TensorFlow cannot compile the plain formula")
-
-
-@pytest.mark.parametrize("name", REPAIRED)
-def test_it_is_right_where_the_plain_formula_fails(name, mode):
-    _skip_where_tensorflow_compiles_nothing(name, mode)
+@pytest.mark.parametrize(("name", "mode"), CASES)
+def test_it_is_right_where_the_plain_formula_fails_and_never_worse(name, mode):
     formula = FORMULAS[name]
-    assert not _miss(stabilize(formula.function), formula, True, mode)
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_ordinary_inputs_are_never_worse(name, mode):
-    _skip_where_tensorflow_compiles_nothing(name, mode)
-    formula = FORMULAS[name]
-    miss = _miss(stabilize(formula.function), formula, False, mode)
+    run = _traced(stabilize(formula.function), mode)
+    if name in REPAIRED:
+        assert not _miss(run, formula, is_bad=True)
+    miss = _miss(run, formula, is_bad=False)
     if miss and name not in REPAIRED:
-        assert _miss(formula.function, formula, False, mode)
+        assert _miss(_traced(formula.function, mode), formula, is_bad=False)
     else:
         assert not miss
 
@@ -106,8 +105,8 @@ def test_ordinary_inputs_are_never_worse(name, mode):
 @pytest.mark.parametrize("name", NOT_YET)
 def test_a_formula_that_became_right_leaves_the_list(name):
     formula = FORMULAS[name]
-    form = stabilize(formula.function)
-    assert any(_miss(form, formula, True, mode) for mode in modes.MODES)
+    runs = [_traced(stabilize(formula.function), mode) for mode in modes.MODES]
+    assert any(_miss(run, formula, is_bad=True) for run in runs)
 
 
 BY_HAND = [name for name, each in FORMULAS.items() if each.by_hand]
@@ -119,8 +118,9 @@ def test_what_no_rule_repairs_is_found_and_right_by_hand(name):
     with pytest.raises(NumericsError) as caught:
         checked(formula.function)(*formula.tensors(formula.bad))
     assert caught.value.findings[0].op_type == formula.finding
+    run = _traced(formula.by_hand, "graph")
     for is_bad in (True, False):
-        assert not _miss(formula.by_hand, formula, is_bad, "graph")
+        assert not _miss(run, formula, is_bad=is_bad)
 
 
 def test_names_of_the_collection_are_unique():

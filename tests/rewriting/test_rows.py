@@ -3,13 +3,13 @@
 import pytest
 
 from tests.catalogue import every_row
+from tests.rewriting.emitting import in_modes
 from tfsafe import stabilize
 
+ROWS = {row.id: row for row in every_row() if row.is_by_hand}
 CASES = [
-    pytest.param(row, mode, id=f"{row.id}-{mode}")
-    for row in every_row()
-    if row.is_by_hand
-    for mode in row.modes
+    pytest.param(ROWS[name], mode, id=f"{name}-{mode}")
+    for name, mode in in_modes(*ROWS)
 ]
 
 

@@ -1,4 +1,9 @@
-"""Chooses the cases of tier one, the sample that `make test` runs.
+"""Chooses the cases of the suite, and of tier one, the sample that `make test` runs.
+
+Of a test with three parameters or more the suite has as many cases as it takes to see
+each pair of values once: each op in each mode and in each dtype, each mode with each
+dtype, but not each op in each mode and dtype at once. Parameters that one `parametrize`
+names together, rows of a table, count as one. Without `--tier`, pytest runs every case.
 
 Tier one has every test function that is fast, and of its parametrised cases as many as
 it takes to see each value of each parameter once, up to `MOST`: each dtype, each mode,
@@ -14,9 +19,12 @@ chosen, so that the tiers are the same in each run and on each machine.
 import collections
 import hashlib
 import pathlib
+from collections.abc import Hashable
 from typing import Any
 
 import pytest
+
+from tests.support.pairwise import pairwise
 
 TIERS = ("one", "two", "all")
 MOST = 2
@@ -58,7 +66,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--tier",
         choices=TIERS,
-        default="all",
         help="one: the sample of `make test`; two: what it leaves out; all: both",
     )
     parser.addoption(
@@ -74,14 +81,44 @@ def pytest_collection_modifyitems(
 ) -> None:
     tier = config.getoption("tier")
     part, parts = map(int, config.getoption("part").split("/"))
-    sample = first_tier(items) if tier != "all" else set()
+    cases = suite(items) if tier else items
+    sample = first_tier(cases) if tier in ("one", "two") else set()
+    names = {item.nodeid for item in cases}
+    in_tiers = {"one": sample, "two": names - sample}.get(tier, names)
     kept, left = [], []
     for item in items:
-        in_tier = tier == "all" or (item.nodeid in sample) == (tier == "one")
+        in_tier = item.nodeid in in_tiers
         in_part = _number(item) % parts == part % parts
         (kept if in_tier and in_part else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
+
+
+def suite(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Returns the cases that show each pair of values of the parameters of a test."""
+    by_function = collections.defaultdict(list)
+    for item in sorted(items, key=_rank):
+        by_function[_function(item)].append(item)
+    kept = set()
+    for function, cases in by_function.items():
+        combinations = [_factors(case) for case in cases]
+        is_whole = function in WHOLE or len(combinations[0]) < 3
+        chosen = range(len(cases)) if is_whole else pairwise(combinations)
+        kept |= {cases[i].nodeid for i in chosen}
+    return [item for item in items if item.nodeid in kept]
+
+
+def _factors(item: pytest.Item) -> list[Hashable]:
+    """Returns what a case has of each parameter, or of those named together."""
+    callspec = getattr(item, "callspec", None)
+    params = dict(callspec.params) if callspec else {}
+    factors = []
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        if isinstance(names, str):
+            names = [name.strip() for name in names.split(",")]
+        factors.append(tuple(_identity(params.pop(name, None)) for name in names))
+    return [*factors, *map(_identity, params.values())]
 
 
 def first_tier(items: list[pytest.Item]) -> set[str]:
