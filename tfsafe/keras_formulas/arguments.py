@@ -83,7 +83,7 @@ def widened(y_pred: Any, dtype: str) -> tf.Tensor:
 def same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
     """Drops or adds a last axis of size 1 if one of the pair has one more."""
     pair = [y_true, y_pred]
-    ranks = [x.shape.rank for x in pair]
+    ranks = [y_true.shape.rank, y_pred.shape.rank]
     if None in ranks or abs(ranks[0] - ranks[1]) != 1:
         return pair
     larger = ranks.index(max(ranks))
