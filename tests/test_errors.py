@@ -134,6 +134,31 @@ def test_a_step_without_a_line_shows_its_layers_or_nothing():
     assert lines[1].strip() == "2  from outside  NaN"
 
 
+def test_a_path_begins_in_its_layer_and_leaves_metrics_out():
+    line = dataclasses.replace(SITE, source="self.total.update_state(loss)")
+    first = dataclasses.replace(LINK, layer="model/head")
+    metric = dataclasses.replace(LINK, op_type="AddV2", site=line)
+    end = dataclasses.replace(END, origin="output['loss']")
+    steps = _explain.folded([first, LINK, metric, end])
+    names = [_explain.name_of(each) for each in steps]
+    assert names == ["Log in model/head", "Log", "loss"]
+
+
+@pytest.mark.parametrize(
+    ("count", "shape", "where"),
+    [
+        (6, (2, 3), "in every row of the batch"),
+        (3, (1, 3), "first in row 0 of the batch"),
+        (5, (2, 3), "first in row 0 of the batch"),
+    ],
+)
+def test_a_row_is_named_only_where_there_are_others(count, shape, where):
+    size = shape[0] * shape[1]
+    facts = {"count": count, "size": size, "shape": shape, "row": 0}
+    found = dataclasses.replace(FINDING, **facts)
+    assert _explain.headline(found) == f"NaN from `Log`, {where}."
+
+
 def test_colors_are_for_terminals_and_str_is_plain(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):

@@ -30,7 +30,9 @@ def _package(name: str) -> str:
 
 
 _LIBRARIES = tuple(
-    _package(name) for name in ("tensorflow", "keras", "numpy", "tfsafe")
+    # Keras maps its structures with optree.
+    _package(name)
+    for name in ("tensorflow", "keras", "numpy", "optree", "tfsafe")
 )
 # Not what the user's formulas are made of: `keras/src/ops`, `activations`, `backend`.
 _PARTS_OF_KERAS = tuple(
@@ -46,8 +48,8 @@ _GENERATED = ("__autograph_generated_file", "<frozen ", "<__array_function__")
 def is_user_file(path: str) -> bool:
     """Returns whether a file is the user's, as opposed to a library's.
 
-    TensorFlow, Keras, NumPy, tfsafe and the standard library are libraries. Other
-    installed packages count as the user's: they may well be.
+    TensorFlow, Keras, NumPy, optree, tfsafe and the standard library are libraries.
+    Other installed packages count as the user's: they may well be.
     """
     if path.startswith(_LIBRARIES) or any(mark in path for mark in _GENERATED):
         return False

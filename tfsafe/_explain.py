@@ -13,6 +13,8 @@ from tfsafe._text import INDENT, STEPS, counted, middle_out, wrapped
 _TRAINING = re.compile(r"\.(fit|evaluate|predict|(train|test|predict)_on_batch)\(")
 # A name of the package in a suggestion.
 _SUGGESTED = re.compile(r"\btfsafe\.(\w+\.\w+)")
+# What a metric of Keras adds up, and what it reads, only repeats the loss.
+_METRIC = re.compile(r"\.(update_state|result)\(")
 # A step of a path takes one line, so a longer line of source is cut.
 _WIDE = 100
 
@@ -59,10 +61,18 @@ def headline(finding: FindingFields) -> str:
     if finding.row is None:
         return f"{_head(finding)}."
     row = f", first in row {finding.row} of the batch"
+    if is_everywhere(finding):
+        return f"{_head(finding)}, in every row of the batch."
     # The column of a table is the feature.
     is_table = finding.origin and len(finding.index) == 2
     feature = f", feature {finding.index[1]}" if is_table else ""
     return f"{_head(finding)}{row}{feature}."
+
+
+def is_everywhere(finding: FindingFields) -> bool:
+    """Returns whether every value of every row of the batch is non-finite."""
+    many = bool(finding.shape) and finding.shape[0] > 1
+    return finding.row is not None and many and finding.count == finding.size
 
 
 def first_line(finding: FindingFields) -> str:
@@ -188,11 +198,17 @@ def chain_lines(chain: Sequence[Link]) -> list[str]:
 def folded(chain: Sequence[Link]) -> list[Link]:
     """Returns a path with the operations of one layer, or of Keras, as one step.
 
-    The first operation stays: the values begin there.
+    The first operation stays: the values begin there. Keras' mean of the losses is the
+    loss.
     """
     if not chain:
         return []
     first, *rest = chain
+    rest = [each for each in rest if each.origin or not _is_metric(each)]
+    if not first.origin and first.layer:
+        site = None if _is_in_training(first) else first.site
+        name = f"{first.op_type} in {first.layer}"
+        first = dataclasses.replace(first, origin=name, site=site, scope="", layer="")
     steps = [first]
     for block, links in itertools.groupby(rest, _block):
         found = list(links)
@@ -204,6 +220,9 @@ def folded(chain: Sequence[Link]) -> list[Link]:
         steps.append(
             dataclasses.replace(last, origin=block, site=site, scope="", layer="")
         )
+    if len(steps) > 1 and steps[-1].origin == "output['loss']":
+        end = dataclasses.replace(steps.pop(), origin="loss")
+        steps[-1:] = [*steps[-1:], end] if steps[-1].origin != "loss" else [end]
     return steps
 
 
@@ -221,6 +240,10 @@ def _block(link: Link) -> str:
 def _is_in_training(link: Link) -> bool:
     """Returns whether the user's line only starts a training of Keras."""
     return link.site is not None and bool(_TRAINING.search(link.site.source))
+
+
+def _is_metric(link: Link) -> bool:
+    return link.site is not None and bool(_METRIC.search(link.site.source))
 
 
 def name_of(link: Link) -> str:

@@ -153,7 +153,7 @@ class NumericsError(ArithmeticError):
       reached: Names of the non-finite results: outputs, then variables.
       step: Number of the training step that failed, from 0; None where it is not known.
       epoch: Its epoch, from 0; None where it is not known.
-      batch: Number of its batch in the epoch, from 0; None where it is not known.
+      batch: Number of its batch in the epoch or call, from 0; None where not known.
       learning_rate: That of the optimizer in this step; None where it is not known.
       loss_scale: That of a `LossScaleOptimizer`; None without one.
       inputs: The batch, or the arguments of the call, by name.
@@ -279,14 +279,14 @@ class NumericsError(ArithmeticError):
         self.args = (str(self).partition("\n  again: ")[0],)
         self._remember()
 
-    def add_time(self) -> None:
-        """Adds step, epoch, batch, learning rate and loss scale to the message."""
+    def add_time(self, batch: str = "batch") -> None:
+        """Adds step, epoch, batch, rate and loss scale to the message."""
         parts = [
             f"{name} {number}"
             for name, number in (
                 ("step", self.step),
                 ("epoch", self.epoch),
-                ("batch", self.batch),
+                (batch, self.batch),
             )
             if number is not None
         ]

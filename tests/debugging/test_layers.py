@@ -60,7 +60,7 @@ def test_the_chain_goes_from_layer_to_layer(error):
         _explain.name_of(link) for link in _explain.folded(error.findings[0].chain)
     ]
     dense = ["pricing/block/dense", "pricing/block/dense_1", "pricing/head"]
-    assert steps == ["RealDiv", *dense, "loss", "output['loss']"]
+    assert steps == ["RealDiv in pricing/rownorm", *dense, "loss"]
     assert ".fit(" not in error.explain(chain=True)
     assert "pricing/block/dense_1" in error.to_html()
 

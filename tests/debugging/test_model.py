@@ -157,6 +157,27 @@ def test_the_other_methods_are_checked_too(method):
     METHODS[method](model, *sequences())
 
 
+def test_evaluate_and_predict_name_the_batch():
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    tfsafe.checked(model)
+    x, bad = np.ones([6, 1], "float32"), np.ones([6, 1], "float32")
+    bad[3] = np.nan
+    silent = {"batch_size": 2, "verbose": 0}
+    for call, when in (
+        (lambda: model.evaluate(bad, x, **silent), "batch 1"),
+        (lambda: model.predict(bad, **silent), "batch 1"),
+        (
+            lambda: model.fit(x, x, validation_data=(bad, x), **silent),
+            "epoch 0, validation batch 1",
+        ),
+    ):
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            call()
+        assert f"  when:  {when}\n" in str(caught.value)
+        assert caught.value.batch == 1
+
+
 @pytest.mark.parametrize("options", CONFIGS[::2])
 def test_a_nonfinite_batch_names_input_row_and_part(options):
     x, y = sequences()

@@ -5,6 +5,7 @@ import os
 
 import keras
 import numpy as np
+import optree
 import pytest
 import tensorflow as tf
 
@@ -224,7 +225,7 @@ def test_a_table_is_no_variable():
 def test_library_files_are_distinguished_from_the_users():
     assert graph.is_user_file(__file__)
     assert graph.is_user_file("<ipython-input-3>")
-    for library in (tf.__file__, keras.__file__, np.__file__, graph.__file__):
+    for library in (each.__file__ for each in (tf, keras, np, optree, graph)):
         assert not graph.is_user_file(library)
     assert not graph.is_user_file(os.__file__)
     assert graph.is_user_file(pytest.__file__)

@@ -10,31 +10,34 @@ if TYPE_CHECKING:
 
 
 class Fit(NamedTuple):
-    """A `fit` that is running.
+    """A `fit`, `evaluate` or `predict` that is running.
 
     Attributes:
       data: Its argument `x`.
-      epoch: The epoch, from 0.
+      epoch: The epoch, from 0; None but in `fit`.
       batch: The first batch of the call under way, from 0; None where not known.
     """
 
     data: Any
-    epoch: int
+    epoch: int | None
     batch: int | None
 
 
-def running_fit(model: Any) -> Fit | None:
+def running_fit(model: Any, method: str = "fit") -> Fit | None:
     """Returns the `fit` of a model that is on this thread's stack, or None.
+
+    So too its `evaluate` or `predict`, if `method` names one.
 
     The locals `x`, `epoch`, `begin_step` and `epoch_iterator` of Keras' trainer, tried
     with Keras 3.3.3 and 3.15.1. A callback receives the numbers, but not the data.
     """
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
-        names = frame.f_locals if frame.f_code.co_name == "fit" else {}
-        if names.get("self") is model and {"epoch_iterator", "epoch"} <= set(names):
+        names = frame.f_locals if frame.f_code.co_name == method else {}
+        needed = {"epoch_iterator", "epoch"} if method == "fit" else {"epoch_iterator"}
+        if names.get("self") is model and needed <= set(names):
             batch = names.get("begin_step", names.get("step"))
-            return Fit(names.get("x"), names["epoch"], batch)
+            return Fit(names.get("x"), names.get("epoch"), batch)
         frame = frame.f_back
     return None
 

@@ -249,7 +249,7 @@ def _where(finding: FindingFields) -> list[str]:
         parts.append(f"<p>{file} in <code>{text(site.function)}</code></p>")
         parts += _source(site)
     around = _explain.place_of(finding)
-    return parts + ([f'<p class="note">{text(around)}</p>'] if around else [])
+    return parts + ([f'<p class="note">{sentence(around)}</p>'] if around else [])
 
 
 def _source(site: Site) -> list[str]:

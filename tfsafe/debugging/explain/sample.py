@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfsafe import _explain
 from tfsafe._records import Sample
 from tfsafe._text import listed
 from tfsafe.errors import NumericsError
@@ -22,6 +23,8 @@ def note(error: NumericsError) -> None:
     if not error.findings or error.findings[0].row is None:
         return
     finding = error.findings[0]
+    if not finding.origin and _explain.is_everywhere(finding):
+        return
     for name, value in error.inputs.items():
         is_meant = finding.origin in {"", f"argument `{name}`"}
         array = np.asarray(value)

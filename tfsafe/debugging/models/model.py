@@ -211,7 +211,11 @@ class Steps:
         plain: Step,
         count: Callable[[Any], int] = lambda _: 1,
     ) -> Step:
-        timed = self.clock.timed(step, count) if kind == "train" else step
+        if kind == "train":
+            timed = self.clock.timed(step, count)
+        else:
+            method = "evaluate" if kind == "test" else kind
+            timed = self.clock.placed(step, method)
         return self._guard(kind, timed, plain)
 
     def _over_iterator(self, kind: str, checked: Callable[[Any], "_Checked"]) -> Step:

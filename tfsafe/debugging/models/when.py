@@ -49,6 +49,33 @@ class Clock:
 
         return run
 
+    def placed(self, step: Callable[[Any], Any], method: str) -> Callable[[Any], Any]:
+        """Returns a step of `evaluate` or `predict` whose errors know their batch.
+
+        Args:
+          step: The step.
+          method: Name of the method of the model.
+        """
+
+        def run(data: Any) -> Any:
+            try:
+                return step(data)
+            except NumericsError as error:
+                self._note_batch(error, method)
+                raise
+
+        return run
+
+    def _note_batch(self, error: NumericsError, method: str) -> None:
+        running = _compat.running_fit(self._model, method)
+        if running is None or self._model.steps_per_execution != 1:
+            return
+        error.batch = running.batch
+        fit = _compat.running_fit(self._model)
+        if fit is not None:
+            error.epoch = fit.epoch
+        error.add_time("batch" if fit is None else "validation batch")
+
     def _note(self, error: NumericsError) -> None:
         if self._epoch is not None:
             error.epoch, error.batch = self._epoch, self._batch - 1

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.debugging.tracing import values as _values
+from tfsafe.debugging.tracing.step import Step
 from tfsafe.graph import OpFact, op_types
 
 _BY_ROW = op_types(OpFact.BY_ROW)
@@ -47,6 +48,12 @@ _OF_MASKS = {
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | _OF_MASKS
 # The order of the elements stays, whatever the shape.
 _IN_ORDER = {"ExpandDims", "Reshape", "Squeeze"}
+# The same for the third input: transposed convolutions.
+_ROWS_OF_THIRD = {
+    "Conv2DBackpropInput",
+    "Conv3DBackpropInputV2",
+    "DepthwiseConv2dNativeBackpropInput",
+}
 # Operations that look something up at indices: the position of that input.
 _LOOKUPS = {"GatherV2": 1, "OneHot": 0, "ResourceGather": 1}
 
@@ -80,12 +87,12 @@ class Rows:
             return None
         return index[0] * self._batch // int(value.shape[0])
 
-    def observe(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def observe(self, step: Step) -> None:
         """Follows the rows through one operation."""
-        if not any(id(each) in self._held for each in inputs):
+        if not any(id(each) in self._held for each in step.inputs):
             return
-        for each in outputs:
-            if self._is_kept(kind, inputs, each):
+        for each in step.outputs:
+            if self._is_kept(step, each):
                 self._add(each)
 
     def _add(self, value: Any) -> None:
@@ -93,13 +100,14 @@ class Rows:
             key, drop = id(value), self._held.pop
             self._held[key] = weakref.ref(value, lambda _: drop(key, None))
 
-    def _is_kept(self, kind: str, inputs: Sequence[Any], output: Any) -> bool:
+    def _is_kept(self, step: Step, output: Any) -> bool:
+        kind, inputs = step.type, step.inputs
         if not isinstance(output, tf.Tensor) or not _values.is_number(output):
             return False
         if kind in _IN_ORDER:
             return id(inputs[0]) in self._held
-        if kind in _SAME_ROWS:
-            (given, *_) = inputs
+        if kind in _SAME_ROWS | _ROWS_OF_THIRD:
+            given = inputs[2 if kind in _ROWS_OF_THIRD else 0]
             is_alike = output.shape.rank == given.shape.rank
             return id(given) in self._held and is_alike and _length(output) > 0
         if kind in _LOOKUPS and id(inputs[_LOOKUPS[kind]]) in self._held:
@@ -112,6 +120,11 @@ class Rows:
         ]
         if kind in _ELEMENTWISE or (kind in _BATCHED and output.shape.rank > 2):
             return any(each.shape.rank == output.shape.rank for each in rows)
+        if kind == "Einsum":
+            return any(_is_labelled_first(step, each) for each in rows)
+        if kind == "MatMul":
+            is_first = any(each is inputs[0] for each in rows)
+            return is_first and not step.attribute("transpose_a")
         if kind in _SPECIAL:
             return any(each is inputs[0] for each in rows) and _SPECIAL[kind](
                 inputs, output
@@ -129,20 +142,23 @@ def _is_reduced_within(inputs: Sequence[Any], output: Any) -> bool:
     return 0 not in {int(axis) % rank for axis in np.ravel(_values.array(inputs[1]))}
 
 
-def _is_product_of_rows(inputs: Sequence[Any], output: Any) -> bool:
-    del output
-    # Of a square matrix the columns could be meant.
-    return inputs[0].shape[0] != inputs[0].shape[1]
+def _is_labelled_first(step: Step, given: Any) -> bool:
+    """Returns whether the first axis of an einsum is the first one of an input."""
+    terms, _, result = tf.compat.as_str(step.attribute("equation")).partition("->")
+    return any(
+        each is given and term[:1] == result[:1] != "."
+        for term, each in zip(terms.split(","), step.inputs, strict=True)
+    )
 
 
 def _is_sliced_within(inputs: Sequence[Any], output: Any) -> bool:
-    given, begin, _, strides = inputs
-    # An index takes an axis away: it could be the first, with another one as long.
-    is_clear = output.shape.rank == given.shape.rank or (
-        given.shape[0] not in given.shape[1:]
+    given, begin, end, strides = inputs
+    # An index takes an axis away: 0, whose end is 1, may take the first.
+    first, last, stride = (
+        int(_values.array(each)[0]) for each in (begin, end, strides)
     )
-    first = [int(_values.array(each)[0]) for each in (begin, strides)]
-    return is_clear and first == [0, 1]
+    is_clear = output.shape.rank == given.shape.rank or last != 1
+    return is_clear and (first, stride) == (0, 1)
 
 
 def _is_gathered_within(inputs: Sequence[Any], output: Any) -> bool:
@@ -157,7 +173,6 @@ def _is_first_axis_first(inputs: Sequence[Any], output: Any) -> bool:
 
 _SPECIAL: dict[str, Callable[[Sequence[Any], Any], bool]] = {
     "GatherV2": _is_gathered_within,
-    "MatMul": _is_product_of_rows,
     "StridedSlice": _is_sliced_within,
     "Transpose": _is_first_axis_first,
     **dict.fromkeys(_REDUCTIONS, _is_reduced_within),

@@ -69,7 +69,7 @@ class Recorder:
         graph: tf.Graph | None = None,
     ) -> None:
         """Records one operation."""
-        del attrs, op_name
+        del op_name
         # The recorder runs operations too.
         if graph is not None or self.is_busy:
             return
@@ -77,7 +77,7 @@ class Recorder:
         try:
             kind, frame = tf.compat.as_str(op_type), sys._getframe(1)
             with contained("following an operation"):
-                self._note(kind, inputs, outputs, frame)
+                self._note(kind, inputs, outputs, attrs, frame)
         finally:
             self.is_busy = False
 
@@ -86,6 +86,7 @@ class Recorder:
         kind: str,
         inputs: Sequence[tf.Tensor],
         outputs: Sequence[tf.Tensor],
+        attrs: Any,
         frame: types.FrameType,
     ) -> None:
         self._follow_state(kind, inputs, outputs)
@@ -101,6 +102,8 @@ class Recorder:
             outputs,
             functools.partial(self._place, frame),
             lambda: [self._makers.get(id(each), ("",))[0] for each in inputs],
+            # Alternately names and values.
+            attribute=dict(zip(attrs[::2], attrs[1::2], strict=True)).get,
         )
         if hasattr(tf.raw_ops, kind):
             self.propagation.observe(step)

@@ -266,7 +266,7 @@ class Propagation:
     def observe(self, step: Step) -> None:
         """Follows non-finite values through one operation."""
         if self.rows is not None:
-            self.rows.observe(step.type, step.inputs, step.outputs)
+            self.rows.observe(step)
         self._note_read(step)
         if self._lost_digits is not None:
             self._lost_digits.observe(step)

@@ -52,6 +52,7 @@ def follow(
                 functools.partial(locate, op, graphs),
                 lambda: [makers.get(id(each), "") for each in executed.inputs],
                 executed.loops,
+                op.get_attr,
             )
         )
         for each in executed.outputs:

@@ -6,6 +6,10 @@ from typing import Any, NamedTuple
 from tfsafe.graph import Place
 
 
+def _unknown(name: str) -> Any:
+    del name
+
+
 class Step(NamedTuple):
     """An operation that ran.
 
@@ -18,6 +22,7 @@ class Step(NamedTuple):
       producers: Finds the types of the operations that made the inputs; empty for
         values from outside.
       loops: Iterations of the loops around it.
+      attribute: Returns one of its attributes, by name.
     """
 
     type: str
@@ -27,3 +32,4 @@ class Step(NamedTuple):
     place: Callable[[], Place]
     producers: Callable[[], list[str]]
     loops: tuple[int, ...] = ()
+    attribute: Callable[[str], Any] = _unknown
