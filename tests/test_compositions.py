@@ -19,6 +19,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
+from tests.support.pairwise import pairwise
 from tests.support.warned import ours
 from tfsafe import checked, disable_stabilize, enable_stabilize, stabilize
 from tfsafe.debugging import check_numerics, disable_check_numerics
@@ -123,11 +124,15 @@ MODES = {
 
 
 def compositions() -> list[Any]:
-    return [
-        pytest.param(WAYS[way], MODES[mode], level, id=f"{way}-{mode}-{level}")
-        for way, mode, level in itertools.product(WAYS, MODES, LEVELS)
+    cells = [
+        (way, mode, level)
+        for mode, way, level in itertools.product(MODES, WAYS, LEVELS)
         # The levels differ in one place: all of them for the first two ways.
         if (level == "full" or mode != "xla") and (level != "domain" or "(" in way)
+    ]
+    return [
+        pytest.param(WAYS[way], MODES[mode], level, id=f"{way}-{mode}-{level}")
+        for way, mode, level in (cells[i] for i in pairwise(cells))
     ]
 
 
@@ -291,12 +296,17 @@ FITS: dict[str, Callable[..., float]] = {
 FIT_LOSS = 200.0
 
 
-@pytest.mark.parametrize(
-    ("level", "jit_compile"),
-    [("watch", False), ("full", False), ("full", True)],
-    ids=["watch-graph", "full-graph", "full-xla"],
-)
-@pytest.mark.parametrize("way", FITS)
+def fits() -> list[Any]:
+    """Returns each way with a graph, and by turns with another level or with XLA."""
+    others = itertools.cycle([("watch", False), ("full", True)])
+    return [
+        pytest.param(way, level, jit_compile, id=f"{way}-{level}-{jit_compile}")
+        for way in FITS
+        for level, jit_compile in [("full", False), next(others)]
+    ]
+
+
+@pytest.mark.parametrize(("way", "level", "jit_compile"), fits())
 def test_fit(way, jit_compile, level):
     loss = FITS[way](False, level, jit_compile=jit_compile)
     np.testing.assert_allclose(loss, FIT_LOSS, rtol=1e-5)

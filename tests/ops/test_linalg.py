@@ -107,8 +107,14 @@ def test_the_modes_agree(name):
         assert matrices.agree(gradient, slope, 1e-5)
 
 
-@every_op
-@pytest.mark.parametrize("mode", ["graph", pytest.param("xla", marks=slow)])
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *((name, "graph") for name in OPS),
+        # Up to 5 s each.
+        *(pytest.param(name, "xla", marks=slow) for name in list(OPS)[::3]),
+    ],
+)
 def test_the_modes_agree_on_the_second_derivative(name, mode):
     slope, x = matrices.weighted_slope(OPS[name][0]), matrices.example(tf.float32)
     truth = matrices.gradient(slope, x)

@@ -150,14 +150,14 @@ def test_a_nan_that_comes_in_comes_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(20))
-def test_a_thousand_ordinary_values_and_slopes_stay(block):
+@pytest.mark.parametrize("block", range(5))
+def test_hundreds_of_ordinary_values_and_slopes_stay(block):
     start = 100 + 50 * block
     assert not _all(_differs, range(start, start + 50))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", range(2))
 def test_a_nan_that_comes_in_comes_out_of_hundreds(block):
     start = 100 + 50 * block
     assert not _all(_loses_a_nan, range(start, start + 50))
