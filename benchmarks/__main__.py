@@ -31,6 +31,7 @@ BENCHMARKS = {
     "layers": ["--rounds", "7"],
     "recurrent": ["--rounds", "7"],
     "memory": ["--steps", "5"],
+    "growth": ["--blocks", "2", "8", "32", "96"],
     "ops": ["--rounds", "5"],
 }
 # For a trial: few rounds, the smallest case.
@@ -46,6 +47,7 @@ QUICK = {
     "layers": ["--rounds", "3", "--layers", "Softmax"],
     "recurrent": ["--rounds", "3", "--steps", "20"],
     "memory": ["--steps", "3", "--variants", "plain", "watch", "--modes", "graph"],
+    "growth": ["--blocks", "1", "2"],
     "ops": ["--rounds", "3", "--ops", "sigmoid"],
 }
 # The largest ratio wanted, by benchmark and by a pattern of the row; the first fits.

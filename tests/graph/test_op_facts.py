@@ -1,5 +1,7 @@
 """The table of facts about operations, against TensorFlow's own registry."""
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -104,3 +106,20 @@ def test_operands_of_a_commutative_operation_may_change_places(name):
     x, y = tf.constant([1.0, -2.0]), tf.constant([3.0, 0.5])
     raw = getattr(tf.raw_ops, name)
     np.testing.assert_array_equal(raw(x=x, y=y), raw(x=y, y=x))
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64])
+@pytest.mark.parametrize("name", sorted(op_types(OpFact.STAYS_FINITE)))
+def test_what_stays_finite_does_so_at_the_ends_of_its_dtype(name, dtype):
+    ends = [dtype.min, -1.0, -0.0, 0.5, dtype.max]
+    x, y = (tf.constant(each, dtype) for each in np.meshgrid(ends, ends))
+    raw = getattr(tf.raw_ops, name)
+    fields = list(inspect.signature(raw).parameters)[:-1]
+    if name in {"SigmoidGrad", "TanhGrad"}:
+        # The first is a value of the function.
+        x = tf.clip_by_value(x, -1 if name == "TanhGrad" else 0, 1)
+    given = [x, y] if len(fields) == 2 else [x]
+    if name == "ClipByValue":
+        given = [x, tf.constant(-1, dtype), tf.constant(1, dtype)]
+    found = raw(**dict(zip(fields, given, strict=True)))
+    assert np.isfinite(tf.cast(found, tf.float64)).all()

@@ -3,10 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import OpFact, is_call, op_types
 
 DOMAIN = op_types(OpFact.SINGULAR)
 _MOVES = op_types(OpFact.ADDS_NO_NUMBER)
+_STAYS_FINITE = op_types(OpFact.STAYS_FINITE)
 _FIRST_ALONE = op_types(OpFact.ONE_RESULT)
 
 
@@ -27,8 +28,28 @@ def outputs_to_check(op: tf.Operation, level: str) -> list[int]:
     return [
         index
         for index, tensor in enumerate(outputs)
-        if tensor.dtype.is_floating or tensor.dtype.is_complex
+        if tensor.dtype.is_complex
+        or (tensor.dtype.is_floating and not _is_checked_before(op))
     ]
+
+
+def _is_checked_before(op: tf.Operation) -> bool:
+    """Returns whether `op` only fails where an input fails, which is checked itself.
+
+    What comes from outside of the graph is not.
+    """
+    return op.type in _STAYS_FINITE and not any(
+        source.type == "Placeholder" or is_call(source)
+        for source in map(_source, op.inputs)
+    )
+
+
+def _source(tensor: tf.Tensor) -> tf.Operation:
+    """Returns the operation that a tensor has its numbers from."""
+    queue = [tensor]
+    while queue[-1].op.type in _MOVES and queue[-1].op.inputs:
+        queue.append(queue[-1].op.inputs[0])
+    return queue[-1].op
 
 
 def _is_finite(op: tf.Operation) -> bool:
