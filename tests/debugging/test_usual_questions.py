@@ -168,6 +168,7 @@ def test_the_page_answers_the_questions_before_its_first_picture():
     head = error.to_html().partition("<h2>")[0]
     for question in ("Why", "What to write", "What it reached", "See it again"):
         assert f"<dt>{question}</dt>" in head
+    assert "<dt>Which sample</dt><dd>Every row of the batch</dd>" in head
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from tfsafe import _text
+from tfsafe import _explain, _text
 from tfsafe._html import _sample
 from tfsafe._html._drawing import capital, coded, text
 from tfsafe._records import FindingFields, Sample
@@ -34,7 +34,7 @@ def rows(
         "Where": _place(finding),
         "Why": finding.cause,
         "What to write": _fix(finding),
-        "Which sample": _sample.words_of(sample) if sample else "",
+        "Which sample": _sample.words_of(sample) if sample else _rows(finding),
         **_of_the_run(message),
     }
     known = [(name, capital(words)) for name, words in answers.items() if words]
@@ -48,6 +48,13 @@ def _place(finding: FindingFields) -> str:
         return f"{finding.origin}, before any operation" if is_given else ""
     inside = f", inside `{finding.layer}`" if finding.layer else ""
     return f"`{site.place}`: `{site.source}`{inside}"
+
+
+def _rows(finding: FindingFields) -> str:
+    if finding.row is None:
+        return ""
+    is_everywhere = _explain.is_everywhere(finding)
+    return f"{'every row' if is_everywhere else f'row {finding.row}'} of the batch"
 
 
 def listed(facts: Iterable[tuple[str, str]]) -> list[str]:
