@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
-from tfsafe.ops.kernels import precision, removable
+from tfsafe.ops.kernels import precision, removable, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.limits import near_or_far, point, power_minus_one_over
 from tfsafe.ops.kernels.power import constant_power
@@ -58,7 +58,7 @@ def log_one_plus_square_over(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
 @precision.runs_in_float32
 def square_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `a ** 2 / b ** 2`, also where a square is out of range."""
-    return tf.square(a / b)
+    return tf.square(unchanged_values.divide(a, b))
 
 
 @precision.runs_in_float32
@@ -78,7 +78,7 @@ def van_leer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `(r + abs(r)) / (1 + abs(r))` of `r = a / b`; 0 for `r = 0 / 0`."""
 
     def limited(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-        r = a / b
+        r = unchanged_values.divide(a, b)
         return (r + tf.abs(r)) / (1 + tf.abs(r))
 
     def infinite(a: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
