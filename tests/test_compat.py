@@ -448,6 +448,26 @@ def test_tensorflow_still_marks_what_it_adds_by_its_name():
     assert _compat.differentiated_type("mine.py", "_RealDivGrad") == ""
 
 
+def test_a_tape_is_seen_and_a_second_one_too():
+    x = tf.constant(1.0)
+    assert not _compat.is_watched_once([x])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        assert _compat.is_watched_once([x])
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            assert not _compat.is_watched_once([x])
+
+
+def test_no_tape_records_where_recording_stops():
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with _compat.stop_recording():
+            y = tf.square(x)
+    assert tape.gradient(y, x) is None
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_function_knows_whether_it_is_traced_for_xla(compiled):
     seen = []

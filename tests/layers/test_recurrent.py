@@ -257,3 +257,51 @@ class TestInModels:
         assert {key: config[key] for key in options} == options
         assert not {"cell", "unit_forget_bias", "reset_after"} & set(config)
         assert kind.from_config(config).get_config() == config
+
+
+def _gradients(layer, *, second=False):
+    """Returns a function of a graph, traced with the options that the layer has now."""
+
+    @tf.function(autograph=False)
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = tf.reduce_sum(layer(x, training=True) ** 2)
+        return tape.gradient(value, [x, *layer.trainable_variables])
+
+    @tf.function(autograph=False)
+    def of_gradients(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            size = tf.reduce_sum(gradients(x)[0] ** 2)
+        return [tape.gradient(size, x)]
+
+    return of_gradients if second else gradients
+
+
+@pytest.mark.parametrize("layer_class", [layers.LayerNormLSTM, layers.LayerNormGRU])
+def test_the_loop_over_a_long_sequence_is_compiled_alone(layer_class):
+    x = tf.random.stateless_normal([2, 40, 3], [1, 2])
+    layer = layer_class(4)
+    layer(x)
+    compiled = _gradients(layer)
+    types = [op.type for op in compiled.get_concrete_function(x).graph.get_operations()]
+    assert types.count("PartitionedCall") == 2
+    got = [*compiled(x), *_gradients(layer, second=True)(x)]
+    layer.supports_jit = False
+    plain = _gradients(layer)
+    types = [op.type for op in plain.get_concrete_function(x).graph.get_operations()]
+    assert "PartitionedCall" not in types
+    wanted = [*plain(x), *_gradients(layer, second=True)(x)]
+    for result, truth in zip(got, wanted, strict=True):
+        size = float(tf.reduce_max(tf.abs(truth)))
+        assert size > 0
+        assert np.allclose(result, truth, rtol=0, atol=1e-4 * size)
+
+
+def test_a_loop_with_an_activation_by_hand_is_not_compiled():
+    layer = layers.LayerNormLSTM(4, activation=lambda x: tf.tanh(x))
+    x = tf.random.stateless_normal([2, 40, 3], [1, 2])
+    layer(x)
+    graph = _gradients(layer).get_concrete_function(x).graph
+    assert "PartitionedCall" not in {op.type for op in graph.get_operations()}

@@ -1,7 +1,7 @@
 """Wraps the internals of TensorFlow's traced functions and strategies."""
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -172,6 +172,31 @@ def is_traced_for_xla() -> bool:
         return bool(util.GraphOrParentsInXlaContext(graph))
     except (ImportError, AttributeError):
         return False
+
+
+def is_watched_once(tensors: Sequence[Any]) -> bool:
+    """Returns whether exactly one tape may ask for a gradient in these tensors.
+
+    `gradients_util.PossibleTapeGradientTypes`, which TensorFlow asks before it calls a
+    function. Tried: TensorFlow 2.21.0. False where that is missing.
+    """
+    try:
+        from tensorflow.python.ops import gradients_util as util
+
+        orders = util.PossibleTapeGradientTypes(list(tensors))
+        return bool(orders == util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER)
+    except (ImportError, AttributeError):
+        return False
+
+
+def stop_recording() -> Any:
+    """Returns a context in which no gradient tape records.
+
+    `eager.record.stop_recording`. Tried: TensorFlow 2.21.0.
+    """
+    from tensorflow.python.eager import record
+
+    return record.stop_recording()
 
 
 def is_xla(function_def: Any) -> bool:

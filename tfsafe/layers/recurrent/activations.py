@@ -16,6 +16,11 @@ _FROM_VALUE: dict[Any, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
 }
 
 
+def is_of_keras(function: Any) -> bool:
+    """Returns whether a function is one of `keras.activations`."""
+    return any(each is function for each in vars(keras.activations).values())
+
+
 def keep(function: Any, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns `function(x)`, and what the two functions below take."""
     value = function(x)

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.layers.recurrent import scan
+from tfsafe.layers.recurrent import activations, scan
 from tfsafe.ops.kernels.layer_norm import centred_columns, layer_norm
 
 _STEP, _SEQUENCE = "step", "sequence"
@@ -315,6 +315,12 @@ class NormalizedCell(FromKeras, _KerasCell):
         self.recurrent_kernel.assign(cell.recurrent_kernel)
         if cell.bias is not None:
             self.take_bias(tf.convert_to_tensor(cell.bias))
+
+    @property
+    def may_compile(self) -> bool:
+        """Whether XLA knows all operations: an activation by hand may have others."""
+        used = self.activation, self.recurrent_activation
+        return self.supports_jit and all(map(activations.is_of_keras, used))
 
     def exact(self, x: Any) -> tf.Tensor:
         """Casts to the dtype of everything but the matrix products."""

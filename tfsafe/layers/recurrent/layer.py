@@ -9,6 +9,10 @@ from tfsafe.layers.recurrent import scan
 from tfsafe.layers.recurrent.cells import FromKeras
 
 NORMALIZED = """
+    In a training step in a graph on a CPU, XLA compiles the loop alone if the number of
+    steps is known and at least 32, and if the activations are those of Keras. Set
+    `supports_jit = False` on the layer to keep TensorFlow's loop.
+
     Call arguments:
       sequences: Tensor of shape `(batch, steps, features)`.
       initial_state: The first output, for an LSTM a list of it and the first state.
@@ -122,6 +126,8 @@ class NormalizedRNN(FromKeras, keras.layers.RNN):
             weights,
             dropped=dropped,
             keep=keep,
+            # Not for inference, where the lengths vary and functions are exported.
+            may_compile=bool(training) and self.supports_jit and cell.may_compile,
         )
         if keep is not None:
             outputs = tf.where(self._shown(keep), outputs, tf.zeros([], outputs.dtype))
