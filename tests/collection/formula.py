@@ -15,7 +15,7 @@ STEP = mpmath.mpf(10) ** -40
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-9}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Formula:
     """One formula as people write it.
 
