@@ -206,4 +206,11 @@ FORMULAS = [
         [[1e-25, 1.0], [1e-25, 2.0]],
         [[0.3, 1.0], [0.5, 2.0]],
     ),
+    Formula(
+        "quotient of two squares behind where",
+        lambda a, b: tf.where(b > 0, a**2 / b**2, 0.0),
+        lambda a, b: np.where(b > 0, a**2 / np.where(b > 0, b, 1) ** 2, 0),
+        [[1.0, 1e-25], [0.0, 1e-25]],
+        [[0.3, 1.0], [0.5, 2.0]],
+    ),
 ]
