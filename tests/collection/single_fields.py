@@ -208,9 +208,9 @@ FORMULAS = [
     ),
     Formula(
         "quotient of two squares behind where",
-        lambda a, b: tf.where(b > 0, a**2 / b**2, 0.0),
-        lambda a, b: np.where(b > 0, a**2 / np.where(b > 0, b, 1) ** 2, 0),
-        [[1.0, 1e-25], [0.0, 1e-25]],
-        [[0.3, 1.0], [0.5, 2.0]],
+        lambda a, b, used: tf.where(used, a**2 / b**2, 0.0),
+        lambda a, b, used: np.where(used, a**2 / np.where(used, b, 1) ** 2, 0),
+        [[1.0, 1e-25], [0.0, 1e-25], [False, True]],
+        [[0.3, 1.0], [0.5, 2.0], [True, True]],
     ),
 ]
