@@ -169,6 +169,10 @@ class NumericsError(ArithmeticError):
         `domain` and `full`.
     """
 
+    # AutoGraph (TensorFlow 2.16 to 2.21) raises this error unchanged, not as a
+    # `StagingError`, where `tf.map_fn` calls a checked function.
+    ag_pass_through = True
+
     def __init__(
         self,
         message: str,

@@ -85,6 +85,13 @@ def test_a_nonfinite_part_of_a_ragged_or_complex_result_is_found():
     assert spectrum(tf.constant([1.0])).numpy() == 1.0
 
 
+@pytest.mark.parametrize("each", [tf.map_fn, tf.scan])
+def test_the_error_passes_through_autograph(each):
+    logarithm = tfsafe.checked(lambda *x: tf.math.log(x[-1]))
+    with pytest.raises(tfsafe.NumericsError):
+        each(logarithm, tf.constant([1.0, -1.0]))
+
+
 class Estimate(tf.experimental.ExtensionType):
     value: tf.Tensor
     unit: str = "m"
