@@ -169,10 +169,6 @@ class NumericsError(ArithmeticError):
         `domain` and `full`.
     """
 
-    # AutoGraph (TensorFlow 2.16 to 2.21) raises this error unchanged, not as a
-    # `StagingError`, where `tf.map_fn` calls a checked function.
-    ag_pass_through = True
-
     def __init__(
         self,
         message: str,
@@ -181,6 +177,7 @@ class NumericsError(ArithmeticError):
         reached: Sequence[str] = (),
     ):
         super().__init__(message)
+        self.ag_pass_through = True  # AutoGraph (2.21) raises no `StagingError` instead.
         self.findings = tuple(findings)
         self.reached = tuple(reached)
         self.step: int | None = None

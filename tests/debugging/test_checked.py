@@ -85,11 +85,10 @@ def test_a_nonfinite_part_of_a_ragged_or_complex_result_is_found():
     assert spectrum(tf.constant([1.0])).numpy() == 1.0
 
 
-@pytest.mark.parametrize("each", [tf.map_fn, tf.scan])
-def test_the_error_passes_through_autograph(each):
-    logarithm = tfsafe.checked(lambda *x: tf.math.log(x[-1]))
+def test_the_error_passes_through_autograph():
+    logarithm = tfsafe.checked(lambda x: tf.math.log(x))
     with pytest.raises(tfsafe.NumericsError):
-        each(logarithm, tf.constant([1.0, -1.0]))
+        tf.map_fn(logarithm, tf.constant([1.0, -1.0]))
 
 
 class Estimate(tf.experimental.ExtensionType):
