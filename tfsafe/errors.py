@@ -165,8 +165,7 @@ class NumericsError(ArithmeticError):
       losses: The losses of up to 50 steps before the one that failed, oldest first.
       gradient_norms: The global norms of the gradients in these steps; empty outside
         of `fit` and `train_on_batch`.
-      largest_updates: The largest changes of a weight in these steps, at the levels
-        `domain` and `full`.
+      largest_updates: Largest changes of a weight in these, at `domain` and `full`.
     """
 
     def __init__(
@@ -177,7 +176,7 @@ class NumericsError(ArithmeticError):
         reached: Sequence[str] = (),
     ):
         super().__init__(message)
-        self.ag_pass_through = True  # AutoGraph (2.21) raises no `StagingError` instead.
+        self.ag_pass_through = True  # AutoGraph 2.21 raises it as it came.
         self.findings = tuple(findings)
         self.reached = tuple(reached)
         self.step: int | None = None
