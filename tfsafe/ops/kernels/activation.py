@@ -73,6 +73,8 @@ def elu(x: tf.Tensor, alpha: float, scale: float = 1.0) -> tuple[tf.Tensor, _Gra
     bounded = tf.minimum(tf.zeros([], x.dtype), x)
     # This is `expm1(bounded)`, for less; and the slope needs the exponential.
     below = tf.tanh(0.5 * bounded) * (1 + tf.exp(bounded))
+    if alpha == scale == 1:
+        return tf.maximum(x, below), vjp
     # One of the terms is 0.
     return scale * tf.maximum(x, 0) + (scale * alpha) * below, vjp
 
