@@ -104,3 +104,8 @@ def test_a_tensor_without_values_is_refused():
 def test_an_uncounted_number_has_no_fraction():
     with pytest.raises(ValueError, match="`zeros` of w were not counted"):
         TensorStats("w", "float32", (2,)).fraction("zeros")
+
+
+def test_a_scalar_tensor_has_statistics(dtype):
+    (found,) = summarize(tf.constant(2, dtype))
+    assert (found.shape, found.size, found.mean) == ((), 1, 2)

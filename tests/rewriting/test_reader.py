@@ -36,6 +36,7 @@ CONSTANTS = {
     "a concatenation": (lambda x: tf.concat([[1], tf.range(2)], 0), [1, 0, 1]),
     "a sum": (lambda x: tf.reduce_sum(tf.constant([1.0, 2.0])), 3),
     "a root": (lambda x: tf.sqrt(tf.constant(4.0)), 2),
+    "a root in bfloat16": (lambda x: tf.sqrt(tf.constant(4.0, tf.bfloat16)), 2),
     "a squeeze": (lambda x: tf.squeeze(tf.constant([4.0]), [0]), 4),
     "ones like something": (lambda x: tf.ones([2]) * tf.stop_gradient(2.0), [2, 2]),
 }

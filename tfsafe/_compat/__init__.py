@@ -16,6 +16,7 @@ from tfsafe._compat._conventions import (
     before_vectorizing,
     differentiated_type,
     forward_scope,
+    host_array,
     is_loop_counter,
     is_python_thread,
 )
@@ -110,6 +111,7 @@ __all__ = [
     "forward_scope",
     "function_graph",
     "getters",
+    "host_array",
     "is_called_in_place",
     "is_called_with_mask",
     "is_function_loss",

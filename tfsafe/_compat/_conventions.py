@@ -4,6 +4,9 @@ None of them is documented. Tried: TensorFlow 2.16.1 and 2.21.0, Python 3.11.
 """
 
 import threading
+from typing import Any
+
+import numpy as np
 
 
 def is_python_thread() -> bool:
@@ -13,6 +16,15 @@ def is_python_thread() -> bool:
     makes an object named "Dummy-1" and so on.
     """
     return not threading.current_thread().name.startswith("Dummy-")
+
+
+def host_array(value: Any) -> np.ndarray:
+    """Returns a tensor with a value, or what `np.asarray` takes, as an array.
+
+    `np.asarray` raises for a scalar tensor of bfloat16, whose `__array__` returns a
+    number. Tried: TensorFlow 2.21.0.
+    """
+    return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 
 def is_loop_counter(name: str) -> bool:

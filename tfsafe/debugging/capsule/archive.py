@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsafe import _compat
+
 # Of the JSON and of each graph, whatever the limit of the arrays is.
 _LARGEST_PART = 2**28
 _MOST_PARTS = 10**5
@@ -41,7 +43,7 @@ class Writer:
         Raises:
           ValueError: If the arrays are larger than the limit.
         """
-        array = np.asarray(value)
+        array = _compat.host_array(value)
         number = len(self._arrays)
         if array.dtype.kind in "OSU":
             texts = [tf.compat.as_bytes(each) for each in array.ravel().tolist()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfsafe import _explain
+from tfsafe import _compat, _explain
 from tfsafe._records import Sample
 from tfsafe._text import listed
 from tfsafe.errors import NumericsError
@@ -27,7 +27,7 @@ def note(error: NumericsError) -> None:
         return
     for name, value in error.inputs.items():
         is_meant = finding.origin in {"", f"argument `{name}`"}
-        array = np.asarray(value)
+        array = _compat.host_array(value)
         if is_meant and array.dtype.kind in "fiu" and array.ndim in (2, 3, 4):
             if finding.row is not None and finding.row < len(array):
                 error.sample = _sample(name, finding.row, array[finding.row])

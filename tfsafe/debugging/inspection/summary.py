@@ -142,7 +142,7 @@ def array_of(tensor: Any, caller: str) -> np.ndarray:
             "symbolic. Return it from the `tf.function` and look at it outside, or put "
             "`tfsafe.checked` around the function."
         )
-    return np.asarray(tensor)
+    return _compat.host_array(tensor)
 
 
 def real_numbers(array: np.ndarray) -> np.ndarray:

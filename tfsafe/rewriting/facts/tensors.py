@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.graph import READERS, OpFact, is_custom, op_types, raw_kernel
 from tfsafe.rewriting.facts.bounds import bounds_of
 from tfsafe.rewriting.facts.interface import Bounds
@@ -307,4 +308,4 @@ def _computed(op: tf.Operation, inputs: Sequence[np.ndarray]) -> np.ndarray | No
             tf.constant(value, each.dtype)
             for value, each in zip(inputs, op.inputs, strict=True)
         ]
-        return np.asarray(raw_kernel(op)(tensors)[0])
+        return _compat.host_array(raw_kernel(op)(tensors)[0])
