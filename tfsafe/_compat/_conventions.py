@@ -6,8 +6,6 @@ None of them is documented. Tried: TensorFlow 2.16.1 and 2.21.0, Python 3.11.
 import threading
 from typing import Any
 
-import numpy as np
-
 
 def is_python_thread() -> bool:
     """Returns whether Python started this thread.
@@ -18,12 +16,14 @@ def is_python_thread() -> bool:
     return not threading.current_thread().name.startswith("Dummy-")
 
 
-def host_array(value: Any) -> np.ndarray:
+def host_array(value: Any) -> Any:
     """Returns a tensor with a value, or what `np.asarray` takes, as an array.
 
     `np.asarray` raises for a scalar tensor of bfloat16, whose `__array__` returns a
     number. Tried: TensorFlow 2.21.0.
     """
+    import numpy as np
+
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 
