@@ -36,10 +36,26 @@ _swapped: dict[int, Any] = {}
 def pytest_configure() -> None:
     parts = os.environ.get("TFSAFE_SWAP", "").split(",")
     if "classes" in parts:
+        _keep_trackers()
         for package in _NAMESPACES:
             _swap_package(package)
     if "optimizers" in parts:
         _guard_compile()
+
+
+def _keep_trackers() -> None:
+    """Has Keras' trainer keep its own `Mean` of the loss, as in a user's program."""
+    metrics = importlib.import_module("keras.src.metrics")
+
+    class Kept(types.ModuleType):
+        Mean = metrics.Mean
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(metrics, name)
+
+    for home in ("trainer", "compile_utils"):
+        module = importlib.import_module(f"keras.src.trainers.{home}")
+        module.metrics_module = Kept("metrics")  # type: ignore[attr-defined]
 
 
 def _swap_package(package: str) -> None:
@@ -67,10 +83,16 @@ def _guard_compile() -> None:
     def compile_guarded(
         model: Any, optimizer: Any = "rmsprop", *args: Any, **kwargs: Any
     ) -> None:
-        inner = keras.optimizers.get(optimizer)
-        if inner is not None and not isinstance(inner, tfsafe.optimizers.SafeOptimizer):
-            inner = tfsafe.optimizers.SafeOptimizer(inner)
-        plain(model, inner, *args, **kwargs)
+        outer = keras.optimizers.get(optimizer)
+        if isinstance(outer, keras.optimizers.LossScaleOptimizer):
+            outer.inner_optimizer = guarded(outer.inner_optimizer)
+        elif outer is not None:
+            outer = guarded(outer)
+        plain(model, outer, *args, **kwargs)
+
+    def guarded(inner: Any) -> Any:
+        is_safe = isinstance(inner, tfsafe.optimizers.SafeOptimizer)
+        return inner if is_safe else tfsafe.optimizers.SafeOptimizer(inner)
 
     home.compile = compile_guarded
 
