@@ -224,4 +224,46 @@ FORMULAS = [
         [[1.0, 2.0, 4.0]],
         [[1.0, 2.0, 4.0]],
     ),
+    Formula(
+        "screened sum of distances masked before the division",
+        lambda x: (
+            tf.cast(abs(x[:, None] - x[None, :]) < 9, x.dtype)
+            * (1 - tf.eye(3))
+            * tf.exp(-abs(x[:, None] - x[None, :]))
+            / abs(x[:, None] - x[None, :])
+        ),
+        lambda x: sum(
+            m.exp(-abs(x[i] - x[j])) / abs(x[i] - x[j])
+            for i in range(3)
+            for j in range(3)
+            if i != j
+        ),
+        [[1.0, 2.0, 4.0]],
+        [[1.0, 2.0, 4.0]],
+    ),
+    Formula(
+        "difference of powers of distances of a triangle of pairs",
+        lambda x: (
+            tf.linalg.band_part(tf.linalg.set_diag(tf.ones((3, 3)), tf.zeros(3)), 0, -1)
+            * (
+                (1 / abs(x[:, None] - x[None, :])) ** 4
+                - abs(x[:, None] - x[None]) ** -2
+            )
+        ),
+        lambda x: sum(
+            abs(x[i] - x[j]) ** -4 - abs(x[i] - x[j]) ** -2
+            for i in range(3)
+            for j in range(i + 1, 3)
+        ),
+        [[1.0, 2.0, 4.0]],
+        [[1.0, 2.0, 4.0]],
+    ),
+    Formula(
+        "sine over a square where it is not 0",
+        lambda x: tf.where(x > 0, tf.sin(x) / x**2, 0.0),
+        lambda x: sum(m.sin(a) / a**2 for a in x if a > 0),
+        [[0.0, 0.5]],
+        [[0.4, 0.5]],
+        slopes="finite",
+    ),
 ]

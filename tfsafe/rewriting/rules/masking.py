@@ -18,6 +18,7 @@ from tfsafe.rewriting.facts.finiteness import (
 )
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import both_ways, square_of
+from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references, singular_gradients
 
@@ -49,7 +50,7 @@ def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
             continue
         compared = _compared(reader, mask, x)
         if compared is not None:
-            return _masked(x, mask, compared)
+            return lambda value: _masked(value(x), value(mask), compared, value)
     return None
 
 
@@ -85,26 +86,30 @@ def _is_power(reader: Reader, x: tf.Tensor) -> bool:
 
 
 def _match_mask_over(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches a mask over something that is 0 where the mask is."""
+    """Matches a mask, or a masked product, over what is 0 where the mask is."""
     x, y = op.inputs
     is_at_risk = is_float(x) and not is_regular(reader, op)
     if not is_at_risk or is_watched(reader, op) or reader.scalar(x) is not None:
         return None
-    if not reader.is_mask(x):
-        return None
-    compared = _compared(reader, x, y)
-    if compared is None:
-        return None
+    factors = [x]
+    if reader.op(x).type == "Mul" and not reader.is_mask(x):
+        factors = factored(reader, reader.op(x)).above
+    masks = [
+        (mask, compared)
+        for mask in factors
+        if reader.is_mask(mask) and reader.scalar(mask) is None
+        for compared in [_compared(reader, mask, y)]
+        if compared is not None
+    ]
 
     def build(value: Value) -> tf.Tensor:
-        unknown = tf.constant(False)
-        for each in compared:
-            unknown |= tf.math.is_nan(value(each))
         below = value(y)
         inverse = unchanged_values.divide(tf.ones_like(below), below)
-        return unchanged_values.masked(inverse, value(x), unknown)
+        for mask, compared in masks:
+            inverse = _masked(inverse, value(mask), compared, value)
+        return inverse if factors == [x] else value(x) * inverse
 
-    return build
+    return build if masks else None
 
 
 def _match_masked_softmax(op: tf.Operation, reader: Reader) -> Build | None:
@@ -145,14 +150,13 @@ def _is_lowest(reader: Reader, tensor: tf.Tensor) -> bool:
     )
 
 
-def _masked(x: tf.Tensor, mask: tf.Tensor, compared: list[tf.Tensor]) -> Build:
-    def build(value: Value) -> tf.Tensor:
-        unknown = tf.constant(False)
-        for each in compared:
-            unknown |= tf.math.is_nan(value(each))
-        return unchanged_values.masked(value(x), value(mask), unknown)
-
-    return build
+def _masked(
+    x: tf.Tensor, mask: tf.Tensor, compared: list[tf.Tensor], value: Value
+) -> tf.Tensor:
+    unknown = tf.constant(False)
+    for each in compared:
+        unknown |= tf.math.is_nan(value(each))
+    return unchanged_values.masked(x, mask, unknown)
 
 
 def _compared(reader: Reader, mask: tf.Tensor, x: tf.Tensor) -> list[tf.Tensor] | None:

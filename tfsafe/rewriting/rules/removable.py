@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.kernels import limits, removable
+from tfsafe.ops.kernels import limits, removable, unchanged_values
 from tfsafe.ops.kernels.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -350,9 +350,9 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
     def build(value: Value) -> tf.Tensor:
         made, *rest = [each.build(value) for each in limits]
         for each in (*rest, *(product.make(each, value) for each in above)):
-            made = made * each
+            made = unchanged_values.multiply(made, each)
         for each in map(value, below):
-            made = made / each
+            made = unchanged_values.divide(made, each)
         return made if product.factor == 1 else product.factor * made
 
     return removed, build
