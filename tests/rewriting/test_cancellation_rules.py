@@ -54,6 +54,65 @@ ELEMENTWISE = {
         lambda x: 1 / mpmath.cosh(x) ** 2,
         [20.0, -9.0, 1e-3, 0.5],
     ),
+    "complement of a tanh": (
+        [lambda x: 1 - tf.tanh(x), lambda x: -(tf.tanh(x) - 1)],
+        lambda x: 2 / (1 + mpmath.exp(2 * x)),
+        [20.0, 9.0, -5.0, 0.5],
+    ),
+    "complement of a negative tanh": (
+        [lambda x: 1 + tf.tanh(x), lambda x: tf.tanh(x) + 1.0],
+        lambda x: 2 / (1 + mpmath.exp(-2 * x)),
+        [-20.0, -3.0, 5.0, 0.5],
+    ),
+    "complement of a negative erf": (
+        [lambda x: 1 + tf.math.erf(x)],
+        lambda x: mpmath.erfc(-x),
+        [-5.0, -3.0, 0.5, 2.0],
+    ),
+    "complement of a erfc": (
+        [lambda x: 1 - tf.math.erfc(x)],
+        mpmath.erf,
+        [1e-8, -1e-3, 0.5, -2.0],
+    ),
+    "complement of a cosh": (
+        [lambda x: tf.cosh(x) - 1, lambda x: -(1 - tf.cosh(x))],
+        lambda x: 2 * mpmath.sinh(x / 2) ** 2,
+        [1e-8, -1e-3, 0.5, 3.0],
+    ),
+    "softplus-minus-argument": (
+        [
+            lambda x: tf.nn.softplus(x) - x,
+            lambda x: -(x - tf.nn.softplus(x)),
+            lambda x: tf.math.log1p(tf.exp(x)) - x,
+            lambda x: tf.math.log(1 + tf.exp(x)) - x,
+        ],
+        lambda x: mpmath.log1p(mpmath.exp(-x)),
+        [50.0, 8.0, 0.5, -3.0],
+    ),
+    "root-minus-argument": (
+        [
+            lambda x: tf.sqrt(x * x + 1) - x,
+            lambda x: -(x - tf.sqrt(1 + x**2)),
+            lambda x: tf.sqrt(tf.square(-x) + 1) + (-x),
+        ],
+        lambda x: 1 / (mpmath.sqrt(x * x + 1) + x),
+        [1e4, 200.0, -1.5, 0.5],
+    ),
+    "root-minus-argument of a larger square": (
+        [lambda x: x - tf.sqrt(x * x - 1)],
+        lambda x: 1 / (x + mpmath.sqrt(x * x - 1)),
+        [1e4, 200.0, 3.0, 1.5],
+    ),
+    "inverse-by-hand": (
+        [lambda x: tf.math.log(x + tf.sqrt(x * x - 1))],
+        mpmath.acosh,
+        [1e25, 1.125, 3.0, 1.5],
+    ),
+    "function-less-tangent": (
+        [lambda x: x - tf.tan(x), lambda x: -(tf.tan(x) - x)],
+        lambda x: x - mpmath.tan(x),
+        [1e-4, 0.01, 0.5, 1.0],
+    ),
     "complement of a square": (
         [lambda x: 1 - x**2, lambda x: 1.0 - tf.square(x), lambda x: -(x * x - 1)],
         lambda x: 1 - x * x,
@@ -130,6 +189,7 @@ NEAR_MISSES = {
     "a logarithm of another sum": lambda x: tf.math.log(1.5 + tf.nn.relu(x)),
     "integers": lambda x: tf.cast(tf.cast(x, tf.int32) ** 2 - 1, tf.float32),
     "complex numbers": lambda x: tf.math.real(tf.exp(tf.complex(x, x)) - 1),
+    "a softplus less another tensor": lambda x: tf.nn.softplus(x) - 2 * x,
     "a sum of squares": lambda x: x * x + tf.sin(x) ** 2,
     "a difference of cubes": lambda x: x**3 - tf.sin(x) ** 3,
     "a guard that is exact": lambda x: (1 - x) + 0.5,
@@ -142,6 +202,42 @@ NEAR_MISSES = {
 def test_a_near_miss_is_left_alone(name):
     found = fired(RULES, NEAR_MISSES[name], tf.constant([0.5, 2.0]))
     assert not set(found) - {"exp"}, found
+
+
+def test_a_root_of_a_quadratic_equation_keeps_its_digits(mode):
+    def root(b, c):
+        return (-b + tf.sqrt(b * b - 4 * c)) / 2
+
+    b, c = tf.constant([1e4, 1e25, -3.0]), tf.constant([1.0, 1e20, 2.0])
+    assert "root-minus-argument" in fired(RULES, root, b, c)
+    value, (in_b, in_c) = modes.value_and_gradients(
+        rewritten(RULES, root), [b, c], mode
+    )
+    wide_b, wide_c = (
+        np.float64(b).astype(np.longdouble),
+        np.float64(c).astype(np.longdouble),
+    )
+    length = np.sqrt(wide_b**2 - 4 * wide_c)
+    wanted = np.where(
+        wide_b > 0, -2 * wide_c / (wide_b + length), (length - wide_b) / 2
+    )
+    assert same(value, wanted.astype(float), 1e-6)
+    assert same(in_b, (-wanted / length).astype(float), 1e-6)
+    assert same(in_c, (-1 / length).astype(float), 1e-6)
+
+
+def test_a_length_less_one_side_keeps_its_digits(mode):
+    def function(x, y):
+        return tf.sqrt(x * x + y * y) - x
+
+    x, y = tf.constant([1e4, 1e25, 0.0]), tf.constant([1.0, 1e20, 0.0])
+    assert fired(RULES, function, x, y)[-1] == "root-minus-argument"
+    value, (in_x, in_y) = modes.value_and_gradients(
+        rewritten(RULES, function), [x, y], mode
+    )
+    assert same(value, [5e-5, 5e14, 0.0], 1e-6)
+    assert same(in_x, [-5e-9, -5e-11, 0.0], 1e-6)
+    assert same(in_y, [1e-4, 1e-5, 0.0], 1e-6)
 
 
 @pytest.mark.parametrize(

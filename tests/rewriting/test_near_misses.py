@@ -317,6 +317,14 @@ PAIRS = {
         lambda x: x * x - tf.sin(x) ** 2,
         lambda x: x * x + tf.sin(x) ** 2,
     ),
+    "softplus-minus-argument": (
+        lambda x: tf.nn.softplus(x) - x,
+        lambda x: tf.nn.softplus(x) - 2 * x,
+    ),
+    "root-minus-argument": (
+        lambda x: sqrt(x * x + 1) - x,
+        lambda x: sqrt(x * x + 1) - 2 * x,
+    ),
     "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
     "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
     "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),

@@ -20,7 +20,10 @@ _NEAR = 0.5
 
 
 def _times_power(
-    series: Removable, power: int, near: float, plain: Callable[..., tf.Tensor]
+    series: Callable[[tf.Tensor], tf.Tensor],
+    power: int,
+    near: float,
+    plain: Callable[..., tf.Tensor],
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     def of_near(x: tf.Tensor) -> tf.Tensor:
         made = series(x)
@@ -34,7 +37,7 @@ def _times_power(
     return lambda x: precision.in_float32(compute, x)
 
 
-# `exp(x) - 1 - x`, `x - log1p(x)`, `x - sin(x)` and `x - tanh(x)`.
+# `exp(x) - 1 - x`, `x - log1p(x)`, `x - sin(x)`, `x - tan(x)` and `x - tanh(x)`.
 exp_minus_tangent = _times_power(
     removable.exp_minus_tangent_over_square, 2, 1.0, lambda x: expm1(x) - x
 )
@@ -43,6 +46,9 @@ x_minus_log1p = _times_power(
 )
 x_minus_sin = _times_power(
     removable.x_minus_sin_over_cube, 3, 1.0, lambda x: x - tf.sin(x)
+)
+x_minus_tan = _times_power(
+    lambda x: -removable.tan_minus_x_over_cube(x), 3, 0.75, lambda x: x - tf.tan(x)
 )
 x_minus_tanh = _times_power(
     removable.x_minus_tanh_over_cube, 3, 0.75, lambda x: x - tf.tanh(x)

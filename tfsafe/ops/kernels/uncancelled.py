@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfsafe._gradients import custom_gradient, known, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.activation import tanh
+from tfsafe.ops.kernels.activation import sigmoid, tanh
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.plane import hypot
 from tfsafe.ops.kernels.power import sqrt
@@ -48,6 +48,80 @@ def sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
         return times_where_nonzero(times_upstream(upstream, again), -2 * tanh(x))
 
     return value, vjp
+
+
+@precision.runs_in_float32
+def one_plus_tanh(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 + tanh(x)` as `2 sigmoid(2 x)`."""
+    return 2 * sigmoid(2 * x)
+
+
+@precision.runs_in_float32
+@with_slope(lambda x: elementwise(tf.sinh)(x))
+def cosh_minus_one(x: tf.Tensor) -> tf.Tensor:
+    """Computes `cosh(x) - 1` as `2 sinh(x / 2)^2`."""
+    half = tf.sinh(0.5 * x)
+    return 2 * half * half
+
+
+@precision.runs_in_float32
+@with_slope(lambda x: -sigmoid(-x))
+def softplus_minus(x: tf.Tensor) -> tf.Tensor:
+    """Computes `softplus(x) - x` as `softplus(-x)`, and NaN where x is infinite."""
+    infinite = tf.constant(math.inf, x.dtype)
+    return tf.where(tf.equal(x, infinite), x - x, tf.nn.softplus(-x))
+
+
+@precision.runs_in_float32
+@custom_gradient
+def root_minus(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `sqrt(x^2 + y) - x`, by the conjugate where x is positive."""
+    root = _root(x, y)
+    vjp = _root_minus_vjp(root_minus, _root, root, tf.constant(0.5, x.dtype), x, y)
+    return _by_conjugate(root, x, quotient_no_nan(y, root + x)), vjp
+
+
+@precision.runs_in_float32
+@custom_gradient
+def hypot_minus(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `sqrt(x^2 + y^2) - x`, by the conjugate where x is positive."""
+    root = hypot(x, y)
+    vjp = _root_minus_vjp(hypot_minus, hypot, root, y, x, y)
+    return _by_conjugate(root, x, y * quotient_no_nan(y, root + x)), vjp
+
+
+def _by_conjugate(root: tf.Tensor, x: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    return tf.where((x > 0) & tf.math.is_finite(root), value, root - x)
+
+
+def _root(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    square_of_x = tf.square(x)
+    # Where the square overflows, y is nothing beside it.
+    overflows = tf.math.is_inf(square_of_x) & tf.math.is_finite(x + y)
+    inside = tf.where(overflows, tf.ones_like(x), square_of_x) + y
+    return tf.where(overflows, tf.abs(x), sqrt(inside))
+
+
+def _root_minus_vjp(
+    function: Callable[..., tf.Tensor],
+    root_of: Callable[..., tf.Tensor],
+    root: tf.Tensor,
+    half_slope: tf.Tensor,
+    x: tf.Tensor,
+    y: tf.Tensor,
+) -> _Gradients:
+    """Returns the gradient of a root less x; it is 0 where the root is 0."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        length = known(root, root_of, x, y)
+        in_x = -quotient_no_nan(function(x, y), length)
+        in_y = quotient_no_nan(half_slope, length)
+        return (
+            unbroadcast(times_upstream(upstream, in_x), x),
+            unbroadcast(times_upstream(upstream, in_y), y),
+        )
+
+    return vjp
 
 
 @custom_gradient

@@ -1,10 +1,12 @@
 """Rules for differences that cancel."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels import tangents, uncancelled, unchanged_values
+from tfsafe.ops.kernels import precision, tangents, uncancelled, unchanged_values
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -17,6 +19,7 @@ from tfsafe.rewriting.match.arithmetic import (
     squared,
     terms,
 )
+from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
@@ -142,6 +145,25 @@ def _one_minus_square(x: tf.Tensor) -> tf.Tensor:
     return uncancelled.difference_of_squares(tf.ones([], x.dtype), x)
 
 
+@precision.runs_in_float32
+def _erf(x: tf.Tensor) -> tf.Tensor:
+    return tf.math.erf(x)
+
+
+@precision.runs_in_float32
+def _erfc(x: tf.Tensor) -> tf.Tensor:
+    return tf.math.erfc(x)
+
+
+def _roots_minus(inside: Pattern, function: Callable[..., tf.Tensor]) -> Sequence[Tree]:
+    """Returns the trees of `sqrt(x^2 + inside) - x` and `sqrt(x^2 + inside) + x`."""
+    root: Pattern = ("Sqrt", ("Add", ("Square", "x"), inside))
+    return (
+        Tree(("Sub", root, "x"), function),
+        Tree(("Add", root, "x"), lambda x, y: function(-x, y)),
+    )
+
+
 _EXP_MINUS_ONE = Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1))
 _INVERSE_ROOTS = (
     ("Div", 1, ("Sqrt", ("Add", 1, "x"))),
@@ -170,13 +192,20 @@ RULES = (
     ),
     Rule(
         name="complement",
-        before="1 - cos(x), 1 - sigmoid(x), 1 - tanh(x)**2, 1 - cos(x)**2 or 1 - x**2",
-        after="2 sin(x / 2)^2, sigmoid(-x), 1 / cosh(x)^2, sin(x)^2 or (1 - x)(1 + x)",
+        before="1 - cos(x), cosh(x) - 1, 1 - sigmoid(x), 1 - tanh(x), 1 + tanh(x), "
+        "1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, 1 - cos(x)**2 or 1 - x**2",
+        after="2 sin(x / 2)^2, 2 sinh(x / 2)^2, sigmoid(-x), 2 sigmoid(-2 x), "
+        "2 sigmoid(2 x), erfc(-x), erf(x), 1 / cosh(x)^2, sin(x)^2 or (1 - x)(1 + x)",
         fails_when="what is subtracted is near 1",
         reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
         match=Trees(
             Tree(("Sub", 1, ("Cos", "x")), uncancelled.one_minus_cos),
             Tree(("Sub", 1, ("Sigmoid", "x")), lambda x: ops.sigmoid(-x)),
+            Tree(("Add", 1, ("Tanh", "x")), uncancelled.one_plus_tanh),
+            Tree(("Sub", 1, ("Tanh", "x")), lambda x: uncancelled.one_plus_tanh(-x)),
+            Tree(("Add", 1, ("Erf", "x")), lambda x: _erfc(-x)),
+            Tree(("Sub", 1, ("Erfc", "x")), _erf),
+            Tree(("Sub", ("Cosh", "x"), 1), uncancelled.cosh_minus_one),
             Tree(("Sub", 1, ("Square", ("Tanh", "x"))), uncancelled.sech_squared),
             Tree(("Sub", 1, ("Square", ("Cos", "x"))), lambda x: square(tf.sin(x))),
             Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
@@ -193,6 +222,40 @@ RULES = (
             Tree(
                 ("Sub", ("Square", "x"), ("Square", "y")),
                 uncancelled.difference_of_squares,
+            )
+        ),
+    ),
+    Rule(
+        name="softplus-minus-argument",
+        before="softplus(x) - x, log1p(exp(x)) - x",
+        after="softplus(-x)",
+        fails_when="x is large",
+        reference="identity",
+        match=Trees(
+            *(
+                Tree(("Sub", each, "x"), uncancelled.softplus_minus)
+                for each in (
+                    ("Softplus", "x"),
+                    ("Log1p", ("Exp", "x")),
+                    ("Log", ("Add", 1, ("Exp", "x"))),
+                )
+            )
+        ),
+    ),
+    Rule(
+        name="root-minus-argument",
+        before="sqrt(x * x + y) - x, sqrt(x * x + y * y) - x",
+        after="y / (sqrt(x * x + y) + x) where x is positive",
+        fails_when="x is much larger than the root of y",
+        reference="multiplication by the conjugate",
+        match=Trees(
+            *(
+                tree
+                for inside, function in (
+                    (("Square", "y"), uncancelled.hypot_minus),
+                    ("y", uncancelled.root_minus),
+                )
+                for tree in _roots_minus(inside, function)
             )
         ),
     ),

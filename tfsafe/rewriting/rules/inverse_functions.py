@@ -47,6 +47,7 @@ _CLOSE = 1e-6
 _ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), 1))
 _BY_HAND = Trees(
     Tree(("Log", ("Add", "x", _ROOT)), tf.asinh),
+    Tree(("Log", ("Add", "x", ("Sqrt", ("Sub", ("Square", "x"), 1)))), ops.acosh),
     Tree(("Log", ("Sub", _ROOT, "x")), lambda x: -tf.asinh(x)),
     Tree(("Log", ("Div", ("Add", 1, "x"), ("Sub", 1, "x"))), _two_atanh),
     Tree(
@@ -70,9 +71,9 @@ RULES = (
     ),
     Rule(
         name="inverse-by-hand",
-        before="log(x + sqrt(x * x + 1)), log((1 + x) / (1 - x)), "
-        "log(tan(pi / 4 + x / 2))",
-        after="asinh(x), 2 * atanh(x), asinh(tan(x))",
+        before="log(x + sqrt(x * x + 1)), log(x + sqrt(x * x - 1)), "
+        "log((1 + x) / (1 - x)), log(tan(pi / 4 + x / 2))",
+        after="asinh(x), acosh(x), 2 * atanh(x), asinh(tan(x))",
         fails_when="x is negative, large, or near 0: the sum cancels, or is near 1",
         reference="identity",
         op_types=tuple(_BY_HAND.op_types),

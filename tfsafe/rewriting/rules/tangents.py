@@ -284,6 +284,7 @@ _TANGENTS: dict[str, tuple[Callable[..., tf.Tensor], float, int, int]] = {
     "Log": (tangents.x_minus_one_minus_log, -1.0, 1, -1),
     "Log1p": (tangents.x_minus_log1p, 0.0, 1, -1),
     "Sin": (tangents.x_minus_sin, 0.0, 1, -1),
+    "Tan": (tangents.x_minus_tan, 0.0, 1, -1),
     "Tanh": (tangents.x_minus_tanh, 0.0, 1, -1),
 }
 
