@@ -96,7 +96,7 @@ def _by_conjugate(root: tf.Tensor, x: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
 
 def _root(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     square_of_x = tf.square(x)
-    # Where the square overflows, y is nothing beside it.
+    # Where the square overflows, y is below its digits.
     overflows = tf.math.is_inf(square_of_x) & tf.math.is_finite(x + y)
     inside = tf.where(overflows, tf.ones_like(x), square_of_x) + y
     return tf.where(overflows, tf.abs(x), sqrt(inside))
