@@ -207,6 +207,22 @@ FORMULAS = [
         [[0.3, 1.0], [0.5, 2.0]],
     ),
     Formula(
+        "half a quotient of two cubes that underflow",
+        lambda a, b: 0.5 * a**3 / b**3,
+        lambda a, b: 0.5 * a**3 / b**3,
+        [[1e-20, 1.0], [2e-20, 2.0]],
+        [[0.3, 1.0], [0.5, 2.0]],
+    ),
+    Formula(
+        "normalised squared error of a faint signal",
+        lambda p, y: tf.reduce_sum((p - y) ** 2) / tf.reduce_sum(y**2),
+        lambda p, y: (
+            sum((a - b) ** 2 for a, b in zip(p, y, strict=True)) / sum(b**2 for b in y)
+        ),
+        [[1e-25, 3e-25], [2e-25, 1e-25]],
+        [[0.3, 1.0], [0.5, 2.0]],
+    ),
+    Formula(
         "quotient of two squares behind where",
         lambda a, b, used: tf.where(used, a**2 / b**2, 0.0),
         lambda a, b, used: np.where(used, a**2 / np.where(used, b, 1) ** 2, 0),

@@ -360,7 +360,7 @@ PAIRS = {
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
     ),
-    "quotient-of-squares": (
+    "quotient-of-powers": (
         lambda x: x**2 / tf.cos(x) ** 2,
         lambda x: x**2 / tf.cos(x) ** 3,
     ),

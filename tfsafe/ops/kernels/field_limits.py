@@ -13,11 +13,6 @@ from tfsafe.ops.kernels import precision, removable, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.limits import near_or_far, point, power_minus_one_over
 from tfsafe.ops.kernels.power import constant_power
-from tfsafe.ops.kernels.zeros import (
-    quotient_no_nan,
-    times_upstream,
-    times_where_nonzero,
-)
 
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 # A square above it is not added to 1 in any dtype.
@@ -58,21 +53,6 @@ def log_one_plus_square_over(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         point(x, 1, 1),
         point(n, 1, 1),
     )
-
-
-@precision.runs_in_float32
-@custom_gradient
-def square_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
-    """Computes `a ** 2 / b ** 2`, also where a square is out of range."""
-
-    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # The quotient without NaN selects: XLA makes `a / b ** 2` of `a / b / b`.
-        ratio = quotient_no_nan(a, b)
-        slope = times_upstream(upstream, 2 * quotient_no_nan(ratio, b))
-        in_b = -times_where_nonzero(slope, ratio)
-        return unbroadcast(slope, a), unbroadcast(in_b, b)
-
-    return tf.square(a / b), vjp
 
 
 @precision.runs_in_float32

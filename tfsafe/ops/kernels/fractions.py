@@ -9,10 +9,17 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe._gradients import custom_gradient, unbroadcast
+from tfsafe._gradients import custom_gradient, custom_gradient_in, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.kernels.power import constant_power
 from tfsafe.ops.kernels.weighted_exponentials import exp_of_sum
+from tfsafe.ops.kernels.zeros import (
+    one_where_zero,
+    quotient_no_nan,
+    times_upstream,
+    times_where_nonzero,
+)
 
 # A function of one tensor.
 Function = Callable[[tf.Tensor], tf.Tensor]
@@ -198,3 +205,26 @@ def odd(function: Function) -> Function:
         return tf.where(is_negative, -made, made)
 
     return compute
+
+
+@precision.runs_in_float32
+@custom_gradient_in(2)
+def power_of_quotient(
+    a: tf.Tensor, b: tf.Tensor, power: float
+) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `a ** power / b ** power`, for a whole number of 2 and more."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # The quotient without NaN selects: XLA makes `a / b ** 2` of `a / b / b`.
+        ratio = quotient_no_nan(a, b)
+        slope = power * constant_power(ratio, power - 2) * quotient_no_nan(ratio, b)
+        in_a = times_upstream(upstream, slope)
+        in_b = -times_where_nonzero(in_a, ratio)
+        return unbroadcast(in_a, a), unbroadcast(in_b, b)
+
+    return constant_power(a / b, power), vjp
+
+
+def square_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `a ** 2 / b ** 2` of two norms, and 0 for 0 / 0."""
+    return power_of_quotient(a, b + one_where_zero(a + b), 2.0)

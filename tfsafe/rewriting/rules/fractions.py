@@ -1,20 +1,22 @@
 """Rules for quotients whose sides cancel, overflow or vanish together."""
 
+import math
 from collections.abc import Iterator
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.kernels import field_limits, fractions
+from tfsafe.ops.kernels import fractions
 from tfsafe.ops.kernels.uncancelled import sqrt1pm1
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space import probabilities
-from tfsafe.rewriting.match.arithmetic import square_of
+from tfsafe.rewriting.match.arithmetic import number, square_of
 from tfsafe.rewriting.match.index import Pattern
-from tfsafe.rewriting.match.reductions import dot_product
+from tfsafe.rewriting.match.products import scaled
+from tfsafe.rewriting.match.reductions import Norm, dot_product, sum_of_squares
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 _DIVISIONS = sorted(op_types(OpFact.DIVIDES))
@@ -31,9 +33,12 @@ _COMPLEMENT = Trees(Tree(("Sub", 1, _FRACTION), fractions.one_minus_fraction))
 
 
 def _match_projection(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `sum(a * b) / sum(b * b)`."""
+    """Matches `sum(a * b) / sum(b * b)` and `sum(a * a) / sum(b * b)`."""
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
+    upper, lower = (sum_of_squares(reader, each) for each in op.inputs)
+    if upper is not None and lower is not None:
+        return _quotient_of_squares(upper, lower)
     above, below = (dot_product(reader, each) for each in op.inputs)
     if above is None or below is None or not reader.same(below[0], below[1]):
         return None
@@ -48,10 +53,51 @@ def _match_projection(op: tf.Operation, reader: Reader) -> Build | None:
     return None
 
 
+def _quotient_of_squares(above: Norm, below: Norm) -> Build:
+    def length(norm: Norm, value: Value) -> tf.Tensor:
+        return ops.norm(norm.base.make(value), axis=norm.axes, keepdims=norm.keepdims)
+
+    return lambda value: fractions.square_of_quotient(
+        length(above, value), length(below, value)
+    )
+
+
 def _projection(
     a: tf.Tensor, b: tf.Tensor, axes: tuple[int, ...] | None, keepdims: bool
 ) -> Build:
     return lambda value: fractions.projection(value(a), value(b), axes, keepdims)
+
+
+def _match_quotient_of_powers(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a power over another, times a number."""
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    a, b = (scaled(reader, each) for each in op.inputs)
+    factor = a.factor / b.factor if b.factor else math.inf
+    above, below = _power(reader, a.tensor), _power(reader, b.tensor)
+    if above is None or below is None or not math.isfinite(factor):
+        return None
+    (x, power), (y, other) = above, below
+    if power != other:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        made = fractions.power_of_quotient(value(x), value(y), power)
+        return made if factor == 1 else factor * made
+
+    return build
+
+
+def _power(reader: Reader, tensor: tf.Tensor) -> tuple[tf.Tensor, float] | None:
+    """Reads `x ** n`; returns `x` and the number n."""
+    square = square_of(reader, tensor)
+    if square is not None:
+        return square, 2.0
+    op = reader.op(tensor)
+    power = number(reader, op.inputs[1], op.inputs[0]) if op.type == "Pow" else None
+    if power is None or power < 2 or power != int(power):
+        return None
+    return op.inputs[0], power
 
 
 def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
@@ -159,8 +205,8 @@ RULES = (
     ),
     Rule(
         name="projection",
-        before="sum(a * b) / sum(b * b)",
-        after="the same of a and b divided by powers of 2",
+        before="sum(a * b) / sum(b * b), sum(a * a) / sum(b * b)",
+        after="the same of a and b divided by powers of 2, (norm(a) / norm(b)) ** 2",
         fails_when="the products underflow or overflow, and the quotient does not",
         reference="Blue, ACM Transactions on Mathematical Software 4(1), 1978",
         op_types=tuple(_DIVISIONS),
@@ -179,21 +225,12 @@ RULES = (
 # After the rules that know the limit of such a quotient.
 LAST = (
     Rule(
-        name="quotient-of-squares",
-        before="a ** 2 / b ** 2, a ** 2 / (2 * b ** 2)",
+        name="quotient-of-powers",
+        before="a ** 2 / b ** 2, 0.5 * a ** 3 / b ** 3",
         after="(a / b) ** 2",
-        fails_when="a square underflows or overflows, and the quotient does not",
+        fails_when="a power underflows or overflows, and the quotient does not",
         reference="identity",
-        match=Trees(
-            Tree(
-                ("Div", ("Square", "a"), ("Square", "b")),
-                field_limits.square_of_quotient,
-            ),
-            Tree(
-                ("Div", ("Square", "a"), ("Mul", "#k", ("Square", "b"))),
-                lambda a, k, b: field_limits.square_of_quotient(a, b) / k,
-                where=lambda k: k > 0,
-            ),
-        ),
+        op_types=tuple(_DIVISIONS),
+        match=_match_quotient_of_powers,
     ),
 )
