@@ -121,7 +121,26 @@ def _exact_attentive(x, logits):
     return sum(_variance(x[:, i], m.exp(logits[0])) for i in range(2))
 
 
+def _agreement(a, b):
+    x, y = tf.reduce_mean(a), tf.reduce_mean(b)
+    spread = tf.reduce_mean(a * a) - x**2 + tf.reduce_mean(b * b) - y**2
+    return 2 * (tf.reduce_mean(a * b) - x * y) / (spread + (x - y) ** 2)
+
+
+def _exact_agreement(a, b):
+    x, y = a.mean(), b.mean()
+    spread = ((a - x) ** 2).mean() + ((b - y) ** 2).mean()
+    return 2 * ((a - x) * (b - y)).mean() / (spread + (x - y) ** 2)
+
+
 FORMULAS = [
+    Formula(
+        "concordance, its moments in one sum",
+        _agreement,
+        _exact_agreement,
+        [[1000.0, 1001.0, 1002.5], [1000.5, 1001.0, 1003.0]],
+        [[1.0, 2.0, 3.5], [1.5, 1.0, 3.0]],
+    ),
     Formula(
         "weighted variance by raw moments",
         _weighted,

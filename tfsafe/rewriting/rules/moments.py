@@ -118,6 +118,9 @@ def _built(
     _, axes, keepdims = x
     is_variance = reader.same(x.x, y.x)
 
+    # The rest of a sum of variances has their moments.
+    more = _difference(reader, rest)
+
     def build(value: Value) -> tf.Tensor:
         if is_variance:
             total = ops.variance(value(x.x), axis=axes, keepdims=keepdims)
@@ -127,6 +130,8 @@ def _built(
             part = mean_beside(term.make(value), value(x.x), axes, keepdims)
             total = total + part
         total = total if factor == 1 else factor * total
+        if more is not None:
+            return total + more(value)
         for term in rest:
             total = total + term.make(value)
         return total
