@@ -153,7 +153,76 @@ def _likelihood_scan(logits):
 LONG = np.linspace(-6.0, -4.0, 2 * T).reshape(T, 2)
 SHORT = np.linspace(-2.0, -1.0, 8).reshape(4, 2)
 COST = [[0.0, 6.0, 8.0], [7.0, 0.5, 6.0], [9.0, 8.0, 0.25]]
+
+
+def _running_mean(k, v):
+    e = tf.exp(k)
+    return tf.cumsum(e * v) / tf.cumsum(e)
+
+
+def _exact_running_mean(k, v):
+    e = m.exp(k)
+    return sum((e * v)[: i + 1].sum() / e[: i + 1].sum() for i in range(len(k)))
+
+
+def _alignments(logits):
+    def step(a, x):
+        return (a + tf.pad(a, [[1, 0]])[:-1]) * tf.exp(x)
+
+    start = tf.exp(logits[0]) * tf.constant([1.0, 1.0, 0.0])
+    return -tf.math.log(tf.scan(step, logits[1:], start)[-1][-1])
+
+
+def _exact_alignments(logits):
+    a = m.exp(logits[0]) * np.array([1, 1, 0], object)
+    for x in m.exp(logits[1:]):
+        a = (a + np.array([0, *a[:-1]], object)) * x
+    return -m.log(a[-1])
+
+
+def _transfer_matrix(energy):
+    matrix = power = tf.exp(energy)
+    for _ in range(5):
+        power = power @ matrix
+    return tf.math.log(tf.linalg.trace(power))
+
+
+def _exact_transfer_matrix(energy):
+    matrix = power = m.exp(energy)
+    for _ in range(5):
+        power = power.dot(matrix)
+    return m.log(power[0, 0] + power[1, 1])
+
+
 FORMULAS = [
+    Formula(
+        "running mean with weights by exp",
+        _running_mean,
+        _exact_running_mean,
+        [[100.0, -3.0, 98.0, 101.0], [1.0, 2.0, -3.0, 4.0]],
+        [[1.0, -0.3, 0.5, 0.1], [1.0, 2.0, -3.0, 4.0]],
+    ),
+    Formula(
+        "alignments by scan, the state shifted by a pad",
+        _alignments,
+        _exact_alignments,
+        [[[-40.0, -42.0, -41.0]] * 6],
+        [[[-1.0, -0.5, -2.0]] * 6],
+    ),
+    Formula(
+        "trace of a power of a transfer matrix",
+        _transfer_matrix,
+        _exact_transfer_matrix,
+        [[[21.0, -19.0], [-20.0, 20.0]]],
+        [[[0.3, -0.1], [-0.2, 0.1]]],
+    ),
+    Formula(
+        "Sinkhorn iterations in a loop, no row near its column",
+        _sinkhorn_loop,
+        _exact_sinkhorn,
+        [np.array(COST) + 5],
+        [np.array(COST) / 40],
+    ),
     Formula(
         "forward algorithm by scan", _forward_algorithm, _exact_forward, [LONG], [SHORT]
     ),

@@ -276,6 +276,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "ResourceGather": _Op(F.ONLY_READS | F.NO_EFFECT),
     "ResourceGatherNd": _Op(F.ONLY_READS | F.NO_EFFECT),
     "ReverseV2": _Op(F.MOVES | F.ADDS_NO_NUMBER),
+    "Roll": _Op(F.MOVES | F.ADDS_NO_NUMBER),
     "Rsqrt": _Op(_POLE | F.FOLDS, bounds=(0.0, _INF)),
     "RsqrtGrad": _Op(F.ELEMENTWISE | F.SINGULAR),
     "Select": _Op(F.ELEMENTWISE | F.DROPS | F.CLEANS),

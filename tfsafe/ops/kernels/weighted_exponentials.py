@@ -115,3 +115,42 @@ def product_or_exp(
         is_usual &= (size >= least) & (size <= limit.max)
     rest = tf.stop_gradient(usual - made)
     return made + tf.where(is_usual, rest, tf.zeros_like(rest))
+
+
+def running_weights(
+    weight: tf.Tensor, exponent: tf.Tensor, axis: int, is_reversed: bool
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes running sums of `weight * exp(exponent)` along an axis of known length.
+
+    Sums of 2, 4, 8 and more terms are made of pairs of the sums before.
+
+    Returns:
+      The weights of the sums, and their exponents: the largest so far. The gradient
+      takes these for constants.
+    """
+    length = exponent.shape[axis]
+    axis %= exponent.shape.rank
+    largest = finite_or_zero(exponent)
+    sums = weighted_exp(weight, exponent - largest)
+    largest = tf.stop_gradient(
+        tf.where(tf.math.is_inf(exponent) & (exponent < 0), exponent, largest)
+    )
+
+    def moved(x: tf.Tensor, step: int, beyond: float) -> tf.Tensor:
+        begin, size = [0] * x.shape.rank, [-1] * x.shape.rank
+        begin[axis], size[axis] = (step, -1) if is_reversed else (0, length - step)
+        kept = tf.slice(x, begin, size)
+        paddings = [[0, 0] for _ in range(x.shape.rank)]
+        paddings[axis] = [0, step] if is_reversed else [step, 0]
+        return tf.pad(kept, paddings, constant_values=beyond)
+
+    step = 1
+    while step < length:
+        before = moved(largest, step, -math.inf)
+        higher = tf.maximum(largest, before)
+        shared = finite_or_zero(higher)
+        sums = sums * tf.exp(largest - shared) + moved(sums, step, 0.0) * tf.exp(
+            before - shared
+        )
+        largest, step = higher, 2 * step
+    return sums, finite_or_zero(largest)

@@ -21,6 +21,8 @@ from tfsafe.rewriting.match.arithmetic import negated
 # Operations that move elements of some of their inputs and change none.
 MOVERS: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(op_types(OpFact.MOVES), (0,)),
+    "MatrixDiagPart": (0,),
+    "MatrixDiagPartV3": (0,),
     "Select": (1, 2),
     "SelectV2": (1, 2),
     "StopGradient": (0,),
@@ -125,6 +127,8 @@ class Logarithms:
     def _moved(self, op: tf.Operation, is_complement: bool) -> Factored | None:
         if op.type == "Select" and op.inputs[0].shape.rank != op.inputs[1].shape.rank:
             return None
+        if op.type == "MatrixDiagPartV3" and not _is_one_diagonal(op):
+            return None
         places = MOVERS.get(op.type) or range(len(op.inputs) - (op.type == "ConcatV2"))
         find = self.complement if is_complement else self.of
         found = {i: find(op.inputs[i]) for i in places}
@@ -200,6 +204,12 @@ class Logarithms:
             return plain._replace(weight=lambda value: value(tensor), offset=0.0)
         log = log_number(number)
         return Factored("", lambda value: tf.zeros_like(value(tensor)) + log)
+
+
+def _is_one_diagonal(op: tf.Operation) -> bool:
+    """Returns whether no diagonal is padded to the length of another."""
+    rank = op.inputs[0].shape.rank
+    return rank is not None and op.outputs[0].shape.rank == rank - 1
 
 
 def _together(op: tf.Operation, parts: dict[int, Factored]) -> Factored | None:

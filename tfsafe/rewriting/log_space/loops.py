@@ -44,7 +44,8 @@ _CARRYING = (
             "Max",
             "Maximum",
         ),
-        *("Mean", "Mul", "Neg", "Pack", "Prod", "SelectV2", "Square", "Sub", "Sum"),
+        *("Mean", "Mul", "Neg", "Pack", "Pad", "PadV2", "Prod", "SelectV2", "Square"),
+        *("Sub", "Sum"),
         *("TensorListGetItem", "TensorListSetItem"),
     }
 )

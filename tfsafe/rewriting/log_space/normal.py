@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.kernels.log_complements import log_erf_difference, log_half_erfc
+from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, log_number, once
 from tfsafe.rewriting.match.linear import parts
@@ -44,6 +45,28 @@ def tail(op: tf.Operation, logs: LogForms) -> Factored | None:
         offset=log_number(scale),
         is_nonnegative=False,
         is_partial=True,
+    )
+
+
+def signed_interval(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors a number times `erf(x) - erf(y)`, of any sign."""
+    interval = _interval(op, logs.reader)
+    if interval is None:
+        return None
+    scale, x, y = interval
+
+    def log(value: Value) -> tf.Tensor:
+        a, b = value(x), value(y)
+        high, low = tf.maximum(a, b), tf.minimum(a, b)
+        # An empty interval has a weight of 0.
+        return log_erf_difference(tf.where(high > low, high, low + 1), low)
+
+    return Factored(
+        "log-of-erfc",
+        once(log),
+        once(lambda value: tf.stop_gradient(tf.sign(value(x) - value(y)))),
+        offset=log_number(scale),
+        is_nonnegative=False,
     )
 
 

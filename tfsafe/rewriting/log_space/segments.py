@@ -6,7 +6,11 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.weighted_exponentials import finite_or_zero, weighted_exp
+from tfsafe.ops.kernels.weighted_exponentials import (
+    finite_or_zero,
+    running_weights,
+    weighted_exp,
+)
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import (
     Factored,
@@ -132,19 +136,47 @@ _KINDS = {
 }
 
 
-def running_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors a running sum of exponentials."""
+def running_sum(
+    op: tf.Operation, logs: LogForms, has_weight: bool = False
+) -> Factored | None:
+    """Factors a running sum of exponentials, as a logarithm or also as a weight."""
     a = logs.of(op.inputs[0])
     axis = logs.reader.scalar(op.inputs[1])
-    if a is None or axis is None or not a.is_pure or a.is_partial:
+    if a is None or axis is None or a.is_partial:
         return None
     order = op.get_attr("exclusive"), op.get_attr("reverse")
+    if has_weight or not a.is_pure:
+        return None if order[0] else _weighted_running_sum(op, a, int(axis), order[1])
 
     def summed(log: tf.Tensor) -> tf.Tensor:
         return ops.cumulative_logsumexp(log, int(axis), *order)
 
     log = applied(summed, a.exponent)
     return Factored("log-of-sum", log, has_exp=a.has_exp)
+
+
+def _weighted_running_sum(
+    op: tf.Operation, a: Factored, axis: int, is_reversed: bool
+) -> Factored | None:
+    """Factors a running sum of weights times exponentials, of a known length."""
+    shape = op.inputs[0].shape
+    if not a.has_exp or shape.rank is None or shape[axis] is None:
+        return None
+
+    def build(value: Value) -> tuple[tf.Tensor, tf.Tensor]:
+        weight, exponent = a.pair(value)
+        if a.is_masked:
+            exponent = tf.where(tf.equal(weight, 0), -float("inf"), exponent)
+        return running_weights(weight, exponent, axis, is_reversed)
+
+    both = once(build)
+    return Factored(
+        "log-of-sum",
+        lambda value: both(value)[1],
+        lambda value: both(value)[0],
+        is_nonnegative=a.is_nonnegative,
+        has_exp=True,
+    )
 
 
 def running_product(op: tf.Operation, logs: LogForms) -> Factored | None:

@@ -11,8 +11,7 @@ from tfsafe import ops
 from tfsafe.ops.kernels.log_complements import log_elu_plus_one, log_one_minus_tanh
 from tfsafe.ops.kernels.weighted_exponentials import shared_exponent, weighted_exp
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.log_space import own_terms, probabilities
+from tfsafe.rewriting.log_space import normal, own_terms, probabilities, segments
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -22,7 +21,7 @@ from tfsafe.rewriting.log_space.form import (
     once,
 )
 from tfsafe.rewriting.match import arithmetic
-from tfsafe.rewriting.match.arithmetic import are_opposite, both_ways, is_sum, number
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 
 _LOG_2 = math.log(2)
 
@@ -92,7 +91,7 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     if not (a.is_pure and b.is_pure):
         is_at_risk = (a.name and b.name) or a.has_exp or b.has_exp
         return total(a, b, 1) if is_at_risk else None
-    u = _cosh_argument(op, logs.reader)
+    u = arithmetic.cosh_argument(op, logs.reader)
     if u is not None:
         log = once(lambda value: ops.log_cosh(value(u)))
         return Factored("log-of-cosh", log, offset=_LOG_2, has_exp=True)
@@ -106,49 +105,82 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
 def _plus_signed(x: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | None:
     """Factors a sum with a difference of exponentials, such as `c + (exp(x) - 1)`."""
     a, b = _signed(x, logs), _signed(y, logs)
-    if a is None or b is None or not (a.has_exp or b.has_exp):
+    if a is None or b is None:
         return None
-    return total(a, b, 1)
+    is_at_risk = (a.name and b.name) or a.has_exp or b.has_exp
+    return total(a, b, 1) if is_at_risk else None
 
 
 def _signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
     """Factors a tensor whose sign is to be that of its weight."""
     found = logs.parts(tensor)
-    if not found.is_partial:
-        return found
     op = logs.reader.op(tensor)
+    if not found.is_partial and (found.name or op.type != "Mul"):
+        return found
+    interval = normal.signed_interval(op, logs)
+    if interval is not None:
+        return interval
     if op.type == "Sub":
         a, b = (logs.parts(each) for each in op.inputs)
         is_known = not (a.is_partial or b.is_partial) and bool(a.name or b.name)
+        if is_known and a.is_pure and b.is_pure:
+            return _signed_difference(op, a, b, logs)
         return total(a, b, -1) if is_known else None
     if op.type != "Mul":
         return None
-    parts = [_signed(each, logs) for each in op.inputs]
-    a, b = (each or found for each in parts)
-    if a.is_partial or b.is_partial:
+    if not any(logs.parts(each).is_partial for each in op.inputs):
+        return None if found.is_partial else found
+    first, second = (_signed(each, logs) for each in op.inputs)
+    if first is None or second is None:
         return None
     return Factored(
         "log-of-product",
-        added(a.log, b.log),
-        multiplied(a.weight, b.weight),
-        a.offset + b.offset,
+        added(first.log, second.log),
+        multiplied(first.weight, second.weight),
+        first.offset + second.offset,
         is_nonnegative=False,
         has_exp=True,
+    )
+
+
+def _signed_difference(
+    op: tf.Operation, a: Factored, b: Factored, logs: LogForms
+) -> Factored:
+    """Factors a difference of two exponentials or of two sigmoids, of any sign."""
+    sigmoids = [probabilities.sigmoid_of(logs.reader.op(x), logs) for x in op.inputs]
+
+    def ends(value: Value) -> list[tf.Tensor]:
+        if None in sigmoids:
+            return both(a, b, value)
+        return [x(value) for x in sigmoids if x is not None]
+
+    def log(value: Value) -> tf.Tensor:
+        x, y = ends(value)
+        high, low = tf.maximum(x, y), tf.minimum(x, y)
+        if None in sigmoids:
+            return high
+        return ops.log_sigmoid(high) + ops.log_sigmoid(-low)
+
+    def weight(value: Value) -> tf.Tensor:
+        x, y = ends(value)
+        is_far = tf.equal(x, y) & tf.math.is_inf(x)
+        step = tf.where(is_far, tf.zeros([], x.dtype), y - x)
+        zero = tf.zeros([], x.dtype)
+        larger, smaller = (ops.expm1(tf.minimum(z, zero)) for z in (step, -step))
+        return tf.where(step < 0, -larger, smaller)
+
+    return Factored(
+        "log-of-difference",
+        once(log),
+        once(weight),
+        is_nonnegative=logs.reader.is_nonnegative(op.outputs[0]),
+        has_exp=a.has_exp or b.has_exp,
     )
 
 
 def _is_harmless(op: tf.Operation, logs: LogForms) -> bool:
     """Returns whether a sum of probabilities is kept from 0 by a constant."""
     return any(logs.reader.scalar(each) is not None for each in op.inputs)
-
-
-def _cosh_argument(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
-    """Recognises `exp(u) + exp(-u)`; returns `u`."""
-    a, b = (reader.op(each) for each in op.inputs)
-    if a.type != "Exp" or b.type != "Exp":
-        return None
-    u, v = a.inputs[0], b.inputs[0]
-    return u if are_opposite(reader, u, v) else None
 
 
 def both(a: Factored, b: Factored, value: Value) -> list[tf.Tensor]:
@@ -251,9 +283,9 @@ def total(a: Factored, b: Factored, sign: int) -> Factored:
 def reduced_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a sum or a mean over axes."""
     x = op.inputs[0]
-    a = logs.of(x)
+    a = _signed(x, logs)
     axes = logs.reader.axes(op.inputs[1], x.shape.rank)
-    if a is None or not axes or a.is_partial:
+    if a is None or not a.name or not axes:
         return None
     if op.type == "Mean":
         a = _shared_out(a, op)
@@ -304,6 +336,8 @@ def for_value(tensor: tf.Tensor, logs: LogForms) -> Factored:
     op = logs.reader.op(tensor)
     if found.name != "log-of-sum" or not found.is_pure:
         return found
+    if op.type == "Cumsum":
+        return segments.running_sum(op, logs, has_weight=True) or found
     if is_sum(op):
         parts = map(logs.parts, op.inputs)
         return functools.reduce(lambda a, b: total(a, b, 1), parts)

@@ -209,3 +209,12 @@ def one_plus(reader: Reader, op: tf.Operation, op_type: str) -> tf.Tensor | None
         if number(reader, constant, x) == 1 and reader.op(x).type == op_type:
             return reader.op(x).inputs[0]
     return None
+
+
+def cosh_argument(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
+    """Recognises `exp(u) + exp(-u)`; returns `u`."""
+    a, b = (reader.op(each) for each in op.inputs)
+    if a.type != "Exp" or b.type != "Exp":
+        return None
+    u, v = a.inputs[0], b.inputs[0]
+    return u if are_opposite(reader, u, v) else None

@@ -20,6 +20,7 @@ from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
 _DIVISIONS = ("RealDiv", "Div")
+_LOOPS = op_types(OpFact.LOOP)
 _LINEAR = op_types(OpFact.RESHAPES) | {
     *("BatchMatMulV2", "Einsum", "MatMul", "Mul", "Sum", "Transpose")
 }
@@ -231,6 +232,10 @@ def _product(op: tf.Operation, whole: Factored) -> Build:
 def _is_inverse(reader: Reader, tensor: tf.Tensor, depth: int = 4) -> bool:
     """Returns whether a factor is a number over a sum of exponentials."""
     op = reader.op(tensor)
+    if op.type in _LOOPS:
+        # What a loop carries may be such a number.
+        state = logarithms(reader).of(tensor)
+        return state is not None and state.has_exp
     if op.type in _DIVISIONS:
         below = logarithms(reader).of(op.inputs[1])
         is_number = reader.scalar(op.inputs[0]) is not None
