@@ -352,6 +352,10 @@ PAIRS = {
         lambda x: tf.cumsum(x * x, -1) / 3 - (tf.cumsum(x, -1) / 3) ** 2,
         lambda x: tf.cumsum(x * x, -1) / 3 - (tf.cumsum(tf.sin(x), -1) / 3) ** 2,
     ),
+    "difference-of-function": (
+        lambda x: tf.math.atan(x) - tf.math.atan(2 * x),
+        lambda x: tf.math.atan(x) - 2 * tf.math.atan(2 * x),
+    ),
     "half-precision": (
         lambda x: _half(x) / sqrt(_mean(_half(x) ** 2)),
         lambda x: _half(x) / sqrt(_half(x)),

@@ -7,6 +7,7 @@ from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.rules import (
     angles,
     cancellation,
+    differences,
     distances,
     fractions,
     half_precision,
@@ -48,6 +49,7 @@ _BEFORE: Sequence[Rule] = (
     *tangents.RULES,
     *moments.RULES,
     *raw_moments.RULES,
+    *differences.RULES,
 )
 # In half precision a quotient is computed in float32 as a whole, with its limit.
 _QUOTIENTS = {"fraction-of-zero"}
