@@ -103,7 +103,7 @@ def _is_in_tails(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
 
 
 def _is_short(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
-    # What is left out is the fourth power of this, over 100.
+    # The next term is below the fourth power of this, over 100.
     longest = LIMITS[d.dtype.name].eps ** 0.25
     size = tf.maximum(tf.ones([], b.dtype), tf.abs(b))
     return (tf.abs(d) * size < longest) & (size < 30)
