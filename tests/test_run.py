@@ -122,6 +122,49 @@ def test_an_error_of_the_script_has_its_own_lines(here, write, capsys):
     ]
 
 
+OF_THE_USER = """
+    import keras
+    import tensorflow as tf
+    import tfsafe
+
+    class Of7(keras.layers.Layer):
+        def call(self, x):
+            return x @ tf.ones([7, 2])
+
+    model = keras.Sequential([Of7()])
+    model.compile("sgd", "mse")
+    try:
+        {call}
+    except ValueError as error:
+        raise KeyError("of the user") from error
+"""
+FIT = "model.fit(tf.ones([4, 3]), tf.ones([4, 2]), verbose=0)"
+
+
+@pytest.mark.parametrize(
+    ("call", "is_ours"),
+    [
+        (FIT, False),
+        (f"keras.config.disable_traceback_filtering(); {FIT}", True),
+        ("tfsafe.checked(model.call, checks='some')", True),
+    ],
+    ids=["of the user", "not filtered", "ours"],
+)
+def test_frames_of_tfsafe_are_shown_for_its_own_errors(
+    call, is_ours, here, write, capsys
+):
+    path = write(OF_THE_USER.format(call=call))
+    try:
+        with pytest.raises(KeyError, match="of the user") as raised:
+            here("--stabilize", path)
+    finally:
+        tf.keras.config.enable_traceback_filtering()
+    uncaught(raised)
+    shown = capsys.readouterr().err
+    assert f'File "{path}"' in shown
+    assert (tfsafe.__path__[0] in shown) is is_ours
+
+
 def test_a_folder_runs_as_under_python(write, tmp_path, here, capsys):
     write("import sys; print(sys.path[0])\nimport helper", "app/__main__.py")
     write("print('helped')", "app/helper.py")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LEVELS = ("watch", "domain", "full", "none")
 _PACKAGES = ("tensorflow", "keras")
-_PACKAGE = os.path.dirname(__file__)
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")
 # Files whose frames are hidden: those between `python` and the script.
 _BETWEEN = (
     __file__,
@@ -294,8 +294,11 @@ def _show_at_exit(
         it is used.
       capsule: Where to save the failed step to.
     """
-    show, lines = sys.excepthook, _of_the_script(error.__traceback__)
-    cause = _numerics_error(error)
+    show, lines = sys.excepthook, _of_the_script(error)
+    errors = _chain(error)
+    for each in errors[1:]:
+        each.__traceback__ = _of_the_script(each)
+    cause = next((each for each in errors if isinstance(each, NumericsError)), None)
     if cause is not None and report is not None:
         with _faults.contained("writing the report"):
             cause.to_html(report)
@@ -338,23 +341,34 @@ def _saved(error: NumericsError, path: str) -> list[str]:
     return [f"the capsule is {path}; `tfsafe replay {path}` shows the failure again"]
 
 
-def _of_the_script(lines: types.TracebackType | None) -> types.TracebackType | None:
-    """Removes the frames of this module and of `runpy`."""
-    kept = []
+def _of_the_script(error: BaseException) -> types.TracebackType | None:
+    """Returns an error's traceback without our frames and those of `runpy`."""
+    lines, frames = error.__traceback__, []
     while lines is not None:
-        if not lines.tb_frame.f_code.co_filename.startswith(_BETWEEN):
-            kept.append(lines)
+        frames.append(lines)
         lines = lines.tb_next
+    keras = sys.modules.get("keras")
+    is_filtered = keras is None or keras.config.is_traceback_filtering_enabled()
+    # An error that the package itself raised keeps all its frames.
+    is_ours = bool(frames) and _is_of(frames[-1], (_PACKAGE,))
+    hidden = (*_BETWEEN, _PACKAGE) if is_filtered and not is_ours else _BETWEEN
+    kept = [line for line in frames if not _is_of(line, hidden)]
     for line, inner in zip(kept, [*kept[1:], None], strict=False):
         line.tb_next = inner
     return kept[0] if kept else None
 
 
-def _numerics_error(error: BaseException | None) -> NumericsError | None:
-    """Returns the `NumericsError` that an error is, or is due to."""
-    while error is not None and not isinstance(error, NumericsError):
+def _is_of(line: types.TracebackType, places: tuple[str, ...]) -> bool:
+    return line.tb_frame.f_code.co_filename.startswith(places)
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """Lists an error and those that it is due to."""
+    errors: list[BaseException] = []
+    while error is not None and not any(error is each for each in errors):
+        errors.append(error)
         error = error.__cause__ or error.__context__
-    return error
+    return errors
 
 
 def _show(error: NumericsError, lines: types.TracebackType | None) -> None:
