@@ -10,8 +10,12 @@ import os
 import sys
 import time
 
+import keras  # noqa: F401
+import mpmath  # noqa: F401
 import pytest
+import tensorflow as tf  # noqa: F401
 
+import tfsafe  # noqa: F401
 from tests.running import memory
 
 OPTIONS = [
@@ -90,6 +94,10 @@ def run(paths: list[str], skip: list[str], options: list[str], most_mb: float) -
 
 
 def main() -> None:
+    # pytest collects garbage three times a file. What the imports made stays: to look
+    # through it each time takes longer than the tests of most files.
+    gc.collect()
+    gc.freeze()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     log = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR | os.O_APPEND)
     os.dup2(log, sys.stdout.fileno())
