@@ -176,6 +176,15 @@ def test_a_function_with_a_signature_takes_its_arguments_by_name_and_default():
         checked(tf.zeros([1]), y=tf.constant(2.0))
 
 
+def test_arguments_that_do_not_fit_are_shown_as_they_were_given():
+    function = tf.function(lambda x: x)
+    with pytest.raises(TypeError, match=r"Received args: \(<tf.Tensor: shape=\(\)"):
+        tfsafe.checked(function)(tf.constant(1.0), 2)
+    concrete = function.get_concrete_function(tf.TensorSpec([]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cannot compute"):
+        tfsafe.checked(concrete)(tf.constant(1))
+
+
 def test_a_function_may_create_its_variables_in_the_first_call():
     class Lazy:
         weight = None

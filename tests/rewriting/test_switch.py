@@ -90,6 +90,18 @@ def test_a_function_is_forgotten_when_its_owner_is():
     assert known() is None
 
 
+@pytest.mark.usefixtures("switched")
+def test_the_traces_of_the_stable_form_are_counted_and_shown():
+    function = tf.function(lambda x, *, k=1: tf.math.log(tf.sigmoid(x)) * k)
+    assert function.experimental_get_tracing_count() == 0
+    for shape in ([2], [2], [3]):
+        function(tf.ones(shape))
+    function(tf.ones([3]), k=2)
+    assert function.experimental_get_tracing_count() == 3
+    shown = function.pretty_printed_concrete_signatures(verbose=False)
+    assert shown.count("k: Literal") == 3
+
+
 def test_it_works_together_with_the_checks(switched):
     tfsafe.debugging.enable_check_numerics()
     try:

@@ -33,7 +33,7 @@ from tfsafe._compat._execution import (
     watch,
 )
 from tfsafe._compat._functions import (
-    SAVED_TRACES,
+    TRACES,
     autograph_options,
     forget_conversion,
     function_graph,
@@ -89,7 +89,7 @@ from tfsafe._compat._strings import (
 __all__ = [
     "GRADIENT_FRAMES",
     "OPTIMIZER_INTERNALS",
-    "SAVED_TRACES",
+    "TRACES",
     "add_eager_callback",
     "added_losses",
     "all_layers",

@@ -117,9 +117,9 @@ def with_body(function: Any, body: Callable[..., Any] | None = None) -> Any:
     return function._clone(body)
 
 
-# The method of a `tf.function` that gives `tf.saved_model.save` its traces. Tried:
-# TensorFlow 2.16.1 and 2.21.0.
-SAVED_TRACES = "_list_all_concrete_functions_for_serialization"
+# The method of a `tf.function` that lists its traces, which `tf.saved_model.save` saves.
+# Tried: TensorFlow 2.21.0.
+TRACES = "_list_all_concrete_functions"
 
 
 def autograph_options(function: Any) -> dict[str, Any]:

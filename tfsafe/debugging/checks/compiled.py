@@ -26,6 +26,7 @@ from tfsafe.debugging.checks.variables import Slot
 from tfsafe.debugging.checks.watched_call import (
     Body,
     Kept,
+    bind,
     kind_of,
     serves_many_shapes,
     slots_written,
@@ -189,6 +190,8 @@ class CompiledCheck:
         )
 
     def _watch(self, *args: Any, **kwargs: Any) -> Any:
+        # Not marked as the program's: the plain call raises one with its arguments.
+        bind(self._function, args, kwargs)
         concrete = self._concrete(args, kwargs)
         # A signature leaves one trace for all shapes anyway.
         is_open = self._signature is None and not self._serves_many
@@ -244,8 +247,7 @@ class CompiledCheck:
         try:
             call = TracedCall(self._function, args, kwargs)
             if not call.fits:
-                # The call itself raises what TensorFlow raises.
-                return None
+                raise TypeError("An argument has not the dtype that is expected.")
             traced = Instrumented(call, self._options, slots, holds=self._holds)
         except UnreadableError as error:
             if self._options.strict:

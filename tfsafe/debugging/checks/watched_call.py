@@ -1,6 +1,7 @@
 """Describes what the function returns that is called in place of a checked one."""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -47,6 +48,15 @@ class Body:
 
     def __repr__(self) -> str:
         return repr(self._shown)
+
+
+def bind(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raises a TypeError if a function does not take these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    signature.bind(*args, **kwargs)
 
 
 def serves_many_shapes(concrete: Any) -> bool:

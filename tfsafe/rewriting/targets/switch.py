@@ -50,7 +50,10 @@ class _Switch:
                 Patch(tape_recording.FUNCTION, name, self._calls)
                 for name in ("__call__", "get_concrete_function")
             ),
-            Patch(tape_recording.FUNCTION, _compat.SAVED_TRACES, self._saves),
+            Patch(tape_recording.FUNCTION, _compat.TRACES, self._lists),
+            Patch(
+                tape_recording.FUNCTION, "experimental_get_tracing_count", self._counts
+            ),
             *(Patch(keras.Model, name, self._enters) for name in _ENTRIES),
         ]
         self._stable: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -101,16 +104,24 @@ class _Switch:
     def _give_up(self, function: Any) -> None:
         self._stable[function] = _compat.with_body(function)
 
-    def _saves(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def saved_traces(function: Any) -> Any:
-            with contained("saving the stable form of a function"):
-                stable = self._stable.get(function)
-                found = stable is not None and original(stable)
-                if found:
-                    return found
-            return original(function)
+    def _lists(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def traces(function: Any) -> list[Any]:
+            return [each for one in self._forms(function) for each in original(one)]
 
-        return saved_traces
+        return traces
+
+    def _counts(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def count(function: Any) -> int:
+            return sum(map(original, self._forms(function)))
+
+        return count
+
+    def _forms(self, function: Any) -> list[Any]:
+        """Returns a function and its stable form, if that was called."""
+        with contained("listing the traces of a function"):
+            stable = self._stable.get(function)
+            return [function] if stable is None else [function, stable]
+        return [function]
 
     def _stable_form(self, function: Any) -> Any:
         if function not in self._stable:
