@@ -33,87 +33,12 @@ _DONE = {
 class NumericsMonitor(keras.callbacks.Callback):
     """Checks the steps of `fit` for NaN and Inf, or counts those that were handled.
 
-    Under a plain optimizer it *checks*: `fit` runs as usual, with one sum over loss,
-    metrics and updated variables added to each step. A step that gives NaN or Inf is
-    undone, weights, slots, statistics, metrics and seeds, and replayed operation by
-    operation to report which one made the first non-finite value, on which line, why,
-    and what to write instead. With `steps_per_execution=n` the steps stay one call,
-    which ends at such a step. Then `policy` decides:
-
-    - `"raise"` (the default): raises `NumericsError`. The model is as before the step.
-    - `"skip"`: the step is skipped, as if the batch had not been there, and counted.
-      A `RuntimeWarning` reports each place once. Each such step costs a replay: for
-      long trainings, use a `SafeOptimizer`.
-    - `"stop"`: a warning, and the training ends; the model is as before the step.
-
-    The validation of `fit` is checked as well, and so are `evaluate` and `predict` if
-    they are given this callback. They have no step to skip: with `"skip"` and
-    `"stop"` their numbers are shown as they are.
-
-    A training by several workers cannot be checked: it runs on after a warning.
-
-    With a `SafeOptimizer` it *counts*, and checks nothing: the optimizer handles
-    non-finite gradients. With `policy="raise"` or `"stop"` it checks as above instead,
-    also what the inner optimizer's own update wrote, and ends the training at the first
-    non-finite step. While it counts, it warns once in a training, at the first
-    non-finite step, and names the variables; it ends the training with `NumericsError`
-    where the optimizer's `max_consecutive` is reached. While it watches, the training
-    loss that Keras shows is the mean over the batches whose loss is finite. Without
-    that, one such batch makes it NaN for the rest of the epoch, and callbacks that
-    monitor it stop a healthy training. This holds for `loss` and for the means named
-    `..._loss` of a model that keeps its own. The losses that Keras lists for each of
-    several outputs stay plain means, and so do all validation losses: nothing has
-    handled a NaN there.
-
-    Gradients that overflow under a `LossScaleOptimizer`, which skips such steps by
-    design, are not reported.
-
-    In both cases it adds `nonfinite_steps` to the logs of every epoch, and to those of
-    every batch from the first such step on, shown as a whole number: the steps that
-    were skipped in this training, or the total of the `SafeOptimizer`; and
-    `outlier_steps` if that has an `outlier_threshold`. The progress bar, `History`,
-    `CSVLogger` and TensorBoard show them.
-
-    A non-finite step of a `SafeOptimizer` is undone as a whole. The optimizer guards
-    the weights, but the forward pass has written by then to the moving statistics of
-    `BatchNormalization`, to the metrics, to the seed generators of `Dropout` and to the
-    states of `stateful` recurrent layers; one NaN stays in them. With `restore_state`,
-    this state is restored within the compiled step:
-
-    - if the step is skipped (policy `"skip"`, an outlier, or a
-      `LossScaleOptimizer` that skips it), all of it. Training goes on bit for bit as if
-      the batch had not been there;
-    - if its gradients are replaced (the other policies), the elements that became NaN
-      or infinite, and every metric as a whole that has such elements.
-
-    A model that is run eagerly and was not built before its first step keeps what that
-    one step did to its layers.
-
-    Args:
-      restore_state: Whether all writes of a non-finite step of a `SafeOptimizer` are
-        undone. Steps that the checks skip are always undone.
-      log_dir: Directory for TensorBoard, such as that of `keras.callbacks.TensorBoard`:
-        once per epoch, `nonfinite_steps`; with a `SafeOptimizer` also, for the ten
-        variables that were hit most often, `nonfinite_fraction/<path>`, and the
-        histogram `nonfinite_fractions` of all variables: whether such steps hit a few
-        or all. Needs no TensorBoard to write. None writes nothing.
-      checks: How closely to look. `"watch"` at what each step returns and writes;
-        `"domain"` also at the operations that can make a non-finite value of finite
-        ones other than by overflow; `"full"` at every floating output. None looks at
-        nothing and counts alone, which takes a `SafeOptimizer`.
-      policy: What a non-finite step leads to: `"raise"`, `"skip"` or `"stop"`. None
-        is `"raise"` with a plain optimizer, and `"skip"` with a `SafeOptimizer`.
-      exclude: Operations to exclude from the checks, as in `tfsafe.checked`.
-      capsule: File to save the first step that fails to, for `tfsafe replay`; see
-        `NumericsError.save`. Replaced in each training that fails.
-
-    Raises:
-      TypeError: If `restore_state` is not a boolean, or `log_dir` or `capsule` not a
-        path.
-      ValueError: If `checks` or `policy` is none of the above. At the start of
-        training, if `checks` is None and the model's optimizer is not a
-        `SafeOptimizer`, or the steps of the model cannot be checked; see `checked`.
-      NumericsError: During the training, at the first finding.
+    A step that gives NaN or Inf is undone and replayed operation by operation, to
+    report which one made the first non-finite value, on which line, why, and what to
+    write instead. With a `SafeOptimizer`, which handles non-finite gradients itself, it
+    counts such steps in the logs (`nonfinite_steps`, `outlier_steps`) and restores what
+    their forward pass wrote. The guide "Watch a training" in the documentation says
+    what is undone, counted and shown.
 
     Examples:
       >>> import keras
@@ -139,6 +64,30 @@ class NumericsMonitor(keras.callbacks.Callback):
       [0]
       >>> monitor.nonfinite_fractions
       {}
+
+    Args:
+      restore_state: Whether all writes of a non-finite step of a `SafeOptimizer` are
+        undone. Steps that the checks skip are always undone.
+      log_dir: Directory for TensorBoard: once per epoch `nonfinite_steps`, and with a
+        `SafeOptimizer` which variables were hit. Needs no TensorBoard to write.
+      checks: How closely to look. `"watch"` at what each step returns and writes;
+        `"domain"` also at the operations that can make a non-finite value of finite
+        ones other than by overflow; `"full"` at every floating output. None counts
+        alone, which takes a `SafeOptimizer`.
+      policy: What a non-finite step leads to: `"raise"` (an error; the model is as
+        before the step), `"skip"` (the step is undone, and a warning reports each place
+        once) or `"stop"` (a warning, and the training ends). None is `"raise"` with a
+        plain optimizer, and to count with a `SafeOptimizer`.
+      exclude: Operations to exclude from the checks, as in `tfsafe.checked`.
+      capsule: File to save the first step that fails to, for `tfsafe replay`.
+
+    Raises:
+      TypeError: If `restore_state` is not a boolean, or `log_dir` or `capsule` not a
+        path.
+      ValueError: If `checks` or `policy` is none of the above. At the start of
+        training, if `checks` is None and the model's optimizer is not a
+        `SafeOptimizer`, or the steps of the model cannot be checked; see `checked`.
+      NumericsError: During the training, at the first finding.
     """
 
     _optimizer: SafeOptimizer | None = None

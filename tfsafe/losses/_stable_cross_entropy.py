@@ -18,15 +18,26 @@ class StableCrossEntropy(Weighted):
     """Cross-entropy of indices, rows or binary targets, with no NaN and no clip.
 
     One class for Keras' `SparseCategoricalCrossentropy`, `CategoricalCrossentropy` and
-    `BinaryCrossentropy`, with the formulas of tfsafe's classes of these names. It is
-    right where Keras' give NaN or a wrong gradient: logits of `-inf`, labels that do
-    not sum to 1, NaN under a mask or a weight of 0, predictions in half precision.
+    `BinaryCrossentropy`, right where these give NaN or a wrong gradient: logits of
+    `-inf`, labels that do not sum to 1, NaN under a mask or a weight of 0, half
+    precision. The guide "Choose a cross-entropy" in the documentation says how many
+    digits probabilities keep.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> from tfsafe import losses
+      >>> loss = losses.StableCrossEntropy(from_logits=True)
+      >>> logits = tf.constant([[-float("inf"), 0.0, 1.0], [2.0, 1.0, 0.0]])
+      >>> print(loss(tf.constant([1, 0]), logits).numpy())
+      0.8604
+      >>> rows = tf.constant([[0.0, 1.0, 0.0], [float("nan"), 0.0, 0.0]])
+      >>> print(loss(rows, logits, sample_weight=[1.0, 0.0]).numpy())
+      0.6566
 
     Args:
       from_logits: Whether `y_pred` holds logits; probabilities otherwise.
-      label_smoothing: Number from 0 to 1. Rows and indices: the fraction of the label
-        that is spread evenly over the classes. Binary targets: the fraction that is
-        moved to 1/2.
+      label_smoothing: Fraction of the label, from 0 to 1, that is spread evenly over
+        the classes; for binary targets, that is moved to 1/2.
       axis: The axis of the classes, in any place. Binary: the axis whose mean is one
         sample's loss, as in `keras.losses.BinaryCrossentropy`.
       reduction: `"sum_over_batch_size"`, `"mean"` (the same), `"sum"`,
@@ -34,16 +45,10 @@ class StableCrossEntropy(Weighted):
       name: Name of the loss.
       dtype: Dtype of the result, or a dtype policy; None means `keras.config.floatx()`.
       labels: The kind of `y_true`: `"sparse"` (class indices), `"dense"` (one-hot or
-        soft rows), `"binary"` (targets from 0 to 1, each for itself) or `"auto"`,
-        which goes by the static shapes alone:
-
-        - one class along `axis`: binary;
-        - `y_true` without the class axis, or with 1 in its place: sparse;
-        - `y_true` of the shape of `y_pred`, with two classes or more: dense. Targets
-          of several labels for each sample look the same and need `"binary"`.
-
-        If the shapes do not tell (`y_pred` with one axis only, a class axis of
-        unknown size), the call is refused.
+        soft rows), `"binary"` (targets from 0 to 1) or `"auto"`, which goes by the
+        static shapes: one class along `axis` is binary; `y_true` without that axis, or
+        1 long there, is sparse; `y_true` of the shape of `y_pred` is dense, so that
+        several labels for a sample need `"binary"`.
       ignore_class: Sparse and binary: a label of this value is ignored, as if masked.
 
     Call arguments:
@@ -74,30 +79,8 @@ class StableCrossEntropy(Weighted):
       unknown class       ValueError in eager mode; traced: value NaN, gradient 0
       nothing counted     a mean is 0
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
-                          continues with slope 1 from its value there, -87.3 (a bounded
-                          choice), for numbers outside [0, 1] as well
-
-      Half precision is computed and summed in float32 and rounded once, at the end.
-      Probabilities are not clipped. If they are the result of a softmax along `axis`
-      or of a sigmoid, their logits are used, and no digit is lost, in half precision
-      either: in eager mode if they come straight from Keras' activation; in a traced
-      function (`tf.function`, `fit`, XLA) also from TensorFlow's, and behind casts, a
-      change of layout that keeps the class axis, and a `tf.where` with 0. Otherwise the
-      loss has the digits of the probability. For a binary target of 0 it is then within
-      1 % up to a logit of 5.5 in float16, 3 in bfloat16 and 14.5 in float32, where
-      `1 - p` cancels; for a target of 1 down to -11, -87 and -87. Beyond that the loss
-      is 87.3, whatever the logit: end the model in logits, and pass `from_logits=True`.
-
-    Examples:
-      >>> import tensorflow as tf
-      >>> from tfsafe import losses
-      >>> loss = losses.StableCrossEntropy(from_logits=True)
-      >>> logits = tf.constant([[-float("inf"), 0.0, 1.0], [2.0, 1.0, 0.0]])
-      >>> print(loss(tf.constant([1, 0]), logits).numpy())
-      0.8604
-      >>> rows = tf.constant([[0.0, 1.0, 0.0], [float("nan"), 0.0, 0.0]])
-      >>> print(loss(rows, logits, sample_weight=[1.0, 0.0]).numpy())
-      0.6566
+                          continues with slope 1 from its value there, -87.3
+      half precision      computed and summed in float32, rounded once
 
     References:
       Goodfellow, Bengio, Courville, "Deep Learning", 2016, section 6.2.2.

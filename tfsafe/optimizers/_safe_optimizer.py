@@ -35,64 +35,10 @@ class SafeOptimizer(DelegatingOptimizer):
     """Wraps a Keras optimizer so that a non-finite gradient costs only one step.
 
     Without it, one NaN in a gradient makes the weight and its slots NaN for ever, and
-    so does one finite 1e20, because Adam squares it. Here each element of a gradient
-    must be finite and at most `limit` before the inner optimizer sees it. A step with
-    an element that is not counts as *non-finite*, and `policy` decides about it.
-    `learning_rate`, `iterations`, `weight_decay`, `clipnorm` and the like are the inner
-    optimizer's, to read and to set, and the wrapper goes wherever a Keras optimizer
-    goes. The guide "Choose a policy" compares the policies, and says what no optimizer
-    can repair.
-
-    Args:
-      inner_optimizer: Keras optimizer: instance, name or config.
-      policy: What happens in a non-finite step. `"replace"`: those elements become 0;
-        a step with nothing but zeros left is skipped. `"zero_variable"`: the whole
-        gradient of such a variable becomes 0. `"skip"`: the step changes nothing,
-        neither weights nor slots, `iterations` or moving averages.
-      limit: Largest magnitude of a gradient's element, positive; `math.inf` lets all
-        finite numbers pass. None means 1e15, and 1e150 for float64 variables; with a
-        clipping norm up to 1e15, all finite numbers. With `loss_scale_factor`, it holds
-        for the unscaled gradient.
-      clipnorm: Largest norm of the gradient of each variable; a larger one is scaled
-        down to it. As in Keras' optimizers, but the norm does not overflow. The inner
-        optimizer must not clip then. With gradient accumulation, each micro-batch is
-        clipped.
-      global_clipnorm: The same for the norm of all gradients together.
-      outlier_threshold: Skips, whatever the policy, each step with
-        `log(norm) > mean + max(outlier_threshold * deviation, log(2))`, where `norm` is
-        that of all gradients before the clipping, and mean and deviation are those of
-        `log(norm)` over the last steps taken. 6 is a usual choice; None skips none.
-      outlier_window: Number of steps in the mean, with exponential weights after the
-        first ones; no step is skipped before there are as many.
-      outlier_patience: After this many outliers in a row, the last of them is taken,
-        and the statistic begins again with it.
-      max_consecutive: This many non-finite steps in a row raise `NumericsError`; None
-        never does. In eager execution `apply` raises it. After a compiled step call
-        `raise_if_stuck`, as `tfsafe.callbacks.NumericsMonitor` does in `fit`.
-      count_elements: Whether to count the non-finite elements of each variable, for
-        `last_nonfinite_elements`. Only a non-finite step takes longer for it.
-      name: Name of the wrapper.
-
-    Raises:
-      ValueError: If an argument is not a Keras optimizer or out of range, the inner
-        optimizer is a `SafeOptimizer` or a `LossScaleOptimizer`, or more than one
-        clipping is asked for.
-
-    Numerics:
-      NaN, +Inf, -Inf      non-finite: 0 with "replace", so too the variable's whole
-                           gradient with "zero_variable"
-      abs(g) > limit       non-finite, as above
-      abs(g) <= limit      passed on bit for bit
-      0 in all gradients   skipped after a replacement; an ordinary step without one
-      log(norm) high       the whole step is skipped, with `outlier_threshold`
-      norm > clipnorm      scaled down; a smaller one is passed on bit for bit
-      None                 passed on; if all are None, Keras' ValueError
-      `IndexedSlices`      stay sparse
-      float16, bfloat16    trained as float32 copies (*master weights*), rounded once
-      replicas             one decision and one count: non-finite on one, on all
-      overwrite_with_gradient
-                           only NaN and infinity are non-finite, and keep the old
-                           value; never clipped
+    so does one finite 1e20, because Adam squares it. The wrapper passes on what
+    the inner optimizer has (`learning_rate`, `iterations`, ...), and goes wherever a
+    Keras optimizer goes. The guide "Choose a policy" in the documentation compares
+    the policies and says what no optimizer can repair.
 
     Examples:
       >>> import keras
@@ -105,6 +51,45 @@ class SafeOptimizer(DelegatingOptimizer):
       [0.5 1.  1. ]
       >>> optimizer.nonfinite_steps, optimizer.steps
       (1, 1)
+
+    Args:
+      inner_optimizer: Keras optimizer: instance, name or config.
+      policy: What a non-finite step does. `"replace"`: such elements become 0;
+        `"zero_variable"`: so does the whole gradient of their variable; `"skip"`: the
+        step changes nothing.
+      limit: Largest magnitude of a gradient's element that counts as finite. None means
+        1e15, and 1e150 for float64 variables; `math.inf` with a clipping norm up to
+        1e15.
+      clipnorm: Largest norm of each variable's gradient, as in Keras, but without
+        overflow. The inner optimizer must not clip then.
+      global_clipnorm: The same for all gradients together.
+      outlier_threshold: Skips steps whose gradient norm is as many deviations above the
+        mean of the last steps, in logarithms, and at least doubled; 6 is usual.
+      outlier_window: Number of steps in that mean; none is skipped before.
+      outlier_patience: After this many outliers in a row, the last of them is taken.
+      max_consecutive: As many non-finite steps in a row raise `NumericsError`: from
+        `apply` in eager mode, from `NumericsMonitor` or `raise_if_stuck` otherwise.
+      count_elements: Whether to count non-finite elements, for
+        `last_nonfinite_elements`.
+      name: Name of the wrapper.
+
+    Raises:
+      ValueError: If an argument is not a Keras optimizer or out of range, the inner
+        optimizer is a `SafeOptimizer` or a `LossScaleOptimizer`, or more than one
+        clipping is asked for.
+
+    Numerics:
+      NaN, +Inf, -Inf      non-finite: see `policy`
+      0 in all gradients   skipped after a replacement; an ordinary step without one
+      abs(g) > limit       non-finite; of the unscaled one with `loss_scale_factor`
+      abs(g) <= limit      passed on bit for bit
+      norm > clipnorm      scaled down; a smaller one is passed on bit for bit
+      None                 passed on; if all are None, Keras' ValueError
+      `IndexedSlices`      stay sparse
+      float16, bfloat16    trained as float32 copies, rounded once
+      replicas             one decision and one count: non-finite on one, on all
+      overwrite_with_gradient
+                           only NaN and Inf are non-finite: old value; no clipping
     """
 
     clipnorm = delegated("clipnorm", _clipper)

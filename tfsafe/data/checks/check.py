@@ -26,65 +26,10 @@ def check_finite(
     """Finds non-finite values and text in data, before they reach a model.
 
     One NaN among a million values makes the loss, the gradients and every weight NaN.
-    This check names the row, the feature and the value, and suggests a fix.
-
-    The policy acts on:
-
-    - NaN, infinity, NaT, None and `pandas.NA`;
-    - finite numbers that become infinite in the dtype that the model computes in;
-    - text in a column of numbers, and blanks there such as "" and "n/a";
-    - a header row that was read as data, as text or as NaN;
-    - labels that are not a class, if `num_classes` is given; data without rows.
-
-    Only the report notes: constant features, whose standard deviation of 0 a
-    standardisation divides by; integers that the dtype rounds; ragged rows without
-    values; numbers kept as text; a first row of data that became the column names.
-
-    Args:
-      dataset: Any of
-
-        - NumPy arrays (also structured, and of objects or text), tensors (also ragged
-          and sparse), DataFrames, Series, lists of numbers, alone or in tuples, lists
-          and dicts, with the same number of rows. A tuple is `(x, y, sample_weight)`;
-        - a `tf.data.Dataset`, batched or not;
-        - a `keras.utils.PyDataset`, or a generator of batches.
-      *parts: Not accepted; the error suggests to pass `(x, y)`.
-      policy: What to do with a fault.
-
-        - `"raise"`: raise `NumericsError`;
-        - `"drop"`: drop the rows from all parts, and warn;
-        - `"replace"`: write `value` in place of the values, and warn;
-        - `"report"`: return a `DataReport`, and change nothing.
-      value: For "replace": a number; or "mean", the mean of the other values of the
-        column, for which a `tf.data.Dataset` is read once beforehand.
-      dtype: Floating dtype that the model computes in. If None, that of Keras' global
-        dtype policy.
-      num_classes: Number of classes, where `y` holds integer labels.
-      batched: Whether the first axis of the elements of a `tf.data.Dataset` runs over
-        rows. If None, it does where the size of that axis is open, as `batch` leaves
-        it; behind `batch(..., drop_remainder=True)` say True.
-
-    Returns:
-      For the policy "report" a `DataReport`. Otherwise `dataset` itself if it is in
-      memory and has no faults, and else the same kind of object; a scan of an array
-      copies nothing. A `tf.data.Dataset`, a `PyDataset` and a generator are wrapped,
-      and each batch is checked when it is read; all others are checked at once.
-
-    Raises:
-      tfsafe.NumericsError: For the policy "raise"; for "drop" if no row would be left;
-        for "replace" if no number can help, as for a header. A `tf.data.Dataset`
-        raises while it is read, also within `fit`, where TensorFlow turns the error
-        into a `tf.errors.UnknownError` with the same text. To get the findings before
-        the training: `check_finite(dataset, policy="report").raise_if_bad()`.
-      TypeError: If `dataset` is None or anything else, or holds a traced tensor; if
-        there is more than one positional argument.
-      ValueError: If the parts differ in their number of rows, or an argument is out of
-        its range.
-
-    Numerics:
-      text in tf.data    judged in the report only; a pipeline lets it pass
-      complex            its real and its imaginary part, one by one
-      sparse             only the values that are stored
+    This check names the row, the feature and the value, and suggests a fix. It finds
+    NaN, infinity, None, numbers beyond the model's dtype, text in a column of
+    numbers, a header row read as data, and labels that are no class. The guide "Clean
+    the data" in the documentation lists what it notes besides.
 
     Examples:
       >>> import numpy as np
@@ -108,16 +53,41 @@ def check_finite(
                removes such rows, of x and y alike; policy="replace" writes value=0.0 or
                value="mean" in their place.
 
-      A pipeline is checked as it flows:
+    Args:
+      dataset: Arrays, tensors, DataFrames, Series or lists of numbers, alone or in
+        tuples such as `(x, y, sample_weight)`, lists and dicts, with the same number of
+        rows; a `tf.data.Dataset`; a `keras.utils.PyDataset`; or a generator of batches.
+      *parts: Not accepted; the error suggests to pass `(x, y)`.
+      policy: `"raise"`; `"drop"` the rows from all parts, and warn; `"replace"` the
+        values by `value`, and warn; or `"report"`: return a `DataReport`.
+      value: For "replace": a number; or "mean", the mean of the other values of the
+        column, for which a `tf.data.Dataset` is read once beforehand.
+      dtype: Floating dtype that the model computes in. If None, that of Keras' global
+        dtype policy.
+      num_classes: Number of classes, where `y` holds integer labels.
+      batched: Whether the first axis of the elements of a `tf.data.Dataset` runs over
+        rows. If None, it does where `batch` leaves its size open; behind
+        `batch(..., drop_remainder=True)` say True.
 
-      >>> import tensorflow as tf
-      >>> dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
-      >>> try:
-      ...     for batch in check_finite(dataset):
-      ...         pass
-      ... except tf.errors.UnknownError as error:
-      ...     print(error.message.splitlines()[0].partition("NumericsError: ")[2])
-      NaN in `x["age"]`, first in row 1 (row 1 of batch 0).
+    Returns:
+      For the policy "report" a `DataReport`. Otherwise `dataset` itself if it is in
+      memory and has no faults, and else the same kind of object. A `tf.data.Dataset`, a
+      `PyDataset` and a generator are checked batch by batch while they are read, all
+      others at once.
+
+    Raises:
+      tfsafe.NumericsError: For the policy "raise"; for "drop" if no row would be left;
+        for "replace" if no number can help, as for a header. While a `tf.data.Dataset`
+        is read, TensorFlow makes a `tf.errors.UnknownError` with the same text of it.
+      TypeError: If `dataset` is None or anything else, or holds a traced tensor; if
+        there is more than one positional argument.
+      ValueError: If the parts differ in their number of rows, or an argument is out of
+        its range.
+
+    Numerics:
+      text in tf.data    judged in the report only; a pipeline lets it pass
+      complex            its real and its imaginary part, one by one
+      sparse             only the values that are stored
     """
     if parts:
         raise TypeError(

@@ -51,68 +51,12 @@ def checked(
 ) -> Any:
     """Makes a function or a model raise `NumericsError` on non-finite results.
 
-    A call whose outputs and written variables are finite returns unchanged. If one of
-    them holds NaN or Inf, the error says which operation made the first non-finite
-    value, on which line, why, and what to write instead. The variables, among them
-    weights, optimizer and seeds, are restored to their values before the call.
-
-    A `tf.function` is run as it was compiled, with one sum over its results added;
-    only a call that failed is replayed, operation by operation. A Python function runs
-    eagerly as before, and each operation is checked as it runs.
-
-    New values of variables are written once they are known to be finite. Where they
-    have 64 MiB or more together, their elementwise update is computed twice, to be
-    checked and to be written, and takes no second copy of weights and slots (under XLA
-    the last digit may then be another). Where an update is written within a branch, as
-    by `SafeOptimizer` and `LossScaleOptimizer`, the old values are copied instead.
-
-    A non-finite value that never reaches a result is not an error: the `-inf` of a
-    mask, or the branch that a `tf.where` does not take.
-
-    A call that cannot be replayed is explained by the flags of its operations, if they
-    have any: `checks` says which do. What a loop draws from a dataset, or from a
-    generator without seed, cannot be drawn twice; drawn outside of loops, it is kept
-    for the replay.
-
-    Args:
-      target: What to check. A Python function, a `tf.function` (with `jit_compile` or
-        without), a bound method or another callable; or a Keras model, whose `fit`,
-        `evaluate`, `predict` and their `_on_batch` siblings are checked from then on,
-        whether it is compiled before or after. Without it, a decorator is returned.
-      checks: Which operations of a `tf.function` have flags of their own: `"watch"`
-        none; `"domain"` those that make NaN or Inf of finite numbers other than by
-        overflow, such as a logarithm or a quotient; `"full"` all that compute floating
-        numbers. In a Python function each operation is checked in any case.
-      strict: Whether to report the first non-finite output of any operation, even if
-        it reaches no result. With `checks="domain"`, of those operations alone; else
-        `"full"` is meant.
-      exclude: Operations whose NaN and Inf are not errors, each as `"op:<type>"`,
-        `"name:<name or layer scope>"`, both with `*` for any text, or
-        `"line:<end of a path>:<line>"`, without the line for a whole file:
-        `["op:Log", "name:*/attention/*", "line:train.py:33"]`.
-      look_every: After how many calls of a `tf.function` to look at its results. A
-        look waits for the device; with a larger number the calls between are queued
-        without a wait, and their arguments are kept. From a call that failed on no
-        call writes a variable, so that the error, at the next look, explains that
-        call from the state before it; the calls since then are lost. `look()` of what
-        is returned looks at once, as after the last step; so does the end of the
-        program. `fit` reads the loss of each step: a model has no other number than 1.
-
-    Returns:
-      A callable with the arguments and results of `target`; for a model the model
-      itself. `tf.function(checked(f))` is checked as `checked(tf.function(f))` is.
-      Called elsewhere while a `tf.function` is traced, it is `target` unchanged, with a
-      warning unless that one is checked: the outermost function is the one to check.
-      Its `get_concrete_function` returns one whose graph holds the checks, for
-      `tf.saved_model.save(..., signatures=)`: a non-finite result raises
-      `tf.errors.InvalidArgumentError`, wherever it is served.
-
-    Raises:
-      TypeError: If `target` is a class or cannot be called, or another argument is of
-        the wrong type.
-      ValueError: If a model builds its own training function, `checks` is not a
-        level, a rule of `exclude` cannot be read, or `look_every` is less than 1, or
-        more for another target than a `tf.function`.
+    A call whose outputs and written variables are finite returns unchanged. Otherwise
+    the error says which operation made the first non-finite value, on which line, why,
+    and what to write instead, and the variables are as before the call. A non-finite
+    value that reaches no result, such as the `-inf` of a mask, is no error. The guide
+    "How the checks work" in the documentation says what they add to a function, and
+    what they cannot replay.
 
     Examples:
       >>> import tensorflow as tf
@@ -129,20 +73,39 @@ def checked(
       ...     print(error.findings[0].op_type, error.findings[0].cause)
       RealDiv 1 zero in the denominator.
 
-      A loop that does not wait for the device:
+    Args:
+      target: What to check: a Python function, whose operations are checked as they
+        run; a `tf.function`, with `jit_compile` or without; a bound method or another
+        callable; a Keras model, whose `fit`, `evaluate`, `predict` and their
+        `_on_batch` siblings are checked from then on. Without it, a decorator is
+        returned.
+      checks: Which operations of a `tf.function` have flags of their own: `"watch"`
+        none; `"domain"` those that make NaN or Inf of finite numbers other than by
+        overflow, such as a logarithm or a quotient; `"full"` all that compute floating
+        numbers.
+      strict: Whether to report the first non-finite output of any operation, even if
+        it reaches no result; of those of `"domain"` alone at that level.
+      exclude: Operations whose NaN and Inf are not errors, each as `"op:<type>"`,
+        `"name:<name or layer scope>"`, both with `*` for any text, or
+        `"line:<end of a path>:<line>"`, without the line for a whole file:
+        `["op:Log", "name:*/attention/*", "line:train.py:33"]`.
+      look_every: After how many calls of a `tf.function` to look at its results, which
+        waits for the device. No call writes a variable after the one that failed, so
+        that the later error explains that one. `look()` of what is returned looks at
+        once, as after the last step.
 
-      >>> weight = tf.Variable(4.0)
-      >>> @tfsafe.checked(look_every=100)
-      ... @tf.function
-      ... def step(x):
-      ...     weight.assign_sub(tf.sqrt(x))
-      >>> for x in [1.0, -1.0, 1.0]:
-      ...     step(tf.constant(x))
-      >>> try:
-      ...     step.look()
-      ... except tfsafe.NumericsError as error:
-      ...     print(error.findings[0].cause, weight.numpy())
-      sqrt of 1 negative number. 3.0
+    Returns:
+      A callable with the arguments and results of `target`; for a model the model
+      itself. `get_concrete_function` returns one with the checks in its graph, for
+      `tf.saved_model.save(..., signatures=)`. Within a `tf.function` it is `target`,
+      unchanged: the outermost function is the one to check.
+
+    Raises:
+      TypeError: If `target` is a class or cannot be called, or another argument is of
+        the wrong type.
+      ValueError: If a model builds its own training function, `checks` is not a
+        level, a rule of `exclude` cannot be read, or `look_every` is less than 1, or
+        more for another target than a `tf.function`.
     """
     options = options_of(checks, strict, exclude)
     _refuse_unless_number(look_every)
