@@ -54,7 +54,7 @@ def checked(
     A call whose outputs and written variables are finite returns unchanged. Otherwise
     the error says which operation made the first non-finite value, on which line, why,
     and what to write instead, and the variables are as before the call. A non-finite
-    value that reaches no result, such as the `-inf` of a mask, is no error. The guide
+    value that reaches no result, such as the `-inf` of a mask, passes. The guide
     "How the checks work" in the documentation says what they add to a function, and
     what they cannot replay.
 
