@@ -17,13 +17,21 @@ PLACES = [
     ("graph", "bfloat16"),
     *(("xla", name) for name in ("float16", "float32")),
 ]
-each_place = pytest.mark.parametrize(
-    ("mode", "dtype"),
-    [
-        pytest.param(mode, tf.as_dtype(name), id=f"{mode}-{name}")
-        for mode, name in PLACES
-    ],
-)
+
+
+def _each_of(places: Sequence[tuple[str, str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        ("mode", "dtype"),
+        [
+            pytest.param(mode, tf.as_dtype(name), id=f"{mode}-{name}")
+            for mode, name in places
+        ],
+    )
+
+
+each_place = _each_of(PLACES)
+# For one test of each op: under XLA float64 has kernels of its own.
+each_place_and_xla_float64 = _each_of([*PLACES, ("xla", "float64")])
 
 
 def derivatives(

@@ -4,7 +4,14 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import documented, same
-from tests.ops.elementwise import INF, NAN, each_place, edges, errors
+from tests.ops.elementwise import (
+    INF,
+    NAN,
+    each_place,
+    each_place_and_xla_float64,
+    edges,
+    errors,
+)
 from tests.support import modes, oracle
 from tfsafe import ops
 from tfsafe._limits import LIMITS
@@ -73,7 +80,7 @@ LARGEST = {"squareplus": 1e30}
 BUDGETS = {"float16": 0.51, "bfloat16": 0.51, "float32": 5.0, "float64": 5.0}
 
 
-@each_place
+@each_place_and_xla_float64
 @pytest.mark.parametrize("name", TRUTHS)
 def test_it_agrees_with_mpmath_up_to_second_order(name, mode, dtype):
     limits = LIMITS[dtype.name]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ops.edges import INF, NAN, documented, same
-from tests.ops.elementwise import each_place, edges, errors
+from tests.ops.elementwise import each_place, each_place_and_xla_float64, edges, errors
 from tests.support import modes, oracle
 from tfsafe import ops
 from tfsafe._limits import LIMITS
@@ -119,7 +119,7 @@ RECIPROCAL_EDGES = {
 
 
 class TestReciprocal:
-    @each_place
+    @each_place_and_xla_float64
     def test_it_agrees_with_mpmath_up_to_second_order(self, mode, dtype):
         _, x = _pairs(dtype)
         x = tf.concat([x, -x], 0)

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import documented, same
-from tests.ops.elementwise import INF, NAN, each_place, edges
+from tests.ops.elementwise import INF, NAN, each_place_and_xla_float64, edges
 from tests.support import modes
 from tfsafe import ops
 
@@ -15,7 +15,7 @@ EDGES = {
 
 
 @pytest.mark.parametrize("op", [ops.maximum, ops.minimum])
-@each_place
+@each_place_and_xla_float64
 def test_the_edges_of_the_two_are_those_of_their_docstrings(op, mode, dtype):
     assert list(EDGES) == documented(op)
     got, wanted, silent = edges(op, list(EDGES.values()), dtype, mode, 2)
@@ -48,7 +48,7 @@ REDUCED = {
 
 
 @pytest.mark.parametrize("row", REDUCED)
-@each_place
+@each_place_and_xla_float64
 def test_the_edges_of_the_reductions_are_those_of_their_docstrings(row, mode, dtype):
     assert list(REDUCED) == documented(ops.reduce_max)
     assert [name.lstrip("-") for name in documented(ops.reduce_min)] == list(REDUCED)

@@ -4,7 +4,14 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import documented, same
-from tests.ops.elementwise import INF, NAN, each_place, edges, errors
+from tests.ops.elementwise import (
+    INF,
+    NAN,
+    each_place,
+    each_place_and_xla_float64,
+    edges,
+    errors,
+)
 from tests.support import modes, oracle
 from tfsafe import ops
 from tfsafe._limits import LIMITS
@@ -56,7 +63,7 @@ TRUTHS = (
 )
 
 
-@each_place
+@each_place_and_xla_float64
 def test_a_tensor_as_exponent_agrees_with_mpmath_up_to_second_order(mode, dtype):
     x = tf.cast(tf.constant(np.geomspace(1e-3, 30, 24)), dtype)
     y = tf.cast(tf.tile([0.5, -0.7, 2.3, -3.2, 1.7, 0.3, 0.0, 1.0], [3]), dtype)
@@ -139,7 +146,7 @@ EXP_EDGES = {
 
 
 class TestExp:
-    @each_place
+    @each_place_and_xla_float64
     def test_it_agrees_with_mpmath_up_to_second_order(self, mode, dtype):
         high = 10.0 if dtype == tf.float16 else 80.0
         x = oracle.grid(dtype, 1e-3, high, 30)

@@ -6,7 +6,14 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import documented, same
-from tests.ops.elementwise import INF, NAN, each_place, edges, errors
+from tests.ops.elementwise import (
+    INF,
+    NAN,
+    each_place,
+    each_place_and_xla_float64,
+    edges,
+    errors,
+)
 from tests.support import modes, oracle
 from tfsafe import ops
 from tfsafe._limits import LIMITS
@@ -76,7 +83,7 @@ TRUTHS = {
 BUDGETS = {"float16": 0.51, "bfloat16": 0.51, "float32": 5.0, "float64": 5.0}
 
 
-@each_place
+@each_place_and_xla_float64
 @pytest.mark.parametrize("name", TRUTHS)
 def test_it_agrees_with_mpmath_up_to_second_order(name, mode, dtype):
     points, *truths = TRUTHS[name]
@@ -119,7 +126,7 @@ HYPOT = (
 )
 
 
-@each_place
+@each_place_and_xla_float64
 def test_hypot_agrees_with_mpmath_up_to_second_order(mode, dtype):
     worst = errors(ops.hypot, _pairs(dtype), HYPOT, mode)
     assert max(worst) <= BUDGETS[dtype.name], worst
@@ -137,7 +144,7 @@ ATAN2 = (
 )
 
 
-@each_place
+@each_place_and_xla_float64
 def test_atan2_agrees_with_mpmath_up_to_second_order(mode, dtype):
     worst = errors(ops.atan2, _pairs(dtype), ATAN2, mode)
     assert max(worst) <= BUDGETS[dtype.name], worst

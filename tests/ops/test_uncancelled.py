@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import INF, NAN, same
-from tests.ops.elementwise import each_place, edges, errors
+from tests.ops.elementwise import each_place_and_xla_float64, edges, errors
 from tests.support import modes, oracle
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import uncancelled
@@ -56,7 +56,7 @@ ELEMENTWISE = {
 }
 
 
-@each_place
+@each_place_and_xla_float64
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_it_agrees_with_mpmath_up_to_second_order(name, mode, dtype):
     function, truths, largest = ELEMENTWISE[name]
@@ -85,7 +85,7 @@ def test_the_edges_give_zero_gradients(name, rows, mode):
         assert same(zero, 0.0)
 
 
-@each_place
+@each_place_and_xla_float64
 def test_a_difference_of_squares_keeps_the_digits_of_near_numbers(mode, dtype):
     a = tf.constant([1.0, 3.0, -7.0, 100.0], dtype)
     b = a * (1 + tf.constant([1, -2, 3, 0], dtype) * 2 * LIMITS[dtype.name].eps)

@@ -3,7 +3,13 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.edges import documented, same
-from tests.ops.elementwise import INF, NAN, derivatives, each_place, edges
+from tests.ops.elementwise import (
+    INF,
+    NAN,
+    derivatives,
+    each_place_and_xla_float64,
+    edges,
+)
 from tests.support import modes
 from tfsafe import ops
 
@@ -16,7 +22,7 @@ class TestWhere:
     def test_its_docstring_has_these_rows(self):
         assert documented(ops.where_apply) == ["condition False", "condition True"]
 
-    @each_place
+    @each_place_and_xla_float64
     def test_the_unselected_side_does_not_reach_any_gradient(self, mode, dtype):
         x = tf.constant([0.0, -1.0, NAN, 2.0], dtype)
         value, slope, second = derivatives(_log_or_0, [x], mode)
@@ -175,7 +181,7 @@ CLIP_EDGES = {
 
 
 class TestClip:
-    @each_place
+    @each_place_and_xla_float64
     def test_its_edges_are_those_of_its_docstring(self, mode, dtype):
         assert list(CLIP_EDGES) == documented(ops.clip)
         got, wanted, silent = edges(
@@ -250,7 +256,7 @@ PRODUCT_EDGES = {
 
 
 class TestMultiplyNoNan:
-    @each_place
+    @each_place_and_xla_float64
     def test_its_edges_are_those_of_its_docstring(self, mode, dtype):
         assert list(PRODUCT_EDGES) == documented(ops.multiply_no_nan)
         rows = list(PRODUCT_EDGES.values())
