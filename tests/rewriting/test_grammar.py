@@ -23,11 +23,12 @@ def _wrong(expression: grammar.Expression, found, exact) -> str:
 
 
 def _all_wrong(seeds, make=grammar.make, *, jit_compile: bool = False):
-    """Returns what is wrong with some expressions; ten are traced as one function."""
+    """Returns what is wrong with some expressions; a few are traced as one function."""
     wrong: list[str] = []
-    for start in range(0, len(seeds), 10):
+    count = 10 if jit_compile else 5
+    for start in range(0, len(seeds), count):
         wrong += _wrong_of(
-            [make(seed) for seed in seeds[start : start + 10]], jit_compile
+            [make(seed) for seed in seeds[start : start + count]], jit_compile
         )
     return [each for each in wrong if each]
 
@@ -61,9 +62,10 @@ def _wrong_of(expressions, jit_compile):
     return wrong
 
 
-@pytest.mark.parametrize("block", range(10))
+# Small blocks, of which tier one runs one.
+@pytest.mark.parametrize("block", range(40))
 def test_two_hundred_losses(block):
-    assert not _all_wrong(range(20 * block, 20 * block + 20))
+    assert not _all_wrong(range(5 * block, 5 * block + 5))
 
 
 def test_under_xla():
@@ -84,9 +86,9 @@ def test_forty_losses_under_xla(block):
     assert not _all_wrong(range(start, start + 20), jit_compile=True)
 
 
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("block", range(12))
 def test_sixty_programs(block):
-    assert not _all_wrong(range(20 * block, 20 * block + 20), programs.make)
+    assert not _all_wrong(range(5 * block, 5 * block + 5), programs.make)
 
 
 @pytest.mark.slow
@@ -101,9 +103,9 @@ def test_twenty_programs_under_xla():
     assert not _all_wrong(range(5000, 5020), programs.make, jit_compile=True)
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(8))
 def test_forty_formulas_of_families(block):
-    assert not _all_wrong(range(20 * block, 20 * block + 20), families.make)
+    assert not _all_wrong(range(5 * block, 5 * block + 5), families.make)
 
 
 def test_every_family_is_drawn():

@@ -58,18 +58,15 @@ def test_tier_one_shows_each_value_once_up_to_a_limit(pytester, monkeypatch):
 
 def test_the_parts_of_a_tier_are_all_of_it(pytester):
     pytester.makeini("[pytest]\nmarkers = slow: as in setup.cfg")
-    path = pytester.makepyfile(textwrap.dedent(SOURCE))
-
-    def cases(*options: str) -> list[str]:
-        plugins = ["-p", "tests.running.tiers"]
-        lines = pytester.runpytest(*plugins, "--collect-only", "-q", *options).outlines
-        return [line for line in lines if line.startswith(path.name)]
-
-    one, two = (cases("--tier=two", f"--part={part}/2") for part in (1, 2))
-    assert one
-    assert two
-    assert sorted(one + two) == sorted(cases("--tier=two"))
-    assert sorted(cases("--tier=two") + cases("--tier=one")) == sorted(cases())
+    pytester.makepyfile(textwrap.dedent(SOURCE))
+    items, _ = pytester.inline_genitems()
+    two, one = (tiers.chosen(items, tier) for tier in ("two", "one"))
+    halves = [tiers.chosen(items, "two", part) for part in ("1/2", "2/2")]
+    assert all(halves)
+    assert not halves[0] & halves[1]
+    assert halves[0] | halves[1] == two
+    assert not one & two
+    assert one | two == tiers.chosen(items, "all")
 
 
 def test_the_lists_name_tests_that_exist():
