@@ -253,6 +253,25 @@ def test_a_dominating_class_keeps_its_value_and_its_gradient(mode):
     assert tf.nn.log_softmax(x)[0, 0] == 0
 
 
+def test_logits_that_xla_computes_twice_agree_with_float64():
+    """The largest element may then differ by a rounding from the maximum."""
+    rng = np.random.default_rng(0)
+    a, b = (tf.constant(rng.normal(size=(n, 16)), tf.float32) for n in (64, 300))
+
+    def logits(a, b):
+        return tf.matmul(a, b, transpose_b=True) / 0.07
+
+    def sums(a, b):
+        x = logits(a, b)
+        return ops.logsumexp(x, axis=1), tf.reduce_max(ops.log_softmax(x, axis=1), 1)
+
+    exact = logits(tf.cast(a, tf.float64), tf.cast(b, tf.float64))
+    expected = tf.reduce_logsumexp(exact, 1), tf.reduce_max(tf.nn.log_softmax(exact), 1)
+    got = tf.function(sums, jit_compile=True)(a, b)
+    for value, reference in zip(got, expected, strict=True):
+        np.testing.assert_allclose(value, reference, rtol=1e-6, atol=2e-4)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1, (0, 2), None])
 @pytest.mark.parametrize("op", [ops.log_softmax, ops.logsumexp])
 def test_every_axis_agrees_with_float64(op, axis, mode):

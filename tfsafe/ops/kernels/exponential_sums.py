@@ -1,8 +1,8 @@
 """Logarithm of the softmax and of a sum of exponentials.
 
-With m the largest element of a row, k how often it occurs and
+With m the largest element of a row and
 
-    others = (k - 1) + sum of exp(x_i - m) over the elements below m,
+    others = sum of exp(x_i - m) over all elements but one that is largest,
 
 the row's sum of exponentials is `exp(m) * (1 + others)`. Nothing in it overflows, and
 `log1p(others)` keeps the digits that `log(1 + others)` loses when one element
@@ -62,11 +62,12 @@ def _row(x: tf.Tensor, axis: _Axis) -> tuple[tf.Tensor, _Row]:
     below = tf.minimum(x - tf.clip_by_value(largest, -bound, bound), 0)
     exponentials = tf.exp(below)
     total = tf.reduce_sum(exponentials, axis, keepdims=True)
-    # The largest have the exponential 1. A difference costs less than a selection.
-    lower = exponentials - tf.cast(below >= 0, x.dtype)
+    # Where the sum is below 1.5 the largest is alone, and the others are below half of
+    # it. No number is compared with the largest itself: XLA may compute `x` twice and
+    # round it in two ways. A difference costs less than a selection.
+    lower = exponentials - tf.cast(below > -0.35, x.dtype)
     others = tf.reduce_sum(lower, axis, keepdims=True)
-    # Two or more that are largest: nothing is lost in a sum of at least 2.
-    others = tf.where(total - others > 1.5, total - 1, others)
+    others = tf.where(total < 1.5, others, total - 1)
     is_empty = is_minus_inf(largest) & (others >= 0)
     return below, _Row(exponentials, largest, others, is_empty)
 

@@ -20,8 +20,8 @@ def log_one_minus_softmax(
     # For the likeliest class it is the logarithm of the sum of all others: once these
     # underflow, nothing is left of them in its own probability.
     log_probs = ops.log_softmax(x, axis, mask=mask)
-    largest = tf.reduce_max(log_probs, axis, keepdims=True)
-    is_top = tf.equal(log_probs, largest) & (largest > -math.log(2))
+    # Only one is likelier than 1/2, and near that nothing is lost either way.
+    is_top = log_probs > -0.6
     others = ops.logsumexp(log_probs, axis, keepdims=True, mask=~is_top)
     safe = tf.where(is_top, -tf.ones_like(log_probs), log_probs)
     return tf.where(is_top, others, ops.log1mexp(safe))
@@ -47,24 +47,20 @@ def lgamma_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.where(is_usual, usual, unusual)
 
 
-def lgamma_of_sum(
-    x: tf.Tensor, axes: Sequence[int] | None, keepdims: bool
-) -> tf.Tensor:
+def lgamma_of_sum(x: tf.Tensor, axis: int, keepdims: bool) -> tf.Tensor:
     """Computes `lgamma(sum(x)) - sum(lgamma(x))`, also where an element is large."""
-    # The sum cancels with its largest element alone.
-    whole = tf.reduce_max(x, axes, keepdims=True)
-    is_whole = tf.equal(x, whole)
-    if axes is None or len(axes) == 1:
-        count = tf.cumsum(tf.cast(is_whole, tf.int32), -1 if axes is None else axes[0])
-        is_whole &= tf.equal(count, 1)
+    # The sum cancels with its largest element alone. Its place is compared and not its
+    # value, which XLA may compute twice and round in two ways.
+    place = tf.argmax(x, axis)
+    is_whole = tf.one_hot(place, tf.shape(x)[axis], True, False, axis, dtype=tf.bool)
     zero, one = tf.zeros_like(x), tf.ones_like(x)
     largest, rest = (
-        tf.reduce_sum(tf.where(is_whole, a, b), axes, keepdims=keepdims)
+        tf.reduce_sum(tf.where(is_whole, a, b), axis, keepdims=keepdims)
         for a, b in ((x, zero), (zero, x))
     )
     others = tf.math.lgamma(tf.where(is_whole, one, x))
     return lgamma_difference(largest, rest) - tf.reduce_sum(
-        others, axes, keepdims=keepdims
+        others, axis, keepdims=keepdims
     )
 
 
