@@ -9,8 +9,7 @@ import sys
 import pytest
 
 import tfsafe
-from tfsafe import __main__ as cli
-from tfsafe import _after_import, debugging
+from tfsafe import __main__ as cli, _after_import, debugging
 from tfsafe.debugging.checks.tally import TALLY
 
 

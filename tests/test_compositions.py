@@ -22,8 +22,11 @@ import tfsafe
 from tests.support.pairwise import pairwise
 from tests.support.warned import ours
 from tfsafe import checked, disable_stabilize, enable_stabilize, stabilize
-from tfsafe.debugging import check_numerics, disable_check_numerics
-from tfsafe.debugging import enable_check_numerics as enable_checks
+from tfsafe.debugging import (
+    check_numerics,
+    disable_check_numerics,
+    enable_check_numerics as enable_checks,
+)
 
 LEVELS = ("watch", "domain", "full")
 X = np.array([[0.0, -200.0], [3.0, 5.0]], np.float32)

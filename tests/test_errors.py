@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.debugging import sample
-from tfsafe import _explain, _text
+from tfsafe._report import explain as _explain, text as _text
 from tfsafe.errors import Finding, Link, NumericsError, Picture, Site, TensorStats
 
 SITE = Site("/home/me/train.py", 12, "loss", "return tf.math.log(p)")

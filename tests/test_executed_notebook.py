@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.support import browser, processes
-from tfsafe._html._style import SCOPED
+from tfsafe._report.html._style import SCOPED
 
 # The whole notebook takes 20 s, most of it the kernel's own import of TensorFlow.
 pytestmark = pytest.mark.slow

@@ -18,24 +18,25 @@ import tfsafe
 from tests.support.warned import ours
 from tfsafe import _after_import, _compat, _faults, _keras_scope, _run, _saving
 from tfsafe.callbacks import _monitor
-from tfsafe.debugging.checks import (
-    compiled,
-    eager_session,
-    enclosing,
-    switch,
-    variables,
-)
+from tfsafe.debugging.checks import enclosing, switch
+from tfsafe.debugging.checks.eager import session
+from tfsafe.debugging.checks.state import variables
+from tfsafe.debugging.checks.traced import compiled
 from tfsafe.rewriting.engine import retrace, tape_recording
-from tfsafe.rewriting.targets import keras_model, model_call, replicas
-from tfsafe.rewriting.targets import switch as stable_switch
+from tfsafe.rewriting.targets import (
+    keras_model,
+    model_call,
+    replicas,
+    switch as stable_switch,
+)
 
 HOOKS = {
     "call of a function": (switch, "is_outermost"),
     "choice of a check": (switch, "_is_users"),
     "operations of a thread": (switch.Switch, "session"),
-    "every operation": (eager_session.Session, "_follow"),
-    "begin of an update": (eager_session.Session, "updating"),
-    "begin of a gradient": (eager_session.Session, "differentiating"),
+    "every operation": (session.Session, "_follow"),
+    "begin of an update": (session.Session, "updating"),
+    "begin of a gradient": (session.Session, "differentiating"),
     "choice of a stable form": (stable_switch, "_is_naive"),
     "begin of a tape": (tape_recording.Recording, "starts"),
     "end of a tape": (tape_recording.Recording, "stops"),
@@ -43,10 +44,10 @@ HOOKS = {
     "trace of a check": (compiled.CompiledCheck, "_watch"),
     "begin of a check": (compiled.CompiledCheck, "_watching"),
     "sum of a check": (compiled.finite_sum, "total"),
-    "note of an operation": (eager_session.Session, "_note"),
-    "check of a write": (eager_session.Session, "_check_write"),
-    "check of gradients": (eager_session.Session, "check_gradients"),
-    "note of a scaled loss": (eager_session.Session, "scaled"),
+    "note of an operation": (session.Session, "_note"),
+    "check of a write": (session.Session, "_check_write"),
+    "check of gradients": (session.Session, "check_gradients"),
+    "note of a scaled loss": (session.Session, "scaled"),
     "values before an update": (variables, "slot_of"),
     "check of a model": (switch, "check_model"),
     "making a stable function": (stable_switch, "stabilized"),

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tfsafe
 from tests.support import browser
 from tfsafe import debugging
-from tfsafe._html._style import SCOPED
+from tfsafe._report.html._style import SCOPED
 
 FUNCTION = """\
 import tensorflow as tf

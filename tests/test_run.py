@@ -10,8 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
-from tfsafe import __main__ as cli
-from tfsafe import _run, debugging
+from tfsafe import __main__ as cli, _run, debugging
 from tfsafe.rewriting.targets import switch
 
 

@@ -5,9 +5,8 @@ import importlib
 import keras
 import pytest
 
-import tfsafe._catalogue
-from tests.catalogue import __main__ as made
-from tests.catalogue import every_row
+import tfsafe._report.catalogue
+from tests.catalogue import __main__ as made, every_row
 from tests.catalogue.exceptions import EXCEPTIONS
 
 ROWS = every_row()
@@ -59,7 +58,7 @@ with_every_row = pytest.mark.skipif(
 
 @with_every_row
 def test_the_pages_made_from_the_catalogue_are_those_of_today():
-    files = {"COVERAGE.md": made.page(), "tfsafe/_catalogue.py": made.module()}
+    files = {"COVERAGE.md": made.page(), "tfsafe/_report/catalogue.py": made.module()}
     for path, text in files.items():
         old = (made.ROOT / path).read_text()
         assert old == text, f"{path} is outdated: run `python -m tests.catalogue`."
@@ -67,7 +66,9 @@ def test_the_pages_made_from_the_catalogue_are_those_of_today():
 
 @with_every_row
 def test_every_row_is_counted():
-    counted = [each for traps in tfsafe._catalogue.TRAPS.values() for each in traps]
+    counted = [
+        each for traps in tfsafe._report.catalogue.TRAPS.values() for each in traps
+    ]
     assert sorted(counted) == sorted(row.id for row in ROWS)
 
 

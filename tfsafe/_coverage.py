@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from tfsafe import _compat, _swap
-from tfsafe._catalogue import TRAPS
+from tfsafe._report.catalogue import TRAPS
 
 # Values that name nothing.
 _VALUES = (bool, int, float, bytes, dict, list, tuple)

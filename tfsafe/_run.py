@@ -12,7 +12,8 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfsafe import _after_import, _compat, _faults, _text
+from tfsafe import _after_import, _compat, _faults
+from tfsafe._report import text as _text
 from tfsafe.errors import NumericsError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def run(arguments: Sequence[str]) -> None:
             runpy.run_module(options.program, run_name="__main__", alter_sys=True)
         else:
             _run_script(options.program)
-        if late := sys.modules.get("tfsafe.debugging.checks.late"):
+        if late := sys.modules.get("tfsafe.debugging.checks.traced.late"):
             late.look_at_all()
     except SystemExit:
         conditions.conclude()

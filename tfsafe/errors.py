@@ -4,85 +4,18 @@ import dataclasses
 import os
 import traceback
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from tfsafe import _caller, _explain, _html, _records, _text
-from tfsafe._records import Link as Link
-from tfsafe._records import Picture as Picture
-from tfsafe._records import Sample as Sample
-from tfsafe._records import Site as Site
-from tfsafe._records import TensorStats as TensorStats
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding(_records.FindingFields):
-    """The first place where non-finite values were made or came in.
-
-    All fields are plain data, so that `dataclasses.asdict` gives JSON. `str(finding)`
-    explains it in a few lines: what, where, why, and what to write instead.
-
-    Attributes:
-      kind: `"NaN"`, `"+Inf"`, `"-Inf"`, or several joined by "and".
-      op_type: TensorFlow's type of the operation, such as `"RealDiv"`. Empty where no
-        operation made the values: `origin` then names their holder.
-      op_name: Name of the operation in its graph; empty in eager mode.
-      dtype: Name of the dtype of the non-finite tensor.
-      count: Number of its elements that are non-finite.
-      size: Number of its elements.
-      index: Index of the first non-finite element.
-      site: The user's line, or None where only library code is on the stack.
-      is_gradient: Whether the operation belongs to the backward pass. `site` is
-        then the line of the forward operation that it differentiates.
-      cause: What is wrong with the operation's inputs, in words.
-      suggestion: What `suggested_code` does, or the change to make; in words.
-      row: Row of the batch that failed, where the tensor's first axis is the batch.
-      shape: Shape of the non-finite tensor.
-      forward_op: Type of the forward operation, where `is_gradient`.
-      scope: Name scope of the operation.
-      iteration: Iterations of the loops around it from 0, outermost first.
-      suggested_code: The line to write instead, where there is one.
-      origin: The holder of the values if no operation made them: ``"argument `x`"``,
-        ``"variable `w`"``, ``"output"``.
-      inputs: Statistics of the operation's inputs.
-      output: Statistics of its output.
-      chain: The propagation path of the values, from this operation to the result.
-      layer: Path of the operation's Keras layer, by names that `get_layer` knows.
-    """
-
-    def __str__(self) -> str:
-        return "\n".join(_explain.lines_of(self))
-
-    @property
-    def traps(self) -> dict[str, str]:
-        """The measured traps that the suggested names fix: what each is, by row."""
-        return _explain.traps_of(self)
-
-    def explain(self, *, chain: bool = False, color: bool | None = None) -> str:
-        """Returns the explanation, with more of it than `str(finding)` on request.
-
-        Args:
-          chain: Whether to add the propagation path, one line a step.
-          color: Whether to use the colours of a terminal. If None, they are used where
-            the standard output is a terminal and `NO_COLOR` is not set.
-        """
-        return _explained(str(self), self.chain if chain else (), color)
-
-    def _repr_html_(self) -> str:
-        """Shows the finding in a notebook."""
-        return _html.fragment_of_findings([self], str(self))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Finding":
-        """Makes a finding from the result of `dataclasses.asdict`, JSON between."""
-        return _records.from_dict(cls, data)
-
-
-def _explained(text: str, chain: Sequence[Link], color: bool | None) -> str:
-    if chain:
-        text = "\n".join([text, *_explain.chain_lines(chain)])
-    use_color = _text.wants_color() if color is None else color
-    return _text.painted(text) if use_color else text
+from tfsafe._report import caller, html, text as _text
+from tfsafe._report.finding import Finding as Finding, explained
+from tfsafe._report.records import (
+    Link as Link,
+    Picture as Picture,
+    Sample as Sample,
+    Site as Site,
+    TensorStats as TensorStats,
+)
 
 
 class Capsule(Protocol):
@@ -203,7 +136,7 @@ class NumericsError(ArithmeticError):
             the standard output is a terminal and `NO_COLOR` is not set.
         """
         links = self.findings[0].chain if chain and self.findings else ()
-        return _explained(str(self), links, color)
+        return explained(str(self), links, color)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Returns the error as a web page, and writes it to a file if one is named.
@@ -218,8 +151,8 @@ class NumericsError(ArithmeticError):
         Returns:
           The page.
         """
-        return _html.write(
-            _html.of_findings(self.findings, str(self), context=self._context()), path
+        return html.write(
+            html.of_findings(self.findings, str(self), context=self._context()), path
         )
 
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = _LARGEST) -> None:
@@ -370,27 +303,25 @@ class NumericsError(ArithmeticError):
         # Not the error itself, whose traceback would keep the model alive.
         _LAST[:] = [(weakref.ref(self), str(self), self.findings, vars(self))]
 
-    def _context(self) -> _html.Context:
-        return _html.Context(self.facts, self.layers, self.sample, self._past())
+    def _context(self) -> html.Context:
+        return html.Context(self.facts, self.layers, self.sample, self._past())
 
     def _repr_html_(self) -> str:
         """Shows the findings in a notebook."""
-        return _html.fragment_of_findings(self.findings, str(self), self._context())
+        return html.fragment_of_findings(self.findings, str(self), self._context())
 
     def _render_traceback_(self) -> list[str]:
         """Returns the traceback that IPython shows: the user's lines, then the text."""
         frames = [
             frame
             for frame in traceback.extract_tb(self.__traceback__)
-            if _caller.is_user_file(frame.filename)
+            if caller.is_user_file(frame.filename)
             and _IPYTHON not in frame.filename
             and not (frame.line or "").startswith("get_ipython().run_cell_magic(")
         ]
         lines = ["Traceback (most recent call last):"]
         for frame in frames:
-            site = _records.Site(
-                frame.filename, frame.lineno or 0, frame.name, frame.line or ""
-            )
+            site = Site(frame.filename, frame.lineno or 0, frame.name, frame.line or "")
             lines.append(f"  {site}")
         return [*lines, f"tfsafe.NumericsError: {self.explain()}"]
 

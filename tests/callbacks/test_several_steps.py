@@ -9,8 +9,8 @@ import tfsafe
 from tests.callbacks import training
 from tests.callbacks.training import BATCH, fit
 from tfsafe.callbacks import NumericsMonitor
-from tfsafe.debugging.checks.compiled import CompiledCheck
-from tfsafe.debugging.explain.history import LastSteps
+from tfsafe.debugging.checks.traced.compiled import CompiledCheck
+from tfsafe.debugging.explain.training.history import LastSteps
 from tfsafe.debugging.models.execution import Execution
 
 pytestmark = pytest.mark.skipif(

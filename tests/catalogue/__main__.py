@@ -1,7 +1,7 @@
 """Writes the two files that are made from the catalogue: `python -m tests.catalogue`.
 
 `COVERAGE.md` is the table for readers; `tfsafe.coverage()` counts the rows in
-`tfsafe/_catalogue.py`.
+`tfsafe/_report/catalogue.py`.
 """
 
 import json
@@ -53,7 +53,7 @@ def page() -> str:
 
 
 def module() -> str:
-    """Returns the text of `tfsafe/_catalogue.py`."""
+    """Returns the text of `tfsafe/_report/catalogue.py`."""
     traps: dict[str, list[str]] = {}
     for row in sorted(every_row(), key=place):
         traps.setdefault(row.fixed_by, []).append(_entry(row))
@@ -93,4 +93,4 @@ def _escaped(text: str) -> str:
 
 if __name__ == "__main__":
     (ROOT / "COVERAGE.md").write_text(page())
-    (ROOT / "tfsafe" / "_catalogue.py").write_text(module())
+    (ROOT / "tfsafe" / "_report" / "catalogue.py").write_text(module())

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe import _text
-from tfsafe.debugging.explain import history
+from tfsafe._report import text as _text
+from tfsafe.debugging.explain.training import history
 
 
 def failure_after(losses, mode="graph"):

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
-from tfsafe import _explain
-from tfsafe.debugging.explain import layers
+from tfsafe._report import explain
+from tfsafe.debugging.explain.training import layers
 
 
 class RowNorm(keras.layers.Layer):
@@ -56,9 +56,7 @@ def test_layers_are_named_as_get_layer_knows_them(error):
 
 
 def test_the_chain_goes_from_layer_to_layer(error):
-    steps = [
-        _explain.name_of(link) for link in _explain.folded(error.findings[0].chain)
-    ]
+    steps = [explain.name_of(link) for link in explain.folded(error.findings[0].chain)]
     dense = ["pricing/block/dense", "pricing/block/dense_1", "pricing/head"]
     assert steps == ["RealDiv in pricing/rownorm", *dense, "loss"]
     assert ".fit(" not in error.explain(chain=True)

@@ -11,8 +11,7 @@ import tensorflow as tf
 import tfsafe
 from tests.debugging import programs
 from tests.support import modes
-from tfsafe.debugging.checks import failures
-from tfsafe.debugging.checks import options as _options
+from tfsafe.debugging.checks import failures, options as _options
 from tfsafe.debugging.tracing.replayed_call import ReplayedCall
 
 LEVELS = ("watch", "domain", "full")

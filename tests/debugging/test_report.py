@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.debugging import sample
-from tfsafe._html import _page
+from tfsafe._report.html import _page
 from tfsafe.data import check_finite
 from tfsafe.debugging import report, retain_gradients, summarize
 

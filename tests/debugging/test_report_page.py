@@ -11,8 +11,8 @@ import pytest
 from tests.debugging import sample
 from tests.support import browser
 from tfsafe import NumericsError
-from tfsafe._html import _diff, _drawing
-from tfsafe._html._style import STYLE
+from tfsafe._report.html import _diff, _drawing
+from tfsafe._report.html._style import STYLE
 from tfsafe.debugging.inspection import pictures
 from tfsafe.errors import Link, Site
 

@@ -5,9 +5,12 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
-from tfsafe.debugging.explain import causes, suggestions
-from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO as ZERO
-from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH as BOTH
+from tfsafe.debugging.explain import causes
+from tfsafe.debugging.explain.suggestions import choice
+from tfsafe.debugging.tracing.provenance import (
+    PRODUCT_WITH_ZERO as ZERO,
+    QUOTIENT_OF_BOTH as BOTH,
+)
 
 INF = np.inf
 
@@ -229,9 +232,7 @@ def test_a_rule_that_does_not_hold_leaves_the_statistics(op, inputs, output):
 
 def fix_of(op, source="", *, fault="domain", **facts):
     known = {"is_gradient": False, "dtype": "float32", "producers": [], **facts}
-    return suggestions.fix_of(
-        suggestions.Failure(op=op, source=source, fault=fault, **known)
-    )
+    return choice.fix_of(choice.Failure(op=op, source=source, fault=fault, **known))
 
 
 def code_of(op, source, **facts):
@@ -339,9 +340,7 @@ def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words
     assert bool(told) == bool(words)
 
 
-@pytest.mark.parametrize(
-    "row", suggestions.FIXES, ids=lambda row: f"{row.op}-{row.words}"
-)
+@pytest.mark.parametrize("row", choice.FIXES, ids=lambda row: f"{row.op}-{row.words}")
 def test_every_suggestion_can_be_reached(row):
     written = "y = tf.cast(-1e9, t) - tf.cos(tf.sin(x)) + tf.atan(a / b) / (1 - p)"
     facts = {
@@ -354,7 +353,7 @@ def test_every_suggestion_can_be_reached(row):
         "source": written if row.written else "",
         "zero": row.zero,
     }
-    mends = f" {suggestions.REWRITES}" if row.is_rewritten else ""
+    mends = f" {choice.REWRITES}" if row.is_rewritten else ""
     assert fix_of(row.op, **facts)[1].endswith(row.words + mends)
 
 
@@ -377,8 +376,8 @@ def test_the_kind_of_the_fault_is_reported_with_the_cause():
 
 
 def test_every_name_that_a_suggestion_recommends_exists():
-    text = " ".join(each.code + " " + each.words for each in suggestions.FIXES)
-    text += " ".join([suggestions.SCALE, suggestions._SKIP])
+    text = " ".join(each.code + " " + each.words for each in choice.FIXES)
+    text += " ".join([choice.SCALE, choice._SKIP])
     names = {"ops", "losses", "layers", "optimizers"}
     found = 0
     for word in text.replace("(", " ").replace(")", " ").replace(",", " ").split():

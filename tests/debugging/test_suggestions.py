@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging.explain import suggestions
+from tfsafe.debugging.explain.suggestions import choice
 
 
 def softmax(s):
@@ -224,13 +224,13 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
         return eval(code, known)
 
     assert is_finite(suggested, arguments, is_gradient), finding.suggested_code
-    if suggestions.REWRITES in finding.suggestion:
+    if choice.REWRITES in finding.suggestion:
         stable = tfsafe.stabilize(tf.function(function, autograph=False))
         assert is_finite(stable, arguments, is_gradient)
 
 
 def test_every_formula_and_every_rewrite_that_is_reported_is_run():
-    told = {row.op for row in suggestions.FIXES if row.is_rewritten}
+    told = {row.op for row in choice.FIXES if row.is_rewritten}
     assert told == {"BesselI0", "BesselI1", "Cosh", "Exp", "Log", "RealDiv", "Sqrt"}
     run = " ".join(name for case in CASES for name in case[0].__code__.co_names)
     assert all(name.rpartition(".")[2] in run for name in ("norm", "l2_normalize"))
@@ -253,7 +253,7 @@ def test_every_code_of_the_table_is_run():
         .get_concrete_function(*map(tf.constant, arguments))
         .graph.get_operations()
     }
-    for row in suggestions.FIXES:
+    for row in choice.FIXES:
         when = {"forward": [False], "gradient": [True]}.get(row.when, [False, True])
         # Graphs that older versions saved have Div and Inv.
         if row.code and row.op not in {"Div", "Inv"}:
@@ -323,7 +323,7 @@ def test_a_formula_by_hand_is_named_and_rewritten(function, argument, words):
     x = tf.constant(argument)
     finding = finding_of(function, [x], is_gradient=False)
     assert finding.suggestion.startswith(words)
-    assert suggestions.REWRITES in finding.suggestion
+    assert choice.REWRITES in finding.suggestion
     assert np.isfinite(tfsafe.stabilize(tf.function(function))(x)).all()
 
 

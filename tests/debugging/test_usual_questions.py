@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tfsafe
 from tfsafe import debugging
-from tfsafe.debugging.explain import source_names
+from tfsafe.debugging.explain.suggestions import source_names
 from tfsafe.debugging.models import step_notes
 
 

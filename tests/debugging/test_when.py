@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging.explain import training
+from tfsafe.debugging.explain.training import optimizer as training
 from tfsafe.debugging.models import loss_scale
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.support import modes
 from tfsafe import layers
-from tfsafe.ops.kernels import running_statistics
+from tfsafe.ops.kernels.statistics import running_statistics
 
 RANDOM = np.random.default_rng(0)
 STAMPS = 1.7e9 + 1000 * RANDOM.random(300)

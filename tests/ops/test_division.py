@@ -1,8 +1,7 @@
 import mpmath
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.ops.edges import INF, NAN, documented, same
 from tests.ops.elementwise import each_place, each_place_and_xla_float64, edges, errors

@@ -2,8 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.ops.edges import documented, same
 from tests.ops.elementwise import INF, NAN, derivatives, edges

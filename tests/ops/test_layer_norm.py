@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes, oracle
-from tfsafe.ops.kernels.layer_norm import layer_norm
+from tfsafe.ops.kernels.statistics.layer_norm import layer_norm
 
 EPSILON = 1e-5
 GENERATOR = np.random.default_rng(0)

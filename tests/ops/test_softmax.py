@@ -4,8 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.ops.edges import INF, NAN, documented, same
 from tests.support import modes, oracle

@@ -7,7 +7,11 @@ import tensorflow as tf
 
 from tests.support import modes, oracle
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.standardization import scale, standardize, standardize_batch
+from tfsafe.ops.kernels.statistics.standardization import (
+    scale,
+    standardize,
+    standardize_batch,
+)
 
 GENERATOR = np.random.default_rng(0)
 NORMAL = GENERATOR.normal(size=(6, 16))

@@ -1,6 +1,6 @@
 """The rules as production orders them, by family."""
 
-from tfsafe.rewriting.rules import logarithms
+from tfsafe.rewriting.rules.probability import logarithms
 from tfsafe.rewriting.rules.table import all_rules
 
 _LOGARITHMS = {rule.name for rule in logarithms.RULES}

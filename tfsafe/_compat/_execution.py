@@ -142,8 +142,7 @@ def record(operation: Any, gradient: Callable[..., Any] | None = None) -> None:
       gradient: Its gradient where that is not the one of its type: takes one tensor
         for each output and returns one for each input.
     """
-    from tensorflow.python.eager import execute
-    from tensorflow.python.eager import record as tapes
+    from tensorflow.python.eager import execute, record as tapes
 
     if not execute.must_record_gradient():
         return

@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.callbacks import _finite, _training
 from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn

@@ -8,7 +8,7 @@ import keras
 
 from tfsafe import _args
 from tfsafe._faults import contained
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.callbacks import (
     _commit,
     _finite,

@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.callbacks import _finite, _training
 from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn

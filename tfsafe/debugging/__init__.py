@@ -1,6 +1,6 @@
 """Finding the operation, the line and the cause of the first NaN or Inf."""
 
-from tfsafe._records import TensorStats
+from tfsafe._report.records import TensorStats
 from tfsafe.debugging.capsule.replay import replay
 from tfsafe.debugging.checks.checked import checked
 from tfsafe.debugging.checks.switch import (

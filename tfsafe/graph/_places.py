@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._caller import is_own_file
-from tfsafe._caller import is_user_file as is_user_file
+from tfsafe._report.caller import is_own_file, is_user_file as is_user_file
 from tfsafe.errors import Site
 from tfsafe.graph import _functions
 from tfsafe.graph._stacks import frames_of, stack_of, stacks_kept

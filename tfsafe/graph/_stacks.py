@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._caller import is_part_of_keras, is_user_file
+from tfsafe._report.caller import is_part_of_keras, is_user_file
 from tfsafe.errors import Site
 
 # One frame of a stack: file, line, function.

@@ -10,7 +10,7 @@ from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import saved
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.ops.kernels.probabilities import softmax
+from tfsafe.ops.kernels.probability.probabilities import softmax
 from tfsafe.ops.kernels.zeros import times_where_nonzero
 from tfsafe.ops.reductions.logsumexp import log_softmax
 

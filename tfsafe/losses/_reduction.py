@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat, _text
+from tfsafe import _compat
+from tfsafe._report import text
 from tfsafe.keras_formulas import arguments
 from tfsafe.keras_formulas.arguments import align
 
@@ -44,7 +45,7 @@ def safe(loss: _Loss) -> _Loss:
     """
     docstring = loss.__doc__ or ""
     args = "" if "  dtype: " in docstring else _ARGS
-    loss.__doc__ = _text.with_shared(docstring, args, _NUMERICS)
+    loss.__doc__ = text.with_shared(docstring, args, _NUMERICS)
     keras.saving.register_keras_serializable(package="tfsafe")(loss)
     return loss
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe.keras_formulas.arguments import same_rank
 from tfsafe.metrics._safe_metric import SafeMetric, result_dtype, safe
-from tfsafe.ops.kernels import statistics
+from tfsafe.ops.kernels.statistics import moments
 
 
 class _Moments(keras.metrics.R2Score):
@@ -32,15 +32,15 @@ class _Moments(keras.metrics.R2Score):
             if weight.shape.rank == 1:
                 weight = weight[:, tf.newaxis]
             weight = tf.broadcast_to(weight, tf.shape(y_true))
-        self.total_mse.assign_add(statistics.squared_error(y_true, y_pred, weight))
+        self.total_mse.assign_add(moments.squared_error(y_true, y_pred, weight))
         self.num_samples.assign_add(tf.cast(tf.size(y_true), tf.float64))
         row = tf.one_hot(_replica(), self.counts.shape[0], dtype=tf.float64)
         own = row[:, tf.newaxis]
         state = (self.counts, self.means, self.spreads)
         old = [tf.tensordot(row, x.value, 1)[tf.newaxis] for x in state]
-        batch = statistics.weighted_moments(y_true, weight)
+        batch = moments.weighted_moments(y_true, weight)
         pairs = [tf.concat([a, b], 0) for a, b in zip(old, batch, strict=True)]
-        count, spread = statistics.merged_moments(*pairs)
+        count, spread = moments.merged_moments(*pairs)
         # From the old mean, which stays exact if all labels are the same.
         step = tf.math.divide_no_nan(batch[0], count) * (batch[1] - old[1])
         mean = tf.where(tf.equal(old[0], 0), batch[1], old[1] + step)
@@ -118,12 +118,12 @@ class R2Score(SafeMetric, _Moments):
         if len(self.variables) == 1:
             # The sums are made with the first update.
             return tf.zeros([], self.result_dtype)
-        count, spread = statistics.merged_moments(self.counts, self.means, self.spreads)
-        score = statistics.determination(self.total_mse.value, count, spread)
+        count, spread = moments.merged_moments(self.counts, self.means, self.spreads)
+        score = moments.determination(self.total_mse.value, count, spread)
         if self.class_aggregation == "uniform_average":
-            score = statistics.average(score, tf.ones_like(score))
+            score = moments.average(score, tf.ones_like(score))
         elif self.class_aggregation is not None:
-            score = statistics.average(score, spread)
+            score = moments.average(score, spread)
         if self.num_regressors:
             score = self._adjusted(score)
         return self.nan_if_broken(tf.cast(score, self.result_dtype))

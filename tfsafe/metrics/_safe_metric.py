@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat, _text
+from tfsafe import _compat
 from tfsafe._gradients import nan_where
+from tfsafe._report import text
 from tfsafe.keras_formulas.arguments import align, widened
 
 _Metric = TypeVar("_Metric", bound=type)
@@ -35,7 +36,7 @@ def safe(metric: _Metric) -> _Metric:
     docstring = metric.__doc__ or ""
     keras_args = f"  Those of `keras.metrics.{metric.__name__}`.\n"
     args = "" if "Args:\n" in docstring else keras_args
-    metric.__doc__ = _text.with_shared(docstring, args, _NUMERICS)
+    metric.__doc__ = text.with_shared(docstring, args, _NUMERICS)
     # Do not use "tfsafe": losses of the same names are saved under it.
     keras.saving.register_keras_serializable(package="tfsafe.metrics")(metric)
     return metric

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, _compat
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.optimizers._delegation import DelegatingOptimizer
 from tfsafe.optimizers._master_copies import is_half
 from tfsafe.optimizers._rmsprop import RMSprop

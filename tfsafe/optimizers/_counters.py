@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.errors import NumericsError
 from tfsafe.optimizers import _branch
 

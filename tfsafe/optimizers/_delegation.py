@@ -6,7 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat, _html
+from tfsafe import _compat
+from tfsafe._report import html
 
 DELEGATED = (
     "learning_rate",
@@ -74,7 +75,7 @@ class DelegatingOptimizer(keras.optimizers.Optimizer):
         }
         rows = [(name, str(value)) for name, value in (settings | counters).items()]
         title = f"{type(self).__name__} of {type(self.inner_optimizer).__name__}"
-        return _html.fragment_of_table(title, [("", "value"), *rows])
+        return html.fragment_of_table(title, [("", "value"), *rows])
 
     def own_variables(self) -> dict[str, Any]:
         """Returns the wrapper's own variables by the names in saved files."""

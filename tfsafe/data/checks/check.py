@@ -7,7 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _args, _caller
+from tfsafe import _args
+from tfsafe._report import caller
 from tfsafe.data.checks import batches, pipeline, policies
 from tfsafe.data.faults.explain import Origin
 from tfsafe.data.faults.tally import Limits
@@ -127,7 +128,7 @@ def check_finite(
 
 
 def _origin(names: Sequence[str], kind: str) -> Origin:
-    return Origin(tuple(names), kind, _caller.user_call(name="check_finite"))
+    return Origin(tuple(names), kind, caller.user_call(name="check_finite"))
 
 
 def _dtype(dtype: Any) -> np.dtype:

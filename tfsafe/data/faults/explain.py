@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfsafe import _caller
-from tfsafe._text import listed
+from tfsafe._report import caller
+from tfsafe._report.text import listed
 from tfsafe.data.faults import severity
 from tfsafe.data.faults.findings import finding, first, located
 from tfsafe.data.faults.report import DataFinding
@@ -53,7 +53,7 @@ class Origin:
 
     names: tuple[str, ...] = ("x",)
     kind: str = "array"
-    call: _caller.Call | None = None
+    call: caller.Call | None = None
     is_hopeless: bool = False
 
     def expression(self) -> str:
@@ -62,7 +62,7 @@ class Origin:
         if call is None or not call.function.endswith("check_finite"):
             return ""
         found = [*call.arguments, *call.keywords.values()][:1]
-        return _caller.shown(found[0]) if found else ""
+        return caller.shown(found[0]) if found else ""
 
     def with_policy(self, policy: str) -> str:
         """Returns the user's call with another policy; empty if it is not known."""
@@ -77,7 +77,7 @@ class Origin:
         # A report has a name of its own.
         is_report = self.call.keywords.get("policy") == "'report'"
         targets = "" if is_report else self.call.targets
-        if not targets and _caller.is_name(expression):
+        if not targets and caller.is_name(expression):
             targets = expression.strip("()")
         arguments = ", ".join([expression, policy, *kept])
         call = f"{self.call.function}({arguments})"
@@ -188,7 +188,7 @@ def _text(
 def _to_numeric(subject: str, origin: Origin) -> dict[str, str]:
     expression = origin.expression()
     words = "makes NaN of it, which check_finite then drops or replaces."
-    if len(origin.names) > 1 or not _caller.is_name(expression):
+    if len(origin.names) > 1 or not caller.is_name(expression):
         return {"suggestion": f'pd.to_numeric(column, errors="coerce") {words}'}
     subject = expression + subject.removeprefix(origin.names[0])
     return {

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.data.faults.report import DataFinding
 from tfsafe.data.faults.tally import Tally, value_text
 from tfsafe.data.sources.tables import Spot

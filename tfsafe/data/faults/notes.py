@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.data.faults import severity
 from tfsafe.data.faults.findings import columns_told, finding, located
 from tfsafe.data.faults.report import DataFinding

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from tfsafe import _explain, _html
-from tfsafe._records import TensorStats
-from tfsafe._text import wrapped
+from tfsafe._report import explain, html
+from tfsafe._report.records import TensorStats
+from tfsafe._report.text import wrapped
 from tfsafe.errors import Finding, NumericsError
 
 _FEATURES_SHOWN = 20
@@ -52,7 +52,7 @@ class DataFinding(Finding):
             )
             lines += wrapped("  what:  ", f"{shown}; {self.dtype}")
         lines += wrapped("  why:   ", self.cause)
-        return "\n".join([*lines, *_explain.fix_lines(self)])
+        return "\n".join([*lines, *explain.fix_lines(self)])
 
     def _position(self) -> str:
         in_batch = f"row {self.row} of batch {self.batch}"
@@ -136,7 +136,7 @@ class DataReport:
         """Shows the table and the findings in a notebook."""
         title = str(self).partition("\n")[0]
         found = "\n\n".join(map(str, (*self.findings, *self.notes)))
-        return _html.fragment_of_table(title, self._rows(), found)
+        return html.fragment_of_table(title, self._rows(), found)
 
     def _rows(self) -> list[Sequence[str]]:
         # Faulty ones first; the sort keeps the order of the columns.

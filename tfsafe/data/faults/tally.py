@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfsafe._limits import LIMITS
-from tfsafe._records import TensorStats
+from tfsafe._report.records import TensorStats
 from tfsafe.data.sources import words
 from tfsafe.data.sources.tables import Spot, Table
 

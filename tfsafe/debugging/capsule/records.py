@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe._records import Site, from_dict
+from tfsafe._report.records import Site, from_dict
 from tfsafe.debugging.capsule import allowed
 from tfsafe.debugging.capsule.archive import Reader, Writer
 from tfsafe.graph import (

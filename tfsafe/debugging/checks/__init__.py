@@ -1,9 +1,9 @@
 """Runs functions under numeric checks: eager, traced, or a whole program.
 
-`checked` and `switch` are what users call; `compiled` checks a `tf.function`, `eager`
-a Python function, `eager_session` the eager code of one thread, `in_graph` a function
-that is exported. `failures` decides what is a failure. `options` and `levels` hold what
-the user chose, `variables` restores state, `deferred_writes` delays it.
+`checked` and `switch` are what users call; `traced` has the checks of what TensorFlow
+has traced, `eager` those of eager code, `state` what a call writes. `failures` decides
+what is a failure, `options` holds what the user chose, `enclosing` and `reentrancy`
+know the checks around, `tally` counts.
 
 It may import `graph`, `debugging.tracing`, `debugging.explain` and, for models,
 `debugging.models`. One check, of a function that is traced already:

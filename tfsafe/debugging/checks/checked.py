@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.debugging.checks import enclosing, reentrancy
-from tfsafe.debugging.checks.compiled import CompiledCheck
-from tfsafe.debugging.checks.eager import EagerCheck
-from tfsafe.debugging.checks.in_graph import asserting
-from tfsafe.debugging.checks.late import LateCheck
+from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Level, Options, options_of
+from tfsafe.debugging.checks.traced.compiled import CompiledCheck
+from tfsafe.debugging.checks.traced.in_graph import asserting
+from tfsafe.debugging.checks.traced.late import LateCheck
 from tfsafe.debugging.models.model import check_model
 
 _Target = TypeVar("_Target", bound=Callable[..., Any])

@@ -15,8 +15,8 @@ from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe._patching import Patch
 from tfsafe.debugging.checks import reentrancy
-from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 
 _CHECKS: weakref.WeakKeyDictionary[Any, CompiledCheck | None] = (
     weakref.WeakKeyDictionary()

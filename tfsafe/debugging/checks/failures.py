@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.variables import Held, Slot
+from tfsafe.debugging.checks.state.variables import Held, Slot
 from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing.provenance import Origin

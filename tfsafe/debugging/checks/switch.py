@@ -13,12 +13,12 @@ import tensorflow as tf
 
 from tfsafe._faults import contained
 from tfsafe._patching import Patch
-from tfsafe.debugging.checks.compiled import CompiledCheck
-from tfsafe.debugging.checks.eager_session import Session
+from tfsafe.debugging.checks.eager.session import Session
 from tfsafe.debugging.checks.enclosing import is_outermost
 from tfsafe.debugging.checks.options import Level, Options, options_of
+from tfsafe.debugging.checks.state.variables import variables_in
 from tfsafe.debugging.checks.tally import TALLY
-from tfsafe.debugging.checks.variables import variables_in
+from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.models import adapted
 from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
 from tfsafe.errors import NumericsError

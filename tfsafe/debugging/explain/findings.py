@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _caller
-from tfsafe._records import Link, TensorStats
-from tfsafe.debugging.checks.levels import DOMAIN
-from tfsafe.debugging.explain import causes, fixes, statements, suggestions
-from tfsafe.debugging.explain.layers import Layers
+from tfsafe._report import caller
+from tfsafe._report.records import Link, TensorStats
+from tfsafe.debugging.checks.traced.levels import DOMAIN
+from tfsafe.debugging.explain import causes
+from tfsafe.debugging.explain.suggestions import (
+    choice as suggestions,
+    fixes,
+    statements,
+)
+from tfsafe.debugging.explain.training.layers import Layers
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.lost_digits import CANCELLATION, OVERFLOW, UNDERFLOW, Zero
@@ -94,7 +99,7 @@ def describe(
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
     holder = origin.holder or "a constant, or a tensor made before the call"
     is_variable = holder.startswith(("variable", "a variable"))
-    survey = suggestions.survey(holder, _caller.user_call(is_user_file))
+    survey = suggestions.survey(holder, caller.user_call(is_user_file))
     return Finding(
         op_type="",
         op_name="",

@@ -4,12 +4,16 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from tfsafe._faults import contained
-from tfsafe._text import listed, wrapped
-from tfsafe.debugging.checks.variables import Held
-from tfsafe.debugging.explain import bookkeeping, context, sample, training
-from tfsafe.debugging.explain import findings as _findings
-from tfsafe.debugging.explain.layers import Layers
+from tfsafe._report.text import listed, wrapped
+from tfsafe.debugging.checks.state.variables import Held
+from tfsafe.debugging.explain import findings as _findings, sample
 from tfsafe.debugging.explain.results import NonFinite
+from tfsafe.debugging.explain.training import (
+    bookkeeping,
+    context,
+    optimizer as training,
+)
+from tfsafe.debugging.explain.training.layers import Layers
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.provenance import Origin
 from tfsafe.errors import Finding, NumericsError

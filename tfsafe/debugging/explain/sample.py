@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tfsafe import _compat, _explain
-from tfsafe._records import Sample
-from tfsafe._text import listed
+from tfsafe import _compat
+from tfsafe._report import explain
+from tfsafe._report.records import Sample
+from tfsafe._report.text import listed
 from tfsafe.errors import NumericsError
 
 # Longest side of an image, most steps of a series, most columns of a table.
@@ -23,7 +24,7 @@ def note(error: NumericsError) -> None:
     if not error.findings or error.findings[0].row is None:
         return
     finding = error.findings[0]
-    if not finding.origin and _explain.is_everywhere(finding):
+    if not finding.origin and explain.is_everywhere(finding):
         return
     for name, value in error.inputs.items():
         is_meant = finding.origin in {"", f"argument `{name}`"}

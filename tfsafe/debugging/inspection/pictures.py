@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tfsafe._records import Picture, TensorStats, drawn_shape
+from tfsafe._report.records import Picture, TensorStats, drawn_shape
 from tfsafe.debugging.inspection import summary
 
 # Magnitudes below the largest one by more than this factor are drawn as the faintest.

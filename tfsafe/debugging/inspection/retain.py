@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._patching import Patch
-from tfsafe._text import listed
+from tfsafe._report.text import listed
 from tfsafe.debugging.tracing import values
 
 # Number of layer names that an error message lists.

@@ -9,10 +9,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _compat, _html
+from tfsafe import _compat
 from tfsafe._limits import LIMITS
-from tfsafe._records import TensorStats
-from tfsafe._text import counted
+from tfsafe._report import html
+from tfsafe._report.records import TensorStats
+from tfsafe._report.text import counted
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing import values
 from tfsafe.errors import Finding
@@ -39,7 +40,7 @@ class Summaries(tuple[TensorStats, ...]):
     def _repr_html_(self) -> str:
         """Shows the table in a notebook."""
         title = counted(len(self), "tensor") or "No tensors"
-        return _html.fragment_of_table(title, self._rows())
+        return html.fragment_of_table(title, self._rows())
 
     def _rows(self) -> list[list[str]]:
         counts = [name for name in _COUNTS if any(getattr(each, name) for each in self)]
@@ -245,12 +246,12 @@ def report(
     """
     if hasattr(content, "findings"):
         findings = [*content.findings, *getattr(content, "notes", ())]
-        page = _html.of_findings(findings, str(content), title)
+        page = html.of_findings(findings, str(content), title)
     elif _is_all(content, Finding):
         page = _of_findings(_listed(content), title)
     else:
-        page = _html.of_tensors(_stats(content), title)
-    return _html.write(page, path)
+        page = html.of_tensors(_stats(content), title)
+    return html.write(page, path)
 
 
 def _is_all(content: Any, kind: type) -> bool:
@@ -264,7 +265,7 @@ def _listed(content: Any) -> list[Any]:
 
 def _of_findings(findings: list[Finding], title: str) -> str:
     message = "\n\n".join(str(each) for each in findings)
-    return _html.of_findings(findings, message, title)
+    return html.of_findings(findings, message, title)
 
 
 def _stats(content: Any) -> list[TensorStats]:

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _caller
 from tfsafe._faults import contained
-from tfsafe._text import listed
+from tfsafe._report import caller
+from tfsafe._report.text import listed
 from tfsafe.debugging.tracing import values
 from tfsafe.errors import Finding, NumericsError
 from tfsafe.graph import is_user_file
@@ -83,7 +83,7 @@ class _Found:
         rows = sorted({place[0] for place in self.places})
         many_rows, many = "s" * (len(rows) > 1), "s" * (len(features) > 1)
         where = f"{noun}{many} {names} of" if kept else ""
-        call = _caller.user_call(is_user_file)
+        call = caller.user_call(is_user_file)
         argument = ", ".join(call.arguments) if call else ""
         code = f'tfsafe.data.check_finite({argument}, policy="report")'
         return dataclasses.replace(
@@ -100,8 +100,8 @@ class _Found:
             cause=_CAUSE.format(
                 rows=f"row{many_rows} {listed(map(str, rows), _MOST)}", noun=noun
             ),
-            suggested_code=code if _caller.shown(argument) else "",
-            suggestion=_FIX if _caller.shown(argument) else f"{_NAME} {_FIX}",
+            suggested_code=code if caller.shown(argument) else "",
+            suggestion=_FIX if caller.shown(argument) else f"{_NAME} {_FIX}",
         )
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.tally import TALLY
-from tfsafe.debugging.checks.watched_call import Kept
+from tfsafe.debugging.checks.traced.watched_call import Kept
 from tfsafe.debugging.models.step import CompiledStep
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.debugging.explain.layers import alive
+from tfsafe.debugging.explain.training.layers import alive
 
 _PREFIX = "gradient of "
 # A scale that is halved so often began far too high.

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tfsafe._faults import or_plain
 from tfsafe._patching import Patch, patches_on
-from tfsafe.debugging.checks import variables as _state
-from tfsafe.debugging.checks.eager import EagerCheck
+from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.state import variables as _state
 from tfsafe.debugging.models.execution import Execution, Part
 from tfsafe.debugging.models.loss_scale import without_gradients
 from tfsafe.debugging.models.replicas import check_strategy, joined, mean

@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
-from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.errors import Finding, NumericsError
 
 # Seconds that the search may take.

@@ -5,9 +5,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.debugging.checks import variables
-from tfsafe.debugging.checks.compiled import CompiledCheck
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.state import variables
+from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.explain import results
 
 

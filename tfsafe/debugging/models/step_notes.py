@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.debugging.explain.history import (
+from tfsafe.debugging.explain.training.history import (
     HALF_OF_SQUARES,
     LARGEST_UPDATE,
     bits,

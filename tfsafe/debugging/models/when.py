@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from tfsafe import _compat
-from tfsafe.debugging.explain import history, training
+from tfsafe.debugging.explain.training import history, optimizer as training
 from tfsafe.debugging.models import pipeline
 from tfsafe.errors import NumericsError
 

@@ -6,9 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.debugging.checks import variables
 from tfsafe.debugging.checks.failures import Failed
-from tfsafe.debugging.checks.variables import Slot
+from tfsafe.debugging.checks.state import variables
+from tfsafe.debugging.checks.state.variables import Slot
 from tfsafe.debugging.explain import results
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.tracing import values

@@ -10,7 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels.running_statistics import Moments, denormalize, normalize
+from tfsafe.ops.kernels.statistics.running_statistics import (
+    Moments,
+    denormalize,
+    normalize,
+)
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")

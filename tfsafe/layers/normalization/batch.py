@@ -6,7 +6,10 @@ import keras
 import tensorflow as tf
 
 from tfsafe.ops.kernels.precision import wide
-from tfsafe.ops.kernels.standardization import standardize_batch, standardize_by
+from tfsafe.ops.kernels.statistics.standardization import (
+    standardize_batch,
+    standardize_by,
+)
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _compat, ops
 from tfsafe.ops.kernels.precision import wide
-from tfsafe.ops.kernels.standardization import scale, standardize
+from tfsafe.ops.kernels.statistics.standardization import scale, standardize
 
 _RMSNormalization: Any = _compat.keras_class("layers", "RMSNormalization")
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.layers.recurrent import activations, scan
-from tfsafe.ops.kernels.layer_norm import centred_columns, layer_norm
+from tfsafe.ops.kernels.statistics.layer_norm import centred_columns, layer_norm
 
 _STEP, _SEQUENCE = "step", "sequence"
 

@@ -10,8 +10,10 @@ from tfsafe.layers.family import member_of_family
 from tfsafe.layers.recurrent.activations import keep, pull_back, value_of
 from tfsafe.layers.recurrent.cells import NormalizedCell
 from tfsafe.layers.recurrent.layer import NORMALIZED, NormalizedRNN
-from tfsafe.ops.kernels.layer_norm import pull_back as norm_gradients
-from tfsafe.ops.kernels.layer_norm import standardize
+from tfsafe.ops.kernels.statistics.layer_norm import (
+    pull_back as norm_gradients,
+    standardize,
+)
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")

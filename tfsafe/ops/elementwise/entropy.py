@@ -9,8 +9,8 @@ from tfsafe import _args
 from tfsafe._gradients import custom_gradient, nan_where, unbroadcast
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.ops.kernels.exponential_sums import log_softmax
 from tfsafe.ops.kernels.logarithm import or_nan
+from tfsafe.ops.kernels.probability.exponential_sums import log_softmax
 from tfsafe.ops.kernels.zeros import (
     log_zero_at_zero,
     quotient_for_gradient,

@@ -5,7 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import plane, precision
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.geometry import plane
 
 
 def hypot(x: Any, y: Any, *, name: str = "hypot") -> tf.Tensor:

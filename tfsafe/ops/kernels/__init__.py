@@ -1,9 +1,9 @@
 """Formulas with their gradients, on tensors that are converted already.
 
-One module a topic: `zeros` decides what 0 * x, x / 0 and log(0) give, and gives
-functions their slopes (`with_slope`); `precision` scales and widens; the others have
-the formulas of `elementwise`, `reductions` and `nn`, and some that have no public
-operation, such as `unchanged_values` and `uncancelled` for `tfsafe.rewriting`.
+`zeros` decides what 0 * x, x / 0 and log(0) give, and gives functions their slopes
+(`with_slope`); `precision` scales and widens; the other modules have elementary
+functions. A folder a topic: `probability`, `statistics`, `geometry`, `limits` and
+`cancellation`; some formulas have no public operation and are for `tfsafe.rewriting`.
 
 Kernels check no arguments, open no name scopes, and import other kernels, `_gradients`
 and `_limits` only; `setup.cfg` names the exceptions. `rewriting`, `layers` and

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.ops.kernels.limits import near_or_far, point
+from tfsafe.ops.kernels.limits.quotients import near_or_far, point
 from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.power import constant_power, pow
 

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe._gradients import custom_gradient, known
-from tfsafe.ops.kernels import cross_probabilities, cross_rows, precision, zeros
+from tfsafe.ops.kernels import precision, zeros
 from tfsafe.ops.kernels.activation import sigmoid
+from tfsafe.ops.kernels.probability import cross_probabilities, cross_rows
 from tfsafe.ops.kernels.zeros import times_upstream
 from tfsafe.ops.nn import classes as _classes
 

@@ -5,11 +5,12 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import cross_probabilities, precision, zeros
+from tfsafe.ops.kernels import precision, zeros
 from tfsafe.ops.kernels.activation import sigmoid
 from tfsafe.ops.kernels.exponential import expm1
-from tfsafe.ops.kernels.exponential_sums import log_softmax
 from tfsafe.ops.kernels.power import constant_power
+from tfsafe.ops.kernels.probability import cross_probabilities
+from tfsafe.ops.kernels.probability.exponential_sums import log_softmax
 from tfsafe.ops.kernels.zeros import times_where_nonzero
 from tfsafe.ops.nn import classes, crossentropy
 

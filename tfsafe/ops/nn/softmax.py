@@ -7,7 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision, probabilities
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.probability import probabilities
 
 
 def softmax(

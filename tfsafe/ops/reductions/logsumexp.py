@@ -16,8 +16,9 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels import exponential_sums, precision
-from tfsafe.ops.kernels.probabilities import hide, temper
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.probability import exponential_sums
+from tfsafe.ops.kernels.probability.probabilities import hide, temper
 from tfsafe.ops.nn.softmax import at_temperature
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision, statistics
-from tfsafe.ops.kernels.statistics import weighted_mean
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.statistics import moments as statistics
+from tfsafe.ops.kernels.statistics.moments import weighted_mean
 
 _Axis = Sequence[int] | None
 _Statistic = Callable[[tf.Tensor, _Axis, tf.Tensor | None], tf.Tensor]

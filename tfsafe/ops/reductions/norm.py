@@ -7,7 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import lengths, precision
+from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.geometry import lengths
 
 _Axis = Sequence[int] | None
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.log_space import by_operation, complements, loops
+from tfsafe.rewriting.log_space import by_operation, complements
 from tfsafe.rewriting.log_space.form import (
     Factored,
     Widened,
@@ -15,6 +15,7 @@ from tfsafe.rewriting.log_space.form import (
     once,
     with_inputs,
 )
+from tfsafe.rewriting.log_space.operations import loops
 from tfsafe.rewriting.log_space.sums import one_plus
 from tfsafe.rewriting.match.arithmetic import negated
 

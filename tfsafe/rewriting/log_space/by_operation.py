@@ -8,20 +8,13 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import bessel
-from tfsafe.ops.kernels.log_complements import log_softplus
-from tfsafe.ops.kernels.weighted_exponentials import floored_log, weighted_log
-from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import (
-    form,
-    gathers,
-    lists,
-    matrices,
-    normal,
-    probabilities,
-    quotients,
-    segments,
-    sums,
+from tfsafe.ops.kernels.cancellation.log_complements import log_softplus
+from tfsafe.ops.kernels.probability.weighted_exponentials import (
+    floored_log,
+    weighted_log,
 )
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.log_space import form, probabilities, sums
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -32,6 +25,14 @@ from tfsafe.rewriting.log_space.form import (
     multiplied,
     once,
     subtracted,
+)
+from tfsafe.rewriting.log_space.operations import (
+    gathers,
+    lists,
+    matrices,
+    normal,
+    quotients,
+    segments,
 )
 from tfsafe.rewriting.match.arithmetic import number, square_of
 

@@ -5,7 +5,10 @@ import math
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.log_complements import log_one_minus_softmax, log_one_minus_tanh
+from tfsafe.ops.kernels.cancellation.log_complements import (
+    log_one_minus_softmax,
+    log_one_minus_tanh,
+)
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import (

@@ -8,10 +8,10 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.log_complements import log_elu_plus_one, log_one_minus_tanh
-from tfsafe.ops.kernels.weighted_exponentials import shared_exponent, weighted_exp
+from tfsafe.ops.kernels.cancellation import log_complements
+from tfsafe.ops.kernels.probability import weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import normal, own_terms, probabilities, segments
+from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -20,6 +20,7 @@ from tfsafe.rewriting.log_space.form import (
     multiplied,
     once,
 )
+from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 
@@ -45,7 +46,7 @@ def _one_plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     reader = logs.reader
     u = arithmetic.one_plus(reader, op, "Tanh")
     if u is not None:
-        log = once(lambda value: log_one_minus_tanh(-value(u)))
+        log = once(lambda value: log_complements.log_one_minus_tanh(-value(u)))
         return Factored("log-of-complement", log)
     u = arithmetic.one_plus(reader, op, "Erf")
     if u is not None:
@@ -63,7 +64,9 @@ def _one_plus(op: tf.Operation, logs: LogForms) -> Factored | None:
 
 
 def _elu_plus_one(x: tf.Tensor) -> Factored:
-    return Factored("log-of-sum", once(lambda value: log_elu_plus_one(value(x))))
+    return Factored(
+        "log-of-sum", once(lambda value: log_complements.log_elu_plus_one(value(x)))
+    )
 
 
 def one_plus(a: Factored) -> Factored | None:
@@ -267,10 +270,10 @@ def total(a: Factored, b: Factored, sign: int) -> Factored:
 
     def weight(value: Value) -> tf.Tensor:
         shared = log(value)
-        first, second = (weighted_exp(w, each - shared) for w, each in pairs(value))
+        first, second = (weighted.weighted_exp(w, e - shared) for w, e in pairs(value))
         return first + sign * second
 
-    log = once(lambda value: shared_exponent(pairs(value)))
+    log = once(lambda value: weighted.shared_exponent(pairs(value)))
     return Factored(
         "log-of-sum",
         log,
@@ -304,11 +307,11 @@ def sum_over(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored | N
 
 def weighted_sum(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored:
     """Factors a sum over axes, the largest exponent taken out."""
-    shared = once(lambda value: shared_exponent([a.pair(value)], axes))
+    shared = once(lambda value: weighted.shared_exponent([a.pair(value)], axes))
 
     def weight(value: Value) -> tf.Tensor:
         factor, exponent = a.pair(value)
-        terms = weighted_exp(factor, exponent - shared(value))
+        terms = weighted.weighted_exp(factor, exponent - shared(value))
         return tf.reduce_sum(terms, axes, keepdims=keepdims)
 
     def squeezed(value: Value) -> tf.Tensor:

@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe import _compat, _html
+from tfsafe import _compat
+from tfsafe._report import html
 from tfsafe.errors import Site
 from tfsafe.graph import locate
 from tfsafe.rewriting.engine.planner import Rewrite
@@ -89,7 +90,7 @@ class Report(list[Change]):
         ]
         head = ("rule", "where", "source", "computed instead", "why")
         title = str(self).partition("\n")[0]
-        return _html.fragment_of_table(title, [head, *rows])
+        return html.fragment_of_table(title, [head, *rows])
 
 
 def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:

@@ -4,27 +4,27 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from tfsafe.rewriting.engine.rule import Rule
-from tfsafe.rewriting.rules import (
-    angles,
+from tfsafe.rewriting.rules.differences import (
     cancellation,
-    differences,
     distances,
+    function_differences as differences,
+    moments,
+    raw_moments,
+    tangents,
+)
+from tfsafe.rewriting.rules.geometry import angles, lengths, norms
+from tfsafe.rewriting.rules.limits import quotients as limits, removable
+from tfsafe.rewriting.rules.masks import masking, singular_gradients
+from tfsafe.rewriting.rules.out_of_range import (
     fractions,
     half_precision,
-    inverse_functions,
-    lengths,
-    likelihoods,
-    limits,
-    logarithms,
-    masking,
-    moments,
-    norms,
-    out_of_range,
-    raw_moments,
-    removable,
-    singular_gradients,
+    products as out_of_range,
     standardised_moments,
-    tangents,
+)
+from tfsafe.rewriting.rules.probability import (
+    inverse_functions,
+    likelihoods,
+    logarithms,
 )
 
 # Whole formulas first; then the derivatives of single operations that remain.

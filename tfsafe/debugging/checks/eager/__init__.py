@@ -1,0 +1,9 @@
+"""Checks of operations that run eagerly.
+
+`function` checks one Python function, `session` all operations of one thread while the
+checks are switched on.
+
+May import: `checks.state`, `checks.options`, `checks.failures`, `tfsafe.graph`.
+
+Example: `tf.math.log(-1.0)` inside `with check_numerics():` raises `NumericsError`.
+"""

@@ -1,0 +1,196 @@
+"""Checks the eager operations of one thread, while the checks are switched on."""
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe._faults import contained
+from tfsafe.debugging.checks import failures, reentrancy
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.state import variables as _state
+from tfsafe.debugging.checks.state.variables import Held, Slot
+from tfsafe.debugging.explain import message
+from tfsafe.debugging.explain.results import NonFinite
+from tfsafe.debugging.tracing import values
+from tfsafe.debugging.tracing.eager_recorder import Recorder
+from tfsafe.debugging.tracing.provenance import WRITES, Propagation
+from tfsafe.debugging.tracing.replayed_call import followed
+from tfsafe.errors import NumericsError
+
+_REASON = "no operation that was seen gave non-finite values."
+
+
+class Session(Recorder):
+    """Follows what one thread runs eagerly, and raises at a non-finite result.
+
+    The results of eager code are the gradients that a tape returns and the values
+    that variables are given; under `strict`, those of every operation.
+
+    Args:
+      active: Gives the options; None once the checks are switched off.
+
+    Attributes:
+      is_open: Whether it receives operations.
+    """
+
+    def __init__(self, active: Callable[[], Options | None]):
+        super().__init__(Propagation(lambda _: "", keeps=False))
+        self._active = active
+        # What variables held when they were last read, since they were last written.
+        self._held: dict[int, tuple[Any, tf.Tensor]] = {}
+        self._scaled: weakref.WeakValueDictionary[int, tf.Tensor] = (
+            weakref.WeakValueDictionary()
+        )
+        self.is_open = True
+        self._tapes = 0
+        # What variables held before the update that is being made.
+        self._whole: list[Held] = []
+        _compat.add_eager_callback(self)
+
+    def close(self) -> None:
+        """Ends it, in its own thread."""
+        if self.is_open:
+            self.is_open = False
+            _compat.remove_eager_callback(self)
+
+    def __call__(
+        self,
+        op_type: str | bytes,
+        inputs: Sequence[tf.Tensor],
+        attrs: Any,
+        outputs: Sequence[tf.Tensor],
+        op_name: str | None = None,
+        graph: tf.Graph | None = None,
+    ) -> None:
+        """Follows one operation, and checks it."""
+        with contained("the check of an operation"):
+            self._follow(op_type, inputs, attrs, outputs, op_name, graph)
+
+    def _follow(
+        self,
+        op_type: str | bytes,
+        inputs: Sequence[tf.Tensor],
+        attrs: Any,
+        outputs: Sequence[tf.Tensor],
+        op_name: str | None,
+        graph: tf.Graph | None,
+    ) -> None:
+        options = self._active()
+        if options is None:
+            # Switched off by another thread.
+            self.close()
+            return
+        if graph is not None or self.is_busy:
+            return
+        kind = tf.compat.as_str(op_type)
+        if reentrancy.is_inside():
+            self._note_call(kind)
+            return
+        before = len(self.propagation.all)
+        super().__call__(op_type, inputs, attrs, outputs, op_name, graph)
+        self.is_busy = True
+        try:
+            with reentrancy.entered():
+                if kind.startswith(WRITES):
+                    self._check_write(inputs[0], options)
+                if options.strict and len(self.propagation.all) > before:
+                    self._raise_if_due([], [], options)
+        finally:
+            self.is_busy = False
+
+    def _note_call(self, kind: str) -> None:
+        """Remembers a checked function, which a tape may differentiate later."""
+        if not hasattr(tf.raw_ops, kind):
+            called = _compat.called_function(sys._getframe(2))
+            if called is not None:
+                self._graphs[id(called[0])] = called[0]
+
+    def _follow_state(
+        self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
+    ) -> None:
+        if kind == "ReadVariableOp":
+            drop, key = self._held.pop, id(inputs[0])
+            end = weakref.ref(inputs[0], lambda _: drop(key, None))
+            self._held[key] = end, outputs[0]
+
+    def _check_write(self, handle: tf.Tensor, options: Options) -> None:
+        _, value = self._held.pop(id(handle), (None, None))
+        origins = self.propagation.origins(handle)
+        if not origins or all(each.is_intended for each in origins):
+            return
+        new = next(iter(origins)).value
+        slot = Slot(handle, new.dtype, self.name_of(handle))
+        held = self._whole or ([] if value is None else [(slot, value)])
+        found = [NonFinite(slot.label, new, handle)]
+        self._raise_if_due(found, held, options)
+
+    def scaled(self, loss: Any) -> None:
+        """Notes a loss that was scaled: its gradients overflow by design."""
+        if isinstance(loss, tf.Tensor):
+            self._scaled[id(loss)] = loss
+
+    @contextlib.contextmanager
+    def differentiating(self) -> Iterator[None]:
+        """Marks that a tape is at work; the gradients within are not results yet."""
+        self._tapes += 1
+        try:
+            yield
+        finally:
+            self._tapes -= 1
+
+    @contextlib.contextmanager
+    def updating(self, variables: Iterable[Any]) -> Iterator[None]:
+        """Marks an update of variables, which is made as a whole or not at all."""
+        if self._whole:
+            yield
+            return
+        with reentrancy.entered(), contained("reading variables before an update"):
+            slots = [_state.slot_of(each, {}) for each in variables]
+            self._whole = [(slot, slot.read()) for slot in slots]
+        try:
+            yield
+        finally:
+            self._whole = []
+
+    def check_gradients(self, target: Any, gradients: Any) -> None:
+        """Raises if gradients that a tape returned are not finite."""
+        options = self._active()
+        scaled = any(id(each) in self._scaled for each in tf.nest.flatten(target))
+        if options is None or scaled or self._tapes:
+            return
+        with reentrancy.entered():
+            found = [
+                NonFinite(label, value, value)
+                for label, value in values.leaves(gradients, "gradient")
+                if not values.is_clean(value)
+            ]
+            if found:
+                # A non-finite loss has the first cause.
+                losses = tf.nest.flatten(target)
+                found = [
+                    NonFinite("the loss", each, each)
+                    for each in losses
+                    if not values.is_clean(each)
+                ] + found
+                self._raise_if_due(found, [], options)
+
+    def _raise_if_due(
+        self, nonfinite: Sequence[NonFinite], held: Sequence[Held], options: Options
+    ) -> None:
+        found = [followed(each, self.propagation, each.key) for each in nonfinite]
+        reported = failures.reportable(found, self.propagation.all[-1:], options)
+        if reported:
+            _state.restore(held)
+            for slot, _ in held:
+                self.propagation.unmark(slot.handle)
+            raise self._error(reported, held)
+
+    def _error(
+        self, reported: Sequence[NonFinite], held: Sequence[Held]
+    ) -> NumericsError:
+        return message.numerics_error(reported, held=held, reason=_REASON)

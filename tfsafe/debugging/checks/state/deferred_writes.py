@@ -1,0 +1,195 @@
+"""Delays what a call writes until its results are known to be finite."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.debugging.checks.state import finite_sum
+from tfsafe.debugging.checks.state.update_part import (
+    READ,
+    WRITES,
+    UpdatePart,
+    read_variable,
+)
+from tfsafe.debugging.tracing import values
+from tfsafe.graph import (
+    PLAIN_CALLS,
+    OpFact,
+    Plan,
+    Value,
+    bodies,
+    is_call,
+    is_compiled,
+    op_types,
+)
+
+_OF_VARIABLES = ("Assign", "ReadVariable", "Resource", "Rng", "Stateful", "Var")
+_HARMLESS = op_types(OpFact.IGNORES_VALUE)
+
+
+def may_repeat(op: tf.Operation) -> bool:
+    """Returns whether an operation has no effects but on values of variables."""
+    return (
+        not op.op_def.is_stateful
+        or is_call(op)
+        or op.type == "Placeholder"
+        or op.type.startswith(_OF_VARIABLES)
+    )
+
+
+def plain_variables(graph: tf.Graph) -> set[int]:
+    """Returns the positions of the variables that a graph only reads and assigns.
+
+    As a whole, and not within loops, branches or functions that XLA compiles.
+    """
+    position = {
+        tensor.name: index
+        for index, tensor in enumerate(graph.inputs)
+        if tensor.dtype == tf.resource
+    }
+    plain = set(position.values())
+    for op in graph.get_operations():
+        for place, tensor in enumerate(op.inputs):
+            index = position.get(tensor.name)
+            if index is not None and not _is_plain(op, place):
+                plain.discard(index)
+    return plain - {position.get(tensor.name, -1) for tensor in graph.outputs}
+
+
+def _is_plain(op: tf.Operation, place: int) -> bool:
+    if op.type in PLAIN_CALLS:
+        return not is_compiled(op) and place in plain_variables(next(bodies(op)))
+    return not is_call(op) and (
+        op.type == READ or op.type in WRITES or op.type in _HARMLESS
+    )
+
+
+class Frozen:
+    """Gives variables their new values at the end of a call, or not at all.
+
+    The old values need not be kept then: nothing has to be restored.
+
+    The new values of small variables are kept until then. Those of large ones are
+    computed twice instead, once to be checked, and once in the branch that writes them:
+    no second copy of them is in memory.
+    """
+
+    def __init__(self, handles: Sequence[tf.Tensor], update: UpdatePart | None = None):
+        self._handles = {id(handle): handle for handle in handles}
+        self._update = update
+        # Of the new values that are computed twice, a sum over each.
+        self._sums: dict[int, tf.Tensor] = {}
+        # What is summed together has the same group.
+        self._group: dict[int, tuple[Any, ...]] = {}
+        self._copy_of: Value = lambda tensor: tensor
+        self._old: dict[int, tf.Tensor] = {}
+        self._new: dict[int, tf.Tensor] = {}
+
+    def plan(self, graph: tf.Graph) -> Plan:
+        """Returns how to make what reads and writes variables; see `graph.Plan`."""
+        if not self._handles:
+            return {}
+        return {
+            op.name: functools.partial(self._make, op)
+            for op in graph.get_operations()
+            if op.type == READ or op.type in WRITES
+        }
+
+    def _make(self, op: tf.Operation, value: Value) -> list[tf.Tensor]:
+        handle = value(op.inputs[0])
+        if id(handle) not in self._handles:
+            return _copied(op, value)
+        if op.type == READ:
+            return [self._value(handle, op.outputs[0])]
+        if self._update is None or not self._update.writes(op):
+            self._assign(op, handle, value)
+            return []
+        self._copy_of = value
+        for tensor in self._update.inputs_of(op):
+            value(tensor)
+        # One after the other: otherwise the new values of many are in memory at once.
+        with tf.control_dependencies(list(self._sums.values())[-1:]):
+            self._assign(op, handle, value)
+            self._sums.pop(id(handle), None)
+            self._sums[id(handle)] = self._sum(op, id(handle))
+        return []
+
+    def _sum(self, op: tf.Operation, key: int) -> tf.Tensor:
+        """Returns a sum over a new value, or 0 where `values` has one over its group.
+
+        XLA holds each tensor that it sums over. So for XLA the new values that follow
+        from one gradient are added, element by element, before the sum.
+        """
+        new = self._new[key]
+        # In half precision, a few finite numbers soon overflow.
+        is_wide = values.is_float(new) and new.dtype.size > 2
+        self._group.pop(key, None)
+        if not (
+            self._update is not None
+            and _compat.is_traced_for_xla()
+            and is_wide
+            and new.shape.is_fully_defined()
+        ):
+            return finite_sum.total(new)
+        sources = self._update.inputs_of(op)
+        alike = [each.name for each in sources if each.shape == new.shape]
+        group = (new.dtype, new.shape, *alike)
+        last = next(reversed(self._group.values()), group)
+        # What is computed from slots alone is written after them.
+        self._group[key] = last if not alike and last[:2] == group else group
+        return tf.zeros([], tf.float64)
+
+    def _assign(self, op: tf.Operation, handle: tf.Tensor, value: Value) -> None:
+        new = value(op.inputs[1])
+        old = None if op.type == "AssignVariableOp" else self._value(handle, new)
+        self._new[id(handle)] = WRITES[op.type](old, new)
+
+    def _value(self, handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+        key = id(handle)
+        if key in self._new:
+            return self._new[key]
+        if key not in self._old:
+            self._old[key] = read_variable(handle, like)
+        return self._old[key]
+
+    def values(self) -> list[tf.Tensor]:
+        """Returns the new values, or sums over them."""
+        groups: dict[tuple[Any, ...], list[tf.Tensor]] = {}
+        for key, group in self._group.items():
+            groups.setdefault(group, []).append(self._new[key])
+        return [
+            *(self._new | self._sums).values(),
+            *(tf.add_n(group) for group in groups.values()),
+        ]
+
+    def commit(self, is_good: tf.Tensor) -> None:
+        """Writes the new values if the call is good."""
+        value, update = self._copy_of, self._update
+        given = (
+            {name: value(tensor) for name, tensor in update.inputs.items()}
+            if update is not None and self._sums
+            else {}
+        )
+
+        def write() -> tf.Tensor:
+            for key in self._new.keys() - self._sums.keys():
+                tf.raw_ops.AssignVariableOp(
+                    resource=self._handles[key], value=self._new[key]
+                )
+            if update is not None and self._sums:
+                update.emit(given, value)
+            return is_good
+
+        if self._new:
+            tf.cond(is_good, write, lambda: is_good)
+
+
+def _copied(op: tf.Operation, value: Value) -> list[tf.Tensor]:
+    handle = value(op.inputs[0])
+    if op.type == READ:
+        return [read_variable(handle, op.outputs[0])]
+    getattr(tf.raw_ops, op.type)(resource=handle, value=value(op.inputs[1]))
+    return []

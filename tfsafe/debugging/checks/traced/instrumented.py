@@ -1,0 +1,186 @@
+"""Emits a copy of a traced function with flags on its operations."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.state.deferred_writes import (
+    Frozen,
+    may_repeat,
+    plain_variables,
+)
+from tfsafe.debugging.checks.state.update_part import UpdatePart
+from tfsafe.debugging.checks.state.variables import Slot
+from tfsafe.debugging.checks.traced.levels import outputs_to_check
+from tfsafe.debugging.tracing.values import DENOMINATORS, is_absorbed
+from tfsafe.graph import (
+    Drawing,
+    Emission,
+    TracedCall,
+    bodies,
+    drawing,
+    family,
+    in_order,
+    is_call,
+    is_drawn,
+    is_ours,
+    locate,
+    written_inputs,
+)
+
+
+class Look(NamedTuple):
+    """What one trace of a check examines.
+
+    Attributes:
+      kept: The variables whose values before the call are returned.
+      frozen: The variables that are written only if the call is good.
+      flagged: The operations that have flags, each with the index of its output.
+      graphs: The graphs of these operations.
+      drawn: The operations whose outputs are returned for a replay.
+    """
+
+    kept: Sequence[Slot]
+    frozen: Sequence[Slot] = ()
+    flagged: Sequence[tuple[tf.Operation, int]] = ()
+    graphs: Sequence[tf.Graph] = ()
+    drawn: Sequence[Drawing] = ()
+
+
+class Instrumented:
+    """A call that is copied while a check is traced.
+
+    Attributes:
+      look: What the trace examines.
+      frozen: The writes that it delays.
+      result: The result of the function, once it is emitted.
+      flags: Boolean vector: which of `look.flagged` are not finite.
+      drawn: The outputs of the operations `look.drawn`.
+      absorbs: Whether a division turned an overflow into 0; None if none can.
+    """
+
+    def __init__(
+        self, call: TracedCall, options: Options, slots: Sequence[Slot], *, holds: bool
+    ):
+        self._call = call
+        self._options = options
+        self._graph, self._inputs = call.inside()
+        self._graphs = family(self._graph)
+        plain = _plain(self._graph, self._inputs) if holds else set()
+        if not all(map(may_repeat, _operations(self._graphs))):
+            plain = set()
+        frozen = [slot for slot in slots if id(slot.handle) in plain]
+        kept = [slot for slot in slots if id(slot.handle) not in plain]
+        held = {id(slot.handle) for slot in frozen}
+        names = [
+            tensor.name
+            for tensor, each in zip(self._graph.inputs, self._inputs, strict=True)
+            if id(each) in held
+        ]
+        self.frozen = Frozen(
+            [slot.handle for slot in frozen], UpdatePart(self._graph, names)
+        )
+        self.look = Look(kept, frozen, graphs=self._graphs)
+        self.result: Any = None
+        self.flags = tf.zeros([0], tf.bool)
+        self.drawn: list[list[tf.Tensor]] = []
+        self.absorbs: tf.Tensor | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the call must be copied, to be checked or to be cheaper."""
+        return (
+            self._options.level != "watch"
+            or bool(self.look.frozen)
+            or any(map(is_drawn, _operations(self._graphs)))
+        )
+
+    def emit(self) -> None:
+        """Emits the copy into the trace that is being made."""
+        home = tf.compat.v1.get_default_graph()
+        keys: list[Drawing] = []
+        drawn: list[list[tf.Tensor]] = []
+        graphs, options = self._graphs, self._options
+
+        absorbed: list[tf.Tensor] = []
+        looks = options.level != "watch"
+
+        # TensorFlow never unregisters a gradient, nor these two, which it refers to:
+        # they must not refer to the call.
+        def observe(
+            op: tf.Operation, inputs: Any, outputs: Sequence[tf.Tensor]
+        ) -> None:
+            if looks and _divides(op) and outputs[0].graph is home:
+                absorbed.append(is_absorbed(op.type, inputs))
+            # In a loop, an operation draws more than once.
+            if is_drawn(op) and outputs[0].graph is home:
+                keys.append(drawing(op))
+                drawn.append(list(outputs))
+
+        def checks(op: tf.Operation) -> list[int]:
+            outputs = outputs_to_check(op, options.level)
+            return [] if outputs and _is_excluded(op, graphs, options) else outputs
+
+        emission = Emission(plan=self.frozen.plan, observe=observe, checks=checks)
+        variables = _compat.living_variables(self._call.concrete)
+        outputs = emission.emit(self._graph, self._inputs, variables)
+        self.look = self.look._replace(flagged=emission.flagged, drawn=keys)
+        self.drawn = drawn
+        self.result = self._call.packed(outputs)
+        self.flags = emission.flags()
+        self.absorbs = tf.reduce_any(tf.stack(absorbed)) if absorbed else None
+
+
+def _divides(op: tf.Operation) -> bool:
+    return op.type in DENOMINATORS and op.outputs[0].dtype.is_floating
+
+
+def _operations(graphs: Sequence[tf.Graph]) -> Iterator[tf.Operation]:
+    for graph in graphs:
+        yield from graph.get_operations()
+
+
+def _plain(graph: tf.Graph, inputs: Sequence[Any]) -> set[int]:
+    """Returns the `id` of the handles that are plain wherever they are passed."""
+    plain = plain_variables(graph) & set(written_inputs(graph))
+    others = {id(each) for index, each in enumerate(inputs) if index not in plain}
+    return {id(inputs[index]) for index in plain} - others
+
+
+def _is_excluded(
+    op: tf.Operation, graphs: Sequence[tf.Graph], options: Options
+) -> bool:
+    if options.strict and op.type == "Const" and is_ours(op):
+        # What a formula selects where it has no value.
+        return True
+    if not options.exclude:
+        return False
+    place = locate(op, graphs)
+    return options.excludes(
+        [op.type, place.forward_op], [op.name, place.scope], place.site
+    )
+
+
+def raised(look: Look, flags: Any) -> list[tuple[tf.Operation, int]]:
+    """Returns the operations whose flags are up, in the order of the program."""
+    up = {
+        (drawing(op), index): (op, index)
+        for (op, index), flag in zip(look.flagged, flags.numpy(), strict=True)
+        if flag
+    }
+    if not up:
+        return []
+    order = {key: place for place, key in enumerate(_in_order(look.graphs[0]))}
+    return sorted(up.values(), key=lambda each: order[drawing(each[0])])
+
+
+def _in_order(graph: tf.Graph) -> Iterator[Drawing]:
+    for op in in_order(graph):
+        if is_call(op):
+            for body in bodies(op):
+                yield from _in_order(body)
+        else:
+            yield drawing(op)

@@ -1,0 +1,206 @@
+"""Suggests what to write instead: one row a fix."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tfsafe._report import caller
+from tfsafe.debugging.explain.suggestions import source_names
+from tfsafe.debugging.explain.suggestions.fixes import FIXES, Fix
+from tfsafe.debugging.explain.training.layers import swap_of
+
+
+class Failure(NamedTuple):
+    """The facts by which a fix is chosen.
+
+    Attributes:
+      op: Type of the operation, the forward one for a gradient.
+      fault: Kind of the fault, see `causes.Rule`.
+      is_gradient: Whether it is the gradient of `op` that failed.
+      dtype: Name of the dtype of the non-finite output.
+      producers: Types of the operations that made the inputs.
+      source: The user's line, whose names go into the suggested code.
+      scope: Name scope of the operation; may be empty.
+      met_next: Operations that the values met, see `Propagation.met_next`.
+      layer: Class of the Keras layer around the operation, if it is in one.
+      kind: What the values became: `"NaN"`, `"+Inf"`.
+      place: File and number of the user's line.
+      zero: How rounding made the zero behind it, `UNDERFLOW` or `CANCELLATION`; empty
+        where it did not.
+      zero_of: Type of the operation that made that zero.
+    """
+
+    op: str
+    fault: str
+    is_gradient: bool
+    dtype: str
+    producers: list[str]
+    source: str
+    scope: str = ""
+    met_next: Sequence[tuple[str, ...]] = ()
+    layer: type | None = None
+    kind: str = ""
+    place: tuple[str, int] = ("", 0)
+    zero: str = ""
+    zero_of: str = ""
+
+
+class Formula(NamedTuple):
+    """A function of a library that is made of the operations that fail.
+
+    Attributes:
+      name: What it is called.
+      ops: The operations in it that may fail.
+      code: The function to call instead, with the same arguments.
+      words: What that does.
+    """
+
+    name: str
+    ops: frozenset[str]
+    code: str
+    words: str
+
+
+_FIELD = re.compile(r"\{\w+\}")
+REWRITES = "Or tfsafe.stabilize(f) rewrites it in a function or model f."
+_FLOAT32 = (
+    "compute this part in float32, for instance with dtype='float32' on its layer, or "
+    "scale its inputs down."
+)
+SCALE = (
+    "scale the inputs down, lower the learning rate or clip the gradients; "
+    "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
+    "weights."
+)
+_SKIP = (
+    "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
+    "weights, until the cause is found."
+)
+
+
+_ROOTS = frozenset({"Mean", "Mul", "Rsqrt", "Sqrt", "Square", "Sum"})
+# Where one of them is called on the user's line, it is what the user wants to replace.
+FORMULAS = [
+    Formula(
+        "reduce_std",
+        _ROOTS,
+        "tfsafe.ops.std",
+        "has the same values, and gradient 0 where all elements are equal.",
+    ),
+    Formula(
+        "std",
+        _ROOTS,
+        "tfsafe.ops.std",
+        "has the same values, and gradient 0 where all elements are equal.",
+    ),
+    Formula(
+        "norm",
+        _ROOTS,
+        "tfsafe.ops.norm",
+        "has the same values, gradient 0 at 0, and squares that do not overflow.",
+    ),
+    Formula(
+        "l2_normalize",
+        _ROOTS,
+        "tfsafe.ops.l2_normalize",
+        "returns 0, with gradient 0, where the norm is 0.",
+    ),
+    Formula(
+        "linalg.normalize",
+        _ROOTS | {"RealDiv"},
+        "tfsafe.ops.normalize",
+        "returns 0, with gradient 0, where the norm is 0.",
+    ),
+]
+
+
+_KERAS = re.compile(r"(.+\.)?(fit|evaluate|predict|(train|test|predict)_on_batch)")
+
+
+def survey(holder: str, call: caller.Call | None) -> str:
+    """Returns the check of the data that the user passed; empty if it is not known.
+
+    Args:
+      holder: The argument with non-finite values, ``"argument `x`"``.
+      call: The user's call of the checked function or of `fit`.
+    """
+    if call is None or not holder.startswith("argument "):
+        return ""
+    if _KERAS.fullmatch(call.function):
+        given = dict(zip(("x", "y"), call.arguments, strict=False)) | call.keywords
+        names = ["x", "y", *(["sample_weight"] if "sample_weight" in holder else [])]
+        passed = [given[name] for name in names if name in given]
+    elif call.loop:
+        passed = [call.loop]
+    elif len(call.arguments) + len(call.keywords) == 1:
+        passed = [*call.arguments, *call.keywords.values()]
+    else:
+        name = re.split(r"\W", holder.partition("`")[2])[0]
+        passed = [call.keywords[name]] if name in call.keywords else []
+    data = f"({', '.join(passed)})" if len(passed) > 1 else "".join(passed)
+    data = caller.shown(data)
+    return f'tfsafe.data.check_finite({data}, policy="report")' if data else ""
+
+
+def fix_of(failure: Failure) -> tuple[str, str]:
+    """Returns the code to write, empty where there is none, and what it does."""
+    for formula in FORMULAS:
+        if failure.op in formula.ops and _is_of(failure, formula.name):
+            call = source_names.call(formula.name, failure.source)
+            words = f"{formula.words} {REWRITES}"
+            if not call:
+                return "", f"{formula.code} {words}"
+            return f"{formula.code}({call})", words
+    # An overflow is one in the safe class too.
+    is_domain = failure.fault in {"domain", "negative", "zero"}
+    if is_domain and not source_names.is_written(failure.op, failure.source):
+        code, words = swap_of(failure.layer, failure.scope)
+        if code:
+            return code, words
+    for row in FIXES:
+        if _fits(row, failure):
+            words = f"{row.words} {REWRITES}" if row.is_rewritten else row.words
+            code = source_names.filled(
+                row.op,
+                row.code,
+                failure.source,
+                failure.place,
+                () if failure.is_gradient else failure.producers,
+            )
+            if row.code and not code:
+                # The user's line does not show the arguments.
+                return "", f"{_FIELD.sub('...', row.code)} {words}"
+            return code, words
+    if failure.fault == "constant":
+        return "", ""
+    if failure.fault != "overflow":
+        return "", _SKIP
+    return "", _FLOAT32 if failure.dtype in {"float16", "bfloat16"} else SCALE
+
+
+def _is_of(failure: Failure, name: str) -> bool:
+    """Returns whether the operation that failed is part of a formula."""
+    if not source_names.calls(name, failure.source):
+        return False
+    # The line has both: the innermost scope distinguishes them.
+    is_inside = failure.scope.rpartition("/")[2].startswith(name.rpartition(".")[2])
+    return is_inside or not source_names.is_written(failure.op, failure.source)
+
+
+def _fits(row: Fix, failure: Failure) -> bool:
+    when = "gradient" if failure.is_gradient else "forward"
+    return (
+        row.op == failure.op
+        and row.when in {"", when}
+        and row.fault in {"", failure.fault}
+        and (not row.source or row.source in failure.producers)
+        and row.dtype in {"", failure.dtype}
+        and row.kind in {"", failure.kind}
+        and row.zero in {"", failure.zero, failure.zero_of}
+        and re.search(row.written, failure.source) is not None
+        and _begins(row.met_next, failure.met_next)
+    )
+
+
+def _begins(wanted: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> bool:
+    return not wanted or any(path[: len(wanted)] == wanted for path in paths)

@@ -1,0 +1,55 @@
+"""Finds the line of an operation within a statement of several lines."""
+
+import ast
+import dataclasses
+import linecache
+from collections.abc import Iterator
+
+from tfsafe.debugging.explain.suggestions import source_names
+from tfsafe.errors import Site
+
+
+def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
+    """Finds where a statement writes an operation.
+
+    AutoGraph knows the first line of a statement only.
+
+    Args:
+      site: The line that TensorFlow knows.
+      op_type: Type of the operation.
+
+    Returns:
+      The line of the operation, and the text to read its arguments from: that of the
+      whole statement where this writes the operation once.
+    """
+    if site is None:
+        return None, ""
+    statement = _statement(site)
+    uses = [] if statement is None else list(source_names.uses(op_type, statement))
+    nodes = [node for node, _ in uses]
+    here = [node for node in nodes if node.lineno == site.line] or nodes
+    if statement is None or len(here) != 1:
+        return site, site.source
+    line = here[0].lineno
+    text = linecache.getline(site.path, line).strip()
+    source = ast.unparse(statement) if len(nodes) == 1 else text
+    return dataclasses.replace(site, line=line, source=text), source
+
+
+def _statement(site: Site) -> ast.stmt | None:
+    """Returns the statement of several lines around a line, without a block in it."""
+    tree = source_names.parsed("".join(linecache.getlines(site.path)))
+    around = [each for each in _statements(tree) if _holds(each, site.line)]
+    # Of lambdas and nested functions it is not known which one it is.
+    return around[0] if len(around) == 1 else None
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            yield node
+
+
+def _holds(statement: ast.stmt, line: int) -> bool:
+    last = statement.end_lineno or statement.lineno
+    return statement.lineno <= line <= last and statement.lineno < last

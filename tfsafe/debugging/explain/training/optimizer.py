@@ -1,0 +1,149 @@
+"""Finds the optimizer of a failed step, which knows its number and its rate."""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import keras
+
+from tfsafe._faults import contained
+from tfsafe.debugging.checks.state.variables import variables_in
+from tfsafe.debugging.explain.training.layers import alive
+from tfsafe.errors import NumericsError
+
+# A replay of this many seconds is announced.
+_PATIENCE = 1.0
+
+# Their steps are about as long as the learning rate, whatever the gradients are.
+_ADAPTIVE = (
+    keras.optimizers.Adam,
+    keras.optimizers.Adamax,
+    keras.optimizers.Lion,
+    keras.optimizers.Nadam,
+    keras.optimizers.RMSprop,
+)
+# A hundred times the default of these optimizers.
+_LARGE_RATE = 0.1
+
+
+def optimizer_of(handles: Collection[Any] | None) -> Any:
+    """Returns the optimizer of a step, without its inner optimizers.
+
+    Args:
+      handles: Handles of the variables that the step uses; None if they are not
+        known, as in an eager loop.
+
+    Returns:
+      The one built optimizer that has some of these variables, or the only one that
+      is alive; None otherwise.
+    """
+    built = [
+        each
+        for each in alive(keras.optimizers.Optimizer)
+        if getattr(each, "built", False)
+    ]
+    inner = {id(getattr(each, "inner_optimizer", None)) for each in built}
+    outer = [each for each in built if id(each) not in inner]
+    if handles is not None:
+        ids = set(map(id, handles))
+        outer = [each for each in outer if ids & _handles(each)]
+    return outer[0] if len(outer) == 1 else None
+
+
+def _handles(optimizer: Any) -> set[int]:
+    return {
+        id(variable.handle)
+        for each in optimizer.variables
+        for variable in variables_in(each)
+    }
+
+
+def note(error: NumericsError, optimizer: Any) -> None:
+    """Adds step, learning rate and loss scale to an error."""
+    if optimizer is not None:
+        error.step = int(_number(optimizer.iterations))
+        error.learning_rate = _number(optimizer.learning_rate)
+        error.loss_scale = _loss_scale(optimizer)
+        error.facts["optimizer"] = _name(optimizer)
+        while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
+            optimizer = inner
+        if error.findings:
+            _note_rate(error, optimizer)
+            _note_epsilon(error, optimizer)
+    error.add_time()
+
+
+def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
+    """Suggests an epsilon for the quotient of an optimizer that has none."""
+    first = error.findings[0]
+    is_own = optimizer.name in first.scope.split("/")
+    if first.op_type == "RealDiv" and is_own and getattr(optimizer, "epsilon", 1) == 0:
+        name = type(optimizer).__name__
+        error.change_first(
+            suggested_code=f"keras.optimizers.{name}(epsilon=1e-7)",
+            suggestion="with your other arguments: at an epsilon of 0, a weight "
+            "whose gradients were all 0 moves by 0 / 0.",
+        )
+
+
+def _note_rate(error: NumericsError, optimizer: Any) -> None:
+    """Suggests a lower learning rate for an overflow, where it is unusually large."""
+    first = error.findings[0]
+    rate = error.learning_rate or 0.0
+    if "overflow" not in first.cause or not error.step:
+        return
+    if rate >= _LARGE_RATE and isinstance(optimizer, _ADAPTIVE):
+        error.add_suggestion(
+            f"{type(optimizer).__name__} moves every weight by about the learning rate "
+            f"in each step: lower {rate:.4g} first, to 0.001 for example."
+        )
+
+
+def _name(optimizer: Any) -> str:
+    """Returns the class of an optimizer, and in brackets that of its inner one."""
+    name = type(optimizer).__name__
+    inner = getattr(optimizer, "inner_optimizer", None)
+    return name if inner is None else f"{name}({_name(inner)})"
+
+
+def _loss_scale(optimizer: Any) -> float | None:
+    while optimizer is not None:
+        scale = getattr(optimizer, "dynamic_scale", None)
+        if scale is not None:
+            return _number(scale)
+        optimizer = getattr(optimizer, "inner_optimizer", None)
+    return None
+
+
+def _number(variable: Any) -> float:
+    return float(keras.ops.convert_to_numpy(variable))
+
+
+def note_time(error: NumericsError, handles: Collection[Any] | None) -> None:
+    """Adds when a step failed, if it belongs to a training; see `optimizer_of`."""
+    with contained("finding the step of a failure"):
+        optimizer = optimizer_of(handles)
+        if optimizer is not None:
+            note(error, optimizer)
+
+
+@contextlib.contextmanager
+def announced(kind: str, handles: Collection[Any]) -> Iterator[None]:
+    """Says on standard error what happens, if a replay takes long."""
+    step = ""
+    with contained("finding the step of a failure"):
+        # Now: the replay changes the counter.
+        optimizer = optimizer_of(handles)
+        if optimizer is not None:
+            step = f" at step {int(_number(optimizer.iterations))}"
+    line = f"tfsafe: {kind}{step}; replaying the step to find where\n"
+    timer = threading.Timer(_PATIENCE, sys.stderr.write, [line])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()

@@ -1,0 +1,230 @@
+"""Computes quotients whose sides overflow, underflow or vanish together.
+
+The written quotient is used where both sides are ordinary numbers, so that these keep
+their digits; the other form is computed only where a side is out of range.
+"""
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe._gradients import custom_gradient, custom_gradient_in, unbroadcast
+from tfsafe._limits import LIMITS
+from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.kernels.power import constant_power
+from tfsafe.ops.kernels.probability.weighted_exponentials import exp_of_sum
+from tfsafe.ops.kernels.zeros import (
+    one_where_zero,
+    quotient_no_nan,
+    times_upstream,
+    times_where_nonzero,
+)
+
+# A function of one tensor.
+Function = Callable[[tf.Tensor], tf.Tensor]
+_Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
+
+def _is_lost(total: tf.Tensor) -> tf.Tensor:
+    """Returns where a sum of nonnegative terms has underflowed, or lost digits so."""
+    limit = LIMITS[total.dtype.name]
+    return (total >= 0) & (total < tf.constant(limit.tiny / limit.eps, total.dtype))
+
+
+def renormalised(
+    part: tf.Tensor,
+    total: tf.Tensor,
+    log: tf.Tensor,
+    axis: Sequence[int],
+    mask: tf.Tensor | None,
+) -> tf.Tensor:
+    """Computes `part / total`, the sum of `part` along axes.
+
+    Args:
+      part: Numbers that are not negative.
+      total: Their sum.
+      log: Their logarithms, whose softmax is taken where the sum underflows.
+      axis: The axes of the sum.
+      mask: Numbers that are 0 where `part` is 0 whatever the logarithm is.
+
+    Returns:
+      The quotient; 0 where all parts are exactly 0.
+    """
+    is_lost = tf.broadcast_to(_is_lost(total), tf.shape(part))
+    possible = tf.math.is_finite(log)
+    if mask is not None:
+        possible &= tf.not_equal(mask, 0)
+    is_some = tf.reduce_any(possible, axis, keepdims=True)
+    usual = part / tf.where(_is_lost(total), tf.ones_like(total), total)
+    logits = tf.where(is_lost & possible, log, tf.zeros_like(log))
+    other = ops.softmax(logits, axis, mask=possible | tf.logical_not(is_some))
+    other = tf.where(is_some, other, tf.zeros_like(other))
+    return tf.where(is_lost, other, usual)
+
+
+def powers_over_sum(
+    x: tf.Tensor, exponent: tf.Tensor, total: tf.Tensor, axis: Sequence[int]
+) -> tf.Tensor:
+    """Computes `x ** exponent / total`, the sum of the powers along axes.
+
+    Args:
+      x: Bases.
+      exponent: The same for all elements along the axes.
+      total: The sum.
+      axis: The axes.
+
+    Returns:
+      The quotient. Where the sum underflows or overflows the bases are divided by one
+      of them, which does not change it. 0 where all powers are 0.
+    """
+    size = tf.abs(tf.stop_gradient(x))
+    largest = tf.reduce_max(size, axis, keepdims=True)
+    smallest = tf.reduce_min(size, axis, keepdims=True)
+    scale = tf.where(exponent < 0, smallest, largest)
+    total = tf.reshape(total, tf.shape(largest))
+    is_lost = _is_lost(tf.abs(total)) | tf.math.is_inf(total)
+    is_lost &= (scale > 0) & tf.math.is_finite(scale)
+    base = x / tf.where(is_lost, scale, tf.ones_like(scale))
+    powers = unchanged_values.pow(base, exponent)
+    return ops.xdivy(powers, tf.reduce_sum(powers, axis, keepdims=True))
+
+
+def quotient_or_exp(
+    a: tf.Tensor,
+    b: tf.Tensor,
+    log_a: tf.Tensor,
+    log_b: tf.Tensor,
+    weight: tf.Tensor | None,
+    below: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """Computes `a / b`, from logarithms where `b` underflows.
+
+    Args:
+      a: Dividend.
+      b: Divisor, which is not negative.
+      log_a: The logarithm of `a` without its weight.
+      log_b: The logarithm of `b` without its weight.
+      weight: The factor of `a` that is not an exponential.
+      below: The factor of `b` that is not an exponential.
+
+    Returns:
+      The quotient.
+    """
+    known = _is_lost(b) & tf.math.is_finite(log_b)
+    if below is not None:
+        known &= below > 0
+        inverse = 1 / tf.where(known, below, tf.ones_like(below))
+        weight = inverse if weight is None else weight * inverse
+    second = tf.where(known, log_b, tf.zeros_like(log_b))
+    first = tf.where(known, log_a, tf.zeros_like(log_a))
+    usual = ops.xdivy(a, tf.where(known, tf.ones_like(b), b))
+    return tf.where(known, exp_of_sum(first, -second, weight), usual)
+
+
+def one_minus_quotient(
+    p: tf.Tensor, q: tf.Tensor, log_p: tf.Tensor, log_q: tf.Tensor
+) -> tf.Tensor:
+    """Computes `(p - q) / p` of numbers that are not negative, and have logarithms."""
+    is_lost = _is_lost(p) & tf.math.is_finite(log_p)
+    nothing = tf.zeros_like(p)
+    step = tf.where(is_lost, log_q, nothing) - tf.where(is_lost, log_p, nothing)
+    below = tf.where(is_lost, tf.ones_like(p), p)
+    usual = (below - tf.where(is_lost, nothing, q)) / below
+    return tf.where(is_lost, -ops.expm1(step), usual)
+
+
+def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - x / (x + y)`, which is `y / (x + y)`; 1 where both are 0."""
+
+    def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        total = x + y
+        one = tf.ones_like(total)
+        is_usual = tf.not_equal(total, 0) & tf.math.is_finite(total)
+        usual = tf.where(is_usual, y, one) / tf.where(is_usual, total, one)
+        rest = 1 - ops.xdivy(tf.where(is_usual, one, x), tf.where(is_usual, one, total))
+        return tf.where(is_usual, usual, rest)
+
+    return precision.in_float32(compute, x, y)
+
+
+def part_of_sum(x: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
+    """Computes `x / (x + rest)`; 1 where `x` overflowed, 0 where both are 0."""
+    is_whole = tf.math.is_inf(x) & tf.math.is_finite(rest)
+    nothing = tf.zeros_like(x)
+    known = tf.where(is_whole, nothing, x)
+    quotient = ops.xdivy(known, known + tf.where(is_whole, nothing, rest))
+    return tf.where(is_whole, tf.ones_like(x), quotient)
+
+
+def projection(
+    a: tf.Tensor, b: tf.Tensor, axes: Sequence[int] | None, keepdims: bool
+) -> tf.Tensor:
+    """Computes `sum(a * b) / sum(b * b)`, whose sums stay in range; 0 where b is 0."""
+
+    def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        every = range(a.shape.rank) if axes is None else axes
+        _, _, down = precision.scaled(tf.stop_gradient(b), list(every))
+        _, large, small = precision.scaled(tf.stop_gradient(a), list(every))
+        y = b * down
+        top = tf.reduce_sum((a * small) * y, axes, keepdims=True)
+        bottom = tf.reduce_sum(tf.square(y), axes, keepdims=True)
+        # Not one power: the quotient of the two may be out of range.
+        made = ops.xdivy(top, bottom) * large * down
+        return made if keepdims else tf.squeeze(made, list(every))
+
+    return precision.in_float32(compute, a, b)
+
+
+@precision.runs_in_float32
+@custom_gradient
+def angle_of_quotient(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `atan(y / x)`, with its slopes at `x = 0`; 0 where both are 0."""
+    is_origin = tf.equal(x, 0) & tf.equal(y, 0)
+    size = tf.maximum(tf.abs(x), tf.abs(y))
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        largest = tf.where(is_origin, tf.ones_like(size), size)
+        a, b = y / largest, x / largest
+        is_nothing = is_origin | tf.equal(upstream, 0)
+        one = tf.ones_like(size)
+        below = tf.where(is_nothing, one, tf.square(a) + tf.square(b))
+        rate = upstream / below / tf.where(is_nothing, one, largest)
+        rate = tf.where(is_nothing, tf.zeros_like(size), rate)
+        return unbroadcast(rate * b, y), unbroadcast(-rate * a, x)
+
+    return tf.atan(tf.where(is_origin, tf.zeros_like(size), y / x)), vjp
+
+
+def odd(function: Function) -> Function:
+    """Returns `sign(x) * function(abs(x))`, with the slope of the function at 0."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        is_negative = x < 0
+        made = function(tf.where(is_negative, -x, x))
+        return tf.where(is_negative, -made, made)
+
+    return compute
+
+
+@precision.runs_in_float32
+@custom_gradient_in(2)
+def power_of_quotient(
+    a: tf.Tensor, b: tf.Tensor, power: float
+) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `a ** power / b ** power`, for a whole number of 2 and more."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # The quotient without NaN selects: XLA makes `a / b ** 2` of `a / b / b`.
+        ratio = quotient_no_nan(a, b)
+        slope = power * constant_power(ratio, power - 2) * quotient_no_nan(ratio, b)
+        in_a = times_upstream(upstream, slope)
+        in_b = -times_where_nonzero(in_a, ratio)
+        return unbroadcast(in_a, a), unbroadcast(in_b, b)
+
+    return constant_power(a / b, power), vjp
+
+
+def square_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `a ** 2 / b ** 2` of two norms, and 0 for 0 / 0."""
+    return power_of_quotient(a, b + one_where_zero(a + b), 2.0)

@@ -1,0 +1,342 @@
+"""Computes quotients of two arguments, or with a limit at a point other than 0.
+
+Near the point a power series is used, elsewhere the written quotient, so that
+ordinary values keep their digits. The first two derivatives are right at the point.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from math import factorial
+
+import tensorflow as tf
+
+from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.kernels.exponential import exp, expm1
+from tfsafe.ops.kernels.limits import removable
+from tfsafe.ops.kernels.limits.removable import Removable
+from tfsafe.ops.kernels.power import sqrt
+
+_Function = Callable[..., tf.Tensor]
+_TERMS = 40
+
+
+def _coefficients(coefficient: Callable[[int], Fraction]) -> list[Fraction]:
+    return [coefficient(n) for n in range(_TERMS)]
+
+
+def near_or_far(
+    is_near: tf.Tensor, near: _Function, far: _Function, *points: tuple[tf.Tensor, ...]
+) -> tf.Tensor:
+    """Selects between two functions; neither is computed where it is not used.
+
+    Args:
+      is_near: Where to use `near`.
+      near: The one function.
+      far: The other.
+      *points: By argument: its values, and two numbers at which `near` and `far` are
+        finite.
+
+    Returns:
+      The values, with the gradients of the function that is used.
+    """
+    inside = [tf.where(is_near, x, tf.fill([], a)) for x, a, _ in points]
+    outside = [tf.where(is_near, tf.fill([], b), x) for x, _, b in points]
+    return tf.where(is_near, near(*inside), far(*outside))
+
+
+def _number(x: tf.Tensor, value: float) -> tf.Tensor:
+    return tf.constant(value, x.dtype)
+
+
+def point(x: tf.Tensor, near: float, far: float) -> tuple[tf.Tensor, ...]:
+    """Returns an argument of `near_or_far`: its values, and the two numbers."""
+    return x, _number(x, near), _number(x, far)
+
+
+@precision.runs_in_float32
+def log_over_x_minus_one(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(x) / (x - 1)`."""
+    return near_or_far(
+        tf.abs(x - 1) < 0.25,
+        lambda x: removable.log1p_over_x(x - 1),
+        lambda x: tf.math.log(x) / (x - 1),
+        point(x, 1, 2),
+    )
+
+
+@precision.runs_in_float32
+def x_minus_one_over_log(x: tf.Tensor) -> tf.Tensor:
+    """Computes `(x - 1) / log(x)`."""
+    return near_or_far(
+        tf.abs(x - 1) < 0.25,
+        lambda x: removable.x_over_log1p(x - 1),
+        lambda x: (x - 1) / tf.math.log(x),
+        point(x, 1, 2),
+    )
+
+
+@precision.runs_in_float32
+def logarithmic_mean(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `(a - b) / (log(a) - log(b))`."""
+    return near_or_far(
+        tf.abs(a - b) < 0.25 * tf.abs(b),
+        lambda a, b: b * removable.x_over_log1p((a - b) / b),
+        lambda a, b: (a - b) / (tf.math.log(a) - tf.math.log(b)),
+        point(a, 1, 2),
+        point(b, 1, 1),
+    )
+
+
+@precision.runs_in_float32
+def power_minus_one_over(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+    """Computes `(x ** k - 1) / k`."""
+    log = tf.math.log(tf.where(x > 0, x, tf.ones_like(x)))
+    return near_or_far(
+        (x > 0) & (tf.abs(k * log) < 0.5),
+        lambda x, k: tf.math.log(x) * removable.expm1_over_x(k * tf.math.log(x)),
+        lambda x, k: unchanged_values.divide(unchanged_values.pow(x, k) - 1, k),
+        point(x, 1, 2),
+        point(k, 1, 1),
+    )
+
+
+@precision.runs_in_float32
+def growth(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `((1 + r) ** n - 1) / r`."""
+    small = tf.abs(r) < 0.25
+    exponent = n * tf.math.log1p(tf.where(small, r, tf.zeros_like(r)))
+
+    def near(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+        exponent = n * tf.math.log1p(r)
+        return n * removable.log1p_over_x(r) * removable.expm1_over_x(exponent)
+
+    return near_or_far(
+        small & (tf.abs(exponent) < 0.5),
+        near,
+        lambda r, n: unchanged_values.divide(unchanged_values.pow(1 + r, n) - 1, r),
+        point(r, 0, 1),
+        point(n, 1, 1),
+    )
+
+
+def annuity(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 - (1 + r) ** n) / r`."""
+    return -growth(r, n)
+
+
+def payment(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `r / (1 - (1 + r) ** n)`."""
+    return -1 / growth(r, n)
+
+
+@precision.runs_in_float32
+def geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 - q ** n) / (1 - q)`."""
+    return near_or_far(
+        tf.abs(q - 1) < 0.25,
+        lambda q, n: growth(q - 1, n),
+        lambda q, n: unchanged_values.divide(1 - unchanged_values.pow(q, n), 1 - q),
+        point(q, 1, 2),
+        point(n, 1, 1),
+    )
+
+
+@precision.runs_in_float32
+def extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + k * z) ** (-1 / k)`."""
+    return near_or_far(
+        tf.abs(k * z) < 0.25,
+        lambda k, z: exp(-z * removable.log1p_over_x(k * z)),
+        lambda k, z: unchanged_values.pow(1 + k * z, -1 / k),
+        point(k, 0, 1),
+        point(z, 0, 1),
+    )
+
+
+def over_factor(function: _Function) -> _Function:
+    """Returns `f(k * z) / k`.
+
+    Args:
+      function: `f(x) / x`.
+    """
+    return lambda k, z: z * function(k * z)
+
+
+@precision.runs_in_float32
+def exp_difference(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `(exp(a) - exp(b)) / (a - b)`."""
+    return near_or_far(
+        tf.abs(a - b) < 0.5,
+        lambda a, b: exp(b) * removable.expm1_over_x(a - b),
+        lambda a, b: (exp(a) - exp(b)) / (a - b),
+        point(a, 0, 1),
+        point(b, 0, 0),
+    )
+
+
+def sine_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `sin(ratio * x) / sin(x)`."""
+    whole = removable.sin_over_x(ratio * x) * removable.x_over_sin(x)
+    return ratio * whole
+
+
+@precision.runs_in_float32
+def sinh_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `sinh(ratio * x) / sinh(x)`."""
+
+    def near(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        return ratio * removable.sinh_over_x(ratio * x) * removable.x_over_sinh(x)
+
+    def far(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        a, b = tf.abs(ratio * x), tf.abs(x)
+        return tf.sign(ratio) * exp(a - b) * expm1(-2 * a) / expm1(-2 * b)
+
+    is_near = (tf.abs(x) < 0.5) & (tf.abs(ratio * x) < 0.5)
+    return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
+
+
+@precision.runs_in_float32
+def log_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(sinh(x) / x)`."""
+
+    def far(x: tf.Tensor) -> tf.Tensor:
+        size = tf.abs(x)
+        return size + tf.math.log(-expm1(-2 * size) / (2 * size))
+
+    def near(x: tf.Tensor) -> tf.Tensor:
+        return tf.math.log(removable.sinh_over_x(x))
+
+    return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
+
+
+def log_two_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(2 sinh(x) / x)`."""
+    return log_sinh_over_x(x) + math.log(2)
+
+
+@precision.runs_in_float32
+def log_expm1_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(expm1(x) / x)`."""
+
+    def far(x: tf.Tensor) -> tf.Tensor:
+        size = tf.abs(x)
+        larger = tf.where(x > 0, x, tf.zeros_like(x))
+        return larger + tf.math.log(-expm1(-size) / size)
+
+    def near(x: tf.Tensor) -> tf.Tensor:
+        return tf.math.log(removable.expm1_over_x(x))
+
+    return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
+
+
+@precision.runs_in_float32
+def expm1_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `expm1(ratio * x) / expm1(x)`."""
+
+    def near(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        return ratio * removable.expm1_over_x(ratio * x) * removable.x_over_expm1(x)
+
+    def far(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        a, b = ratio * x, x
+        # Both exponentials are of negative numbers; what is taken out is added.
+        scale = tf.maximum(a, tf.zeros_like(a)) - tf.maximum(b, tf.zeros_like(b))
+        below = expm1(-tf.abs(b)) * tf.sign(-b)
+        return exp(scale) * expm1(-tf.abs(a)) * tf.sign(-a) / below
+
+    is_near = (tf.abs(x) < 0.5) & (tf.abs(ratio * x) < 0.5)
+    return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
+
+
+@precision.runs_in_float32
+def power_of_one_plus(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + k * z) ** (1 / k)`."""
+    return near_or_far(
+        tf.abs(k * z) < 0.25,
+        lambda k, z: exp(z * removable.log1p_over_x(k * z)),
+        lambda k, z: unchanged_values.pow(1 + k * z, 1 / k),
+        point(k, 0, 1),
+        point(z, 0, 1),
+    )
+
+
+@precision.runs_in_float32
+def compound(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + r / n) ** n`."""
+    return near_or_far(
+        (tf.abs(r) < 0.25 * tf.abs(n)) & tf.math.is_finite(n),
+        lambda r, n: exp(r * removable.log1p_over_x(r / n)),
+        lambda r, n: unchanged_values.pow(1 + r / n, n),
+        point(r, 0, 1),
+        point(n, 1, 1),
+    )
+
+
+@precision.runs_in_float32
+def sabr(z: tf.Tensor, rho: tf.Tensor) -> tf.Tensor:
+    """Computes `z / log((sqrt(1 - 2 rho z + z^2) + z - rho) / (1 - rho))`."""
+    # Both sides change their signs with z and rho; for a positive z nothing cancels.
+    is_negative = z < 0
+    rho = tf.where(is_negative, -rho, rho + tf.zeros_like(z))
+    z = tf.where(is_negative, -z, z)
+    root = sqrt(1 + z * (z - 2 * rho))
+    slope = (1 + (z - 2 * rho) / (root + 1)) / (1 - rho)
+    return removable.x_over_log1p(z * slope) / slope
+
+
+def einstein(x: tf.Tensor) -> tf.Tensor:
+    """Computes `x ** 2 * exp(x) / (exp(x) - 1) ** 2`."""
+    return near_or_far(
+        tf.abs(x) < 1,
+        lambda x: tf.square(removable.x_over_sinh(x / 2)),
+        lambda x: removable.x_over_expm1(x) * removable.x_over_expm1(-x),
+        point(x, 0, 2),
+    )
+
+
+def einstein_of_order(x: tf.Tensor, n: float) -> tf.Tensor:
+    """Computes `x ** n * exp(x) / (exp(x) - 1) ** 2` for n of 2 and more."""
+    return tf.pow(x, n - 2) * einstein(x)
+
+
+def sqrt1pm1_over_x(x: tf.Tensor) -> tf.Tensor:
+    """Computes `(sqrt(1 + x) - 1) / x`."""
+    return 1 / (sqrt(1 + x) + 1)
+
+
+# `sin(x) / x ** 2 - cos(x) / x`.
+spherical_bessel = Removable(
+    _coefficients(
+        lambda n: (
+            Fraction((-1) ** (n // 2) * (n + 1), factorial(n + 2))
+            if n % 2
+            else Fraction(0)
+        )
+    ),
+    2.0,
+    lambda x: (tf.sin(x) / x - tf.cos(x)) / x,
+)
+# `(exp(x) - 1 - x) / x ** 2`.
+second_difference_of_exp = Removable(
+    _coefficients(lambda n: Fraction(1, factorial(n + 2))),
+    1.0,
+    lambda x: (expm1(x) - x) / tf.square(x),
+)
+
+
+def clipped_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
+    """Computes `minimum(x, limit) / x` for a positive limit."""
+    is_below = x < limit
+    return tf.where(is_below, tf.ones_like(x), limit / tf.where(is_below, limit, x))
+
+
+def raised_cosine(x: tf.Tensor) -> tf.Tensor:
+    """Computes `cos(pi * x / 2) / (1 - x ** 2)`."""
+    size = tf.where(x < 0, -x, x)
+    half = _number(x, math.pi / 2)
+    return near_or_far(
+        tf.abs(size - 1) < 0.5,
+        lambda x: half * removable.sin_over_x(half * (1 - x)) / (1 + x),
+        lambda x: tf.cos(half * x) / (1 - tf.square(x)),
+        point(size, 1, 0),
+    )

@@ -1,0 +1,235 @@
+"""Computes sums whose terms nearly cancel: a function less its tangent, and others.
+
+Where the terms cancel, a power series or a logarithm is used; elsewhere the sum as it
+is written, so that ordinary values keep their digits.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.kernels.exponential import exp, expm1
+from tfsafe.ops.kernels.limits import removable
+from tfsafe.ops.kernels.limits.quotients import near_or_far, point
+from tfsafe.ops.kernels.limits.removable import Removable
+
+# Nearer to 0, a logarithm of a power keeps more digits than the power.
+_NEAR = 0.5
+
+
+def _times_power(
+    series: Callable[[tf.Tensor], tf.Tensor],
+    power: int,
+    near: float,
+    plain: Callable[..., tf.Tensor],
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    def of_near(x: tf.Tensor) -> tf.Tensor:
+        made = series(x)
+        for _ in range(power):
+            made *= x
+        return made
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        return near_or_far(tf.abs(x) < near, of_near, plain, point(x, 0, 1))
+
+    return lambda x: precision.in_float32(compute, x)
+
+
+# `exp(x) - 1 - x`, `x - log1p(x)`, `x - sin(x)`, `x - tan(x)` and `x - tanh(x)`.
+exp_minus_tangent = _times_power(
+    removable.exp_minus_tangent_over_square, 2, 1.0, lambda x: expm1(x) - x
+)
+x_minus_log1p = _times_power(
+    removable.x_minus_log1p_over_square, 2, 0.25, lambda x: x - tf.math.log1p(x)
+)
+x_minus_sin = _times_power(
+    removable.x_minus_sin_over_cube, 3, 1.0, lambda x: x - tf.sin(x)
+)
+x_minus_tan = _times_power(
+    lambda x: -removable.tan_minus_x_over_cube(x), 3, 0.75, lambda x: x - tf.tan(x)
+)
+x_minus_tanh = _times_power(
+    removable.x_minus_tanh_over_cube, 3, 0.75, lambda x: x - tf.tanh(x)
+)
+
+
+# `((1 + x) log1p(x) - x) / x ** 2`.
+_ENTROPY = Removable(
+    [Fraction((-1) ** n, (n + 1) * (n + 2)) for n in range(40)],
+    0.3,
+    lambda x: ((1 + x) * tf.math.log1p(x) - x) / tf.square(x),
+)
+
+
+@precision.runs_in_float32
+def x_minus_one_minus_log(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Computes `x - 1 - log(x)`; the logarithm may be known where `x` underflows."""
+    return near_or_far(
+        tf.abs(x - 1) < 0.25,
+        lambda x, _: x_minus_log1p(x - 1),
+        lambda x, log: x - 1 - log,
+        point(x, 1, 2),
+        point(log, 0, 0),
+    )
+
+
+@precision.runs_in_float32
+def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `a + b - 2 sqrt(a * b)`."""
+
+    def near(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        return tf.square((a - b) / (tf.sqrt(a) + tf.sqrt(b)))
+
+    def far(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        return a + b - 2 * tf.sqrt(a * b)
+
+    is_near = (a > 0.25 * b) & (a < 4 * b)
+    return near_or_far(is_near, near, far, point(a, 1, 1), point(b, 1, 4))
+
+
+@precision.runs_in_float32
+def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `x log(x / y) - x + y`, with the value y at x = 0."""
+
+    def near(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        step = (x - y) / y
+        return y * step * step * _ENTROPY(step)
+
+    def far(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return ops.xlogy(x, x / y) - x + y
+
+    is_near = tf.abs(x - y) < 0.25 * tf.abs(y)
+    return near_or_far(is_near, near, far, point(x, 1, 2), point(y, 1, 1))
+
+
+@precision.runs_in_float32
+def one_minus_power(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - x ** y`."""
+    log = y * tf.math.log(tf.where(x > 0, x, tf.ones_like(x)))
+    return near_or_far(
+        (x > 0) & (tf.abs(log) < _NEAR),
+        lambda x, y: -expm1(y * tf.math.log(x)),
+        lambda x, y: 1 - unchanged_values.pow(x, y),
+        point(x, 1, 2),
+        point(y, 1, 1),
+    )
+
+
+@precision.runs_in_float32
+def one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - (1 - x) ** y`."""
+    log = y * tf.math.log1p(tf.where(x < 1, -x, tf.zeros_like(x)))
+    return near_or_far(
+        (x < 1) & ((tf.abs(log) < _NEAR) | (tf.abs(x) < 2**-6)),
+        lambda x, y: -expm1(y * tf.math.log1p(-x)),
+        lambda x, y: 1 - unchanged_values.pow(1 - x, y),
+        point(x, 0, 2),
+        point(y, 1, 1),
+    )
+
+
+def one_minus_cumprod_of_complement(
+    x: tf.Tensor, axis: int, exclusive: bool, reverse: bool
+) -> tf.Tensor:
+    """Computes `1 - cumprod(1 - x)`."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        is_inside = x < 1
+        log = tf.math.log1p(-tf.where(is_inside, x, tf.zeros_like(x)))
+        total = tf.cumsum(log, axis, exclusive, reverse)
+        beyond = tf.cast(tf.logical_not(is_inside), x.dtype)
+        counted = tf.cumsum(beyond, axis, exclusive, reverse)
+        is_near = (counted < 0.5) & (tf.abs(total) < _NEAR)
+        near = -expm1(tf.where(is_near, total, tf.zeros_like(total)))
+        plain = 1 - ops.cumprod(1 - x, axis, exclusive, reverse)
+        return tf.where(is_near, near, plain)
+
+    return precision.in_float32(compute, x)
+
+
+def one_minus_prod_of_complement(
+    x: tf.Tensor, axes: tuple[int, ...], keepdims: bool
+) -> tf.Tensor:
+    """Computes `1 - prod(1 - x)`."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        is_inside = x < 1
+        log = tf.math.log1p(-tf.where(is_inside, x, tf.zeros_like(x)))
+        total = tf.reduce_sum(log, axes, keepdims)
+        inside = tf.reduce_all(is_inside, axes, keepdims)
+        is_near = inside & (tf.abs(total) < _NEAR)
+        near = -expm1(tf.where(is_near, total, tf.zeros_like(total)))
+        return tf.where(is_near, near, 1 - tf.reduce_prod(1 - x, axes, keepdims))
+
+    return precision.in_float32(compute, x)
+
+
+@precision.runs_in_float32
+def fraction_of_powers(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+    """Computes `x ** n / (k ** n + x ** n)`."""
+
+    def plain(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+        a = tf.pow(x, n)
+        total = a + tf.pow(k, n)
+        is_nothing = tf.equal(total, 0)
+        quotient = a / tf.where(is_nothing, tf.ones_like(total), total)
+        return tf.where(is_nothing, tf.zeros_like(total), quotient)
+
+    def scaled(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+        is_larger = (x > k) == (n > 0)
+        size = tf.abs(n)
+        less, more = tf.minimum(x, k), tf.maximum(x, k)
+        ratio = tf.pow(less / more, size)
+        return tf.where(is_larger, 1 / (1 + ratio), ratio / (1 + ratio))
+
+    total = tf.pow(x, n) + tf.pow(k, n)
+    usual = (total > 1e-30) & (total < 1e30)
+    is_scaled = (x > 0) & (k > 0) & tf.logical_not(usual)
+    return near_or_far(
+        is_scaled, scaled, plain, point(x, 1, 1), point(n, 1, 1), point(k, 1, 1)
+    )
+
+
+def fraction_of_power(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+    """Computes `x ** n / (1 + x ** n)`."""
+    return fraction_of_powers(x, n, tf.ones([], x.dtype))
+
+
+def rsqrt1pm1(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 / sqrt(1 + x) - 1`."""
+
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        return near_or_far(
+            tf.abs(x) < _NEAR,
+            lambda x: -x / (1 + x + tf.sqrt(1 + x)),
+            lambda x: ops.rsqrt(1 + x) - 1,
+            point(x, 0, 1),
+        )
+
+    return precision.in_float32(compute, x)
+
+
+def fraction_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Computes `(a / b) / (1 + a / b)`, which is 1 where b is 0."""
+
+    def plain(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        return (a / b) / (1 + a / b)
+
+    def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        is_pole = tf.equal(b, 0) & tf.not_equal(a, 0)
+        return near_or_far(
+            is_pole, lambda a, b: a / (a + b), plain, point(a, 1, 1), point(b, 0, 1)
+        )
+
+    return precision.in_float32(compute, a, b)
+
+
+@precision.runs_in_float32
+def elu_plus_one(x: tf.Tensor) -> tf.Tensor:
+    """Computes `elu(x) + 1`, which is `exp(x)` where x is negative."""
+    zero = tf.zeros_like(x)
+    # The second derivative at 0 is 0, as with tf.nn.elu.
+    return tf.where(x >= 0, x + 1, exp(tf.where(x >= 0, zero, x)))

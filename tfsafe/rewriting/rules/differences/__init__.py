@@ -1,0 +1,10 @@
+"""Rules for differences of nearly equal numbers.
+
+`cancellation` has fixed formulas, `function_differences` one function at two points,
+`complements` 1 minus a product, `tangents` a function less its tangent, `moments` and
+`raw_moments` variances from raw moments, `distances` distances from products.
+
+May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`.
+
+Example: `tf.exp(x) - 1` becomes `tf.math.expm1(x)`.
+"""

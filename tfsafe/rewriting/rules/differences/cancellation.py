@@ -1,0 +1,296 @@
+"""Rules for differences that cancel."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.kernels.cancellation import uncancelled
+from tfsafe.ops.kernels.limits import tangents
+from tfsafe.ops.kernels.zeros import square
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import (
+    SUMS,
+    Term,
+    both_ways,
+    negated,
+    number,
+    squared,
+    terms,
+)
+from tfsafe.rewriting.match.index import Pattern
+from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
+from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules import references
+
+_BINARY_SUMS = ("Sub", "Add", "AddV2")
+# A larger number that is added to a difference is part of the formula.
+_LARGEST_GUARD = 0.01
+
+
+def _pair(
+    reader: Reader, op: tf.Operation
+) -> tuple[float, float, tf.Tensor, tf.Tensor] | None:
+    """Reads a sum of two terms, each perhaps a number times a tensor."""
+    found = terms(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
+    if len(found) != 2:
+        return None
+    (a, x), (b, y) = found
+    return a, b, x, y
+
+
+def _match_variance(op: tf.Operation, reader: Reader) -> Build | None:
+    found = difference_form(reader, op.outputs[0])
+    if found is None:
+        return None
+    x, axes, keepdims = found
+    return lambda value: ops.variance(value(x), axis=axes, keepdims=keepdims)
+
+
+def difference_form(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
+    """Reads `mean(x^2) - mean(x)^2`."""
+    op = reader.op(tensor)
+    pair = _pair(reader, op) if op.type in SUMS else None
+    if pair is None:
+        return None
+    a, b, x, y = pair
+    first, second = Term(a, x), Term(b, y)
+    if squared(reader, second.tensor) is None:
+        first, second = second, first
+    whole, base = mean_of(reader, first), squared(reader, second.tensor)
+    if whole is None or base is None or base.minus is not None:
+        return None
+    factor, of_squares = whole
+    inner, mean = squared(reader, of_squares.x), _plain_mean(reader, base.x)
+    if inner is None or inner.minus is not None or mean is None:
+        return None
+    is_alike = mean.axes == of_squares.axes and mean.keepdims == of_squares.keepdims
+    is_difference = abs(factor - 1) < 1e-6 and second.factor == -1
+    if is_alike and is_difference and reader.same(inner.x, mean.x):
+        return Reduction(mean.x, mean.axes, mean.keepdims)
+    return None
+
+
+def _plain_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
+    # A mean behind `tf.stop_gradient` has another gradient.
+    if reader.op(tensor).type == "StopGradient":
+        return None
+    return single_mean(reader, tensor)
+
+
+def _match_exp(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `exp(x) - 1`, and `c - c * exp(x)` of a number c."""
+    found = _EXP_MINUS_ONE(op, reader)
+    pair = _pair(reader, op) if found is None else None
+    if pair is None:
+        return found
+    a, b, x, y = pair
+    for factor, exp, other, constant in ((a, x, b, y), (b, y, a, x)):
+        inner = reader.op(exp)
+        whole = number(reader, constant, exp)
+        if inner.type == "Exp" and whole is not None and whole * other == -factor:
+            return _times_expm1(factor, inner.inputs[0])
+    return None
+
+
+def _times_expm1(factor: float, x: tf.Tensor) -> Build:
+    return lambda value: factor * ops.expm1(value(x))
+
+
+def _match_guard(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a small number added to a difference."""
+    for inner, guard in both_ways(op, *_BINARY_SUMS):
+        small, difference = reader.scalar(guard), reader.op(inner)
+        if not small or difference.type not in _BINARY_SUMS or not is_float(inner):
+            continue
+        if reader.constant(inner) is None and _may_merge(reader, difference, small):
+            return _held(op, inner)
+    return None
+
+
+def _may_merge(reader: Reader, difference: tf.Operation, small: float) -> bool:
+    """Returns whether `(a + small) - b` may differ from `(a - b) + small`."""
+    constants = [reader.scalar(each) for each in difference.inputs]
+    whole = next((each for each in constants if each), None)
+    if whole is not None:
+        return _is_lossy(whole, small, difference.outputs[0].dtype)
+    is_difference = difference.type == "Sub" or any(
+        negated(reader, each) is not None for each in difference.inputs
+    )
+    return is_difference and abs(small) <= _LARGEST_GUARD
+
+
+def _is_lossy(a: float, b: float, dtype: tf.DType) -> bool:
+    """Returns whether the sum or the difference of two numbers is rounded."""
+    kind = dtype.as_numpy_dtype
+    exact = [np.float64(a) + np.float64(b), np.float64(a) - np.float64(b)]
+    return any(np.float64(kind(each)) != each for each in exact)
+
+
+def _held(op: tf.Operation, inner: tf.Tensor) -> Build:
+    raw = getattr(tf.raw_ops, op.type)
+
+    def build(value: Value) -> tf.Tensor:
+        x, y = (
+            unchanged_values.held(value(each)) if each is inner else value(each)
+            for each in op.inputs
+        )
+        return raw(x=x, y=y)
+
+    return build
+
+
+def _one_minus_square(x: tf.Tensor) -> tf.Tensor:
+    return uncancelled.difference_of_squares(tf.ones([], x.dtype), x)
+
+
+@precision.runs_in_float32
+def _erf(x: tf.Tensor) -> tf.Tensor:
+    return tf.math.erf(x)
+
+
+@precision.runs_in_float32
+def _erfc(x: tf.Tensor) -> tf.Tensor:
+    return tf.math.erfc(x)
+
+
+def _roots_minus(inside: Pattern, function: Callable[..., tf.Tensor]) -> Sequence[Tree]:
+    """Returns the trees of `sqrt(x^2 + inside) - x` and `sqrt(x^2 + inside) + x`."""
+    root: Pattern = ("Sqrt", ("Add", ("Square", "x"), inside))
+    return (
+        Tree(("Sub", root, "x"), function),
+        Tree(("Add", root, "x"), lambda x, y: function(-x, y)),
+    )
+
+
+_EXP_MINUS_ONE = Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1))
+_INVERSE_ROOTS = (
+    ("Div", 1, ("Sqrt", ("Add", 1, "x"))),
+    ("Reciprocal", ("Sqrt", ("Add", 1, "x"))),
+    ("Rsqrt", ("Add", 1, "x")),
+)
+RULES = (
+    Rule(
+        name="variance",
+        before="mean(x * x) - mean(x) ** 2",
+        after="ops.variance(x)",
+        fails_when="the mean is much larger than the spread: no digit is left, or the "
+        "result is negative",
+        reference=references.VARIANCE,
+        op_types=SUMS,
+        match=_match_variance,
+    ),
+    Rule(
+        name="exp-minus-one",
+        before="exp(x) - 1, c - c * exp(x)",
+        after="ops.expm1(x), -c * ops.expm1(x)",
+        fails_when="x is near 0",
+        reference="tfsafe.ops.expm1",
+        op_types=_BINARY_SUMS,
+        match=_match_exp,
+    ),
+    Rule(
+        name="complement",
+        before="1 - cos(x), cosh(x) - 1, 1 - sigmoid(x), 1 - tanh(x), 1 + tanh(x), "
+        "1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, 1 - cos(x)**2 or 1 - x**2",
+        after="2 sin(x / 2)^2, 2 sinh(x / 2)^2, sigmoid(-x), 2 sigmoid(-2 x), "
+        "2 sigmoid(2 x), erfc(-x), erf(x), 1 / cosh(x)^2, sin(x)^2 or (1 - x)(1 + x)",
+        fails_when="what is subtracted is near 1",
+        reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
+        match=Trees(
+            Tree(("Sub", 1, ("Cos", "x")), uncancelled.one_minus_cos),
+            Tree(("Sub", 1, ("Sigmoid", "x")), lambda x: ops.sigmoid(-x)),
+            Tree(("Add", 1, ("Tanh", "x")), uncancelled.one_plus_tanh),
+            Tree(("Sub", 1, ("Tanh", "x")), lambda x: uncancelled.one_plus_tanh(-x)),
+            Tree(("Add", 1, ("Erf", "x")), lambda x: _erfc(-x)),
+            Tree(("Sub", 1, ("Erfc", "x")), _erf),
+            Tree(("Sub", ("Cosh", "x"), 1), uncancelled.cosh_minus_one),
+            Tree(("Sub", 1, ("Square", ("Tanh", "x"))), uncancelled.sech_squared),
+            Tree(("Sub", 1, ("Square", ("Cos", "x"))), lambda x: square(tf.sin(x))),
+            Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
+            Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
+        ),
+    ),
+    Rule(
+        name="difference-of-squares",
+        before="a * a - b * b",
+        after="(a - b) * (a + b)",
+        fails_when="a is near b; a square overflows",
+        reference="Goldberg, ACM Computing Surveys 23(1), 1991, section 1.4",
+        match=Trees(
+            Tree(
+                ("Sub", ("Square", "x"), ("Square", "y")),
+                uncancelled.difference_of_squares,
+            )
+        ),
+    ),
+    Rule(
+        name="softplus-minus-argument",
+        before="softplus(x) - x, log1p(exp(x)) - x",
+        after="softplus(-x)",
+        fails_when="x is large",
+        reference="identity",
+        match=Trees(
+            *(
+                Tree(("Sub", each, "x"), uncancelled.softplus_minus)
+                for each in (
+                    ("Softplus", "x"),
+                    ("Log1p", ("Exp", "x")),
+                    ("Log", ("Add", 1, ("Exp", "x"))),
+                )
+            )
+        ),
+    ),
+    Rule(
+        name="root-minus-argument",
+        before="sqrt(x * x + y) - x, sqrt(x * x + y * y) - x",
+        after="y / (sqrt(x * x + y) + x) where x is positive",
+        fails_when="x is much larger than the root of y",
+        reference="multiplication by the conjugate",
+        match=Trees(
+            *(
+                tree
+                for inside, function in (
+                    (("Square", "y"), uncancelled.hypot_minus),
+                    ("y", uncancelled.root_minus),
+                )
+                for tree in _roots_minus(inside, function)
+            )
+        ),
+    ),
+    Rule(
+        name="sqrt1pm1",
+        before="sqrt(1 + x) - 1, sqrt(1 + x * x) - 1, 1 / sqrt(1 + x) - 1",
+        after="x / (sqrt(1 + x) + 1), -x / (1 + x + sqrt(1 + x))",
+        fails_when="x is near 0; its square overflows",
+        reference="multiplication by the conjugate",
+        match=Trees(
+            Tree(
+                ("Sub", ("Sqrt", ("Add", 1, ("Square", "x"))), 1),
+                uncancelled.hypot1pm1,
+            ),
+            Tree(("Sub", ("Sqrt", ("Add", 1, "x")), 1), uncancelled.sqrt1pm1),
+            *(Tree(("Sub", each, 1), tangents.rsqrt1pm1) for each in _INVERSE_ROOTS),
+        ),
+    ),
+    Rule(
+        name="log-of-one-plus",
+        before="log(1 + x)",
+        after="ops.log1p(x)",
+        fails_when="x is near 0",
+        reference="tfsafe.ops.log1p",
+        match=Trees(Tree(("Log", ("Add", 1, "x")), unchanged_values.log1p)),
+    ),
+    Rule(
+        name="guard",
+        before="(1 - x) + epsilon, (a - b) + epsilon",
+        after="the same, which no compiler merges into (1 + epsilon) - x",
+        fails_when="compiled: a + epsilon is rounded before b is subtracted",
+        reference="TensorFlow issues 47548 and 52045",
+        op_types=_BINARY_SUMS,
+        match=_match_guard,
+    ),
+)

@@ -1,0 +1,89 @@
+"""Rules for the difference of one function at two points."""
+
+import tensorflow as tf
+
+from tfsafe.ops.kernels import activation
+from tfsafe.ops.kernels.cancellation.function_differences import DIFFERENCES
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space.analysis import logarithms
+from tfsafe.rewriting.match.arithmetic import SUMS, Term, is_sum, number, terms
+
+# The slopes of these need their argument, not their value.
+_WITH_SLOPES = {"Sigmoid": activation.sigmoid, "Tanh": activation.tanh}
+
+
+def _match(op: tf.Operation, reader: Reader) -> Build | None:
+    if op.type not in SUMS or len(op.inputs) != 2 or not is_float(op.outputs[0]):
+        return None
+    found = terms(reader, op.outputs[0])
+    if len(found) != 2 or found[0].factor != -found[1].factor:
+        return None
+    scale = found[0].factor
+    first, second = (reader.op(each.tensor) for each in found)
+    if first.type != second.type or first.type not in DIFFERENCES:
+        return None
+    a, b = first.inputs[0], second.inputs[0]
+    if any(reader.constant(each) is not None for each in (a, b)):
+        return None
+    step = _step(reader, a, b)
+    if step is None:
+        step = _step(reader, b, a)
+        if step is not None:
+            first, second, a, b, scale = second, first, b, a, -scale
+    is_log = first.type == "Log"
+    if is_log and not all(_is_plain(reader, each, step is None) for each in (a, b)):
+        return None
+    difference = DIFFERENCES[first.type]
+    function = _WITH_SLOPES.get(first.type)
+
+    def build(value: Value) -> tf.Tensor:
+        # Other rules may know the values of a logarithm where its argument underflows.
+        of_a, of_b = (
+            value(each.outputs[0]) if function is None else function(value(point))
+            for each, point in ((first, a), (second, b))
+        )
+        if step is None:
+            made = difference.of_points(value(a), value(b), of_a, of_b)
+        else:
+            made = difference.of_step(value(b), step.make(value), of_a, of_b)
+        return made if scale == 1 else scale * made
+
+    return build
+
+
+def _step(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> Term | None:
+    """Returns d where a is `b + d`."""
+    found = terms(reader, a)
+    for one, other in (found, found[::-1]) if len(found) == 2 else ():
+        if one.factor == 1 and reader.same(one.tensor, b):
+            return other
+    return None
+
+
+def _is_plain(reader: Reader, x: tf.Tensor, is_sum_known: bool) -> bool:
+    """Returns whether no rule knows the logarithm better than from its argument."""
+    found = logarithms(reader).of(x)
+    if found is not None and found.name:
+        return False
+    op = reader.op(x)
+    # The logarithm of `1 + x` has digits that the sum has not.
+    return not (is_sum_known and is_sum(op)) or not any(
+        number(reader, each, other) is not None
+        for each, other in zip(op.inputs, reversed(op.inputs), strict=True)
+    )
+
+
+RULES = (
+    Rule(
+        name="difference-of-function",
+        before="f(a) - f(b) of a logarithm, exponential, root, sine, cosine, tangent, "
+        "arctangent, sigmoid, tanh, erf or softplus",
+        after="by a - b, such as log1p((a - b) / b), exp(b) * expm1(a - b) or "
+        "2 cos((a + b) / 2) sin((a - b) / 2), where the two are near each other",
+        fails_when="a is near b, or both are in a tail",
+        reference="addition theorems",
+        op_types=SUMS,
+        match=_match,
+    ),
+)

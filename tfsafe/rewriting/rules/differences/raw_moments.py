@@ -1,0 +1,144 @@
+"""The rule for differences of raw moments that have no exact form without them."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import raw_kernel
+from tfsafe.ops.kernels.statistics.moments import normalised
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.log_space.analysis import logarithms
+from tfsafe.rewriting.match.arithmetic import SUMS, square_of, terms
+from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader
+from tfsafe.rewriting.rules import references
+from tfsafe.rewriting.rules.masks import empty_sums
+
+# Float64 holds the products of numbers of these types exactly.
+_NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
+_MOST_TERMS = 8
+_DEPTH = 24
+# Weights whose sum is that near to 1 are meant to add up to 1.
+_ROUNDED = 1e-5
+(_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
+
+
+class _Memory(dict[str, bool]):
+    """Whether operations are differences of moments, by name."""
+
+
+def _match(op: tf.Operation, reader: Reader) -> Build | None:
+    if op.outputs[0].dtype not in _NARROW or not _is_difference(reader, op):
+        return None
+    # What is a difference by itself is replaced by itself.
+    inner = map(reader.op, op.inputs)
+    if any(each.type in SUMS and _is_difference(reader, each) for each in inner):
+        return None
+    return _Wide(op, reader).build
+
+
+def _is_difference(reader: Reader, op: tf.Operation) -> bool:
+    memory = reader.memory.setdefault(_Memory, _Memory())
+    if op.name not in memory:
+        memory[op.name] = False
+        memory[op.name] = _computed(reader, op)
+    return bool(memory[op.name])
+
+
+def _computed(reader: Reader, op: tf.Operation) -> bool:
+    found = terms(reader, op.outputs[0])
+    if not 2 <= len(found) <= _MOST_TERMS:
+        return False
+    moments = reader.memory.setdefault(MomentReader, MomentReader(reader))
+    return any(
+        moments.of(a.tensor).averages_of_products
+        & moments.of(b.tensor).products_of_averages
+        for a in found
+        for b in found
+        if a.factor * b.factor < 0
+    )
+
+
+def _kernel(
+    op: tf.Operation, reader: Reader
+) -> Callable[[Sequence[tf.Tensor]], tf.Tensor]:
+    # An empty sum over an empty count is 0, in float64 as in float32.
+    if op.type in _FRACTION.op_types and _FRACTION.match(op, reader) is not None:
+        return lambda inputs: ops.xdivy(*inputs)
+    return lambda inputs: raw_kernel(op)(inputs)[0]
+
+
+class _Wide:
+    """A formula that is computed in float64."""
+
+    def __init__(self, op: tf.Operation, reader: Reader):
+        self._op = op
+        self._reader = reader
+
+    def build(self, value: Value) -> tf.Tensor:
+        """Builds the result, rounded once."""
+        made: dict[str, tf.Tensor] = {}
+
+        def wide(tensor: tf.Tensor, depth: int) -> tf.Tensor:
+            source = self._reader.source(tensor)
+            if source.name not in made:
+                made[source.name] = compute(source, depth)
+            return made[source.name]
+
+        def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
+            op = tensor.op
+            if tensor.dtype not in _NARROW:
+                return value(tensor)
+            root = square_of(self._reader, tensor)
+            if depth and root is not None:
+                return tf.square(wide(root, depth - 1))
+            if depth and op.type in LINEAR and self._weights(op) is None:
+                inputs = [wide(each, depth - 1) for each in op.inputs]
+                return _kernel(op, self._reader)(inputs)
+            scale = self._weights(op) or self._constant_weights(tensor)
+            x = tf.cast(value(tensor), tf.float64)
+            return x if scale is None else scale(x)
+
+        whole = self._op.outputs[0]
+        return tf.cast(compute(whole, _DEPTH), whole.dtype)
+
+    def _weights(self, op: tf.Operation) -> Callable[[tf.Tensor], tf.Tensor] | None:
+        """Returns how to make the weights of a softmax add up to 1 in float64."""
+        found = probabilities.softmax_of(op, logarithms(self._reader))
+        if found is None:
+            return None
+        axis = found.axis
+        return lambda x: normalised(x, axis)
+
+    def _constant_weights(
+        self, tensor: tf.Tensor
+    ) -> Callable[[tf.Tensor], tf.Tensor] | None:
+        """Returns how to scale constant weights, such as a filter's, that add up to 1.
+
+        The last two axes of a filter are those of the channels.
+        """
+        number = self._reader.constant(tensor)
+        if number is None or number.size < 2:
+            return None
+        axes = tuple(range(max(number.ndim - 2, 1)))
+        total = number.astype(np.float64).sum(axes, keepdims=True)
+        if not np.all(np.abs(total - 1) < _ROUNDED):
+            return None
+        return lambda x: x / total
+
+
+RULES = (
+    Rule(
+        name="raw-moments",
+        before="sum(w * x * x) - sum(w * x) ** 2, avg_pool(x * y) - avg_pool(x) * "
+        "avg_pool(y), matmul(x, x) / n - mean(x) * mean(x), cumsum(x * x) / n - ...",
+        after="the same, computed in float64 and rounded once",
+        fails_when="the means are much larger than the spread: no digit is left",
+        reference=references.VARIANCE,
+        op_types=SUMS,
+        match=_match,
+    ),
+)

@@ -1,0 +1,346 @@
+"""Rules for sums whose terms nearly cancel: a function less its tangent, and others."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels.limits import tangents
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import (
+    SUMS,
+    both_ways,
+    root_of,
+    square_of,
+)
+from tfsafe.rewriting.match.linear import Part, parts, total
+from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules import references
+from tfsafe.rewriting.rules.differences import complements
+
+# Longer sums are not taken apart.
+_MOST = 12
+_DIVISIONS = op_types(OpFact.DIVIDES)
+_Ratio = tuple[tf.Tensor, tf.Tensor]
+
+
+class _Group(NamedTuple):
+    """Terms that cancel, and what they are together.
+
+    Attributes:
+      parts: The terms.
+      part: The first, with its factor and the axes along which it is summed.
+      build: Builds the sum of the terms before it is scaled and summed over axes.
+    """
+
+    parts: Sequence[Part]
+    part: Part
+    build: Build
+
+    def make(self, value: Value) -> tf.Tensor:
+        """Builds the sum of the terms."""
+        return self.part.scaled(self.build(value))
+
+
+def _groups(reader: Reader, found: Sequence[Part]) -> Iterator[_Group]:
+    for part in found:
+        if part.tensor is None:
+            continue
+        op = reader.op(part.tensor)
+        if op.type in _TANGENTS:
+            yield from _tangent(reader, part, op)
+        elif op.type == "Sqrt":
+            yield from _roots(reader, part, op.inputs[0])
+        elif op.type == "Mul":
+            yield from _product(reader, part, op)
+            for x, log in both_ways(op):
+                yield from _entropy(reader, part, x, _ratio_of_log(reader, log))
+        elif op.type == "Xlogy":
+            yield from _entropy(
+                reader, part, op.inputs[0], _ratio(reader, op.inputs[1])
+            )
+
+
+def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[_Group]:
+    """Yields `exp(x) - 1 - x` and the like."""
+    function, constant, sign, scale = _TANGENTS[op.type]
+    x = op.inputs[0]
+    size = _terms_of_sum(part, x)
+    if size is None:
+        return
+    made = part._replace(factor=scale * part.factor)
+    inside = _inside(reader, x, part)
+    wanted = [each._replace(factor=sign * made.factor * each.factor) for each in inside]
+    if constant:
+        wanted.append(Part(constant * made.factor * size, None))
+    if op.type != "Log":
+        yield _Group([part, *wanted], made, lambda value: function(value(x)))
+        return
+    # Other rules may know the logarithm where its argument underflows.
+    log = op.outputs[0]
+    yield _Group([part, *wanted], made, lambda value: function(value(x), value(log)))
+    # `s^2 - 1 - 2 log(s)`
+    made = part._replace(factor=-0.5 * part.factor)
+    wanted = [Part(-made.factor * size, None)]
+    square = part._replace(factor=made.factor, tensor=_Square(x))
+    yield _Group(
+        [part, square, *wanted],
+        made,
+        lambda value: function(tf.square(value(x)), 2 * value(log)),
+    )
+
+
+class _Square(NamedTuple):
+    """Any tensor that is the square of another."""
+
+    of: tf.Tensor
+
+
+def _terms_of_sum(part: Part, x: tf.Tensor) -> int | None:
+    """Returns how many elements are summed; None if that is not known."""
+    if part.axes is None:
+        return 1
+    if not x.shape.rank:
+        return None
+    return tf.TensorShape([x.shape[axis] for axis in part.axes]).num_elements()
+
+
+def _inside(reader: Reader, x: tf.Tensor, part: Part) -> list[Part]:
+    """Returns the parts of an argument, summed as the function of it is."""
+    found = parts(reader, x)
+    if part.axes is None:
+        return found
+    return [Part(1.0, x, part.axes, part.keepdims)]
+
+
+def _roots(reader: Reader, part: Part, inside: tf.Tensor) -> Iterator[_Group]:
+    """Yields `a + b - 2 sqrt(a * b)`."""
+    op = reader.op(inside)
+    if op.type == "Mul":
+        yield from _of_two(part, *op.inputs)
+
+
+def _of_two(part: Part, a: tf.Tensor, b: tf.Tensor) -> Iterator[_Group]:
+    made = part._replace(factor=-0.5 * part.factor)
+    if _line_up(part, a, b):
+        wanted = [made._replace(tensor=each) for each in (a, b)]
+        yield _Group(
+            [part, *wanted],
+            made,
+            lambda value: tangents.squared_difference_of_roots(value(a), value(b)),
+        )
+
+
+def _product(reader: Reader, part: Part, op: tf.Operation) -> Iterator[_Group]:
+    """Yields `a^2 + b^2 - 2 a b`, and `a + b - 2 sqrt(a) sqrt(b)`."""
+    a, b = op.inputs
+    roots = root_of(reader, a), root_of(reader, b)
+    if roots[0] is not None and roots[1] is not None:
+        yield from _of_two(part, roots[0], roots[1])
+    made = part._replace(factor=-0.5 * part.factor)
+    if _line_up(part, a, b):
+        wanted = [made._replace(tensor=_Square(each)) for each in (a, b)]
+        yield _Group(
+            [part, *wanted], made, lambda value: tf.square(value(a) - value(b))
+        )
+
+
+def _ratio_of_log(reader: Reader, tensor: tf.Tensor) -> _Ratio | None:
+    """Reads `log(a / b)` and `log(a) - log(b)`."""
+    op = reader.op(tensor)
+    if op.type == "Log":
+        return _ratio(reader, op.inputs[0])
+    if op.type == "Sub":
+        a, b = (reader.op(each) for each in op.inputs)
+        if a.type == b.type == "Log":
+            return a.inputs[0], b.inputs[0]
+    return None
+
+
+def _ratio(reader: Reader, tensor: tf.Tensor) -> _Ratio | None:
+    op = reader.op(tensor)
+    return (op.inputs[0], op.inputs[1]) if op.type in _DIVISIONS else None
+
+
+def _entropy(
+    reader: Reader, part: Part, x: tf.Tensor, ratio: _Ratio | None
+) -> Iterator[_Group]:
+    """Yields `x log(x / y) - x + y`."""
+    if ratio is None or not reader.same(x, ratio[0]) or not _line_up(part, *ratio):
+        return
+    y = ratio[1]
+    wanted = [
+        each._replace(factor=sign * part.factor * each.factor)
+        for sign, tensor in ((-1, x), (1, y))
+        for each in _inside(reader, tensor, part)
+    ]
+    yield _Group(
+        [part, *wanted],
+        part,
+        lambda value: tangents.bregman_of_entropy(value(x), value(y)),
+    )
+
+
+def _line_up(part: Part, a: tf.Tensor, b: tf.Tensor) -> bool:
+    """Returns whether what is summed over axes is not repeated along them."""
+    if part.axes is None:
+        return True
+    return a.shape.is_fully_defined() and a.shape == b.shape
+
+
+def _without(reader: Reader, found: Sequence[Part], group: _Group) -> list[Part] | None:
+    """Takes the terms of a group out of a sum; None where one is missing."""
+    left = list(found)
+    for wanted in group.parts:
+        if wanted.tensor is None:
+            place = next((i for i, p in enumerate(left) if p.tensor is None), None)
+            rest = wanted.factor if place is None else left[place].factor
+            # A number of the other sign, or a smaller one, cancels nothing.
+            if place is None or rest * wanted.factor <= 0:
+                return None
+            if abs(rest) < abs(wanted.factor) * (1 - 1e-6):
+                return None
+            number = rest - wanted.factor
+            del left[place]
+            if abs(number) > 1e-6 * abs(rest):
+                left.append(Part(number, None))
+            continue
+        place = next((i for i, p in enumerate(left) if _is(reader, p, wanted)), None)
+        if place is None:
+            return None
+        del left[place]
+    return left
+
+
+def _is(reader: Reader, part: Part, wanted: Part) -> bool:
+    if part.tensor is None or abs(part.factor - wanted.factor) > 1e-6 * abs(
+        wanted.factor
+    ):
+        return False
+    if part.axes != wanted.axes or part.keepdims != wanted.keepdims:
+        return False
+    if isinstance(wanted.tensor, _Square):
+        base = square_of(reader, part.tensor)
+        return base is not None and reader.same(base, wanted.tensor.of)
+    return reader.same(part.tensor, wanted.tensor)
+
+
+def _match_cumulative(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `x - log(cumsum(exp(x)))`."""
+    x, log = op.inputs
+    total = (
+        reader.op(reader.op(log).inputs[0]) if reader.op(log).type == "Log" else None
+    )
+    if total is None or total.type != "Cumsum" or not is_float(x):
+        return None
+    exp, axis = reader.op(total.inputs[0]), reader.scalar(total.inputs[1])
+    if exp.type != "Exp" or axis is None or total.get_attr("exclusive"):
+        return None
+    if not reader.same(exp.inputs[0], x):
+        return None
+    reverse = total.get_attr("reverse")
+
+    def build(value: Value) -> tf.Tensor:
+        logits = value(x)
+        others = ops.cumulative_logsumexp(logits, int(axis), True, reverse)
+        return ops.log_sigmoid(logits - others)
+
+    return build
+
+
+def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    left = parts(reader, op.outputs[0])
+    if not 2 <= len(left) <= _MOST:
+        return None
+    groups: list[_Group] = []
+    for group in _groups(reader, left):
+        rest = _without(reader, left, group)
+        if rest is not None:
+            left = rest
+            groups.append(group)
+    # Next to another number, what the terms lose is below its digits.
+    if not groups or any(each.tensor is None for each in left):
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        whole = groups[0].make(value)
+        for group in groups[1:]:
+            whole += group.make(value)
+        return whole + total(left, value, whole) if left else whole
+
+    return build
+
+
+# By operation: the function of its input; the number and the multiple of the input
+# in the sum, for a factor of the operation that is the last number.
+_TANGENTS: dict[str, tuple[Callable[..., tf.Tensor], float, int, int]] = {
+    "Exp": (tangents.exp_minus_tangent, -1.0, -1, 1),
+    "Expm1": (tangents.exp_minus_tangent, 0.0, -1, 1),
+    "Log": (tangents.x_minus_one_minus_log, -1.0, 1, -1),
+    "Log1p": (tangents.x_minus_log1p, 0.0, 1, -1),
+    "Sin": (tangents.x_minus_sin, 0.0, 1, -1),
+    "Tan": (tangents.x_minus_tan, 0.0, 1, -1),
+    "Tanh": (tangents.x_minus_tanh, 0.0, 1, -1),
+}
+
+
+# Before the rules for logarithms and for fractions, which take other parts of these.
+FIRST = (
+    Rule(
+        name="fraction-of-powers",
+        before="x ** n / (k ** n + x ** n), x ** n / (1 + x ** n)",
+        after="the same of x / k, where a power overflows or underflows",
+        fails_when="a power overflows or both underflow",
+        reference="identity",
+        match=Trees(
+            Tree(
+                (
+                    "Div",
+                    ("Pow", "x", "n"),
+                    ("Add", ("Pow", "k", "n"), ("Pow", "x", "n")),
+                ),
+                tangents.fraction_of_powers,
+            ),
+            Tree(
+                ("Div", ("Pow", "x", "n"), ("Add", 1, ("Pow", "x", "n"))),
+                tangents.fraction_of_power,
+            ),
+        ),
+    ),
+    Rule(
+        name="cumulative-log-softmax",
+        before="x - log(cumsum(exp(x)))",
+        after="ops.log_sigmoid(x - logsumexp of those before)",
+        fails_when="an exponential overflows, or one element dominates",
+        reference=references.LOGSUMEXP,
+        op_types=("Sub",),
+        match=_match_cumulative,
+    ),
+)
+RULES = (
+    Rule(
+        name="function-less-tangent",
+        before="exp(x) - 1 - x, x - 1 - log(x), x - log1p(x), x - sin(x), "
+        "x * log(x / y) - x + y, a + b - 2 sqrt(a * b), a * a + b * b - 2 * a * b",
+        after="where the terms cancel a power series, or a square",
+        fails_when="x is near 0, or near 1 for the logarithm; a is near b",
+        reference="Taylor series; binomial formula",
+        op_types=SUMS,
+        match=_match_sum,
+    ),
+    *complements.RULES,
+    Rule(
+        name="elu-plus-one",
+        before="elu(x) + 1",
+        after="exp(x) where x is negative",
+        fails_when="x is below -17: the sum is 0",
+        reference="identity",
+        match=Trees(Tree(("Add", ("Elu", "x"), 1), tangents.elu_plus_one)),
+    ),
+)

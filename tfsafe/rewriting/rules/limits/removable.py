@@ -1,0 +1,378 @@
+"""The rules for quotients that have a limit where both sides are 0."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import tensorflow as tf
+
+from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels import unchanged_values
+from tfsafe.ops.kernels.limits import quotients as limits, removable
+from tfsafe.ops.kernels.limits.removable import Removable
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import Term, both_ways, number, root_of
+from tfsafe.rewriting.match.products import (
+    Product,
+    factored,
+    outermost,
+    scaled,
+    without,
+)
+from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
+from tfsafe.rewriting.match.reductions import norm, squared_length
+from tfsafe.rewriting.match.trees import argument
+from tfsafe.rewriting.rules.limits import removable_pairs
+from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
+
+_DIVISIONS = op_types(OpFact.DIVIDES)
+
+
+# Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
+_NEAR = 0.5
+_PRODUCTS = frozenset({*_DIVISIONS, "Mul"})
+
+
+class _Memory(dict[str, tuple[int, Build | None]]):
+    """By operation: how many divisors are removed, and how to build the result."""
+
+
+def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
+    """Yields the factors of a product that have a limit together."""
+    for places, others in (
+        (product.above, product.below),
+        (product.below, product.above),
+    ):
+        for tensor in places:
+            zero = zero_of(reader, tensor)
+            if zero is not None:
+                limit = _limit(reader, zero, others, places is product.above)
+                if limit is not None:
+                    yield limit
+    for top, bottom in itertools.product(product.above, product.below):
+        yield from removable_pairs.power_over_order(reader, top, bottom)
+        yield from removable_pairs.raised_cosine(reader, top, bottom)
+    for root in product.below:
+        if norm(reader, root) is not None:
+            yield from _squares(reader, root, product.above)
+        for top in product.above:
+            yield from _angle(reader, top, root)
+
+
+def _squares(
+    reader: Reader, root: tf.Tensor, above: Sequence[tf.Tensor]
+) -> Iterator[Limit]:
+    """Yields a norm, or its square, that is divided by the norm."""
+    op = reader.op(root)
+    whole = [t for t in above if op.type == "Sqrt" and reader.same(t, op.inputs[0])]
+    same = [t for t in above if reader.same(t, root)]
+    if whole:
+        yield Limit(lambda value: value(root), (whole[0],), (root,))
+    elif same and len(above) > 1:
+        yield Limit(lambda value: tf.ones_like(value(root)), (same[0],), (root,))
+
+
+_SINE_OF_ACOS = ("Sqrt", ("Sub", 1, ("Square", "c")))
+
+
+def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]:
+    """Yields an angle over its sine."""
+    op = reader.op(top)
+    if op.type == "Acos":
+        c = op.inputs[0]
+        found = argument(reader, bottom, _SINE_OF_ACOS)
+        if found is None or found[1].factor != 1:
+            return
+        if reader.same(found[1].tensor, c):
+            yield Limit(_of_acos(c, 1.0), (top,), (bottom,))
+    elif op.type == "Atan2" and reader.same(op.inputs[0], bottom):
+        y, x = op.inputs
+        square = squared_length(reader, Term(1.0, y))
+        if square is not None:
+            yield Limit(
+                lambda value: tf.cast(
+                    removable.atan2_over_length(
+                        square(value), tf.cast(value(x), square(value).dtype)
+                    ),
+                    x.dtype,
+                ),
+                (top,),
+                (bottom,),
+            )
+
+
+def _limit(
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
+    vanishing, inside = zero.vanishing, zero.inside
+    numbered = [(each, scaled(reader, each)) for each in others]
+    same = [pair for pair in numbered if zero.is_argument(reader, pair[1].tensor)]
+    if vanishing.order == 1:
+        same = same[:1]
+    if not same:
+        return (
+            _part_of_argument(reader, zero, others, is_above)
+            or _ratio(reader, zero, others, is_above)
+            or _of_function(reader, zero, others, is_above)
+        )
+    alike, factor = tuple(each for each, _ in same), float(zero.sign)
+    for _, other in same:
+        ratio = inside.factor / other.factor
+        factor *= ratio if is_above else 1 / ratio
+    if is_above:
+        if len(alike) > vanishing.order:
+            return None
+        power = vanishing.order - len(alike)
+        build = zero.build(reader, vanishing.over_power, factor, power)
+        return Limit(build, (zero.tensor,), alike)
+    if vanishing.inverse is None:
+        return None
+    build = zero.build(reader, vanishing.inverse, factor, 0)
+    angle = reader.op(inside.tensor)
+    is_sine = vanishing.inverse is removable.x_over_sin and inside.factor == 1
+    is_shape = zero.tensor.shape.rank == inside.tensor.shape.rank
+    if angle.type == "Acos" and is_sine and is_shape:
+        build = _of_acos(angle.inputs[0], factor)
+    return Limit(build, alike, (zero.tensor,))
+
+
+def _part_of_argument(
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
+    """Returns the limit of `f(a * b) / a` or of `a / f(a * b)`."""
+    vanishing, op = zero.vanishing, reader.op(zero.inside.tensor)
+    function = vanishing.over_power if is_above else vanishing.inverse
+    if function is None or op.type not in _PRODUCTS:
+        return None
+    if vanishing.order != 1 and not is_above:
+        return None
+    inside = factored(reader, op)
+    for other in others:
+        a = scaled(reader, other)
+        for place, each in enumerate(inside.above):
+            if reader.same(a.tensor, each) and not inside.builds:
+                rest = [*inside.above[:place], *inside.above[place + 1 :]]
+                factor = zero.inside.factor * inside.factor / a.factor * zero.sign
+                rest_of = inside._replace(factor=factor, above=rest)
+                return _of_part(zero, other, rest_of, function, is_above)
+    return None
+
+
+def _of_part(
+    zero: Zero, other: tf.Tensor, rest: Product, function: Removable, is_above: bool
+) -> Limit:
+    def build(value: Value) -> tf.Tensor:
+        x = zero.term.make(value)
+        near = tf.abs(x) < _NEAR
+        ratio = tf.constant(rest.factor, x.dtype)
+        for each in rest.above:
+            ratio *= _kept(near, value(each))
+        for each in rest.below:
+            ratio /= _kept(near, value(each))
+        inside = tf.where(near, x, tf.zeros_like(x))
+        made = function(inside)
+        for _ in range(zero.vanishing.order - 1):
+            made *= inside
+        made = made * ratio if is_above else made / ratio
+        return _near_or_plain(near, made, zero.tensor, other, is_above, value)
+
+    above, below = (zero.tensor,), (other,)
+    return Limit(build, above, below) if is_above else Limit(build, below, above)
+
+
+def _of_function(
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
+    """Returns the limit of `f(a * g(x)) / x`, such as `tanh(3 * atanh(x)) / x`."""
+    if not is_above or zero.vanishing.order != 1:
+        return None
+    for other in others:
+        inner = _over(reader, zero.inside.tensor, scaled(reader, other))
+        if inner is not None:
+            return Limit(_outside(zero, inner), (zero.tensor,), (other,))
+    return None
+
+
+def _outside(zero: Zero, inner: Build) -> Build:
+    factor = zero.sign * zero.inside.factor
+
+    def build(value: Value) -> tf.Tensor:
+        outer = zero.vanishing.over_power(zero.term.make(value))
+        return factor * outer * inner(value)
+
+    return build
+
+
+def _over(reader: Reader, tensor: tf.Tensor, x: Term) -> Build | None:
+    """Returns what builds `g(x) / x`, or `minimum(x, limit) / x`."""
+    op = reader.op(tensor)
+    for inside, least in both_ways(op, "Minimum"):
+        limit = number(reader, least, inside)
+        if limit is not None and limit > 0 and reader.same(inside, x.tensor):
+            bound = limit
+            return lambda value: (
+                limits.clipped_over_x(value(x.tensor), bound) / x.factor
+            )
+    inner = zero_of(reader, tensor)
+    if inner is None or inner.vanishing.order != 1:
+        return None
+    if not inner.is_argument(reader, x.tensor):
+        return None
+    factor = inner.sign * inner.inside.factor / x.factor
+    return inner.build(reader, inner.vanishing.over_power, factor, 0)
+
+
+def _ratio(
+    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
+) -> Limit | None:
+    """Returns the limit of `f(a * x) / g(b * x)`."""
+    if not is_above or zero.vanishing.order != 1:
+        return None
+    for other in others:
+        below = zero_of(reader, other)
+        if below is None or below.vanishing.inverse is None:
+            continue
+        if reader.same(zero.inside.tensor, below.inside.tensor):
+            return _of_two(zero, below, below.vanishing.inverse)
+    return None
+
+
+def _of_two(zero: Zero, below: Zero, inverse: Removable) -> Limit:
+    factor = zero.sign * below.sign * zero.inside.factor / below.inside.factor
+
+    def build(value: Value) -> tf.Tensor:
+        x, y = zero.term.make(value), below.term.make(value)
+        near = (tf.abs(x) < _NEAR) & (tf.abs(y) < _NEAR)
+        nothing = tf.zeros_like(x)
+        made = zero.vanishing.over_power(tf.where(near, x, nothing))
+        made *= factor * inverse(tf.where(near, y, nothing))
+        return _near_or_plain(near, made, zero.tensor, below.tensor, True, value)
+
+    return Limit(build, (zero.tensor,), (below.tensor,))
+
+
+def _kept(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    return tf.where(condition, x, tf.ones([], x.dtype))
+
+
+def _near_or_plain(
+    near: tf.Tensor,
+    made: tf.Tensor,
+    zero: tf.Tensor,
+    other: tf.Tensor,
+    is_above: bool,
+    value: Value,
+) -> tf.Tensor:
+    """Selects between a limit and the written quotient."""
+    far = tf.logical_not(near)
+    a, b = _kept(far, value(zero)), _kept(far, value(other))
+    return tf.where(near, made, a / b if is_above else b / a)
+
+
+def _of_acos(c: tf.Tensor, factor: float) -> Build:
+    return lambda value: factor * removable.acos_over_sine(value(c))
+
+
+def _with_divisors(reader: Reader, product: Product) -> Product:
+    """Takes divisors out of the factors of a product that vanishes with them.
+
+    In `sin(t) * cross(v / t, p)` the divisor is inside another factor, and in
+    `(1 - cos(t)) / (x * x + y * y)` it is the square of `t`.
+
+    Returns:
+      The product.
+    """
+    zeros = [zero_of(reader, each) for each in product.above]
+    for zero in zeros:
+        if zero is None:
+            continue
+        x = zero.inside.tensor
+        shaped = x if x.shape.rank == zero.tensor.shape.rank else zero.tensor
+        is_same = [
+            each is not None and is_reshaped(reader, each.inside.tensor, x)
+            for each in zeros
+        ]
+        room = sum(
+            each.vanishing.order
+            for each, same in zip(zeros, is_same, strict=True)
+            if each is not None and same
+        ) - sum(is_reshaped(reader, each, x) for each in product.below)
+        inside = root_of(reader, x)
+        for each in list(product.below):
+            if room >= 2 and inside is not None and reader.same(each, inside):
+                product.below.remove(each)
+                product.below.extend([x, x])
+                room -= 2
+        for each in list(product.above):
+            if not room or each.name in product.builds or each is zero.tensor:
+                continue
+            found = without_divisor(reader, each, x, shaped)
+            if found is not None and found.degree <= room:
+                product.builds[each.name] = found.build
+                product.below.extend([x] * found.degree)
+                room -= found.degree
+    return product
+
+
+def _read(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
+    memory = reader.memory.setdefault(_Memory, _Memory())
+    if op.name not in memory:
+        memory[op.name] = (0, None)
+        memory[op.name] = _computed(reader, op)
+    found: tuple[int, Build | None] = memory[op.name]
+    return found
+
+
+def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
+    product = factored(reader, op)
+    zeros = [zero_of(reader, each) for each in (*product.above, *product.below)]
+    wholes = [
+        each.inside.tensor
+        for each in zeros
+        if each is not None and reader.op(each.inside.tensor).type in _PRODUCTS
+    ]
+    if wholes:
+        product = factored(reader, op, wholes)
+    product = _with_divisors(reader, product)
+    if not product.below:
+        return 0, None
+    limits: list[Limit] = []
+    above, below = list(product.above), list(product.below)
+    for limit in _limits(reader, product):
+        left = without(above, limit.above), without(below, limit.below)
+        if left[0] is not None and left[1] is not None:
+            above, below = left[0], left[1]
+            limits.append(limit)
+    removed = len(product.below) - len(below)
+    if removed <= sum(_read(reader, part)[0] for part in outermost(reader, product)):
+        return removed, None
+
+    def build(value: Value) -> tf.Tensor:
+        made, *rest = [each.build(value) for each in limits]
+        for each in (*rest, *(product.make(each, value) for each in above)):
+            made = unchanged_values.multiply(made, each)
+        for each in map(value, below):
+            made = unchanged_values.divide(made, each)
+        return made if product.factor == 1 else product.factor * made
+
+    return removed, build
+
+
+def _match(op: tf.Operation, reader: Reader) -> Build | None:
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    return _read(reader, op)[1]
+
+
+RULES = (
+    Rule(
+        name="removable-singularity",
+        before="sin(x) / x, (1 - cos(x)) / x ** 2, tanh(x) / x, x / expm1(x), ...",
+        after="the same; near 0 the power series",
+        fails_when="x = 0: the value is 0 / 0; x is near 0: the derivatives cancel",
+        reference="Taylor series of the quotient",
+        op_types=(*_DIVISIONS, "Mul"),
+        match=_match,
+    ),
+)

@@ -1,0 +1,236 @@
+"""Rules for quotients whose sides cancel, overflow or vanish together."""
+
+import math
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels.cancellation.uncancelled import sqrt1pm1
+from tfsafe.ops.kernels.limits import fractions
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.match.arithmetic import number, square_of
+from tfsafe.rewriting.match.index import Pattern
+from tfsafe.rewriting.match.products import scaled
+from tfsafe.rewriting.match.reductions import Norm, dot_product, sum_of_squares
+from tfsafe.rewriting.match.trees import Tree, Trees
+
+_DIVISIONS = sorted(op_types(OpFact.DIVIDES))
+_FRACTION = ("Div", "x", ("Add", "x", "y"))
+
+
+def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
+    if is_watched(reader, op):
+        return None
+    return _COMPLEMENT(op, reader)
+
+
+_COMPLEMENT = Trees(Tree(("Sub", 1, _FRACTION), fractions.one_minus_fraction))
+
+
+def _match_projection(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `sum(a * b) / sum(b * b)` and `sum(a * a) / sum(b * b)`."""
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    upper, lower = (sum_of_squares(reader, each) for each in op.inputs)
+    if upper is not None and lower is not None:
+        return _quotient_of_squares(upper, lower)
+    above, below = (dot_product(reader, each) for each in op.inputs)
+    if above is None or below is None or not reader.same(below[0], below[1]):
+        return None
+    (first, second, total), squares = above, below[2]
+    if reader.same(first, second):
+        return None
+    if (total.axes, total.keepdims) != (squares.axes, squares.keepdims):
+        return None
+    for a, b in ((first, second), (second, first)):
+        if reader.same(b, below[0]) and a.shape.rank is not None:
+            return _projection(a, b, total.axes, total.keepdims)
+    return None
+
+
+def _quotient_of_squares(above: Norm, below: Norm) -> Build:
+    def length(norm: Norm, value: Value) -> tf.Tensor:
+        return ops.norm(norm.base.make(value), axis=norm.axes, keepdims=norm.keepdims)
+
+    return lambda value: fractions.square_of_quotient(
+        length(above, value), length(below, value)
+    )
+
+
+def _projection(
+    a: tf.Tensor, b: tf.Tensor, axes: tuple[int, ...] | None, keepdims: bool
+) -> Build:
+    return lambda value: fractions.projection(value(a), value(b), axes, keepdims)
+
+
+def _match_quotient_of_powers(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a power over another, times a number."""
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    a, b = (scaled(reader, each) for each in op.inputs)
+    factor = a.factor / b.factor if b.factor else math.inf
+    above, below = _power(reader, a.tensor), _power(reader, b.tensor)
+    if above is None or below is None or not math.isfinite(factor):
+        return None
+    (x, power), (y, other) = above, below
+    if power != other:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        made = fractions.power_of_quotient(value(x), value(y), power)
+        return made if factor == 1 else factor * made
+
+    return build
+
+
+def _power(reader: Reader, tensor: tf.Tensor) -> tuple[tf.Tensor, float] | None:
+    """Reads `x ** n`; returns `x` and the number n."""
+    square = square_of(reader, tensor)
+    if square is not None:
+        return square, 2.0
+    op = reader.op(tensor)
+    power = number(reader, op.inputs[1], op.inputs[0]) if op.type == "Pow" else None
+    if power is None or power < 2 or power != int(power):
+        return None
+    return op.inputs[0], power
+
+
+def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `atan(y / x)` of a divisor that may be 0."""
+    inner = reader.op(op.inputs[0])
+    if inner.type not in _DIVISIONS or inner.type == "DivNoNan":
+        return None
+    y, x = inner.inputs
+    is_open = is_float(x) and reader.constant(x) is None
+    if not is_open or is_regular(reader, inner) or is_watched(reader, op):
+        return None
+    return lambda value: fractions.angle_of_quotient(value(y), value(x))
+
+
+def _match_powers(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `x ** k / sum(x ** k)`."""
+    if not is_float(op.outputs[0]) or is_watched(reader, op):
+        return None
+    for part, total in probabilities.quotients(op, reader):
+        axes = probabilities.axes_of_own_total(part, total, reader)
+        if axes is None or not probabilities.is_unguarded(total, reader):
+            continue
+        power = reader.op(part)
+        if square_of(reader, part) is not None:
+            return _over_sum(power.inputs[0], None, total, axes)
+        if power.type != "Pow":
+            continue
+        x, exponent = power.inputs
+        if _is_along(x, exponent, axes):
+            return _over_sum(x, exponent, total, axes)
+    return None
+
+
+def _is_along(x: tf.Tensor, exponent: tf.Tensor, axes: tuple[int, ...]) -> bool:
+    """Returns whether an exponent is the same for all elements of a row."""
+    ranks = x.shape.rank, exponent.shape.rank
+    if None in ranks or ranks[1] > ranks[0]:
+        return False
+    places = [axis - ranks[0] + ranks[1] for axis in axes]
+    return all(place < 0 or exponent.shape[place] == 1 for place in places)
+
+
+def _over_sum(
+    x: tf.Tensor, exponent: tf.Tensor | None, total: tf.Tensor, axes: tuple[int, ...]
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        power = tf.constant(2, x.dtype) if exponent is None else value(exponent)
+        return fractions.powers_over_sum(value(x), power, value(total), axes)
+
+    return build
+
+
+_SIZE = ("Abs", "x")
+
+
+def _odd_functions() -> Iterator[Tree]:
+    """Yields `sign(x) * f(abs(x))` of functions with `f(0) = 0`."""
+    rows: tuple[tuple[Pattern, fractions.Function], ...] = (
+        (("Log", ("Add", 1, _SIZE)), ops.log1p),
+        (("Log1p", _SIZE), ops.log1p),
+        (("Sub", ("Exp", _SIZE), 1), ops.expm1),
+        (("Expm1", _SIZE), ops.expm1),
+        (("Sub", ("Sqrt", ("Add", 1, _SIZE)), 1), sqrt1pm1),
+    )
+    for pattern, function in rows:
+        yield Tree(("Mul", ("Sign", "x"), pattern), fractions.odd(function))
+    scaled = ("Mul", "#k", _SIZE)
+    for pattern in (("Log", ("Add", 1, scaled)), ("Log1p", scaled)):
+        yield Tree(
+            ("Mul", ("Sign", "x"), pattern),
+            lambda x, k: fractions.odd(lambda size: ops.log1p(k * size))(x),
+            where=lambda k: k > 0,
+        )
+
+
+# Before the rules for logarithms, which take a part of these.
+FIRST = (
+    Rule(
+        name="odd-function",
+        before="sign(x) * log(1 + abs(x)), sign(x) * (sqrt(1 + abs(x)) - 1)",
+        after="the same with its slope at 0",
+        fails_when="x is 0: the slope is 0 in place of 1",
+        reference="chain rule on either side of 0",
+        match=Trees(*_odd_functions()),
+    ),
+)
+RULES = (
+    Rule(
+        name="complement-of-fraction",
+        before="1 - a / (a + b)",
+        after="b / (a + b)",
+        fails_when="b is much smaller than a",
+        reference="identity",
+        op_types=tuple(_COMPLEMENT.op_types),
+        match=_match_complement,
+    ),
+    Rule(
+        name="powers-over-sum",
+        before="x ** k / sum(x ** k)",
+        after="the same of x / max(abs(x)) where the sum is out of range; 0 for 0 / 0",
+        fails_when="the powers underflow or overflow, and their quotients do not",
+        reference="identity",
+        op_types=(*_DIVISIONS, "Mul"),
+        match=_match_powers,
+    ),
+    Rule(
+        name="projection",
+        before="sum(a * b) / sum(b * b), sum(a * a) / sum(b * b)",
+        after="the same of a and b divided by powers of 2, (norm(a) / norm(b)) ** 2",
+        fails_when="the products underflow or overflow, and the quotient does not",
+        reference="Blue, ACM Transactions on Mathematical Software 4(1), 1978",
+        op_types=tuple(_DIVISIONS),
+        match=_match_projection,
+    ),
+    Rule(
+        name="angle-of-quotient",
+        before="atan(y / x)",
+        after="the same with the slopes of atan2(y, x); 0 for 0 / 0",
+        fails_when="x is 0: the slope is 0 times infinity",
+        reference="tfsafe.ops.atan2",
+        op_types=("Atan",),
+        match=_match_angle,
+    ),
+)
+# After the rules that know the limit of such a quotient.
+LAST = (
+    Rule(
+        name="quotient-of-powers",
+        before="a ** 2 / b ** 2, 0.5 * a ** 3 / b ** 3",
+        after="(a / b) ** 2",
+        fails_when="a power underflows or overflows, and the quotient does not",
+        reference="identity",
+        op_types=tuple(_DIVISIONS),
+        match=_match_quotient_of_powers,
+    ),
+)

@@ -1,0 +1,228 @@
+"""The rule for half-precision formulas whose parts leave the range of the dtype."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import raw_kernel
+from tfsafe.ops.kernels import unchanged_values
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.rules.masks import empty_sums
+
+_HALF = frozenset({tf.float16, tf.bfloat16})
+# What makes numbers much larger or smaller, and what brings them back into range.
+_CONTRACTIONS = frozenset({"Einsum", "MatMul", "BatchMatMulV2"})
+_STRETCHES = frozenset({
+    *("Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean", *_CONTRACTIONS),
+})
+_DIVISIONS = ("RealDiv", "Div", "DivNoNan")
+_INVERSES = frozenset({"Rsqrt", "Reciprocal", "Inv", "Pow", *_DIVISIONS})
+# With the functions that have the gradients of `tfsafe.ops`.
+_SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
+    "Div": unchanged_values.divide,
+    "Log": unchanged_values.log,
+    "DivNoNan": unchanged_values.divide_no_nan,
+    "Inv": unchanged_values.reciprocal,
+    "Pow": unchanged_values.pow,
+    "RealDiv": unchanged_values.divide,
+    "Reciprocal": unchanged_values.reciprocal,
+    "Rsqrt": unchanged_values.rsqrt,
+    "Sqrt": ops.sqrt,
+}
+_ADDITIONS = frozenset({"Add", "AddV2"})
+_INSIDE = frozenset({
+    *_STRETCHES,
+    *_SAFE,
+    *_ADDITIONS,
+    *_CONTRACTIONS,
+    "Abs",
+    "AddN",
+    "BroadcastTo",
+    "EuclideanNorm",
+    "ExpandDims",
+    "Log",
+    "Maximum",
+    "Minimum",
+    "Neg",
+    "Reshape",
+    "Squeeze",
+    "StopGradient",
+    "Sub",
+})
+# What people add to a root so that it is not 0.
+_EPSILON = 1e-8
+(_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
+# Longer formulas are computed piece by piece.
+_MOST = 40
+
+
+class _Chain:
+    """The part of a formula that is computed in float32.
+
+    Args:
+      op: The operation that it ends in.
+      reader: Reader of the graph.
+      others: Rules for whole formulas. What one of them replaces is not taken apart.
+
+    Attributes:
+      inside: Names of its operations.
+      stretches: Whether a part may leave the range of the dtype.
+      inverts: Whether a part divides by another.
+    """
+
+    def __init__(self, op: tf.Operation, reader: Reader, others: Sequence[Rule]):
+        self._reader = reader
+        self.inside: set[str] = set()
+        self.stretches = False
+        self.inverts = False
+        queue = [op]
+        while queue and len(self.inside) <= _MOST:
+            each = queue.pop()
+            if each.name in self.inside:
+                continue
+            self.inside.add(each.name)
+            if each is not op:
+                self.stretches |= self._stretches(each)
+                self.inverts |= each.type in _INVERSES
+            self.stretches |= self._epsilon(each) is not None
+            for tensor in each.inputs:
+                self.stretches |= self._loses_epsilon(tensor)
+                inner = reader.op(tensor)
+                is_known = any(
+                    inner.type in rule.op_types and rule.match(inner, reader)
+                    for rule in others
+                )
+                if self._is_computed(tensor) and not is_known:
+                    queue.append(inner)
+
+    def _is_computed(self, tensor: tf.Tensor) -> bool:
+        is_open = self._reader.constant(tensor) is None
+        return (
+            is_open
+            and tensor.dtype in _HALF
+            and self._reader.op(tensor).type in _INSIDE
+        )
+
+    def _stretches(self, op: tf.Operation) -> bool:
+        if op.type == "Mul":
+            return all(self._reader.constant(each) is None for each in op.inputs)
+        return op.type in _STRETCHES
+
+    def _loses_epsilon(self, tensor: tf.Tensor) -> bool:
+        """Returns whether a number that is not 0 is cast to 0."""
+        wide = self._before_cast(tensor)
+        return bool(
+            wide is not None
+            and self._reader.scalar(tensor) == 0
+            and self._reader.scalar(wide)
+        )
+
+    def _is_vanished(self, tensor: tf.Tensor) -> bool:
+        """Returns whether 0 is added: an epsilon that the dtype does not have."""
+        op = self._reader.op(tensor)
+        return (
+            tensor.dtype in _HALF
+            and op.type == "Const"
+            and tensor.shape.rank == 0
+            and self._reader.scalar(tensor) == 0
+        )
+
+    def _epsilon(self, op: tf.Operation) -> float | None:
+        """Returns what to add in place of an epsilon that is 0 in the dtype."""
+        # Python's `sum` adds to a 0 in front.
+        if op.type not in _ADDITIONS or not self._is_vanished(op.inputs[1]):
+            return None
+        is_root = self._reader.op(op.inputs[0]).type in {"Sqrt", "EuclideanNorm"}
+        return _EPSILON if is_root else _EPSILON**2
+
+    def _before_cast(self, tensor: tf.Tensor) -> tf.Tensor | None:
+        op = self._reader.op(tensor)
+        if op.type != "Cast" or self._reader.constant(tensor) is None:
+            return None
+        x = op.inputs[0]
+        return x if x.dtype in {tf.float32, tf.float64} else None
+
+    def build(self, tensor: tf.Tensor, value: Value) -> tf.Tensor:
+        """Builds a tensor of the chain in float32."""
+        made: dict[str, tf.Tensor] = {}
+
+        def wide(tensor: tf.Tensor) -> tf.Tensor:
+            source = self._reader.source(tensor)
+            if source.name not in made:
+                made[source.name] = compute(tensor, source.op)
+            return made[source.name]
+
+        def compute(tensor: tf.Tensor, op: tf.Operation) -> tf.Tensor:
+            if tensor.dtype not in _HALF:
+                return value(tensor)
+            if op.name not in self.inside:
+                before = self._before_cast(tensor)
+                is_epsilon = before is not None and self._loses_epsilon(tensor)
+                return tf.cast(value(before if is_epsilon else tensor), tf.float32)
+            inputs = [wide(each) for each in op.inputs]
+            epsilon = self._epsilon(op)
+            if epsilon is not None:
+                return inputs[0] + inputs[1] + epsilon
+            if _is_fraction(op, self._reader):
+                return ops.xdivy(*inputs)
+            safe = _SAFE.get(op.type)
+            return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
+
+        return tf.cast(wide(tensor), tensor.dtype)
+
+
+def _is_fraction(op: tf.Operation, reader: Reader) -> bool:
+    """Returns whether a quotient of nothing is 0 by the rule for such quotients."""
+    is_quotient = op.type in _FRACTION.op_types
+    is_applied = reader.rules is None or _FRACTION.name in reader.rules
+    return is_quotient and is_applied and _FRACTION.match(op, reader) is not None
+
+
+def _match(
+    op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
+) -> Build | None:
+    tensor = op.outputs[0]
+    if tensor.dtype not in _HALF or is_watched(reader, op):
+        return None
+    chain = _Chain(op, reader, others)
+    if not chain.stretches or len(chain.inside) > _MOST:
+        return None
+    if op.type == "Mul" and not chain.inverts:
+        return None
+    if op.type == "Pow" and not _is_root(op, reader):
+        return None
+    if op.type == "Log" and not chain.inverts and not _is_moment(op, reader):
+        return None
+    return lambda value: chain.build(tensor, value)
+
+
+def _is_moment(op: tf.Operation, reader: Reader) -> bool:
+    """Returns whether the logarithm is of a sum or a mean of products or powers."""
+    inner = reader.op(op.inputs[0])
+    if inner.type not in {"Sum", "Mean"}:
+        return inner.type in _CONTRACTIONS
+    return reader.op(inner.inputs[0]).type in _STRETCHES
+
+
+def _is_root(op: tf.Operation, reader: Reader) -> bool:
+    exponent = reader.scalar(op.inputs[1])
+    return exponent is not None and exponent < 1
+
+
+def rule(others: Sequence[Rule]) -> Rule:
+    """Returns the rule."""
+    return Rule(
+        name="half-precision",
+        before="x * rsqrt(mean(x * x)), sum(x) / n, m / (sqrt(v) + 1e-8), "
+        "log(mean(x * x)) in float16",
+        after="the same, computed in float32 and rounded once",
+        fails_when="a square, a product or a sum overflows or vanishes, and the result "
+        "does not; an epsilon that is cast to half precision is 0",
+        reference="Micikevicius et al., Mixed Precision Training, ICLR 2018",
+        op_types=("Sqrt", "Rsqrt", "Pow", "Mul", "Log", *_DIVISIONS),
+        match=functools.partial(_match, others=others),
+    )

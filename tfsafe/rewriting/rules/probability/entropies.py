@@ -1,0 +1,261 @@
+"""Rules for products with a logarithm: entropies, cross-entropies, divergences."""
+
+import functools
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels.limits import field_limits
+from tfsafe.ops.kernels.probability import entropies_of_order
+from tfsafe.ops.kernels.probability.weighted_exponentials import zero_where_weightless
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
+from tfsafe.rewriting.log_space.form import Factored, with_inputs
+from tfsafe.rewriting.log_space.probabilities import quotients
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.linear import Part, merged, minus, parts
+from tfsafe.rewriting.rules.probability.likelihoods import FRACTION
+
+_LOGARITHMS = op_types(OpFact.LOGARITHM)
+_DEPTH = 8
+
+
+def _is_log(tensor: tf.Tensor, reader: Reader, depth: int = 0) -> bool:
+    """Returns whether a tensor is a sum of logarithms, with any constant factors."""
+    op = reader.op(tensor)
+    if op.type in _LOGARITHMS:
+        return True
+    if depth > _DEPTH:
+        return False
+    if _is_log_sigmoid(op, reader):
+        return True
+    if op.type == "Neg" or (op.type in MOVERS and op.type != "StopGradient"):
+        places = MOVERS.get(op.type, (0,))
+        return any(_is_log(op.inputs[i], reader, depth + 1) for i in places)
+    if op.type == "Mul":
+        return any(
+            reader.scalar(constant) is not None and _is_log(x, reader, depth + 1)
+            for x, constant in both_ways(op)
+        )
+    if op.type == "RealDiv":
+        divisor = reader.scalar(op.inputs[1])
+        return divisor is not None and _is_log(op.inputs[0], reader, depth + 1)
+    if is_sum(op) or op.type == "Sub":
+        return any(_is_log(each, reader, depth + 1) for each in op.inputs)
+    return False
+
+
+def _bounded(
+    tensor: tf.Tensor, weight: tf.Tensor, value: Value, reader: Reader
+) -> tf.Tensor:
+    """Builds a sum of logarithms, each of them 0 where it is infinite and weighs 0."""
+    op = reader.op(tensor)
+    if op.type in _LOGARITHMS or op.type in MOVERS or _is_log_sigmoid(op, reader):
+        return _leaf(tensor, weight, value, reader)
+    parts = [
+        _bounded(each, weight, value, reader) if _is_log(each, reader) else value(each)
+        for each in op.inputs
+    ]
+    if op.type == "Neg":
+        return -parts[0]
+    if op.type == "Mul":
+        return parts[0] * parts[1]
+    if op.type == "RealDiv":
+        return parts[0] / parts[1]
+    return parts[0] - parts[1] if op.type == "Sub" else functools.reduce(tf.add, parts)
+
+
+def _is_log_sigmoid(op: tf.Operation, reader: Reader) -> bool:
+    return op.type == "Neg" and reader.op(op.inputs[0]).type == "Softplus"
+
+
+def _leaf(
+    tensor: tf.Tensor, weight: tf.Tensor, value: Value, reader: Reader
+) -> tf.Tensor:
+    """Builds one logarithm, 0 where it is infinite and weighs 0."""
+    ratio = _ratio(tensor, reader)
+    if ratio is None:
+        return zero_where_weightless(_silent(tensor, value, reader), weight)
+    # Both may be infinite, and their difference NaN.
+    top, bottom = ratio
+    return zero_where_weightless(top.whole_log(value), weight) - zero_where_weightless(
+        bottom.whole_log(value), weight
+    )
+
+
+def _silent(tensor: tf.Tensor, value: Value, reader: Reader) -> tf.Tensor:
+    """Builds a logarithm, moved or not, with the gradient of `ops.log`."""
+    op = reader.op(tensor)
+    plain = _plain(tensor, reader)
+    if plain is not None:
+        return ops.log(value(plain))
+    if op.type not in MOVERS:
+        return value(tensor)
+    logs = [i for i in MOVERS[op.type] if _is_log(op.inputs[i], reader)]
+    return with_inputs(
+        op, value, {i: _silent(op.inputs[i], value, reader) for i in logs}
+    )
+
+
+def _ratio(tensor: tf.Tensor, reader: Reader) -> tuple[Factored, Factored] | None:
+    """Returns the two sides of a quotient that a logarithm is taken of."""
+    logs = logarithms(reader)
+    op = reader.op(tensor)
+    found = logs.of(op.inputs[0]) if op.type == "Log" else None
+    quotient = reader.op(op.inputs[0])
+    if found is None or found.name != "log-of-ratio" or quotient.type != "RealDiv":
+        return None
+    if any(reader.scalar(each) is not None for each in quotient.inputs):
+        return None
+    top, bottom = (logs.parts(each) for each in quotient.inputs)
+    return (top, bottom) if bottom.is_nonnegative else None
+
+
+def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
+    """Returns what a logarithm is taken of, if no rule says how to take it."""
+    op = reader.op(tensor)
+    if op.type != "Log" or logarithms(reader).of(op.inputs[0]) is not None:
+        return None
+    if FRACTION(op, reader) is not None:
+        return None
+    inner = reader.op(op.inputs[0])
+    is_shifted = is_sum(inner) and any(
+        reader.is_number(each, 1) for each in inner.inputs
+    )
+    return None if is_shifted or inner.type == "Sub" else op.inputs[0]
+
+
+def _match(op: tf.Operation, reader: Reader) -> Build | None:
+    for weight, log in both_ways(op):
+        if reader.scalar(weight) is not None or not _is_log(log, reader):
+            continue
+        # Masks have a rule of their own.
+        if reader.is_mask(weight):
+            return None
+        if _is_log(weight, reader):
+            return None
+        plain = _plain(log, reader)
+        if plain is not None:
+            return _xlogy(weight, plain)
+        return _weighed(weight, log, reader)
+    return None
+
+
+def _xlogy(weight: tf.Tensor, probs: tf.Tensor) -> Build:
+    return lambda value: ops.xlogy(value(weight), value(probs))
+
+
+def _weighed(weight: tf.Tensor, log: tf.Tensor, reader: Reader) -> Build:
+    return lambda value: value(weight) * _bounded(log, value(weight), value, reader)
+
+
+def _match_lgamma(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `weight * lgamma(x)`."""
+    if is_watched(reader, op):
+        return None
+    for weight, log in both_ways(op):
+        inner = reader.op(log)
+        if inner.type == "Lgamma" and reader.constant(weight) is None:
+            return _weighted_lgamma(weight, inner.inputs[0])
+    return None
+
+
+def _weighted_lgamma(weight: tf.Tensor, x: tf.Tensor) -> Build:
+    return lambda value: field_limits.weighted_lgamma(value(weight), value(x))
+
+
+class _Sum(NamedTuple):
+    """The sum `sum(p ** q)` over axes."""
+
+    p: tf.Tensor
+    q: tf.Tensor
+    axes: tuple[int, ...]
+    keepdims: bool
+
+
+def match_of_order(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `(1 - sum(p ** q)) / (q - 1)` and `log(sum(p ** q)) / (1 - q)`."""
+    for top, bottom in quotients(op, reader) if is_float(op.outputs[0]) else ():
+        inner = reader.op(top)
+        if inner.type == "Log":
+            found = _sum_of_powers(reader, inner.inputs[0])
+            sign = None if found is None else _order(reader, bottom, found.q)
+            if found is not None and sign is not None:
+                return _shaped(op, _built(found, -sign, is_log=True), found)
+        elif inner.type == "Sub":
+            for total, one, side in ((1, 0, 1), (0, 1, -1)):
+                found = _sum_of_powers(reader, inner.inputs[total])
+                sign = None if found is None else _order(reader, bottom, found.q)
+                is_one = number(reader, inner.inputs[one], inner.inputs[total]) == 1
+                if found is not None and sign is not None and is_one:
+                    built = _built(found, side * sign, is_log=False)
+                    return _shaped(op, built, found)
+    return None
+
+
+def _shaped(op: tf.Operation, build: Build, found: _Sum) -> Build:
+    """Gives the result its axes where the order has axes of size 1."""
+    if found.q.shape.rank == 0:
+        return build
+    whole = op.outputs[0]
+    return lambda value: tf.reshape(build(value), tf.shape(value(whole)))
+
+
+def _built(found: _Sum, sign: int, *, is_log: bool) -> Build:
+    function = entropies_of_order.renyi if is_log else entropies_of_order.tsallis
+    return lambda value: (
+        sign
+        * function(
+            value(found.p), tf.reshape(value(found.q), []), found.axes, found.keepdims
+        )
+    )
+
+
+def _sum_of_powers(reader: Reader, tensor: tf.Tensor) -> _Sum | None:
+    op = reader.op(tensor)
+    if op.type != "Sum":
+        return None
+    power = reader.op(op.inputs[0])
+    axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
+    if power.type != "Pow" or not axes:
+        return None
+    p, q = power.inputs
+    is_one = q.shape.num_elements() == 1 and (q.shape.rank or 0) <= (p.shape.rank or 0)
+    if not is_one or reader.constant(q) is not None:
+        return None
+    return _Sum(p, q, axes, op.get_attr("keep_dims"))
+
+
+def _order(reader: Reader, tensor: tf.Tensor, q: tf.Tensor) -> int | None:
+    """Returns 1 for `q - 1`, -1 for `1 - q`."""
+    found, order = parts(reader, tensor), [*parts(reader, q), Part(-1.0, None)]
+    for sign, wanted in ((1, order), (-1, minus(order))):
+        if not merged(reader, [*found, *minus(wanted)]):
+            return sign
+    return None
+
+
+RULES = (
+    Rule(
+        name="weighted-log",
+        before="y * log(p), -p * log(p), p * (log(p) - log(q))",
+        after="ops.xlogy(y, p); 0 where y is exactly 0, however small p is",
+        fails_when="y and p are both 0: 0 times -inf",
+        reference="tfsafe.ops.xlogy",
+        op_types=("Mul",),
+        match=_match,
+    ),
+    Rule(
+        name="weighted-lgamma",
+        before="y * lgamma(x)",
+        after="the same; 0 where y is exactly 0",
+        fails_when="x is 0 or a negative whole number: 0 times infinity",
+        reference="tfsafe.ops.xlogy",
+        op_types=("Mul",),
+        match=_match_lgamma,
+    ),
+)

@@ -1,0 +1,358 @@
+"""Rules for softmax, sigmoid, tanh and quotients made of exponentials by hand."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels.limits import fractions
+from tfsafe.ops.kernels.probability.weighted_exponentials import (
+    exp_of_sum,
+    product_or_exp,
+)
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
+from tfsafe.rewriting.log_space.form import Factored
+from tfsafe.rewriting.log_space.sums import both, for_value
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules import references
+
+_DIVISIONS = ("RealDiv", "Div")
+_LOOPS = op_types(OpFact.LOOP)
+_LINEAR = op_types(OpFact.RESHAPES) | {
+    *("BatchMatMulV2", "Einsum", "MatMul", "Mul", "Sum", "Transpose")
+}
+
+
+def _match_softmax(op: tf.Operation, reader: Reader) -> Build | None:
+    found = probabilities.softmax_of(op, logarithms(reader))
+    if found is None:
+        return None
+    if not found.has_exp:
+        return _renormalised(op, reader, found)
+
+    def build(value: Value) -> tf.Tensor:
+        mask = None if found.mask is None else found.mask(value)
+        return ops.softmax(found.logits(value), found.axis, mask=mask)
+
+    return build
+
+
+def _renormalised(
+    op: tf.Operation, reader: Reader, found: probabilities.Softmax
+) -> Build | None:
+    """Matches `p / sum(p)` of probabilities that may all underflow."""
+    for part, total in probabilities.quotients(op, reader):
+        whole = probabilities.total_of(total, reader)
+        if whole is None or not reader.same(whole.op.inputs[0], part):
+            continue
+        is_whole = op.type in _DIVISIONS and probabilities.is_normalised(op, reader)
+        if is_whole or not probabilities.is_unguarded(total, reader):
+            return None
+
+        def build(
+            value: Value, part: tf.Tensor = part, total: tf.Tensor = total
+        ) -> tf.Tensor:
+            mask = None if found.mask is None else found.mask(value)
+            log = found.logits(value)
+            return fractions.renormalised(
+                value(part), value(total), log, found.axis, mask
+            )
+
+        return build
+    return None
+
+
+def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `1 - softmax(x)`, and that of a sigmoid by hand."""
+    if number(reader, *op.inputs) != 1:
+        return None
+    inner = reader.op(op.inputs[1])
+    x = probabilities.sigmoid_by_hand(inner, logarithms(reader))
+    if x is not None:
+        return lambda value: ops.sigmoid(-x(value))
+    if probabilities.softmax_of(inner, logarithms(reader)) is None:
+        return None
+    log = logarithms(reader).of(op.inputs[1])
+    return None if log is None else lambda value: -ops.expm1(log.whole_log(value))
+
+
+def _match_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
+    x = probabilities.sigmoid_by_hand(op, logarithms(reader))
+    return None if x is None else lambda value: ops.sigmoid(x(value))
+
+
+def _match_tanh(op: tf.Operation, reader: Reader) -> Build | None:
+    logs = logarithms(reader)
+    top, bottom = (reader.op(each) for each in op.inputs)
+    if top.type != "Sub" or not is_sum(bottom):
+        return None
+    x, y = top.inputs
+    if not any(
+        (_same(reader, x, a) and _same(reader, y, b)) for a, b in both_ways(bottom)
+    ):
+        return None
+    a, b = logs.parts(x), logs.parts(y)
+    is_usable = a.is_pure and b.is_pure and not a.is_partial and not b.is_partial
+    if not is_usable or not (a.has_exp or b.has_exp):
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        first, second = both(a, b, value)
+        return ops.tanh((first - second) / 2)
+
+    return build
+
+
+def _same(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> bool:
+    both_one = reader.is_number(a, 1) and reader.is_number(b, 1)
+    return both_one or reader.same(a, b)
+
+
+def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a quotient by an exponential, or by a sum of such."""
+    logs = logarithms(reader)
+    for part, total in probabilities.quotients(op, reader):
+        a, b = (for_value(each, logs) for each in (part, total))
+        is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
+        if a.is_partial or b.is_partial:
+            continue
+        if not (b.has_exp or is_hazard):
+            is_one = op.type in _DIVISIONS and probabilities.is_normalised(op, reader)
+            if _may_vanish_together(a, b) and not is_one:
+                return _underflown(part, total, a, b)
+            continue
+        if a.name or b.is_pure:
+            return _ratio(a, b, _is_made_of_terms(part, total, reader))
+        if op.type in _DIVISIONS:
+            return _weighted_sigmoid(op, logs)
+    return None
+
+
+def _may_vanish_together(a: Factored, b: Factored) -> bool:
+    """Returns whether two probabilities may underflow, and their quotient not."""
+    if b.log is None or not b.name or not b.is_nonnegative or b.name == "log-of-erfc":
+        return False
+    return a.log is not None or b.name == "log-of-softplus"
+
+
+def _underflown(part: tf.Tensor, total: tf.Tensor, a: Factored, b: Factored) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        weights = [None if e.weight is None else e.weight(value) for e in (a, b)]
+        first, second = both(a, b, value)
+        return fractions.quotient_or_exp(
+            value(part), value(total), first, second, *weights
+        )
+
+    return build
+
+
+def _is_made_of_terms(part: tf.Tensor, total: tf.Tensor, reader: Reader) -> bool:
+    """Returns whether `part` is 0 where all terms of the sum `total` are."""
+    whole = probabilities.total_of(total, reader)
+    return whole is not None and _has_factor(part, whole.op.inputs[0], reader)
+
+
+def _has_factor(
+    tensor: tf.Tensor, factor: tf.Tensor, reader: Reader, depth: int = 4
+) -> bool:
+    op = reader.op(tensor)
+    return reader.same(tensor, factor) or bool(
+        depth
+        and op.type in _LINEAR
+        and any(_has_factor(each, factor, reader, depth - 1) for each in op.inputs)
+    )
+
+
+def _ratio(a: Factored, b: Factored, is_part: bool) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        first, second = both(a, b, value)
+        weight = _quotient(a, b, value, ops.xdivy if is_part else tf.divide)
+        return exp_of_sum(first, -second, weight)
+
+    return build
+
+
+def _weighted_sigmoid(op: tf.Operation, logs: Logarithms) -> Build | None:
+    """Matches `a / (1 + exp(u))`, such as `x / (1 + exp(-x))`."""
+    total = logs.reader.op(op.inputs[1])
+    for one, x in both_ways(total) if is_sum(total) else []:
+        found = logs.of(x)
+        if found is None or number(logs.reader, one, x) != 1:
+            continue
+        if found.is_pure and not found.is_partial:
+            return _times_sigmoid(op.inputs[0], found)
+    return None
+
+
+def _times_sigmoid(top: tf.Tensor, u: Factored) -> Build:
+    return lambda value: value(top) * ops.sigmoid(-u.exponent(value))
+
+
+def _quotient(
+    a: Factored, b: Factored, value: Value, divide: Callable[..., tf.Tensor]
+) -> tf.Tensor | None:
+    top = None if a.weight is None else a.weight(value)
+    if b.weight is None:
+        return top
+    bottom = b.weight(value)
+    return 1 / bottom if top is None else divide(top, bottom)
+
+
+def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `exp(x) * exp(y)`, and `exp(x) / sum(exp(y)) * exp(z)` in any order."""
+    if is_watched(reader, op) or not is_float(op.outputs[0]):
+        return None
+    found = _PRODUCT(op, reader)
+    if found is not None:
+        return found
+    logs = logarithms(reader)
+    parts = [logs.of(each) for each in op.inputs]
+    if not any(_is_inverse(reader, each) for each in op.inputs):
+        return None
+    if any(each is None or each.is_partial for each in parts):
+        return None
+    whole = logs.of(op.outputs[0])
+    if whole is None or whole.log is None or not whole.has_exp:
+        return None
+    return _product(op, whole)
+
+
+def _product(op: tf.Operation, whole: Factored) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        a, b = map(value, op.inputs)
+        weight, exponent = whole.pair(value)
+        return product_or_exp(a, b, weight, exponent)
+
+    return build
+
+
+def _is_inverse(reader: Reader, tensor: tf.Tensor, depth: int = 4) -> bool:
+    """Returns whether a factor is a number over a sum of exponentials."""
+    op = reader.op(tensor)
+    if op.type in _LOOPS:
+        # What a loop carries may be such a number.
+        state = logarithms(reader).of(tensor)
+        return state is not None and state.has_exp
+    if op.type in _DIVISIONS:
+        below = logarithms(reader).of(op.inputs[1])
+        is_number = reader.scalar(op.inputs[0]) is not None
+        return is_number and below is not None and below.has_exp
+    if not depth or op.type not in {"Mul", *MOVERS}:
+        return False
+    return any(_is_inverse(reader, each, depth - 1) for each in op.inputs)
+
+
+_PRODUCT = Trees(Tree(("Mul", ("Exp", "x"), ("Exp", "y")), exp_of_sum))
+
+
+def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `(p - q) / p` of probabilities that may underflow together."""
+    if is_watched(reader, op) or not is_float(op.outputs[0]):
+        return None
+    top, below = reader.op(op.inputs[0]), op.inputs[1]
+    if top.type != "Sub" or not reader.same(top.inputs[0], below):
+        return None
+    logs = logarithms(reader)
+    p, q = (logs.of(each) for each in top.inputs)
+    if p is None or q is None or not (p.is_pure and q.is_pure):
+        return None
+    if p.is_partial or q.is_partial or p.log is None or q.log is None:
+        return None
+    first, second = p, q
+
+    def build(value: Value) -> tf.Tensor:
+        a, b = both(first, second, value)
+        return fractions.one_minus_quotient(value(below), value(top.inputs[1]), a, b)
+
+    return build
+
+
+RULES = (
+    Rule(
+        name="fraction-of-difference",
+        before="(p - q) / p of probabilities",
+        after="-expm1(log(q) - log(p)) where p underflows",
+        fails_when="both underflow",
+        reference="identity",
+        op_types=_DIVISIONS,
+        match=_match_fraction,
+    ),
+    Rule(
+        name="softmax-by-hand",
+        before="exp(x) / sum(exp(x)), also masked, shifted by max(x), with an epsilon; "
+        "p / sum(p) of probabilities",
+        after="ops.softmax(x); the bias of the epsilon goes",
+        fails_when="an exponential overflows, or all of them underflow",
+        reference=references.LOGSUMEXP,
+        op_types=(*_DIVISIONS, "DivNoNan", "Mul"),
+        match=_match_softmax,
+    ),
+    Rule(
+        name="sigmoid-by-hand",
+        before="1 / (1 + exp(-x)), exp(x) / (1 + exp(x)), (tanh(x / 2) + 1) / 2",
+        after="ops.sigmoid(x)",
+        fails_when="the exponential overflows; the tanh rounds to -1",
+        reference="tfsafe.ops.sigmoid",
+        op_types=(*_DIVISIONS, "Reciprocal", "Inv", "Pow", "Mul", "Add", "AddV2"),
+        match=_match_sigmoid,
+    ),
+    Rule(
+        name="tanh-by-hand",
+        before="(exp(x) - exp(-x)) / (exp(x) + exp(-x))",
+        after="ops.tanh(x)",
+        fails_when="an exponential overflows, or x is small",
+        reference="tfsafe.ops.tanh",
+        op_types=_DIVISIONS,
+        match=_match_tanh,
+    ),
+    Rule(
+        name="complement-of-softmax",
+        before="1 - softmax(x), 1 - 1 / (1 + exp(-x))",
+        after="-ops.expm1(ops.log_softmax(x)), ops.sigmoid(-x)",
+        fails_when="a class dominates its row",
+        reference=references.LOGSUMEXP,
+        op_types=("Sub",),
+        match=_match_complement,
+    ),
+    Rule(
+        name="ratio-of-exponentials",
+        before="exp(x) / exp(y), cosh(x) / cosh(y), sum(w * exp(x)) / sum(exp(y))",
+        after="exp(x - y)",
+        fails_when="an exponential overflows or underflows, and the quotient does not",
+        reference=references.TWO_SUM,
+        op_types=(*_DIVISIONS, "Mul"),
+        match=_match_ratio,
+    ),
+    Rule(
+        name="product-of-exponentials",
+        before="exp(x) * exp(y), exp(x) * (0.5 / sum(exp(y)))",
+        after="exp(x + y), exp(x - logsumexp(y) + log(0.5))",
+        fails_when="one overflows or underflows, and the product does not",
+        reference=references.TWO_SUM,
+        op_types=("Mul",),
+        match=_match_product,
+    ),
+    Rule(
+        name="root-of-exponential",
+        before="sqrt(exp(x)), exp(x) ** k for k < 1",
+        after="exp(x / 2), exp(k * x)",
+        fails_when="the exponential overflows or underflows, and the root does not",
+        reference="identity",
+        match=Trees(
+            Tree(("Sqrt", ("Exp", "x")), lambda x: ops.exp(0.5 * x)),
+            Tree(("Rsqrt", ("Exp", "x")), lambda x: ops.exp(-0.5 * x)),
+            Tree(("Reciprocal", ("Exp", "x")), lambda x: ops.exp(-x)),
+            Tree(
+                ("Pow", ("Exp", "x"), "#k"),
+                lambda x, k: ops.exp(k * x),
+                where=lambda k: k < 1,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,82 @@
+"""Rules for inverse functions: by hand, and of the function that they invert."""
+
+import math
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.ops.kernels.geometry import angles
+from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import Term, number, terms
+from tfsafe.rewriting.match.index import Pattern
+from tfsafe.rewriting.match.trees import Tree, Trees
+
+
+def _same(x: tf.Tensor) -> tf.Tensor:
+    return tf.identity(x)
+
+
+def _two_atanh(x: tf.Tensor) -> tf.Tensor:
+    return 2 * ops.atanh(x)
+
+
+def _match_by_hand(op: tf.Operation, reader: Reader) -> Build | None:
+    found = _BY_HAND(op, reader)
+    if found is not None or op.type != "Log":
+        return found
+    tangent = reader.op(op.inputs[0])
+    if tangent.type != "Tan" or not is_float(op.outputs[0]):
+        return None
+    summands = terms(reader, tangent.inputs[0])
+    for x, constant in (summands, summands[::-1]) if len(summands) == 2 else ():
+        quarter = number(reader, constant.tensor, x.tensor)
+        if quarter is None or reader.constant(x.tensor) is not None:
+            continue
+        if abs(quarter * constant.factor - math.pi / 4) < _CLOSE:
+            return _built(x)
+    return None
+
+
+def _built(x: Term) -> Build:
+    return lambda value: angles.mercator(x.make(value))
+
+
+# How far off a constant of float32 may be.
+_CLOSE = 1e-6
+_ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), 1))
+_BY_HAND = Trees(
+    Tree(("Log", ("Add", "x", _ROOT)), tf.asinh),
+    Tree(("Log", ("Add", "x", ("Sqrt", ("Sub", ("Square", "x"), 1)))), ops.acosh),
+    Tree(("Log", ("Sub", _ROOT, "x")), lambda x: -tf.asinh(x)),
+    Tree(("Log", ("Div", ("Add", 1, "x"), ("Sub", 1, "x"))), _two_atanh),
+    Tree(
+        ("Log", ("Div", ("Sub", 1, "x"), ("Add", 1, "x"))),
+        lambda x: -_two_atanh(x),
+    ),
+    Tree(("Sub", ("Log", ("Add", 1, "x")), ("Log", ("Sub", 1, "x"))), _two_atanh),
+    Tree(("Sub", ("Log1p", "x"), ("Log1p", ("Neg", "x"))), _two_atanh),
+)
+RULES = (
+    Rule(
+        name="inverse-of-function",
+        before="atanh(tanh(x)), asinh(sinh(x))",
+        after="x",
+        fails_when="the function rounds to 1, or overflows",
+        reference="identity",
+        match=Trees(
+            Tree(("Atanh", ("Tanh", "x")), _same),
+            Tree(("Asinh", ("Sinh", "x")), _same),
+        ),
+    ),
+    Rule(
+        name="inverse-by-hand",
+        before="log(x + sqrt(x * x + 1)), log(x + sqrt(x * x - 1)), "
+        "log((1 + x) / (1 - x)), log(tan(pi / 4 + x / 2))",
+        after="asinh(x), acosh(x), 2 * atanh(x), asinh(tan(x))",
+        fails_when="x is negative, large, or near 0: the sum cancels, or is near 1",
+        reference="identity",
+        op_types=tuple(_BY_HAND.op_types),
+        match=_match_by_hand,
+    ),
+)
