@@ -117,7 +117,7 @@ def with_body(function: Any, body: Callable[..., Any] | None = None) -> Any:
     return function._clone(body)
 
 
-# The method of a `tf.function` that lists its traces, which `tf.saved_model.save` saves.
+# The method of a `tf.function` that lists its traces, for `tf.saved_model.save`.
 # Tried: TensorFlow 2.21.0.
 TRACES = "_list_all_concrete_functions"
 

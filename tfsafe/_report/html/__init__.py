@@ -1,4 +1,9 @@
-"""The report as a web page, made of plain data by nothing but Python."""
+"""The report as a web page, made of plain data by nothing but Python.
+
+`_page` puts the parts in order, the other modules draw one part each.
+
+May import: the rest of `_report`. Example: `write(of_findings(found, text), path)`.
+"""
 
 from tfsafe._report.html._page import (
     Context,

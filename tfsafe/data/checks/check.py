@@ -29,8 +29,8 @@ def check_finite(
     One NaN among a million values makes the loss, the gradients and every weight NaN.
     This check names the row, the feature and the value, and suggests a fix. It finds
     NaN, infinity, None, numbers beyond the model's dtype, text in a column of
-    numbers, a header row read as data, and labels that name none of the classes. The guide "Clean
-    the data" in the documentation lists what it notes besides.
+    numbers, a header row read as data, and labels that name none of the classes. The
+    guide "Clean the data" in the documentation lists what it notes besides.
 
     Examples:
       >>> import numpy as np
