@@ -108,7 +108,45 @@ def _scattered(x, w):
     return w * e / tf.gather(total, IDS)
 
 
+def _gated_mean(gate, pool):
+    def mean(z, v):
+        g = gate(z)
+        return tf.gather(pool(g * v, IDS, 4) / pool(g, IDS, 4), [0, 2])
+
+    return mean
+
+
+def _exact_gated_mean(gate):
+    def mean(z, v):
+        g = gate(z)
+        first, second = (g[:2] * v[:2]).sum(), (g[2:] * v[2:]).sum()
+        return first / g[:2].sum() + second / g[2:].sum()
+
+    return mean
+
+
+# Near and below the smallest number that a sigmoid or a softplus can be.
+FAINT = [-102.0, -105.0, -101.0, -100.0, -104.0]
+VALUES = [1.0, 2.0, 30.0, 4.0, -7.0]
+
 FORMULAS = [
+    Formula(
+        "mean over segments, weighted by faint gates",
+        _gated_mean(tf.sigmoid, tf.math.unsorted_segment_sum),
+        _exact_gated_mean(lambda z: 1 / (1 + m.exp(-z))),
+        [FAINT, VALUES],
+        [NEAR, VALUES],
+    ),
+    Formula(
+        "quotient of means over segments of a product of faint gates",
+        _gated_mean(
+            lambda z: tf.nn.softplus(z) * tf.sigmoid(-2 * z),
+            tf.math.unsorted_segment_mean,
+        ),
+        _exact_gated_mean(lambda z: m.log1p(m.exp(z)) / (1 + m.exp(2 * z))),
+        [FAINT, VALUES],
+        [NEAR, VALUES],
+    ),
     Formula(
         "softmax over segments",
         _segment_softmax,

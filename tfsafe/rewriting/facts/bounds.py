@@ -195,6 +195,13 @@ def row_axis(tensor: tf.Tensor, reader: GraphFacts) -> tuple[int, ...] | None:
     return None
 
 
+def _sum_of(place: int) -> _Rule:
+    def rule(op: tf.Operation, reader: GraphFacts) -> Bounds:
+        return _POSITIVE if reader.is_nonnegative(op.inputs[place]) else _ANY
+
+    return rule
+
+
 def _union(places: slice) -> _Rule:
     def rule(op: tf.Operation, reader: GraphFacts) -> Bounds:
         found = [reader.bounds(each) for each in list(op.inputs)[places]]
@@ -242,8 +249,13 @@ _RULES: dict[str, _Rule] = {
     ),
     "RealDiv": _div,
     "Reciprocal": _reciprocal,
+    "ScatterNd": _sum_of(1),
+    "SegmentMean": _sum_of(0),
+    "SegmentSum": _sum_of(0),
+    "SegmentSumV2": _sum_of(0),
     "Select": _union(slice(1, 3)),
     "SelectV2": _union(slice(1, 3)),
     "Sub": _sub,
     "Sum": _sum,
+    "UnsortedSegmentSum": _sum_of(0),
 }

@@ -38,6 +38,7 @@ class _Segments(NamedTuple):
 PRODUCTS = ("SegmentProd", "SegmentProdV2", "UnsortedSegmentProd")
 SUMS = (
     "ScatterNd",
+    "SegmentMean",
     "SegmentSum",
     "SegmentSumV2",
     "TensorScatterAdd",
@@ -46,10 +47,10 @@ SUMS = (
 
 
 def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors a sum over segments, the largest exponent of each taken out."""
+    """Factors a sum or mean over segments, the largest exponent of each taken out."""
     kind = _KINDS[op.type]
     a = logs.of(op.inputs[kind.terms])
-    if a is None or a.is_partial or not a.has_exp:
+    if a is None or a.is_partial:
         return None
     if op.type == "TensorScatterAdd" and not logs.reader.is_number(op.inputs[0], 0):
         return None
@@ -72,7 +73,7 @@ def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
         log,
         once(weight),
         is_nonnegative=a.is_nonnegative,
-        has_exp=True,
+        has_exp=a.has_exp,
     )
 
 
@@ -129,6 +130,7 @@ def _by_index(x: tf.Tensor, op: tf.Operation, value: Value) -> tf.Tensor:
 
 _KINDS = {
     "ScatterNd": _Segments(1, _scatter_max, _by_index),
+    "SegmentMean": _Segments(0, _sorted_max, _by_id),
     "SegmentSum": _Segments(0, _sorted_max, _by_id),
     "SegmentSumV2": _Segments(0, _segment_max, _by_id),
     "TensorScatterAdd": _Segments(2, _added_max, _by_second_index),
