@@ -55,6 +55,7 @@ class Change:
       after: What replaces it.
       start: Its first byte in the file.
       end: The byte behind its last.
+      statement: The first line and the last of what is run when the change is run.
     """
 
     path: str
@@ -63,6 +64,7 @@ class Change:
     after: str
     start: int
     end: int
+    statement: tuple[int, int]
 
     def apply(self, source: bytes) -> bytes:
         """Returns the changed module; no other line moves."""
@@ -77,7 +79,7 @@ def changes(path: str, source: str) -> list[Change]:
     for line in source.splitlines(keepends=True):
         lengths.append(lengths[-1] + len(line.encode()))
     found = []
-    for node in _decisions(ast.parse(source)):
+    for node, statement in _decisions(ast.parse(source)):
         for changed in _changed(node):
             found.append(
                 Change(
@@ -87,29 +89,44 @@ def changes(path: str, source: str) -> list[Change]:
                     ast.unparse(changed),
                     lengths[node.lineno - 1] + node.col_offset,
                     lengths[node.end_lineno - 1] + node.end_col_offset,
+                    _lines(statement),
                 )
             )
     return found
 
 
-def _decisions(node: ast.AST) -> Iterator[ast.expr]:
-    """Yields the expressions inside functions, from the outermost to the innermost."""
+def _lines(statement: ast.stmt) -> tuple[int, int]:
+    """Returns the first and last line of a statement, without those inside it."""
+    inside = [
+        each.lineno
+        for each in ast.walk(statement)
+        if isinstance(each, ast.stmt) and each is not statement
+    ]
+    return statement.lineno, min([*inside, statement.end_lineno + 1]) - 1
+
+
+def _decisions(
+    node: ast.AST, statement: ast.stmt | None = None
+) -> Iterator[tuple[ast.expr, ast.stmt]]:
+    """Yields the expressions inside functions, each with its statement.
+
+    From the outermost to the innermost. Module and classes are not inside a function.
+    """
     for child in ast.iter_child_nodes(node):
         is_strict = isinstance(child, ast.keyword) and child.arg == "strict"
         if isinstance(child, _SKIPPED) or is_strict:
             continue
         if isinstance(child, ast.FunctionDef):
-            for statement in child.body:
-                if isinstance(statement, ast.expr):
-                    yield statement
-                yield from _decisions(statement)
+            for each in child.body:
+                yield from _decisions(each, each)
         elif isinstance(node, (ast.Module, ast.ClassDef)):
             if isinstance(child, ast.ClassDef):
                 yield from _decisions(child)
         else:
             if isinstance(child, ast.expr):
-                yield child
-            yield from _decisions(child)
+                yield child, statement
+            inner = child if isinstance(child, ast.stmt) else statement
+            yield from _decisions(child, inner)
 
 
 def _changed(node: ast.expr) -> Iterator[ast.expr]:

@@ -1,4 +1,4 @@
-"""Chooses the test files for a module: first those that speak of it most."""
+"""Orders the test files of a module's package by how much they speak of it."""
 
 import ast
 import pathlib
@@ -10,20 +10,14 @@ _FOLDERS = {
     # Some kernels are used by rewrite rules alone.
     "ops": ("ops", "rewriting"),
 }
-# How many files are run before all others of the folder.
-FIRST = 4
 
 
-def test_files(root: pathlib.Path, module: str) -> list[list[str]]:
-    """Returns the test files for a module, in two stages.
+def test_files(root: pathlib.Path, module: str) -> list[str]:
+    """Returns the test files for a module: first those that name most of its content.
 
     Args:
       root: Of the tree.
       module: Path of the module below `root`.
-
-    Returns:
-      The files that name most of what the module defines; then the others of its
-      package.
     """
     package = module.split("/")[1]
     files = [
@@ -43,4 +37,4 @@ def test_files(root: pathlib.Path, module: str) -> list[list[str]]:
 
     ranked = sorted(files, key=mentions, reverse=True)
     listed = [str(path.relative_to(root)) for path in ranked]
-    return [listed[:FIRST], [*listed[FIRST:], "tests/test_traps.py"]]
+    return [*listed, "tests/test_traps.py"]
