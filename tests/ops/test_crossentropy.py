@@ -164,35 +164,6 @@ def test_the_slope_in_a_label_is_0_where_its_loss_is_infinite(
     nan_equal(slope, [[0, 1.3132617, 0.3132617]])
 
 
-@pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
-def test_the_second_gradient_of_rows_is_the_variance(from_logits, mode):
-    # Along z = t * d the second derivative is sum(y) * Var_p(d).
-    d, labels = tf.constant([1.0, -2.0, 0.5]), tf.constant([0.5, 0.5, 1.0])
-
-    def loss(t):
-        z = t * d
-        return dense(labels, z if from_logits else tf.exp(z), from_logits=from_logits)
-
-    t = 0.7
-    p = np.exp(t * np.array(d)) / np.exp(t * np.array(d)).sum()
-    truth = 2 * (p @ np.array(d) ** 2 - (p @ np.array(d)) ** 2)
-    got = modes.second_gradient(loss, tf.constant(t), mode)
-    np.testing.assert_allclose(got, truth, rtol=1e-5)
-
-
-def test_the_second_gradient_of_indices_is_that_of_rows(mode):
-    d = tf.constant([1.0, -2.0, 0.5])
-    got, expected = (
-        modes.second_gradient(function, tf.constant(0.7), mode)
-        for function in (
-            lambda t: sparse(1, t * d, from_logits=True),
-            lambda t: dense([0.0, 1.0, 0.0], t * d, from_logits=True),
-        )
-    )
-    assert got > 0.5
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
-
-
 def test_the_second_gradient_of_binary_targets_agrees_with_mpmath(mode):
     z = tf.constant([-20.0, -1.0, 0.0, 3.0, 20.0])
     got = modes.second_gradient(
