@@ -92,7 +92,7 @@ def _line(row: object) -> str:
 
 
 def _name(row: object) -> str:
-    return f"{{py:obj}}`tfsafe.{row.fixed_by}`"
+    return f"{{py:obj}}`{row.fixed_by} <tfsafe.{row.fixed_by}>`"
 
 
 def _cell(text: str) -> str:

@@ -210,8 +210,10 @@ def folded(chain: Sequence[Link]) -> list[Link]:
         name = f"{first.op_type} in {first.layer}"
         first = dataclasses.replace(first, origin=name, site=site, scope="", layer="")
     steps = [first]
-    for block, links in itertools.groupby(rest, _block):
-        found = list(links)
+    update = _start_of_update([first, *rest]) - 1
+    named = [(_block(each, at >= update), each) for at, each in enumerate(rest)]
+    for block, links in itertools.groupby(named, lambda pair: pair[0]):
+        found = [link for _, link in links]
         if not block:
             steps += found
             continue
@@ -226,7 +228,15 @@ def folded(chain: Sequence[Link]) -> list[Link]:
     return steps
 
 
-def _block(link: Link) -> str:
+def _start_of_update(chain: Sequence[Link]) -> int:
+    """Returns where a path enters the optimizer: behind the last gradient of all."""
+    last = max((at for at, each in enumerate(chain) if each.is_gradient), default=None)
+    if last is None or not chain[-1].origin.startswith("variable"):
+        return len(chain)
+    return last + 1
+
+
+def _block(link: Link, is_update: bool) -> str:
     """Returns the name of the layer or the part of Keras that made an operation."""
     if link.origin:
         return ""
@@ -234,6 +244,8 @@ def _block(link: Link) -> str:
         return f"gradient of {link.layer}" if link.is_gradient else link.layer
     if not _is_in_training(link):
         return ""
+    if is_update:
+        return "update by the optimizer"
     return "gradient of the loss" if link.is_gradient else "loss"
 
 
