@@ -86,6 +86,11 @@ def test_a_keras_name_that_is_tfsafes_class_counts_as_made_safe(monkeypatch):
             ("keras.losses.Poisson", "plain", "tfsafe.losses.Poisson"),
             ("keras.metrics.Poisson", "plain", "tfsafe.metrics.Poisson"),
         ]),
+        ("o42", [("tfsafe.ops.divide", "new")]),
+        ("mse", [
+            ('"mse"', "string", "tfsafe.losses.MeanSquaredError"),
+            ('"mse"', "string", "tfsafe.metrics.MeanSquaredError"),
+        ]),
     ],
 )  # fmt: skip
 def test_a_name_or_an_object_is_looked_up(thing, expected):

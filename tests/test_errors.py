@@ -134,6 +134,29 @@ def test_a_step_without_a_line_shows_its_layers_or_nothing():
     assert lines[1].strip() == "2  from outside  NaN"
 
 
+def test_a_path_names_the_update_behind_the_last_gradient():
+    training = dataclasses.replace(SITE, source="model.fit(x, y)")
+    loss = dataclasses.replace(LINK, site=training)
+    slope = dataclasses.replace(loss, is_gradient=True)
+    to_weight = dataclasses.replace(END, origin="variable `kernel`")
+    steps = _explain.folded([slope, loss, slope, slope, loss, loss, to_weight])
+    assert [_explain.name_of(each) for each in steps] == [
+        "Log", "loss", "gradient of the loss", "update by the optimizer",
+        "variable `kernel`",
+    ]  # fmt: skip
+    to_loss = dataclasses.replace(END, origin="output['loss']")
+    steps = _explain.folded([slope, loss, to_loss])
+    assert [_explain.name_of(each) for each in steps] == ["Log", "loss"]
+
+
+def test_the_nearest_trap_is_below_the_chain():
+    finding = dataclasses.replace(FINDING, suggested_code="tfsafe.ops.divide(x, y)")
+    lines = finding.explain(chain=True, color=False).splitlines()
+    assert lines[-1].startswith("  trap:  ")
+    assert "tfsafe coverage" in lines[-1]
+    assert "trap:" not in str(finding)
+
+
 def test_a_path_begins_in_its_layer_and_leaves_metrics_out():
     line = dataclasses.replace(SITE, source="self.total.update_state(loss)")
     first = dataclasses.replace(LINK, layer="model/head")

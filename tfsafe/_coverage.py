@@ -114,8 +114,9 @@ def coverage(
     that it fails in Keras and holds here.
 
     Args:
-      of: A name such as `"Softmax"` or `"losses"`, a class, function or object of Keras
-        or tfsafe, or a Keras model; None for the table of all names.
+      of: A name such as `"Softmax"` or `"losses"`, a string of `compile` such as
+        `"mse"`, the row of a measured trap such as `"O42"`, a class, function or object
+        of Keras or tfsafe, or a Keras model; None for the table of all names.
       print_fn: Called with each line of the table, of at most 88 characters.
 
     Returns:
@@ -197,14 +198,30 @@ def _named(name: str) -> list[Part]:
         known.update(each for each in dir(module) if not each.startswith("_"))
         if last in dir(module) and not last.startswith("_"):
             found.append(_by_name(package, last, is_ours=name.startswith("tfsafe.")))
+    found = found or _of_row(name) or _of_string(name)
     if not found:
-        close = difflib.get_close_matches(last, sorted(known), cutoff=0.5)
+        close = difflib.get_close_matches(last, sorted(known))
         hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ValueError(
             "`of` must be a name of tfsafe or Keras, an object or a model. Received: "
             f"{name!r}.{hint}"
         )
     return found
+
+
+def _of_row(row: str) -> list[Part]:
+    """Returns the part that fixes a measured trap, such as that of `"O42"`."""
+    return [
+        _by_name(*name.split("."), is_ours=True)
+        for name, traps in TRAPS.items()
+        if row.lower() in map(str.lower, traps)
+    ]
+
+
+def _of_string(name: str) -> list[Part]:
+    """Returns what a string of `compile`, such as `"mse"`, means there."""
+    found = [part for each in ("losses", "metrics") for part in _compiled(name, each)]
+    return [part for part in found if part.safe]
 
 
 def _part(thing: Any) -> Part:

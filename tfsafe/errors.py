@@ -1,4 +1,4 @@
-"""Defines the reports of a check: findings, and the error that carries them."""
+"""Defines the error that carries the findings of a check."""
 
 import dataclasses
 import os
@@ -80,6 +80,18 @@ def last_error() -> "NumericsError | None":
 class NumericsError(ArithmeticError):
     """Raised when a numeric check finds NaN or Inf.
 
+    `str(error)` is the explanation: what, where, why, and what to write instead. The
+    same is data in `findings`, and a page with figures by `to_html`.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> try:
+      ...     tfsafe.checked(tf.math.reciprocal)(tf.constant([1.0, 0.0]))
+      ... except tfsafe.NumericsError as error:
+      ...     print(error.findings[0].cause)
+      the reciprocal of 1 zero (at (1,)).
+
     Attributes:
       findings: The findings, first cause first. Empty where the error reports a
         count rather than a place.
@@ -131,12 +143,12 @@ class NumericsError(ArithmeticError):
 
         Args:
           chain: Whether to add the propagation path of the first finding, one line a
-            step.
+            step, and the measured trap that is most like it.
           color: Whether to use the colours of a terminal. If None, they are used where
             the standard output is a terminal and `NO_COLOR` is not set.
         """
-        links = self.findings[0].chain if chain and self.findings else ()
-        return explained(str(self), links, color)
+        first = self.findings[0] if chain and self.findings else None
+        return explained(str(self), first, color)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Returns the error as a web page, and writes it to a file if one is named.

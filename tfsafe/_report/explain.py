@@ -165,6 +165,13 @@ def _nonfinite_counts(stats: TensorStats) -> list[tuple[int, str]]:
     return [(count, kind) for count, kind in kinds if count]
 
 
+def trap_lines(finding: FindingFields) -> list[str]:
+    """Returns the line of the measured trap that is most like a finding, if any is."""
+    for row, title in traps_of(finding).items():
+        return wrapped("  trap:  ", f"{row}, {title}; see `tfsafe coverage {row}`")
+    return []
+
+
 def chain_lines(chain: Sequence[Link]) -> list[str]:
     """Returns the propagation path as a table, one line a step."""
     rows = [

@@ -1,7 +1,7 @@
 """Defines the finding: where non-finite values were made, and what to do about it."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tfsafe._report import explain, html, records
@@ -13,7 +13,25 @@ class Finding(records.FindingFields):
     """The first place where non-finite values were made or came in.
 
     All fields are plain data, so that `dataclasses.asdict` gives JSON. `str(finding)`
-    explains it in a few lines: what, where, why, and what to write instead.
+    explains it in a few lines: what, where, why, and what to write instead. The
+    checks make it: `findings` of a `NumericsError`.
+
+    Examples:
+      >>> import tensorflow as tf
+      >>> import tfsafe
+      >>> @tfsafe.checked
+      ... def normalise(x):
+      ...     return x / tf.reduce_sum(x)
+      >>> try:
+      ...     normalise(tf.constant([0.0, 0.0]))
+      ... except tfsafe.NumericsError as error:
+      ...     finding = error.findings[0]
+      >>> print(finding.kind, finding.op_type, finding.index, finding.site.function)
+      NaN RealDiv (0,) normalise
+      >>> print(finding.suggested_code)
+      tfsafe.ops.divide(x, tf.reduce_sum(x))
+      >>> print(next(iter(finding.traps.items())))
+      ('O42', 'tf.where(y != 0, x / y, 0) at y = 0')
 
     Attributes:
       kind: `"NaN"`, `"+Inf"`, `"-Inf"`, or several joined by "and".
@@ -55,11 +73,12 @@ class Finding(records.FindingFields):
         """Returns the explanation, with more of it than `str(finding)` on request.
 
         Args:
-          chain: Whether to add the propagation path, one line a step.
+          chain: Whether to add the propagation path, one line a step, and the measured
+            trap that is most like it.
           color: Whether to use the colours of a terminal. If None, they are used where
             the standard output is a terminal and `NO_COLOR` is not set.
         """
-        return explained(str(self), self.chain if chain else (), color)
+        return explained(str(self), self if chain else None, color)
 
     def _repr_html_(self) -> str:
         """Shows the finding in a notebook."""
@@ -71,9 +90,10 @@ class Finding(records.FindingFields):
         return records.from_dict(cls, data)
 
 
-def explained(text: str, chain: Sequence[records.Link], color: bool | None) -> str:
-    """Returns the text with its propagation path, in colours where they are wanted."""
-    if chain:
-        text = "\n".join([text, *explain.chain_lines(chain)])
+def explained(text: str, of: Finding | None, color: bool | None) -> str:
+    """Returns a text with the rest of a finding, in colours where they are wanted."""
+    if of:
+        path = explain.chain_lines(of.chain) if of.chain else []
+        text = "\n".join([text, *path, *explain.trap_lines(of)])
     use_color = wants_color() if color is None else color
     return painted(text) if use_color else text
