@@ -37,6 +37,14 @@ def with_an_unknown_function(x):
     return np.array(x)
 
 
+def batches():
+    yield X
+
+
+async def served(x):
+    return log_loss(x)
+
+
 class LegacyAdam:
     """Stands for an optimizer of the package `tf_keras`, which is Keras 2."""
 
@@ -97,6 +105,16 @@ WRONG = {
         lambda: tfsafe.checked(log_loss, exclude="op:Log"),
         TypeError,
         ("`exclude`", "Received: exclude='op:Log'", "a sequence of strings"),
+    ),
+    "checked-generator": (
+        lambda: tfsafe.checked(batches),
+        TypeError,
+        ("`target`", "Received: target=batches, a generator", "one item"),
+    ),
+    "stabilize-coroutine": (
+        lambda: tfsafe.stabilize(served),
+        TypeError,
+        ("`target`", "Received: target=served, a coroutine", "`@tfsafe.stabilize`"),
     ),
     "check-numerics-function": (
         lambda: tfsafe.check_numerics(log_loss),
@@ -314,8 +332,8 @@ WRONG = {
     ),
     "safe-gradients-tensor": (
         lambda: tfsafe.SafeOptimizer("sgd").apply(X, [tf.Variable(X)]),
-        ValueError,
-        ("`grads`", "Received: 2 gradients and 1 variables", "Pass None"),
+        TypeError,
+        ("`grads`", r"Received: a tensor of shape \(2,\)", r"`apply\(\[gradient\]"),
     ),
     "monitor-checks": (
         lambda: tfsafe.NumericsMonitor(checks="all"),
@@ -698,6 +716,11 @@ WRONG = {
         lambda: optimizers.SafeOptimiser,
         AttributeError,
         ("'tfsafe.optimizers'", "'SafeOptimiser'", "Did you mean 'SafeOptimizer'"),
+    ),
+    "check-finite-value-name": (
+        lambda: data.check_finite(np.ones(3), policy="replace", value="median"),
+        TypeError,
+        ("`value`", "Received: value='median'", '"mean" for that of the column'),
     ),
     "name-where": (
         lambda: ops.where(X > 1, X, 0.0),

@@ -1,5 +1,6 @@
 """Checks arguments: refuses early, names the argument, and suggests a fix."""
 
+import inspect
 import math
 import numbers
 from collections.abc import Sequence
@@ -296,3 +297,26 @@ def one_of(value: Any, allowed: Sequence[Any], name: str) -> Any:
             f"Received: {name}={value!r}."
         )
     return value
+
+
+def refuse_deferred(target: Any, decorator: str) -> None:
+    """Refuses functions whose body does not run when they are called.
+
+    Args:
+      target: What is decorated.
+      decorator: Name of the decorator.
+
+    Raises:
+      TypeError: If it is a generator or coroutine function.
+    """
+    for kind, is_kind in (
+        ("generator", inspect.isgeneratorfunction),
+        ("coroutine", inspect.iscoroutinefunction),
+        ("asynchronous generator", inspect.isasyncgenfunction),
+    ):
+        if is_kind(target):
+            raise TypeError(
+                "`target` must be a function that computes its results when it is "
+                f"called. Received: target={target.__name__}, a {kind} function. Put "
+                f"`@tfsafe.{decorator}` on the function that computes one item."
+            )

@@ -189,12 +189,19 @@ def check_strategy(made_under: Any, inner: Any) -> None:
         )
 
 
-def check_call(grads: Sequence[Any], variables: Sequence[Any] | None) -> None:
-    """Refuses pairs, which `apply_gradients` takes, and tensors for variables.
+def check_call(grads: Any, variables: Any) -> None:
+    """Refuses one tensor, pairs for `apply_gradients`, and tensors for variables.
 
     Raises:
       TypeError: If there are any.
     """
+    # The rows of a tensor may be the gradients of as many scalars.
+    is_one = isinstance(grads, tf.Tensor) and isinstance(variables, list | tuple)
+    if is_one and grads.shape[:1] != [len(variables)]:
+        raise TypeError(
+            f"`grads` must be a list. Received: a tensor of shape {grads.shape}. "
+            "Write `apply([gradient], [variable])`."
+        )
     if any(isinstance(each, tuple) for each in grads):
         raise TypeError(
             "`grads` must be gradients. Received: a tuple. Pass pairs of a gradient "

@@ -184,8 +184,8 @@ class SafeOptimizer(DelegatingOptimizer):
             non-finite step in a row.
         """
         _arguments.check_strategy(self._made_under, self.inner_optimizer)
-        grads = list(grads)
         _arguments.check_call(grads, trainable_variables)
+        grads = list(grads)
         has_gradient = any(gradient is not None for gradient in grads)
         has_variables = trainable_variables is not None or self.inner_optimizer.built
         if not (has_gradient and has_variables):

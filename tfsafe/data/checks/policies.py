@@ -156,6 +156,11 @@ def policy_of(name: str, value: Any, limits: Limits) -> Policy:
     _args.one_of(name, POLICIES, "policy")
     if value == "mean":
         return Policy(name, value, limits)
+    if isinstance(value, str):
+        raise TypeError(
+            '`value` must be a number, or "mean" for that of the column. Received: '
+            f"value={value!r}."
+        )
     number = _args.number(value, "value", tf.as_dtype(limits.dtype))
     if not math.isfinite(number):
         raise ValueError(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _args, _compat
 from tfsafe.debugging.checks import enclosing, reentrancy
 from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Level, Options, options_of
@@ -123,6 +123,7 @@ def checked(
             f"target={target.__name__}. Check an instance, or put `@tfsafe.checked` "
             "on a method of the class."
         )
+    _args.refuse_deferred(target, "checked")
     if look_every > 1 and not _is_traced(target):
         raise ValueError(
             "`look_every` needs a `tf.function`: of a Python function each operation "

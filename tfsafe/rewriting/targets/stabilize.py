@@ -67,6 +67,7 @@ def _check(target: Any) -> None:
             "`stabilize(f)`, not its result; of a loss the object, as in "
             "`stabilize(keras.losses.get('mse'))`."
         )
+    _args.refuse_deferred(target, "stabilize")
     name = getattr(target, "__name__", "")
     if name in _STEPS and isinstance(getattr(target, "__self__", None), keras.Model):
         raise TypeError(
