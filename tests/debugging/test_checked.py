@@ -303,6 +303,31 @@ def test_a_concrete_function_and_a_loaded_one_are_checked(tmp_path):
         assert caught.value.findings[0].op_type == "Log"
 
 
+class Saved(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.twice = tfsafe.checked(tf.function(lambda x: 2.0 * x))
+
+    @tfsafe.checked
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def __call__(self, values):
+        return tf.math.log(values)
+
+
+def test_a_module_saves_its_checked_methods(tmp_path):
+    module = Saved()
+    module.twice(ONE)
+    concrete = module.__call__.get_concrete_function()
+    signatures = {"log": module.__call__, "checked": concrete}
+    tf.saved_model.save(module, tmp_path, signatures=signatures)
+    loaded = tf.saved_model.load(tmp_path)
+    assert loaded.twice(ONE) == 2.0
+    assert loaded(tf.constant([1.0])) == 0.0
+    assert np.isinf(loaded.signatures["log"](values=tf.constant([0.0]))["output_0"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="NaN or Inf"):
+        loaded.signatures["checked"](values=tf.constant([0.0]))
+
+
 def test_an_object_that_cannot_be_hashed_has_checked_methods_too():
     @dataclasses.dataclass
     class Division:

@@ -216,6 +216,11 @@ class CheckedFunction:
             )
         return self._bound[instance]
 
+    @property
+    def __class__(self) -> type:  # type: ignore[misc]
+        """That of a `tf.function`, because `tf.Module` saves no other methods."""
+        return type(self) if self._compiled is None else type(self._function)
+
     def __getattr__(self, name: str) -> Any:
         # `copy` and `pickle` ask for special methods, before `__init__` has run too:
         # they are to get those of this class.
