@@ -22,7 +22,7 @@ import tensorflow as tf
 
 import tfsafe
 
-KINDS = ("watch", "full", "stabilize")
+KINDS = ("watch", "domain", "full", "stabilize")
 WIDTH, HEADS, LENGTH, TOKENS, ROWS = 16, 2, 8, 50, 4
 
 

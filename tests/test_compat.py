@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import inspect
 import os
 import sys
 import threading
@@ -528,3 +529,18 @@ def test_functions_still_hold_their_variables_weakly():
     assert _compat.living_variables(concrete) == (module.kept,)
     with pytest.raises(AssertionError, match="have been deleted"):
         _ = concrete.variables
+
+
+def test_the_version_of_a_graph_still_counts_its_operations():
+    concrete = tf.function(lambda x: tf.linalg.inv(x) + 1.0).get_concrete_function(
+        tf.TensorSpec([2, 2])
+    )
+    graph = concrete.graph
+    assert _compat.count_operations(graph) == len(graph.get_operations()) == 5
+
+
+def test_an_operation_is_still_made_without_the_wrappers():
+    assert inspect.unwrap(tf.Graph.create_op) is not tf.Graph.create_op
+    with tf.Graph().as_default() as graph, tf.name_scope("scope"):
+        op = _compat.create_op("Neg", [tf.constant(1.0)], [tf.float32], name="n")
+    assert (op.graph, op.name) == (graph, "scope/n")

@@ -1,5 +1,7 @@
 """A graph that is emitted again does what it did, and can be differentiated."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -451,3 +453,64 @@ def test_a_maker_that_asks_late_reads_what_was_there_before_a_write():
     twin = again(program, i, emission=Emission(plan=plan))
     assert list(twin(i).numpy()) == [2.0]
     assert list(v.numpy()) == [10.0, 20.0]
+
+
+def test_a_graph_is_listed_as_often_however_many_operations_are_replaced(monkeypatch):
+    listed = []
+
+    def count(function, *args, emission):
+        kind = type(function.get_concrete_function(*args).graph)
+        plain = kind.get_operations
+
+        def get_operations(graph):
+            listed.append(graph)
+            return plain(graph)
+
+        monkeypatch.setattr(kind, "get_operations", get_operations)
+        listed.clear()
+        again(function, *args, emission=emission).get_concrete_function(*args)
+        monkeypatch.undo()
+        return len(listed)
+
+    def sines(graph):
+        return {
+            op.name: lambda value, op=op: [tf.cos(value(op.inputs[0]))]
+            for op in graph.get_operations()
+            if op.type == "Sin"
+        }
+
+    def chain(length):
+        def run(x):
+            for _ in range(length):
+                x = tf.sin(x)
+            return x
+
+        return tf.function(run, autograph=False)
+
+    counts = [
+        count(chain(length), tf.constant(1.0), emission=Emission(plan=sines))
+        for length in (3, 30)
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_the_flags_of_many_operations_are_no_inputs_of_one():
+    def run(x):
+        for _ in range(600):
+            x = tf.sin(x)
+        return x
+
+    emission = Emission(checks=lambda op: [0] if op.type == "Sin" else [])
+    concrete = tf.function(run, autograph=False).get_concrete_function(tf.zeros([2]))
+
+    @tf.function(autograph=False)
+    def flagged(x):
+        emission.emit(concrete.graph, [x])
+        return emission.flags()
+
+    x = tf.constant([1.0, math.nan])
+    assert flagged(x).numpy().tolist() == [True] * 600
+    operations = flagged.get_concrete_function(x).graph.get_operations()
+    assert max(len(op.inputs) for op in operations) <= 256
+    # One constant for the axes of all.
+    assert sum(op.type == "Const" for op in operations) < 10

@@ -35,6 +35,8 @@ from tfsafe._compat._execution import (
 from tfsafe._compat._functions import (
     TRACES,
     autograph_options,
+    count_operations,
+    create_op,
     forget_conversion,
     function_graph,
     is_called_in_place,
@@ -104,6 +106,8 @@ __all__ = [
     "centered_moments",
     "compile_utils",
     "config_reader",
+    "count_operations",
+    "create_op",
     "differentiated",
     "differentiated_type",
     "eager_callback",

@@ -1,5 +1,6 @@
 """Wraps the internals of TensorFlow's traced functions and strategies."""
 
+import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,6 +38,29 @@ def function_graph(graph: Any, name: str) -> Any:
     return None if function is None else function.graph
 
 
+def count_operations(graph: Any) -> int:
+    """Returns how many operations a graph has, without a list of them.
+
+    `Graph.version` is public, and said to increase as operations are added; that it
+    counts them was tried with TensorFlow 2.16.1 and 2.21.0.
+    """
+    count: int = graph.version
+    return count
+
+
+def create_op(*args: Any, **kwargs: Any) -> Any:
+    """Returns a new operation of the default graph, as `tf.Graph.create_op` does.
+
+    Without its wrappers, which look for a deprecated argument by way of `inspect`, in a
+    third of the time that it takes to make an operation. Tried: TensorFlow 2.16.1 and
+    2.21.0.
+    """
+    import tensorflow as tf
+
+    create = inspect.unwrap(tf.Graph.create_op)
+    return create(tf.compat.v1.get_default_graph(), *args, **kwargs)
+
+
 def registered_gradient(name: str) -> Callable[..., Any]:
     """Returns the gradient function that is registered under a name.
 
@@ -62,8 +86,9 @@ class _GradientOfGraph:
         self._graph = weakref.ref(graph)
         self._name = name
         # Only an attribute makes a cycle that the garbage collector sees.
-        gradients = getattr(graph, self._ATTRIBUTE, {})
-        setattr(graph, self._ATTRIBUTE, {**gradients, name: gradient})
+        if not hasattr(graph, self._ATTRIBUTE):
+            setattr(graph, self._ATTRIBUTE, {})
+        getattr(graph, self._ATTRIBUTE)[name] = gradient
 
     def __call__(self, *args: Any) -> Any:
         """Computes the gradient, as TensorFlow calls it."""

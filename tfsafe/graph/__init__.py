@@ -2,7 +2,7 @@
 
 from tfsafe.graph._custom_gradients import is_custom
 from tfsafe.graph._emit import Emission, Plan, Value
-from tfsafe.graph._flags import summed
+from tfsafe.graph._flags import stacked, summed
 from tfsafe.graph._functions import (
     PLAIN_CALLS,
     READERS,
@@ -87,6 +87,7 @@ __all__ = [
     "resemble",
     "site_of",
     "split_frames",
+    "stacked",
     "stacks_kept",
     "summed",
     "unchanged",

@@ -61,7 +61,8 @@ class Emission:
     ):
         self.plan = plan
         self.observe = observe
-        self.checks = checks
+        # Asked for each operation and for each list of the flags.
+        self.checks = functools.cache(checks)
         self.flagged: list[_flags.Output] = []
         # The graph is kept with its plan so that its `id` stays taken.
         self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
@@ -144,6 +145,7 @@ class Body:
         self._used: set[str] = set()
         self._totals: dict[tuple[str, int], tf.Tensor] = {}
         self._inner: dict[str, tf.Tensor] = {}
+        self._replacements = _places.Replacements(self._home)
 
     def run(
         self, wanted: Collection[int] | None = None
@@ -175,6 +177,7 @@ class Body:
         flags = _flags.joined(
             self._graph, self._emission.checks, self._totals, self._inner
         )
+        self._replacements.note()
         return made, flags
 
     def value(self, tensor: tf.Tensor) -> tf.Tensor:
@@ -251,8 +254,7 @@ class Body:
 
     def _replaced(self, op: tf.Operation) -> Sequence[tf.Tensor] | None:
         """Returns what the plan makes for an operation; None if that fails."""
-        graph = tf.compat.v1.get_default_graph()
-        before = len(graph.get_operations())
+        begin = self._replacements.begin()
         try:
             outputs = self._plan[op.name](self.value)
         except _functions.TooDeepError:
@@ -260,7 +262,7 @@ class Body:
         except Exception as error:
             warn_of_fault(f"the replacement of `{op.type}`", error)
             return None
-        _places.note_replacement(graph.get_operations()[before:], op)
+        self._replacements.end(op, begin)
         return outputs
 
     def _run(self, op: tf.Operation, inputs: Sequence[Any]) -> Sequence[tf.Tensor]:
@@ -285,7 +287,7 @@ class Body:
             if name not in _LEFT_OUT
         }
         with self._gradient_of(op) as gradient:
-            copy = tf.compat.v1.get_default_graph().create_op(
+            copy = _compat.create_op(
                 op.type,
                 list(inputs),
                 [tensor.dtype for tensor in op.outputs],

@@ -5,12 +5,16 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.graph import _functions
 
 # Gives the indices of the outputs of an operation that are to be checked.
 Checks = Callable[[tf.Operation], Sequence[int]]
 # An operation and the index of one of its outputs.
 Output = tuple[tf.Operation, int]
+
+# Inputs of one operation.
+_MANY = 256
 
 
 def outputs_of(graph: tf.Graph, checks: Checks) -> list[Output]:
@@ -47,8 +51,34 @@ def summed(tensor: tf.Tensor) -> tf.Tensor:
     rank = tensor.shape.rank
     if not rank:
         return tensor if rank == 0 else tf.reduce_sum(tensor)
-    # It takes half the time of `tf.reduce_sum` to trace.
-    return tf.raw_ops.Sum(input=tensor, axis=list(range(rank)))
+    axes = _axes(rank)
+    if tf.executing_eagerly():
+        return tf.raw_ops.Sum(input=tensor, axis=axes)
+    # It takes a quarter of the time of `tf.reduce_sum` to trace. No tape records it.
+    attributes = {"T": _type(tensor.dtype), "Tidx": _type(axes.dtype)}
+    return _compat.create_op(
+        "Sum", [tensor, axes], [tensor.dtype], attrs=attributes
+    ).outputs[0]
+
+
+# Attribute of a graph: the constants that name all axes of a tensor, by its rank.
+_AXES = "tfsafe_axes"
+
+
+def _axes(rank: int) -> tf.Tensor:
+    if tf.executing_eagerly():
+        return tf.range(rank)
+    graph = tf.compat.v1.get_default_graph()
+    if not hasattr(graph, _AXES):
+        setattr(graph, _AXES, {})
+    known = getattr(graph, _AXES)
+    if rank not in known:
+        known[rank] = tf.constant(list(range(rank)))
+    return known[rank]
+
+
+def _type(dtype: tf.DType) -> Any:
+    return tf.compat.v1.AttrValue(type=dtype.as_datatype_enum)
 
 
 def total(tensor: tf.Tensor) -> tf.Tensor:
@@ -57,6 +87,16 @@ def total(tensor: tf.Tensor) -> tf.Tensor:
     # A float64 beyond float32 would look infinite.
     is_wide = result.dtype == tf.float64
     return tf.cast(result * 0, tf.float32) if is_wide else result
+
+
+def stacked(numbers: Sequence[Any]) -> tf.Tensor:
+    """Returns a vector of numbers, however many there are.
+
+    TensorFlow's graph optimizer takes a time that grows with the square of the inputs
+    that one operation has.
+    """
+    rows = [tf.stack(numbers[i : i + _MANY]) for i in range(0, len(numbers), _MANY)]
+    return rows[0] if len(rows) == 1 else tf.concat(rows, 0)
 
 
 def joined(
@@ -85,5 +125,5 @@ def joined(
         else:
             own += [totals.get((op.name, index), 0.0) for index in checks(op)]
     if own:
-        others.insert(0, ~tf.math.is_finite(tf.stack(own)))
+        others.insert(0, ~tf.math.is_finite(stacked(own)))
     return tf.concat(others, 0) if others else tf.zeros([0], tf.bool)

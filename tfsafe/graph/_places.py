@@ -66,26 +66,63 @@ def note_places(graph: tf.Graph, places: Mapping[str, Place]) -> None:
 
 def note_copy(copy: tf.Operation, op: tf.Operation) -> None:
     """Notes that one operation was emitted for another, whose place it has."""
-    if not hasattr(copy.graph, _ORIGINALS):
-        setattr(copy.graph, _ORIGINALS, {})
-    getattr(copy.graph, _ORIGINALS)[copy.name] = original(op)
+    _attribute(copy.graph, _ORIGINALS, dict)[copy.name] = original(op)
 
 
-def note_replacement(made: Iterable[tf.Operation], op: tf.Operation) -> None:
-    """Notes that new operations, and those in their bodies, replace another one."""
+class Replacements:
+    """Notes which operations of a graph that is being made replace others.
+
+    They are noted together: the list of the operations is as long as the graph.
+    """
+
+    def __init__(self, graph: tf.Graph):
+        self._graph = graph
+        # An operation, and those from where to where in the graph replace it.
+        self._waiting: list[tuple[tf.Operation, int, int]] = []
+        self._is_made = False
+
+    def begin(self) -> int:
+        """Returns what `end` takes, before an operation is replaced."""
+        return _compat.count_operations(self._graph)
+
+    def end(self, op: tf.Operation, begin: int) -> None:
+        """Notes that what was made since `begin` replaces an operation."""
+        self._waiting.append((op, begin, _compat.count_operations(self._graph)))
+        # A gradient of the user's can ask for something when the graph is made.
+        if self._is_made:
+            self.note()
+
+    def note(self) -> None:
+        """Ends the graph: what replaced its operations can be asked for from now on."""
+        self._is_made = True
+        operations = self._graph.get_operations() if self._waiting else []
+        for op, begin, end in self._waiting:
+            _note_replacement(operations[begin:end], op)
+        self._waiting.clear()
+
+
+def _note_replacement(made: Iterable[tf.Operation], op: tf.Operation) -> None:
     for each in made:
-        if each.name not in getattr(each.graph, _ORIGINALS, {}):
-            note_copy(each, op)
-            setattr(each.graph, _REPLACEMENTS, {*replacements(each.graph), each.name})
+        if each.name in _attribute(each.graph, _ORIGINALS, dict):
+            continue
+        note_copy(each, op)
+        _attribute(each.graph, _REPLACEMENTS, set).add(each.name)
+        # Those in its bodies too.
         if _functions.is_call(each):
             for body in _functions.bodies(each):
-                note_replacement(body.get_operations(), op)
+                _note_replacement(body.get_operations(), op)
 
 
 def replacements(graph: tf.Graph) -> set[str]:
     """Returns the names of the operations of a graph that replace others."""
-    names: set[str] = getattr(graph, _REPLACEMENTS, set())
-    return names
+    return getattr(graph, _REPLACEMENTS, set())
+
+
+def _attribute(graph: tf.Graph, name: str, make: Callable[[], Any]) -> Any:
+    """Returns an attribute of a graph, which it is given if it has none."""
+    if not hasattr(graph, name):
+        setattr(graph, name, make())
+    return getattr(graph, name)
 
 
 def original(op: tf.Operation) -> tf.Operation:

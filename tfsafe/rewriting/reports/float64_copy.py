@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.graph import Emission, is_call
 from tfsafe.rewriting.engine.rule import Value
 
@@ -82,7 +83,7 @@ class _Copy:
     ) -> Sequence[tf.Tensor]:
         op = self._op
         with tf.device(op.device):
-            copy = tf.compat.v1.get_default_graph().create_op(
+            copy = _compat.create_op(
                 op.type, list(inputs), list(dtypes), attrs=attributes, op_def=op.op_def
             )
         return copy.outputs

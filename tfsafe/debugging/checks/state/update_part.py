@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.graph import OpFact, Value, in_order, op_types
 
 READ = "ReadVariableOp"
@@ -102,7 +103,7 @@ def read_variable(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 def _copy(op: tf.Operation, inputs: list[tf.Tensor]) -> tf.Tensor:
     attributes = op.node_def.attr
-    copy = tf.compat.v1.get_default_graph().create_op(
+    copy = _compat.create_op(
         op.type,
         inputs,
         [tensor.dtype for tensor in op.outputs],
