@@ -90,3 +90,17 @@ def mistakes() -> None:
     tfsafe.check_finite([1.0], policy="rase")  # error
     metrics.Mean(policy="skp")  # error
     layers.Normalization().adapt([1.0], policy="skp")  # error
+    losses.StableCrossEntropy(from_logit=True)  # error
+    losses.StableCrossEntropy(labels="one_hot")  # error
+    tfsafe.NumericsMonitor(checks="ful")  # error
+    tfsafe.NumericsMonitor("full")  # error
+    tfsafe.checked(fraction, look_every="often")  # error
+    tfsafe.stabilize(odds, exclde="log1p")  # error
+    debugging.summarise(1.0)  # error
+    debugging.replay("nan.zip", checks="ful")  # error
+    tfsafe.last_error().findings  # error
+    tfsafe.install("losses")  # error
+    ops.divide(1.0)  # error
+    ops.norm(1.0, axs=0)  # error
+    tfsafe.coverage("mse").sumary  # error
+    tfsafe.NumericsError("text").to_htm()  # error

@@ -1,6 +1,6 @@
 """Provides one cross-entropy for indices, rows and binary targets."""
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -95,7 +95,7 @@ class StableCrossEntropy(Weighted):
         name: str | None = "stable_cross_entropy",
         dtype: Any = None,
         *,
-        labels: str = "auto",
+        labels: Literal["auto", "sparse", "dense", "binary"] = "auto",
         ignore_class: int | None = None,
     ):
         super().__init__(name=name, dtype=_compute_dtype(dtype))
