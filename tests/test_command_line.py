@@ -36,6 +36,19 @@ def test_without_a_command_the_help_is_printed(capsys):
     assert "{completion,coverage,demo,replay,run}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["train.py", "--epochs", "3"], "run train.py --epochs 3"),
+        (["coverge", "Softmax"], "coverage"),
+    ],
+)
+def test_an_unknown_command_is_answered_with_what_is_meant(words, meant, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    assert f"Did you mean `tfsafe {meant}`?" in capsys.readouterr().err
+
+
 def test_the_demo_has_the_options_of_its_example(capsys):
     with pytest.raises(SystemExit):
         cli.demo(["--help"])

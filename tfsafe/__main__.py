@@ -1,6 +1,7 @@
 """Runs the command line: `tfsafe run`, `replay`, `demo`, `coverage`, `completion`."""
 
 import argparse
+import difflib
 import importlib.util
 import pathlib
 import runpy
@@ -34,11 +35,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     # Each command has options of its own, which this parser leaves to it.
     for name, (_, text) in _COMMANDS.items():
         commands.add_parser(name, add_help=False, help=text)
+    _refuse_unknown(parser, argv)
     command = parser.parse_args(argv[:1]).command
     if command is None:
         parser.print_help()
     else:
         _COMMANDS[command][0](argv[1:])
+
+
+def _refuse_unknown(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
+    """Ends with an error that says what is meant by an unknown command."""
+    word = next(iter(argv), "-")
+    if word.startswith("-") or word in _COMMANDS:
+        return
+    meant = difflib.get_close_matches(word, _COMMANDS, n=1)
+    if word.endswith(".py") or pathlib.Path(word).exists():
+        meant = [f"run {' '.join(argv)}"]
+    hint = f" Did you mean `tfsafe {meant[0]}`?" if meant else ""
+    parser.error(f"{word!r} is none of {', '.join(_COMMANDS)}.{hint}")
 
 
 def demo(arguments: Sequence[str]) -> None:

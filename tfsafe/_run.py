@@ -120,7 +120,11 @@ def _parser() -> argparse.ArgumentParser:
         help="run a module, as `python -m` does",
     )  # fmt: skip
     add("program", metavar="script.py", help="what to run")
-    add("arguments", nargs=argparse.REMAINDER, help="what it finds in `sys.argv`")
+    rest = add(
+        "arguments", nargs=argparse.REMAINDER, help="what it finds in `sys.argv`"
+    )
+    # It may be empty; argparse would ask for it where the script is missing.
+    rest.required = False
     return parser
 
 

@@ -96,11 +96,11 @@ def mistakes() -> None:
     tfsafe.NumericsMonitor("full")  # error
     tfsafe.checked(fraction, look_every="often")  # error
     tfsafe.stabilize(odds, exclde="log1p")  # error
-    debugging.summarise(1.0)  # error
+    use(debugging.summarise(1.0))  # error
     debugging.replay("nan.zip", checks="ful")  # error
-    tfsafe.last_error().findings  # error
+    use(tfsafe.last_error().findings)  # error
     tfsafe.install("losses")  # error
     ops.divide(1.0)  # error
     ops.norm(1.0, axs=0)  # error
-    tfsafe.coverage("mse").sumary  # error
+    use(tfsafe.coverage("mse").sumary)  # error
     tfsafe.NumericsError("text").to_htm()  # error
