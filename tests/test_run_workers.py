@@ -10,8 +10,7 @@ pytestmark = pytest.mark.slow
 
 WAYS = {
     "watch": ["-m", "tfsafe", "run"],
-    "full": ["-m", "tfsafe", "run", "--checks", "full"],
-    "stabilize": ["-m", "tfsafe", "run", "--checks", "none", "--stabilize"],
+    "both": ["-m", "tfsafe", "run", "--checks", "full", "--stabilize"],
 }
 
 WORKER = textwrap.dedent("""
