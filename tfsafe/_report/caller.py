@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable
 from typing import NamedTuple
 
-_PACKAGE = os.path.dirname(__file__) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 # A longer expression is not worth repeating.
 _LONGEST = 60
 # A statement with more lines is not read.
