@@ -115,6 +115,31 @@ def test_the_rule_is_reported():
     )
 
 
+def _written(emission, transitions, start):
+    """The forward algorithm, whose first row is written before the loop."""
+    written = tf.TensorArray(emission.dtype, 40).write(0, start * tf.exp(emission[0]))
+    ends = tf.while_loop(
+        lambda t, *_: t < 40,
+        lambda t, alpha, rows: (
+            t + 1,
+            row := tf.linalg.matvec(transitions, alpha) * tf.exp(emission[t]),
+            rows.write(t, row),
+        ),
+        (1, start * tf.exp(emission[0]), written),
+    )
+    return tf.math.log(tf.reduce_sum(ends[2].stack(), -1))
+
+
+@pytest.mark.parametrize("function", [tf.identity, tf.nn.softmax])
+def test_the_rows_of_a_forward_algorithm_are_kept_in_a_list(function):
+    rng = np.random.default_rng(0)
+    emission = rng.normal(size=(40, 3)) * 2 - 6
+    args = [emission, rng.uniform(0.5, 1, (3, 3)), rng.uniform(0.5, 1, 3)]
+    plain = _written(*(tf.constant(each, tf.float32) for each in args))
+    assert np.isinf(plain).any()
+    _same(lambda e, a, s: _written(e, function(a), function(s)), args, "graph")
+
+
 NEAR_MISSES = {
     "random numbers": _noisy,
     "no exponential": lambda x: tf.math.log(

@@ -1,5 +1,6 @@
 """Chooses which operations of a traced function to replace."""
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,19 @@ class Rewrite(NamedTuple):
     def key(self) -> tuple[str, str]:
         """What names the rewrite in another trace of the same function."""
         return self.rule.name, self.op.name
+
+
+@dataclasses.dataclass(frozen=True)
+class _Inside:
+    """Returns counterparts as the default graph has them.
+
+    Two of the same graph are equal, so that rewrites share what `once` remembers.
+    """
+
+    value: Value
+
+    def __call__(self, tensor: tf.Tensor) -> tf.Tensor:
+        return inside(self.value(tensor))
 
 
 class Planner:
@@ -101,7 +115,7 @@ class Planner:
             # A branch captures what it reads from outside, because gradient functions
             # in the branch hold its own tensor. The result is a copy, so that it is
             # distinct from the tensors that it is made of.
-            made = tf.identity(build(lambda tensor: inside(value(tensor))))
+            made = tf.identity(build(_Inside(value)))
             made.set_shape(like.shape)
             if made.dtype != like.dtype:
                 raise TypeError(f"{made.dtype.name} in place of {like.dtype.name}")

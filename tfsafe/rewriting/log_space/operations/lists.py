@@ -13,25 +13,47 @@ READS = ("TensorListFromTensor", "TensorListGetItem", "TensorListStack")
 
 
 def empty(x: tf.Tensor, filled: tf.Tensor) -> Factored | None:
-    """Factors a list that a loop fills and returns as `filled`: zeros until then."""
-    setter = filled.op
-    while setter.type == "Identity":
-        setter = setter.inputs[0].op
+    """Factors a list that is filled and returned as `filled`: zeros until then."""
+    setter = _setter(filled)
     if x.op.type != "TensorListReserve" or setter.type != "TensorListSetItem":
         return None
-    shape, dtype = setter.inputs[2].shape, setter.inputs[2].dtype
-    if not shape.is_fully_defined() or dtype not in {tf.float32, tf.float64}:
+    like = setter.inputs[2]
+    is_known = like.shape.is_fully_defined() or like.graph is x.graph
+    if not is_known or like.dtype not in {tf.float32, tf.float64}:
         return None
 
     def build(value: Value) -> tf.Tensor:
-        sizes = tf.constant(shape.as_list(), tf.int32)
+        sizes = _sizes(like, value)
         whole = tf.concat([[value(x.op.inputs[1])], sizes], 0)
-        nothing = tf.constant(-math.inf, dtype)
+        nothing = tf.constant(-math.inf, like.dtype)
         return tf.raw_ops.TensorListFromTensor(
             tensor=tf.fill(whole, nothing), element_shape=sizes
         )
 
     return Factored("", once(build))
+
+
+def ones(logs: tf.Tensor, filled: tf.Tensor) -> tf.Tensor:
+    """Returns the weights of a list of logarithms alone, `filled` in what is read."""
+    dtype = _setter(filled).get_attr("element_dtype")
+    sizes = tf.raw_ops.TensorListElementShape(input_handle=logs, shape_type=tf.int32)
+    whole = tf.concat([[tf.raw_ops.TensorListLength(input_handle=logs)], sizes], 0)
+    return tf.raw_ops.TensorListFromTensor(
+        tensor=tf.ones(whole, dtype), element_shape=sizes
+    )
+
+
+def _setter(filled: tf.Tensor) -> tf.Operation:
+    setter = filled.op
+    while setter.type == "Identity":
+        setter = setter.inputs[0].op
+    return setter
+
+
+def _sizes(like: tf.Tensor, value: Value) -> tf.Tensor:
+    if like.shape.is_fully_defined():
+        return tf.constant(like.shape.as_list(), tf.int32)
+    return tf.shape(value(like))
 
 
 def item(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -57,13 +79,15 @@ def item(op: tf.Operation, logs: LogForms) -> Factored | None:
 
 def set_item(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a list with another item."""
-    a, b = logs.of(op.inputs[0]), logs.parts(op.inputs[2])
+    a = logs.of(op.inputs[0]) or empty(op.inputs[0], op.outputs[0])
+    b = logs.parts(op.inputs[2])
     if a is None or b.is_partial or a.log is None:
         return None
     like = op.inputs[2]
 
     def put(value: Value, old: tf.Tensor, x: Any) -> tf.Tensor:
-        whole = tf.broadcast_to(tf.convert_to_tensor(x, like.dtype), like.shape)
+        x = tf.convert_to_tensor(x, like.dtype)
+        whole = tf.broadcast_to(x, _sizes(like, value))
         return raw_kernel(op)([old, value(op.inputs[1]), whole])[0]
 
     if a.is_pure and b.is_pure:
@@ -73,8 +97,7 @@ def set_item(op: tf.Operation, logs: LogForms) -> Factored | None:
         )
 
     def weights(value: Value) -> tf.Tensor:
-        # A list of logarithms alone is analysed again, with weights.
-        old = a.exponent(value) if a.weight is None else a.weight(value)
+        old = a.weight(value) if a.weight else ones(a.exponent(value), op.outputs[0])
         return put(value, old, 1.0 if b.weight is None else b.weight(value))
 
     return a._replace(

@@ -17,7 +17,6 @@ from tfsafe.graph import (
     loop_graphs,
     maximum_iterations,
     op_types,
-    raw_kernel,
     unchanged,
 )
 from tfsafe.ops.kernels.probability.weighted_exponentials import weighted_exp
@@ -374,10 +373,12 @@ def _started(plan: _Plan, place: int, value: Value) -> _Carried:
     x, outside = plan.op.inputs[place], plan.outside[place]
     has_weight = plan.forms[place].has_weight
     if x.dtype == tf.variant:
-        # A list that the loop fills has weights of 0 until then.
         log = outside.exponent(value)
-        empty = raw_kernel(x.op)([value(each) for each in x.op.inputs])[0]
-        return (log, empty) if has_weight else (log,)
+        if not has_weight:
+            return (log,)
+        if outside.weight is not None:
+            return (log, outside.weight(value))
+        return (log, lists.ones(log, plan.body.outputs[place]))
     zeros = tf.zeros_like(value(x))
     log = tf.convert_to_tensor(outside.exponent(value), x.dtype) + zeros
     if not has_weight:
