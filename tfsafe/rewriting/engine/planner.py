@@ -35,7 +35,7 @@ class Rewrite(NamedTuple):
 class _Inside:
     """Returns counterparts as the default graph has them.
 
-    Two of the same graph are equal, so that rewrites share what `once` remembers.
+    Those of one graph are equal, so that `once` builds a part for all of its rewrites.
     """
 
     value: Value
