@@ -21,6 +21,10 @@ from tfsafe._report.records import (
 class Capsule(Protocol):
     """Writes what is needed to replay the call that failed."""
 
+    @property
+    def refusal(self) -> str:
+        """Why it cannot be; empty if it can."""
+
     def write(
         self, path: str | os.PathLike[str], error: "NumericsError", max_bytes: int
     ) -> None:
@@ -43,7 +47,7 @@ _NO_CAPSULE = (
 )
 _AGAIN = (
     '`error.save("nan.zip")`, or `tfsafe run --capsule nan.zip`, saves it for '
-    "`tfsafe replay nan.zip`;"
+    "`tfsafe replay nan.zip`: {} s as here, after the start of TensorFlow and tracing."
 )
 _LARGEST = 2**31
 _IPYTHON = f"{os.sep}IPython{os.sep}"
@@ -153,9 +157,8 @@ class NumericsError(ArithmeticError):
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Returns the error as a web page, and writes it to a file if one is named.
 
-        The page has the findings, the source around their lines, figures and pictures
-        of the tensors, and the propagation path as a graph. It is one file that
-        loads nothing from anywhere, in light and dark colours.
+        It has the findings, the source around their lines, pictures of the tensors, and
+        the propagation path. It is one file that loads nothing, in light and dark.
 
         Args:
           path: File to write, replaced if it exists.
@@ -210,12 +213,11 @@ class NumericsError(ArithmeticError):
 
         Args:
           capsule: What writes it.
-          seconds: How long a replay took; None adds no line about it.
+          seconds: How long a replay took; None adds no line.
         """
         _CAPSULES[self] = capsule
-        if seconds is not None:
-            time = f"{seconds:.0f}" if seconds >= 1 else f"{max(seconds, 0.1):.1f}"
-            words = f"{_AGAIN} a replay takes about {time} s."
+        if seconds is not None and not capsule.refusal:
+            words = _AGAIN.format(f"{seconds:.{int(seconds < 1)}f}")
             self.args = ("\n".join([str(self), *_text.wrapped("  again: ", words)]),)
             self._remember()
 

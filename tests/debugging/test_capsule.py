@@ -229,8 +229,10 @@ def test_the_command_says_why_the_stable_form_fails_too(
 
 def test_what_cannot_be_saved(path):
     step = tf.function(lambda x: tf.math.log(tf.py_function(lambda x: x, [x], x.dtype)))
+    error = failure_of(step, tf.constant(-1.0))
+    assert "again:" not in str(error)
     with pytest.raises(ValueError, match="uses EagerPyFunc, which a capsule does not"):
-        failure_of(step, tf.constant(-1.0)).save(path)
+        error.save(path)
     with pytest.raises(ValueError, match=r"no traced step.*Eager code has none"):
         failure_of(modes.compile_for("eager", tf.math.log), tf.constant(-1.0)).save(
             path

@@ -80,7 +80,8 @@ def test_a_failure_says_how_to_see_it_again_and_what_that_costs():
     text = str(caught.value).replace("\n" + " " * 9, " ")
     assert re.search(
         r'again: `error.save\("nan.zip"\)`, or `tfsafe run --capsule nan.zip`, saves '
-        r"it for `tfsafe replay nan.zip`; a replay takes about [\d.]+ s.$",
+        r"it for `tfsafe replay nan.zip`: [\d.]+ s as here, after the start of "
+        r"TensorFlow and tracing.$",
         text,
     )
 

@@ -98,6 +98,41 @@ def test_fit_names_epoch_and_batch_under_the_switch(at_once):
     assert "loss/total" not in text
 
 
+class Pair(keras.Model):
+    """Two weights, each with an optimizer of its own; that of `compile` has no part."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = (keras.layers.Dense(1, name=n) for n in "ab")
+        self.optimizers = [keras.optimizers.SGD(0.25), keras.optimizers.Adam(0.5)]
+
+    def call(self, x):
+        return self.first(x) + self.second(x)
+
+    def train_step(self, data):
+        x, _ = data
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_mean(tf.math.log(x) * self(x))
+        for layer, optimizer in zip(
+            [self.first, self.second], self.optimizers, strict=True
+        ):
+            weights = layer.trainable_variables
+            optimizer.apply(tape.gradient(loss, weights), weights)
+        return {"loss": loss}
+
+
+def test_the_optimizer_of_compile_is_not_named_where_a_step_has_others():
+    model = Pair()
+    model.compile(jit_compile=False)
+    x = np.ones([6, 1], "float32")
+    x[5] = 0.0
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(model).fit(x, x, 2, verbose=0, shuffle=False)
+    error = caught.value
+    assert (error.batch, error.step, error.learning_rate) == (2, None, None)
+    assert "learning rate" not in str(error)
+
+
 def of_tiny_losses(scale):
     """Returns a model whose gradients are 0, so that its loss scale only grows."""
     model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1, name="unit")])

@@ -5,7 +5,7 @@ are known by name, and its operations have the places that they had in the progr
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,22 +27,37 @@ from tfsafe.graph import (
 _LEFT_OUT = ("_class", "_gradient_op_type", "_gradient_op_type_v2")
 
 
+def refused_in(root: tf.Graph, drawn: Mapping[int, set[str]]) -> str:
+    """Returns the operations in a graph and in what it calls that may not be saved.
+
+    Args:
+      root: The graph.
+      drawn: The names of the operations whose outputs are known, by `id` of the graph.
+
+    Returns:
+      Their types, in words; empty if there are none.
+
+    Raises:
+      UnreadableError: If a function is not known in Python.
+    """
+    refused = {
+        kind
+        for graph in family(root)
+        for kind in allowed.refused_operations(graph, drawn.get(id(graph), ()))
+    }
+    return ", ".join(sorted(refused - allowed.DROPPED))
+
+
 class GraphWriter:
     """Writes a graph and the graphs of all functions that it calls.
 
     Args:
       root: The graph.
       writer: Gets the parts.
-      drawn: The names of the operations whose outputs are known, by `id` of the graph.
-
-    Raises:
-      ValueError: If an operation may not be saved.
-      UnreadableError: If a function is not known in Python.
     """
 
-    def __init__(self, root: tf.Graph, writer: Writer, drawn: dict[int, set[str]]):
+    def __init__(self, root: tf.Graph, writer: Writer):
         self._writer = writer
-        self._drawn = drawn
         self.graphs = list({id(each): each for each in family(root)}.values())
         self.numbers = {id(each): number for number, each in enumerate(self.graphs)}
         self._places: dict[Place, int] = {}
@@ -63,14 +78,6 @@ class GraphWriter:
         return {place.scope for place in self._places}
 
     def _record(self, graph: tf.Graph) -> dict[str, Any]:
-        known = self._drawn.get(id(graph), set())
-        refused = set(allowed.refused_operations(graph, known)) - allowed.DROPPED
-        if refused:
-            raise ValueError(
-                f"The step uses {', '.join(sorted(refused))}, which a capsule does not "
-                "hold: it calls Python, reads files or a data set, or needs several "
-                "devices. Save an error of a step without it."
-            )
         definition = graph.as_graph_def(add_shapes=True)
         definition.ClearField("library")
         _strip(definition)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfsafe._version import __version__
 from tfsafe.debugging.capsule.archive import Writer
-from tfsafe.debugging.capsule.records import GraphWriter, structure_of
+from tfsafe.debugging.capsule.records import GraphWriter, refused_in, structure_of
 from tfsafe.debugging.checks.state import variables
 from tfsafe.debugging.checks.state.variables import Slot
 from tfsafe.debugging.explain.results import Labels
@@ -52,32 +52,43 @@ class Snapshot:
         slots = [variables.slot_of(each, names) for each in found]
         self._held = {id(slot.handle): (slot, slot.read()) for slot in slots}
 
+    @property
+    def refusal(self) -> str:
+        """Why it cannot be saved; empty if it can."""
+        function, args, kwargs = self._call
+        leaves = tf.nest.flatten((args, kwargs))
+        if any(isinstance(each, tf.distribute.DistributedValues) for each in leaves):
+            return (
+                "A step on several replicas cannot be saved. Train on one device to "
+                "see the failure there."
+            )
+        try:
+            graph, _ = TracedCall(function, args, kwargs).inside()
+            refused = refused_in(graph, self._names_drawn())
+        except UnreadableError as reason:
+            return f"The step cannot be saved: {reason}."
+        return refused and (
+            f"The step uses {refused}, which a capsule does not hold: it calls Python, "
+            "reads files or a data set, or needs several devices. Save an error of a "
+            "step without it."
+        )
+
     def write(
         self, path: str | os.PathLike[str], error: NumericsError, max_bytes: int
     ) -> None:
         """Writes the capsule; see `NumericsError.save`."""
+        if self.refusal:
+            raise ValueError(self.refusal)
         writer = Writer(max_bytes)
-        try:
-            writer.json("step", self._step(writer))
-        except UnreadableError as reason:
-            raise ValueError(f"The step cannot be saved: {reason}.") from None
+        writer.json("step", self._step(writer))
         writer.json("finding", finding_record(error))
         writer.write(path)
 
     def _step(self, writer: Writer) -> dict[str, Any]:
         function, args, kwargs = self._call
-        leaves = tf.nest.flatten((args, kwargs))
-        if any(isinstance(each, tf.distribute.DistributedValues) for each in leaves):
-            raise ValueError(
-                "A step on several replicas cannot be saved. Train on one device to "
-                "see the failure there."
-            )
         call = TracedCall(function, args, kwargs)
         graph, inputs = call.inside()
-        drawn: dict[int, set[str]] = {}
-        for number, name in self._drawn:
-            drawn.setdefault(number, set()).add(name)
-        graphs = GraphWriter(graph, writer, drawn)
+        graphs = GraphWriter(graph, writer)
         labels = {
             id(value): path for path, value in self._labels(function, args, kwargs)
         }
@@ -100,6 +111,12 @@ class Snapshot:
             "result": structure_of(call.concrete.structured_outputs),
             "is_xla": self._is_xla,
         }
+
+    def _names_drawn(self) -> dict[int, set[str]]:
+        drawn: dict[int, set[str]] = {}
+        for number, name in self._drawn:
+            drawn.setdefault(number, set()).add(name)
+        return drawn
 
     def _input(
         self, writer: Writer, value: Any, own: Mapping[int, str]

@@ -114,7 +114,7 @@ def _reach(reached: Sequence[str], held: Sequence[Held]) -> str:
     if layers == all_layers:
         which = f"all {len(layers)}"
     count = f"{len(weights)} of {len(all_weights)} weights in {which} layers"
-    return f"{listed([*outputs[: _REACHED - 1], count])}; see `error.reached`"
+    return f"{listed([*outputs[: _REACHED - 1], count], _REACHED)}; see `error.reached`"
 
 
 def _by_name(labels: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Names the arguments of a checked call, and its non-finite results."""
 
+import collections
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ class NonFinite(NamedTuple):
     origins: frozenset[Origin] = frozenset()
     path: Callable[[Origin], list[PathStep]] = lambda _: []
     met_next: Callable[[Origin], list[tuple[str, ...]]] = lambda _: []
-    rank: int = 1
+    rank: int = 2
 
 
 def argument_labels(
@@ -53,10 +54,14 @@ def argument_labels(
 
 def batch_size(arguments: Sequence[tuple[str, Any]]) -> int | None:
     """Returns the length of the first argument's first axis, if it has one."""
+    parts = collections.Counter(path for path, _ in arguments)
     for path, value in arguments:
         # A replica has some rows of the batch, and counts them from 0.
         if _values.ON_REPLICA in path:
             return None
+        # The parts of a ragged or sparse tensor are not as long as the batch.
+        if parts[path] > 1:
+            continue
         if isinstance(value, tf.Tensor | np.ndarray) and len(value.shape) > 0:
             return int(value.shape[0])
     return None
@@ -77,17 +82,19 @@ def nonfinite_outputs(result: Any) -> list[NonFinite]:
 
 
 def _rank(label: str, value: Any) -> int:
-    # The loss, or a number that may well be it.
-    if "loss" in label:
+    # The loss, one of several, or a number that may well be it.
+    if label == "output['loss']":
         return 0
-    return 1 if not np.ndim(value) else 2
+    if "loss" in label:
+        return 1
+    return 2 if not np.ndim(value) else 3
 
 
 def nonfinite_variables(slots: Iterable[Slot]) -> list[NonFinite]:
     """Returns the variables that are not finite."""
     read = [
         NonFinite(
-            slot.label, slot.read(), slot.handle, rank=3 if slot.is_trainable else 4
+            slot.label, slot.read(), slot.handle, rank=4 if slot.is_trainable else 5
         )
         for slot in slots
     ]

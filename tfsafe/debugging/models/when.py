@@ -86,5 +86,7 @@ class Clock:
                 error.epoch = fit.epoch
                 is_one = self._model.steps_per_execution == 1
                 error.batch = fit.batch if is_one else None
-        training.note(error, getattr(self._model, "optimizer", None))
+        # A compiled step knows the one that it uses: not always that of `compile`.
+        is_eager = self._model.run_eagerly
+        training.note(error, self._model.optimizer if is_eager else None)
         self._past.note(error)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from tfsafe._report import caller
 from tfsafe.debugging.explain.suggestions import source_names
-from tfsafe.debugging.explain.suggestions.fixes import FIXES, Fix
+from tfsafe.debugging.explain.suggestions.fix import Fix
+from tfsafe.debugging.explain.suggestions.fixes import FIXES
 from tfsafe.debugging.explain.training.layers import swap_of
 
 

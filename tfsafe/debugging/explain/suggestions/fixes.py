@@ -1,45 +1,9 @@
 """Holds the fixes: for which failure, the code to write, and what it does."""
 
-from typing import NamedTuple
-
+from tfsafe.debugging.explain.suggestions.fix import Fix
+from tfsafe.debugging.explain.suggestions.formula_fixes import OF_FORMULAS
 from tfsafe.debugging.tracing.lost_digits import CANCELLATION, UNDERFLOW
-from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
-
-
-class Fix(NamedTuple):
-    """One row: for which failure, the code to write, and what it does.
-
-    Attributes:
-      op: Type of the operation, the forward one for a gradient.
-      code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
-        call that is the first, `{weight}` for what the result is multiplied by; empty
-        where there is none.
-      words: What it does, or what to change.
-      when: `"forward"`, `"gradient"`, or empty for both.
-      source: Type of the operation that made an input; empty for any.
-      fault: Kind of the fault; empty for any.
-      met_next: Operations that the values met next; empty for any.
-      is_rewritten: Whether a rule of `tfsafe.stabilize` repairs it too.
-      dtype: Name of the dtype; empty for any.
-      kind: What the values became; empty for anything.
-      written: What the user's line calls, as a regular expression; empty for anything.
-      zero: How rounding made the zero behind it, or the type of the operation that did,
-        see `Failure`; empty for anything.
-    """
-
-    op: str
-    code: str
-    words: str
-    when: str = ""
-    source: str = ""
-    fault: str = "domain"
-    met_next: tuple[str, ...] = ()
-    is_rewritten: bool = False
-    dtype: str = ""
-    kind: str = ""
-    written: str = ""
-    zero: str = ""
-
+from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO
 
 _SLOPE = "has the same values, and gradient 0 where the true one is infinite."
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
@@ -86,7 +50,6 @@ _NEARLY_EQUAL = (
     "-tf.math.expm1(x). Where it is truly 0, tfsafe.ops.divide returns 0."
 )
 _ANGLE = "is the angle of the two sides, pi / 2 where the second is 0."
-_LOG_COSH = "computes log(cosh(x)), which no argument overflows."
 _TOO_SMALL = (
     "the denominator is not 0, but too small for the dtype: bound what it is made of, "
     "such as the argument of an exp, or tf.nn.softplus(x) + 1e-6. For a quotient of "
@@ -105,31 +68,6 @@ _NEGATIVE = (
     "a logarithm needs positive numbers: find out why the argument is negative. If "
     "it is a rounding error around 0, bound it below: tf.maximum(x, 1e-7)."
 )
-_SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
-_LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
-_LOG_SUM = "computes the logarithm of this sum, which no argument overflows."
-_SEGMENT_SOFTMAX = (
-    "this is a softmax over segments by hand. Subtract the largest of each segment "
-    "first: x - tf.gather(tfsafe.ops.unsorted_segment_max(x, ids, n), ids)."
-)
-_SEGMENT_LOG_SUM = (
-    "this is a logsumexp over segments by hand. With the largest of each segment, m = "
-    "tfsafe.ops.unsorted_segment_max(x, ids, n), it is m + log(sum(exp(x - gather(m, "
-    "ids))))."
-)
-_SOFTPLUS = (
-    "computes log(1 + exp(x)), which no argument overflows. For log(exp(a) + exp(b)) "
-    "use tfsafe.ops.log_add_exp(a, b)."
-)
-_LIMIT = (
-    "numerator and denominator are 0 there, and the quotient has a limit; "
-    "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / "
-    "math.pi); (x**k - 1) / k is log(x) at k = 0."
-)
-_HALF_EPSILON = (
-    "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
-    "float32, or add 1e-4."
-)
 _LOWEST = (
     "float16 ends at 65504. For a mask, select instead: tf.where(mask, x, x.dtype.min)."
 )
@@ -142,12 +80,6 @@ _BESSEL = (
     "log(bessel_i0e(x)) + x, for x above 0."
 )
 _POLES = "keep the argument above 0, as tf.nn.softplus(x) + 1e-6 does."
-_ZERO_POWER = "returns 0, with gradient 0, where the base is 0."
-_LOG_SPACE = (
-    "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
-    "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
-    "Under a tf.where, bound the argument first: tf.exp(tf.minimum(x, bound))."
-)
 _POWER = "keep the base positive: a fractional power of a negative number is not real."
 _VARIANCE = (
     "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
@@ -168,75 +100,27 @@ _ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
 CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
-# The first row that fits counts.
 _CLASSES = (
     "number the classes from 0, as `y_true - 1` does if they begin at 1, or end the "
     "model in more classes. A `sample_weight` of 0 or `ignore_class` ignores a label."
 )
-_SEGMENT_SUMS = (
-    "SegmentSum",
-    "SegmentSumV2",
-    "UnsortedSegmentSum",
-    "ScatterNd",
-    "TensorScatterAdd",
+_HALF_EPSILON = (
+    "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
+    "float32, or add 1e-4."
 )
-# Functions that are 0 at 0 with a slope, so that quotients of them have limits there.
-_VANISH = (
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "Erf",
-    "Expm1",
-    "Log1p",
-    "Sin",
-    "Sinh",
-    "Tan",
-    "Tanh",
+_ZERO_POWER = "returns 0, with gradient 0, where the base is 0."
+_LOG_SPACE = (
+    "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
+    "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
+    "Under a tf.where, bound the argument first: tf.exp(tf.minimum(x, bound))."
 )
-_OF_SEGMENTS = [
-    Fix("Exp", "", words, "", "", "overflow", (add, *then), is_rewritten=True)
-    for add in _SEGMENT_SUMS
-    for then, words in (
-        (("GatherV2", QUOTIENT_OF_BOTH), _SEGMENT_SOFTMAX),
-        (("GatherNd", QUOTIENT_OF_BOTH), _SEGMENT_SOFTMAX),
-        (("Log",), _SEGMENT_LOG_SUM),
-    )
-]
-_OF_LIMITS = [
-    *(
-        Fix("RealDiv", "", _LIMIT, "forward", each, kind="NaN", is_rewritten=True)
-        for each in _VANISH
-    ),
-    Fix(
-        "RealDiv",
-        "",
-        _LIMIT,
-        "forward",
-        "Sub",
-        kind="NaN",
-        is_rewritten=True,
-        written=r"\b(cos|cosh|exp|pow)\(|\*\* ?[A-Za-z_]",
-    ),
-    # Such as `tanh(r) * v / r`.
-    Fix(
-        "RealDiv",
-        "",
-        _LIMIT,
-        "forward",
-        "Mul",
-        kind="NaN",
-        is_rewritten=True,
-        written=rf"\b({'|'.join(each.lower() for each in _VANISH)})\(",
-    ),
-]
 _OF_HALF = [
     Fix(op, "", _HALF_EPSILON, "forward", "AddV2", dtype="float16")
     for op in ("RealDiv", "Reciprocal", "Rsqrt", "Log")
 ]
+# The first row that fits counts.
 FIXES = [
-    *_OF_SEGMENTS,
-    *_OF_LIMITS,
+    *OF_FORMULAS,
     *_OF_HALF,
     *(
         Fix("RealDiv", "", _PROBABILITIES, zero=each, is_rewritten=True)
@@ -302,49 +186,6 @@ FIXES = [
     Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
     Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", _VARIANCE),
     Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
-    Fix(
-        "Exp",
-        "tfsafe.ops.log_softmax({0}, axis=-1)",
-        _LOG_SOFTMAX,
-        fault="overflow",
-        met_next=(QUOTIENT_OF_BOTH, "Log"),
-        is_rewritten=True,
-    ),
-    Fix(
-        "Exp",
-        "tfsafe.ops.softmax({0}, axis=-1)",
-        _SOFTMAX,
-        fault="overflow",
-        met_next=(QUOTIENT_OF_BOTH,),
-        is_rewritten=True,
-    ),
-    Fix(
-        "Exp",
-        "tfsafe.ops.logsumexp({0}, axis=-1)",
-        _LOG_SUM,
-        fault="overflow",
-        met_next=("Sum", "Log"),
-        is_rewritten=True,
-    ),
-    *(
-        Fix(
-            "Exp",
-            "tf.nn.softplus({0})",
-            _SOFTPLUS,
-            fault="overflow",
-            met_next=path,
-            is_rewritten=True,
-        )
-        for path in (("AddV2", "Log"), ("Log1p",))
-    ),
-    Fix(
-        "Cosh",
-        "tfsafe.ops.log_cosh({0})",
-        _LOG_COSH,
-        fault="overflow",
-        met_next=("Log",),
-        is_rewritten=True,
-    ),
     Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
     Fix("Expm1", "", _LOG_SPACE, fault=""),
     Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),

@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 # How Python code writes an operation: as an operator or as a function.
-_OPERATORS = {"Div": ast.Div, "Mul": ast.Mult, "Pow": ast.Pow, "RealDiv": ast.Div}
+_OPERATORS = {
+    "Div": ast.Div,
+    "Mul": ast.Mult,
+    "Pow": ast.Pow,
+    "RealDiv": ast.Div,
+    "Sub": ast.Sub,
+}
 _FUNCTIONS = {
     "Acos": {"acos", "arccos"},
     "Acosh": {"acosh", "arccosh"},
@@ -30,6 +36,7 @@ _FUNCTIONS = {
     "Mul": {"multiply"},
     "Sqrt": {"sqrt"},
     "Square": {"square"},
+    "Sub": {"subtract"},
     "Sum": {"reduce_sum", "sum"},
     "Xdivy": {"xdivy"},
     "Xlogy": {"xlogy"},

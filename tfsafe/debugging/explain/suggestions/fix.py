@@ -1,0 +1,38 @@
+"""Defines one row of the table of fixes."""
+
+from typing import NamedTuple
+
+
+class Fix(NamedTuple):
+    """One row: for which failure, the code to write, and what it does.
+
+    Attributes:
+      op: Type of the operation, the forward one for a gradient.
+      code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
+        call that is the first, `{weight}` for what the result is multiplied by; empty
+        where there is none.
+      words: What it does, or what to change.
+      when: `"forward"`, `"gradient"`, or empty for both.
+      source: Type of the operation that made an input; empty for any.
+      fault: Kind of the fault; empty for any.
+      met_next: Operations that the values met next; empty for any.
+      is_rewritten: Whether a rule of `tfsafe.stabilize` repairs it too.
+      dtype: Name of the dtype; empty for any.
+      kind: What the values became; empty for anything.
+      written: What the user's line calls, as a regular expression; empty for anything.
+      zero: How rounding made the zero behind it, or the type of the operation that did,
+        see `Failure`; empty for anything.
+    """
+
+    op: str
+    code: str
+    words: str
+    when: str = ""
+    source: str = ""
+    fault: str = "domain"
+    met_next: tuple[str, ...] = ()
+    is_rewritten: bool = False
+    dtype: str = ""
+    kind: str = ""
+    written: str = ""
+    zero: str = ""

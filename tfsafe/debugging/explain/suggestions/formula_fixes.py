@@ -1,0 +1,164 @@
+"""Holds the fixes of formulas by hand: softmax, logsumexp, softplus, limits."""
+
+from tfsafe.debugging.explain.suggestions.fix import Fix
+from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH
+
+_SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
+_LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
+_LOG_SUM = "computes the logarithm of this sum, which no argument overflows."
+_MASKED_SOFTMAX = (
+    "returns 0, with gradient 0, in a row that is masked as a whole. It replaces the "
+    "exponential and the division by its sum as well."
+)
+_MASKED_LOG_SUM = (
+    "returns -inf, with gradient 0, in a row that is masked as a whole. It replaces "
+    "the exponential, the sum and the logarithm as well."
+)
+_PICKED = (
+    "computes the logarithm of this softmax, which no logit overflows: pick from it "
+    "instead of taking the logarithm of what was picked."
+)
+_SEGMENT_SOFTMAX = (
+    "this is a softmax over segments by hand. Subtract the largest of each segment "
+    "first: x - tf.gather(tfsafe.ops.unsorted_segment_max(x, ids, n), ids)."
+)
+_SEGMENT_LOG_SUM = (
+    "this is a logsumexp over segments by hand. With the largest of each segment, m = "
+    "tfsafe.ops.unsorted_segment_max(x, ids, n), it is m + log(sum(exp(x - gather(m, "
+    "ids))))."
+)
+_SOFTPLUS = (
+    "computes log(1 + exp(x)), which no argument overflows. For log(exp(a) + exp(b)) "
+    "use tfsafe.ops.log_add_exp(a, b)."
+)
+_LIMIT = (
+    "numerator and denominator are 0 there, and the quotient has a limit; "
+    "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / "
+    "math.pi); (x**k - 1) / k is log(x) at k = 0."
+)
+_LOG_COSH = "computes log(cosh(x)), which no argument overflows."
+_SEGMENT_SUMS = (
+    "SegmentSum",
+    "SegmentSumV2",
+    "UnsortedSegmentSum",
+    "ScatterNd",
+    "TensorScatterAdd",
+)
+# Functions that are 0 at 0 with a slope, so that quotients of them have limits there.
+_VANISH = (
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Erf",
+    "Expm1",
+    "Log1p",
+    "Sin",
+    "Sinh",
+    "Tan",
+    "Tanh",
+)
+_OF_SEGMENTS = [
+    Fix("Exp", "", words, "", "", "overflow", (add, *then), is_rewritten=True)
+    for add in _SEGMENT_SUMS
+    for then, words in (
+        (("GatherV2", QUOTIENT_OF_BOTH), _SEGMENT_SOFTMAX),
+        (("GatherNd", QUOTIENT_OF_BOTH), _SEGMENT_SOFTMAX),
+        (("Log",), _SEGMENT_LOG_SUM),
+    )
+]
+_OF_LIMITS = [
+    *(
+        Fix("RealDiv", "", _LIMIT, "forward", each, kind="NaN", is_rewritten=True)
+        for each in _VANISH
+    ),
+    Fix(
+        "RealDiv",
+        "",
+        _LIMIT,
+        "forward",
+        "Sub",
+        kind="NaN",
+        is_rewritten=True,
+        written=r"\b(cos|cosh|exp|pow)\(|\*\* ?[A-Za-z_]",
+    ),
+    # Such as `tanh(r) * v / r`.
+    Fix(
+        "RealDiv",
+        "",
+        _LIMIT,
+        "forward",
+        "Mul",
+        kind="NaN",
+        is_rewritten=True,
+        written=rf"\b({'|'.join(each.lower() for each in _VANISH)})\(",
+    ),
+]
+OF_FORMULAS = [
+    *_OF_SEGMENTS,
+    *_OF_LIMITS,
+    Fix(
+        "Exp",
+        "tfsafe.ops.log_softmax({0}, axis=-1)",
+        _LOG_SOFTMAX,
+        fault="overflow",
+        met_next=(QUOTIENT_OF_BOTH, "Log"),
+        is_rewritten=True,
+    ),
+    Fix(
+        "Exp",
+        "tfsafe.ops.log_softmax({0}, axis=-1)",
+        _PICKED,
+        fault="overflow",
+        met_next=(QUOTIENT_OF_BOTH, "GatherV2", "Log"),
+    ),
+    # Less the largest one, which a row that is masked as a whole has not.
+    *(
+        Fix(
+            "Sub",
+            f"tfsafe.ops.{name}({{0}}, axis=-1)",
+            words,
+            source="Max",
+            met_next=("Exp", *then),
+        )
+        for name, then, words in (
+            ("softmax", (QUOTIENT_OF_BOTH,), _MASKED_SOFTMAX),
+            ("logsumexp", ("Sum", "Log"), _MASKED_LOG_SUM),
+        )
+    ),
+    Fix(
+        "Exp",
+        "tfsafe.ops.softmax({0}, axis=-1)",
+        _SOFTMAX,
+        fault="overflow",
+        met_next=(QUOTIENT_OF_BOTH,),
+        is_rewritten=True,
+    ),
+    Fix(
+        "Exp",
+        "tfsafe.ops.logsumexp({0}, axis=-1)",
+        _LOG_SUM,
+        fault="overflow",
+        met_next=("Sum", "Log"),
+        is_rewritten=True,
+    ),
+    *(
+        Fix(
+            "Exp",
+            "tf.nn.softplus({0})",
+            _SOFTPLUS,
+            fault="overflow",
+            met_next=path,
+            is_rewritten=True,
+        )
+        for path in (("AddV2", "Log"), ("Log1p",))
+    ),
+    Fix(
+        "Cosh",
+        "tfsafe.ops.log_cosh({0})",
+        _LOG_COSH,
+        fault="overflow",
+        met_next=("Log",),
+        is_rewritten=True,
+    ),
+]
