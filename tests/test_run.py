@@ -164,6 +164,34 @@ def test_frames_of_tfsafe_are_shown_for_its_own_errors(
     assert (tfsafe.__path__[0] in shown) is is_ours
 
 
+@pytest.mark.parametrize(
+    ("last", "absent"),
+    [
+        ("tf.function(lambda x: x @ tf.ones([7]))(tf.ones([2, 3]))", "in get_concrete"),
+        ("model.fit(tf.ones([4, 3]), [0, 1, 2, 9], verbose=0)", tfsafe.__path__[0]),
+    ],
+    ids=["traced", "kernel"],
+)
+def test_an_error_of_tensorflow_shows_the_frames_of_a_plain_run(
+    last, absent, here, write, capsys
+):
+    path = write(f"""
+        import keras
+        import tensorflow as tf
+
+        model = keras.Sequential([keras.layers.Dense(3, "softmax")])
+        model.compile("sgd", "sparse_categorical_crossentropy")
+        {last}
+    """)
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)) as raised:
+        here(path)
+    uncaught(raised)
+    frames, _, _ = capsys.readouterr().err.partition("\n" + raised.typename)
+    frames, _, _ = frames.partition("\ntensorflow.python.framework.errors_impl")
+    assert f'File "{path}"' in frames
+    assert absent not in frames
+
+
 def test_a_folder_runs_as_under_python(write, tmp_path, here, capsys):
     write("import sys; print(sys.path[0])\nimport helper", "app/__main__.py")
     write("print('helped')", "app/helper.py")

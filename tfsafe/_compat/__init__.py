@@ -49,6 +49,7 @@ from tfsafe._compat._functions import (
     release_gradient,
     stop_recording,
     strategy_needs_merge_call,
+    traced,
     with_body,
 )
 from tfsafe._compat._keras import (
@@ -152,6 +153,7 @@ __all__ = [
     "strategy_of",
     "sublayers",
     "tf_variable",
+    "traced",
     "variable_key",
     "variable_positions",
     "watch",

@@ -142,6 +142,19 @@ def with_body(function: Any, body: Callable[..., Any] | None = None) -> Any:
     return function._clone(body)
 
 
+def traced(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Returns the concrete function of a call of a `tf.function`.
+
+    `traceback_utils.filter_traceback`, which TensorFlow puts around calls alone: an
+    error of the user's code shows the frames that it would show in a call. Tried:
+    TensorFlow 2.21.0.
+    """
+    from tensorflow.python.util import traceback_utils
+
+    make = traceback_utils.filter_traceback(function.get_concrete_function)
+    return make(*args, **kwargs)
+
+
 # The method of a `tf.function` that lists its traces, for `tf.saved_model.save`.
 # Tried: TensorFlow 2.21.0.
 TRACES = "_list_all_concrete_functions"

@@ -175,7 +175,7 @@ class CompiledCheck:
         if not hasattr(self._function, "get_concrete_function"):
             return self._function
         with users_code():
-            return self._function.get_concrete_function(*args, **kwargs)
+            return _compat.traced(self._function, *args, **kwargs)
 
     def _watching(self) -> Any:
         return tf.function(
