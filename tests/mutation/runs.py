@@ -26,7 +26,7 @@ _FORKS.set_forkserver_preload(_PRELOADED)
 _HUNG = "(hung)"
 
 
-class _Changed(importlib.machinery.SourceFileLoader, importlib.abc.MetaPathFinder):
+class Changed(importlib.machinery.SourceFileLoader, importlib.abc.MetaPathFinder):
     """Imports one module as if its file were changed.
 
     Args:
@@ -86,7 +86,7 @@ def first_failure(change: Change, cases: Sequence[str], seconds: float) -> str:
 
 
 def _run(change: Change, cases: list[str]) -> int:
-    sys.meta_path.insert(0, _Changed(change))
+    sys.meta_path.insert(0, Changed(change))
     files = dict.fromkeys(name.partition("::")[0] for name in cases)
     return pytest.main([*OPTIONS, *files], [_Chosen(cases)])
 
