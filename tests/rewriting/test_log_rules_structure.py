@@ -48,6 +48,8 @@ FORMULAS = {
     "gather of rows": lambda x: log(tf.gather(softmax(x), [1, 0, 2], batch_dims=1)),
     "gather_nd": lambda x: log(tf.gather_nd(softmax(x), [[0, 1], [1, 0]])),
     "boolean_mask": lambda x: log(tf.boolean_mask(softmax(x), x < 2)),
+    "vectorized_map": lambda x: tf.vectorized_map(lambda r: log(_total(exp(r))), x),
+    "square of a root": lambda x: log(1 - tf.sqrt(sigmoid(x / 5)) ** 2),
     "tile": lambda x: log(tf.tile(sigmoid(x), [1, 2])),
     "reverse": lambda x: log(tf.reverse(sigmoid(x), [1])),
     "broadcast": lambda x: log(tf.broadcast_to(sigmoid(x), [2, 3, 3])),

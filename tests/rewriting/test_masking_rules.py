@@ -211,6 +211,7 @@ def test_what_is_no_mask_is_not_taken_for_one(name):
         lambda x, w: tf.exp(-tf.abs(x)) * w,
         lambda x, w: tf.exp(x) * 3.0,
         lambda x, w: tf.exp(x) * tf.exp(w),
+        lambda x, w: tf.exp(x) * tf.sin(1 / tf.exp(w)),
         lambda x, w: tf.exp(x) + w,
         lambda x, w: tf.where(tf.math.is_inf(tf.exp(x) * w), 0.0, w),
     ],

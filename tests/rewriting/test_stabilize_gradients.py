@@ -219,3 +219,14 @@ def test_every_derivative_asked_inside_is_that_of_the_stable_form(function, mode
         tf.nest.flatten(got(logits())), tf.nest.flatten(right), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_a_gradient_that_computes_the_function_again_is_stable_too():
+    x = tf.constant([[100.0, 0.0], [1.0, 2.0]])
+    total = stabilize(
+        tf.recompute_grad(lambda x: tf.math.log(tf.reduce_sum(tf.exp(x), -1)))
+    )
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = total(x)
+    np.testing.assert_allclose(tape.gradient(value, x), tf.nn.softmax(x), rtol=1e-6)

@@ -178,7 +178,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "GatherNd": _Op(F.MOVES | F.PICKS | F.ADDS_NO_NUMBER | F.DROPS),
     "GatherV2": _Op(F.MOVES | F.PICKS | F.ADDS_NO_NUMBER | F.FOLDS | F.DROPS),
     "Greater": _Op(F.COMPARES),
-    "GreaterEqual": _Op(F.COMPARES),
+    "GreaterEqual": _Op(F.COMPARES | F.FOLDS),
     "Identity": _Op(
         F.COPIES
         | F.RETURNS_INPUT

@@ -58,12 +58,14 @@ def _of_softmax(softmax: probabilities.Softmax) -> Factored:
 
 
 def _of_known(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors `1 - tanh(x)^2`, `1 - tanh(x)`, `1 - erf(x)`, `1 - exp(x)`."""
+    """Factors `1 - tanh(x)^2`, `1 - sqrt(p)^2`, `1 - erf(x)` and the like."""
     reader = logs.reader
     root = square_of(reader, op.outputs[0])
     if root is not None and reader.op(root).type == "Tanh":
         x = reader.op(root).inputs[0]
         return Factored(_NAME, once(lambda value: -2 * ops.log_cosh(value(x))))
+    if root is not None and reader.op(root).type == "Sqrt":
+        return logs.complement(reader.op(root).inputs[0])
     x = op.inputs[0] if op.inputs else None
     if op.type == "Tanh":
         return Factored(_NAME, once(lambda value: log_one_minus_tanh(value(x))))

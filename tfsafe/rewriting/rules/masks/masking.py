@@ -26,6 +26,7 @@ from tfsafe.rewriting.rules.masks import singular_gradients
 
 _COMPARISONS = op_types(OpFact.COMPARES)
 _LOGIC = op_types(OpFact.LOGIC)
+_EXPONENTIALS = op_types(OpFact.EXPONENTIAL)
 # Those with a pole have rules of their own, in `singular_gradients`.
 _CURVED = op_types(OpFact.CURVED) - {
     op_type for rule in singular_gradients.RULES for op_type in rule.op_types
@@ -210,9 +211,27 @@ def _match_exp_times(op: tf.Operation, reader: Reader) -> Build | None:
             and reader.constant(factor) is None
             and reader.op(factor).type != "Exp"
             and may_overflow(reader, exp.inputs[0])
+            and not _has_exponential(reader, factor)
         ):
             return _exp_times(exp.inputs[0], factor)
     return None
+
+
+def _has_exponential(reader: Reader, factor: tf.Tensor) -> bool:
+    """Returns whether a factor is made of an exponential that may overflow.
+
+    It may then be 0 only because that did, and the product is any number.
+    """
+    queue, seen = [factor], {factor.name}
+    while queue:
+        op = queue.pop().op
+        if op.type in _EXPONENTIALS and may_overflow(reader, op.inputs[0]):
+            return True
+        for each in op.inputs:
+            if is_float(each) and each.name not in seen:
+                seen.add(each.name)
+                queue.append(each)
+    return False
 
 
 def _exp_times(x: tf.Tensor, factor: tf.Tensor) -> Build:

@@ -243,6 +243,9 @@ def _is_inverse(reader: Reader, tensor: tf.Tensor, depth: int = 4) -> bool:
         below = logarithms(reader).of(op.inputs[1])
         is_number = reader.scalar(op.inputs[0]) is not None
         return is_number and below is not None and below.has_exp
+    if op.type in {"Inv", "Reciprocal"}:
+        below = logarithms(reader).of(op.inputs[0])
+        return below is not None and below.has_exp
     if not depth or op.type not in {"Mul", *MOVERS}:
         return False
     return any(_is_inverse(reader, each, depth - 1) for each in op.inputs)
