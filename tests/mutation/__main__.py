@@ -59,7 +59,7 @@ def killer(change: Change, limit: float) -> str:
     """
     files = test_files(ROOT, change.path)
     count = 1
-    while files:
+    while files and limit > 0:
         seconds: dict[str, float] = {}
         for file in files[:count]:
             seconds |= reaching(file, change.path, change.statement)

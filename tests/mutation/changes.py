@@ -148,7 +148,9 @@ def _changed(node: ast.expr) -> Iterator[ast.expr]:
         new.op = ast.And() if isinstance(new.op, ast.Or) else ast.Or()
         yield new
     elif isinstance(new, ast.UnaryOp) and isinstance(new.op, (ast.USub, ast.Not)):
-        yield new.operand
+        # The axes -1 and 1 of a matrix are the same; the number itself is changed too.
+        if not isinstance(new.operand, ast.Constant):
+            yield new.operand
     elif isinstance(new, ast.Call) and isinstance(new.func, ast.Attribute):
         yield from _changed_call(new, new.func)
 
