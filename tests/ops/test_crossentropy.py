@@ -202,17 +202,19 @@ def test_derivatives_in_probabilities_are_those_of_the_logarithms(bounded, mode)
 
 
 def test_a_bounded_loss_continues_with_the_slope_1_and_no_curvature(mode):
-    p, target = tf.constant([0.0, 1.0, -0.5]), tf.constant([1.0, 0.0, 0.75])
+    p = tf.constant([0.0, 1.0, -0.5, 1.5])
+    target = tf.constant([1.0, 0.0, 0.75, 0.25])
 
     def loss(p):
         return binary(target, p, bounded=True)
 
     value, (slope,) = modes.value_and_gradients(loss, [p], mode)
     top = -np.log(LIMITS["float32"].tiny)
-    assert np.allclose(value, [top, top, 0.75 * (top + 0.5) - 0.25 * np.log(1.5)])
-    assert np.allclose(slope, [-1.0, 1.0, 0.25 / 1.5 - 0.75])
+    outside = 0.75 * (top + 0.5) - 0.25 * np.log(1.5)
+    assert np.allclose(value, [top, top, outside, outside])
+    assert np.allclose(slope, [-1.0, 1.0, 0.25 / 1.5 - 0.75, 0.75 - 0.25 / 1.5])
     second = modes.second_gradient(loss, p, mode)
-    assert np.allclose(second, [0.0, 0.0, 0.25 / 1.5**2])
+    assert np.allclose(second, [0.0, 0.0, 0.25 / 1.5**2, 0.25 / 1.5**2])
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

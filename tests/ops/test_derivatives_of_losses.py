@@ -1,4 +1,4 @@
-"""Second derivatives of the cross entropies along a line, against mpmath."""
+"""Second derivatives of the cross entropies, and slopes in labels, against mpmath."""
 
 import itertools
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.support import modes, oracle
 from tfsafe import ops
 
-# Inputs are `START + t * ALONG`, logits as they are and probabilities as given below.
+# Logits are `START + t * ALONG`, and probabilities are computed from them.
 START = np.array([[0.5, -1.0, 2.0], [0.25, 1.5, -0.75]])
 ALONG = np.array([[1.0, -2.0, 0.5], [-0.5, 1.0, 2.0]])
 POINT = 0.25
@@ -41,7 +41,8 @@ def _binary(gamma, alpha):
             p = 1 / (1 + mpmath.exp(-v)) if from_logits else 1 / (2 + v * v)
             term = -y * mpmath.log(p) - (1 - y) * mpmath.log(1 - p)
             term *= (y * (1 - p) + (1 - y) * p) ** gamma
-            terms.append(term * (y * alpha + (1 - y) * (1 - alpha)))
+            weight = 1 if alpha is None else y * alpha + (1 - y) * (1 - alpha)
+            terms.append(weight * term)
         return mpmath.fsum(terms)
 
     return loss
@@ -61,7 +62,7 @@ ONE_HOT = np.eye(3)[INDICES]
 LOSSES = {
     "rows": (ops.categorical_crossentropy, SOFT, {}, _rows, SOFT),
     "indices": (ops.sparse_categorical_crossentropy, INDICES, {}, _rows, ONE_HOT),
-    "binary": (ops.binary_crossentropy, TARGETS, {}, _binary(0, 0.5), TARGETS),
+    "binary": (ops.binary_crossentropy, TARGETS, {}, _binary(0, None), TARGETS),
     "binary focal": (
         ops.binary_focal_crossentropy,
         TARGETS,
@@ -94,6 +95,12 @@ CASES = [(*each, "eager") for each in itertools.product(LOSSES, INPUTS)]
 CASES += zip(LOSSES, itertools.cycle(INPUTS), itertools.cycle(["xla", "graph"]))
 
 
+def _inputs(t, from_logits):
+    x = START + t * ALONG
+    # As probabilities, the same function of t whether or not they are divided by it.
+    return x if from_logits else 1 / (2 + x * x)
+
+
 @pytest.mark.parametrize(("name", "inputs", "mode"), CASES)
 def test_the_second_derivative_is_that_of_the_formula(name, inputs, mode):
     loss, labels, options, exact, exact_labels = LOSSES[name]
@@ -103,10 +110,7 @@ def test_the_second_derivative_is_that_of_the_formula(name, inputs, mode):
     from_logits = inputs == "logits"
 
     def along(t):
-        x = START + t * ALONG
-        # The same function of t whether or not it is divided by its sum.
-        x = x if from_logits else 1 / (2 + x * x)
-        return tf.reduce_sum(loss(labels, x, **options))
+        return tf.reduce_sum(loss(labels, _inputs(t, from_logits), **options))
 
     def exact_along(t):
         rows = zip(exact_labels, START, ALONG, strict=True)
@@ -115,10 +119,29 @@ def test_the_second_derivative_is_that_of_the_formula(name, inputs, mode):
             for y, z, ds in rows
         )
 
-    # `binary_crossentropy` has no weights: those of 1/2 halve it.
-    factor = 2 if name == "binary" else 1
     got = modes.second_gradient(along, tf.constant(POINT, tf.float64), mode)
     with mpmath.workdps(oracle.DIGITS):
-        truth = factor * mpmath.diff(exact_along, mpmath.mpf(POINT), 2)
+        truth = mpmath.diff(exact_along, mpmath.mpf(POINT), 2)
     # Sums of about thirty terms of both signs.
     assert oracle.ulp_error(got, np.array(truth, object), 4.0) <= 8
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("name", ["rows", "binary", "binary focal", "focal"])
+def test_the_slopes_in_the_labels_are_those_of_the_formula(name, inputs):
+    loss, labels, options, exact, _ = LOSSES[name]
+    options, from_logits = {**options, **INPUTS[inputs]}, inputs == "logits"
+    x = tf.constant(_inputs(POINT, from_logits))
+    _, (slopes,) = modes.value_and_gradients(
+        lambda y: loss(y, x, **options), [tf.constant(labels, tf.float64)], "eager"
+    )
+    truth = np.empty(START.shape, object)
+    with mpmath.workdps(oracle.DIGITS):
+        for i, j in np.ndindex(*START.shape):
+
+            def in_label(y, i=i, j=j):
+                row = [*labels[i][:j], y, *labels[i][j + 1 :]]
+                return exact(row, START[i] + POINT * ALONG[i], from_logits)
+
+            truth[i, j] = mpmath.diff(in_label, labels[i][j])
+    assert oracle.ulp_error(slopes, truth, 1.0) <= 4
