@@ -284,6 +284,14 @@ def test_a_suggested_masked_logarithm_has_no_nan(case, expected):
     np.testing.assert_allclose(suggested, expected)
 
 
+def test_of_a_row_masked_in_part_and_one_masked_as_a_whole_the_latter_is_named():
+    scores = tf.constant([[2.0, 0.0], [0.0, 0.0]])
+    found = finding_of(softmax_less_the_largest, [scores], False)
+    assert (found.kind, found.count, found.index, found.row) == ("NaN", 2, (1, 0), 1)
+    assert found.cause == "inf - inf is NaN (the first at (1, 0))."
+    assert found.suggested_code == "tfsafe.ops.softmax(kept(s), axis=-1)"
+
+
 def test_a_suggested_power_has_slope_zero_where_it_is_not_chosen():
     code = finding_of(CHOSEN[0], [tf.constant(CHOSEN[1][0])], True).suggested_code
 

@@ -179,7 +179,7 @@ def _overflow(what: str) -> Test:
 
 def _at_first(evidence: Evidence) -> list[float] | None:
     """Returns two inputs at the first non-finite element, if they broadcast to it."""
-    if len(evidence.inputs) < 2 or not evidence.nonfinite.any():
+    if len(evidence.inputs) < 2:
         return None
     index = values.first(evidence.nonfinite)
     try:
@@ -191,14 +191,7 @@ def _at_first(evidence: Evidence) -> list[float] | None:
         return None
 
 
-def _of_nan(evidence: Evidence) -> Evidence:
-    # The others may be infinities of an input, such as those of a mask.
-    nan = evidence.nonfinite & np.isnan(evidence.output)
-    return evidence._replace(nonfinite=nan)
-
-
 def _zero_times_inf(evidence: Evidence) -> str:
-    evidence = _of_nan(evidence)
     pair = _at_first(evidence)
     if pair is None or not (0 in pair and np.isinf(pair).any()):
         return ""
@@ -208,7 +201,6 @@ def _zero_times_inf(evidence: Evidence) -> str:
 
 
 def _inf_minus_inf(evidence: Evidence) -> str:
-    evidence = _of_nan(evidence)
     pair = _at_first(evidence)
     if pair is None or not np.isinf(pair).all():
         return ""

@@ -349,8 +349,8 @@ class Propagation:
             infinite = step.type == "Const" and not np.isnan(value).any()
             return frozenset([self._new(output, step=step, is_intended=infinite)])
         if np.isnan(value).any() and all(each.is_intended for each in sources):
-            # `inf - inf`, or a row that is masked as a whole.
-            return frozenset([self._new(output, step=step)])
+            # `inf - inf`, or a row that is masked as a whole. Others may be infinite.
+            return frozenset([self._new(output, step=step, births=np.isnan(value))])
         if step.type not in _ELEMENTWISE:
             return sources
         births = ~np.isfinite(value)
