@@ -149,6 +149,19 @@ def test_a_path_names_the_update_behind_the_last_gradient():
     assert [_explain.name_of(each) for each in steps] == ["Log", "loss"]
 
 
+def test_what_adds_up_a_gradient_belongs_to_its_layer():
+    fit = Site("train.py", 9, "<module>", "model.fit(x, y)")
+    made = [
+        Link("LogGrad", "g", "NaN", 1, 6, (6,), "float32", fit, "", is_gradient=True),
+        Link("MatMul", "h", "NaN", 1, 6, layer="net/a", site=fit, is_gradient=True),
+        Link("AddN", "i", "NaN", 2, 6, site=fit, is_gradient=True),
+        Link("", "", "NaN", 3, 6, origin="variable `net/a/kernel`"),
+    ]
+    first, gradient, end = _explain.folded(made)
+    assert (first.op_type, end.count) == ("LogGrad", 3)
+    assert (gradient.origin, gradient.count) == ("gradient of net/a", 2)
+
+
 def test_the_nearest_trap_is_below_the_chain():
     finding = dataclasses.replace(FINDING, suggested_code="tfsafe.ops.divide(x, y)")
     lines = finding.explain(chain=True, color=False).splitlines()

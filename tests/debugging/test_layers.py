@@ -96,6 +96,16 @@ def test_the_health_of_each_layer_is_known(error):
     assert keras.__version__ in error.facts["versions"]
 
 
+def test_a_recurrent_layer_is_one_layer_of_the_model():
+    layers = [keras.Input([4, 2]), keras.layers.LSTM(2, name="reader")]
+    model = keras.Sequential([*layers, RowNorm(name="rownorm")])
+    model.compile("sgd", "mse", jit_compile=False)
+    model.layers[0].cell.bias.assign(np.full(8, np.nan))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(model).fit(np.ones([2, 4, 2]), np.ones([2, 2]), verbose=0)
+    assert [name for name, *_ in caught.value.layers] == ["reader", "rownorm"]
+
+
 def test_step_epoch_and_batch_are_known(error):
     assert (error.step, error.epoch, error.batch) == (2, 0, 2)
     assert "  when:  step 2, epoch 0, batch 2, learning rate 0.5\n" in str(error)

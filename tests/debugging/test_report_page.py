@@ -205,6 +205,19 @@ def test_names_of_files_functions_tensors_and_steps_are_escaped(tmp_path):
     assert f"f({evil})" in reader.text
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("net/conv", "net/conv"),
+        ("mobilenetv2_1.00_96/bn_Conv1", "\u2026/bn_Conv1"),
+        ("gradient of tagger/reader/cell", "gradient of \u2026/cell"),
+        ("variable `tagger/reader/cell/kernel`", "variable \u2026/cell/kernel"),
+    ],
+)
+def test_a_path_that_does_not_fit_loses_its_outer_layers(name, shown):
+    assert _drawing._cut_path(name, 230) == shown
+
+
 def test_every_drawing_says_what_it_shows(page):
     reader = Reader(page)
     labels = [value for tag, name, value in reader.attributes if name == "aria-label"]

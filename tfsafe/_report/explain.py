@@ -15,6 +15,7 @@ _TRAINING = re.compile(r"\.(fit|evaluate|predict|(train|test|predict)_on_batch)\
 _SUGGESTED = re.compile(r"\btfsafe\.(\w+\.\w+)")
 # What a metric of Keras adds up, and what it reads, only repeats the loss.
 _METRIC = re.compile(r"\.(update_state|result)\(")
+_OF_LOSS = "gradient of the loss"
 # A step of a path takes one line, so a longer line of source is cut.
 _WIDE = 100
 
@@ -218,7 +219,12 @@ def folded(chain: Sequence[Link]) -> list[Link]:
         first = dataclasses.replace(first, origin=name, site=site, scope="", layer="")
     steps = [first]
     update = _start_of_update([first, *rest]) - 1
-    named = [(_block(each, at >= update), each) for at, each in enumerate(rest)]
+    blocks = [_block(each, at >= update) for at, each in enumerate(rest)]
+    for at in range(1, len(blocks)):
+        # What adds up the gradients of a layer belongs to the layer.
+        if blocks[at] == _OF_LOSS and blocks[at - 1].startswith("gradient of "):
+            blocks[at] = blocks[at - 1]
+    named = zip(blocks, rest, strict=True)
     for block, links in itertools.groupby(named, lambda pair: pair[0]):
         found = [link for _, link in links]
         if not block:
@@ -253,7 +259,7 @@ def _block(link: Link, is_update: bool) -> str:
         return ""
     if is_update:
         return "update by the optimizer"
-    return "gradient of the loss" if link.is_gradient else "loss"
+    return _OF_LOSS if link.is_gradient else "loss"
 
 
 def _is_in_training(link: Link) -> bool:

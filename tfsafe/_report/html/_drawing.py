@@ -219,11 +219,15 @@ def _words(x: float, y: float, words: str, style: str) -> str:
 
 
 def _cut_path(name: str, width: float) -> str:
-    """Cuts the beginning off a path of layers that does not fit, else the end."""
-    cut = _cut(name, width, _BOLD)
-    if "/" not in name or len(cut) >= len(name.replace("`", "")):
-        return cut
-    return f"\u2026{name[1 - len(cut) :]}"
+    """Cuts the outer layers off a path that does not fit, else the end."""
+    name = name.replace("`", "")
+    words, _, path = name.rpartition(" ")
+    parts = path.split("/")
+    shown = name
+    while len(parts) > 1 and _cut(shown, width, _BOLD) != shown:
+        del parts[0]
+        shown = f"{words} \u2026/{'/'.join(parts)}".lstrip()
+    return _cut(shown, width, _BOLD)
 
 
 def _cut(words: str, width: float, letter: float = _LETTER) -> str:

@@ -118,15 +118,18 @@ def fragment_of_table(
     title: str, rows: Sequence[Sequence[str]], text_below: str = ""
 ) -> str:
     """Returns a table as a part of a page, with its own style, for a notebook."""
-    header, *others = rows
-    lines = [f"<tr>{''.join(f'<th>{text(cell)}</th>' for cell in header)}</tr>"]
-    lines += [
-        f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>"
-        for row in others
-    ]
-    body = [f"<h1>{coded(title)}</h1>", "<table>", *lines, "</table>"]
+    # Numbers stand at the right of their column, sentences at the left.
+    styles = [
+        ' class="words"' * any(" " in each and each.upper() != each for each in column)
+        for column in zip(*rows[1:], strict=True)
+    ] or [""] * len(rows[0])
+    lines = []
+    for tag, row in zip(["th", *["td"] * len(rows)], rows, strict=False):
+        cells = zip(styles, map(text, row), strict=True)
+        line = "".join(f"<{tag}{style}>{cell}</{tag}>" for style, cell in cells)
+        lines.append(f"<tr>{line}</tr>")
     below = [_scrolling(text(text_below), "message")] if text_below else []
-    return _fragment([*body, *below])
+    return _fragment([f"<h1>{coded(title)}</h1><table>", *lines, "</table>", *below])
 
 
 def _fragment(body: Sequence[str]) -> str:

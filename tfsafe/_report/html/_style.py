@@ -176,7 +176,10 @@ h1 { font-size: 1.1rem; }
 table { border-collapse: collapse; font-size: 0.875rem; color: inherit; }
 tr, th, td { background: var(--back); color: var(--text); }
 th, td { text-align: right; padding: 0.15rem 0.75rem; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; min-width: 6rem; }
+th { overflow-wrap: normal; }
+td { vertical-align: top; }
+.words { text-align: left; }
 th { border-bottom: 1px solid var(--line); }
 dt, dd { float: none; width: auto; padding: 0; font-weight: normal; }
 """,

@@ -67,10 +67,15 @@ def _handles(model: Any) -> set[int]:
 
 
 def _leaves(layer: Any, path: str = "") -> list[tuple[str, Any]]:
-    """Returns the layers that hold no others, each with its path, in their order."""
+    """Returns the layers of the user's model, each with its path, in their order.
+
+    Those within a model or a layer of the user's own count; not the cell of an LSTM.
+    """
     if isinstance(layer, keras.layers.InputLayer):
         return []
-    parts = getattr(layer, "layers", None) or _compat.sublayers(layer)
+    parts = getattr(layer, "layers", None)
+    if not parts and not type(layer).__module__.startswith(("keras.", "tfsafe.")):
+        parts = _compat.sublayers(layer)
     if not parts:
         return [(path, layer)]
     head = f"{path}/" if path else ""
@@ -78,8 +83,8 @@ def _leaves(layer: Any, path: str = "") -> list[tuple[str, Any]]:
 
 
 def _is_at(path: str, full: str) -> bool:
-    """Returns whether a path within a model is the end of a path with the model."""
-    return bool(path) and f"/{full}".endswith(f"/{path}")
+    """Returns whether a path with the model is that of a layer or goes into it."""
+    return bool(path) and f"/{path}/" in f"/{full}/"
 
 
 def _with_first(
