@@ -137,7 +137,59 @@ def _odd(function):
     return lambda x: np.where(np.less(x, 0), -function(abs(x)), function(abs(x)))
 
 
+TINY = [2e-25, 5e-25, 1e-25]
+USUAL = [0.5, 2.0, 1.5]
+VALUES = [3.0, -2.0, 7.0]
+
+
+def _weighted_by(weights):
+    def mean(w, v):
+        found = weights(w)
+        return tf.reduce_sum(found * v) / tf.reduce_sum(found)
+
+    return mean
+
+
+def _exact_weighted_by(weights):
+    return lambda w, v: (weights(w) * v).sum() / weights(w).sum()
+
+
 FORMULAS = [
+    Formula(
+        "effective sample size of tiny weights",
+        lambda w: tf.square(tf.reduce_sum(w)) / tf.reduce_sum(tf.square(w)),
+        lambda w: w.sum() ** 2 / (w**2).sum(),
+        [TINY],
+        [USUAL],
+    ),
+    Formula(
+        "mean weighted by the squares of tiny rectified scores",
+        _weighted_by(lambda w: tf.nn.relu(w) ** 2),
+        _exact_weighted_by(lambda w: np.where(np.greater(w, 0), w, 0) ** 2),
+        [TINY, VALUES],
+        [USUAL, VALUES],
+    ),
+    Formula(
+        "interpolation by inverse distances of far points",
+        lambda d, v: tf.reduce_sum(v / d**4) / tf.reduce_sum(1 / d**4),
+        _exact_weighted_by(lambda d: 1 / d**4),
+        [[1e12, 2e12, 1.5e12], VALUES],
+        [USUAL, VALUES],
+    ),
+    Formula(
+        "gain of a Wiener filter for a faint and for a loud signal",
+        lambda s, n: tf.square(s) / (tf.square(s) + tf.square(n)),
+        lambda s, n: s**2 / (s**2 + n**2),
+        [[2e-25, 3e25], [1e-25, 5e25]],
+        [[0.5, 2.0], [1.0, 3.0]],
+    ),
+    Formula(
+        "level of near silence in decibels",
+        lambda x: tf.math.log(tf.reduce_mean(tf.square(x))) * 4.0,
+        lambda x: m.log((x**2).sum() / 3) * 4,
+        [TINY],
+        [USUAL],
+    ),
     Formula(
         "linear attention to keys that are all faint",
         _attention,

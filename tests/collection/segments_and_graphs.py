@@ -187,6 +187,15 @@ FORMULAS = [
         slopes="finite",
     ),
     Formula(
+        "norm over segments of tiny and of huge numbers",
+        lambda x: tf.gather(_segment_norm(x), [0, 2]) * [1.0, 1e-25],
+        lambda x: (
+            m.sqrt((x[:2] ** 2).sum()) + np.float32(1e-25) * m.sqrt((x[2:] ** 2).sum())
+        ),
+        [[3e-25, 4e-25, 2e25, -1e25, 3e25]],
+        [[1.0, 2.0, 3.0, 4.0, 5.0]],
+    ),
+    Formula(
         "symmetric degree normalisation with an isolated node",
         _degrees,
         _exact_degrees,

@@ -30,6 +30,11 @@ FUNCTIONS = {
     "tan": (tf.tan, mpmath.tan, [(1.0, 1.002), (0.3, 0.301), (0.7, -1.0)]),
     "atan": (tf.atan, mpmath.atan, [(100.0, 101.0), (-3.0, -3.01), (2.0, -3.0)]),
     "sqrt": (tf.sqrt, mpmath.sqrt, [(1e4, 1.0001e4), (2.0, 3.0), (0.01, 9.0)]),
+    "reciprocal": (
+        lambda x: 3.0 / x,
+        lambda x: 3 / x,
+        [(1e3, 1.001e3), (-2.0, -2.01), (2.0, -3.0)],
+    ),
     "sigmoid": (tf.sigmoid, _sigmoid, [(12.0, 11.0), (1.0, 1.01), (2.0, -3.0)]),
     "tanh": (tf.tanh, mpmath.tanh, [(-12.0, -11.0), (1.0, 1.01), (2.0, -3.0)]),
     "erf": (tf.math.erf, mpmath.erf, [(-5.0, -4.0), (1.0, 1.01), (2.0, -0.3)]),

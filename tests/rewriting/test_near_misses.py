@@ -116,6 +116,10 @@ PAIRS = {
         lambda x: x - log(_total(exp(x))),
         lambda x: x - log(_total(exp(2 * x))),
     ),
+    "logsumexp-minus-element": (
+        lambda x: tf.reduce_logsumexp(x, 1) - tf.reduce_max(x, 1),
+        lambda x: tf.reduce_logsumexp(x, 1) - tf.reduce_max(tf.sin(x), 1),
+    ),
     "log-add-exp-by-hand": (
         lambda x: tf.maximum(x, 2 * x) + tf.math.log1p(exp(-tf.abs(x - 2 * x))),
         lambda x: tf.minimum(x, 2 * x) + tf.math.log1p(exp(-tf.abs(x - 2 * x))),
@@ -367,6 +371,14 @@ PAIRS = {
     "quotient-of-powers": (
         lambda x: x**2 / tf.cos(x) ** 2,
         lambda x: x**2 / tf.cos(x) ** 3,
+    ),
+    "quotient-of-sums": (
+        lambda x: tf.reduce_sum(x / tf.sin(x) ** 4) / tf.reduce_sum(1 / tf.sin(x) ** 4),
+        lambda x: tf.reduce_sum(x / tf.sin(x) ** 4) / tf.reduce_sum(1 / tf.sin(x)),
+    ),
+    "root-of-sums": (
+        lambda x: log(tf.reduce_mean(x**2 * tf.sin(x) ** 2)),
+        lambda x: log(tf.reduce_mean(x**2 * tf.sin(x) ** 2) + 1e-3),
     ),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),

@@ -59,6 +59,11 @@ def logsumexp_of(op: tf.Operation, reader: Reader) -> LogSum | None:
     return None
 
 
+def any_logsumexp(tensor: tf.Tensor, reader: Reader) -> LogSum | None:
+    """Recognises `log(sum(exp(x)))`, with a shift or without."""
+    return _plain_total(tensor, reader) or logsumexp_of(reader.op(tensor), reader)
+
+
 def _is_put_back(
     m: tf.Tensor, shift: tf.Tensor, log: tf.Tensor, found: LogSum, reader: Reader
 ) -> bool:
@@ -96,7 +101,7 @@ def log_softmax_of(
     base, is_stopped = _base(total, reader)
     if is_stopped:
         return None
-    found = _plain_total(base, reader) or logsumexp_of(base.op, reader)
+    found = any_logsumexp(base, reader)
     if found is None or not reader.same(found.x, x):
         return None
     rank = x.shape.rank

@@ -388,10 +388,15 @@ def _softplus_of(a: Factored | None) -> Factored | None:
 
 
 def minus_log(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors `-log(sigmoid(x))`."""
+    """Factors `-log(sigmoid(x))` and `-log(1 - sigmoid(x))`."""
     if op.type != "Log":
         return None
-    x = sigmoid_of(logs.reader.op(op.inputs[0]), logs)
+    inner, sign = logs.reader.op(op.inputs[0]), -1
+    if inner.type == "Sub" and number(logs.reader, *inner.inputs) == 1:
+        inner, sign = logs.reader.op(inner.inputs[1]), 1
+    x = sigmoid_of(inner, logs)
     if x is None:
         return None
-    return Factored("log-of-softplus", once(lambda value: log_softplus(-x(value))))
+    return Factored(
+        "log-of-softplus", once(lambda value: log_softplus(sign * x(value)))
+    )

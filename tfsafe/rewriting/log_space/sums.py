@@ -290,9 +290,12 @@ def reduced_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     axes = logs.reader.axes(op.inputs[1], x.shape.rank)
     if a is None or not a.name or not axes:
         return None
-    if op.type == "Mean":
-        a = _shared_out(a, op)
-    return sum_over(a, axes, op.get_attr("keep_dims"))
+    keepdims = op.get_attr("keep_dims")
+    if op.type == "Sum":
+        return sum_over(a, axes, keepdims)
+    if a.is_pure:
+        return sum_over(_shared_out(a, op), axes, keepdims)
+    return None if a.is_partial else weighted_sum(a, axes, keepdims, tf.reduce_mean)
 
 
 def sum_over(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored | None:
@@ -305,14 +308,19 @@ def sum_over(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored | N
     return Factored("log-of-sum", log, has_exp=a.has_exp)
 
 
-def weighted_sum(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored:
-    """Factors a sum over axes, the largest exponent taken out."""
+def weighted_sum(
+    a: Factored,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    reduce: Callable[..., tf.Tensor] = tf.reduce_sum,
+) -> Factored:
+    """Factors a sum or a mean over axes, the largest exponent taken out."""
     shared = once(lambda value: weighted.shared_exponent([a.pair(value)], axes))
 
     def weight(value: Value) -> tf.Tensor:
         factor, exponent = a.pair(value)
         terms = weighted.weighted_exp(factor, exponent - shared(value))
-        return tf.reduce_sum(terms, axes, keepdims=keepdims)
+        return reduce(terms, axes, keepdims=keepdims)
 
     def squeezed(value: Value) -> tf.Tensor:
         return shared(value) if keepdims else tf.squeeze(shared(value), axes)
@@ -350,8 +358,8 @@ def for_value(tensor: tf.Tensor, logs: LogForms) -> Factored:
     axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
     if not axes:
         return found
-    a = _shared_out(a, op) if op.type == "Mean" else a
-    return weighted_sum(a, axes, op.get_attr("keep_dims"))
+    reduce = tf.reduce_mean if op.type == "Mean" else tf.reduce_sum
+    return weighted_sum(a, axes, op.get_attr("keep_dims"), reduce)
 
 
 def _shared_out(a: Factored, op: tf.Operation) -> Factored:

@@ -88,6 +88,10 @@ def _is_ratio_near_one(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
     return (low >= limits.tiny / limits.eps) & (tf.abs(d) < _NEAR * low)
 
 
+def _is_ratio_of_either_sign_near_one(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
+    return _is_ratio_near_one(b, d) | _is_ratio_near_one(-b, -d)
+
+
 def _is_angle_small(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
     product = b * (b + d)
     is_small = tf.abs(d) < _NEAR * (1 + tf.abs(b))
@@ -145,6 +149,9 @@ DIFFERENCES = {
         lambda b, d: _is_ratio_near_one(1 + b, d),
         lambda b, d: tf.math.log1p(d / (1 + b)),
         0,
+    ),
+    "Reciprocal": Difference(
+        _is_ratio_of_either_sign_near_one, lambda b, d: -d / (b + d) / b, 1
     ),
     "Sigmoid": Difference(_is_in_upper_tail, _of_sigmoid, 0),
     "Sin": Difference(_is_close, lambda b, d: 2 * tf.cos(b + d / 2) * tf.sin(d / 2), 0),

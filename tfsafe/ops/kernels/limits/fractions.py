@@ -122,6 +122,39 @@ def quotient_or_exp(
     return tf.where(known, exp_of_sum(first, -second, weight), usual)
 
 
+def quotient_in_range(
+    a: tf.Tensor,
+    b: tf.Tensor,
+    wide_a: tf.Tensor,
+    wide_b: tf.Tensor,
+    divide: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = ops.xdivy,
+) -> tf.Tensor:
+    """Computes `a / b`, from numbers of a wider dtype where a side is out of range.
+
+    Args:
+      a: Dividend.
+      b: Divisor.
+      wide_a: The same dividend in a wider dtype.
+      wide_b: The same divisor in a wider dtype.
+      divide: Computes a quotient; by default 0 for 0 / 0.
+
+    Returns:
+      The quotient, in the dtype of `a`.
+    """
+    is_lost = _is_lost(tf.abs(b)) | ~tf.math.is_finite(a) | ~tf.math.is_finite(b)
+    usual = divide(
+        tf.where(is_lost, tf.zeros_like(a), a), tf.where(is_lost, tf.ones_like(b), b)
+    )
+    return tf.where(is_lost, tf.cast(divide(wide_a, wide_b), a.dtype), usual)
+
+
+def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
+    """Computes a function of nonnegative `x`, of `wide` where `x` is out of range."""
+    is_lost = _is_lost(x) | ~tf.math.is_finite(x)
+    usual = function(tf.where(is_lost, tf.ones_like(x), x))
+    return tf.where(is_lost, tf.cast(function(wide), x.dtype), usual)
+
+
 def one_minus_quotient(
     p: tf.Tensor, q: tf.Tensor, log_p: tf.Tensor, log_q: tf.Tensor
 ) -> tf.Tensor:

@@ -101,7 +101,7 @@ def _by_place(
     if total.op.get_attr("keep_dims"):
         return None
     mover = _mover(op.inputs[0], total.op.inputs[0], logs.reader)
-    if mover is None or not _is_aligned(mover, total, logs.reader):
+    if mover is None or not _is_aligned(mover, total.axes, logs.reader):
         return None
     log_softmax = _log_softmax(softmax)
 
@@ -109,6 +109,16 @@ def _by_place(
         return with_inputs(mover, value, {0: log_softmax(value)})
 
     return Factored("log-of-softmax", once(build))
+
+
+def place_in_rows(
+    part: tf.Tensor, whole: tf.Tensor, axes: tuple[int, ...], reader: Reader
+) -> tf.Operation | None:
+    """Returns the operation that picks one element `part` of each row of `whole`."""
+    op = reader.op(part)
+    if op.type not in _PICKS or not reader.same(op.inputs[0], whole):
+        return None
+    return op if _is_aligned(op, axes, reader) else None
 
 
 def _mover(part: tf.Tensor, whole: tf.Tensor, reader: Reader) -> tf.Operation | None:
@@ -132,22 +142,20 @@ def _mover(part: tf.Tensor, whole: tf.Tensor, reader: Reader) -> tf.Operation | 
     return found[0] if len(found) == 1 else None
 
 
-def _is_aligned(
-    mover: tf.Operation, total: probabilities.Total, reader: Reader
-) -> bool:
+def _is_aligned(mover: tf.Operation, axes: tuple[int, ...], reader: Reader) -> bool:
     """Returns whether what is picked and the sum belong to the same rows."""
     rank = mover.inputs[0].shape.rank
     if rank is None:
         return False
-    if len(total.axes) == rank:
+    if len(axes) == rank:
         return True
     if mover.type == "MatrixDiagPartV3":
         # Row and column i of a square have the diagonal's element i in common.
         is_main = reader.is_number(mover.inputs[1], 0)
-        return is_main and rank == 2 and len(total.axes) == 1
-    if len(total.axes) > 1:
+        return is_main and rank == 2 and len(axes) == 1
+    if len(axes) > 1:
         return False
-    (axis,) = total.axes
+    (axis,) = axes
     if mover.type == "GatherV2":
         along = reader.scalar(mover.inputs[2])
         batch = mover.get_attr("batch_dims") % rank

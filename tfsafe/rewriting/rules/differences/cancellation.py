@@ -1,5 +1,6 @@
 """Rules for differences that cancel."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -27,6 +28,8 @@ from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
 _BINARY_SUMS = ("Sub", "Add", "AddV2")
+# A quarter of a turn, as the dtypes round it.
+_RIGHT_ANGLES = (math.pi / 2, float(np.float32(math.pi / 2)))
 # A larger number that is added to a difference is part of the formula.
 _LARGEST_GUARD = 0.01
 
@@ -143,6 +146,10 @@ def _held(op: tf.Operation, inner: tf.Tensor) -> Build:
     return build
 
 
+def _angle_left(x: tf.Tensor) -> tf.Tensor:
+    return ops.atan2(tf.ones_like(x), x)
+
+
 def _one_minus_square(x: tf.Tensor) -> tf.Tensor:
     return uncancelled.difference_of_squares(tf.ones([], x.dtype), x)
 
@@ -195,9 +202,11 @@ RULES = (
     Rule(
         name="complement",
         before="1 - cos(x), cosh(x) - 1, 1 - sigmoid(x), 1 - tanh(x), 1 + tanh(x), "
-        "1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, 1 - cos(x)**2 or 1 - x**2",
+        "1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, 1 - cos(x)**2, 1 - x**2 or "
+        "pi / 2 - atan(x)",
         after="2 sin(x / 2)^2, 2 sinh(x / 2)^2, sigmoid(-x), 2 sigmoid(-2 x), "
-        "2 sigmoid(2 x), erfc(-x), erf(x), 1 / cosh(x)^2, sin(x)^2 or (1 - x)(1 + x)",
+        "2 sigmoid(2 x), erfc(-x), erf(x), 1 / cosh(x)^2, sin(x)^2, (1 - x)(1 + x) or "
+        "atan2(1, x)",
         fails_when="what is subtracted is near 1",
         reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
         match=Trees(
@@ -212,19 +221,27 @@ RULES = (
             Tree(("Sub", 1, ("Square", ("Cos", "x"))), lambda x: square(tf.sin(x))),
             Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
             Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
+            *(
+                Tree(("Sub", turn, ("Atan", "x")), _angle_left)
+                for turn in _RIGHT_ANGLES
+            ),
         ),
     ),
     Rule(
         name="difference-of-squares",
-        before="a * a - b * b",
-        after="(a - b) * (a + b)",
+        before="a * a - b * b, (a + b) ** 2 - a ** 2",
+        after="(a - b) * (a + b), b * (2 * a + b)",
         fails_when="a is near b; a square overflows",
         reference="Goldberg, ACM Computing Surveys 23(1), 1991, section 1.4",
         match=Trees(
             Tree(
+                ("Sub", ("Square", ("Add", "x", "y")), ("Square", "x")),
+                lambda x, y: y * (2 * x + y),
+            ),
+            Tree(
                 ("Sub", ("Square", "x"), ("Square", "y")),
                 uncancelled.difference_of_squares,
-            )
+            ),
         ),
     ),
     Rule(

@@ -1,7 +1,10 @@
 """Rules for the difference of one function at two points."""
 
+import math
+
 import tensorflow as tf
 
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import activation
 from tfsafe.ops.kernels.cancellation.function_differences import DIFFERENCES
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -17,13 +20,16 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if op.type not in SUMS or len(op.inputs) != 2 or not is_float(op.outputs[0]):
         return None
     found = terms(reader, op.outputs[0])
-    if len(found) != 2 or found[0].factor != -found[1].factor:
+    if len(found) != 2:
         return None
+    (first, name, a, one), (second, other, b, two) = (
+        _function(reader, each.tensor) for each in found
+    )
     scale = found[0].factor
-    first, second = (reader.op(each.tensor) for each in found)
-    if first.type != second.type or first.type not in DIFFERENCES:
+    if scale != -found[1].factor or name != other or one != two:
         return None
-    a, b = first.inputs[0], second.inputs[0]
+    if name not in DIFFERENCES:
+        return None
     if any(reader.constant(each) is not None for each in (a, b)):
         return None
     step = _step(reader, a, b)
@@ -31,11 +37,11 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         step = _step(reader, b, a)
         if step is not None:
             first, second, a, b, scale = second, first, b, a, -scale
-    is_log = first.type == "Log"
+    is_log = name == "Log"
     if is_log and not all(_is_plain(reader, each, step is None) for each in (a, b)):
         return None
-    difference = DIFFERENCES[first.type]
-    function = _WITH_SLOPES.get(first.type)
+    difference = DIFFERENCES[name]
+    function = _WITH_SLOPES.get(name)
 
     def build(value: Value) -> tf.Tensor:
         # Other rules may know the values of a logarithm where its argument underflows.
@@ -43,13 +49,27 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
             value(each.outputs[0]) if function is None else function(value(point))
             for each, point in ((first, a), (second, b))
         )
+        if one != 1:
+            of_a, of_b = of_a / one, of_b / one
         if step is None:
             made = difference.of_points(value(a), value(b), of_a, of_b)
         else:
             made = difference.of_step(value(b), step.make(value), of_a, of_b)
-        return made if scale == 1 else scale * made
+        return made if scale * one == 1 else scale * one * made
 
     return build
+
+
+def _function(
+    reader: Reader, tensor: tf.Tensor
+) -> tuple[tf.Operation, str, tf.Tensor, float]:
+    """Reads a function of one tensor; the factor is c of `c / x`."""
+    op = reader.op(tensor)
+    if op.type in op_types(OpFact.INVERTS):
+        return op, "Reciprocal", op.inputs[0], 1.0
+    if op.type in {"Div", "RealDiv"}:
+        return op, "Reciprocal", op.inputs[1], reader.scalar(op.inputs[0]) or math.nan
+    return op, op.type, op.inputs[0] if op.inputs else tensor, 1.0
 
 
 def _step(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> Term | None:
@@ -77,8 +97,8 @@ def _is_plain(reader: Reader, x: tf.Tensor, is_sum_known: bool) -> bool:
 RULES = (
     Rule(
         name="difference-of-function",
-        before="f(a) - f(b) of a logarithm, exponential, root, sine, cosine, tangent, "
-        "arctangent, sigmoid, tanh, erf or softplus",
+        before="f(a) - f(b) of a logarithm, exponential, root, reciprocal, sine, "
+        "cosine, tangent, arctangent, sigmoid, tanh, erf or softplus",
         after="by a - b, such as log1p((a - b) / b), exp(b) * expm1(a - b) or "
         "2 cos((a + b) / 2) sin((a - b) / 2), where the two are near each other",
         fails_when="a is near b, or both are in a tail",

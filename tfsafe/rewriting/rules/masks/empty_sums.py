@@ -25,6 +25,7 @@ from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reduction, reshaped
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
+from tfsafe.rewriting.match.wider import in_float64, may_vanish
 
 # Functions that are 0 at 0 and have a slope there.
 _SMOOTH_ZEROS = frozenset({
@@ -76,7 +77,15 @@ def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if reader.same(x, y):
         return lambda value: ops.divide(value(x), value(y), at_zero=1.0)
-    return lambda value: ops.xdivy(value(x), value(y))
+    if not may_vanish(reader, y):
+        return lambda value: ops.xdivy(value(x), value(y))
+
+    def build(value: Value) -> tf.Tensor:
+        # Sums of products are 0 where these underflow, and the quotient is not.
+        wide = [in_float64(reader, each, value) for each in (x, y)]
+        return fractions.quotient_in_range(value(x), value(y), *wide)
+
+    return build
 
 
 def _hides_slope(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
@@ -117,6 +126,8 @@ def _part_of_sum(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build | None:
     """Matches `p / (p + b)` of a power or an exponential p, which may overflow."""
     op, found = reader.op(x), terms(reader, y)
     if len(found) != 2 or op.type not in _OVERFLOWING:
+        return None
+    if op.type == "Square" and may_vanish(reader, y):
         return None
     for own, other in (found, found[::-1]):
         if own.factor == 1 and reader.same(x, own.tensor):
@@ -260,8 +271,8 @@ RULES = (
         "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count, "
         "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x), "
         "(log(a) + b * t) / sqrt(t), (a / b) / (1 + a / b)",
-        after="the same, 0 for 0 / 0, and 1 for a / a, for b = 0 and for x ** n / "
-        "(x ** n + b) where the power overflows",
+        after="the same, from float64 where products underflow; 0 for 0 / 0, and 1 for "
+        "a / a, for b = 0 and for x ** n / (x ** n + b) where the power overflows",
         fails_when="all weights are 0, a and b are, or a segment is empty",
         reference="tfsafe.ops.xdivy",
         op_types=["RealDiv", "Div"],

@@ -7,12 +7,14 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.kernels import unchanged_values
 from tfsafe.ops.kernels.cancellation.uncancelled import sqrt1pm1
 from tfsafe.ops.kernels.limits import fractions
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import number, square_of
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled
@@ -150,6 +152,39 @@ def _over_sum(
     return build
 
 
+def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a quotient of sums of products or powers in float32."""
+    x, y = op.inputs
+    if is_watched(reader, op) or not wider.adds_up(reader, y):
+        return None
+    if not (wider.may_vanish(reader, x) and wider.may_vanish(reader, y)):
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        wide = [wider.in_float64(reader, each, value) for each in (x, y)]
+        sides = value(x), value(y), *wide
+        return fractions.quotient_in_range(*sides, divide=unchanged_values.divide)
+
+    return build
+
+
+def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches the root of a sum of squares over segments, and a logarithm of any."""
+    x = op.inputs[0]
+    if is_watched(reader, op) or not reader.is_nonnegative(x):
+        return None
+    is_sum = wider.adds_up if op.type == "Log" else wider.adds_up_segments
+    if not (wider.may_vanish(reader, x) and is_sum(reader, x)):
+        return None
+    function = wider.SAFE[op.type]
+
+    def build(value: Value) -> tf.Tensor:
+        wide = wider.in_float64(reader, x, value)
+        return fractions.in_range(function, value(x), wide)
+
+    return build
+
+
 _SIZE = ("Abs", "x")
 
 
@@ -232,5 +267,26 @@ LAST = (
         reference="identity",
         op_types=tuple(_DIVISIONS),
         match=_match_quotient_of_powers,
+    ),
+    Rule(
+        name="quotient-of-sums",
+        before="sum(v / d ** 4) / sum(1 / d ** 4), segment_sum(a * a) / "
+        "segment_sum(b * c)",
+        after="the same of sums in float64 where a sum is out of range",
+        fails_when="the powers or products underflow or overflow, and the quotient "
+        "does not",
+        reference="identity",
+        op_types=tuple(_DIVISIONS),
+        match=_match_sums,
+    ),
+    Rule(
+        name="root-of-sums",
+        before="sqrt(segment_sum(x * x)), log(mean(x * x))",
+        after="the same of a sum in float64 where that in float32 is out of range",
+        fails_when="the squares underflow or overflow, and the root or the logarithm "
+        "does not",
+        reference="identity",
+        op_types=("Log", "Rsqrt", "Sqrt"),
+        match=_match_root,
     ),
 )

@@ -1,16 +1,16 @@
 """The rule for half-precision formulas whose parts leave the range of the dtype."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
-from tfsafe.ops.kernels import unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.wider import SAFE
 from tfsafe.rewriting.rules.masks import empty_sums
 
 _HALF = frozenset({tf.float16, tf.bfloat16})
@@ -21,22 +21,10 @@ _STRETCHES = frozenset({
 })
 _DIVISIONS = ("RealDiv", "Div", "DivNoNan")
 _INVERSES = frozenset({"Rsqrt", "Reciprocal", "Inv", "Pow", *_DIVISIONS})
-# With the functions that have the gradients of `tfsafe.ops`.
-_SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
-    "Div": unchanged_values.divide,
-    "Log": unchanged_values.log,
-    "DivNoNan": unchanged_values.divide_no_nan,
-    "Inv": unchanged_values.reciprocal,
-    "Pow": unchanged_values.pow,
-    "RealDiv": unchanged_values.divide,
-    "Reciprocal": unchanged_values.reciprocal,
-    "Rsqrt": unchanged_values.rsqrt,
-    "Sqrt": ops.sqrt,
-}
 _ADDITIONS = frozenset({"Add", "AddV2"})
 _INSIDE = frozenset({
     *_STRETCHES,
-    *_SAFE,
+    *SAFE,
     *_ADDITIONS,
     *_CONTRACTIONS,
     "Abs",
@@ -169,7 +157,7 @@ class _Chain:
                 return inputs[0] + inputs[1] + epsilon
             if _is_fraction(op, self._reader):
                 return ops.xdivy(*inputs)
-            safe = _SAFE.get(op.type)
+            safe = SAFE.get(op.type)
             return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
 
         return tf.cast(wide(tensor), tensor.dtype)

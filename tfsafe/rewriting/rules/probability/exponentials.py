@@ -24,6 +24,7 @@ from tfsafe.rewriting.rules import references
 
 _DIVISIONS = ("RealDiv", "Div")
 _LOOPS = op_types(OpFact.LOOP)
+_MOVED = op_types(OpFact.MOVES)
 _LINEAR = op_types(OpFact.RESHAPES) | {
     *("BatchMatMulV2", "Einsum", "MatMul", "Mul", "Sum", "Transpose")
 }
@@ -69,17 +70,35 @@ def _renormalised(
 
 
 def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `1 - softmax(x)`, and that of a sigmoid by hand."""
+    """Matches `1 - softmax(x)`, also of one class, and that of a sigmoid by hand."""
     if number(reader, *op.inputs) != 1:
         return None
     inner = reader.op(op.inputs[1])
     x = probabilities.sigmoid_by_hand(inner, logarithms(reader))
     if x is not None:
         return lambda value: ops.sigmoid(-x(value))
-    if probabilities.softmax_of(inner, logarithms(reader)) is None:
+    if not _is_of_softmax(reader, op.inputs[1]):
         return None
     log = logarithms(reader).of(op.inputs[1])
-    return None if log is None else lambda value: -ops.expm1(log.whole_log(value))
+    if log is None or log.is_partial:
+        return None
+    return lambda value: -ops.expm1(log.whole_log(value))
+
+
+def _is_of_softmax(reader: Reader, tensor: tf.Tensor, depth: int = 6) -> bool:
+    """Returns whether a tensor is made of elements of a softmax, or of their sums."""
+    op = reader.op(tensor)
+    if probabilities.softmax_of(op, logarithms(reader)) is not None:
+        return True
+    if not depth:
+        return False
+    if op.type == "Sum":
+        product = reader.op(op.inputs[0])
+        return any(
+            reader.is_mask(mask) and _is_of_softmax(reader, part, depth - 1)
+            for part, mask in both_ways(product, "Mul")
+        )
+    return op.type in _MOVED and _is_of_softmax(reader, op.inputs[0], depth - 1)
 
 
 def _match_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
@@ -316,7 +335,7 @@ RULES = (
     ),
     Rule(
         name="complement-of-softmax",
-        before="1 - softmax(x), 1 - 1 / (1 + exp(-x))",
+        before="1 - softmax(x), 1 - softmax(x)[k], 1 - 1 / (1 + exp(-x))",
         after="-ops.expm1(ops.log_softmax(x)), ops.sigmoid(-x)",
         fails_when="a class dominates its row",
         reference=references.LOGSUMEXP,

@@ -1,0 +1,91 @@
+"""Differences of nearly equal numbers, whose digits are lost as they are written."""
+
+import math
+
+import mpmath
+import numpy as np
+import tensorflow as tf
+
+from tests.collection.formula import Formula, m
+
+
+def _focal(z):
+    chosen = tf.gather(tf.nn.softmax(z), [0, 2], batch_dims=1)
+    return (1 - chosen) ** 2 * tf.math.log(chosen) * 1e20
+
+
+def _exact_focal(z):
+    e = m.exp(z)
+    rest = [e[0, 1:].sum() / e[0].sum(), e[1, :2].sum() / e[1].sum()]
+    return sum(p**2 * m.log(1 - p) for p in rest) * 1e20
+
+
+def _exact_gap(z):
+    others = [m.exp(z[0, 1:] - z[0, 0]).sum(), m.exp(z[1, :2] - z[1, 2]).sum()]
+    return sum(m.log1p(each) for each in others) * 1e9
+
+
+def _exact_rest(x):
+    return np.array([mpmath.atan2(1, each) * 1000 for each in x], object)
+
+
+CERTAIN = [[30.0, 1.0, 2.0], [0.0, -3.0, 28.0]]
+UNSURE = [[1.0, 0.5, 0.25], [0.0, -1.0, 2.0]]
+
+FORMULAS = [
+    Formula(
+        "focal loss of a certain class",
+        _focal,
+        _exact_focal,
+        [CERTAIN],
+        [UNSURE],
+    ),
+    Formula(
+        "how far a logsumexp is above the largest",
+        lambda z: (tf.reduce_logsumexp(z, 1) - tf.reduce_max(z, 1)) * 1e9,
+        _exact_gap,
+        [CERTAIN],
+        [UNSURE],
+    ),
+    Formula(
+        "cross-entropy by hand of a certain class",
+        lambda z: (
+            (
+                tf.math.log(tf.reduce_sum(tf.exp(z), 1))
+                - tf.gather(z, [0, 2], batch_dims=1)
+            )
+            * 1e9
+        ),
+        _exact_gap,
+        [CERTAIN],
+        [UNSURE],
+    ),
+    Formula(
+        "what a small step adds to a square",
+        lambda a, b: (a + b) ** 2 - a**2,
+        lambda a, b: 2 * a * b + b * b,
+        [[1e4, 300.0], [1e-3, 1e-4]],
+        [[1.0, 2.0], [0.5, 3.0]],
+    ),
+    Formula(
+        "Rydberg's difference of reciprocals",
+        lambda n: 1 / n - 1 / (n + 1),
+        lambda n: 1 / (n * (n + 1)),
+        [[1e5, -1e5]],
+        [[1.0, 2.0]],
+    ),
+    Formula(
+        "angle that is left of a right one",
+        lambda x: (math.pi / 2 - tf.atan(x)) * 1e3,
+        _exact_rest,
+        [[1e5, 1e7]],
+        [[0.5, -2.0]],
+    ),
+    Formula(
+        "complementary log-log of a rare event",
+        lambda x: tf.math.log(-tf.math.log(1 - tf.sigmoid(x))),
+        lambda x: m.log(m.log1p(m.exp(x))),
+        [[-100.0, 30.0]],
+        [[1.0, -1.0]],
+    ),
+]

@@ -1,0 +1,113 @@
+"""Computes sums of products and powers in float64, where those of float32 vanish."""
+
+from collections.abc import Callable, Mapping
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import OpFact, op_types, raw_kernel
+from tfsafe.ops.kernels import unchanged_values
+from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.arithmetic import square_of
+
+# The functions that have the gradients of `tfsafe.ops`.
+SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
+    "Div": unchanged_values.divide,
+    "DivNoNan": unchanged_values.divide_no_nan,
+    "Inv": unchanged_values.reciprocal,
+    "Log": unchanged_values.log,
+    "Pow": unchanged_values.pow,
+    "RealDiv": unchanged_values.divide,
+    "Reciprocal": unchanged_values.reciprocal,
+    "Rsqrt": unchanged_values.rsqrt,
+    "Sqrt": ops.sqrt,
+}
+_CONTRACTIONS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
+_POWERS = frozenset({"Pow", "Square", "SquaredDifference"})
+_SEGMENTS = frozenset({
+    *("ScatterNd", "SegmentMean", "SegmentSum", "SegmentSumV2", "UnsortedSegmentSum"),
+})
+_SUMS = frozenset({"Mean", "Sum", *_CONTRACTIONS, *_SEGMENTS})
+_LAYOUTS = frozenset({"GatherV2", "Neg", "Transpose", *op_types(OpFact.RESHAPES)})
+_INSIDE = frozenset({
+    *op_types(OpFact.ADDS),
+    *op_types(OpFact.RESHAPES),
+    *(SAFE.keys() - {"Log"}),
+    *_POWERS,
+    *_SUMS,
+    *("Abs", "BroadcastTo", "GatherV2", "Maximum", "Minimum", "Mul", "Neg", "Relu"),
+    *("StopGradient", "StridedSlice", "Sub", "Tile", "Transpose"),
+})
+# They are 0 only where all of their inputs are, or two of these are alike.
+_TOGETHER = frozenset({*op_types(OpFact.ADDS), "Maximum", "Minimum", "Sub"})
+# Longer formulas are computed as they are written.
+_DEPTH = 12
+
+
+def may_vanish(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
+    """Returns whether a tensor of float32 adds up products or powers of others.
+
+    These may all underflow, so that the sum is 0, or overflow.
+    """
+    op = reader.op(tensor)
+    if tensor.dtype != tf.float32 or not depth or op.type not in _INSIDE:
+        return False
+    is_product = op.type == "Mul" or op.type in _CONTRACTIONS
+    if is_product and square_of(reader, tensor) is None:
+        if all(_is_open(reader, each) for each in op.inputs):
+            return True
+    elif op.type in _POWERS or op.type == "Mul":
+        return _is_open(reader, op.inputs[0])
+    if op.type in _TOGETHER:
+        others = [each for each in op.inputs if not reader.is_number(each, 0)]
+        return all(may_vanish(reader, each, depth - 1) for each in others)
+    return any(may_vanish(reader, each, depth - 1) for each in op.inputs)
+
+
+def adds_up(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
+    """Returns whether a tensor is a sum over axes or segments, also moved about."""
+    op = reader.op(tensor)
+    is_moved = bool(depth) and op.type in _LAYOUTS
+    return op.type in _SUMS or (is_moved and adds_up(reader, op.inputs[0], depth - 1))
+
+
+def adds_up_segments(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
+    """Returns whether a tensor is made of sums over segments."""
+    op = reader.op(tensor)
+    if op.type in _SEGMENTS:
+        return True
+    return bool(
+        depth
+        and op.type in _INSIDE
+        and any(adds_up_segments(reader, each, depth - 1) for each in op.inputs)
+    )
+
+
+def _is_open(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a tensor may be tiny or huge: not a constant or a mask."""
+    return reader.constant(tensor) is None and not reader.is_mask(tensor)
+
+
+def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
+    """Builds a tensor in float64, from the first tensors that are no such formula."""
+    made: dict[str, tf.Tensor] = {}
+
+    def wide(tensor: tf.Tensor, depth: int) -> tf.Tensor:
+        if tensor.dtype != tf.float32:
+            return value(tensor)
+        source = reader.source(tensor)
+        if source.name not in made:
+            made[source.name] = compute(source, depth)
+        return made[source.name]
+
+    def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
+        op = tensor.op
+        is_open = depth and op.type in _INSIDE and reader.constant(tensor) is None
+        if not is_open:
+            return tf.cast(value(tensor), tf.float64)
+        inputs = [wide(each, depth - 1) for each in op.inputs]
+        safe = SAFE.get(op.type)
+        return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
+
+    return wide(tensor, _DEPTH)
