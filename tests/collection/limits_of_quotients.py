@@ -35,6 +35,20 @@ def _exact_squash(v):
 
 
 FORMULAS = [
+    Formula(
+        "resistors in parallel, one of them a short circuit",
+        lambda a, b: 1 / (1 / a + 1 / b),
+        lambda a, b: a * b / (a + b),
+        [[0.0, 1.0], [2.0, 3.0]],
+        [[1.0, 2.0], [2.0, 3.0]],
+    ),
+    Formula(
+        "variance of a product of experts, one of them certain",
+        lambda v: 2 / tf.reduce_sum(1 / v, -1),
+        lambda v: 2 * v[0] * v[1] * v[2] / (v[0] * v[1] + v[0] * v[2] + v[1] * v[2]),
+        [[0.0, 2.0, 3.0]],
+        [[1.0, 2.0, 3.0]],
+    ),
     _both(
         "logarithm over its distance from 1",
         lambda t, x: t.log(x) / (x - 1),

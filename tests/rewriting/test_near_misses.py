@@ -226,6 +226,10 @@ PAIRS = {
         lambda x: x**3.0 / _total(x**3.0),
         lambda x: x**3.0 / _total(x**2.0),
     ),
+    "harmonic-sum": (
+        lambda x: 3 / tf.reduce_sum(1 / x),
+        lambda x: 3 / tf.reduce_sum(2 / x),
+    ),
     "projection": (
         lambda x: tf.reduce_sum(x * tf.sin(x), -1) / tf.reduce_sum(x * x, -1),
         lambda x: tf.reduce_sum(x * tf.sin(x), -1) / tf.reduce_sum(x * x, 0),

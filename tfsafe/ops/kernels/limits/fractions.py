@@ -229,6 +229,36 @@ def angle_of_quotient(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients
     return tf.atan(tf.where(is_origin, tf.zeros_like(size), y / x)), vjp
 
 
+def harmonic_sum(x: tf.Tensor, axes: Sequence[int] | None) -> tf.Tensor:
+    """Computes `1 / sum(1 / x)` over axes that keep size 1, with its slopes at 0."""
+    return precision.in_float32(lambda x: _harmonic_sum(x, axes), x)
+
+
+@custom_gradient_in(1)
+def _harmonic_sum(
+    x: tf.Tensor, axes: Sequence[int] | None
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    value = 1 / tf.reduce_sum(1 / x, axes, keepdims=True)
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        is_zero = tf.equal(x, 0)
+        one = tf.ones_like(x)
+        count = tf.reduce_sum(tf.cast(is_zero, x.dtype), axes, keepdims=True)
+        # Several zeros have equal parts of the slope along all of them.
+        fraction = tf.where(
+            is_zero, 1 / tf.maximum(count, 1), value / tf.where(is_zero, one, x)
+        )
+        return times_upstream(upstream * one, tf.square(fraction))
+
+    return value, vjp
+
+
+def parallel(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `1 / (1 / x + 1 / y)`, with its slopes at 0."""
+    both = tf.stack([x + tf.zeros_like(y), y + tf.zeros_like(x)])
+    return tf.squeeze(harmonic_sum(both, [0]), 0)
+
+
 def odd(function: Function) -> Function:
     """Returns `sign(x) * function(abs(x))`, with the slope of the function at 0."""
 

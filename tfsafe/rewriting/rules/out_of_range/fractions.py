@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.kernels import unchanged_values
+from tfsafe.ops.kernels import precision, unchanged_values
 from tfsafe.ops.kernels.cancellation.uncancelled import sqrt1pm1
 from tfsafe.ops.kernels.limits import fractions
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -18,7 +18,12 @@ from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import number, square_of
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled
-from tfsafe.rewriting.match.reductions import Norm, dot_product, sum_of_squares
+from tfsafe.rewriting.match.reductions import (
+    Norm,
+    dot_product,
+    reduction,
+    sum_of_squares,
+)
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 _DIVISIONS = sorted(op_types(OpFact.DIVIDES))
@@ -152,6 +157,46 @@ def _over_sum(
     return build
 
 
+def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `n / sum(1 / x)`; `1 / (1 / x + 1 / y)` is a fixed tree."""
+    if is_watched(reader, op) or not is_float(op.outputs[0]):
+        return None
+    pair = _PARALLEL(op, reader)
+    if pair is not None:
+        return pair
+    factor = number(reader, op.inputs[0], op.inputs[-1])
+    if op.type in op_types(OpFact.INVERTS):
+        factor = 1.0
+    total = reduction(reader, op.inputs[-1], "Sum")
+    if total is None or factor is None or op.type == "DivNoNan":
+        return None
+    inner = reader.op(total.x)
+    is_inverse = (
+        inner.type in {"Div", "RealDiv"} and reader.scalar(inner.inputs[0]) == 1
+    )
+    if not (is_inverse or inner.type in op_types(OpFact.INVERTS)):
+        return None
+    x = inner.inputs[-1]
+
+    def build(value: Value) -> tf.Tensor:
+        made = fractions.harmonic_sum(value(x), total.axes)
+        shaped = made if total.keepdims else precision.drop(made, total.axes)
+        return shaped if factor == 1 else factor * shaped
+
+    return build
+
+
+_INVERSES = [(("Div", 1, name), ("Reciprocal", name)) for name in ("x", "y")]
+_PARALLEL = Trees(
+    *(
+        Tree((*whole, ("Add", one, other)), fractions.parallel)
+        for whole in (("Div", 1), ("Reciprocal",))
+        for one in _INVERSES[0]
+        for other in _INVERSES[1]
+    )
+)
+
+
 def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a quotient of sums of products or powers in float32."""
     x, y = op.inputs
@@ -237,6 +282,15 @@ RULES = (
         reference="identity",
         op_types=(*_DIVISIONS, "Mul"),
         match=_match_powers,
+    ),
+    Rule(
+        name="harmonic-sum",
+        before="1 / (1 / a + 1 / b), n / sum(1 / x)",
+        after="the same with its slopes at 0",
+        fails_when="one of them is 0: the value is 0, and the slope 0 times infinity",
+        reference="the limit",
+        op_types=("Div", "Inv", "RealDiv", "Reciprocal"),
+        match=_match_harmonic,
     ),
     Rule(
         name="projection",
