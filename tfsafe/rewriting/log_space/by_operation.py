@@ -27,6 +27,7 @@ from tfsafe.rewriting.log_space.form import (
     subtracted,
 )
 from tfsafe.rewriting.log_space.operations import (
+    extrema,
     gathers,
     lists,
     matrices,
@@ -362,11 +363,11 @@ _CASES: dict[str, _Case] = {
         lambda x: tf.stop_gradient(ops.slogdet(x)[0]),
         is_nonnegative=False,
     ),
-    "Max": sums.extremum(tf.reduce_max),
-    "Maximum": sums.larger,
+    "Max": extrema.extremum(tf.reduce_max),
+    "Maximum": extrema.larger,
     "Mean": sums.reduced_sum,
-    "Min": sums.extremum(tf.reduce_min),
-    "Minimum": sums.larger,
+    "Min": extrema.extremum(tf.reduce_min),
+    "Minimum": extrema.larger,
     "Mul": _mul,
     "Neg": _neg,
     "Pow": _pow,

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels.cancellation.log_complements import log_softplus
-from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
@@ -326,11 +326,8 @@ def _lead(a: Factored, b: Factored) -> tuple[Build, bool] | None:
         return None
     if a.is_partial or b.is_partial:
         return None
-
-    def build(value: Value) -> tf.Tensor:
-        return a.exponent(value) - b.exponent(value)
-
-    return once(build), a.has_exp or b.has_exp
+    lead = once(lambda value: a.exponent(value) - b.exponent(value))
+    return lead, a.has_exp or b.has_exp
 
 
 def sigmoid_by_hand(op: tf.Operation, logs: LogForms) -> Build | None:
@@ -397,6 +394,5 @@ def minus_log(op: tf.Operation, logs: LogForms) -> Factored | None:
     x = sigmoid_of(inner, logs)
     if x is None:
         return None
-    return Factored(
-        "log-of-softplus", once(lambda value: log_softplus(sign * x(value)))
-    )
+    log = once(lambda value: log_softplus(sign * x(value)))
+    return Factored("log-of-softplus", log)

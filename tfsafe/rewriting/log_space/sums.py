@@ -3,7 +3,6 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
@@ -16,7 +15,6 @@ from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
     added,
-    applied,
     multiplied,
     once,
 )
@@ -25,6 +23,8 @@ from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 
 _LOG_2 = math.log(2)
+_Reduction = Callable[..., tf.Tensor]
+_REDUCTIONS: dict[str, _Reduction] = {"Mean": tf.reduce_mean, "Sum": tf.reduce_sum}
 
 
 def add(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -290,20 +290,21 @@ def reduced_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     axes = logs.reader.axes(op.inputs[1], x.shape.rank)
     if a is None or not a.name or not axes:
         return None
-    keepdims = op.get_attr("keep_dims")
-    if op.type == "Sum":
-        return sum_over(a, axes, keepdims)
-    if a.is_pure:
-        return sum_over(_shared_out(a, op), axes, keepdims)
-    return None if a.is_partial else weighted_sum(a, axes, keepdims, tf.reduce_mean)
+    a = _shared_out(a, op) if a.is_pure and op.type == "Mean" else a
+    return sum_over(a, axes, op.get_attr("keep_dims"), _REDUCTIONS[op.type])
 
 
-def sum_over(a: Factored, axes: tuple[int, ...], keepdims: bool) -> Factored | None:
+def sum_over(
+    a: Factored,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    reduce: _Reduction = tf.reduce_sum,
+) -> Factored | None:
     """Factors the sum of a factored tensor over axes."""
     if a.is_partial:
         return None
     if not a.is_pure:
-        return weighted_sum(a, axes, keepdims)
+        return weighted_sum(a, axes, keepdims, reduce)
     log = once(lambda value: ops.logsumexp(a.exponent(value), axes, keepdims))
     return Factored("log-of-sum", log, has_exp=a.has_exp)
 
@@ -312,7 +313,7 @@ def weighted_sum(
     a: Factored,
     axes: tuple[int, ...],
     keepdims: bool,
-    reduce: Callable[..., tf.Tensor] = tf.reduce_sum,
+    reduce: _Reduction = tf.reduce_sum,
 ) -> Factored:
     """Factors a sum or a mean over axes, the largest exponent taken out."""
     shared = once(lambda value: weighted.shared_exponent([a.pair(value)], axes))
@@ -358,8 +359,7 @@ def for_value(tensor: tf.Tensor, logs: LogForms) -> Factored:
     axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
     if not axes:
         return found
-    reduce = tf.reduce_mean if op.type == "Mean" else tf.reduce_sum
-    return weighted_sum(a, axes, op.get_attr("keep_dims"), reduce)
+    return weighted_sum(a, axes, op.get_attr("keep_dims"), _REDUCTIONS[op.type])
 
 
 def _shared_out(a: Factored, op: tf.Operation) -> Factored:
@@ -375,33 +375,3 @@ def _shared_out(a: Factored, op: tf.Operation) -> Factored:
     if None not in sizes and all(sizes):
         return a._replace(offset=a.offset - math.log(sizes[0] / sizes[1]))
     return a._replace(log=once(log), offset=0.0)
-
-
-def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
-    """Returns the case of the largest or smallest element along axes."""
-
-    def case(op: tf.Operation, logs: LogForms) -> Factored | None:
-        a = logs.of(op.inputs[0])
-        axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
-        if a is None or axes is None or not a.is_pure or a.is_partial:
-            return None
-        keepdims = op.get_attr("keep_dims")
-        log = applied(lambda log: reduction(log, axes, keepdims=keepdims), a.exponent)
-        return a._replace(log=log, offset=0.0)
-
-    return case
-
-
-def larger(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors the larger or the smaller of two exponentials."""
-    a, b = (logs.parts(each) for each in op.inputs)
-    if not (a.is_pure and b.is_pure) or a.is_partial or b.is_partial:
-        return None
-    if not (a.name and b.name) and not (a.has_exp or b.has_exp):
-        return None
-    choose = tf.maximum if op.type == "Maximum" else tf.minimum
-    return Factored(
-        a.name or b.name,
-        once(lambda value: choose(*both(a, b, value))),
-        has_exp=a.has_exp or b.has_exp,
-    )

@@ -90,7 +90,7 @@ def _is_open(reader: Reader, tensor: tf.Tensor) -> bool:
 
 
 def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
-    """Builds a tensor in float64, from the first tensors that are no such formula."""
+    """Builds a tensor in float64, from the tensors that its formula begins with."""
     made: dict[str, tf.Tensor] = {}
 
     def wide(tensor: tf.Tensor, depth: int) -> tf.Tensor:
