@@ -295,7 +295,7 @@ class NumericsError(ArithmeticError):
         self.losses = tuple(losses)
         self.gradient_norms, self.largest_updates = tuple(norms), tuple(updates)
         for name, numbers in list(self._past().items())[1:]:
-            reach = f"{min(numbers):.4g} to {max(numbers):.4g}"
+            reach = " to ".join(dict.fromkeys(f"{f(numbers):.4g}" for f in (min, max)))
             words += f" {name.capitalize()} {_text.sparkline(numbers)} {reach}."
         self._insert("  since: ", f"{_text.sparkline(losses)} {words}")
 

@@ -37,6 +37,24 @@ def test_a_failure_out_of_the_blue():
     assert text.index("  since:") < text.index("  reach:")
 
 
+def test_an_overflow_of_one_batch_is_not_blamed_on_the_learning_rate():
+    step = tfsafe.checked(tf.function(lambda x: tf.reduce_mean(tf.square(x))))
+    for _ in range(5):
+        step(tf.ones([4]))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant([1.0, 1.0, 1e30, 1.0]))
+    finding = caught.value.findings[0]
+    assert finding.cause.endswith(
+        "It came out of the blue: the steps before were steady."
+    )
+    look = "Look for what is unusual in row 2 of `error.inputs`"
+    words = f"values of 1.0e+30 came with this batch. {look}, and clip the inputs."
+    assert finding.suggestion.startswith(words)
+    text = str(caught.value).replace("\n" + " " * 9, " ")
+    assert f"{look}, or a formula" in text
+    assert "learning rate" not in text
+
+
 def test_few_steps_say_nothing():
     assert "since:" not in str(failure_after([1.0, 1.1, 0.9, 1.0]))
 
@@ -87,7 +105,7 @@ def test_fit_gives_the_losses_of_the_batches():
 
 @pytest.mark.parametrize(
     ("values", "line"),
-    [([1.0, 1.0], "▁▁"), ([0.0, 7.0, 1.0], "▁█▂"), ([1.0, 1e2, 1e4, 1e7], "▁▃▅█")],
+    [([1.0, 1.000001], "▁▁"), ([0.0, 7.0, 1.0], "▁█▂"), ([1.0, 1e2, 1e4, 1e7], "▁▃▅█")],
 )
 def test_sparklines(values, line):
     assert _text.sparkline(values) == line

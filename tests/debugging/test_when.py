@@ -144,7 +144,7 @@ def of_tiny_losses(scale):
 
 
 def test_a_loss_scale_that_ran_away_is_the_cause():
-    model = of_tiny_losses(2.0**124)
+    model = of_tiny_losses(2.0**120)
     x = np.ones([16, 1], "float32")
     with pytest.raises(tfsafe.NumericsError) as caught:
         tfsafe.checked(model).fit(x, x, batch_size=1, verbose=0)
@@ -152,6 +152,8 @@ def test_a_loss_scale_that_ran_away_is_the_cause():
     assert finding.cause.startswith("the loss scale ran away: it doubles")
     assert "initial_scale=2.0**15" in finding.suggestion
     assert caught.value.loss_scale == 2.0**127
+    text = str(caught.value).replace("\n" + " " * 9, " ")
+    assert "▁▁▁▁▁▁▁ the loss was steady at 0.0001: only the loss scale grew." in text
 
 
 def test_a_loss_scale_that_fell_far_is_reported_at_the_end():

@@ -57,7 +57,9 @@ def sparkline(values: Sequence[float]) -> str:
     if min(values) > 0 and max(values) > 100 * min(values):
         values = [math.log(each) for each in values]
     low, high = min(values), max(values)
-    width = (high - low) or 1.0
+    # What differs by rounding alone is flat.
+    is_flat = high - low <= 1e-5 * max(map(abs, values))
+    width = math.inf if is_flat else high - low
     top = len(_BARS) - 1
     return "".join(_BARS[round((each - low) / width * top)] for each in values)
 

@@ -191,8 +191,7 @@ def _exploded(inputs: Sequence[np.ndarray]) -> str:
     if largest < _EXPLODED:
         return ""
     return (
-        f"values of {largest:.1e} have exploded: lower the learning rate, clip the "
-        "gradients (clipnorm=1.0), or scale the inputs down. tfsafe.optimizers."
+        f"values of {largest:.1e} {suggestions.EXPLODED} tfsafe.optimizers."
         "SafeOptimizer(optimizer) keeps one such step from reaching the weights."
     )
 

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.errors import NumericsError
+from tfsafe._report import explain
+from tfsafe.debugging.explain.suggestions.choice import EXPLODED
+from tfsafe.errors import Finding, NumericsError
 
 # Number of steps that are remembered, and the fewest that say something.
 _STEPS = 50
@@ -125,16 +127,30 @@ def note(error: NumericsError, past: Past) -> None:
     words = _words(Past(losses, norms, updates), error)
     error.add_past(losses, norms, updates, words)
     if error.findings and _OVERFLOW in error.findings[0].cause:
-        error.add_cause(_of_overflow(losses, norms))
+        exploded = _of_explosion(losses, norms)
+        error.add_cause(
+            exploded or "It came out of the blue: the steps before were steady."
+        )
+        if not exploded:
+            first = error.findings[0]
+            found = f"came with this batch. {_look_at(first)}, and clip the inputs."
+            error.change_first(suggestion=first.suggestion.replace(EXPLODED, found))
 
 
-def _of_overflow(losses: Sequence[float], norms: Sequence[float]) -> str:
-    """Says whether an overflow announced itself in the steps before."""
+def _look_at(finding: Finding) -> str:
+    """Says which row of the batch to look at."""
+    if finding.row is None or explain.is_everywhere(finding):
+        return "Look for one unusual row in `error.inputs`"
+    return f"Look for what is unusual in row {finding.row} of `error.inputs`"
+
+
+def _of_explosion(losses: Sequence[float], norms: Sequence[float]) -> str:
+    """Says over how many steps values exploded; nothing if they were steady."""
     for numbers in (list(map(abs, losses)), norms):
         if len(numbers) > 1 and _grown(numbers):
             many = f"{steps} steps" if (steps := _growing(numbers)) > 1 else "one step"
             return f"The values exploded over {many}."
-    return "It came out of the blue: the steps before were steady."
+    return ""
 
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
@@ -155,12 +171,14 @@ def _words(past: Past, error: NumericsError) -> str:
                 f"{past.norms[-1]:.4g}. {lower}"
             )
         before = f"out of the blue: the loss before was {values[-1]:.4g}."
-        if error.findings and error.findings[0].origin.startswith("argument"):
+        if not error.findings:
+            return before
+        first = error.findings[0]
+        if "loss scale" in first.cause:
+            return f"the loss was steady at {values[-1]:.4g}: only the loss scale grew."
+        if first.origin.startswith("argument"):
             return f"{before} It is this batch: `error.inputs` has its rows."
-        return (
-            f"{before} Look for one unusual row in `error.inputs`, or a formula at the "
-            "edge of its domain."
-        )
+        return f"{before} {_look_at(first)}, or a formula at the edge of its domain."
     steps = _growing(sizes)
     many = f"{steps} step{'s' * (steps > 1)}"
     return (
