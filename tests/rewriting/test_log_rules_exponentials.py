@@ -9,6 +9,7 @@ from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.log_cases import BOTH, HANDS, ROWS, SIGMOIDS, USUAL, sig, soft
 from tests.rewriting.tables import LOGARITHMS as RULES
 from tests.support import contrast, modes, oracle
+from tfsafe import stabilize
 
 exp = tf.exp
 X = tf.constant(ROWS)
@@ -118,6 +119,28 @@ ELEMENTWISE = {
         BOTH,
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("function", "exact"),
+    [
+        (
+            lambda x: exp(x * x) * tf.math.erfc(x),
+            lambda x: mp.exp(x * x) * mp.erfc(x),
+        ),
+        (lambda x: exp(x) * tf.sigmoid(-x), lambda x: mp.exp(x) / (1 + mp.exp(x))),
+    ],
+)
+def test_a_tail_times_the_inverse_of_its_decay_is_right_where_both_leave_the_range(
+    function, exact
+):
+    x = tf.constant([1.5, 15.0, 120.0])
+    assert np.isnan(function(x)[2])
+    value, (slope,) = modes.value_and_gradients(stabilize(function), [x], "graph")
+    points = [1.5, 15.0, 120.0]
+    np.testing.assert_allclose(value, [float(exact(p)) for p in points], rtol=2e-3)
+    right = [float(mp.diff(exact, p)) for p in points]
+    np.testing.assert_allclose(slope[:2], right[:2], rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("row", ELEMENTWISE.values(), ids=list(ELEMENTWISE))

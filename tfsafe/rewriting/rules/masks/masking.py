@@ -27,6 +27,11 @@ from tfsafe.rewriting.rules.masks import singular_gradients
 _COMPARISONS = op_types(OpFact.COMPARES)
 _LOGIC = op_types(OpFact.LOGIC)
 _EXPONENTIALS = op_types(OpFact.EXPONENTIAL)
+# Besides exponentials that overflow, whose inverses do.
+_UNDERFLOWING = frozenset({
+    *("Cumprod", "Elu", "Erfc", "Igamma", "Igammac", "Pow", "Prod", "Sigmoid"),
+    *("Softmax", "Softplus"),
+})
 # Those with a pole have rules of their own, in `singular_gradients`.
 _CURVED = op_types(OpFact.CURVED) - {
     op_type for rule in singular_gradients.RULES for op_type in rule.op_types
@@ -211,21 +216,23 @@ def _match_exp_times(op: tf.Operation, reader: Reader) -> Build | None:
             and reader.constant(factor) is None
             and reader.op(factor).type != "Exp"
             and may_overflow(reader, exp.inputs[0])
-            and not _has_exponential(reader, factor)
+            and not _may_underflow(reader, factor)
         ):
             return _exp_times(exp.inputs[0], factor)
     return None
 
 
-def _has_exponential(reader: Reader, factor: tf.Tensor) -> bool:
-    """Returns whether a factor is made of an exponential that may overflow.
+def _may_underflow(reader: Reader, factor: tf.Tensor) -> bool:
+    """Returns whether a factor may be 0 although nothing that it is made of is.
 
-    It may then be 0 only because that did, and the product is any number.
+    Its product with an infinite exponential is then any number.
     """
     queue, seen = [factor], {factor.name}
     while queue:
         op = queue.pop().op
         if op.type in _EXPONENTIALS and may_overflow(reader, op.inputs[0]):
+            return True
+        if op.type in _UNDERFLOWING:
             return True
         for each in op.inputs:
             if is_float(each) and each.name not in seen:

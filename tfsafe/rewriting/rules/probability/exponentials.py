@@ -12,7 +12,7 @@ from tfsafe.ops.kernels.probability.weighted_exponentials import (
     product_or_exp,
 )
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
@@ -224,7 +224,7 @@ def _quotient(
 
 
 def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `exp(x) * exp(y)`, and `exp(x) / sum(exp(y)) * exp(z)` in any order."""
+    """Matches `exp(x) * exp(y)`, `exp(x) * erfc(y)`, `exp(x) * (1 / sum(exp(y)))`."""
     if is_watched(reader, op) or not is_float(op.outputs[0]):
         return None
     found = _PRODUCT(op, reader)
@@ -232,7 +232,9 @@ def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
         return found
     logs = logarithms(reader)
     parts = [logs.of(each) for each in op.inputs]
-    if not any(_is_inverse(reader, each) for each in op.inputs):
+    if not any(
+        _is_inverse(reader, each) or _is_exp(reader, each) for each in op.inputs
+    ):
         return None
     if any(each is None or each.is_partial for each in parts):
         return None
@@ -249,6 +251,11 @@ def _product(op: tf.Operation, whole: Factored) -> Build:
         return product_or_exp(a, b, weight, exponent)
 
     return build
+
+
+def _is_exp(reader: Reader, tensor: tf.Tensor) -> bool:
+    op = reader.op(tensor)
+    return op.type == "Exp" and may_overflow(reader, op.inputs[0])
 
 
 def _is_inverse(reader: Reader, tensor: tf.Tensor, depth: int = 4) -> bool:
@@ -353,8 +360,8 @@ RULES = (
     ),
     Rule(
         name="product-of-exponentials",
-        before="exp(x) * exp(y), exp(x) * (0.5 / sum(exp(y)))",
-        after="exp(x + y), exp(x - logsumexp(y) + log(0.5))",
+        before="exp(x) * exp(y), exp(x) * erfc(y), exp(x) * (0.5 / sum(exp(y)))",
+        after="exp(x + y), exp(x + log_erfc(y)), exp(x - logsumexp(y) + log(0.5))",
         fails_when="one overflows or underflows, and the product does not",
         reference=references.TWO_SUM,
         op_types=("Mul",),
