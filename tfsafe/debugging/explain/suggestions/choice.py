@@ -65,8 +65,8 @@ class Formula(NamedTuple):
 _FIELD = re.compile(r"\{\w+\}")
 REWRITES = "Or tfsafe.stabilize(f) rewrites it in a function or model f."
 _FLOAT32 = (
-    "compute this part in float32, for instance with dtype='float32' on its layer, or "
-    "scale its inputs down."
+    "compute this part in float32, for instance with dtype='float32' on its layer and "
+    "on the layers in it, or scale its inputs down."
 )
 SCALE = (
     "scale the inputs down, lower the learning rate or clip the gradients; "

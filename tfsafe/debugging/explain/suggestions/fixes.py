@@ -85,6 +85,7 @@ _VARIANCE = (
     "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
     "and tfsafe.ops.std never return any."
 )
+_BY_ROOT = "tfsafe.ops.divide(x, root) is 0 where the root is."
 _MEAN = (
     "tfsafe.ops.mean(x, mask=mask) returns 0 where the mask selects nothing, and sums "
     "half precision in float32; "
@@ -184,7 +185,7 @@ FIXES = [
     Fix("Xlogy", "", _WEIGHS),
     Fix("Xlog1py", "", "keep the second argument above -1."),
     Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", _VARIANCE),
+    Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", f"{_VARIANCE} {_BY_ROOT}"),
     Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
     Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
     Fix("Expm1", "", _LOG_SPACE, fault=""),
