@@ -12,6 +12,7 @@ from tests.mutation.changes import Change, changes
 from tests.mutation.choice import test_files
 from tests.mutation.reach import reaching
 from tests.mutation.runs import ROOT, first_failure
+from tests.running.tiers import TIERS
 
 # The packages whose code decides about numbers.
 CHANGED = (
@@ -45,13 +46,14 @@ def draw(seed: int, count: int, only: str = "") -> list[Change]:
     return [change for change in mixed if change is not None][:count]
 
 
-def killer(change: Change, limit: float) -> str:
+def killer(change: Change, tier: str, limit: float) -> str:
     """Runs the cases that reach a change, the fastest of each process first.
 
     Of one test file, then of two, of four: the first of them notice most changes.
 
     Args:
       change: What to change.
+      tier: Of the cases.
       limit: Seconds that the cases take without a change; others are left.
 
     Returns:
@@ -62,7 +64,7 @@ def killer(change: Change, limit: float) -> str:
     while files and limit > 0:
         seconds: dict[str, float] = {}
         for file in files[:count]:
-            seconds |= reaching(file, change.path, change.statement)
+            seconds |= reaching(file, tier, change.path, change.statement)
         files, count = files[count:], 2 * count
         cases = []
         for case in sorted(seconds, key=seconds.__getitem__):
@@ -81,6 +83,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--limit", type=float, default=60, help="seconds of a change")
+    parser.add_argument("--tier", choices=TIERS, default="one", help="of the cases")
     parser.add_argument("--only", default="", help="part of the paths to be changed")
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
     args = parser.parse_args()
@@ -89,7 +92,7 @@ def main() -> int:
     survivors = []
     results = []
     for change in draw(args.seed, args.count, args.only):
-        failed = killer(change, args.limit)
+        failed = killer(change, args.tier, args.limit)
         package = next(name for name in CHANGED if change.path.startswith(name))
         total[package] += 1
         killed[package] += bool(failed)

@@ -48,18 +48,21 @@ class _Recording:
         return {"seconds": self._seconds, "lines": lines}
 
 
-def _record(file: str, path: str) -> int:
+def _record(file: str, tier: str, path: str) -> int:
     recording = _Recording()
-    status = pytest.main([*OPTIONS, file], [recording])
+    status = pytest.main([*OPTIONS, f"--tier={tier}", file], [recording])
     pathlib.Path(path).write_text(json.dumps(recording.found()))
     return status
 
 
-def reaching(file: str, module: str, lines: tuple[int, int]) -> dict[str, float]:
+def reaching(
+    file: str, tier: str, module: str, lines: tuple[int, int]
+) -> dict[str, float]:
     """Returns the cases of a test file that run one of some lines of a module.
 
     Args:
       file: The test file.
+      tier: Of its cases.
       module: Path of the module.
       lines: The first and the last.
 
@@ -70,9 +73,9 @@ def reaching(file: str, module: str, lines: tuple[int, int]) -> dict[str, float]
       RuntimeError: If a case fails without any change.
     """
     KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / f"{file.replace('/', '.')}.{_digest(file)}.json"
+    path = KEPT / f"{file.replace('/', '.')}.{tier}.{_digest(file)}.json"
     if not path.exists():
-        status, printed = in_fork(_record, LIMIT, file, str(path))
+        status, printed = in_fork(_record, LIMIT, file, tier, str(path))
         if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             path.unlink(missing_ok=True)
             raise RuntimeError("\n".join(["failed unchanged:", *printed[-20:]]))

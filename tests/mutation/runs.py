@@ -17,7 +17,7 @@ import pytest
 from tests.mutation.changes import Change
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "--tier=one"]
+OPTIONS = ["-q", "-x", "-p", "no:cacheprovider"]
 # Imported once, before the process of each run is forked: half of the time of a run.
 # TensorFlow starts its threads at the first operation, which is in the run.
 _PRELOADED = ["tensorflow", "keras", "mpmath", "coverage", "pytest"]
@@ -88,7 +88,7 @@ def first_failure(change: Change, cases: Sequence[str], seconds: float) -> str:
 def _run(change: Change, cases: list[str]) -> int:
     sys.meta_path.insert(0, Changed(change))
     files = dict.fromkeys(name.partition("::")[0] for name in cases)
-    return pytest.main([*OPTIONS, *files], [_Chosen(cases)])
+    return pytest.main([*OPTIONS, "--tier=all", *files], [_Chosen(cases)])
 
 
 def in_fork(

@@ -55,6 +55,7 @@ def test_rows_at_the_edges(labels, logits, value, slope, mode):
         pytest.param(1, [NAN, 1.0, 0.0], NAN, [NAN] * 3, id="nan"),
         pytest.param(3, [0.2, 0.3, 0.5], NAN, [0, 0, 0], id="L69-unknown-class"),
         pytest.param(-1, [0.2, 0.3, 0.5], NAN, [0, 0, 0], id="negative-class"),
+        pytest.param(1, [1.0], NAN, [0], id="the-second-of-one-class"),
     ],
 )  # fmt: skip
 def test_indices_from_probabilities_at_the_edges(label, probs, value, slope, mode):
