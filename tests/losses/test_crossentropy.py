@@ -199,12 +199,12 @@ def test_an_unknown_class_is_refused_in_eager_mode_and_nan_in_a_graph(name, mode
     if mode == "eager":
         for wrong in y_true[1:]:
             with pytest.raises(ValueError, match=r"valid range of \[0, 2\),"):
-                loss(np.float32([0, wrong]), y_pred[:2])
+                loss(np.float32([0, 0, wrong]), y_pred[:3])
             if name not in FUNCTIONS:
                 continue
             function = getattr(losses, FUNCTIONS[name])
             with pytest.raises(ValueError, match="outside the valid range"):
-                function(np.float32([0, wrong]), y_pred[:2], **EXTRA.get(name, {}))
+                function(np.float32([0, 0, wrong]), y_pred[:3], **EXTRA.get(name, {}))
         # Unless its weight is 0.
         value = loss(y_true, y_pred, sample_weight=[1.0, 0.0, 0.0, 0.0])
         close(value, [loss([0], y_pred[:1])[0], 0, 0, 0])

@@ -17,7 +17,7 @@ POINT = 0.25
 SOFT = [[0.5, 0.25, 0.25], [0.0, 0.75, 1.5]]
 TARGETS = [[0.0, 1.0, 0.25], [0.75, 0.5, 1.0]]
 INDICES = [2, 0]
-GAMMA, Q = 1.5, 0.75
+GAMMA, Q, SMOOTHING = 1.5, 0.75, 0.25
 ALPHA = [0.25, 1.0, 0.5]
 
 
@@ -34,10 +34,11 @@ def _rows(labels, z, from_logits):
     return -mpmath.fsum(y * v for y, v in pairs)
 
 
-def _binary(gamma, alpha):
+def _binary(gamma, alpha, smoothing):
     def loss(targets, z, from_logits):
         terms = []
         for y, v in zip(targets, z, strict=True):
+            y = (1 - smoothing) * y + smoothing / 2
             p = 1 / (1 + mpmath.exp(-v)) if from_logits else 1 / (2 + v * v)
             term = -y * mpmath.log(p) - (1 - y) * mpmath.log(1 - p)
             term *= (y * (1 - p) + (1 - y) * p) ** gamma
@@ -49,6 +50,8 @@ def _binary(gamma, alpha):
 
 
 def _focal(labels, z, from_logits):
+    spread = SMOOTHING * mpmath.fsum(labels) / 3
+    labels = [(1 - SMOOTHING) * y + spread for y in labels]
     pairs = zip(ALPHA, labels, _log_probs(z, from_logits), strict=True)
     return mpmath.fsum(-a * y * (1 - mpmath.exp(v)) ** GAMMA * v for a, y, v in pairs)
 
@@ -62,18 +65,18 @@ ONE_HOT = np.eye(3)[INDICES]
 LOSSES = {
     "rows": (ops.categorical_crossentropy, SOFT, {}, _rows, SOFT),
     "indices": (ops.sparse_categorical_crossentropy, INDICES, {}, _rows, ONE_HOT),
-    "binary": (ops.binary_crossentropy, TARGETS, {}, _binary(0, None), TARGETS),
+    "binary": (ops.binary_crossentropy, TARGETS, {}, _binary(0, None, 0), TARGETS),
     "binary focal": (
         ops.binary_focal_crossentropy,
         TARGETS,
-        {"gamma": GAMMA, "alpha": 0.75},
-        _binary(GAMMA, 0.75),
+        {"gamma": GAMMA, "alpha": 0.75, "label_smoothing": SMOOTHING},
+        _binary(GAMMA, 0.75, SMOOTHING),
         TARGETS,
     ),
     "focal": (
         ops.categorical_focal_crossentropy,
         SOFT,
-        {"gamma": GAMMA, "alpha": ALPHA},
+        {"gamma": GAMMA, "alpha": ALPHA, "label_smoothing": SMOOTHING},
         _focal,
         SOFT,
     ),
