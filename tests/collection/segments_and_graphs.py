@@ -129,7 +129,31 @@ def _exact_gated_mean(gate):
 FAINT = [-102.0, -105.0, -101.0, -100.0, -104.0]
 VALUES = [1.0, 2.0, 30.0, 4.0, -7.0]
 
+SOURCES, TARGETS = [0, 1, 1, 2], [1, 0, 2, 1]
+
+
+def _messages(w):
+    degree = tf.math.unsorted_segment_sum(w, TARGETS, 3)
+    root = tf.math.rsqrt(degree)
+    return w * tf.gather(root, SOURCES) * tf.gather(root, TARGETS)
+
+
+def _exact_messages(w):
+    degree = [w[1], w[0] + w[3], w[2]]
+    root = [1 / m.sqrt(each) if each else 0 for each in degree]
+    edges = zip(SOURCES, TARGETS, strict=True)
+    return sum(w[i] * root[a] * root[b] for i, (a, b) in enumerate(edges))
+
+
 FORMULAS = [
+    Formula(
+        "messages of a node to which no edge leads",
+        _messages,
+        _exact_messages,
+        [[1.0, 2.0, 0.0, 3.0]],
+        [[1.0, 2.0, 0.5, 0.25]],
+        slopes="finite",
+    ),
     Formula(
         "mean over segments, weighted by faint gates",
         _gated_mean(tf.sigmoid, tf.math.unsorted_segment_sum),

@@ -14,6 +14,7 @@ from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import (
     both_ways,
     root_of,
@@ -181,13 +182,17 @@ def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _match_diagonal(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches a diagonal of inverse degrees that only multiplies matrices."""
+    """Matches inverse degrees on a diagonal or at edges, which only multiply."""
     inverse = op.inputs[0]
     if not is_float(inverse) or is_watched(reader, op):
         return None
     users = {each.type for each in op.outputs[0].consumers()}
     degrees = _inverted(reader, inverse)
-    if degrees is None or not users or not users <= _MATRIX_PRODUCTS:
+    allowed = {"Mul"} if op.type == "GatherV2" else _MATRIX_PRODUCTS
+    if degrees is None or not users or not users <= allowed:
+        return None
+    # A degree that underflows is not that of a lonely node.
+    if logarithms(reader).of(degrees) is not None or may_vanish(reader, degrees):
         return None
     if reader.op(degrees).type not in {"Sum", "UnsortedSegmentSum", "SegmentSum"}:
         return None
@@ -289,11 +294,11 @@ RULES = (
     ),
     Rule(
         name="inverse-degrees",
-        before="matmul(diag(sum(a) ** -0.5), x)",
-        after="the same, 0 for an infinite element of the diagonal",
+        before="matmul(diag(sum(a) ** -0.5), x), w * gather(rsqrt(segment_sum(w)), i)",
+        after="the same, 0 for an infinite element of the diagonal or of an edge",
         fails_when="a row of a is 0: a node without edges",
         reference="Kipf and Welling, ICLR 2017: an isolated node has no neighbours",
-        op_types=["MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "Diag"],
+        op_types=["MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "Diag", "GatherV2"],
         match=_match_diagonal,
     ),
     Rule(
