@@ -66,6 +66,11 @@ def _sabr(f, k):
     return z / x
 
 
+def _exact_sabr_of(z, rho):
+    z = off_zero(z)
+    return z / m.log((m.sqrt(1 - 2 * rho * z + z * z) + z - rho) / (1 - rho))
+
+
 def _exact_sabr(f, k):
     z, rho = off_zero(m.log(f / k)), mpmath.mpf("0.3")
     return z / m.log((m.sqrt(1 - 2 * rho * z + z * z) + z - rho) / (1 - rho))
@@ -164,6 +169,15 @@ FORMULAS = [
         _exact_squash,
         [[[0.0, 0.0], [0.3, 0.4]]],
         [[[1.0, -2.0], [0.3, 0.4]]],
+    ),
+    Formula(
+        "SABR's z over x(z) of a correlation that is learned",
+        lambda z, rho: (
+            z / tf.math.log((tf.sqrt(1 - 2 * rho * z + z * z) + z - rho) / (1 - rho))
+        ),
+        _exact_sabr_of,
+        [[0.0, 0.0625], [0.25, -0.5]],
+        [[0.5, -0.25], [0.25, -0.5]],
     ),
     Formula(
         "SABR's z over x(z) at the money",

@@ -8,7 +8,13 @@ from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, root_of, square_of
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
-from tfsafe.rewriting.match.products import Product, factored, made, without
+from tfsafe.rewriting.match.products import (
+    Product,
+    factored,
+    made,
+    scaled,
+    without,
+)
 
 _DIVISIONS = op_types(OpFact.DIVIDES)
 # How far the numbers of a formula may be off: they are rounded one by one.
@@ -121,8 +127,11 @@ def _is_polynomial(reader: Reader, found: list[Part], z: tf.Tensor, rho: Part) -
             )
         elif rho.tensor is None and reader.same(each.tensor, base):
             mixed += each.factor / scale / rho.factor if rho.factor else 0.0
-        elif rho.tensor is not None and _is_product(reader, each.tensor, z, rho.tensor):
-            mixed += each.factor / rho.factor
+        elif rho.tensor is not None:
+            factor = _product(reader, each.tensor, z, rho.tensor)
+            if not factor:
+                return False
+            mixed += each.factor * factor / rho.factor
         else:
             return False
     return max(abs(one - 1), abs(square - 1), abs(mixed + 2)) < _CLOSE
@@ -133,11 +142,11 @@ def _is_square(reader: Reader, tensor: tf.Tensor, *bases: tf.Tensor) -> bool:
     return base is not None and any(reader.same(base, each) for each in bases)
 
 
-def _is_product(
-    reader: Reader, tensor: tf.Tensor, z: tf.Tensor, rho: tf.Tensor
-) -> bool:
-    """Returns whether a tensor is z times rho, a number taken out of z or not."""
-    return any(
-        reader.same(a, z) and reader.same(b, rho)
-        for a, b in both_ways(reader.op(tensor), "Mul")
-    )
+def _product(reader: Reader, tensor: tf.Tensor, z: tf.Tensor, rho: tf.Tensor) -> float:
+    """Returns c of `c * z * rho`, also as `(c * rho) * z`; 0 for another tensor."""
+    base = scaled(reader, z)
+    for pair in both_ways(reader.op(tensor), "Mul"):
+        a, b = (scaled(reader, each) for each in pair)
+        if reader.same(a.tensor, base.tensor) and reader.same(b.tensor, rho):
+            return a.factor * b.factor / base.factor if base.factor else 0.0
+    return 0.0
