@@ -31,7 +31,7 @@ BENCHMARKS = {
     "layers": ["--rounds", "7"],
     "recurrent": ["--rounds", "7"],
     "memory": ["--steps", "5"],
-    "growth": ["--blocks", "2", "8", "32", "96"],
+    "growth": ["--blocks", "2", "8", "32"],
     "ops": ["--rounds", "5"],
 }
 # For a trial: few rounds, the smallest case.

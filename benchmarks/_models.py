@@ -1,7 +1,8 @@
-"""Builds the models whose training steps are timed, each with a batch of noise."""
+"""Builds the models that are timed, each with a batch of noise, and training steps."""
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 CLASSES = 10
 
@@ -65,3 +66,21 @@ def make(name, outputs=CLASSES):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, *body.input_shape[1:])).astype("float32")
     return model, x, rng.integers(0, CLASSES, rows)
+
+
+def train_step(model, *, optimizer=None, loss=None, compiled=None):
+    """Returns a `tf.function` that runs one training step, from batch to weights."""
+    optimizer = optimizer or keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+    loss = loss or keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    @tf.function(jit_compile=compiled, autograph=False)
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            value = loss(y, model(x, training=True))
+            scaled = optimizer.scale_loss(value)
+        gradients = tape.gradient(scaled, model.trainable_variables)
+        optimizer.apply(gradients, model.trainable_variables)
+        return value
+
+    return step

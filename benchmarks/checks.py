@@ -48,17 +48,7 @@ STEPS = 100
 def loop(name, compiled, variant):
     """Returns a function that runs one step of a loop written by hand."""
     model, x, y = _models.make(name)
-    optimizer = keras.optimizers.Adam()
-    optimizer.build(model.trainable_variables)
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    @tf.function(jit_compile=compiled)
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
+    step = _models.train_step(model, compiled=compiled)
 
     if variant in ASKED:
         step = tfsafe.checked(step, **ASKED[variant])

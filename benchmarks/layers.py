@@ -21,7 +21,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import _timing
+from benchmarks import _models, _timing
 from tfsafe import layers
 
 BATCH, STEPS, FEATURES, CLASSES, WORDS = 32, 64, 64, 10, 5000
@@ -121,17 +121,7 @@ def _train_step(
     model, x = _model(case, case.make(package))
     keras.config.set_dtype_policy("float32")
     y = tf.range(len(x)) % CLASSES
-    optimizer = keras.optimizers.Adam()
-    optimizer.build(model.trainable_variables)
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    @tf.function(jit_compile=compiled, autograph=False)
-    def step(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
+    step = _models.train_step(model, compiled=compiled)
 
     for _ in range(2):
         step(x, y)

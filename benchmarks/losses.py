@@ -26,7 +26,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import _timing
+from benchmarks import _models, _timing
 from tfsafe import losses
 
 SIZES = {"small": (64, 10), "large": (512, 10_000)}
@@ -107,17 +107,8 @@ def train_step(loss, y_true, rows, classes, dtype, compiled):
     policy = "mixed_float16" if dtype == "float16" else dtype
     dense = keras.layers.Dense(classes, dtype=policy)
     model = keras.Sequential([keras.Input((WIDTH,)), dense])
-    optimizer = keras.optimizers.Adam()
-    optimizer.build(model.trainable_variables)
     x = tf.random.stateless_normal([rows, WIDTH], [0, 1])
-
-    @tf.function(jit_compile=compiled, autograph=False)
-    def step(x, y_true):
-        with tf.GradientTape() as tape:
-            value = loss(y_true, model(x, training=True))
-        gradients = tape.gradient(value, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return value
+    step = _models.train_step(model, loss=loss, compiled=compiled)
 
     return lambda: step(x, y_true)
 

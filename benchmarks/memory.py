@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfsafe
-from benchmarks import _timing
+from benchmarks import _models, _timing
 
 WIDTH, DEPTH, ROWS = 3000, 4, 32
 # Returns freed memory to the system at once, so that a step does not show the peak of
@@ -46,16 +46,7 @@ def train_step(variant, compiled, width=WIDTH):
     optimizer = keras.optimizers.Adam()
     if variant in POLICIES:
         optimizer = tfsafe.SafeOptimizer(optimizer, policy=variant)
-    optimizer.build(model.trainable_variables)
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    @tf.function(jit_compile=compiled)
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
+    step = _models.train_step(model, optimizer=optimizer, compiled=compiled)
 
     if variant in CHECKS:
         step = tfsafe.checked(step, checks=variant)

@@ -17,7 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import _timing
+from benchmarks import _models, _timing
 from tfsafe import optimizers
 
 MODELS = ("MLP", "LSTM", "embedding")
@@ -68,18 +68,7 @@ VARIANTS = {
 def train_step(name, compiled, make_optimizer):
     """Returns a function that runs one training step, from batch to weights."""
     model, x, y = make_model(name)
-    optimizer = make_optimizer()
-    optimizer.build(model.trainable_variables)
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    @tf.function(jit_compile=compiled)
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-            scaled = optimizer.scale_loss(loss)
-        gradients = tape.gradient(scaled, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
+    step = _models.train_step(model, optimizer=make_optimizer(), compiled=compiled)
 
     x, y = tf.constant(x), tf.constant(y)
     return lambda: step(x, y)

@@ -19,7 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import tensorflow as tf
 
-from benchmarks import _timing
+from benchmarks import _models, _timing
 from tfsafe import layers
 
 FEATURES, CLASSES = 16, 10
@@ -82,19 +82,7 @@ def _trainer(
         layer,
         keras.layers.Dense(CLASSES),
     ])
-    optimizer = keras.optimizers.Adam()
-    optimizer.build(model.trainable_variables)
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    @tf.function(jit_compile=compiled, autograph=False)
-    def train(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            value = loss(y, model(x, training=True))
-        gradients = tape.gradient(value, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return value
-
-    return train
+    return _models.train_step(model, compiled=compiled)
 
 
 if __name__ == "__main__":

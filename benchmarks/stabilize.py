@@ -24,7 +24,6 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import keras
 import tensorflow as tf
 
 import tfsafe
@@ -40,19 +39,12 @@ def make_step(head, body, compiled, variant):
     """Returns a training step, not traced yet, and its batch."""
     naive, stable, outputs = HEADS[head]
     model, x, y = _models.make(body, outputs)
-    optimizer = keras.optimizers.Adam()
-    optimizer.build(model.trainable_variables)
-    loss_of = stable if variant in {"stable", "control"} else naive
+    loss = stable if variant in {"stable", "control"} else naive
     if variant == "loss":
-        loss_of = tfsafe.stabilize(loss_of)
-
-    @tf.function(jit_compile=compiled, autograph=False)
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            loss = loss_of(model(x, training=True), y)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
+        loss = tfsafe.stabilize(loss)
+    step = _models.train_step(
+        model, loss=lambda y, logits: loss(logits, y), compiled=compiled
+    )
 
     if variant == "step":
         step = tfsafe.stabilize(step)

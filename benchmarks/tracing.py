@@ -21,6 +21,7 @@ import keras
 import tensorflow as tf
 
 import tfsafe
+from benchmarks import _models
 from tfsafe.rewriting.rules.table import all_rules
 
 ACTIVATIONS = ("gelu", "silu", "softplus", "tanh")
@@ -55,22 +56,13 @@ def make_functions(blocks):
         stack.append(keras.layers.LayerNormalization())
         stack.append(keras.layers.Activation(activation))
     model = keras.Sequential([*stack, keras.layers.Dense(10)])
-    optimizer = keras.optimizers.Adam()
-    optimizer.build(model.trainable_variables)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     @tf.function(autograph=False)
     def forward(x, y):
         return loss_of(y, model(x))
 
-    @tf.function(autograph=False)
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
-
+    step = _models.train_step(model)
     batch = tf.ones([4, WIDTH]), tf.zeros([4], tf.int32)
     return len(model.layers), {"forward": forward, "step": step}, batch
 
