@@ -20,14 +20,14 @@ def all_are_large(monkeypatch):
 class Training:
     """One step of a small model with Adam, and the state that it writes."""
 
-    def __init__(self, mode, *, is_checked=True, ema=False):
+    def __init__(self, mode, *, checks="watch", ema=False):
         self.kernel = tf.Variable([[0.5, -0.25], [1.0, 2.0]])
         self.bias = tf.Variable([0.125, 0.5])
         self.weights = [self.kernel, self.bias]
         self.optimizer = keras.optimizers.AdamW(0.1, use_ema=ema)
         self.optimizer.build(self.weights)
         compiled = modes.compile_for(mode, self._step)
-        self.step = tfsafe.checked(compiled) if is_checked else compiled
+        self.step = tfsafe.checked(compiled, checks=checks) if checks else compiled
 
     def _step(self, x, factor):
         with tf.GradientTape() as tape:
@@ -49,7 +49,7 @@ X = tf.constant([[1.0, -2.0], [0.5, 0.25]])
 @pytest.mark.parametrize("mode", COMPILED)
 def test_a_finite_step_writes_what_the_plain_one_writes(mode, ema):
     checked = Training(mode, ema=ema)
-    plain = Training(mode, is_checked=False, ema=ema)
+    plain = Training(mode, checks=None, ema=ema)
     for _ in range(3):
         assert checked.step(X, 1.0) == plain.step(X, 1.0)
     for mine, other in zip(checked.state(), plain.state(), strict=True):
@@ -74,11 +74,39 @@ def test_a_failed_step_writes_nothing(mode, factor, op_type):
     assert op_type in (first.op_type or first.origin)
 
 
+@pytest.mark.usefixtures("all_are_large")
+def test_the_update_waits_for_the_flags_of_what_it_uses():
+    training, plain = Training("graph", checks="full"), Training("graph", checks=None)
+    one = tf.constant(1.0)
+    assert training.step(X, one) == plain.step(X, one)
+    for mine, other in zip(training.state(), plain.state(), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    made = operations(training)
+    roots = [op for op in made if op.type == "Sqrt" and op.outputs[0].shape.rank]
+    users = [op.outputs[0].consumers() for op in roots]
+    looks = [next(op for op in each if op.type == "Sum") for each in users]
+    uses = [next(op for op in each if op.type == "AddV2") for each in users]
+    assert len(roots) == len(training.weights)
+    assert all(map(waits, uses, looks))
+    # A quotient waits for the check of its denominator.
+    (*_, quotient) = [op for op in made if op.type == "RealDiv"]
+    assert any(op.type == "Any" and waits(quotient, op) for op in made)
+
+
+def waits(op, other):
+    """Returns whether an operation waits for another one that it need not read."""
+    awaited = op.control_inputs
+    return any(each.name == other.name or waits(each, other) for each in awaited)
+
+
+def operations(training):
+    function = training.step._compiled._watched
+    return function.get_concrete_function(X, tf.constant(1.0)).graph.get_operations()
+
+
 def branch_inputs(training):
     """Returns how many tensors like the kernel the branch that writes takes."""
-    function = training.step._compiled._watched
-    graph = function.get_concrete_function(X, tf.constant(1.0)).graph
-    (branch,) = [op for op in graph.get_operations() if op.type.endswith("If")]
+    (branch,) = [op for op in operations(training) if op.type.endswith("If")]
     floats = [each for each in branch.inputs if each.dtype == tf.float32]
     return sum(each.shape == [2, 2] for each in floats)
 

@@ -31,6 +31,8 @@ Value = Callable[[tf.Tensor], tf.Tensor]
 Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
 # Receives an operation, the copies of its inputs and its new outputs.
 Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
+# Receives an operation and the copies of its inputs.
+Around = Callable[[tf.Operation, Sequence[tf.Tensor]], Any]
 
 # Makers that ask for what other makers make, which ask in their turn: no deeper.
 _DEPTH = 8
@@ -47,6 +49,8 @@ class Emission:
       observe: Called after each operation that was copied. Those in bodies belong to
         other graphs than those around them.
       checks: Gives the indices of the outputs of an operation that flags are for.
+      summed: Called with the number behind each flag.
+      around: Gives the context in which an operation is copied.
 
     Attributes:
       flagged: The operation and the index of its output behind each flag.
@@ -58,11 +62,13 @@ class Emission:
         plan: Callable[[tf.Graph], Plan] = lambda _: {},
         observe: Observe = lambda *_: None,
         checks: _flags.Checks = lambda _: (),
+        summed: Callable[[tf.Tensor], None] = lambda _: None,
+        around: Around = lambda *_: contextlib.nullcontext(),
     ):
         self.plan = plan
         self.observe = observe
-        # Asked for each operation and for each list of the flags.
         self.checks = functools.cache(checks)
+        self.summed, self.around = summed, around
         self.flagged: list[_flags.Output] = []
         # The graph is kept with its plan so that its `id` stays taken.
         self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
@@ -89,8 +95,7 @@ class Emission:
           UnreadableError: If the graph calls a function that Python does not know.
         """
         for variable in variables:
-            # A tape learns of a variable by its name, not by the operation that
-            # reads it.
+            # A tape learns of a variable by its name, not by what reads it.
             _compat.watch(variable)
         outputs, self._flags = Body(self, graph, inputs).run()
         self.flagged = _flags.outputs_of(graph, self.checks)
@@ -174,9 +179,8 @@ class Body:
         made = [
             self.value(each) if i in wanted else None for i, each in enumerate(outputs)
         ]
-        flags = _flags.joined(
-            self._graph, self._emission.checks, self._totals, self._inner
-        )
+        checks = self._emission.checks
+        flags = _flags.joined(self._graph, checks, self._totals, self._inner)
         self._replacements.note()
         return made, flags
 
@@ -242,7 +246,8 @@ class Body:
         outputs = self._replaced(op) if op.name in self._plan else None
         if outputs is None:
             inputs = [self.value(tensor) for tensor in op.inputs]
-            outputs = self._run(op, inputs)
+            with self._emission.around(op, inputs):
+                outputs = self._run(op, inputs)
             self._emission.observe(op, inputs, outputs)
         # A function that was differentiated has its intermediates as further outputs.
         for tensor, copy in zip(op.outputs, outputs, strict=False):
@@ -250,7 +255,8 @@ class Body:
                 self._copies[tensor.name] = copy
         if not _functions.is_call(op):
             for index in self._emission.checks(op):
-                self._totals[op.name, index] = _flags.total(outputs[index])
+                total = self._totals[op.name, index] = _flags.total(outputs[index])
+                self._emission.summed(total)
 
     def _replaced(self, op: tf.Operation) -> Sequence[tf.Tensor] | None:
         """Returns what the plan makes for an operation; None if that fails."""

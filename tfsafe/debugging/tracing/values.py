@@ -149,7 +149,8 @@ def is_absorbed(op_type: str, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
         return tf.reduce_any(infinite)
     if DENOMINATORS[op_type] == 0:
         return tf.constant(False)
-    is_large = tf.abs(inputs[0]) > 4
+    # Without a tensor of numbers, which would need the memory of another gradient.
+    is_large = tf.logical_or(inputs[0] > 4, inputs[0] < -4)
     return tf.reduce_any(tf.logical_and(infinite, is_large))
 
 

@@ -1,5 +1,6 @@
 """Delays what a call writes until its results are known to be finite."""
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -84,6 +85,8 @@ class Frozen:
         self._sums: dict[int, tf.Tensor] = {}
         # What is summed together has the same group.
         self._group: dict[int, tuple[Any, ...]] = {}
+        # What looks at tensors since the last of them was written.
+        self._awaited: list[tf.Tensor] = []
         self._copy_of: Value = lambda tensor: tensor
         self._old: dict[int, tf.Tensor] = {}
         self._new: dict[int, tf.Tensor] = {}
@@ -110,12 +113,35 @@ class Frozen:
         self._copy_of = value
         for tensor in self._update.inputs_of(op):
             value(tensor)
-        # One after the other: otherwise the new values of many are in memory at once.
-        with tf.control_dependencies(list(self._sums.values())[-1:]):
+        # One after the other: otherwise the new values of many are in memory at once,
+        # and what they are computed from, while flags of it are computed.
+        with self._after_looks() if self._sums else contextlib.nullcontext():
+            self._awaited.clear()
             self._assign(op, handle, value)
             self._sums.pop(id(handle), None)
             self._sums[id(handle)] = self._sum(op, id(handle))
+        self.wait_for(self._sums[id(handle)])
         return []
+
+    def wait_for(self, number: tf.Tensor) -> None:
+        """Makes the update of large variables wait for what looks at a tensor."""
+        if self._update is not None and self._update.handles:
+            self._awaited.append(number)
+
+    def waits(self, op: tf.Operation) -> contextlib.AbstractContextManager[Any]:
+        """Returns the context in which an operation is copied.
+
+        A part of the update waits for what looks at its inputs, and computes its output
+        in their place.
+        """
+        if self._update is not None and self._update.has(op):
+            return self._after_looks()
+        return contextlib.nullcontext()
+
+    def _after_looks(self) -> contextlib.AbstractContextManager[Any]:
+        home = tf.compat.v1.get_default_graph()
+        awaited = [each.op for each in self._awaited if each.graph is home]
+        return tf.control_dependencies([tf.group(awaited)] if awaited else [])
 
     def _sum(self, op: tf.Operation, key: int) -> tf.Tensor:
         """Returns a sum over a new value, or 0 where `values` has one over its group.

@@ -57,6 +57,10 @@ class UpdatePart:
                 elif tensor.name not in self.handles:
                     behind[tensor.name] = tensor
 
+    def has(self, op: tf.Operation) -> bool:
+        """Returns whether an operation is one of this part."""
+        return op.graph is self.graph and op.name in self._behind
+
     def writes(self, op: tf.Operation) -> bool:
         """Returns whether an operation is a write of this part."""
         return op.graph is self.graph and op.inputs[0].name in self.handles

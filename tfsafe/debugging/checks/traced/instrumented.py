@@ -110,21 +110,31 @@ class Instrumented:
 
         # TensorFlow never unregisters a gradient, nor these two, which it refers to:
         # they must not refer to the call.
-        def observe(
-            op: tf.Operation, inputs: Any, outputs: Sequence[tf.Tensor]
-        ) -> None:
-            if looks and _divides(op) and outputs[0].graph is home:
-                absorbed.append(is_absorbed(op.type, inputs))
+        def observe(op: tf.Operation, _: Any, outputs: Sequence[tf.Tensor]) -> None:
             # In a loop, an operation draws more than once.
             if is_drawn(op) and outputs[0].graph is home:
                 keys.append(drawing(op))
                 drawn.append(list(outputs))
 
+        def around(op: tf.Operation, inputs: Any) -> Any:
+            is_home = tf.compat.v1.get_default_graph() is home
+            if looks and is_home and _divides(op):
+                with self.frozen.waits(op):
+                    absorbed.append(is_absorbed(op.type, inputs))
+                self.frozen.wait_for(absorbed[-1])
+            return self.frozen.waits(op)
+
         def checks(op: tf.Operation) -> list[int]:
             outputs = outputs_to_check(op, options.level)
             return [] if outputs and _is_excluded(op, graphs, options) else outputs
 
-        emission = Emission(plan=self.frozen.plan, observe=observe, checks=checks)
+        emission = Emission(
+            plan=self.frozen.plan,
+            observe=observe,
+            checks=checks,
+            summed=self.frozen.wait_for,
+            around=around,
+        )
         variables = _compat.living_variables(self._call.concrete)
         outputs = emission.emit(self._graph, self._inputs, variables)
         self.look = self.look._replace(flagged=emission.flagged, drawn=keys)
