@@ -31,6 +31,8 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+# One list of attributes, not a heading for each.
+napoleon_use_ivar = True
 napoleon_custom_sections = [
     ("Call arguments", "params_style"),
     "Input shape",

@@ -106,7 +106,10 @@ def _write_api(folder: pathlib.Path) -> None:
         module = importlib.import_module(f"tfsafe.{package}")
         _write_package(folder / f"{package}.rst", f"tfsafe.{package}", module)
     top = [name for name in tfsafe.__all__ if name not in _PACKAGES]
-    lines = ["tfsafe", "=" * 6, "", ".. currentmodule:: tfsafe", ""]
+    # Those that most users need come first, findings and the rest after them.
+    top.sort(key=lambda name: name in ("Finding", "NumericsError", "__version__"))
+    told = inspect.getdoc(tfsafe)
+    lines = ["tfsafe", "=" * 6, "", told, "", ".. currentmodule:: tfsafe", ""]
     lines += [_directive("tfsafe", name, getattr(tfsafe, name)) for name in top]
     (folder / "tfsafe.rst").write_text("\n".join(lines))
 
