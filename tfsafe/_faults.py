@@ -117,7 +117,7 @@ def or_plain(
     return result
 
 
-def is_of_kernel(error: Exception) -> bool:
+def is_of_kernel(error: BaseException) -> bool:
     """Returns whether an operation raised an error while it ran."""
     tensorflow = sys.modules.get("tensorflow")
     return tensorflow is not None and isinstance(error, tensorflow.errors.OpError)

@@ -216,8 +216,8 @@ class CheckedFunction:
             )
         return self._bound[instance]
 
-    @property
-    def __class__(self) -> type:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         """That of a `tf.function`, because `tf.Module` saves no other methods."""
         return type(self) if self._compiled is None else type(self._function)
 

@@ -206,9 +206,13 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
         return None
 
     def build(value: Value) -> tf.Tensor:
-        wide = [wider.in_float64(reader, each, value) for each in (x, y)]
-        sides = value(x), value(y), *wide
-        return fractions.quotient_in_range(*sides, divide=unchanged_values.divide)
+        return fractions.quotient_in_range(
+            value(x),
+            value(y),
+            wider.in_float64(reader, x, value),
+            wider.in_float64(reader, y, value),
+            divide=unchanged_values.divide,
+        )
 
     return build
 

@@ -81,7 +81,8 @@ class _OfSum(NamedTuple):
     def make(self, value: Value) -> tf.Tensor:
         """Builds the two terms."""
         part = self.rest.part
-        made = lgamma_of_sum(value(self.rest.x), part.axes[0], part.keepdims)
+        (axis,) = part.axes or ()
+        made = lgamma_of_sum(value(self.rest.x), axis, part.keepdims)
         factor = self.whole.part.factor
         return made if factor == 1 else factor * made
 
