@@ -58,7 +58,7 @@ def test_a_backward_failure_is_reported_with_its_forward_line():
     line = programs.line_of("backward_nan")
     why = "the slope of sqrt is infinite at 0: 6 zeros under the root (the first at (0,"
     assert text_of(checked, programs.X) == dedent(f"""
-        +Inf in the gradient of `Sqrt`, from `SqrtGrad`, first in row 0 of the batch.
+        +Inf in the gradient of `Sqrt`, from `SqrtGrad`, in every row of the batch.
           what:  6 of 6 values, the first at (0, 0); shape (2, 3), float32
           where: programs.py:{line} in backward_nan (the forward operation)
                      distance = tf.sqrt(x - x)  # backward_nan

@@ -189,7 +189,7 @@ BATCH = np.arange(1.0, 13.0, dtype="float32").reshape(4, 3)
         (lambda x: tf.matmul(x, tf.ones([3, 4]))[:, 1], 2),
         (lambda x: tf.matmul(x, tf.ones([3, 4]))[0], None),
         (lambda x: x[::-1], None),
-        (lambda x: tf.transpose(x), None),
+        (lambda x: tf.transpose(x), 0),
         (lambda x: tf.transpose(x[..., None], [0, 2, 1]), 2),
         (lambda x: tf.concat([x, x], -1), 2),
         (lambda x: tf.concat([x, x], 0), None),
