@@ -110,7 +110,7 @@ def test_an_unknown_command_is_refused(tmp_path):
         text=True,
     )
     assert result.returncode == 2
-    assert "invalid choice: 'fly'" in result.stderr
+    assert "'fly' is none of completion, coverage" in result.stderr
 
 
 def test_the_demo_says_what_to_install(monkeypatch):

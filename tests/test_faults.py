@@ -247,7 +247,7 @@ INJECTED = {
     "_run",
     "_saving",
     "callbacks/_step_checks",
-    "debugging/checks/eager_session",
+    "debugging/checks/eager/session",
     "debugging/checks/enclosing",
     "debugging/checks/switch",
     "debugging/models/model",
