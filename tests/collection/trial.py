@@ -15,6 +15,7 @@ from tests.support import modes
 # without a limit.
 NOT_COMPILED = {
     "Sinkhorn iterations in a loop",
+    "Sinkhorn iterations in a loop, no row near its column",
     "forward algorithm by while_loop",
     "logarithm of a softmax over sorted segments",
 }
