@@ -48,6 +48,17 @@ def count_operations(graph: Any) -> int:
     return count
 
 
+def graph_attribute(graph: Any, name: str, make: Callable[[], Any]) -> Any:
+    """Returns an attribute of a graph, which it is given if it has none.
+
+    Not by `vars(graph).setdefault`: a `tf.Graph` has no `__dict__`. Tried: TensorFlow
+    2.21.0.
+    """
+    if not hasattr(graph, name):
+        setattr(graph, name, make())
+    return getattr(graph, name)
+
+
 def create_op(*args: Any, **kwargs: Any) -> Any:
     """Returns a new operation of the default graph, as `tf.Graph.create_op` does.
 
@@ -86,9 +97,7 @@ class _GradientOfGraph:
         self._graph = weakref.ref(graph)
         self._name = name
         # Only an attribute makes a cycle that the garbage collector sees.
-        if not hasattr(graph, self._ATTRIBUTE):
-            setattr(graph, self._ATTRIBUTE, {})
-        getattr(graph, self._ATTRIBUTE)[name] = gradient
+        graph_attribute(graph, self._ATTRIBUTE, dict)[name] = gradient
 
     def __call__(self, *args: Any) -> Any:
         """Computes the gradient, as TensorFlow calls it."""

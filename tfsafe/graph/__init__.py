@@ -18,7 +18,7 @@ from tfsafe.graph._functions import (
     unchanged,
     written_inputs,
 )
-from tfsafe.graph._liveness import has_effect, live_operations
+from tfsafe.graph._liveness import has_effect, live_operations, upstream
 from tfsafe.graph._op_facts import OP_FACTS, OpFact, OpFacts, op_types
 from tfsafe.graph._places import (
     Place,
@@ -91,5 +91,6 @@ __all__ = [
     "stacks_kept",
     "summed",
     "unchanged",
+    "upstream",
     "written_inputs",
 ]

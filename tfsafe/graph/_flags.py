@@ -69,9 +69,7 @@ def _axes(rank: int) -> tf.Tensor:
     if tf.executing_eagerly():
         return tf.range(rank)
     graph = tf.compat.v1.get_default_graph()
-    if not hasattr(graph, _AXES):
-        setattr(graph, _AXES, {})
-    known = getattr(graph, _AXES)
+    known = _compat.graph_attribute(graph, _AXES, dict)
     if rank not in known:
         known[rank] = tf.constant(list(range(rank)))
     return known[rank]

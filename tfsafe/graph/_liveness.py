@@ -4,7 +4,7 @@ A loop that was differentiated keeps what its gradient reads in variables of its
 Where that gradient is not wanted, they are not either.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -15,18 +15,20 @@ from tfsafe.graph._op_facts import OpFact, op_types
 Reads = Callable[[tf.Operation], Sequence[tf.Tensor]]
 
 
-def ancestors(tensors: Iterable[tf.Tensor], reads: Reads) -> dict[str, tf.Tensor]:
-    """Returns tensors and all that they are computed from, by name."""
-    found: dict[str, tf.Tensor] = {}
+def upstream(tensors: Iterable[tf.Tensor], reads: Reads) -> Iterator[tf.Tensor]:
+    """Yields tensors and all that they are computed from; some more than once."""
     seen: set[str] = set()
     queue = list(tensors)
     while queue:
         tensor = queue.pop()
-        found[tensor.name] = tensor
+        yield tensor
         if tensor.op.name not in seen:
             seen.add(tensor.op.name)
             queue.extend(reads(tensor.op))
-    return found
+
+
+def _upstream(tensors: Iterable[tf.Tensor], reads: Reads) -> dict[str, tf.Tensor]:
+    return {tensor.name: tensor for tensor in upstream(tensors, reads)}
 
 
 def needed(
@@ -39,7 +41,7 @@ def needed(
     """
     effects = [op for op in graph.get_operations() if has_effect(op)]
     read = [tensor for op in effects for tensor in reads(op)]
-    behind = ancestors([*outputs, *read], reads)
+    behind = _upstream([*outputs, *read], reads)
     names = {op.name for op in effects} | {each.op.name for each in behind.values()}
     return names, set(behind)
 
@@ -89,7 +91,7 @@ def live_variables(
 
 
 def _reached(graph: tf.Graph, tensors: Iterable[tf.Tensor], reads: Reads) -> list[int]:
-    found = ancestors(tensors, reads)
+    found = _upstream(tensors, reads)
     return [i for i, tensor in enumerate(graph.inputs) if tensor.name in found]
 
 

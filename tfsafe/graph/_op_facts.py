@@ -22,6 +22,8 @@ class OpFact(enum.Flag):
     KEEPS_SHAPE = enum.auto()
     COMMUTES = enum.auto()
     ADDS = enum.auto()
+    # Adds up the rows of its first input that have the same id.
+    ADDS_SEGMENTS = enum.auto()
     DIVIDES = enum.auto()
     INVERTS = enum.auto()
     # Grows as an exponential does, and overflows for moderate arguments.
@@ -279,6 +281,8 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Roll": _Op(F.MOVES | F.ADDS_NO_NUMBER),
     "Rsqrt": _Op(_POLE | F.FOLDS, bounds=(0.0, _INF)),
     "RsqrtGrad": _Op(F.ELEMENTWISE | F.SINGULAR),
+    "SegmentSum": _Op(F.ADDS_SEGMENTS),
+    "SegmentSumV2": _Op(F.ADDS_SEGMENTS),
     "Select": _Op(F.ELEMENTWISE | F.DROPS | F.CLEANS),
     "SelectV2": _Op(F.ELEMENTWISE | F.DROPS | F.CLEANS),
     "SelfAdjointEigV2": _Op(F.SINGULAR),
@@ -322,6 +326,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "TruncateMod": _Op(F.SINGULAR),
     "TruncatedNormal": _Op(F.DRAWS),
     "Unpack": _Op(F.ADDS_NO_NUMBER),
+    "UnsortedSegmentSum": _Op(F.ADDS_SEGMENTS),
     "VarIsInitializedOp": _Op(F.ONLY_READS | F.NO_EFFECT | F.IGNORES_VALUE),
     "VariableShape": _Op(F.ONLY_READS | F.NO_EFFECT | F.IGNORES_VALUE),
     "While": _Op(F.LOOP),

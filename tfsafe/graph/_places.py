@@ -66,7 +66,7 @@ def note_places(graph: tf.Graph, places: Mapping[str, Place]) -> None:
 
 def note_copy(copy: tf.Operation, op: tf.Operation) -> None:
     """Notes that one operation was emitted for another, whose place it has."""
-    _attribute(copy.graph, _ORIGINALS, dict)[copy.name] = original(op)
+    _compat.graph_attribute(copy.graph, _ORIGINALS, dict)[copy.name] = original(op)
 
 
 class Replacements:
@@ -103,10 +103,10 @@ class Replacements:
 
 def _note_replacement(made: Iterable[tf.Operation], op: tf.Operation) -> None:
     for each in made:
-        if each.name in _attribute(each.graph, _ORIGINALS, dict):
+        if each.name in getattr(each.graph, _ORIGINALS, {}):
             continue
         note_copy(each, op)
-        _attribute(each.graph, _REPLACEMENTS, set).add(each.name)
+        _compat.graph_attribute(each.graph, _REPLACEMENTS, set).add(each.name)
         # Those in its bodies too.
         if _functions.is_call(each):
             for body in _functions.bodies(each):
@@ -116,13 +116,6 @@ def _note_replacement(made: Iterable[tf.Operation], op: tf.Operation) -> None:
 def replacements(graph: tf.Graph) -> set[str]:
     """Returns the names of the operations of a graph that replace others."""
     return getattr(graph, _REPLACEMENTS, set())
-
-
-def _attribute(graph: tf.Graph, name: str, make: Callable[[], Any]) -> Any:
-    """Returns an attribute of a graph, which it is given if it has none."""
-    if not hasattr(graph, name):
-        setattr(graph, name, make())
-    return getattr(graph, name)
 
 
 def original(op: tf.Operation) -> tf.Operation:

@@ -77,8 +77,8 @@ class Snapshot:
         self, path: str | os.PathLike[str], error: NumericsError, max_bytes: int
     ) -> None:
         """Writes the capsule; see `NumericsError.save`."""
-        if self.refusal:
-            raise ValueError(self.refusal)
+        if refusal := self.refusal:
+            raise ValueError(refusal)
         writer = Writer(max_bytes)
         writer.json("step", self._step(writer))
         writer.json("finding", finding_record(error))

@@ -251,11 +251,9 @@ _RULES: dict[str, _Rule] = {
     "Reciprocal": _reciprocal,
     "ScatterNd": _sum_of(1),
     "SegmentMean": _sum_of(0),
-    "SegmentSum": _sum_of(0),
-    "SegmentSumV2": _sum_of(0),
     "Select": _union(slice(1, 3)),
     "SelectV2": _union(slice(1, 3)),
     "Sub": _sub,
     "Sum": _sum,
-    "UnsortedSegmentSum": _sum_of(0),
+    **dict.fromkeys(op_types(OpFact.ADDS_SEGMENTS), _sum_of(0)),
 }

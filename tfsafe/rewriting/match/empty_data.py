@@ -9,7 +9,7 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import number, square_of
 
 _ADDITIONS = op_types(OpFact.ADDS) | {"Sub"}
-_SEGMENT_SUMS = {"SegmentSum", "SegmentSumV2", "UnsortedSegmentSum"}
+_SEGMENT_SUMS = op_types(OpFact.ADDS_SEGMENTS)
 _SCATTERED = {"ScatterNd", "TensorScatterAdd"}
 _EXTREMES = {"Max", "Min"}
 _SUMMED = {"Sum", "Mean", "EuclideanNorm", *_SEGMENT_SUMS} | _EXTREMES

@@ -90,6 +90,14 @@ def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
             yield from ((op.inputs[0], side) for _ in range(abs(int(power))))
 
 
+def inverted(reader: Reader, op: tf.Operation) -> Term | None:
+    """Reads a number that is not 0 over x, as the number and x."""
+    if op.type in _INVERSIONS:
+        return Term(1.0, op.inputs[0])
+    above = reader.scalar(op.inputs[0]) if op.type in {"Div", "RealDiv"} else None
+    return Term(above, op.inputs[1]) if above else None
+
+
 def scaled(reader: Reader, tensor: tf.Tensor, factor: float = 1.0) -> Term:
     """Reads `factor` times a tensor as a number times another, which may be a sum."""
     tensor = reader.source(tensor)

@@ -20,7 +20,7 @@ _PRODUCTS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 # Operations that add up elements of their first input.
 _AVERAGES = frozenset({
     *("AvgPool", "Conv2D", "Cumsum", "DepthwiseConv2dNative", "Mean", "SegmentMean"),
-    *("SegmentSum", "SegmentSumV2", "Sum", "UnsortedSegmentSum"),
+    *("Sum", *op_types(OpFact.ADDS_SEGMENTS)),
 })
 # Operations of many inputs that keep the elements.
 _JOINS = frozenset({"ConcatV2", "Pack"})

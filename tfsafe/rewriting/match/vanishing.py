@@ -10,7 +10,7 @@ from tfsafe.rewriting.match.arithmetic import both_ways, number
 from tfsafe.rewriting.match.reductions import single_mean
 
 _ADDITIONS = op_types(OpFact.ADDS)
-_SEGMENT_SUMS = {"UnsortedSegmentSum", "SegmentSum", "SegmentSumV2"}
+_SEGMENT_SUMS = op_types(OpFact.ADDS_SEGMENTS)
 # The degree of the result in one of degree 1.
 _POWERS = {"Abs": 1.0, "Neg": 1.0, "Square": 2.0, "Sqrt": 0.5}
 _REDUCTIONS = {"Sum", "Mean", "EuclideanNorm", *_SEGMENT_SUMS}

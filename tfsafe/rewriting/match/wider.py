@@ -1,6 +1,6 @@
 """Computes sums of products and powers in float64, where those of float32 vanish."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -25,9 +25,7 @@ SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
 }
 _CONTRACTIONS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 _POWERS = frozenset({"Pow", "Square", "SquaredDifference"})
-_SEGMENTS = frozenset({
-    *("ScatterNd", "SegmentMean", "SegmentSum", "SegmentSumV2", "UnsortedSegmentSum"),
-})
+_SEGMENTS = op_types(OpFact.ADDS_SEGMENTS) | {"ScatterNd", "SegmentMean"}
 _SUMS = frozenset({"Mean", "Sum", *_CONTRACTIONS, *_SEGMENTS})
 _LAYOUTS = frozenset({"GatherV2", "Neg", "Transpose", *op_types(OpFact.RESHAPES)})
 _INSIDE = frozenset({
@@ -89,6 +87,12 @@ def _is_open(reader: Reader, tensor: tf.Tensor) -> bool:
     return reader.constant(tensor) is None and not reader.is_mask(tensor)
 
 
+def run(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Computes an operation in the dtype of other inputs, with safe gradients."""
+    safe = SAFE.get(op.type)
+    return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
+
+
 def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
     """Builds a tensor in float64, from the tensors that its formula begins with."""
     made: dict[str, tf.Tensor] = {}
@@ -106,8 +110,6 @@ def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
         is_open = depth and op.type in _INSIDE and reader.constant(tensor) is None
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
-        inputs = [wide(each, depth - 1) for each in op.inputs]
-        safe = SAFE.get(op.type)
-        return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
+        return run(op, [wide(each, depth - 1) for each in op.inputs])
 
     return wide(tensor, _DEPTH)

@@ -2,6 +2,7 @@
 
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH
+from tfsafe.graph import OpFact, op_types
 
 _SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
 _LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
@@ -38,11 +39,8 @@ _LIMIT = (
 )
 _LOG_COSH = "computes log(cosh(x)), which no argument overflows."
 _SEGMENT_SUMS = (
-    "SegmentSum",
-    "SegmentSumV2",
-    "UnsortedSegmentSum",
-    "ScatterNd",
-    "TensorScatterAdd",
+    *sorted(op_types(OpFact.ADDS_SEGMENTS)),
+    *("ScatterNd", "TensorScatterAdd"),
 )
 # Functions that are 0 at 0 with a slope, so that quotients of them have limits there.
 _VANISH = (

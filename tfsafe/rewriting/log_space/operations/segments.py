@@ -36,14 +36,6 @@ class _Segments(NamedTuple):
 
 
 PRODUCTS = ("SegmentProd", "SegmentProdV2", "UnsortedSegmentProd")
-SUMS = (
-    "ScatterNd",
-    "SegmentMean",
-    "SegmentSum",
-    "SegmentSumV2",
-    "TensorScatterAdd",
-    "UnsortedSegmentSum",
-)
 
 
 def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -136,6 +128,7 @@ _KINDS = {
     "TensorScatterAdd": _Segments(2, _added_max, _by_second_index),
     "UnsortedSegmentSum": _Segments(0, _segment_max, _by_id),
 }
+SUMS = tuple(_KINDS)
 
 
 def running_sum(

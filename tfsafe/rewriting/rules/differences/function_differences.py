@@ -1,16 +1,14 @@
 """Rules for the difference of one function at two points."""
 
-import math
-
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.kernels import activation
 from tfsafe.ops.kernels.cancellation.function_differences import DIFFERENCES
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import SUMS, Term, is_sum, number, terms
+from tfsafe.rewriting.match.products import inverted
 
 # The slopes of these need their argument, not their value.
 _WITH_SLOPES = {"Sigmoid": activation.sigmoid, "Tanh": activation.tanh}
@@ -65,10 +63,9 @@ def _function(
 ) -> tuple[tf.Operation, str, tf.Tensor, float]:
     """Reads a function of one tensor; the factor is c of `c / x`."""
     op = reader.op(tensor)
-    if op.type in op_types(OpFact.INVERTS):
-        return op, "Reciprocal", op.inputs[0], 1.0
-    if op.type in {"Div", "RealDiv"}:
-        return op, "Reciprocal", op.inputs[1], reader.scalar(op.inputs[0]) or math.nan
+    inverse = inverted(reader, op)
+    if inverse is not None:
+        return op, "Reciprocal", inverse.tensor, inverse.factor
     return op, op.type, op.inputs[0] if op.inputs else tensor, 1.0
 
 

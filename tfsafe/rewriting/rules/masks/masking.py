@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import OpFact, op_types, upstream
 from tfsafe.ops.kernels import unchanged_values
 from tfsafe.ops.kernels.cancellation import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -196,14 +196,8 @@ def _compared(reader: Reader, mask: tf.Tensor, x: tf.Tensor) -> list[tf.Tensor] 
 
 def _behind(tensor: tf.Tensor) -> set[str]:
     """Returns the names of the operations, but constants, that `tensor` depends on."""
-    names: set[str] = set()
-    queue = [tensor.op]
-    while queue:
-        op = queue.pop()
-        if op.name not in names and op.type != "Const":
-            names.add(op.name)
-            queue.extend(each.op for each in op.inputs)
-    return names
+    ops = (each.op for each in upstream([tensor], lambda op: op.inputs))
+    return {op.name for op in ops if op.type != "Const"}
 
 
 def _match_exp_times(op: tf.Operation, reader: Reader) -> Build | None:
@@ -227,18 +221,12 @@ def _may_underflow(reader: Reader, factor: tf.Tensor) -> bool:
 
     Its product with an infinite exponential is then any number.
     """
-    queue, seen = [factor], {factor.name}
-    while queue:
-        op = queue.pop().op
-        if op.type in _EXPONENTIALS and may_overflow(reader, op.inputs[0]):
-            return True
-        if op.type in _UNDERFLOWING:
-            return True
-        for each in op.inputs:
-            if is_float(each) and each.name not in seen:
-                seen.add(each.name)
-                queue.append(each)
-    return False
+    made_of = upstream([factor], lambda op: list(filter(is_float, op.inputs)))
+    return any(
+        op.type in _UNDERFLOWING
+        or (op.type in _EXPONENTIALS and may_overflow(reader, op.inputs[0]))
+        for op in (each.op for each in made_of)
+    )
 
 
 def _exp_times(x: tf.Tensor, factor: tf.Tensor) -> Build:

@@ -17,7 +17,7 @@ from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import number, square_of
 from tfsafe.rewriting.match.index import Pattern
-from tfsafe.rewriting.match.products import scaled
+from tfsafe.rewriting.match.products import inverted, scaled
 from tfsafe.rewriting.match.reductions import (
     Norm,
     dot_product,
@@ -168,18 +168,14 @@ def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
     if op.type in op_types(OpFact.INVERTS):
         factor = 1.0
     total = reduction(reader, op.inputs[-1], "Sum")
-    if total is None or factor is None or op.type == "DivNoNan":
+    if total is None or factor is None:
         return None
-    inner = reader.op(total.x)
-    is_inverse = (
-        inner.type in {"Div", "RealDiv"} and reader.scalar(inner.inputs[0]) == 1
-    )
-    if not (is_inverse or inner.type in op_types(OpFact.INVERTS)):
+    inner = inverted(reader, reader.op(total.x))
+    if inner is None or inner.factor != 1:
         return None
-    x = inner.inputs[-1]
 
     def build(value: Value) -> tf.Tensor:
-        made = fractions.harmonic_sum(value(x), total.axes)
+        made = fractions.harmonic_sum(value(inner.tensor), total.axes)
         shaped = made if total.keepdims else precision.drop(made, total.axes)
         return shaped if factor == 1 else factor * shaped
 

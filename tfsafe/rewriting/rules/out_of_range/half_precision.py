@@ -6,11 +6,10 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import raw_kernel
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.wider import SAFE
+from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.rules.masks import empty_sums
 
 _HALF = frozenset({tf.float16, tf.bfloat16})
@@ -24,7 +23,7 @@ _INVERSES = frozenset({"Rsqrt", "Reciprocal", "Inv", "Pow", *_DIVISIONS})
 _ADDITIONS = frozenset({"Add", "AddV2"})
 _INSIDE = frozenset({
     *_STRETCHES,
-    *SAFE,
+    *wider.SAFE,
     *_ADDITIONS,
     *_CONTRACTIONS,
     "Abs",
@@ -157,8 +156,7 @@ class _Chain:
                 return inputs[0] + inputs[1] + epsilon
             if _is_fraction(op, self._reader):
                 return ops.xdivy(*inputs)
-            safe = SAFE.get(op.type)
-            return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
+            return wider.run(op, inputs)
 
         return tf.cast(wide(tensor), tensor.dtype)
 
