@@ -19,7 +19,18 @@ from tfsafe.graph._functions import (
     written_inputs,
 )
 from tfsafe.graph._liveness import has_effect, live_operations, upstream
-from tfsafe.graph._op_facts import OP_FACTS, OpFact, OpFacts, op_types
+from tfsafe.graph._op_facts import (
+    ADDITIONS,
+    DIVISIONS,
+    MATRIX_PRODUCTS,
+    OP_FACTS,
+    RECIPROCALS,
+    SEGMENT_SUMS,
+    SUMS,
+    OpFact,
+    OpFacts,
+    op_types,
+)
 from tfsafe.graph._places import (
     Place,
     body_of,
@@ -44,9 +55,15 @@ from tfsafe.graph._stacks import Frame, site_of, split_frames, stacks_kept
 from tfsafe.graph._traced_call import TracedCall, Wrapper, resemble
 
 __all__ = [
+    "ADDITIONS",
+    "DIVISIONS",
+    "MATRIX_PRODUCTS",
     "OP_FACTS",
     "PLAIN_CALLS",
     "READERS",
+    "RECIPROCALS",
+    "SEGMENT_SUMS",
+    "SUMS",
     "Drawing",
     "Emission",
     "Executed",

@@ -18,6 +18,8 @@ class OpFact(enum.Flag):
     ELEMENTWISE = enum.auto()
     # Takes one tensor, elementwise, and has a slope that depends on it.
     CURVED = enum.auto()
+    # Takes one tensor, is 0 at 0, and has a slope there.
+    VANISHES = enum.auto()
     # Takes one tensor; the output has its shape.
     KEEPS_SHAPE = enum.auto()
     COMMUTES = enum.auto()
@@ -122,13 +124,13 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Add": _Op(F.ELEMENTWISE | F.COMMUTES | F.ADDS | F.FOLDS),
     "AddN": _Op(F.ADDS | F.BY_ROW),
     "AddV2": _Op(F.ELEMENTWISE | F.COMMUTES | F.ADDS | F.FOLDS),
-    "Asin": _Op(_POLE),
-    "Asinh": _Op(_CURVE),
+    "Asin": _Op(_POLE | F.VANISHES),
+    "Asinh": _Op(_CURVE | F.VANISHES),
     "Assert": _Op(F.NOT_REPLAYED),
     "AssertNextDataset": _Op(F.NOT_REPLAYED),
-    "Atan": _Op(_CURVE | F.STAYS_FINITE),
+    "Atan": _Op(_CURVE | F.VANISHES | F.STAYS_FINITE),
     "Atan2": _Op(F.ELEMENTWISE),
-    "Atanh": _Op(_POLE),
+    "Atanh": _Op(_POLE | F.VANISHES),
     "AvgPool": _Op(F.BY_ROW),
     "BatchMatMul": _Op(F.MULTIPLIES_MATRICES),
     "BatchMatMulV2": _Op(F.MULTIPLIES_MATRICES),
@@ -162,13 +164,13 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Elu": _Op(_CURVE | F.STAYS_FINITE, bounds=(-1.0, _INF)),
     "EnsureShape": _Op(F.COPIES | F.ADDS_NO_NUMBER),
     "Equal": _Op(F.COMPARES),
-    "Erf": _Op(_CURVE, bounds=(-1.0, 1.0)),
+    "Erf": _Op(_CURVE | F.VANISHES, bounds=(-1.0, 1.0)),
     "Erfc": _Op(_CURVE | F.STAYS_FINITE, bounds=(0.0, 2.0)),
     "Erfinv": _Op(_POLE),
     "EuclideanNorm": _Op(F.REDUCES),
     "Exp": _Op(_CURVE | F.EXPONENTIAL | F.FOLDS, bounds=(0.0, _INF), rising=_exp),
     "ExpandDims": _Op(F.RESHAPES | F.MOVES | F.ADDS_NO_NUMBER | F.FOLDS | F.BY_ROW),
-    "Expm1": _Op(_CURVE | F.EXPONENTIAL | F.FOLDS, bounds=(-1.0, _INF)),
+    "Expm1": _Op(_CURVE | F.VANISHES | F.EXPONENTIAL | F.FOLDS, bounds=(-1.0, _INF)),
     "Fill": _Op(F.ADDS_NO_NUMBER | F.FOLDS),
     "FloorDiv": _Op(F.ELEMENTWISE | F.FOLDS | F.SINGULAR),
     "FloorMod": _Op(F.ELEMENTWISE | F.SINGULAR),
@@ -206,7 +208,7 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "LessEqual": _Op(F.COMPARES),
     "Lgamma": _Op(_POLE),
     "Log": _Op(_POLE | F.LOGARITHM | F.FOLDS),
-    "Log1p": _Op(_POLE | F.LOGARITHM | F.FOLDS),
+    "Log1p": _Op(_POLE | F.VANISHES | F.LOGARITHM | F.FOLDS),
     "LogMatrixDeterminant": _Op(F.SINGULAR),
     "LogSoftmax": _Op(F.KEEPS_SHAPE | F.LOGARITHM | F.BY_ROW, bounds=(-_INF, 0.0)),
     "LogicalAnd": _Op(F.LOGIC),
@@ -290,8 +292,8 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Sigmoid": _Op(_CURVE | F.STAYS_FINITE, bounds=(0.0, 1.0)),
     "SigmoidGrad": _Op(F.ELEMENTWISE | F.STAYS_FINITE),
     "Sign": _Op(F.ELEMENTWISE | F.KEEPS_SHAPE | F.STAYS_FINITE, bounds=(-1.0, 1.0)),
-    "Sin": _Op(_CURVE | F.FOLDS | F.STAYS_FINITE, bounds=(-1.0, 1.0)),
-    "Sinh": _Op(_CURVE | F.EXPONENTIAL),
+    "Sin": _Op(_CURVE | F.VANISHES | F.FOLDS | F.STAYS_FINITE, bounds=(-1.0, 1.0)),
+    "Sinh": _Op(_CURVE | F.VANISHES | F.EXPONENTIAL),
     "Slice": _Op(F.MOVES | F.ADDS_NO_NUMBER | F.FOLDS | F.DROPS),
     "Snapshot": _Op(F.COPIES | F.ADDS_NO_NUMBER),
     "Softmax": _Op(F.KEEPS_SHAPE | F.BY_ROW | F.STAYS_FINITE, bounds=(0.0, 1.0)),
@@ -315,8 +317,8 @@ OP_FACTS: Mapping[str, OpFacts] = {
     "Sub": _Op(F.ELEMENTWISE | F.FOLDS),
     "Sum": _Op(F.FOLDS | F.REDUCES),
     "Svd": _Op(F.SINGULAR),
-    "Tan": _Op(_CURVE | F.POLE),
-    "Tanh": _Op(_CURVE | F.FOLDS | F.STAYS_FINITE, bounds=(-1.0, 1.0)),
+    "Tan": _Op(_CURVE | F.VANISHES | F.POLE),
+    "Tanh": _Op(_CURVE | F.VANISHES | F.FOLDS | F.STAYS_FINITE, bounds=(-1.0, 1.0)),
     "TanhGrad": _Op(F.ELEMENTWISE | F.STAYS_FINITE),
     "Tile": _Op(F.MOVES | F.ADDS_NO_NUMBER | F.BY_ROW),
     "TopKV2": _Op(F.DROPS),
@@ -343,3 +345,11 @@ def op_types(*facts: OpFact) -> frozenset[str]:
     """Returns the types of operations that have at least one of the facts."""
     wanted = functools.reduce(OpFact.__or__, facts)
     return frozenset(name for name, row in OP_FACTS.items() if row.facts & wanted)
+
+
+ADDITIONS = op_types(OpFact.ADDS)
+SUMS = ADDITIONS | {"Sub"}
+DIVISIONS = op_types(OpFact.DIVIDES)
+RECIPROCALS = op_types(OpFact.INVERTS)
+MATRIX_PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
+SEGMENT_SUMS = op_types(OpFact.ADDS_SEGMENTS)

@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from tfsafe.debugging.tracing import values as _values
 from tfsafe.debugging.tracing.step import Step
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import MATRIX_PRODUCTS, OpFact, op_types
 
 _BY_ROW = op_types(OpFact.BY_ROW)
 # Products of many matrices: element by element along all axes but the last two.
-_BATCHED = op_types(OpFact.MULTIPLIES_MATRICES) - {"MatMul"}
+_BATCHED = MATRIX_PRODUCTS - {"MatMul"}
 _REDUCTIONS = op_types(OpFact.REDUCES) | {"All", "Any"}
 # Row i of their output is that of row i of the first input. In a normalization over the
 # batch it depends on the other rows as well.

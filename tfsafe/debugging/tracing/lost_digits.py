@@ -8,7 +8,7 @@ import numpy as np
 
 from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.step import Step
-from tfsafe.graph import OpFact, Place, op_types
+from tfsafe.graph import MATRIX_PRODUCTS, OpFact, Place, op_types
 
 UNDERFLOW = "underflow"
 CANCELLATION = "cancellation"
@@ -18,7 +18,7 @@ _PRODUCTS = frozenset({"Cumprod", "Mul", "Prod", "Square"})
 _TAILS = frozenset({"Erfc", "Exp", "Sigmoid", "Softmax", "Softplus"})
 # Which elements of the output come from which of the input is known.
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | {"Identity"}
-_SUMS = op_types(OpFact.MOVES) | op_types(OpFact.MULTIPLIES_MATRICES)
+_SUMS = op_types(OpFact.MOVES) | MATRIX_PRODUCTS
 _SUMS |= op_types(OpFact.PICKS) | {"Cumprod", "Cumsum", "Einsum"}
 _SUMS |= {"Max", "Mean", "Min", "Prod", "Sum"}
 

@@ -1,7 +1,7 @@
 """Defines what a rewrite rule is: one row, whatever it recognises."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import tensorflow as tf
@@ -41,7 +41,7 @@ class Rule:
     fails_when: str
     reference: str
     match: Match
-    op_types: Sequence[str] = ()
+    op_types: Collection[str] = ()
     changes: Literal["value", "gradient"] = "value"
     removes_bias: bool = False
 

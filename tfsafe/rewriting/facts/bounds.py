@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph import OP_FACTS, OpFact, OpFacts, op_types
+from tfsafe.graph import OP_FACTS, SEGMENT_SUMS, OpFact, OpFacts, op_types
 from tfsafe.rewriting.facts.interface import Bounds, GraphFacts
 
 _ANY = Bounds(-math.inf, math.inf)
@@ -255,5 +255,5 @@ _RULES: dict[str, _Rule] = {
     "SelectV2": _union(slice(1, 3)),
     "Sub": _sub,
     "Sum": _sum,
-    **dict.fromkeys(op_types(OpFact.ADDS_SEGMENTS), _sum_of(0)),
+    **dict.fromkeys(SEGMENT_SUMS, _sum_of(0)),
 }

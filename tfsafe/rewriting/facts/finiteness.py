@@ -10,15 +10,13 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 
 _DROPS = op_types(OpFact.DROPS)
 _CLEANS = op_types(OpFact.CLEANS)
 _WATCHES = op_types(OpFact.TESTS_FINITE)
 _EXPONENTIALS = op_types(OpFact.EXPONENTIAL)
-_DIVISIONS = op_types(OpFact.DIVIDES)
-_RECIPROCALS = op_types(OpFact.INVERTS)
 _POLES = op_types(OpFact.POLE)
 
 
@@ -59,13 +57,13 @@ def is_regular(reader: Reader, op: tf.Operation) -> bool:
 
     An operation without a singular point is regular too.
     """
-    if op.type in _RECIPROCALS:
+    if op.type in RECIPROCALS:
         return _is_away(reader, op.inputs[0], 0.0, either_side=True)
     if op.type in {"Log", "Rsqrt", "Sqrt"}:
         return _is_away(reader, op.inputs[0], 0.0)
     if op.type == "Log1p":
         return _is_away(reader, op.inputs[0], -1.0)
-    if op.type in _DIVISIONS:
+    if op.type in DIVISIONS:
         return _is_away(reader, op.inputs[1], 0.0, either_side=True)
     if op.type in _EXPONENTIALS:
         return not may_overflow(reader, op.inputs[0])

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS
 from tfsafe.ops.kernels import bessel
 from tfsafe.ops.kernels.cancellation.log_complements import log_softplus
 from tfsafe.ops.kernels.probability.weighted_exponentials import (
@@ -91,9 +91,7 @@ def _maybe_guarded(
 
 
 def _softmax(op: tf.Operation, logs: LogForms) -> Factored | None:
-    if op.type in op_types(OpFact.DIVIDES) and probabilities.is_normalised(
-        op, logs.reader
-    ):
+    if op.type in DIVISIONS and probabilities.is_normalised(op, logs.reader):
         return logs.of(op.inputs[0])
     found = probabilities.softmax_of(op, logs)
     if found is None:
@@ -344,7 +342,7 @@ _CASES: dict[str, _Case] = {
     "Cosh": _of_input("log-of-cosh", ops.log_cosh, has_exp=True),
     "Cumprod": segments.running_product,
     "Cumsum": segments.running_sum,
-    **dict.fromkeys(("Div", "RealDiv"), _real_div),
+    **dict.fromkeys(DIVISIONS, _real_div),
     "Erfc": _of_input("log-of-erfc", ops.log_erfc),
     "Exp": _of_input("log-of-exp", lambda x: x, has_exp=True),
     "Expm1": _of_input(
@@ -355,7 +353,7 @@ _CASES: dict[str, _Case] = {
         has_exp=True,
     ),
     "Einsum": matrices.einsum,
-    **dict.fromkeys(("Inv", "Reciprocal"), _reciprocal),
+    **dict.fromkeys(RECIPROCALS, _reciprocal),
     **dict.fromkeys(("Log", "Log1p"), probabilities.of_one_plus),
     "MatrixDeterminant": _of_input(
         "log-of-determinant",

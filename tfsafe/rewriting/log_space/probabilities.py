@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
 from tfsafe.ops.kernels.cancellation.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
@@ -22,8 +22,6 @@ from tfsafe.rewriting.match.reductions import (
 )
 
 _MOVED = op_types(OpFact.MOVES)
-_RECIPROCALS = op_types(OpFact.INVERTS)
-_DIVISIONS = op_types(OpFact.DIVIDES)
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm
 # finite; a larger one is part of the formula.
 _GUARD = 1.02e-5
@@ -147,9 +145,9 @@ def quotients(op: tf.Operation, reader: Reader) -> list[tuple[tf.Tensor, tf.Tens
 
 def _inverted(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
     """Recognises `1 / x`, `reciprocal(x)` and `x ** -1`; returns `x`."""
-    if op.type in _RECIPROCALS:
+    if op.type in RECIPROCALS:
         return op.inputs[0]
-    if op.type in _DIVISIONS and number(reader, *op.inputs) == 1:
+    if op.type in DIVISIONS and number(reader, *op.inputs) == 1:
         return op.inputs[1]
     is_power = op.type == "Pow" and number(reader, op.inputs[1], op.inputs[0]) == -1
     return op.inputs[0] if is_power else None
@@ -300,7 +298,7 @@ def _chances_of(op: tf.Operation, logs: LogForms) -> tuple[Build, bool] | None:
     inverted = _inverted(op, reader)
     if inverted is not None:
         part, total = None, reader.op(inverted)
-    elif op.type in _DIVISIONS:
+    elif op.type in DIVISIONS:
         part, total = op.inputs[0], reader.op(op.inputs[1])
     else:
         return None
@@ -341,7 +339,7 @@ def sigmoid_by_hand(op: tf.Operation, logs: LogForms) -> Build | None:
 def _half_tanh_of(op: tf.Operation, reader: Reader) -> Build | None:
     """Recognises `(tanh(u) + 1) / 2`, which is the sigmoid of `2 * u`."""
     u = None
-    if op.type in _DIVISIONS and number(reader, op.inputs[1], op.inputs[0]) == 2:
+    if op.type in DIVISIONS and number(reader, op.inputs[1], op.inputs[0]) == 2:
         u = _tanh_plus(reader.op(op.inputs[0]), 1.0, reader)
     elif op.type == "Mul":
         for x, constant in both_ways(op):

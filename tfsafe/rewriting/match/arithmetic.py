@@ -5,14 +5,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 
-# Operations that add or subtract.
-SUMS = ("Sub", "Add", "AddV2", "AddN")
-_ADDITIONS = op_types(OpFact.ADDS)
-_COMMUTATIVE = op_types(OpFact.COMMUTES) | _ADDITIONS
+_COMMUTATIVE = op_types(OpFact.COMMUTES) | ADDITIONS
 _KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE)
 # Deeper sums are not taken apart.
 _DEPTH = 12
@@ -126,7 +123,7 @@ def terms(reader: Reader, tensor: tf.Tensor) -> list[Term]:
 
 def _terms(reader: Reader, tensor: tf.Tensor, depth: int) -> list[Term]:
     op = reader.op(tensor)
-    if op.type in _ADDITIONS and depth:
+    if op.type in ADDITIONS and depth:
         return [t for each in op.inputs for t in _terms(reader, each, depth - 1)]
     if op.type == "Sub" and depth:
         left, right = (_terms(reader, each, depth - 1) for each in op.inputs)
@@ -148,7 +145,7 @@ def multiplied(reader: Reader, op: tf.Operation) -> Term | None:
         factor = number(reader, other, x)
         if factor is not None:
             return Term(factor, x)
-    if op.type in op_types(OpFact.DIVIDES):
+    if op.type in DIVISIONS:
         divisor = number(reader, op.inputs[1], op.inputs[0])
         if divisor:
             return Term(1 / divisor, op.inputs[0])
@@ -173,7 +170,7 @@ def both_ways(
 
 def is_sum(op: tf.Operation) -> bool:
     """Returns whether `op` adds tensors."""
-    return op.type in _ADDITIONS
+    return op.type in ADDITIONS
 
 
 def square_of(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:

@@ -4,15 +4,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, SEGMENT_SUMS, SUMS, OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import number, square_of
 
-_ADDITIONS = op_types(OpFact.ADDS) | {"Sub"}
-_SEGMENT_SUMS = op_types(OpFact.ADDS_SEGMENTS)
 _SCATTERED = {"ScatterNd", "TensorScatterAdd"}
 _EXTREMES = {"Max", "Min"}
-_SUMMED = {"Sum", "Mean", "EuclideanNorm", *_SEGMENT_SUMS} | _EXTREMES
+_SUMMED = {"Sum", "Mean", "EuclideanNorm", *SEGMENT_SUMS} | _EXTREMES
 _PRODUCTS = {"Mul", "MatMul", "BatchMatMulV2", "Einsum"}
 _BETWEEN = {"Maximum", "Minimum"}
 _LAYOUTS = op_types(OpFact.RESHAPES) | {
@@ -22,7 +20,7 @@ _LAYOUTS = op_types(OpFact.RESHAPES) | {
 _SAME_DEGREE = _LAYOUTS | _SUMMED | {"Abs", "Neg", "Relu"}
 _TOTALS = (
     {"BatchMatMulV2", "Einsum", "MatMul", "Sum", "Bincount", "DenseBincount"}
-    | _SEGMENT_SUMS
+    | SEGMENT_SUMS
     | _SCATTERED
 )
 # Deeper formulas are left alone.
@@ -63,7 +61,7 @@ class _Zeros:
             return
         inputs = [op.inputs[0]]
         power = _power(self._reader, tensor)
-        if op.type in _ADDITIONS:
+        if op.type in SUMS:
             u = _exponent(self._reader, op)
             if u is not None:
                 inputs = [u]
@@ -95,14 +93,14 @@ class _Zeros:
         power = _power(reader, tensor)
         if not depth or not op.inputs or not power:
             return 0.0
-        if op.type in _ADDITIONS | _BETWEEN:
+        if op.type in SUMS | _BETWEEN:
             u = _exponent(reader, op)
             inputs = [u] if u is not None else list(op.inputs)
             # Next to another number a part that vanishes changes nothing.
             if any(reader.scalar(each) for each in inputs):
                 return 0.0
             return max(self.degree(each, depth - 1) for each in inputs)
-        if power < 1 and reader.op(op.inputs[0]).type in _ADDITIONS:
+        if power < 1 and reader.op(op.inputs[0]).type in SUMS:
             inner = reader.op(op.inputs[0]).inputs
             return power * min(self.degree(each, depth - 1) for each in inner)
         if op.type in _PRODUCTS and square_of(reader, tensor) is None:
@@ -120,9 +118,9 @@ def _power(reader: Reader, tensor: tf.Tensor) -> float:
     if op.type == "Pow":
         exponent = number(reader, op.inputs[1], op.inputs[0])
         return exponent if exponent is not None and exponent > 0 else 0.0
-    if op.type in op_types(OpFact.DIVIDES):
+    if op.type in DIVISIONS:
         return 0.0 if reader.constant(op.inputs[1]) is None else 1.0
-    is_linear = op.type in _SAME_DEGREE | _ADDITIONS | _PRODUCTS | _BETWEEN
+    is_linear = op.type in _SAME_DEGREE | SUMS | _PRODUCTS | _BETWEEN
     return 1.0 if is_linear else 0.0
 
 
@@ -191,7 +189,7 @@ def _is_count(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
         counted = op.inputs[1]
     elif op.type == "TensorScatterAdd":
         counted = op.inputs[2] if reader.scalar(op.inputs[0]) == 0 else None
-    elif op.type in _SEGMENT_SUMS | {"Sum"}:
+    elif op.type in SEGMENT_SUMS | {"Sum"}:
         counted = op.inputs[0]
     return counted is not None and _is_ones_or_mask(reader, counted)
 

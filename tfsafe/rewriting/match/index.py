@@ -10,22 +10,21 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, terms
 
 # A name, a number, or the type of an operation and its inputs.
 Pattern = str | float | tuple[Any, ...]
 
-ADDED = (*sorted(op_types(OpFact.ADDS)), "Sub")
 _TYPES = {
-    "Add": ADDED,
-    "Div": tuple(op_types(OpFact.DIVIDES)),
+    "Add": SUMS,
+    "Div": DIVISIONS,
     "Neg": ("Neg", "Mul"),
-    "Reciprocal": tuple(op_types(OpFact.INVERTS)),
+    "Reciprocal": RECIPROCALS,
     "Sqrt": ("Sqrt", "Pow"),
     "Square": ("Square", "SquaredDifference", "Mul", "Pow"),
-    "Sub": ADDED,
+    "Sub": SUMS,
 }
 _DEPTH = 2
 
@@ -145,7 +144,7 @@ def _look_of(reader: Reader, tensor: tf.Tensor, depth: int) -> Look:
         is_number = op.type == "OnesLike" or reader.scalar(tensor) is not None
         if not depth:
             look = Look(op.type, is_number)
-        elif op.type in ADDED:
+        elif op.type in SUMS:
             parts = _parts_of(reader, op)
             sums = [_sum_look(reader, each, depth - 1) for each in parts]
             look = Look(op.type, is_number, (), tuple(sums))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
@@ -15,8 +15,6 @@ from tfsafe.rewriting.match.arithmetic import (
     number,
 )
 
-_DIVISIONS = op_types(OpFact.DIVIDES)
-_INVERSIONS = op_types(OpFact.INVERTS)
 # Longer products are not taken apart.
 _MOST_FACTORS = 12
 
@@ -74,10 +72,10 @@ def _inside(reader: Reader, tensor: tf.Tensor) -> list[tuple[tf.Tensor, int]]:
 
 def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
     """Yields the factors of a product or quotient, and 1 or -1 for their side."""
-    if op.type in _DIVISIONS:
+    if op.type in DIVISIONS:
         yield op.inputs[0], 1
         yield op.inputs[1], -1
-    elif op.type in _INVERSIONS:
+    elif op.type in RECIPROCALS:
         yield op.inputs[0], -1
     elif op.type == "Mul":
         yield from ((each, 1) for each in op.inputs)
@@ -92,9 +90,9 @@ def _sides(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, int]]:
 
 def inverted(reader: Reader, op: tf.Operation) -> Term | None:
     """Reads a number that is not 0 over x, as the number and x."""
-    if op.type in _INVERSIONS:
+    if op.type in RECIPROCALS:
         return Term(1.0, op.inputs[0])
-    above = reader.scalar(op.inputs[0]) if op.type in {"Div", "RealDiv"} else None
+    above = reader.scalar(op.inputs[0]) if op.type in DIVISIONS else None
     return Term(above, op.inputs[1]) if above else None
 
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types, raw_kernel
+from tfsafe.graph import DIVISIONS, SUMS, raw_kernel
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 from tfsafe.rewriting.match.reductions import reshaped
 
-_SUMS = op_types(OpFact.ADDS) | {"Sub", "Pack", "ConcatV2"}
+_SUMS = SUMS | {"Pack", "ConcatV2"}
 _PRODUCTS = frozenset({"Mul", "Cross", "MatMul", "BatchMatMulV2"})
 _MATRICES = frozenset({"MatMul", "BatchMatMulV2"})
 _LAYOUTS = frozenset({"ExpandDims", "Neg", "Reshape", "Squeeze"})
@@ -72,7 +72,7 @@ class _Taker:
         whole = Quotient(0, lambda value: value(tensor))
         if not depth:
             return whole
-        if op.type in {"RealDiv", "Div"}:
+        if op.type in DIVISIONS:
             return self._divided(op) or whole
         if op.type == "Square":
             inner = self.read(op.inputs[0], depth - 1)
@@ -136,7 +136,7 @@ class _Taker:
             return False
         if any(list(x.shape[:lead]) != list(shape[:lead]) for x in tensors):
             return False
-        if op.type in {"Mul", "Cross", "Neg", "Square"} | _SUMS - {"Pack", "ConcatV2"}:
+        if op.type in {"Mul", "Cross", "Neg", "Square"} | SUMS:
             return all(x.shape.rank == rank for x in tensors)
         if op.type in _MATRICES:
             return lead <= rank - 2 and all(x.shape.rank == rank for x in tensors)

@@ -10,17 +10,15 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, SEGMENT_SUMS, SUMS
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import square_of
 
-_DIVISIONS = op_types(OpFact.DIVIDES)
-_SUMS = op_types(OpFact.ADDS) | {"Sub"}
 _PRODUCTS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 # Operations that add up elements of their first input.
 _AVERAGES = frozenset({
     *("AvgPool", "Conv2D", "Cumsum", "DepthwiseConv2dNative", "Mean", "SegmentMean"),
-    *("Sum", *op_types(OpFact.ADDS_SEGMENTS)),
+    *("Sum", *SEGMENT_SUMS),
 })
 # Operations of many inputs that keep the elements.
 _JOINS = frozenset({"ConcatV2", "Pack"})
@@ -30,7 +28,7 @@ _LAYOUTS = frozenset({
 })
 # What a formula of moments is made of, each input of it of the same dtype.
 LINEAR = (
-    _SUMS | _DIVISIONS | _PRODUCTS | _AVERAGES | _LAYOUTS | _JOINS | {"Mul", "Square"}
+    SUMS | DIVISIONS | _PRODUCTS | _AVERAGES | _LAYOUTS | _JOINS | {"Mul", "Square"}
 )
 # Longer formulas are left alone.
 _DEPTH = 12
@@ -89,9 +87,9 @@ class MomentReader:
             return _contracted(a, b)
         if op.type in _AVERAGES:
             return _averaged(self.of(op.inputs[0], depth - 1))
-        if op.type in _DIVISIONS | _LAYOUTS:
+        if op.type in DIVISIONS | _LAYOUTS:
             return self.of(op.inputs[0], depth - 1)
-        if op.type in _SUMS | _JOINS:
+        if op.type in SUMS | _JOINS:
             parts = [self.of(each, depth - 1) for each in op.inputs]
             return Moments(
                 *(frozenset().union(*sets) for sets in zip(*parts, strict=True))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import SUMS
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
@@ -32,7 +33,6 @@ from tfsafe.rewriting.match.arithmetic import (
     squared,
 )
 from tfsafe.rewriting.match.index import (
-    ADDED,
     Index,
     Pattern,
     may_sum,
@@ -259,7 +259,7 @@ def _sum(
     reader: Reader, tensor: tf.Tensor, pattern: Any, found: _Found, sign: int
 ) -> Iterator[_Found]:
     op = reader.op(tensor)
-    if op.type not in ADDED:
+    if op.type not in SUMS:
         return
     wanted = signed(pattern, sign)
     for summands in sums_of(reader, op):

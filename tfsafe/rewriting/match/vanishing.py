@@ -4,16 +4,14 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import ADDITIONS, DIVISIONS, SEGMENT_SUMS, OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, number
 from tfsafe.rewriting.match.reductions import single_mean
 
-_ADDITIONS = op_types(OpFact.ADDS)
-_SEGMENT_SUMS = op_types(OpFact.ADDS_SEGMENTS)
 # The degree of the result in one of degree 1.
 _POWERS = {"Abs": 1.0, "Neg": 1.0, "Square": 2.0, "Sqrt": 0.5}
-_REDUCTIONS = {"Sum", "Mean", "EuclideanNorm", *_SEGMENT_SUMS}
+_REDUCTIONS = {"Sum", "Mean", "EuclideanNorm", *SEGMENT_SUMS}
 _PASSED = _REDUCTIONS | op_types(OpFact.RESHAPES) | {"BroadcastTo", "Tile"}
 # Deeper formulas are left alone.
 _DEPTH = 10
@@ -48,7 +46,7 @@ def _parts(
     power = _POWERS.get(op.type, 1.0 if op.type in _PASSED else 0.0)
     if op.type == "Pow":
         power = reader.scalar(op.inputs[1]) or 0.0
-    elif op.type in op_types(OpFact.DIVIDES):
+    elif op.type in DIVISIONS:
         power = 0.0 if reader.constant(op.inputs[1]) is None else 1.0
     return [(op.inputs[0], degree * power)] if power > 0 else []
 
@@ -59,7 +57,7 @@ def summands(
     """Takes a divisor apart into terms and factors, with the powers they are in."""
     op = reader.op(tensor)
     inner: list[tf.Tensor] = []
-    if depth and op.type in _ADDITIONS | {"Mul"}:
+    if depth and op.type in ADDITIONS | {"Mul"}:
         inner = list(op.inputs)
     elif depth and op.type in {"Sqrt", *op_types(OpFact.RESHAPES)}:
         inner = [op.inputs[0]]
@@ -122,7 +120,7 @@ def _is_reduced(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
     op = reader.op(tensor)
     if op.type in _REDUCTIONS:
         return True
-    passed = {*_POWERS, "Mul", "Pow", *_PASSED, *op_types(OpFact.DIVIDES)}
+    passed = {*_POWERS, "Mul", "Pow", *_PASSED, *DIVISIONS}
     return bool(
         depth
         and op.type in passed
@@ -136,7 +134,7 @@ def counts_of(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     total, count = reader.op(x), reader.op(found[0][0])
     if count.type == "Cast":
         count = reader.op(count.inputs[0])
-    if len(found) != 1 or total.type != count.type or total.type not in _SEGMENT_SUMS:
+    if len(found) != 1 or total.type != count.type or total.type not in SEGMENT_SUMS:
         return False
     if not reader.same(total.inputs[1], count.inputs[1]):
         return False

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types, raw_kernel
+from tfsafe.graph import ADDITIONS, SEGMENT_SUMS, OpFact, op_types, raw_kernel
 from tfsafe.ops.kernels import unchanged_values
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
@@ -25,11 +25,11 @@ SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
 }
 _CONTRACTIONS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 _POWERS = frozenset({"Pow", "Square", "SquaredDifference"})
-_SEGMENTS = op_types(OpFact.ADDS_SEGMENTS) | {"ScatterNd", "SegmentMean"}
+_SEGMENTS = SEGMENT_SUMS | {"ScatterNd", "SegmentMean"}
 _SUMS = frozenset({"Mean", "Sum", *_CONTRACTIONS, *_SEGMENTS})
 _LAYOUTS = frozenset({"GatherV2", "Neg", "Transpose", *op_types(OpFact.RESHAPES)})
 _INSIDE = frozenset({
-    *op_types(OpFact.ADDS),
+    *ADDITIONS,
     *op_types(OpFact.RESHAPES),
     *(SAFE.keys() - {"Log"}),
     *_POWERS,
@@ -38,7 +38,7 @@ _INSIDE = frozenset({
     *("StopGradient", "StridedSlice", "Sub", "Tile", "Transpose"),
 })
 # They are 0 only where all of their inputs are, or two of these are alike.
-_TOGETHER = frozenset({*op_types(OpFact.ADDS), "Maximum", "Minimum", "Sub"})
+_TOGETHER = frozenset({*ADDITIONS, "Maximum", "Minimum", "Sub"})
 # Longer formulas are computed as they are written.
 _DEPTH = 12
 

@@ -2,7 +2,7 @@
 
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import SEGMENT_SUMS, OpFact, op_types
 
 _SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
 _LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
@@ -39,23 +39,11 @@ _LIMIT = (
 )
 _LOG_COSH = "computes log(cosh(x)), which no argument overflows."
 _SEGMENT_SUMS = (
-    *sorted(op_types(OpFact.ADDS_SEGMENTS)),
+    *sorted(SEGMENT_SUMS),
     *("ScatterNd", "TensorScatterAdd"),
 )
 # Functions that are 0 at 0 with a slope, so that quotients of them have limits there.
-_VANISH = (
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "Erf",
-    "Expm1",
-    "Log1p",
-    "Sin",
-    "Sinh",
-    "Tan",
-    "Tanh",
-)
+_VANISH = sorted(op_types(OpFact.VANISHES))
 _OF_SEGMENTS = [
     Fix("Exp", "", words, "", "", "overflow", (add, *then), is_rewritten=True)
     for add in _SEGMENT_SUMS

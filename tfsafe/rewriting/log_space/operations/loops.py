@@ -12,6 +12,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import (
+    ADDITIONS,
+    DIVISIONS,
     Emission,
     OpFact,
     loop_graphs,
@@ -29,9 +31,9 @@ from tfsafe.rewriting.log_space.operations import lists
 _Carried = tuple[Any, ...]
 # Through which a state may go to be carried on.
 _CARRYING = (
-    op_types(OpFact.ADDS)
+    ADDITIONS
     | op_types(OpFact.MOVES)
-    | op_types(OpFact.DIVIDES)
+    | DIVISIONS
     | {
         *(
             "BatchMatMulV2",

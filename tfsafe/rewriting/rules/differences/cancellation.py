@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import SUMS
 from tfsafe.ops.kernels import precision, unchanged_values
 from tfsafe.ops.kernels.cancellation import uncancelled
 from tfsafe.ops.kernels.limits import tangents
@@ -14,7 +15,6 @@ from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
-    SUMS,
     Term,
     both_ways,
     negated,

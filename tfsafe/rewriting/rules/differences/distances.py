@@ -5,15 +5,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import MATRIX_PRODUCTS, SUMS
 from tfsafe.ops.kernels.cancellation import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 from tfsafe.rewriting.match.arithmetic import Base, Term, squared, terms
 from tfsafe.rewriting.match.reductions import reduction, reshaped, sum_of_squares
-
-_MATRIX_PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
 
 
 class _Product(NamedTuple):
@@ -36,7 +34,7 @@ def _match_distances(op: tf.Operation, reader: Reader) -> Build | None:
         product = _product(reader, term)
         if product is None or factors != [1, 1] or product.factor != -2:
             continue
-        if product.op.type in _MATRIX_PRODUCTS:
+        if product.op.type in MATRIX_PRODUCTS:
             return _all_pairs(reader, product, squares, op.outputs[0])
         if product.op.type == "Sum":
             return _side_by_side(reader, product, squares)
@@ -47,7 +45,7 @@ def _match_distances(op: tf.Operation, reader: Reader) -> Build | None:
 def _product(reader: Reader, term: Term) -> _Product | None:
     op = reader.op(term.tensor)
     inner = reader.op(op.inputs[0]) if op.type == "Sum" else op
-    if inner.type != "Mul" and (inner is not op or op.type not in _MATRIX_PRODUCTS):
+    if inner.type != "Mul" and (inner is not op or op.type not in MATRIX_PRODUCTS):
         return None
     (a_factor, a), (b_factor, b) = (_unscaled(reader, x) for x in inner.inputs)
     return _Product(op, term.factor * a_factor * b_factor, a, b)
@@ -209,7 +207,7 @@ RULES = (
         after="sum((a - b) ** 2)",
         fails_when="a is near b: no digit is left, or the result is negative",
         reference="tfsafe.ops.cdist",
-        op_types=("Sub", "Add", "AddV2", "AddN"),
+        op_types=SUMS,
         match=_match_distances,
     ),
 )

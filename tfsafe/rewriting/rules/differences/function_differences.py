@@ -2,12 +2,13 @@
 
 import tensorflow as tf
 
+from tfsafe.graph import SUMS
 from tfsafe.ops.kernels import activation
 from tfsafe.ops.kernels.cancellation.function_differences import DIFFERENCES
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import logarithms
-from tfsafe.rewriting.match.arithmetic import SUMS, Term, is_sum, number, terms
+from tfsafe.rewriting.match.arithmetic import Term, is_sum, number, terms
 from tfsafe.rewriting.match.products import inverted
 
 # The slopes of these need their argument, not their value.

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import SUMS
 from tfsafe.ops.kernels.statistics.moments import covariance, mean_beside
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import SUMS, Term, square_of, terms
+from tfsafe.rewriting.match.arithmetic import Term, square_of, terms
 from tfsafe.rewriting.match.reductions import Reduction, mean_of
 from tfsafe.rewriting.rules import references
 

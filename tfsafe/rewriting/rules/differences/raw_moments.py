@@ -6,13 +6,13 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import raw_kernel
+from tfsafe.graph import SUMS, raw_kernel
 from tfsafe.ops.kernels.statistics.moments import normalised
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
-from tfsafe.rewriting.match.arithmetic import SUMS, square_of, terms
+from tfsafe.rewriting.match.arithmetic import square_of, terms
 from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader
 from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.masks import empty_sums

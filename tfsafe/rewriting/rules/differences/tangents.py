@@ -6,13 +6,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.kernels.limits import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
-    SUMS,
     both_ways,
     root_of,
     square_of,
@@ -24,7 +23,6 @@ from tfsafe.rewriting.rules.differences import complements
 
 # Longer sums are not taken apart.
 _MOST = 12
-_DIVISIONS = op_types(OpFact.DIVIDES)
 _Ratio = tuple[tf.Tensor, tf.Tensor]
 
 
@@ -163,7 +161,7 @@ def _ratio_of_log(reader: Reader, tensor: tf.Tensor) -> _Ratio | None:
 
 def _ratio(reader: Reader, tensor: tf.Tensor) -> _Ratio | None:
     op = reader.op(tensor)
-    return (op.inputs[0], op.inputs[1]) if op.type in _DIVISIONS else None
+    return (op.inputs[0], op.inputs[1]) if op.type in DIVISIONS else None
 
 
 def _entropy(

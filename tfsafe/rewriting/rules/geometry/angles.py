@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, SUMS, OpFact, op_types
 from tfsafe.ops.kernels.geometry import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -29,12 +29,10 @@ from tfsafe.rewriting.match.reductions import (
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules.geometry.norms import unit_vector
 
-_SUMS = op_types(OpFact.ADDS) | {"Sub", "Sum", "Mean", "Einsum", "Cumsum"}
-_PRODUCTS = op_types(OpFact.MULTIPLIES_MATRICES)
-_DIVISIONS = op_types(OpFact.DIVIDES)
-_KEEP = op_types(OpFact.MOVES) | {"Mul", "Sqrt", "Neg"} | _DIVISIONS
+_SUMS = SUMS | {"Sum", "Mean", "Einsum", "Cumsum"}
+_KEEP = op_types(OpFact.MOVES) | {"Mul", "Sqrt", "Neg"} | DIVISIONS
 _HALF = frozenset({tf.float16, tf.bfloat16})
-_QUOTIENTS = _DIVISIONS | {"Mul"}
+_QUOTIENTS = DIVISIONS | {"Mul"}
 _DEPTH = 6
 
 
@@ -129,7 +127,7 @@ def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
 def _quotient_of_sums(reader: Reader, cosine: tf.Tensor) -> _Cosine | None:
     """Reads `sum(a * b) / (norm(a) * norm(b))`."""
     op = reader.op(cosine)
-    found = dot_product(reader, op.inputs[0]) if op.type in _DIVISIONS else None
+    found = dot_product(reader, op.inputs[0]) if op.type in DIVISIONS else None
     if found is None or reader.op(op.inputs[1]).type != "Mul":
         return None
     first, second, total = found
@@ -211,7 +209,7 @@ def _match_acosh(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _is_added(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
     op = reader.op(tensor)
-    if op.type in _SUMS or op.type in _PRODUCTS:
+    if op.type in _SUMS or op.type in MATRIX_PRODUCTS:
         return sum(reader.constant(each) is None for each in op.inputs) > 0
     if op.type not in _KEEP or not depth:
         return False
@@ -289,7 +287,7 @@ RULES = (
         after="(norm(a - b) * norm(a + b) / 2) ** 2",
         fails_when="a is near b: the square of the cosine rounds to 1 or beyond",
         reference="product of the sine and cosine of the half angle",
-        op_types=[*op_types(OpFact.ADDS), "Sub"],
+        op_types=SUMS,
         match=_match_sine,
     ),
 )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import DIVISIONS
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -158,7 +159,7 @@ def unit_vector(reader: Reader, op: tf.Operation) -> UnitVector | None:
         return None
     if op.type == "Mul":
         return _by_rsqrt(reader, op)
-    return _by_length(reader, op) if op.type in {"RealDiv", "Div"} else None
+    return _by_length(reader, op) if op.type in DIVISIONS else None
 
 
 def _by_length(reader: Reader, op: tf.Operation) -> UnitVector | None:
@@ -269,7 +270,7 @@ RULES = (
         after="ops.l2_normalize(x)",
         fails_when="x = 0; a square overflows or underflows",
         reference=references.NORM,
-        op_types=["RealDiv", "Div"],
+        op_types=DIVISIONS,
         match=_match_unit,
     ),
     Rule(

@@ -2,15 +2,13 @@
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.kernels.limits import removable
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import SUMS, Term, terms
+from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.products import scaled
 
-_DIVISIONS = op_types(OpFact.DIVIDES)
-_INVERSIONS = op_types(OpFact.INVERTS)
 # How far the numbers of a formula may be off: they are rounded one by one.
 _CLOSE = 1e-5
 
@@ -41,12 +39,12 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
 def _inverse_tanh(reader: Reader, term: Term) -> tuple[float, Term] | None:
     """Reads a number over `tanh(x)`; returns the number and x."""
     op, top = reader.op(term.tensor), 1.0
-    if op.type in _DIVISIONS:
+    if op.type in DIVISIONS:
         whole = reader.scalar(op.inputs[0])
         if whole is None or op.inputs[0].shape.rank != 0:
             return None
         op, top = reader.op(op.inputs[1]), whole
-    elif op.type in _INVERSIONS:
+    elif op.type in RECIPROCALS:
         op = reader.op(op.inputs[0])
     else:
         return None

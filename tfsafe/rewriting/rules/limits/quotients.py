@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS
 from tfsafe.ops.kernels.limits import quotients as limits, removable
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -19,7 +19,6 @@ from tfsafe.rewriting.rules.limits import field_limits, hyperbolic, sabr
 from tfsafe.rewriting.rules.probability import entropies
 
 _Function = Callable[..., tf.Tensor]
-_DIVISIONS = op_types(OpFact.DIVIDES)
 # Longer sums over a sine are left alone.
 _MOST_TERMS = 4
 
@@ -222,7 +221,7 @@ _RATIOS: tuple[tuple[Pattern, _Function], ...] = (
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
-    if op.type in _DIVISIONS and is_float(op.outputs[0]):
+    if op.type in DIVISIONS and is_float(op.outputs[0]):
         found = _ratio(op, reader) or _ratios(op, reader) or sabr.match(op, reader)
         found = found or entropies.match_of_order(op, reader)
         if found is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS
 from tfsafe.ops.kernels import unchanged_values
 from tfsafe.ops.kernels.limits import quotients as limits, removable
 from tfsafe.ops.kernels.limits.removable import Removable
@@ -26,12 +26,9 @@ from tfsafe.rewriting.match.trees import argument
 from tfsafe.rewriting.rules.limits import removable_pairs
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
 
-_DIVISIONS = op_types(OpFact.DIVIDES)
-
-
 # Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
 _NEAR = 0.5
-_PRODUCTS = frozenset({*_DIVISIONS, "Mul"})
+_PRODUCTS = DIVISIONS | {"Mul"}
 
 
 class _Memory(dict[str, tuple[int, Build | None]]):
@@ -372,7 +369,7 @@ RULES = (
         after="the same; near 0 the power series",
         fails_when="x = 0: the value is 0 / 0; x is near 0: the derivatives cancel",
         reference="Taylor series of the quotient",
-        op_types=(*_DIVISIONS, "Mul"),
+        op_types=DIVISIONS | {"Mul"},
         match=_match,
     ),
 )

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS
 from tfsafe.ops.kernels.limits import quotients
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
@@ -16,7 +16,6 @@ from tfsafe.rewriting.match.products import (
     without,
 )
 
-_DIVISIONS = op_types(OpFact.DIVIDES)
 # How far the numbers of a formula may be off: they are rounded one by one.
 _CLOSE = 1e-5
 
@@ -33,7 +32,7 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
     """
     log = reader.op(op.inputs[1])
     quotient = reader.op(log.inputs[0]) if log.type == "Log" else None
-    if quotient is None or quotient.type not in _DIVISIONS:
+    if quotient is None or quotient.type not in DIVISIONS:
         return None
     above, below = (parts(reader, each) for each in quotient.inputs)
     roots = [each for each in above if _radicand(reader, each) is not None]

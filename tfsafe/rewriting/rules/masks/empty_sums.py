@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import raw_kernel
+from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types, raw_kernel
 from tfsafe.ops.kernels import unchanged_values
 from tfsafe.ops.kernels.limits import fractions, tangents
 from tfsafe.ops.kernels.probability.weighted_exponentials import softmax_at_temperature
@@ -29,10 +29,7 @@ from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
 from tfsafe.rewriting.match.wider import in_float64, may_vanish
 
 # Functions that are 0 at 0 and have a slope there.
-_SMOOTH_ZEROS = frozenset({
-    *("Asin", "Asinh", "Atan", "Atanh", "Expm1", "Log1p", "Sin", "Sinh", "Tan", "Tanh"),
-    *("Erf", "Softsign"),
-})
+_SMOOTH_ZEROS = op_types(OpFact.VANISHES) | {"Softsign"}
 # Their results may be infinite where their arguments are not.
 _OVERFLOWING: Mapping[str, Callable[..., tf.Tensor]] = {
     "Exp": ops.exp,
@@ -216,12 +213,12 @@ def _inverted(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
     for each in reshaped(reader, tensor):
         op = each.op
         exponent = reader.scalar(op.inputs[1]) if op.type == "Pow" else None
-        is_inverse = op.type in {"Rsqrt", "Reciprocal", "Inv"} or (
+        is_inverse = op.type in RECIPROCALS | {"Rsqrt"} or (
             exponent is not None and exponent < 0
         )
         if is_inverse:
             return None if is_regular(reader, op) else op.inputs[0]
-        if op.type in {"RealDiv", "Div"}:
+        if op.type in DIVISIONS:
             if is_regular(reader, op):
                 return None
             roots = (root_of(reader, below) for below in reshaped(reader, op.inputs[1]))
@@ -258,7 +255,7 @@ def _is_where(reader: Reader, indices: tf.Tensor) -> bool:
 
 def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
     quotient = reader.op(op.inputs[0])
-    if quotient.type not in {"Div", "RealDiv"} or not is_float(op.outputs[0]):
+    if quotient.type not in DIVISIONS or not is_float(op.outputs[0]):
         return None
     z, temperature = quotient.inputs
     rank = temperature.shape.rank
@@ -280,7 +277,7 @@ RULES = (
         "a / a, for b = 0 and for x ** n / (x ** n + b) where the power overflows",
         fails_when="all weights are 0, a and b are, or a segment is empty",
         reference="tfsafe.ops.xdivy",
-        op_types=["RealDiv", "Div"],
+        op_types=DIVISIONS,
         match=_match_fraction,
     ),
     Rule(

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types, upstream
+from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types, upstream
 from tfsafe.ops.kernels import unchanged_values
 from tfsafe.ops.kernels.cancellation import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -37,7 +37,7 @@ _CURVED = op_types(OpFact.CURVED) - {
     op_type for rule in singular_gradients.RULES for op_type in rule.op_types
 }
 # Sums and changes of shape between a mask and a softmax.
-_CARRIERS = op_types(OpFact.ADDS) | op_types(OpFact.RESHAPES) | {"Transpose", "Cast"}
+_CARRIERS = ADDITIONS | op_types(OpFact.RESHAPES) | {"Transpose", "Cast"}
 _BINARY = {
     "Mul": unchanged_values.multiply,
     "SquaredDifference": unchanged_values.squared_difference,
@@ -293,7 +293,7 @@ RULES = (
         after="where(mask, 1 / f(x), 0)",
         fails_when="f(x) is 0 where the mask is",
         reference=references.ZERO_UPSTREAM,
-        op_types=["RealDiv", "Div"],
+        op_types=DIVISIONS,
         match=_match_mask_over,
     ),
     Rule(

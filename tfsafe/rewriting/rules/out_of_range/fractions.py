@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS
 from tfsafe.ops.kernels import precision, unchanged_values
 from tfsafe.ops.kernels.cancellation.uncancelled import sqrt1pm1
 from tfsafe.ops.kernels.limits import fractions
@@ -26,7 +26,6 @@ from tfsafe.rewriting.match.reductions import (
 )
 from tfsafe.rewriting.match.trees import Tree, Trees
 
-_DIVISIONS = sorted(op_types(OpFact.DIVIDES))
 _FRACTION = ("Div", "x", ("Add", "x", "y"))
 
 
@@ -110,7 +109,7 @@ def _power(reader: Reader, tensor: tf.Tensor) -> tuple[tf.Tensor, float] | None:
 def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `atan(y / x)` of a divisor that may be 0."""
     inner = reader.op(op.inputs[0])
-    if inner.type not in _DIVISIONS or inner.type == "DivNoNan":
+    if inner.type not in DIVISIONS:
         return None
     y, x = inner.inputs
     is_open = is_float(x) and reader.constant(x) is None
@@ -165,7 +164,7 @@ def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
     if pair is not None:
         return pair
     factor = number(reader, op.inputs[0], op.inputs[-1])
-    if op.type in op_types(OpFact.INVERTS):
+    if op.type in RECIPROCALS:
         factor = 1.0
     total = reduction(reader, op.inputs[-1], "Sum")
     if total is None or factor is None:
@@ -280,7 +279,7 @@ RULES = (
         after="the same of x / max(abs(x)) where the sum is out of range; 0 for 0 / 0",
         fails_when="the powers underflow or overflow, and their quotients do not",
         reference="identity",
-        op_types=(*_DIVISIONS, "Mul"),
+        op_types=DIVISIONS | {"Mul"},
         match=_match_powers,
     ),
     Rule(
@@ -298,7 +297,7 @@ RULES = (
         after="the same of a and b divided by powers of 2, (norm(a) / norm(b)) ** 2",
         fails_when="the products underflow or overflow, and the quotient does not",
         reference="Blue, ACM Transactions on Mathematical Software 4(1), 1978",
-        op_types=tuple(_DIVISIONS),
+        op_types=DIVISIONS,
         match=_match_projection,
     ),
     Rule(
@@ -319,7 +318,7 @@ LAST = (
         after="(a / b) ** 2",
         fails_when="a power underflows or overflows, and the quotient does not",
         reference="identity",
-        op_types=tuple(_DIVISIONS),
+        op_types=DIVISIONS,
         match=_match_quotient_of_powers,
     ),
     Rule(
@@ -330,7 +329,7 @@ LAST = (
         fails_when="the powers or products underflow or overflow, and the quotient "
         "does not",
         reference="identity",
-        op_types=tuple(_DIVISIONS),
+        op_types=DIVISIONS,
         match=_match_sums,
     ),
     Rule(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.kernels import log_products
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -16,7 +16,6 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored
 from tfsafe.rewriting.match.arithmetic import (
-    SUMS,
     both_ways,
     is_sum,
     number,
@@ -27,8 +26,6 @@ from tfsafe.rewriting.match.arithmetic import (
 from tfsafe.rewriting.match.reductions import reduction, sum_of_squares
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
 
-_DIVISIONS = op_types(OpFact.DIVIDES)
-_INVERSIONS = op_types(OpFact.INVERTS)
 _HALF = (tf.float16, tf.bfloat16)
 # Longer products are left alone.
 _MOST = 12
@@ -59,10 +56,10 @@ def _factors(
     constant = reader.scalar(tensor)
     if constant is not None and constant > 0 and tensor.shape.rank == 0:
         yield constant**power
-    elif op.type in _DIVISIONS:
+    elif op.type in DIVISIONS:
         yield from _factors(reader, op.inputs[0], power)
         yield from _factors(reader, op.inputs[1], -power)
-    elif op.type in _INVERSIONS:
+    elif op.type in RECIPROCALS:
         yield from _factors(reader, op.inputs[0], -power)
     elif op.type == "Mul":
         for each in op.inputs:
@@ -86,7 +83,7 @@ def _powers(reader: Reader, op: tf.Operation, power: float) -> Iterator[_Factor]
 
 def _leaf(reader: Reader, tensor: tf.Tensor, power: float) -> Iterator[_Factor | float]:
     inside = root_of(reader, tensor)
-    if inside is not None and reader.op(inside).type in {"Mul", *_DIVISIONS}:
+    if inside is not None and reader.op(inside).type in {"Mul", *DIVISIONS}:
         yield from _factors(reader, inside, power / 2)
         return
     found = sum_of_squares(reader, tensor)
@@ -182,9 +179,9 @@ def _split(logs: Logarithms, tensor: tf.Tensor, power: float) -> _Split | None:
 
 def _signed_parts(op: tf.Operation) -> list[tuple[tf.Tensor, float]]:
     """Returns the factors of a product, a quotient or a square, with their powers."""
-    if op.type in _DIVISIONS:
+    if op.type in DIVISIONS:
         return [(op.inputs[0], 1.0), (op.inputs[1], -1.0)]
-    if op.type in _INVERSIONS:
+    if op.type in RECIPROCALS:
         return [(op.inputs[0], -1.0)]
     if op.type == "Mul":
         return [(each, 1.0) for each in op.inputs]
@@ -268,9 +265,9 @@ def _quotient(
     reader: Reader, op: tf.Operation
 ) -> tuple[tf.Tensor | None, tf.Tensor | None]:
     """Reads `a / b`; the numerator 1 is None."""
-    if op.type in _INVERSIONS:
+    if op.type in RECIPROCALS:
         return None, op.inputs[0]
-    if op.type not in _DIVISIONS:
+    if op.type not in DIVISIONS:
         return None, None
     a, b = op.inputs
     return (None if number(reader, a, b) == 1 else a), b

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS
 from tfsafe.ops.kernels.limits import field_limits
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -12,7 +12,6 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Base, number, root_of, squared
 from tfsafe.rewriting.match.reductions import Reduction, reduction
 
-_DIVISIONS = sorted(op_types(OpFact.DIVIDES))
 _ORDERS = {3.0, 4.0, 6.0}
 # Powers of powers, such as the cube of a root.
 _DEPTH = 3
@@ -102,7 +101,7 @@ RULES = (
         after="the same of d divided by a power of 2; 0 where d is 0 everywhere",
         fails_when="the powers underflow or overflow",
         reference="identity",
-        op_types=tuple(_DIVISIONS),
+        op_types=DIVISIONS,
         match=_match,
     ),
 )

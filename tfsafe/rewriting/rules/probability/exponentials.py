@@ -5,7 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
 from tfsafe.ops.kernels.limits import fractions
 from tfsafe.ops.kernels.probability.weighted_exponentials import (
     exp_of_sum,
@@ -22,7 +22,6 @@ from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
-_DIVISIONS = ("RealDiv", "Div")
 _LOOPS = op_types(OpFact.LOOP)
 _MOVED = op_types(OpFact.MOVES)
 _LINEAR = op_types(OpFact.RESHAPES) | {
@@ -52,7 +51,7 @@ def _renormalised(
         whole = probabilities.total_of(total, reader)
         if whole is None or not reader.same(whole.op.inputs[0], part):
             continue
-        is_whole = op.type in _DIVISIONS and probabilities.is_normalised(op, reader)
+        is_whole = op.type in DIVISIONS and probabilities.is_normalised(op, reader)
         if is_whole or not probabilities.is_unguarded(total, reader):
             return None
 
@@ -142,13 +141,13 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
         if a.is_partial or b.is_partial:
             continue
         if not (b.has_exp or is_hazard):
-            is_one = op.type in _DIVISIONS and probabilities.is_normalised(op, reader)
+            is_one = op.type in DIVISIONS and probabilities.is_normalised(op, reader)
             if _may_vanish_together(a, b) and not is_one:
                 return _underflown(part, total, a, b)
             continue
         if a.name or b.is_pure:
             return _ratio(a, b, _is_made_of_terms(part, total, reader))
-        if op.type in _DIVISIONS:
+        if op.type in DIVISIONS:
             return _weighted_sigmoid(op, logs)
     return None
 
@@ -265,11 +264,11 @@ def _is_inverse(reader: Reader, tensor: tf.Tensor, depth: int = 4) -> bool:
         # What a loop carries may be such a number.
         state = logarithms(reader).of(tensor)
         return state is not None and state.has_exp
-    if op.type in _DIVISIONS:
+    if op.type in DIVISIONS:
         below = logarithms(reader).of(op.inputs[1])
         is_number = reader.scalar(op.inputs[0]) is not None
         return is_number and below is not None and below.has_exp
-    if op.type in {"Inv", "Reciprocal"}:
+    if op.type in RECIPROCALS:
         below = logarithms(reader).of(op.inputs[0])
         return below is not None and below.has_exp
     if not depth or op.type not in {"Mul", *MOVERS}:
@@ -309,7 +308,7 @@ RULES = (
         after="-expm1(log(q) - log(p)) where p underflows",
         fails_when="both underflow",
         reference="identity",
-        op_types=_DIVISIONS,
+        op_types=DIVISIONS,
         match=_match_fraction,
     ),
     Rule(
@@ -319,7 +318,7 @@ RULES = (
         after="ops.softmax(x); the bias of the epsilon goes",
         fails_when="an exponential overflows, or all of them underflow",
         reference=references.LOGSUMEXP,
-        op_types=(*_DIVISIONS, "DivNoNan", "Mul"),
+        op_types=(*DIVISIONS, "DivNoNan", "Mul"),
         match=_match_softmax,
     ),
     Rule(
@@ -328,7 +327,7 @@ RULES = (
         after="ops.sigmoid(x)",
         fails_when="the exponential overflows; the tanh rounds to -1",
         reference="tfsafe.ops.sigmoid",
-        op_types=(*_DIVISIONS, "Reciprocal", "Inv", "Pow", "Mul", "Add", "AddV2"),
+        op_types=(*DIVISIONS, *RECIPROCALS, "Pow", "Mul", "Add", "AddV2"),
         match=_match_sigmoid,
     ),
     Rule(
@@ -337,7 +336,7 @@ RULES = (
         after="ops.tanh(x)",
         fails_when="an exponential overflows, or x is small",
         reference="tfsafe.ops.tanh",
-        op_types=_DIVISIONS,
+        op_types=DIVISIONS,
         match=_match_tanh,
     ),
     Rule(
@@ -355,7 +354,7 @@ RULES = (
         after="exp(x - y)",
         fails_when="an exponential overflows or underflows, and the quotient does not",
         reference=references.TWO_SUM,
-        op_types=(*_DIVISIONS, "Mul"),
+        op_types=DIVISIONS | {"Mul"},
         match=_match_ratio,
     ),
     Rule(

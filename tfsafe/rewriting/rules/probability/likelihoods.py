@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.kernels import bessel
 from tfsafe.ops.kernels.cancellation.digamma_difference import (
     digamma_difference,
@@ -21,7 +21,6 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.operations.normal import tail_of
-from tfsafe.rewriting.match.arithmetic import SUMS
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, factored, without
 from tfsafe.rewriting.match.reductions import adds_axes, lines_up
@@ -305,7 +304,7 @@ RATIOS = (
         after="bessel_i1e(x) / bessel_i0e(x), from 30 on its asymptotic series",
         fails_when="|x| is above 91; the slope cancels from 10 on",
         reference="Abramowitz and Stegun, Handbook of Mathematical Functions, 9.7.1",
-        op_types=(*sorted(op_types(OpFact.DIVIDES)), "Mul"),
+        op_types=DIVISIONS | {"Mul"},
         match=_match_bessel,
     ),
 )

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import ADDITIONS
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import logsumexp_by_hand
@@ -73,7 +74,7 @@ RULES = (
         after="ops.logsumexp(x)",
         fails_when="all of x is -inf, or one element dominates",
         reference=references.LOGSUMEXP,
-        op_types=("Add", "AddV2", "AddN"),
+        op_types=ADDITIONS,
         match=_match_logsumexp,
     ),
     Rule(
