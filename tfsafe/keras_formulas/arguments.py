@@ -1,7 +1,8 @@
 """Converts Keras' loose arguments, and registers the formulas that take them."""
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import keras
 import tensorflow as tf
@@ -9,7 +10,6 @@ import tensorflow as tf
 from tfsafe import _args, _compat
 from tfsafe.ops.kernels import precision
 
-_Formula = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 _Function = TypeVar("_Function", bound=Callable[..., tf.Tensor])
 KINDS = ("auto", "sparse", "dense", "binary")
 
@@ -26,17 +26,41 @@ def saved(function: _Function) -> _Function:
     return function
 
 
-def compute(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor:
+def formula(function: _Function) -> _Function:
+    """Registers a formula of tensors, and gives it Keras' arguments, see `compute`.
+
+    Returns:
+      A function of labels and predictions in any form, and of the same options.
+    """
+
+    @functools.wraps(function)
+    def call(y_true: Any, y_pred: Any, *args: Any, **options: Any) -> tf.Tensor:
+        return compute(
+            lambda y, p: function(y, p, *args, **options),
+            y_true,
+            y_pred,
+            function.__name__,
+        )
+
+    return cast(_Function, saved(call))
+
+
+def compute(
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    y_true: Any,
+    y_pred: Any,
+    name: str,
+) -> tf.Tensor:
     """Converts labels and predictions, and computes in float32 or float64.
 
     Args:
-      formula: Takes two tensors of one dtype, float32 or float64.
+      function: Takes two tensors of one dtype, float32 or float64.
       y_true: Targets of any numeric dtype.
       y_pred: Predictions. The result has their dtype, float32 for integers.
       name: Name scope of the operations created.
 
     Returns:
-      What `formula` returns.
+      What `function` returns.
 
     Raises:
       TypeError: If one of them is not dense, or does not hold numbers.
@@ -48,7 +72,7 @@ def compute(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor
         y_true, y_pred = same_rank(y_true, y_pred)
         if y_true.shape != y_pred.shape:
             _args.check_broadcast(y_true=y_true, y_pred=y_pred)
-        return precision.in_float32(formula, y_true, y_pred)
+        return precision.in_float32(function, y_true, y_pred)
 
 
 def predictions(y_pred: Any) -> tf.Tensor:
@@ -95,15 +119,6 @@ def same_rank(y_true: tf.Tensor, y_pred: tf.Tensor) -> list[tf.Tensor]:
     else:
         pair[larger] = tf.squeeze(pair[larger], -1)
     return pair
-
-
-def mean(formula: _Formula, y_true: Any, y_pred: Any, name: str) -> tf.Tensor:
-    """Returns the mean of an elementwise formula along the last axis, see `compute`.
-
-    Raises:
-      TypeError: If one of the pair is not dense.
-    """
-    return compute(lambda y, p: tf.reduce_mean(formula(y, p), -1), y_true, y_pred, name)
 
 
 def align(given: Any, values: tf.Tensor, name: str) -> tf.Tensor:

@@ -5,14 +5,13 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.keras_formulas import arguments
-from tfsafe.keras_formulas.arguments import saved
+from tfsafe.keras_formulas.arguments import formula
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import quotient
 from tfsafe.ops.nn.normalize import cosine_similarity
 
 
-@saved
+@formula
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
     """Computes Pearson's correlation coefficient.
 
@@ -42,15 +41,10 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
       >>> print(metrics.pearson_correlation(y_true, y_pred).numpy())
       [0. 1.]
     """
-
-    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        y, p = _centred(y, axis), _centred(p, axis)
-        return cosine_similarity(y, p, axis)
-
-    return arguments.compute(formula, y_true, y_pred, "pearson_correlation")
+    return cosine_similarity(_centred(y_true, axis), _centred(y_pred, axis), axis)
 
 
-@saved
+@formula
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tensor:
     """Computes Lin's concordance correlation coefficient.
 
@@ -83,20 +77,16 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> tf.Tens
       Lin, "A Concordance Correlation Coefficient to Evaluate Reproducibility",
       Biometrics 45(1), 1989.
     """
-
-    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        # One power of 2 for both: their squares stay in range, no digit is rounded,
-        # and the quotient is the same.
-        largest = tf.maximum(tf.abs(y), tf.abs(p))
-        _, _, inverse = precision.scaled(largest, _args.axes(axis, y.shape))
-        y, p = y * inverse, p * inverse
-        shift = tf.square(tf.reduce_mean(y - p, axis, keepdims=True))
-        y, p = _centred(y, axis), _centred(p, axis)
-        spread = tf.reduce_mean(tf.square(y) + tf.square(p), axis, keepdims=True)
-        covariance = tf.reduce_mean(2 * y * p, axis, keepdims=True)
-        return tf.squeeze(quotient(covariance, spread + shift), axis)
-
-    return arguments.compute(formula, y_true, y_pred, "concordance_correlation")
+    # One power of 2 for both: their squares stay in range, no digit is rounded, and
+    # the quotient is the same.
+    largest = tf.maximum(tf.abs(y_true), tf.abs(y_pred))
+    _, _, inverse = precision.scaled(largest, _args.axes(axis, y_true.shape))
+    y, p = y_true * inverse, y_pred * inverse
+    shift = tf.square(tf.reduce_mean(y - p, axis, keepdims=True))
+    y, p = _centred(y, axis), _centred(p, axis)
+    spread = tf.reduce_mean(tf.square(y) + tf.square(p), axis, keepdims=True)
+    covariance = tf.reduce_mean(2 * y * p, axis, keepdims=True)
+    return tf.squeeze(quotient(covariance, spread + shift), axis)
 
 
 def _centred(x: tf.Tensor, axis: Any) -> tf.Tensor:

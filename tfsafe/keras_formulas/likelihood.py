@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.keras_formulas import arguments, logit_recovery
-from tfsafe.keras_formulas.arguments import saved
+from tfsafe.keras_formulas.arguments import formula, saved
 from tfsafe.ops.elementwise import entropy
 from tfsafe.ops.kernels import zeros
 from tfsafe.ops.kernels.exponential import exp
@@ -56,18 +56,19 @@ def kl_divergence(y_true: Any, y_pred: Any, *, from_logits: bool = False) -> tf.
         if logits is not None:
             y_pred, from_logits = logits, True
 
-    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
+    def divergence(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
         if from_logits:
             return entropy.kl_divergence(y, p, from_logits=True)
         least = zeros.smallest_normal(p)
         below = zeros.weighted_unless_nan(y, tf.minimum(p - least, 0))
-        divergence = entropy.kl_divergence(y, tf.maximum(p, least))
-        return divergence - tf.reduce_sum(below, -1)
+        above = entropy.kl_divergence(y, tf.maximum(p, least))
+        return above - tf.reduce_sum(below, -1)
 
-    return tf.cast(arguments.compute(formula, y_true, y_pred, "kl_divergence"), dtype)
+    values = arguments.compute(divergence, y_true, y_pred, "kl_divergence")
+    return tf.cast(values, dtype)
 
 
-@saved
+@formula
 def poisson(y_true: Any, y_pred: Any, *, log_input: bool = False) -> tf.Tensor:
     """Computes the mean of `y_pred - y_true * log(y_pred)` along the last axis.
 
@@ -101,9 +102,7 @@ def poisson(y_true: Any, y_pred: Any, *, log_input: bool = False) -> tf.Tensor:
       >>> print(losses.poisson([[5.0]], [[-100.0]], log_input=True).numpy())
       [500.]
     """
-
-    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        rate, log_rate = (exp(p), p) if log_input else (p, zeros.log_continued(p))
-        return rate - zeros.weighted_unless_nan(y, log_rate)
-
-    return arguments.mean(formula, y_true, y_pred, "poisson")
+    rate, log_rate = (
+        (exp(y_pred), y_pred) if log_input else (y_pred, zeros.log_continued(y_pred))
+    )
+    return tf.reduce_mean(rate - zeros.weighted_unless_nan(y_true, log_rate), -1)

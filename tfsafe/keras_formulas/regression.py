@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.keras_formulas import arguments
-from tfsafe.keras_formulas.arguments import saved
+from tfsafe.keras_formulas.arguments import formula
 from tfsafe.ops.kernels import exponential, zeros
 from tfsafe.ops.kernels.zeros import quotient, quotient_for_gradient, times_upstream
 
@@ -16,7 +15,7 @@ _Gradient = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
-@saved
+@formula
 def mean_squared_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `(y_pred - y_true)^2` along the last axis.
 
@@ -42,12 +41,10 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(losses.mean_squared_error([[0.0, 1.0]], [[2.0, 1.0]]).numpy())
       [2.]
     """
-    return arguments.mean(
-        lambda y, p: zeros.square(p - y), y_true, y_pred, "mean_squared_error"
-    )
+    return tf.reduce_mean(zeros.square(y_pred - y_true), -1)
 
 
-@saved
+@formula
 def mean_absolute_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `|y_pred - y_true|` along the last axis.
 
@@ -74,12 +71,10 @@ def mean_absolute_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(losses.mean_absolute_error([[0.0, 1.0]], [[2.0, 1.0]]).numpy())
       [1.]
     """
-    return arguments.mean(
-        lambda y, p: zeros.absolute(p - y), y_true, y_pred, "mean_absolute_error"
-    )
+    return tf.reduce_mean(zeros.absolute(y_pred - y_true), -1)
 
 
-@saved
+@formula
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes 100 times the mean of `|y_pred - y_true| / |y_true|` on the last axis.
 
@@ -108,19 +103,14 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(percent([[2.0, 4.0], [0.0, 4.0]], [[1.0, 4.0], [1.0, 4.0]]).numpy())
       [25. 50.]
     """
-    name = "mean_absolute_percentage_error"
-    return arguments.mean(_percentage, y_true, y_pred, name)
-
-
-def _percentage(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     size = zeros.absolute(y_pred - y_true)
     relative = quotient(size, zeros.absolute(y_true))
     # NaN does not count as wrong: it comes out of the quotient.
     wrong = tf.equal(y_true, 0) & (tf.abs(y_pred) > 0)
-    return 100 * (relative + tf.cast(wrong, y_pred.dtype))
+    return 100 * tf.reduce_mean(relative + tf.cast(wrong, y_pred.dtype), -1)
 
 
-@saved
+@formula
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `(log(1 + y_pred) - log(1 + y_true))^2` on the last axis.
 
@@ -151,18 +141,9 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(square.numpy())
       [1.9218121]
     """
-
-    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        # A comparison that lets NaN through.
-        y = tf.where(y <= -1, tf.zeros_like(y), y)
-        return zeros.square(_log1p_difference(p, y))
-
-    return arguments.mean(
-        formula,
-        y_true,
-        y_pred,
-        "mean_squared_logarithmic_error",
-    )
+    # A comparison that lets NaN through.
+    y_true = tf.where(y_true <= -1, tf.zeros_like(y_true), y_true)
+    return tf.reduce_mean(zeros.square(_log1p_difference(y_pred, y_true)), -1)
 
 
 @custom_gradient
@@ -185,7 +166,7 @@ def _log1p_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients
     return tf.sign(a - b) * step + below, vjp
 
 
-@saved
+@formula
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> tf.Tensor:
     """Computes the mean of Huber's loss of the errors along the last axis.
 
@@ -212,7 +193,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> tf.Tensor:
       >>> print(losses.huber([[0.0, 0.0]], [[0.5, 3.0]]).numpy())
       [1.3125]
     """
-    return arguments.mean(lambda y, p: _huber(p - y, delta), y_true, y_pred, "huber")
+    return tf.reduce_mean(_huber(y_pred - y_true, delta), -1)
 
 
 def _huber(x: tf.Tensor, delta: Any) -> tf.Tensor:
@@ -232,7 +213,7 @@ def _huber(x: tf.Tensor, delta: Any) -> tf.Tensor:
     return function(x)
 
 
-@saved
+@formula
 def log_cosh(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `log(cosh(y_pred - y_true))` along the last axis.
 
@@ -257,6 +238,4 @@ def log_cosh(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(losses.log_cosh([[0.0]], [[1e-4]]).numpy())
       [5.e-09]
     """
-    return arguments.mean(
-        lambda y, p: exponential.log_cosh(p - y), y_true, y_pred, "log_cosh"
-    )
+    return tf.reduce_mean(exponential.log_cosh(y_pred - y_true), -1)

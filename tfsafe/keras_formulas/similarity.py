@@ -6,8 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient
-from tfsafe.keras_formulas import arguments
-from tfsafe.keras_formulas.arguments import saved
+from tfsafe.keras_formulas.arguments import formula
 from tfsafe.ops.kernels import zeros
 from tfsafe.ops.kernels.zeros import (
     quotient,
@@ -19,7 +18,7 @@ from tfsafe.ops.nn import normalize
 _Gradient = Callable[[tf.Tensor], tf.Tensor]
 
 
-@saved
+@formula
 def hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `max(1 - y_true * y_pred, 0)` along the last axis.
 
@@ -46,10 +45,10 @@ def hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(losses.hinge([[-1, 1]], [[0.5, 3.0]]).numpy())
       [0.75]
     """
-    return arguments.mean(_hinge, y_true, y_pred, "hinge")
+    return tf.reduce_mean(_hinge(y_true, y_pred), -1)
 
 
-@saved
+@formula
 def squared_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes the mean of `max(1 - y_true * y_pred, 0)^2` along the last axis.
 
@@ -75,9 +74,7 @@ def squared_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(losses.squared_hinge([[-1, 1]], [[0.5, 3.0]]).numpy())
       [1.125]
     """
-    return arguments.mean(
-        lambda y, p: zeros.square(_hinge(y, p)), y_true, y_pred, "squared_hinge"
-    )
+    return tf.reduce_mean(zeros.square(_hinge(y_true, y_pred)), -1)
 
 
 def _hinge(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
@@ -86,7 +83,7 @@ def _hinge(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     return _positive_part(1 - zeros.weighted_unless_nan(labels, y_pred))
 
 
-@saved
+@formula
 def categorical_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
     """Computes how far the best wrong class comes within 1 of the true class.
 
@@ -116,15 +113,12 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> tf.Tensor:
       >>> print(losses.categorical_hinge([[0, 1, 0]], y_pred).numpy())
       [2.]
     """
-
-    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        pos = tf.reduce_sum(zeros.weighted_unless_nan(y, p), -1)
-        return _positive_part(_largest(zeros.weighted_unless_nan(1 - y, p)) - pos + 1)
-
-    return arguments.compute(formula, y_true, y_pred, "categorical_hinge")
+    pos = tf.reduce_sum(zeros.weighted_unless_nan(y_true, y_pred), -1)
+    neg = _largest(zeros.weighted_unless_nan(1 - y_true, y_pred))
+    return _positive_part(neg - pos + 1)
 
 
-@saved
+@formula
 def cosine_similarity(
     y_true: Any, y_pred: Any, axis: int | Sequence[int] = -1
 ) -> tf.Tensor:
@@ -156,15 +150,10 @@ def cosine_similarity(
       >>> print(losses.cosine_similarity([[1.0, 0.0]], [[1e-20, 0.0]]).numpy())
       [-1.]
     """
-    return arguments.compute(
-        lambda y, p: -normalize.cosine_similarity(y, p, axis),
-        y_true,
-        y_pred,
-        "cosine_similarity",
-    )
+    return -normalize.cosine_similarity(y_true, y_pred, axis)
 
 
-@saved
+@formula
 def dice(
     y_true: Any, y_pred: Any, axis: int | Sequence[int] | None = None
 ) -> tf.Tensor:
@@ -197,10 +186,10 @@ def dice(
       >>> print(losses.dice([[1, 0], [0, 0]], [[0.5, 0.5], [0, 0]], axis=1).numpy())
       [0.5 0. ]
     """
-    return _overlap(y_true, y_pred, 0.5, 0.5, axis, "dice")
+    return _overlap(y_true, y_pred, 0.5, 0.5, axis)
 
 
-@saved
+@formula
 def tversky(
     y_true: Any,
     y_pred: Any,
@@ -245,30 +234,26 @@ def tversky(
       Salehi, Erdogmus, Gholipour, "Tversky loss function for image segmentation
       using 3D fully convolutional deep networks", 2017.
     """
-    return _overlap(y_true, y_pred, alpha, beta, axis, "tversky")
+    return _overlap(y_true, y_pred, alpha, beta, axis)
 
 
 def _overlap(
-    y_true: Any, y_pred: Any, alpha: float, beta: float, axis: Any, name: str
+    y: tf.Tensor, p: tf.Tensor, alpha: float, beta: float, axis: Any
 ) -> tf.Tensor:
-    def formula(y: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-        # Not the absolute value: its slope at 0 is 0, which is not that of the loss.
-        size = tf.where(p < 0, -p, p)
-        shared = tf.reduce_sum(zeros.weighted_unless_nan(y, p), axis)
-        labelled = tf.reduce_sum(y, axis)
-        whole = (
-            alpha * labelled
-            + beta * tf.reduce_sum(size, axis)
-            + (1 - alpha - beta)
-            * tf.reduce_sum(zeros.weighted_unless_nan(y, size), axis)
-        )
-        # Without labels all that is predicted is false. A 1 in the denominator, as in
-        # the smooth form, makes the loss fall with it.
-        is_empty = tf.equal(labelled, 0)
-        regular = 1 - quotient(shared, whole)
-        return tf.where(is_empty, quotient(whole, 1 + whole), regular)
-
-    return arguments.compute(formula, y_true, y_pred, name)
+    # Not the absolute value: its slope at 0 is 0, which is not that of the loss.
+    size = tf.where(p < 0, -p, p)
+    shared = tf.reduce_sum(zeros.weighted_unless_nan(y, p), axis)
+    labelled = tf.reduce_sum(y, axis)
+    whole = (
+        alpha * labelled
+        + beta * tf.reduce_sum(size, axis)
+        + (1 - alpha - beta) * tf.reduce_sum(zeros.weighted_unless_nan(y, size), axis)
+    )
+    # Without labels all that is predicted is false. A 1 in the denominator, as in the
+    # smooth form, makes the loss fall with it.
+    is_empty = tf.equal(labelled, 0)
+    regular = 1 - quotient(shared, whole)
+    return tf.where(is_empty, quotient(whole, 1 + whole), regular)
 
 
 def _positive_part(x: tf.Tensor) -> tf.Tensor:
