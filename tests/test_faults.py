@@ -23,6 +23,7 @@ from tfsafe.debugging.checks.eager import session
 from tfsafe.debugging.checks.state import variables
 from tfsafe.debugging.checks.traced import compiled
 from tfsafe.rewriting.engine import retrace, tape_recording
+from tfsafe.rewriting.reports import lines
 from tfsafe.rewriting.targets import (
     keras_model,
     model_call,
@@ -198,7 +199,7 @@ def test_errors_of_the_program_are_its_own():
 @pytest.mark.parametrize(
     ("owner", "name", "source", "task"),
     [
-        (_run, "_rewrites_by_line", "print('ran')", "rewritten formulas"),
+        (lines, "rewrites_by_line", "print('ran')", "rewritten formulas"),
         (tfsafe.NumericsError, "to_html", "{finding}", "writing the report"),
         (_run, "_show", "{finding}", "showing the finding"),
         (stable_switch, "enable_stabilize", "print('ran')", "stable forms on"),

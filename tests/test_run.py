@@ -412,6 +412,34 @@ def test_formulas_of_keras_are_not_listed_as_those_of_the_script(here, write, ca
     ]
 
 
+def test_a_line_that_is_not_finite_in_its_stable_form_is_said_to_be_so(
+    here, write, capsys
+):
+    path = write("""
+        import tensorflow as tf
+        import tfsafe
+
+        @tf.function
+        def log_complement(x):
+            y = tf.math.log(tf.nn.softmax(x))
+            return y + tf.math.log(1.0 - tf.exp(x))
+
+        try:
+            log_complement(tf.constant([-1.0, 1.0]))
+        except tfsafe.NumericsError:
+            print("caught")
+    """)
+    here("--stabilize", path)
+    ran, told = capsys.readouterr()
+    assert ran == "caught\n"
+    first, second = told.splitlines()[-2:]
+    assert first == f"  {path}:7 in log_complement: log-of-softmax"
+    assert second.startswith(f"  {path}:8 in log_complement: ")
+    assert second.endswith(
+        ", which is not finite in its stable form either: see the finding"
+    )
+
+
 def test_of_many_rewrites_the_first_lines_are_named(here, write, capsys):
     lines = [f"    x{n} = tf.math.log(tf.nn.softmax(x))" for n in range(23)]
     body = "\n".join(["@tf.function", "def many(x):", *lines, "    return x0"])

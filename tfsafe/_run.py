@@ -31,9 +31,6 @@ _BETWEEN = (
     "<frozen runpy>",
     "<frozen importlib",
 )
-# Number of lines with rewrites that are named.
-_MOST = 20
-_OF_KERAS = "Keras' own layers, losses and metrics"
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -257,34 +254,16 @@ class _Conditions:
             with _faults.contained("the number of steps"):
                 self._report_steps()
         if self._is_on and self._options.stabilize:
+            from tfsafe.rewriting.reports import lines
+
             with _faults.contained("the list of rewritten formulas"):
-                _say("\n  ".join(_rewrites_by_line(self._rewrites)))
+                _say("\n  ".join(lines.rewrites_by_line(self._rewrites)))
 
 
 def _is_without_eager() -> bool:
     import tensorflow as tf
 
     return not tf.compat.v1.executing_eagerly_outside_functions()
-
-
-def _rewrites_by_line(rewrites: Sequence["Rewrite"]) -> list[str]:
-    """Lists the rewritten formulas by line of the script."""
-    from tfsafe.graph import is_keras_code, locate
-
-    rules: dict[str, dict[str, None]] = {}
-    for rule, op in rewrites:
-        site = locate(op).site
-        where = f"{site.place} in {site.function}" if site else "libraries"
-        where = _OF_KERAS if is_keras_code(op) else where
-        rules.setdefault(where, {})[rule.name] = None
-    of_keras = rules.pop(_OF_KERAS, {})
-    last = [f"{_OF_KERAS}: {', '.join(of_keras)}"] if of_keras else []
-    if not rules:
-        return ["no formula of the script had to be rewritten.", *last]
-    lines = [f"{where}: {', '.join(names)}" for where, names in rules.items()]
-    more = [f"and {len(lines) - _MOST} more lines"] if len(lines) > _MOST else []
-    first = "formulas were rewritten to their stable form:"
-    return [first, *lines[:_MOST], *more, *last]
 
 
 def _show_at_exit(

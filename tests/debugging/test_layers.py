@@ -172,6 +172,21 @@ def test_a_layer_of_keras_is_replaced_by_its_namesake():
     assert np.isfinite(safe(keras.layers.Masking()(x))).all()
 
 
+@pytest.mark.parametrize("wrap", [lambda model: model, tfsafe.stabilize])
+def test_a_formula_within_a_layer_of_keras_is_that_of_the_layer(wrap):
+    """Where it is rewritten and fails all the same, too."""
+    inputs = keras.Input([3])
+    normalized = keras.layers.LayerNormalization(epsilon=0.0, name="norm")(inputs)
+    model = keras.Model(inputs, keras.layers.Dense(1)(normalized))
+    model.compile("sgd", "mse")
+    x = np.arange(12, dtype="float32").reshape(4, 3)
+    x[2] = 1.0
+    finding = failure_of(tfsafe.checked(wrap(model)), x, np.ones([4, 1])).findings[0]
+    assert (finding.op_type, finding.layer.rpartition("/")[2]) == ("Rsqrt", "norm")
+    assert finding.suggested_code == "from tfsafe import layers"
+    assert "layers.LayerNormalization replaces" in finding.suggestion
+
+
 @pytest.mark.parametrize(
     ("scope", "code"),
     [

@@ -303,6 +303,10 @@ def test_a_suggested_power_has_slope_zero_where_it_is_not_chosen():
     np.testing.assert_allclose(slope, [0.0, 0.25])
 
 
+def normalized_row(s):
+    return tf.linalg.normalize(s)[0]
+
+
 def test_every_row_with_code_is_that_of_a_case(monkeypatch):
     chosen = []
     fits = choice._fits
@@ -366,6 +370,17 @@ def squashed(x):
 
 def bessel(x):
     return tf.math.log(tf.math.bessel_i0(x))
+
+
+@pytest.mark.parametrize("is_stable", [False, True])
+def test_what_is_on_already_is_not_suggested(is_stable):
+    function = normalized_row
+    if is_stable:
+        function = tfsafe.stabilize(rules=["log-of-softmax"])(function)
+    found = finding_of(function, [tf.constant([0.0, 0.0])], False)
+    assert (found.site.function, found.op_type) == ("normalized_row", "RealDiv")
+    assert found.suggested_code == "tfsafe.ops.normalize(s)"
+    assert (choice.REWRITES in found.suggestion) == (not is_stable)
 
 
 @pytest.mark.parametrize(

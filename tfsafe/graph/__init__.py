@@ -41,6 +41,7 @@ from tfsafe.graph._places import (
     locate,
     locate_all,
     note_places,
+    note_stable,
     replacements,
 )
 from tfsafe.graph._replay import (
@@ -98,6 +99,7 @@ __all__ = [
     "maximum_iterations",
     "note_bodies",
     "note_places",
+    "note_stable",
     "op_types",
     "raw_kernel",
     "replacements",

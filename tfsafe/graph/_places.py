@@ -23,12 +23,14 @@ class Place(NamedTuple):
       is_gradient: Whether the operation belongs to a backward pass.
       forward_op: Type of the forward operation that it differentiates, if known.
       scope: Name scope of the operation.
+      is_stable: Whether its function runs in its stable form.
     """
 
     site: Site | None
     is_gradient: bool = False
     forward_op: str = ""
     scope: str = ""
+    is_stable: bool = False
 
 
 def body_of(function: Callable[..., Any]) -> Any:
@@ -55,6 +57,8 @@ def is_user_function(function: Callable[..., Any]) -> bool:
 _ORIGINALS = "tfsafe_originals"
 # Attribute of a graph: the names of the new operations among them.
 _REPLACEMENTS = "tfsafe_replacements"
+# Attribute of a graph that was traced as written, to be emitted in its stable form.
+_STABLE = "tfsafe_stable"
 # Attribute of a graph that was read from a file: the places, by name of the operation.
 _PLACES = "tfsafe_places"
 
@@ -62,6 +66,12 @@ _PLACES = "tfsafe_places"
 def note_places(graph: tf.Graph, places: Mapping[str, Place]) -> None:
     """Notes the places of the operations of a graph that has no stack traces."""
     setattr(graph, _PLACES, dict(places))
+
+
+def note_stable(graphs: Iterable[tf.Graph]) -> None:
+    """Notes that the operations of graphs are emitted in their stable form."""
+    for each in graphs:
+        setattr(each, _STABLE, True)
 
 
 def note_copy(copy: tf.Operation, op: tf.Operation) -> None:
@@ -156,16 +166,22 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     written = _before_vectorizing(op)
     if written is not None:
         return locate(written, graphs)
-    stack, scope = stack_of(original(op)), _compat.forward_scope(op.name)
+    # What replaces an operation has the scope of a formula; the user's is that of the
+    # operation that was replaced.
+    named = first if op.name in replacements(op.graph) else op
+    stack, scope = stack_of(first), _compat.forward_scope(named.name)
+    is_stable = hasattr(first.graph, _STABLE)
     if not stack.inner:
-        return Place(stack.site, scope=scope)
+        return Place(stack.site, scope=scope, is_stable=is_stable)
     if stack.inner_site is not None:
-        return Place(stack.inner_site, True, scope=scope)
+        return Place(stack.inner_site, True, scope=scope, is_stable=is_stable)
     forward = _forward_op(op, stack.kind, graphs)
     if forward is None:
-        return Place(stack.site, True, stack.kind, scope)
+        return Place(stack.site, True, stack.kind, scope, is_stable)
     place = locate(forward, graphs)
-    return Place(place.site or stack.site, True, forward.type, place.scope)
+    return place._replace(
+        site=place.site or stack.site, is_gradient=True, forward_op=forward.type
+    )
 
 
 def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:

@@ -149,7 +149,8 @@ def _from_operation(
         layers.class_of(place.scope, not step.name),
         facts["kind"],
         (place.site.path, place.site.line) if place.site else ("", 0),
-        *(origin.zero[:2] if origin.zero else ()),
+        *(origin.zero[:2] if origin.zero else ("", "")),
+        is_stable=place.is_stable,
     )
     code, words = suggestions.fix_of(failure)
     if fault == "overflow":
@@ -274,6 +275,7 @@ def by_flag(
         place.site.source if place.site else "",
         place.scope,
         layer=layers.class_of(place.scope, is_exact=False),
+        is_stable=place.is_stable,
     )
     code, words = suggestions.fix_of(failure)
     cause = f"its values are not known: {reason}"

@@ -22,6 +22,7 @@ from tfsafe.graph import (
     UnreadableError,
     family,
     is_compiled,
+    note_stable,
 )
 from tfsafe.rewriting.engine.gradient_requests import inside, makers, placeholders
 from tfsafe.rewriting.engine.planner import Planner, Rewrite
@@ -70,6 +71,7 @@ def rewritten(
             stacklevel=2,
         )
         return call.run(), []
+    note_stable(graphs)
     if any(map(_has_plain_calls, graphs)):
         graph, recording = _flat(graph, inputs, recording)
         graphs = family(graph)

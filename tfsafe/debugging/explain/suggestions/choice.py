@@ -29,6 +29,7 @@ class Failure(NamedTuple):
       zero: How rounding made the zero behind it, `UNDERFLOW` or `CANCELLATION`; empty
         where it did not.
       zero_of: Type of the operation that made that zero.
+      is_stable: Whether its function runs in its stable form already.
     """
 
     op: str
@@ -44,6 +45,7 @@ class Failure(NamedTuple):
     place: tuple[str, int] = ("", 0)
     zero: str = ""
     zero_of: str = ""
+    is_stable: bool = False
 
 
 class Formula(NamedTuple):
@@ -153,7 +155,7 @@ def fix_of(failure: Failure) -> tuple[str, str]:
     for formula in FORMULAS:
         if failure.op in formula.ops and _is_of(failure, formula.name):
             call = source_names.call(formula.name, failure.source)
-            words = f"{formula.words} {REWRITES}"
+            words = _or_rewritten(formula.words, failure)
             if not call:
                 return "", f"{formula.code} {words}"
             return f"{formula.code}({call})", words
@@ -165,7 +167,7 @@ def fix_of(failure: Failure) -> tuple[str, str]:
             return code, words
     for row in FIXES:
         if _fits(row, failure):
-            words = f"{row.words} {REWRITES}" if row.is_rewritten else row.words
+            words = _or_rewritten(row.words, failure) if row.is_rewritten else row.words
             code = source_names.filled(
                 row.op,
                 row.code,
@@ -182,6 +184,11 @@ def fix_of(failure: Failure) -> tuple[str, str]:
     if failure.fault != "overflow":
         return "", _SKIP
     return "", _FLOAT32 if failure.dtype in {"float16", "bfloat16"} else SCALE
+
+
+def _or_rewritten(words: str, failure: Failure) -> str:
+    """Adds that `stabilize` does it too, unless that is on."""
+    return words if failure.is_stable else f"{words} {REWRITES}"
 
 
 def _is_of(failure: Failure, name: str) -> bool:
