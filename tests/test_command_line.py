@@ -41,6 +41,7 @@ def test_without_a_command_the_help_is_printed(capsys):
     [
         (["train.py", "--epochs", "3"], "run train.py --epochs 3"),
         (["coverge", "Softmax"], "coverage"),
+        (["--checks", "full", "run", "train.py"], "run --checks full train.py"),
     ],
 )
 def test_an_unknown_command_is_answered_with_what_is_meant(words, meant, capsys):

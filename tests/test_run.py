@@ -217,6 +217,7 @@ def test_a_script_leads_the_path_unless_python_is_reported_not_to(
     ("arguments", "message"),
     [
         (["nowhere.py"], r"cannot find the file .*nowhere\.py"),
+        (["-c", "print(1)"], r"Received: -c print\(1\)\. Write the program to a file"),
         ([], r"the following arguments are required: script\.py$"),
         (["--checks", "some", "x.py"], "argument --checks: invalid choice: 'some'"),
         (["--report", "no/such/page.html", __file__], "cannot find the folder .*such"),

@@ -8,6 +8,7 @@ import pytest
 import tfsafe
 from tests.typing import keras_names
 from tfsafe import layers, losses
+from tfsafe.layers import options as typed_options
 
 
 @pytest.mark.parametrize("package", keras_names.PACKAGES)
@@ -31,8 +32,26 @@ def test_signatures_name_every_argument(package):
             continue
         signature = inspect.signature(thing)
         assert " object at 0x" not in str(signature), name
-        if isinstance(thing, type) and "__signature__" in vars(thing):
+        # Those of a wrapper are those of its function; Keras' callback warns of its.
+        if isinstance(thing, type) and name not in (
+            "MeanMetricWrapper", "ReduceLROnPlateau",
+        ):  # fmt: skip
+            assert "*args" not in str(signature), name
             assert "**" not in str(signature), name
+
+
+def test_options_for_type_checkers_are_those_that_signatures_show():
+    for options, kind in (
+        (typed_options.AnyCellOptions, layers.LayerNormLSTMCell),
+        (typed_options.CellOptions, layers.LayerNormGRUCell),
+        (typed_options.LayerNormalizationOptions, layers.LayerNormalization),
+        (typed_options.LayerOptions, layers.LogSigmoid),
+    ):
+        shown = set(inspect.signature(kind).parameters)
+        named = {"units", "activation", "recurrent_activation", "use_bias"}
+        # Keras warns of a shape.
+        hidden = {"rms_scaling"} | named
+        assert set(options.__annotations__) - {"input_shape"} == shown - hidden
 
 
 @pytest.mark.parametrize(

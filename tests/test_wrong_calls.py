@@ -55,6 +55,12 @@ def model():
     return keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
 
 
+def fitted(**options):
+    ours = model()
+    ours.compile("sgd", "mse")
+    return ours.fit(np.ones((2, 2)), np.ones((2, 1)), verbose=0, **options)
+
+
 def finding():
     try:
         tfsafe.checked(log_loss)(tf.constant([-1.0]))
@@ -313,6 +319,141 @@ WRONG = {
         lambda: data.check_finite(np.ones(3), policy="replace", value="mea"),
         TypeError,
         ("`value`", "Received: value='mea'", "must be a number"),
+    ),
+    # Calls that do not fit the signature.
+    "call-monitor-level": (
+        lambda: tfsafe.NumericsMonitor("full"),
+        TypeError,
+        ("`NumericsMonitor`", "Received: 'full'", r"NumericsMonitor\(checks='full'\)"),
+    ),
+    "call-monitor-model": (
+        lambda: tfsafe.NumericsMonitor(model()),
+        TypeError,
+        ("`NumericsMonitor`", "Received: <Sequential", "It takes restore_state, log"),
+    ),
+    "call-monitor-keyword": (
+        lambda: tfsafe.NumericsMonitor(polcy="stop"),
+        TypeError,
+        ("`polcy`", "Received: polcy='stop'", r"Did you mean `policy`\?$"),
+    ),
+    "call-rollback-keyword": (
+        lambda: callbacks.RollbackOnNonFinite(factor=0.5),
+        TypeError,
+        ("`factor`", "Received: factor=0.5", "It takes lower_learning_rate"),
+    ),
+    "call-terminate-keyword": (
+        lambda: callbacks.TerminateOnNaN(wach="loss"),
+        TypeError,
+        ("`wach`", "Received: wach='loss'", "Did you mean `watch`"),
+    ),
+    "call-callback-class": (
+        lambda: fitted(callbacks=[tfsafe.NumericsMonitor]),
+        TypeError,
+        ("`callbacks`", "Received: a class", r"\[tfsafe.NumericsMonitor\(\)\]"),
+    ),
+    "call-callback-class-alone": (
+        lambda: fitted(callbacks=callbacks.RollbackOnNonFinite),
+        TypeError,
+        ("`callbacks`", "Received: a class", "Call it"),
+    ),
+    "call-install": (
+        lambda: tfsafe.install("x"),
+        TypeError,
+        ("`install`", "Received: 'x'", r"Write `install\(\)`. It is for all classes"),
+    ),
+    "call-uninstall": (
+        lambda: tfsafe.uninstall("losses"),
+        TypeError,
+        ("`uninstall`", "Received: 'losses'", r"Write `uninstall\(\)`"),
+    ),
+    "call-scope": (
+        lambda: tfsafe.keras_scope("losses"),
+        TypeError,
+        ("`keras_scope`", "Received: 'losses'", r"`with tfsafe.keras_scope\(\):`"),
+    ),
+    "call-safe-rate": (
+        lambda: tfsafe.SafeOptimizer(learning_rate=1e-3),
+        TypeError,
+        ("`learning_rate`", "Received: learning_rate=0.001", r"Adam\(learning_rate=1"),
+    ),
+    "call-safe-nothing": (
+        lambda: tfsafe.SafeOptimizer(),
+        TypeError,
+        ("`SafeOptimizer` needs `inner_optimizer`", "Received: none", "It takes inner"),
+    ),
+    "call-safe-keyword": (
+        lambda: tfsafe.SafeOptimizer("adam", plicy="skip"),
+        TypeError,
+        ("`plicy`", "Received: plicy='skip'", r"Did you mean `policy`\?$"),
+    ),
+    "call-safe-position": (
+        lambda: tfsafe.SafeOptimizer("adam", "skip", 1.0),
+        TypeError,
+        ("takes 2 arguments by position", "Received: 1.0", "It takes inner_opt"),
+    ),
+    "call-loss-scale-name": (
+        lambda: optimizers.LossScaleOptimizer("adam"),
+        ValueError,
+        ("`inner_optimizer`", "Received: inner_optimizer='adam'", "an instance of"),
+    ),
+    "call-loss-scale-class": (
+        lambda: optimizers.LossScaleOptimizer(keras.optimizers.Adam),
+        ValueError,
+        ("`inner_optimizer`", "Received: .*Adam'>", r"`keras.optimizers.Adam\(\)`"),
+    ),
+    "call-checked-keyword": (
+        lambda: tfsafe.checked(log_loss, check="full"),
+        TypeError,
+        ("`check`", "Received: check='full'", "Did you mean `checks`"),
+    ),
+    "call-stabilize-keyword": (
+        lambda: tfsafe.stabilize(log_loss, exclde="log1p"),
+        TypeError,
+        ("`exclde`", "Received: exclde='log1p'", "Did you mean `exclude`"),
+    ),
+    "call-enable-stabilize-model": (
+        lambda: tfsafe.enable_stabilize(model()),
+        TypeError,
+        (
+            "`enable_stabilize`",
+            "Received: <Sequential",
+            r"`stabilize\(f\)` is for a fun",
+        ),
+    ),
+    "call-enable-checks-model": (
+        lambda: tfsafe.enable_check_numerics(model()),
+        TypeError,
+        ("`enable_check_numerics`", "Received: .*<Sequential", r"Write `checked\(f\)`"),
+    ),
+    "call-check-finite-nothing": (
+        lambda: tfsafe.check_finite(),
+        TypeError,
+        ("`check_finite` needs `dataset`", "Received: none", "It takes dataset"),
+    ),
+    "call-check-finite-keyword": (
+        lambda: tfsafe.check_finite(np.ones(3), polcy="drop"),
+        TypeError,
+        ("`polcy`", "Received: polcy='drop'", "Did you mean `policy`"),
+    ),
+    "call-coverage-keyword": (
+        lambda: tfsafe.coverage("mse", printer=print),
+        TypeError,
+        ("`printer`", "Received: printer=<built-in", "Did you mean `print_fn`"),
+    ),
+    "call-loss-keyword": (
+        lambda: losses.StableCrossEntropy(from_logit=True),
+        TypeError,
+        ("`from_logit`", "Received: from_logit=True", "Did you mean `from_logits`"),
+    ),
+    "call-lstm-keyword": (
+        lambda: layers.LayerNormLSTM(3, dropuot=0.1),
+        TypeError,
+        ("`dropuot`", "Received: dropuot=0.1", "Did you mean `dropout`"),
+    ),
+    "call-gru-keyword": (
+        lambda: layers.LayerNormGRU(3, recurrent_dropuot=0.1),
+        TypeError,
+        ("`recurrent_dropuot`", "Received: .*=0.1", "Did you mean `recurrent_dropout`"),
     ),
     # Optimizers and callbacks.
     "check-finite-nothing": (
@@ -754,6 +895,15 @@ def test_a_wrong_call_is_answered_with_what_to_do(row):
 def test_a_function_with_an_input_signature_is_reported_without_arguments():
     function = tf.function(log_loss, input_signature=[tf.TensorSpec([], tf.float32)])
     assert isinstance(tfsafe.stabilize.report(function), rewriting.Report)
+
+
+def test_what_was_refused_does_not_disturb_the_checks():
+    # The error holds the frames, and they hold the object, as in a notebook.
+    with pytest.raises(ValueError, match="adma") as refused:
+        tfsafe.SafeOptimizer("adma")
+    with pytest.raises(tfsafe.NumericsError):
+        tfsafe.checked(tf.function(log_loss))(tf.constant([-1.0]))
+    del refused
 
 
 @pytest.mark.parametrize("missing", ["tensorflow", "keras"])

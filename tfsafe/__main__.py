@@ -46,6 +46,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _refuse_unknown(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     """Ends with an error that says what is meant by an unknown command."""
     word = next(iter(argv), "-")
+    if word.startswith("-") and word in OPTIONS and "run" in argv:
+        others = " ".join(each for each in argv if each != "run")
+        parser.error(
+            f"{word} is an option of `run`. Did you mean `tfsafe run {others}`?"
+        )
     if word.startswith("-") or word in _COMMANDS:
         return
     meant = difflib.get_close_matches(word, _COMMANDS, n=1)

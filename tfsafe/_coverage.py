@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from tfsafe import _compat, _swap
+from tfsafe import _calls, _compat, _swap
 from tfsafe._report.catalogue import TRAPS
 
 # Values that name nothing.
@@ -102,6 +102,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
 def coverage(of: None = None, *, print_fn: Callable[[str], object] = print) -> None: ...
 @overload
 def coverage(of: Any, *, print_fn: Callable[[str], object] = print) -> Coverage: ...
+@_calls.answered()
 def coverage(
     of: Any = None, *, print_fn: Callable[[str], object] = print
 ) -> Coverage | None:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfsafe import _compat, _saving, _swap
+from tfsafe import _calls, _compat, _saving, _swap
 from tfsafe._faults import contained
 from tfsafe._patching import Patch
 
@@ -20,6 +20,7 @@ _lock = threading.RLock()
 
 
 @contextlib.contextmanager
+@_calls.answered("It is a block, `with tfsafe.keras_scope():`.")
 def keras_scope() -> Iterator[None]:
     """Makes strings such as `"mse"` and configs of Keras mean tfsafe's classes.
 
@@ -56,6 +57,7 @@ def keras_scope() -> Iterator[None]:
         _in_scope.reset(token)
 
 
+@_calls.answered("It is for all classes of tfsafe.")
 def install() -> None:
     """Makes strings and configs of Keras mean tfsafe's classes, in every thread.
 
@@ -72,6 +74,7 @@ def install() -> None:
     _lookups().install(everywhere=True)
 
 
+@_calls.answered()
 def uninstall() -> None:
     """Ends `install()`; a model that was compiled meanwhile keeps its classes."""
     _lookups().install(everywhere=False)

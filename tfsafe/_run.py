@@ -135,6 +135,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
       SystemExit: If it cannot be done.
     """
     parser = _parser()
+    if arguments[:1] == ["-c"]:
+        parser.error(
+            f"findings name lines of files. Received: {' '.join(arguments)}. Write the "
+            "program to a file, as in `tfsafe run script.py`."
+        )
     options = parser.parse_args(arguments)
     if not options.is_module and not os.path.exists(options.program):
         parser.error(f"cannot find the file {os.path.abspath(options.program)}")

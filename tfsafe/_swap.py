@@ -67,7 +67,11 @@ def _publish(package: str, names: Iterable[str]) -> None:
         thing = getattr(sys.modules[package], name)
         if isinstance(thing, type) and thing.__module__.startswith(f"{package}."):
             thing.__module__ = package
-        if isinstance(thing, type) and _has_own_initializer(thing):
+        # Keras' metrics and callbacks have another use for `**kwargs`.
+        if isinstance(thing, type) and (
+            package in ("tfsafe.layers", "tfsafe.optimizers")
+            or _has_own_initializer(thing)
+        ):
             vars_of: Any = thing
             vars_of.__signature__ = _Signature()
 
@@ -108,7 +112,7 @@ class _Signature:
         return inspect.Signature(sorted(found.values(), key=lambda each: each.kind))
 
 
-def _initializers(kind: type) -> Iterator[Callable[..., Any]]:
+def _initializers(kind: Any) -> Iterator[Callable[..., Any]]:
     """Yields the `__init__` that a call reaches, as long as they pass on `**kwargs`."""
     for each in kind.__mro__:
         initializer = vars(each).get("__init__")
@@ -118,8 +122,7 @@ def _initializers(kind: type) -> Iterator[Callable[..., Any]]:
         kinds = [p.kind for p in inspect.signature(initializer).parameters.values()]
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return
-        # A recurrent layer passes them on to its cell.
-        cell = getattr(each, "cell_class", None) or getattr(kind, "cell_class", None)
-        if cell is not None and inspect.Parameter.VAR_POSITIONAL in kinds:
-            yield from _initializers(cell)
+        # The class that declares a cell passes them on to it.
+        if "cell_class" in inspect.get_annotations(each):
+            yield from _initializers(kind.cell_class)
             return

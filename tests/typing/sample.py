@@ -61,12 +61,30 @@ def correct() -> None:
     with tfsafe.check_numerics(checks="domain"):
         use(ops.log(tf.constant(1.0)), debugging.summarize(model))
     tfsafe.enable_check_numerics(strict=True)
+    cells = [layers.LayerNormLSTMCell(8, forget_bias=0.5, dropout=0.1, name="cell")]
+    use(layers.RNN(cells), layers.LayerNormGRU(8, return_state=True, name="gru"))
+    use(layers.LayerNormLSTM(8, "relu", dropout=0.1, seed=1, normalize_state="stored"))
+    use(layers.GlobalAveragePooling1D(dtype="float32"), layers.Softmax(axis=1))
+    use(layers.LayerNormalization(-1, epsilon=1e-6, rms_scaling=True, name="norm"))
     use(regularizers.L2(0.1), data.check_finite([1.0], policy="report"))
 
 
 def mistakes() -> None:
     losses.MeanSquaredErrr()  # error
     layers.Dens(1)  # error
+    layers.LayerNormLSTM("32")  # error
+    layers.LayerNormLSTM(32, dropuot=0.1)  # error
+    layers.LayerNormLSTM(32, normalize_state="storde")  # error
+    layers.LayerNormLSTM(32, return_sequence=True)  # error
+    layers.LayerNormLSTMCell(32, kernel_initialiser="zeros")  # error
+    layers.LayerNormGRU(32, recurrent_dropuot=0.1)  # error
+    layers.LayerNormGRUCell(32, forget_bias=1.0)  # error
+    layers.LayerNormalization(espilon=1e-6)  # error
+    layers.Normalization(nmae="norm")  # error
+    layers.GlobalAveragePooling1D(empty_valeu=0.0)  # error
+    layers.MaxPooling1D(2, strids=1)  # error
+    layers.SafeMeanPooling(keepdim=True)  # error
+    layers.LogSoftmax(axes=1)  # error
     metrics.R2Scores()  # error
     optimizers.SafeOptimiser("adam")  # error
     callbacks.NumericMonitor()  # error

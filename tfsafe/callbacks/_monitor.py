@@ -4,9 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import keras
-
-from tfsafe import _args
+from tfsafe import _args, _calls
 from tfsafe._faults import contained
 from tfsafe._report.text import listed
 from tfsafe.callbacks import (
@@ -30,7 +28,7 @@ _DONE = {
 }
 
 
-class NumericsMonitor(keras.callbacks.Callback):
+class NumericsMonitor(_training.OwnCallback):
     """Checks the steps of `fit` for NaN and Inf, or counts those that were handled.
 
     A step that gives NaN or Inf is undone and replayed operation by operation, to
@@ -93,6 +91,7 @@ class NumericsMonitor(keras.callbacks.Callback):
     _optimizer: SafeOptimizer | None = None
     _checks: _step_checks.StepChecks | None = None
 
+    @_calls.answered()
     def __init__(
         self,
         *,

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe import _args
+from tfsafe import _args, _calls
 from tfsafe._report.text import listed
 from tfsafe.callbacks import _finite, _training
 from tfsafe.callbacks._finite import Logs
@@ -15,7 +15,7 @@ from tfsafe.errors import NumericsError
 _HOLD = "hold NaN or infinity"
 
 
-class RollbackOnNonFinite(keras.callbacks.Callback):
+class RollbackOnNonFinite(_training.OwnCallback):
     """Goes back to the last good state of a training that broke, and goes on.
 
     For failures that a `SafeOptimizer` cannot undo, and for trainings without one: a
@@ -69,6 +69,7 @@ class RollbackOnNonFinite(keras.callbacks.Callback):
 
     _check: _finite.FiniteCheck
 
+    @_calls.answered()
     def __init__(
         self,
         lower_learning_rate: float | None = None,

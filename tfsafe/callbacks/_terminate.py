@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-import keras
-
-from tfsafe import _args
+from tfsafe import _args, _calls
 from tfsafe._report.text import listed
 from tfsafe.callbacks import _finite, _training
 from tfsafe.callbacks._finite import Logs
@@ -19,7 +17,7 @@ class _TrainingError(NumericsError, RuntimeError):
     """The error of `raise_error`; Keras' `TerminateOnNaN` raises a RuntimeError."""
 
 
-class TerminateOnNonFinite(keras.callbacks.Callback):
+class TerminateOnNonFinite(_training.OwnCallback):
     """Stops a training as soon as something in it is NaN or infinite.
 
     Keras' `TerminateOnNaN` looks at the training loss alone. A gradient that is NaN
@@ -66,6 +64,7 @@ class TerminateOnNonFinite(keras.callbacks.Callback):
     _check: _finite.FiniteCheck
     _optimizer: SafeOptimizer | None
 
+    @_calls.answered()
     def __init__(
         self, raise_error: bool = False, *, watch: str | Iterable[str] = WATCHED
     ) -> None:
@@ -162,6 +161,7 @@ class TerminateOnNaN(TerminateOnNonFinite):
       ('loss', 'weights', 'val_loss')
     """
 
+    @_calls.answered()
     def __init__(
         self,
         raise_error: bool = False,

@@ -13,6 +13,23 @@ from tfsafe.graph import is_user_file
 from tfsafe.optimizers import SafeOptimizer
 
 
+class OwnCallback(keras.callbacks.Callback):
+    """A callback that says so when `fit` gets its class in place of an instance."""
+
+    def set_model(self, model: Any = None) -> None:
+        """Begins with a model, as Keras asks for first.
+
+        Raises:
+          TypeError: If it is called on the class.
+        """
+        if model is None:
+            raise TypeError(
+                "`callbacks` must be a list of instances. Received: a class of tfsafe. "
+                "Call it, as in `callbacks=[tfsafe.NumericsMonitor()]`."
+            )
+        super().set_model(model)
+
+
 def safe_optimizer(optimizer: Any) -> SafeOptimizer | None:
     """Returns the `SafeOptimizer` that an optimizer is or wraps, or None."""
     while not (optimizer is None or isinstance(optimizer, SafeOptimizer)):

@@ -2,12 +2,14 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import keras
 
+_Layer = TypeVar("_Layer", bound=type)
 
-def member_of_family(shared: str) -> Callable[[Any], Any]:
+
+def member_of_family(shared: str) -> Callable[[_Layer], _Layer]:
     """Returns a class decorator: registers a layer and completes its docstring.
 
     Args:
@@ -18,8 +20,10 @@ def member_of_family(shared: str) -> Callable[[Any], Any]:
     """
     shared = inspect.cleandoc(shared)
 
-    def decorate(layer: Any) -> Any:
-        head, title, examples = inspect.cleandoc(layer.__doc__).partition("Examples:")
+    def decorate(layer: _Layer) -> _Layer:
+        head, title, examples = inspect.cleandoc(layer.__doc__ or "").partition(
+            "Examples:"
+        )
         layer.__doc__ = f"{head}{shared}\n\n{title}{examples}\n"
         return keras.saving.register_keras_serializable(package="tfsafe")(layer)
 

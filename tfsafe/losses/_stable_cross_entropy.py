@@ -5,7 +5,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from tfsafe import _args, _compat
+from tfsafe import _args, _calls, _compat
 from tfsafe._limits import LIMITS
 from tfsafe.keras_formulas import arguments, crossentropy
 from tfsafe.losses import _reduction
@@ -86,6 +86,7 @@ class StableCrossEntropy(Weighted):
       Goodfellow, Bengio, Courville, "Deep Learning", 2016, section 6.2.2.
     """
 
+    @_calls.answered()
     def __init__(
         self,
         from_logits: bool = False,

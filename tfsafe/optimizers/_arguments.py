@@ -53,6 +53,20 @@ def inner_optimizer(identifier: Any) -> Any:
     return optimizer
 
 
+def refuse_unless_optimizer(inner: Any) -> None:
+    """Refuses what is not an instance; Keras scales the loss of nothing else.
+
+    Raises:
+      ValueError: If it is none.
+    """
+    if not isinstance(inner, keras.optimizers.Optimizer):
+        raise ValueError(
+            "`inner_optimizer` must be an instance of a Keras optimizer, such as "
+            f"`keras.optimizers.Adam()`. Received: inner_optimizer={inner!r:.80}. For "
+            "another one write `LossScaleOptimizer(keras.optimizers.get(...))`."
+        )
+
+
 def _hint(identifier: Any) -> str:
     """Says what was meant, as far as that can be seen."""
     kind = identifier if isinstance(identifier, type) else type(identifier)

@@ -39,8 +39,8 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
       **kwargs: `name`, and what else Keras' class takes.
 
     Raises:
-      ValueError: If `minimum_scale` is not a positive number, or above
-        `initial_scale`.
+      ValueError: If `inner_optimizer` is no optimizer, or `minimum_scale` not a
+        positive number, or above `initial_scale`.
 
     Numerics:
       gradient NaN, infinite      step skipped, scale halved, at least minimum_scale
@@ -69,6 +69,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         minimum_scale: float = 1.0,
         **kwargs: Any,
     ):
+        _arguments.refuse_unless_optimizer(inner_optimizer)
         super().__init__(inner_optimizer, initial_scale, dynamic_growth_steps, **kwargs)
         self.minimum_scale = _arguments.minimum_scale(minimum_scale, initial_scale)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from tfsafe import _args, _compat
+from tfsafe import _args, _calls, _compat
 from tfsafe.optimizers import (
     _arguments,
     _branch,
@@ -95,6 +95,10 @@ class SafeOptimizer(DelegatingOptimizer):
     clipnorm = delegated("clipnorm", _clipper)
     global_clipnorm = delegated("global_clipnorm", _clipper)
 
+    @_calls.answered(
+        "Arguments of the optimizer inside go to that one, as in "
+        "`SafeOptimizer(keras.optimizers.Adam(learning_rate=1e-3))`."
+    )
     def __init__(
         self,
         inner_optimizer: Any,

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import _args
+from tfsafe import _args, _calls
 from tfsafe._report import caller
 from tfsafe.data.checks import batches, pipeline, policies
 from tfsafe.data.faults.explain import Origin
@@ -15,6 +15,7 @@ from tfsafe.data.faults.tally import Limits
 from tfsafe.data.sources import structure
 
 
+@_calls.answered()
 def check_finite(
     dataset: Any,
     *parts: Any,

@@ -71,7 +71,7 @@ def checked(
     return _replaced(data, survey, report, policy)
 
 
-def tell(what: str, report: DataReport, stacklevel: int = 5) -> None:
+def tell(what: str, report: DataReport, stacklevel: int = 6) -> None:
     """Warns about the changes made to the data."""
     heads = [finding.headline() for finding in report.findings]
     warnings.warn(

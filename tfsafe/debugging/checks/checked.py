@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 import keras
 import tensorflow as tf
 
-from tfsafe import _args, _compat
+from tfsafe import _args, _calls, _compat
 from tfsafe.debugging.checks import enclosing, reentrancy
 from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Level, Options, options_of
@@ -41,6 +41,7 @@ def checked(
     exclude: Sequence[str] = ...,
     look_every: int = ...,
 ) -> Callable[[_Target], _Target]: ...
+@_calls.answered()
 def checked(
     target: Any = ...,
     *,

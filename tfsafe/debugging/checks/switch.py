@@ -309,6 +309,12 @@ def enable_check_numerics(
             "The level is a keyword argument. Received: stack_height_limit="
             f"{stack_height_limit!r}. Write `checks={stack_height_limit!r}`."
         )
+    if not isinstance(stack_height_limit, int):
+        raise TypeError(
+            "`enable_check_numerics` is for the whole program. Received: "
+            f"stack_height_limit={stack_height_limit!r:.80}. Write `checked(f)` for a "
+            "function or a model."
+        )
     del stack_height_limit, path_length_limit
     _require_eager()
     _SWITCH.ask(_ENABLED, options_of(checks, strict, exclude))

@@ -1,7 +1,7 @@
 """Softmax and log-probabilities as layers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -9,6 +9,11 @@ import tensorflow as tf
 from tfsafe import _args, _compat, ops
 from tfsafe.keras_formulas.logit_recovery import attach_logits
 from tfsafe.layers.masks import with_features
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tfsafe.layers.options import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -46,7 +51,7 @@ class LogSigmoid(keras.layers.Layer):
       for `log(1 + exp(x))`.
     """
 
-    def __init__(self, **kwargs: Any):
+    def __init__(self, **kwargs: "Unpack[LayerOptions]"):
         super().__init__(**kwargs)
         self.supports_masking = True
 
@@ -146,7 +151,9 @@ class LogSoftmax(keras.layers.Layer):
       [[   0. -200.]]
     """
 
-    def __init__(self, axis: int | Sequence[int] = -1, **kwargs: Any):
+    def __init__(
+        self, axis: int | Sequence[int] = -1, **kwargs: "Unpack[LayerOptions]"
+    ):
         super().__init__(**kwargs)
         _args.axes(axis, tf.TensorShape(None))
         self.axis = list(axis) if isinstance(axis, list | tuple) else axis

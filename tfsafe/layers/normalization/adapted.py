@@ -3,7 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import keras
 import numpy as np
@@ -15,6 +15,11 @@ from tfsafe.ops.kernels.statistics.running_statistics import (
     denormalize,
     normalize,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tfsafe.layers.options import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -64,7 +69,7 @@ class Normalization(keras.layers.Normalization):
         mean: Any = None,
         variance: Any = None,
         invert: bool = False,
-        **kwargs: Any,
+        **kwargs: "Unpack[LayerOptions]",
     ):
         super().__init__(axis, mean, variance, invert, **kwargs)
         # Raw features overflow in half precision.

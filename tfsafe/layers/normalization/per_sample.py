@@ -1,7 +1,7 @@
 """Normalizes each sample by its own values."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -9,6 +9,11 @@ import tensorflow as tf
 from tfsafe import _compat, ops
 from tfsafe.ops.kernels.precision import wide
 from tfsafe.ops.kernels.statistics.standardization import scale, standardize
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tfsafe.layers.options import LayerNormalizationOptions
 
 _RMSNormalization: Any = _compat.keras_class("layers", "RMSNormalization")
 
@@ -57,7 +62,12 @@ class LayerNormalization(keras.layers.LayerNormalization):
       Ba, Kiros and Hinton, "Layer Normalization", arXiv:1607.06450, 2016.
     """
 
-    def __init__(self, *args: Any, rms_scaling: bool = False, **kwargs: Any):
+    def __init__(
+        self,
+        *args: Any,
+        rms_scaling: bool = False,
+        **kwargs: "Unpack[LayerNormalizationOptions]",
+    ):
         # Not passed on: Keras 3.15 would warn that it divides by the deviation.
         super().__init__(*args, **kwargs)
         self.rms_scaling: bool = self.rms_scaling or rms_scaling

@@ -1,7 +1,7 @@
 """Makes Keras' pooling over steps respect the mask."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -10,6 +10,11 @@ from tfsafe import _args, ops
 from tfsafe.layers.family import member_of_family
 from tfsafe.layers.pooling.safe_mean import SafeMeanPooling
 from tfsafe.ops.kernels.precision import wide
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tfsafe.layers.options import LayerOptions, OptionsButName
 
 # Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object
@@ -81,10 +86,12 @@ class GlobalAveragePooling1D(SafeMeanPooling, keras.layers.GlobalAveragePooling1
         keepdims: bool = False,
         *,
         empty_value: float = 0.0,
-        **kwargs: Any,
+        **kwargs: "Unpack[LayerOptions]",
     ):
         data_format = data_format or keras.config.image_data_format()
-        super().__init__(
+        # What comes first is tfsafe's, what it passes on goes to Keras' class.
+        initialize: Any = super().__init__
+        initialize(
             1 if data_format == "channels_last" else 2,
             keepdims,
             empty_value,
@@ -162,7 +169,7 @@ class GlobalMaxPooling1D(_MasksSteps, keras.layers.GlobalMaxPooling1D):
         keepdims: bool = False,
         *,
         empty_value: float = 0.0,
-        **kwargs: Any,
+        **kwargs: "Unpack[LayerOptions]",
     ):
         super().__init__(data_format, keepdims, empty_value=empty_value, **kwargs)
 
@@ -228,7 +235,7 @@ class AveragePooling1D(_MasksWindows, keras.layers.AveragePooling1D):
         name: str | None = None,
         *,
         empty_value: float = 0.0,
-        **kwargs: Any,
+        **kwargs: "Unpack[OptionsButName]",
     ):
         super().__init__(
             pool_size,
@@ -286,7 +293,7 @@ class MaxPooling1D(_MasksWindows, keras.layers.MaxPooling1D):
         name: str | None = None,
         *,
         empty_value: float = 0.0,
-        **kwargs: Any,
+        **kwargs: "Unpack[OptionsButName]",
     ):
         super().__init__(
             pool_size,

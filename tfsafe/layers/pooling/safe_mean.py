@@ -1,13 +1,18 @@
 """Averages over the steps that a mask keeps."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
 from tfsafe import _args, ops
 from tfsafe.layers.masks import with_features
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tfsafe.layers.options import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")
@@ -63,7 +68,7 @@ class SafeMeanPooling(keras.layers.Layer):
         axis: int | Sequence[int] = 1,
         keepdims: bool = False,
         empty_value: float = 0.0,
-        **kwargs: Any,
+        **kwargs: "Unpack[LayerOptions]",
     ):
         super().__init__(**kwargs)
         if axis is None:

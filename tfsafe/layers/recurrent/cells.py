@@ -1,16 +1,22 @@
 """Weights, masks and options of the cells with layer normalization."""
 
+import difflib
+import inspect
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 import tensorflow as tf
 
 from tfsafe import _args
+from tfsafe.layers.options import KerasCellOptions
 from tfsafe.layers.recurrent import activations, scan
 from tfsafe.ops.kernels.statistics.layer_norm import centred_columns, layer_norm
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _STEP, _SEQUENCE = "step", "sequence"
 
@@ -113,9 +119,9 @@ class NormalizedCell(FromKeras, _KerasCell):
         norm_shift_initializer: Any = "zeros",
         recurrent_dropout: float = 0.0,
         recurrent_dropout_mask: str = _STEP,
-        **kwargs: Any,
+        **kwargs: "Unpack[KerasCellOptions]",
     ):
-        self._refuse(kwargs)
+        self._refuse(dict(kwargs))
         _check_units(units)
         _check_rate(kwargs.get("dropout", 0.0), "dropout")
         _check_rate(recurrent_dropout, "recurrent_dropout")
@@ -150,6 +156,13 @@ class NormalizedCell(FromKeras, _KerasCell):
                     f"`{name}` is not an argument of {type(self).__name__}. Received: "
                     f"{name}={kwargs[name]!r}. Leave it out"
                     + self.instead.get(name, ".")
+                )
+        for name in kwargs.keys() - KerasCellOptions.__annotations__.keys():
+            known = inspect.signature(type(self)).parameters
+            for similar in difflib.get_close_matches(name, known, 1):
+                raise TypeError(
+                    f"`{name}` is not an argument of {type(self).__name__}. Received: "
+                    f"{name}={kwargs[name]!r}. Did you mean `{similar}`?"
                 )
 
     @property

@@ -1,12 +1,17 @@
 """Runs a cell with layer normalization over time, for the LSTM and the GRU."""
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 import tensorflow as tf
 
 from tfsafe.layers.recurrent import scan
 from tfsafe.layers.recurrent.cells import FromKeras
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tfsafe.layers.options import AnyCellOptions
 
 NORMALIZED = """
     In a training step in a graph on a CPU, XLA compiles the loop alone if the number of
@@ -38,6 +43,10 @@ NORMALIZED = """
     """
 
 
+# The first two are those of the cell, too.
+_OF_THE_LAYER = ("dtype", "trainable", "name", "activity_regularizer")
+
+
 class NormalizedRNN(FromKeras, keras.layers.RNN):
     """A layer around such a cell, with the loop and the gradient of `scan`."""
 
@@ -46,29 +55,31 @@ class NormalizedRNN(FromKeras, keras.layers.RNN):
     def __init__(
         self,
         units: int,
-        *args: Any,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        *,
         return_sequences: bool = False,
         return_state: bool = False,
         go_backwards: bool = False,
         stateful: bool = False,
         unroll: bool = False,
         zero_output_for_mask: bool = False,
-        name: str | None = None,
-        activity_regularizer: Any = None,
-        **kwargs: Any,
+        **kwargs: "Unpack[AnyCellOptions]",
     ):
-        common = {key: kwargs[key] for key in ("dtype", "trainable") if key in kwargs}
+        of_layer = {k: v for k, v in kwargs.items() if k in _OF_THE_LAYER}
+        of_cell = {k: v for k, v in kwargs.items() if k not in _OF_THE_LAYER[2:]}
         super().__init__(
-            self.cell_class(units, *args, **kwargs),
+            self.cell_class(
+                units, activation, recurrent_activation, use_bias, **of_cell
+            ),
             return_sequences=return_sequences,
             return_state=return_state,
             go_backwards=go_backwards,
             stateful=stateful,
             unroll=unroll,
             zero_output_for_mask=zero_output_for_mask,
-            name=name,
-            activity_regularizer=activity_regularizer,
-            **common,
+            **of_layer,
         )
 
     def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:

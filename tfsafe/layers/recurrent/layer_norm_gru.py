@@ -220,8 +220,9 @@ class LayerNormGRU(NormalizedRNN):
 
     Args:
       units: Size of the output, positive.
-      *args: What `LayerNormGRUCell` takes next: `activation`,
-        `recurrent_activation`, `use_bias`.
+      activation: As for `LayerNormGRUCell`, and the next two.
+      recurrent_activation: Of the gates.
+      use_bias: Whether there is a bias.
       return_sequences: Whether to return the outputs of all steps, not only the last.
       return_state: Whether to return the last states as well.
       go_backwards: Whether to take the steps from the last to the first.

@@ -1,7 +1,7 @@
 """LSTM with layer normalization, and recurrent dropout without memory loss."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 import tensorflow as tf
@@ -15,6 +15,11 @@ from tfsafe.ops.kernels.statistics.layer_norm import (
     pull_back as norm_gradients,
     standardize,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from tfsafe.layers.options import CellOptions
 
 _OUTPUT, _STORED = "output", "stored"
 
@@ -113,7 +118,7 @@ class LayerNormLSTMCell(NormalizedCell, keras.layers.LSTMCell):
         *,
         forget_bias: float = 1.0,
         normalize_state: str = _OUTPUT,
-        **kwargs: Any,
+        **kwargs: "Unpack[CellOptions]",
     ):
         super().__init__(units, activation, recurrent_activation, use_bias, **kwargs)
         self.forget_bias = _args.number(forget_bias, "forget_bias", tf.float32)
@@ -254,8 +259,9 @@ class LayerNormLSTM(NormalizedRNN):
 
     Args:
       units: Size of the output, positive.
-      *args: What `LayerNormLSTMCell` takes next: `activation`,
-        `recurrent_activation`, `use_bias`.
+      activation: As for `LayerNormLSTMCell`, and the next two.
+      recurrent_activation: Of the gates.
+      use_bias: Whether there is a bias.
       return_sequences: Whether to return the outputs of all steps, not only the last.
       return_state: Whether to return the last states as well.
       go_backwards: Whether to take the steps from the last to the first.

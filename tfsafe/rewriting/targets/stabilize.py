@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, cast, overload
 
 import keras
 
-from tfsafe import _args
+from tfsafe import _args, _calls
 from tfsafe.graph import Wrapper
 from tfsafe.rewriting.reports.report import Report, report_of
 from tfsafe.rewriting.reports.verify import verified
@@ -147,6 +147,7 @@ def _with_reports(function: Callable[..., Any]) -> Stabilize:
 
 
 @_with_reports
+@_calls.answered()
 def stabilize(
     target: Any = ...,
     *,

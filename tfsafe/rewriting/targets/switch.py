@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _calls, _compat
 from tfsafe._faults import contained, or_plain
 from tfsafe._patching import Patch
 from tfsafe.graph import is_user_function
@@ -150,6 +150,7 @@ def _is_naive(function: Any) -> bool:
 _SWITCH = _Switch()
 
 
+@_calls.answered("It is for the whole program; `stabilize(f)` is for a function.")
 def enable_stabilize() -> None:
     """Runs every `tf.function` and every step of a Keras model in its stable form.
 

@@ -20,7 +20,8 @@ def labels(slots: Iterable[Slot]) -> set[str]:
     handles = {
         id(variable.handle)
         for each in (*alive(keras.Metric), *alive(keras.Optimizer))
-        for variable in variables_in(list(each.variables))
+        # One whose `__init__` was refused has none.
+        for variable in variables_in(list(getattr(each, "variables", ())))
     }
     return _REMEMBERED | {slot.label for slot in slots if id(slot.handle) in handles}
 
