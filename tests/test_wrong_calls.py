@@ -145,7 +145,7 @@ WRONG = {
     "enable-level-positional": (
         lambda: tfsafe.enable_check_numerics("full"),
         TypeError,
-        ("level", "Received: stack_height_limit='full'", "Write `checks='full'`"),
+        ("level", "Received: stack_height_limit='full'", "Write `checks=` before"),
     ),
     "replay-none": (
         lambda: debugging.replay(None),
@@ -423,7 +423,7 @@ WRONG = {
     "call-enable-checks-model": (
         lambda: tfsafe.enable_check_numerics(model()),
         TypeError,
-        ("`enable_check_numerics`", "Received: .*<Sequential", r"Write `checked\(f\)`"),
+        ("`enable_check_numerics`", "Received: .*<Sequential", r"`checked\(f\)`"),
     ),
     "call-check-finite-nothing": (
         lambda: tfsafe.check_finite(),

@@ -39,7 +39,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
       **kwargs: `name`, and what else Keras' class takes.
 
     Raises:
-      ValueError: If `inner_optimizer` is no optimizer, or `minimum_scale` not a
+      ValueError: If `inner_optimizer` is not an optimizer, or `minimum_scale` not a
         positive number, or above `initial_scale`.
 
     Numerics:

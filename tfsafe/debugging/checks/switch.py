@@ -304,16 +304,10 @@ def enable_check_numerics(
       >>> print(logarithm(tf.constant(0.0)).numpy())
       -inf
     """
-    if isinstance(stack_height_limit, str):
-        raise TypeError(
-            "The level is a keyword argument. Received: stack_height_limit="
-            f"{stack_height_limit!r}. Write `checks={stack_height_limit!r}`."
-        )
     if not isinstance(stack_height_limit, int):
         raise TypeError(
-            "`enable_check_numerics` is for the whole program. Received: "
-            f"stack_height_limit={stack_height_limit!r:.80}. Write `checked(f)` for a "
-            "function or a model."
+            "`enable_check_numerics` takes a level, by keyword. Received: "
+            f"{stack_height_limit=!r:.80}. Write `checks=` before it, or `checked(f)`."
         )
     del stack_height_limit, path_length_limit
     _require_eager()
