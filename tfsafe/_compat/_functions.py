@@ -72,6 +72,30 @@ def create_op(*args: Any, **kwargs: Any) -> Any:
     return create(tf.compat.v1.get_default_graph(), *args, **kwargs)
 
 
+def op_def(op: Any) -> Any:
+    """Returns the definition of an operation, which must not be changed.
+
+    `Graph.op_def_for_type`, tried with TensorFlow 2.21.0. It keeps what it has read,
+    where the public `Operation.op_def` parses the definition each time.
+    """
+    read = getattr(op.graph, "op_def_for_type", None)
+    return op.op_def if read is None else read(op.type)
+
+
+def captured(tensor: Any) -> Any:
+    """Returns a tensor or handle from outside as captured by the default graph.
+
+    `FuncGraph.capture`, tried with TensorFlow 2.16.1 and 2.21.0. The public way is an
+    operation that reads the tensor, which costs more than the capture.
+    """
+    import tensorflow as tf
+
+    graph = tf.compat.v1.get_default_graph()
+    if not hasattr(graph, "capture"):
+        return tf.identity(tensor).op.inputs[0]
+    return graph.capture(tensor)
+
+
 def registered_gradient(name: str) -> Callable[..., Any]:
     """Returns the gradient function that is registered under a name.
 

@@ -173,7 +173,7 @@ class Body:
         for op in self._graph.get_operations():
             # What a maker may ask for is made when it does, save what might give
             # something else by then.
-            is_due = op.op_def.is_stateful and op.name in possible
+            is_due = op.name in possible and _compat.op_def(op).is_stateful
             if is_due or op.name in certain:
                 self._make(op)
         made = [
@@ -299,7 +299,7 @@ class Body:
                 [tensor.dtype for tensor in op.outputs],
                 name=op.name,
                 attrs=attributes,
-                op_def=op.op_def,
+                op_def=_compat.op_def(op),
             )
         # A tape in the new trace sees only what is recorded for it.
         _compat.record(copy, gradient)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.graph import _custom_gradients, _functions
 from tfsafe.graph._op_facts import OpFact, op_types
 
@@ -112,4 +113,4 @@ def has_effect(op: tf.Operation) -> bool:
             for graph in _functions.bodies(op)
             for inner in graph.get_operations()
         )
-    return op.op_def.is_stateful and op.type not in _VALUES_ONLY
+    return op.type not in _VALUES_ONLY and _compat.op_def(op).is_stateful

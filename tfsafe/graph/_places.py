@@ -191,10 +191,13 @@ def _before_vectorizing(op: tf.Operation) -> tf.Operation | None:
     `loop_body/Sqrt/pfor/...`.
     """
     name = _compat.before_vectorizing(op.name)
-    if name is None:
-        return None
+    return None if name is None else _named(op.graph, name)
+
+
+def _named(graph: tf.Graph, name: str) -> tf.Operation | None:
+    """Returns the operation of a name, without a walk over all of the graph."""
     try:
-        return op.graph.get_operation_by_name(name)
+        return graph.get_operation_by_name(name)
     except KeyError:
         return None
 
@@ -246,13 +249,8 @@ def _forward_op(
 def _by_name(
     name: str, kind: str, graph: tf.Graph, graphs: Sequence[tf.Graph]
 ) -> tf.Operation | None:
-    candidates = [
-        op
-        for each in graphs
-        if each is not graph
-        for op in each.get_operations()
-        if op.name == name and _is_kind(op, kind)
-    ]
+    named = (_named(each, name) for each in graphs if each is not graph)
+    candidates = [op for op in named if op is not None and _is_kind(op, kind)]
     home = _stem(graph)
     return max(candidates, key=lambda op: _shared(home, _stem(op.graph)), default=None)
 

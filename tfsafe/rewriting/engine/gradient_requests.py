@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.rewriting.engine.derivatives import Asked, Derivative
 from tfsafe.rewriting.engine.rule import Value
 
@@ -181,4 +182,4 @@ def inside(tensor: Any) -> tf.Tensor:
     """Returns a tensor or handle from outside as captured by the default graph."""
     if getattr(tensor, "graph", None) is tf.compat.v1.get_default_graph():
         return tensor
-    return tf.identity(tensor).op.inputs[0]
+    return _compat.captured(tensor)

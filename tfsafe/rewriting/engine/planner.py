@@ -89,7 +89,7 @@ class Planner:
             for rule in self._rules.get(op.type, ()):
                 if rule.changes == "gradient" and op.name not in differentiable:
                     continue
-                if Rewrite(rule, op).key in self._skipped:
+                if self._skipped and Rewrite(rule, op).key in self._skipped:
                     continue
                 build = self._matched(rule, op, reader, opaque)
                 if build is not None:

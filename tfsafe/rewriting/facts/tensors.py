@@ -14,6 +14,9 @@ from tfsafe.rewriting.facts.interface import Bounds
 
 _COPIES = op_types(OpFact.COPIES)
 _FOLDED = op_types(OpFact.FOLDS)
+_STATIC = frozenset({"Const", "Rank", "Shape", "Size"})
+# Others are not the same in every call.
+_CONSTANTS = _STATIC | _COPIES | _FOLDED | {"StopGradient"}
 _MOVED = op_types(OpFact.MOVES)
 _COMMUTATIVE = op_types(OpFact.COMMUTES)
 _SUMS = frozenset({"Add", "AddV2", "Sub"})
@@ -68,7 +71,8 @@ class Reader:
         self.memory: dict[type, Any] = {}
         self._constants: dict[str, np.ndarray | None] = {}
         self._scalars: dict[str, float | None] = {}
-        self._sources: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
+        # A tensor, what it is a copy of, and the operation that computes that.
+        self._sources: dict[int, tuple[tf.Tensor, tf.Tensor, tf.Operation]] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[object, ...], int] = {}
         self._bounds: dict[str, Bounds] = {}
@@ -77,11 +81,15 @@ class Reader:
 
     def source(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns what `tensor` is a copy of; not through `tf.stop_gradient`."""
+        return self._found(tensor)[1]
+
+    def _found(self, tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Operation]:
         # By `id`, which takes less time than the name; a kept tensor keeps its own.
         known = self._sources.get(id(tensor))
         if known is None:
-            known = self._sources[id(tensor)] = (tensor, self._source(tensor))
-        return known[1]
+            source = self._source(tensor)
+            known = self._sources[id(tensor)] = tensor, source, source.op
+        return known
 
     def _source(self, tensor: tf.Tensor) -> tf.Tensor:
         while True:
@@ -108,7 +116,7 @@ class Reader:
 
     def op(self, tensor: tf.Tensor) -> tf.Operation:
         """Returns the operation that computes `tensor`, behind its copies."""
-        return self.source(tensor).op
+        return self._found(tensor)[2]
 
     def value_source(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns what `tensor` has the values of, through `tf.stop_gradient` too."""
@@ -130,15 +138,15 @@ class Reader:
 
     def _fold(self, tensor: tf.Tensor) -> np.ndarray | None:
         op = tensor.op
+        if op.type not in _CONSTANTS:
+            return None
         size = tensor.shape.num_elements()
         if size is None or size > _MOST_ELEMENTS:
             return None
-        if op.type == "Const" or op.type in {"Rank", "Shape", "Size"}:
+        if op.type in _STATIC:
             return _static(tensor)
-        if op.type in _COPIES or op.type == "StopGradient":
-            return self.constant(op.inputs[0])
         if op.type not in _FOLDED:
-            return None
+            return self.constant(op.inputs[0])
         inputs = [self.constant(each) for each in op.inputs]
         known = [each for each in inputs if each is not None]
         return _computed(op, known) if len(known) == len(inputs) else None
@@ -196,7 +204,9 @@ class Reader:
     def _is_pure(self, op: tf.Operation) -> bool:
         if op.type in {"ReadVariableOp", "Placeholder"}:
             return op.type == "ReadVariableOp" and not self.is_written(op.inputs[0])
-        return not op.op_def.is_stateful and bool(op.inputs or op.type == "Const")
+        return (
+            bool(op.inputs or op.type == "Const") and not _compat.op_def(op).is_stateful
+        )
 
     def is_written(self, handle: tf.Tensor) -> bool:
         """Returns whether an operation of the graph may change a variable."""

@@ -1,7 +1,5 @@
 """Recognises quotients of sums that are 0 / 0 for empty or zero data."""
 
-from typing import NamedTuple
-
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SEGMENT_SUMS, SUMS, OpFact, op_types
@@ -27,13 +25,6 @@ _TOTALS = (
 _DEPTH = 12
 
 
-class _Zero(NamedTuple):
-    """A tensor that is 0 where a divisor is, and the power that it has there."""
-
-    tensor: tf.Tensor
-    degree: float
-
-
 class _Zeros:
     """What is 0 where a divisor is.
 
@@ -44,7 +35,11 @@ class _Zeros:
 
     def __init__(self, reader: Reader, divisor: tf.Tensor):
         self._reader = reader
-        self._found: list[_Zero] = []
+        # By the number of a tensor that is 0: the power with which it vanishes.
+        self._found: dict[int, float] = {}
+        # A tensor can be reached on many ways; each is followed once.
+        self._expanded: dict[tuple[int, float, bool], int] = {}
+        self._degrees: dict[tuple[int, int], float] = {}
         # A sum of all elements is of those of every other sum.
         self._is_whole = divisor.shape.rank == 0
         self.is_joint = False
@@ -55,7 +50,12 @@ class _Zeros:
     ) -> None:
         if self._reader.constant(tensor) is not None:
             return
-        self._found.append(_Zero(self._reader.source(tensor), degree))
+        alike = self._reader.number(tensor)
+        way = alike, degree, is_summed
+        if self._expanded.get(way, -1) >= depth:
+            return
+        self._expanded[way] = depth
+        self._found[alike] = max(self._found.get(alike, 0.0), 1 / degree)
         op = self._reader.op(tensor)
         if not depth or not op.inputs:
             return
@@ -83,12 +83,17 @@ class _Zeros:
 
     def degree(self, tensor: tf.Tensor, depth: int = _DEPTH) -> float:
         """Returns the power with which a tensor vanishes; 0 if it need not."""
-        reader = self._reader
-        if reader.constant(tensor) is not None:
+        if self._reader.constant(tensor) is not None:
             return 0.0
-        known = [1 / z.degree for z in self._found if reader.same(z.tensor, tensor)]
-        if known:
-            return max(known)
+        alike = self._reader.number(tensor)
+        if alike in self._found:
+            return self._found[alike]
+        if (alike, depth) not in self._degrees:
+            self._degrees[alike, depth] = self._degree(tensor, depth)
+        return self._degrees[alike, depth]
+
+    def _degree(self, tensor: tf.Tensor, depth: int) -> float:
+        reader = self._reader
         op = reader.op(tensor)
         power = _power(reader, tensor)
         if not depth or not op.inputs or not power:

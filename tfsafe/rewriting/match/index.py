@@ -4,6 +4,7 @@ A pattern is a formula as `trees` describes it. An operation is looked at two st
 deep: the types of what it is made of, and where a number may be.
 """
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -66,7 +67,8 @@ class Index:
         return self._places[look]
 
 
-class SumLook(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class SumLook:
     """How many terms a sum has, and what they look like."""
 
     size: int
@@ -80,8 +82,12 @@ class Summands(NamedTuple):
     look: SumLook
 
 
-class Look(NamedTuple):
-    """What is seen of a tensor.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Look:
+    """What is seen of a tensor; there is one object for each look.
+
+    So a look is compared and hashed by its identity: it holds those of its inputs,
+    which hold theirs.
 
     Attributes:
       op_type: The type of its operation.
@@ -96,8 +102,15 @@ class Look(NamedTuple):
     sums: Sequence[SumLook] = ()
 
 
-class _Looks(dict[tuple[str, int], Look]):
-    """What is seen of the tensors of a graph, by their names and how deep."""
+_look = functools.cache(Look)
+_sum_of = functools.cache(SumLook)
+
+
+class _Looks(dict[tuple[int, int], tuple[tf.Tensor, Look]]):
+    """What is seen of the tensors of a graph, by their `id` and how deep.
+
+    A tensor is kept with its look, so that its `id` stays taken.
+    """
 
 
 class _Parts(dict[str, Sequence[Sequence[Term]]]):
@@ -132,27 +145,27 @@ def _parts_of(reader: Reader, op: tf.Operation) -> Sequence[Sequence[Term]]:
 
 def _sum_look(reader: Reader, found: Sequence[Term], depth: int) -> SumLook:
     looks = (_look_of(reader, each.tensor, depth) for each in found)
-    return SumLook(len(found), frozenset(looks))
+    return _sum_of(len(found), frozenset(looks))
 
 
 def _look_of(reader: Reader, tensor: tf.Tensor, depth: int) -> Look:
-    known = reader.memory.setdefault(_Looks, _Looks())
-    key = tensor.name, depth
-    if key not in known:
+    looks = reader.memory.setdefault(_Looks, _Looks())
+    known = looks.get((id(tensor), depth))
+    if known is None:
         op = reader.op(tensor)
         # Ones of the shape of another tensor count as the number.
         is_number = op.type == "OnesLike" or reader.scalar(tensor) is not None
         if not depth:
-            look = Look(op.type, is_number)
+            look = _look(op.type, is_number)
         elif op.type in SUMS:
             parts = _parts_of(reader, op)
             sums = [_sum_look(reader, each, depth - 1) for each in parts]
-            look = Look(op.type, is_number, (), tuple(sums))
+            look = _look(op.type, is_number, (), tuple(sums))
         else:
             inputs = [_look_of(reader, each, depth - 1) for each in op.inputs]
-            look = Look(op.type, is_number, tuple(inputs))
-        known[key] = look
-    found: Look = known[key]
+            look = _look(op.type, is_number, tuple(inputs))
+        known = looks[id(tensor), depth] = tensor, look
+    found: Look = known[1]
     return found
 
 
