@@ -55,7 +55,7 @@ WORKER = textwrap.dedent("""
     print(["%.5f" % v for v in variable.numpy()])
 """)
 
-SERVERS = textwrap.dedent("""
+CLUSTER = textwrap.dedent("""
     import socket
 
     import tensorflow as tf
@@ -76,6 +76,9 @@ SERVERS = textwrap.dedent("""
     )
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+""")
+
+SERVERS = CLUSTER + textwrap.dedent("""
     with strategy.scope():
         weights = tf.Variable([[1.0], [2.0]])
 
@@ -97,6 +100,49 @@ SERVERS = textwrap.dedent("""
         print("%.5f" % remote.fetch())
     print(["%.5f" % v for v in weights.numpy().ravel()])
 """)
+
+
+SAFE_OPTIMIZER = textwrap.dedent("""
+    import keras
+
+    import tfsafe
+
+    for policy in ("skip", "zero_variable", "replace"):
+        with strategy.scope():
+            weights = [keras.Variable([1.0, 2.0]), keras.Variable([3.0])]
+            inner = keras.optimizers.Adam(0.1)
+            optimizer = tfsafe.SafeOptimizer(inner, policy=policy)
+            optimizer.build(weights)
+
+        @tf.function
+        def step(i):
+            def replica(i):
+                with tf.GradientTape() as tape:
+                    loss = sum(tf.reduce_sum(w.value ** 2) for w in weights)
+                first, second = tape.gradient(loss, [w.value for w in weights])
+                first += tf.where(i == 1, [float("nan"), 0.0], [0.0, 0.0])
+                optimizer.apply([first, second], weights)
+
+            return strategy.run(replica, args=(i,))
+
+        for i in range(4):
+            run(step, tf.constant(i))
+        print([["%.5f" % v for v in w.numpy()] for w in weights])
+        print(int(optimizer.iterations))
+""")
+ON_SERVERS = """
+def run(step, i):
+    coordinator.schedule(step, args=(i,))
+    coordinator.join()
+"""
+ALONE = """
+import tensorflow as tf
+
+strategy = tf.distribute.get_strategy()
+
+def run(step, i):
+    step(i)
+"""
 
 
 def of_workers(way, folder, program=WORKER):
@@ -129,3 +175,14 @@ def test_infinities_on_one_worker_end_both_with_a_finding(tmp_path):
     assert step in WORKER
     found = of_workers(WAYS["watch"], tmp_path, WORKER.replace(step, caught))
     assert [each.splitlines()[0] for each in found] == ["NumericsError"] * 2
+
+
+def test_a_safe_optimizer_decides_on_parameter_servers_as_on_one_device(tmp_path):
+    printed = []
+    for name, begin in [("alone", ALONE), ("servers", CLUSTER + ON_SERVERS)]:
+        (tmp_path / f"{name}.py").write_text(begin + SAFE_OPTIMIZER)
+        printed += outputs([[f"{name}.py"]], tmp_path)
+    alone, servers = printed
+    assert servers == alone
+    assert [each for each in alone.split() if each.isdigit()] == ["3", "4", "4"]
+    assert "nan" not in alone
