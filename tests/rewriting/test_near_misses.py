@@ -205,6 +205,10 @@ PAIRS = {
         lambda x: log(x + sqrt(x * x + 1)),
         lambda x: log(x + sqrt(x * x + 2)),
     ),
+    "log-near-one": (
+        lambda x: log(tf.sin(x) / x),
+        lambda x: log(tf.sin(x) * x),
+    ),
     "log-out-of-range": (
         lambda x: log(x * tf.sin(x)),
         lambda x: log(x + tf.sin(x)),
@@ -351,6 +355,10 @@ PAIRS = {
     "elu-plus-one": (
         lambda x: tf.nn.elu(x) + 1,
         lambda x: tf.nn.elu(x) + 1.5,
+    ),
+    "difference-from-one": (
+        lambda x: tf.sin(x) / x - 1,
+        lambda x: tf.sin(x) / x - 2,
     ),
     "covariance": (
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(tf.sin(x)),

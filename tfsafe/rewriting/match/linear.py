@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import terms
 
@@ -32,6 +32,24 @@ class Part(NamedTuple):
         if self.axes is not None:
             x = tf.reduce_sum(x, self.axes, keepdims=self.keepdims)
         return x if self.factor == 1 else self.factor * x
+
+
+class Group(NamedTuple):
+    """Terms that cancel, and what they are together.
+
+    Attributes:
+      parts: The terms.
+      part: The first, with its factor and the axes along which it is summed.
+      build: Builds the sum of the terms before it is scaled and summed over axes.
+    """
+
+    parts: Sequence[Part]
+    part: Part
+    build: Build
+
+    def make(self, value: Value) -> tf.Tensor:
+        """Builds the sum of the terms."""
+        return self.part.scaled(self.build(value))
 
 
 class _Known(dict[str, Sequence[Part]]):

@@ -9,6 +9,7 @@ from tfsafe.rewriting.rules.differences import (
     distances,
     function_differences as differences,
     moments,
+    near_one,
     raw_moments,
     tangents,
 )
@@ -37,6 +38,7 @@ _BEFORE: Sequence[Rule] = (
     *out_of_range.FIRST,
     *logarithms.RULES,
     *inverse_functions.RULES,
+    near_one.LOGARITHM,
     *out_of_range.RULES,
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.
@@ -47,6 +49,7 @@ _BEFORE: Sequence[Rule] = (
     *angles.RULES,
     *cancellation.RULES,
     *tangents.RULES,
+    *near_one.RULES,
     *moments.RULES,
     *raw_moments.RULES,
     *differences.RULES,

@@ -77,6 +77,18 @@ def x_minus_one_minus_log(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
 
 
 @precision.runs_in_float32
+def step_minus_log(step: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Computes `step - log(1 + step)`, the logarithm being known."""
+    return near_or_far(
+        tf.abs(step) < 0.25,
+        lambda step, _: x_minus_log1p(step),
+        lambda step, log: step - log,
+        point(step, 0, 1),
+        point(log, 0, 0),
+    )
+
+
+@precision.runs_in_float32
 def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """Computes `a + b - 2 sqrt(a * b)`."""
 
@@ -91,18 +103,20 @@ def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 @precision.runs_in_float32
-def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Computes `x log(x / y) - x + y`, with the value y at x = 0."""
+def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.Tensor:
+    """Computes `x log(x / y) - x + y` from `x - y` too, with the value y at 0."""
 
-    def near(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        step = (x - y) / y
+    def near(_: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.Tensor:
+        step = difference / y
         return y * step * step * _ENTROPY(step)
 
-    def far(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    def far(x: tf.Tensor, y: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
         return ops.xlogy(x, x / y) - x + y
 
-    is_near = tf.abs(x - y) < 0.25 * tf.abs(y)
-    return near_or_far(is_near, near, far, point(x, 1, 2), point(y, 1, 1))
+    is_near = tf.abs(difference) < 0.25 * tf.abs(y)
+    return near_or_far(
+        is_near, near, far, point(x, 1, 2), point(y, 1, 1), point(difference, 0, 1)
+    )
 
 
 @precision.runs_in_float32

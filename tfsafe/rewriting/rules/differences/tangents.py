@@ -7,44 +7,26 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
+from tfsafe.ops.kernels import unchanged_values
 from tfsafe.ops.kernels.limits import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match import near_one
 from tfsafe.rewriting.match.arithmetic import (
-    both_ways,
     root_of,
     square_of,
 )
-from tfsafe.rewriting.match.linear import Part, parts, total
+from tfsafe.rewriting.match.linear import Group, Part, merged, minus, parts, total
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
-from tfsafe.rewriting.rules.differences import complements
+from tfsafe.rewriting.rules.differences import complements, divergences
 
 # Longer sums are not taken apart.
 _MOST = 12
-_Ratio = tuple[tf.Tensor, tf.Tensor]
 
 
-class _Group(NamedTuple):
-    """Terms that cancel, and what they are together.
-
-    Attributes:
-      parts: The terms.
-      part: The first, with its factor and the axes along which it is summed.
-      build: Builds the sum of the terms before it is scaled and summed over axes.
-    """
-
-    parts: Sequence[Part]
-    part: Part
-    build: Build
-
-    def make(self, value: Value) -> tf.Tensor:
-        """Builds the sum of the terms."""
-        return self.part.scaled(self.build(value))
-
-
-def _groups(reader: Reader, found: Sequence[Part]) -> Iterator[_Group]:
+def _groups(reader: Reader, found: Sequence[Part]) -> Iterator[Group]:
     for part in found:
         if part.tensor is None:
             continue
@@ -54,16 +36,14 @@ def _groups(reader: Reader, found: Sequence[Part]) -> Iterator[_Group]:
         elif op.type == "Sqrt":
             yield from _roots(reader, part, op.inputs[0])
         elif op.type == "Mul":
+            yield from _factored(reader, found, part, op)
             yield from _product(reader, part, op)
-            for x, log in both_ways(op):
-                yield from _entropy(reader, part, x, _ratio_of_log(reader, log))
+            yield from divergences.of_product(reader, part, op)
         elif op.type == "Xlogy":
-            yield from _entropy(
-                reader, part, op.inputs[0], _ratio(reader, op.inputs[1])
-            )
+            yield from divergences.of_xlogy(reader, part, op)
 
 
-def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[_Group]:
+def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[Group]:
     """Yields `exp(x) - 1 - x` and the like."""
     function, constant, sign, scale = _TANGENTS[op.type]
     x = op.inputs[0]
@@ -71,25 +51,50 @@ def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[_Group]:
     if size is None:
         return
     made = part._replace(factor=scale * part.factor)
-    inside = _inside(reader, x, part)
+    inside = divergences.summed(reader, x, part)
     wanted = [each._replace(factor=sign * made.factor * each.factor) for each in inside]
     if constant:
         wanted.append(Part(constant * made.factor * size, None))
     if op.type != "Log":
-        yield _Group([part, *wanted], made, lambda value: function(value(x)))
+        yield Group([part, *wanted], made, lambda value: function(value(x)))
         return
     # Other rules may know the logarithm where its argument underflows.
     log = op.outputs[0]
-    yield _Group([part, *wanted], made, lambda value: function(value(x), value(log)))
+    quotient = reader.op(x)
+    if quotient.type in DIVISIONS:
+        a, b = quotient.inputs
+        less_one = _less_one(a, b, log)
+        step = made._replace(tensor=_Step(a, b))
+        yield Group([part, step], made, less_one)
+        yield Group([part, *wanted], made, less_one)
+    yield Group([part, *wanted], made, lambda value: function(value(x), value(log)))
     # `s^2 - 1 - 2 log(s)`
     made = part._replace(factor=-0.5 * part.factor)
     wanted = [Part(-made.factor * size, None)]
     square = part._replace(factor=made.factor, tensor=_Square(x))
-    yield _Group(
+    yield Group(
         [part, square, *wanted],
         made,
         lambda value: function(tf.square(value(x)), 2 * value(log)),
     )
+
+
+def _less_one(a: tf.Tensor, b: tf.Tensor, log: tf.Tensor) -> Build:
+    """Returns how to build `a / b - 1 - log(a / b)`."""
+
+    def build(value: Value) -> tf.Tensor:
+        x, y = value(a), value(b)
+        step = unchanged_values.divide(x - y, y)
+        return tangents.step_minus_log(step, value(log))
+
+    return build
+
+
+class _Step(NamedTuple):
+    """Any tensor that is `(a - b) / b`."""
+
+    a: tf.Tensor
+    b: tf.Tensor
 
 
 class _Square(NamedTuple):
@@ -107,90 +112,58 @@ def _terms_of_sum(part: Part, x: tf.Tensor) -> int | None:
     return tf.TensorShape([x.shape[axis] for axis in part.axes]).num_elements()
 
 
-def _inside(reader: Reader, x: tf.Tensor, part: Part) -> list[Part]:
-    """Returns the parts of an argument, summed as the function of it is."""
-    found = parts(reader, x)
-    if part.axes is None:
-        return found
-    return [Part(1.0, x, part.axes, part.keepdims)]
-
-
-def _roots(reader: Reader, part: Part, inside: tf.Tensor) -> Iterator[_Group]:
+def _roots(reader: Reader, part: Part, inside: tf.Tensor) -> Iterator[Group]:
     """Yields `a + b - 2 sqrt(a * b)`."""
     op = reader.op(inside)
     if op.type == "Mul":
         yield from _of_two(part, *op.inputs)
 
 
-def _of_two(part: Part, a: tf.Tensor, b: tf.Tensor) -> Iterator[_Group]:
+def _of_two(part: Part, a: tf.Tensor, b: tf.Tensor) -> Iterator[Group]:
     made = part._replace(factor=-0.5 * part.factor)
-    if _line_up(part, a, b):
+    if divergences.line_up(part, a, b):
         wanted = [made._replace(tensor=each) for each in (a, b)]
-        yield _Group(
+        yield Group(
             [part, *wanted],
             made,
             lambda value: tangents.squared_difference_of_roots(value(a), value(b)),
         )
 
 
-def _product(reader: Reader, part: Part, op: tf.Operation) -> Iterator[_Group]:
+def _factored(
+    reader: Reader, found: Sequence[Part], part: Part, op: tf.Operation
+) -> Iterator[Group]:
+    """Yields `a * cos(x) - a` and `a^2 + b^2 - 2 a b cos(x)`."""
+    for function, rest in near_one.products(reader, op) if part.axes is None else ():
+        less_one = near_one.times(rest, function)
+        for other in found:
+            if other is not part and near_one.is_opposite(reader, other, part, rest):
+                yield Group([part, other], part, less_one)
+        if len(rest.above) != 2 or rest.below:
+            continue
+        a, b = rest.above
+        made = part._replace(factor=-0.5 * part.factor * rest.factor)
+        wanted = [made._replace(tensor=_Square(each)) for each in (a, b)]
+        yield Group([part, *wanted], made, _cosine_rule(a, b, rest.factor, less_one))
+
+
+def _cosine_rule(a: tf.Tensor, b: tf.Tensor, factor: float, less_one: Build) -> Build:
+    return lambda value: tf.square(value(a) - value(b)) - 2 / factor * less_one(value)
+
+
+def _product(reader: Reader, part: Part, op: tf.Operation) -> Iterator[Group]:
     """Yields `a^2 + b^2 - 2 a b`, and `a + b - 2 sqrt(a) sqrt(b)`."""
     a, b = op.inputs
     roots = root_of(reader, a), root_of(reader, b)
     if roots[0] is not None and roots[1] is not None:
         yield from _of_two(part, roots[0], roots[1])
     made = part._replace(factor=-0.5 * part.factor)
-    if _line_up(part, a, b):
+    if divergences.line_up(part, a, b):
         wanted = [made._replace(tensor=_Square(each)) for each in (a, b)]
-        yield _Group(
-            [part, *wanted], made, lambda value: tf.square(value(a) - value(b))
-        )
+        yield Group([part, *wanted], made, lambda value: tf.square(value(a) - value(b)))
 
 
-def _ratio_of_log(reader: Reader, tensor: tf.Tensor) -> _Ratio | None:
-    """Reads `log(a / b)` and `log(a) - log(b)`."""
-    op = reader.op(tensor)
-    if op.type == "Log":
-        return _ratio(reader, op.inputs[0])
-    if op.type == "Sub":
-        a, b = (reader.op(each) for each in op.inputs)
-        if a.type == b.type == "Log":
-            return a.inputs[0], b.inputs[0]
-    return None
-
-
-def _ratio(reader: Reader, tensor: tf.Tensor) -> _Ratio | None:
-    op = reader.op(tensor)
-    return (op.inputs[0], op.inputs[1]) if op.type in DIVISIONS else None
-
-
-def _entropy(
-    reader: Reader, part: Part, x: tf.Tensor, ratio: _Ratio | None
-) -> Iterator[_Group]:
-    """Yields `x log(x / y) - x + y`."""
-    if ratio is None or not reader.same(x, ratio[0]) or not _line_up(part, *ratio):
-        return
-    y = ratio[1]
-    wanted = [
-        each._replace(factor=sign * part.factor * each.factor)
-        for sign, tensor in ((-1, x), (1, y))
-        for each in _inside(reader, tensor, part)
-    ]
-    yield _Group(
-        [part, *wanted],
-        part,
-        lambda value: tangents.bregman_of_entropy(value(x), value(y)),
-    )
-
-
-def _line_up(part: Part, a: tf.Tensor, b: tf.Tensor) -> bool:
-    """Returns whether what is summed over axes is not repeated along them."""
-    if part.axes is None:
-        return True
-    return a.shape.is_fully_defined() and a.shape == b.shape
-
-
-def _without(reader: Reader, found: Sequence[Part], group: _Group) -> list[Part] | None:
+def _without(reader: Reader, found: Sequence[Part], group: Group) -> list[Part] | None:
     """Takes the terms of a group out of a sum; None where one is missing."""
     left = list(found)
     for wanted in group.parts:
@@ -224,7 +197,16 @@ def _is(reader: Reader, part: Part, wanted: Part) -> bool:
     if isinstance(wanted.tensor, _Square):
         base = square_of(reader, part.tensor)
         return base is not None and reader.same(base, wanted.tensor.of)
+    if isinstance(wanted.tensor, _Step):
+        return _is_step(reader, reader.op(part.tensor), *wanted.tensor)
     return reader.same(part.tensor, wanted.tensor)
+
+
+def _is_step(reader: Reader, op: tf.Operation, a: tf.Tensor, b: tf.Tensor) -> bool:
+    if op.type not in DIVISIONS or not reader.same(op.inputs[1], b):
+        return False
+    left = [*parts(reader, op.inputs[0]), *minus(parts(reader, a)), *parts(reader, b)]
+    return not merged(reader, left)
 
 
 def _match_cumulative(op: tf.Operation, reader: Reader) -> Build | None:
@@ -256,8 +238,8 @@ def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
     left = parts(reader, op.outputs[0])
     if not 2 <= len(left) <= _MOST:
         return None
-    groups: list[_Group] = []
-    for group in _groups(reader, left):
+    groups: list[Group] = []
+    for group in (*_groups(reader, left), *divergences.of_all(reader, left)):
         rest = _without(reader, left, group)
         if rest is not None:
             left = rest
@@ -325,7 +307,9 @@ RULES = (
     Rule(
         name="function-less-tangent",
         before="exp(x) - 1 - x, x - 1 - log(x), x - log1p(x), x - sin(x), "
-        "x * log(x / y) - x + y, a + b - 2 sqrt(a * b), a * a + b * b - 2 * a * b",
+        "x * log(x / y) - x + y, a + b - 2 sqrt(a * b), a * a + b * b - 2 * a * b, "
+        "a * cos(x) - a, a * a + b * b - 2 * a * b * cos(x), "
+        "p * log(p / q) + (1 - p) * log((1 - p) / (1 - q))",
         after="where the terms cancel a power series, or a square",
         fails_when="x is near 0, or near 1 for the logarithm; a is near b",
         reference="Taylor series; binomial formula",

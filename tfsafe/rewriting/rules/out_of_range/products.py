@@ -126,7 +126,8 @@ def _may_leave(found: list[_Factor], dtype: tf.DType) -> bool:
     return sorted(powers) != [-1, 1] or dtype in _HALF
 
 
-def _match_log(op: tf.Operation, reader: Reader) -> Build | None:
+def match_log(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches the logarithm of a product that may be out of range."""
     x = op.inputs[0]
     if not is_float(x) or is_watched(reader, op) or reader.constant(x) is not None:
         return None
@@ -331,7 +332,7 @@ RULES = (
         fails_when="the product underflows or overflows",
         reference="identity",
         op_types=("Log",),
-        match=_match_log,
+        match=match_log,
     ),
     Rule(
         name="power-out-of-range",

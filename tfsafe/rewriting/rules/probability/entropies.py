@@ -18,6 +18,7 @@ from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.log_space.probabilities import quotients
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
+from tfsafe.rewriting.rules.differences import near_one
 from tfsafe.rewriting.rules.probability.likelihoods import FRACTION
 
 _LOGARITHMS = op_types(OpFact.LOGARITHM)
@@ -120,7 +121,7 @@ def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
     op = reader.op(tensor)
     if op.type != "Log" or logarithms(reader).of(op.inputs[0]) is not None:
         return None
-    if FRACTION(op, reader) is not None:
+    if FRACTION(op, reader) is not None or near_one.match_log(op, reader) is not None:
         return None
     inner = reader.op(op.inputs[0])
     is_shifted = is_sum(inner) and any(

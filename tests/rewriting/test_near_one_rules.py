@@ -1,0 +1,112 @@
+"""What is near 1 keeps the digits of its difference from 1, and of its logarithm."""
+
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import fired, in_modes
+from tests.support import modes
+from tfsafe import stabilize
+from tfsafe.rewriting.rules.table import all_rules
+
+LOG, SQRT, COS, EXP = 0, 1, 2, 3
+TENSORFLOW = tf.math.log, tf.sqrt, tf.cos, tf.exp
+MPMATH = mpmath.log, mpmath.sqrt, mpmath.cos, mpmath.exp
+
+
+def _binary_divergence(f, p, q):
+    return p * f[LOG](p / q) + (1 - p) * (f[LOG](1 - p) - f[LOG](1 - q))
+
+
+def _expanded_divergence(f, p, q):
+    return p * f[LOG](p) - p * f[LOG](q) + (1 - p) * f[LOG]((1 - p) / (1 - q))
+
+
+def _kimura(f, p, q):
+    return f[LOG]((1 - 2 * p - q) * f[SQRT](1 - 2 * q))
+
+
+def _law_of_cosines(f, a, b):
+    c = a * 0 + 2
+    return f[SQRT](a * a + c * c - 2 * a * c * f[COS](b))
+
+
+# By name: the formula; a point where digits are lost, and an ordinary one.
+FORMULAS = {
+    "doppler": (lambda f, a, b: f[SQRT]((a + b) / (a - b)) - 1, (1, 1e-6), (1, 0.5)),
+    "forward rate": (
+        lambda _, a, b: (1 + b) ** 2 / (1 + a) - 1,
+        (1e-6, 3e-6),
+        (0.25, 0.5),
+    ),
+    "return": (lambda _, a, b: b / a - 1, (3, 3.000001), (3, 2)),
+    "log of a return": (lambda f, a, b: f[LOG](b / a), (3, 3.000001), (3, 2)),
+    "kimura": (_kimura, (1e-7, 2e-7), (0.125, 0.0625)),
+    "discounted quotient": (
+        lambda f, a, b: f[LOG]((1 - a * f[EXP](-b)) / (1 - a)),
+        (0.5, 1e-6),
+        (0.5, 2),
+    ),
+    "potential energy": (lambda f, a, b: a - a * f[COS](b), (9.75, 1e-5), (9.75, 1)),
+    "growth": (lambda f, a, b: a * f[EXP](b) / 3 - a / 3, (9.75, 1e-6), (9.75, 1)),
+    "law of cosines": (_law_of_cosines, (2.0001, 1e-4), (3, 1)),
+    "binary divergence": (_binary_divergence, (0.3, 0.30001), (0.25, 0.5)),
+    "expanded divergence": (_expanded_divergence, (0.3, 0.30001), (0.25, 0.5)),
+    "gamma deviance": (
+        lambda f, a, b: (a - b) / b - f[LOG](a / b),
+        (1000, 1000.1),
+        (2, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*FORMULAS))
+def test_it_agrees_with_mpmath(name, mode):
+    formula, *points = FORMULAS[name]
+
+    def both(a, b):
+        with tf.GradientTape() as tape:
+            tape.watch([a, b])
+            value = formula(TENSORFLOW, a, b)
+        return value, *tape.gradient(value, [a, b])
+
+    run = modes.compile_for(mode, stabilize(both))
+    for point in points:
+        args = [np.float32(each) for each in point]
+        exact = [mpmath.mpf(float(each)) for each in args]
+        with mpmath.workdps(60):
+            wanted = [
+                formula(MPMATH, *exact),
+                *(
+                    mpmath.diff(lambda *x: formula(MPMATH, *x), tuple(exact), order)
+                    for order in ((1, 0), (0, 1))
+                ),
+            ]
+        for got, expected in zip(run(*map(tf.constant, args)), wanted, strict=True):
+            np.testing.assert_allclose(got, float(expected), rtol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x, y: x - y * tf.cos(x),
+        lambda x, y: x + x * tf.cos(y),
+        lambda x, y: x * x + y * y - 3 * x * y * tf.cos(x),
+        lambda x, y: y * tf.math.log(y / x) + (2 - y) * tf.math.log((1 - y) / (1 - x)),
+    ],
+)
+def test_other_sums_stay(formula):
+    names = fired(all_rules(), formula, tf.constant([0.5]), tf.constant([0.25]))
+    assert not {"function-less-tangent", "difference-from-one"} & set(names)
+
+
+def test_far_from_one_a_quotient_keeps_its_infinities():
+    @stabilize
+    def change(a, b):
+        return a / b - 1, tf.math.log(a / b)
+
+    a, b = [1.0, 0.0, 1.0, float("inf")], [0.0, 1.0, float("inf"), 1.0]
+    less, log = change(tf.constant(a), tf.constant(b))
+    np.testing.assert_array_equal(less, [np.inf, -1, -1, np.inf])
+    np.testing.assert_array_equal(log, [np.inf, -np.inf, -np.inf, np.inf])

@@ -1,0 +1,181 @@
+"""Takes 1 from a tensor without loss of digits, by what the tensor is made of."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import tensorflow as tf
+
+from tfsafe import ops
+from tfsafe.graph import RECIPROCALS, SUMS
+from tfsafe.ops.kernels.cancellation import near_one, uncancelled
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.match.arithmetic import root_of, square_of
+from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
+from tfsafe.rewriting.match.products import Product, factored, made
+
+# Functions that are 1 at 0: each less 1.
+FUNCTIONS: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "Cos": lambda x: -uncancelled.one_minus_cos(x),
+    "Cosh": uncancelled.cosh_minus_one,
+    "Exp": ops.expm1,
+}
+_DIVISIONS = frozenset({"Div", "RealDiv"})
+_PRODUCTS = _DIVISIONS | {"Mul"}
+# Deeper formulas are left as they are written.
+_DEPTH = 4
+
+
+def less_one(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> Build | None:
+    """Returns how to build a tensor less 1; None where nothing is won.
+
+    Args:
+      reader: Reader of the graph.
+      tensor: The tensor.
+      depth: How many operations deep to look.
+    """
+    op = reader.op(tensor)
+    if not depth or not is_float(tensor) or reader.constant(tensor) is not None:
+        return None
+    if op.type in FUNCTIONS:
+        return _of_function(reader, tensor)
+    if op.type in SUMS:
+        return _of_sum(reader, tensor)
+    if op.type in _DIVISIONS:
+        a, b = op.inputs
+        return _of_quotient(reader, tensor, a, b, depth)
+    return _of_power(reader, tensor, depth) or _of_product(reader, tensor, depth)
+
+
+def _of_sum(reader: Reader, tensor: tf.Tensor) -> Build | None:
+    found = parts(reader, tensor)
+    rest = [each for each in found if each.tensor is not None]
+    if not rest or Part(1.0, None) not in found:
+        return None
+    return difference(reader, rest, tensor)
+
+
+def difference(reader: Reader, found: Sequence[Part], like: tf.Tensor) -> Build:
+    """Returns how to build a sum; of `a * f - a` as a times f less 1."""
+    for part, other in (found, found[::-1]) if len(found) == 2 else ():
+        build = common_factor(reader, part, other)
+        if build is not None:
+            factor = part.factor
+            return lambda value: factor * build(value)
+    return lambda value: total(found, value, like)
+
+
+def common_factor(reader: Reader, part: Part, other: Part) -> Build | None:
+    """Reads `c * a * f - c * a` of a function f that is 1 at 0.
+
+    Returns:
+      How to build `a * (f - 1)`; None for other parts.
+    """
+    if part.tensor is None or part.axes is not None:
+        return None
+    for function, rest in products(reader, reader.op(part.tensor)):
+        if is_opposite(reader, other, part, rest):
+            return times(rest, function)
+    return None
+
+
+def products(reader: Reader, op: tf.Operation) -> Iterator[tuple[Build, Product]]:
+    """Yields how to build a factor less 1, and the product without the factor."""
+    product = _numbered(reader, op) if op.type in _PRODUCTS else None
+    for place, each in enumerate(product.above if product is not None else ()):
+        function = FUNCTIONS.get(reader.op(each).type)
+        if product is not None and function is not None:
+            above = [*product.above[:place], *product.above[place + 1 :]]
+            yield _of_function(reader, each), product._replace(above=above)
+
+
+def _numbered(reader: Reader, op: tf.Operation) -> Product:
+    """Takes a product apart, and the numbers in it out."""
+    product = factored(reader, op)
+    factor, sides = product.factor, []
+    for side, sign in ((product.above, 1), (product.below, -1)):
+        numbers = [reader.scalar(x) if x.shape.rank == 0 else None for x in side]
+        sides.append([x for x, n in zip(side, numbers, strict=True) if not n])
+        factor *= math.prod(n**sign for n in numbers if n)
+    return product._replace(factor=factor, above=sides[0], below=sides[1])
+
+
+def _of_function(reader: Reader, tensor: tf.Tensor) -> Build:
+    op = reader.op(tensor)
+    return lambda value: FUNCTIONS[op.type](value(op.inputs[0]))
+
+
+def times(rest: Product, less_one: Build) -> Build:
+    """Returns how to build a product times a factor less 1."""
+    if not rest.above and not rest.below:
+        return lambda value: rest.factor * less_one(value)
+    return lambda value: made(rest, value) * less_one(value)
+
+
+def is_opposite(reader: Reader, other: Part, part: Part, rest: Product) -> bool:
+    """Returns whether a part is the negative of a product times a part's factor."""
+    if other.tensor is None or other.axes is not None:
+        return False
+    found = _numbered(reader, reader.op(other.tensor))
+    if not found.above and not found.below:
+        found = found._replace(above=[other.tensor])
+    size = other.factor * found.factor + part.factor * rest.factor
+    return abs(size) <= 1e-6 * abs(other.factor * found.factor) and all(
+        sorted(map(reader.number, first)) == sorted(map(reader.number, second))
+        for first, second in ((found.above, rest.above), (found.below, rest.below))
+    )
+
+
+def _of_quotient(
+    reader: Reader, tensor: tf.Tensor, a: tf.Tensor, b: tf.Tensor, depth: int
+) -> Build | None:
+    above, below = parts(reader, a), parts(reader, b)
+    left = merged(reader, [*above, *minus(below)])
+    if not left:
+        return None
+    of_a, of_b = (less_one(reader, each, depth - 1) for each in (a, b))
+
+    def top(value: Value) -> tf.Tensor:
+        if len(left) < len(above) + len(below):
+            return difference(reader, left, tensor)(value)
+        if of_a is not None and of_b is not None:
+            return of_a(value) - of_b(value)
+        return value(a) - value(b)
+
+    return lambda value: near_one.quotient_minus_one(
+        value(tensor), top(value), value(b)
+    )
+
+
+def _of_power(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
+    op = reader.op(tensor)
+    root, square = root_of(reader, tensor), square_of(reader, tensor)
+    base = op.inputs[0] if op.type in {"Pow", "Rsqrt", *RECIPROCALS} else None
+    base = root if root is not None else square if square is not None else base
+    inner = None if base is None else less_one(reader, base, depth - 1)
+    if base is None or inner is None:
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        x, whole = inner(value), value(tensor)
+        if root is not None:
+            return near_one.root_minus_one(whole, x)
+        if square is not None:
+            return x * (value(base) + 1)
+        if op.type == "Rsqrt":
+            return near_one.inverse_root_minus_one(whole, x)
+        if op.type in RECIPROCALS:
+            return near_one.quotient_minus_one(whole, -x, value(base))
+        return near_one.power_minus_one(whole, x, value(op.inputs[1]))
+
+    return build
+
+
+def _of_product(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
+    op = reader.op(tensor)
+    if op.type != "Mul":
+        return None
+    a, b = (less_one(reader, each, depth - 1) for each in op.inputs)
+    if a is None or b is None:
+        return None
+    return lambda value: near_one.product_minus_one(value(tensor), a(value), b(value))
