@@ -28,7 +28,10 @@ def fired(rules: Sequence[Rule], function: Callable[..., Any], *args: Any) -> li
     """
     graph = _graph(function, args)
     planner = Planner(rules, Recording())
-    emit = tf.function(lambda *inputs: Emission(plan=planner.plan).emit(graph, inputs))
+    emit = tf.function(
+        lambda *inputs: Emission(plan=planner.plan).emit(graph, inputs),
+        autograph=False,
+    )
     emit.get_concrete_function(*(tf.TensorSpec(x.shape, x.dtype) for x in graph.inputs))
     return [rewrite.rule.name for rewrite in planner.rewrites([graph])]
 
