@@ -5,7 +5,6 @@ operation and the right line of the user's, and the weights as before; `EXCEPTIO
 lists the cases where it is not so, and why.
 """
 
-import functools
 import json
 import os
 import pathlib
@@ -135,16 +134,6 @@ def test_a_model_that_is_well_is_let_through(way, place):
     assert np.isfinite(model.get_weights()[0]).all()
 
 
-# The start of a process and 6 trainings on replicas take their time.
-REPLICA_WAYS = [_param((way,), is_slow=way != "NumericsMonitor") for way in ways.MODELS]
-
-
-def on_replicas(way: str) -> dict[str, Any]:
-    """Returns what is found under a `MirroredStrategy` on two logical CPUs."""
-    return printed_by("tests.everywhere.replicas", way)
-
-
-@functools.cache
 def printed_by(*arguments: str) -> dict[str, Any]:
     """Runs `python -m` in a process of its own; returns the JSON that it prints."""
     done = subprocess.run(
@@ -159,43 +148,44 @@ def printed_by(*arguments: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("way", REPLICA_WAYS)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_failing_model_on_two_replicas_is_explained(way, fault):
-    cell = on_replicas(way)[fault]
-    finding = Finding.from_dict(cell["finding"])
-    if fault == "input_nan":
-        assert finding.origin == "argument `x (replica 1)`"
-        # Of the two rows of the batch, each replica has one.
-        assert (finding.index, finding.row) == ((0, 2), None)
-    else:
-        faults.assert_is(finding, FAULTS[fault])
-    assert cell["scale"] == [[1.0, 1.0, 1.0]] * 2
+# One process for all failures of a way: each start imports TensorFlow.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    # `enable_check_numerics` and its block are one switch.
+    "way",
+    [way for way in ways.MODELS if way != "enable_check_numerics"],
+)
+def test_failing_models_on_two_replicas_are_explained(way):
+    """Under a `MirroredStrategy` on two logical CPUs."""
+    cells = printed_by("tests.everywhere.replicas", way)
+    healthy = cells.pop("healthy")
+    assert healthy["finding"] is None
+    assert healthy["scale"][0] != [1.0, 1.0, 1.0]
+    assert cells.keys() == FAULTS.keys()
+    for fault, cell in cells.items():
+        finding = Finding.from_dict(cell["finding"])
+        if fault == "input_nan":
+            assert finding.origin == "argument `x (replica 1)`"
+            # Of the two rows of the batch, each replica has one.
+            assert (finding.index, finding.row) == ((0, 2), None)
+        else:
+            faults.assert_is(finding, FAULTS[fault])
+        assert cell["scale"] == [[1.0, 1.0, 1.0]] * 2, fault
 
 
-@pytest.mark.parametrize("way", REPLICA_WAYS)
-def test_a_model_on_two_replicas_that_is_well_is_let_through(way):
-    cell = on_replicas(way)["healthy"]
-    assert cell["finding"] is None
-    assert cell["scale"][0] != [1.0, 1.0, 1.0]
-
-
-SCRIPT = ("tfsafe", "run", "-m", "tests.everywhere.script")
-
-
-@pytest.mark.parametrize("program", ["fit", "graph", "eager"])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_failing_script_is_explained(program, fault):
-    finding = Finding.from_dict(printed_by(*SCRIPT)[f"{program}/{fault}"])
-    if (program, fault) in EXCEPTIONS:
-        assert (finding.op_type, finding.index) == ("", (1, 2))
-    else:
-        faults.assert_is(finding, FAULTS[fault])
-
-
-@pytest.mark.parametrize("program", ["fit", "graph", "eager"])
-def test_a_script_that_is_well_is_let_through(program):
-    assert printed_by(*SCRIPT)[f"{program}/healthy"] is None
+@pytest.mark.slow
+def test_failing_scripts_are_explained():
+    found = printed_by("tfsafe", "run", "-m", "tests.everywhere.script")
+    for program in ("fit", "graph", "eager"):
+        assert found.pop(f"{program}/healthy") is None
+    assert len(found) == 3 * len(FAULTS)
+    for name, given in found.items():
+        program, fault = name.split("/")
+        finding = Finding.from_dict(given)
+        if (program, fault) in EXCEPTIONS:
+            assert (finding.op_type, finding.index) == ("", (1, 2)), name
+        else:
+            faults.assert_is(finding, FAULTS[fault])
 
 
 def test_there_are_at_most_five_exceptions():

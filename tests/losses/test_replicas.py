@@ -34,11 +34,10 @@ for reduction in ("sum_over_batch_size", "sum"):
     same(fit(ours, indices), fit(keras_loss(reduction=reduction), indices))
 
 targets = np.arange(12.0, dtype="float32").reshape(4, 3) / 12
-for name in ("MeanSquaredError", "LogCosh", "Poisson"):
-    ours, theirs = getattr(losses, name)(), getattr(keras.losses, name)()
-    same(fit(ours, targets, "sigmoid"), fit(theirs, targets, "sigmoid"))
+ours, theirs = losses.MeanSquaredError(), keras.losses.MeanSquaredError()
+same(fit(ours, targets, "sigmoid"), fit(theirs, targets, "sigmoid"))
 
-for name in ("MeanSquaredError", "BinaryAccuracy", "AUC", "R2Score"):
+for name in ("MeanSquaredError", "AUC", "R2Score"):
     labels = (targets > 0.5).astype("float32")
     ours, theirs = getattr(metrics, name)(), getattr(keras.metrics, name)()
     same(fit("mse", labels, "sigmoid", ours), fit("mse", labels, "sigmoid", theirs))

@@ -24,6 +24,12 @@ CASES = [
     for variant in harness.VARIANTS
     for mode in modes.MODES
 ]
+# XLA compiles the same update, for which the clean steps have every variant.
+FEWER = [
+    case
+    for case in CASES
+    if case.values[1] != "xla" or case.values[0] in FAST_UNDER_XLA
+]
 CLEAN = harness.clean_gradients(6)
 BAD_VALUES = [np.nan, np.inf, -np.inf, 1e20]
 # The first step, and one in the middle.
@@ -54,7 +60,7 @@ def test_clean_steps_are_those_of_the_inner_optimizer_bit_for_bit(variant, mode)
         assert guarded.optimizer.nonfinite_steps == 0
 
 
-@pytest.mark.parametrize(("variant", "mode"), CASES)
+@pytest.mark.parametrize(("variant", "mode"), FEWER)
 def test_skipping_is_never_having_seen_the_batch(variant, mode):
     for index in BAD_STEPS:
         unseen = CLEAN[:index] + CLEAN[index + 1 :]
@@ -66,7 +72,7 @@ def test_skipping_is_never_having_seen_the_batch(variant, mode):
             assert guarded.optimizer.last_nonfinite_step == index + 1
 
 
-@pytest.mark.parametrize(("variant", "mode"), CASES)
+@pytest.mark.parametrize(("variant", "mode"), FEWER)
 def test_replacing_hides_a_step_of_which_nothing_is_left(variant, mode):
     kernel, bias = (np.full_like(gradient, np.nan) for gradient in CLEAN[0])
     for bad in [(kernel, bias), (kernel, np.zeros_like(bias))]:
@@ -76,7 +82,7 @@ def test_replacing_hides_a_step_of_which_nothing_is_left(variant, mode):
         assert guarded.optimizer.last_nonfinite_step == 4
 
 
-@pytest.mark.parametrize(("variant", "mode"), CASES)
+@pytest.mark.parametrize(("variant", "mode"), FEWER)
 def test_replacing_is_a_step_with_zero_in_the_nonfinite_elements(variant, mode):
     for index in BAD_STEPS:
         expected = training(variant, mode, None).run(with_bad_step(index, 0.0))

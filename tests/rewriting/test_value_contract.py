@@ -152,7 +152,7 @@ def test_a_nan_that_comes_in_comes_out(block):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", range(2))
 def test_hundreds_of_ordinary_values_and_slopes_stay(block):
     start = 100 + 50 * block
     assert not _all(_differs, range(start, start + 50))
