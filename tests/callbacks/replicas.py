@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsafe import callbacks
+from tfsafe import NumericsError, callbacks
 from tfsafe.optimizers import SafeOptimizer
 
 DEVICES = ["CPU:0", "CPU:1"]
@@ -24,7 +24,8 @@ def main() -> None:
         cpu, [tf.config.LogicalDeviceConfiguration()] * 2
     )
     warnings.simplefilter("ignore")
-    json.dump({"monitor": monitor(), "rollback": rollback()}, sys.stdout)
+    found = {"monitor": monitor(), "rollback": rollback(), "finding": finding()}
+    json.dump(found, sys.stdout)
 
 
 def monitor() -> dict:
@@ -48,6 +49,23 @@ def rollback() -> dict:
     callback = callbacks.RollbackOnNonFinite(save_freq=1)
     model = train(keras.optimizers.SGD, callback)
     return {"rollbacks": callback.rollbacks, "is_finite": is_finite(model)}
+
+
+def finding() -> dict:
+    """Stops at the same step, whose bad row is row 5 of 8 and row 1 of replica 1."""
+    found: dict[str, Any] = {}
+    try:
+        train(keras.optimizers.SGD, callbacks.NumericsMonitor(policy="raise"))
+    except NumericsError as error:
+        first = error.findings[0]
+        bad = np.flatnonzero(np.isnan(error.inputs["x"]).any(1))
+        found = {"row": first.row, "index": first.index, "bad": bad.tolist()}
+        found |= {"reached": error.reached, "origin": first.origin}
+        try:
+            error.save("never.zip")
+        except ValueError as refusal:
+            found["refusal"] = str(refusal)
+    return found
 
 
 def guarded() -> SafeOptimizer:

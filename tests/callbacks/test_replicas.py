@@ -29,3 +29,18 @@ def test_a_step_that_is_nonfinite_on_one_replica_is_undone_on_both(results):
 
 def test_a_training_on_replicas_goes_back(results):
     assert results["rollback"] == {"rollbacks": 1, "is_finite": True}
+
+
+def test_the_row_of_a_replica_is_that_of_the_whole_batch(results):
+    found = results["finding"]
+    assert found["origin"] == "argument `x (replica 1)`"
+    # Of rows 4 to 7, which replica 1 has.
+    assert found["index"] == [1, 0]
+    assert found["row"] == 5
+    assert found["bad"] == [5]
+    assert len(set(found["reached"])) == len(found["reached"])
+
+
+def test_a_capsule_of_a_step_on_replicas_is_refused_with_what_to_do(results):
+    assert "on several replicas cannot be saved" in results["finding"]["refusal"]
+    assert "Train on one device" in results["finding"]["refusal"]

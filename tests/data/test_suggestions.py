@@ -96,3 +96,9 @@ def test_a_finding_in_an_argument_names_what_the_caller_passed():
     code = caught.value.findings[0].suggested_code
     assert code == 'tfsafe.data.check_finite(prices, policy="report")'
     assert not eval(code).is_finite
+
+
+def test_an_expression_is_computed_once_and_gets_a_name():
+    finding = check_finite(np.array([1.0, NAN]), policy="report").findings[0]
+    code = finding.suggested_code
+    assert code == 'x = check_finite(np.array([1.0, NAN]), policy="drop")'

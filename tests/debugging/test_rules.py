@@ -321,7 +321,7 @@ def test_the_operation_before_leads_to_a_better_suggestion():
     assert code_of("Log", log, producers=["Softmax"]) == expected
     code, words = fix_of("Log", "tf.math.log(p)", producers=["Sigmoid"])
     assert not code
-    assert words.startswith("tfsafe.ops.log_sigmoid(...) takes the logits")
+    assert words.startswith("tfsafe.ops.log_sigmoid(logits) takes the logits")
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_every_suggestion_can_be_reached(row):
 def test_code_has_no_names_that_the_user_does_not_have():
     code, words = fix_of("RealDiv", "y = self.scale(a)")
     assert not code
-    assert words.startswith("tfsafe.ops.divide(..., ...) returns 0, with gradient 0")
+    assert words.startswith("tfsafe.ops.divide(numerator, denominator) returns 0")
 
 
 def test_the_kind_of_the_fault_is_reported_with_the_cause():

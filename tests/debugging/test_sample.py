@@ -55,3 +55,23 @@ def test_a_table_names_its_columns():
 
 def test_without_a_row_there_is_no_sample():
     assert failure_of(np.array(np.nan)).sample is None
+
+
+@pytest.mark.parametrize(
+    ("x", "words", "mark"),
+    [
+        (np.ones([4, 5]), "column 3", 3),
+        (np.ones([4, 9, 2]), "step 3, feature 1", 3),
+        (np.ones([4, 6, 6, 3]), "channel 2, row 3, column 4", -1),
+    ],
+    ids=["table", "series", "image"],
+)
+def test_the_finite_value_that_an_operation_failed_at_is_marked(x, words, mark):
+    x[(2, 3, 1) if x.ndim == 3 else (2, 3, 4, 2)[: x.ndim]] = 0.0
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(tf.function(lambda x: tf.math.log(x)))(tf.constant(x))
+    sample = caught.value.sample
+    assert (sample.row, sample.words, sample.mark) == (2, words, mark)
+    assert sample.box == ((3, 4, 4, 5) if x.ndim == 4 else ())
+    page = caught.value.to_html()
+    assert f"Row 2 of x: {words} made the operation fail" in page

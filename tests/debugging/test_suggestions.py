@@ -6,7 +6,8 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging.explain.suggestions import choice
+from tfsafe._report import caller
+from tfsafe.debugging.explain.suggestions import choice, source_names
 
 
 def softmax(s):
@@ -432,3 +433,45 @@ def test_a_statement_of_several_lines_is_read_at_the_line_of_the_operation():
     finding = finding_of(function, [tf.constant(1.0)], is_gradient=False)
     assert finding.site.source == "t / (t - t),"
     assert finding.suggested_code == "tfsafe.ops.divide(t, t - t)"
+
+
+@pytest.mark.parametrize(
+    ("code", "safe"),
+    [
+        ("a, tf.norm(a, axis=-1)", "a, tfsafe.ops.norm(a, axis=-1)"),
+        ("a, b * keras.ops.std(x)", "a, b * tfsafe.ops.std(x)"),
+        ("tf.sqrt(x), tf.sqrt(y)", "tf.sqrt(x), tfsafe.ops.sqrt(y)"),
+        ("a, tf.norm(a, 2, -1)", "a, tf.norm(a, 2, -1)"),
+        ("a, math.sqrt(n)", "a, math.sqrt(n)"),
+    ],
+)
+def test_the_root_in_a_denominator_is_made_safe_with_the_division(code, safe):
+    suggested = source_names.safe_below(f"tfsafe.ops.divide({code})")
+    assert suggested == f"tfsafe.ops.divide({safe})"
+
+
+def test_a_vector_over_its_norm_has_a_finite_gradient_as_suggested():
+    def unit(a):
+        return a / tf.sqrt(tf.reduce_sum(a * a, axis=-1, keepdims=True))
+
+    rows = tf.constant([[3.0, 4.0], [0.0, 0.0]])
+    code = finding_of(unit, [rows], False).suggested_code
+    slope = derived(lambda a: eval(code, {"tf": tf, "tfsafe": tfsafe, "a": a}))(rows)
+    # Of x / |x|: (|x|^2 - x (x + y)) / |x|^3, and 0 where it is not defined.
+    np.testing.assert_allclose(slope, [[[0.032, -0.024], [0.0, 0.0]]], atol=1e-7)
+
+
+def test_arguments_that_are_not_known_have_names_that_say_what_they_are():
+    named = source_names.in_words("RealDiv", "tfsafe.ops.divide({0}, {1})")
+    assert named == "tfsafe.ops.divide(numerator, denominator)"
+    named = source_names.in_words("Log", "tfsafe.ops.log_softmax({inner})")
+    assert named == "tfsafe.ops.log_softmax(logits)"
+
+
+def test_data_that_a_call_makes_are_made_once():
+    call = caller.Call("model.fit", ("np.load('x.npy')", "y"), {})
+    code = choice.survey("argument `x`", call)
+    assert code == (
+        "x, y = np.load('x.npy'), y\n"
+        'tfsafe.data.check_finite((x, y), policy="report")'
+    )

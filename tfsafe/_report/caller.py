@@ -209,6 +209,15 @@ def is_name(expression: str) -> bool:
     return all(isinstance(each, ast.Name | ast.Attribute) for each in parts)
 
 
+def has_call(expression: str) -> bool:
+    """Returns whether an expression calls something when it is computed."""
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except (SyntaxError, SystemError, ValueError):
+        return False
+    return any(isinstance(each, ast.Call) for each in ast.walk(tree))
+
+
 def shown(expression: str) -> str:
     """Returns an expression that is short enough to be repeated; else an empty text."""
     return expression if len(expression) <= _LONGEST else ""

@@ -81,9 +81,13 @@ class Sample:
       row: Index of the row.
       cells: Shades from 0 to 1 of an image, by rows; values of a series, by features;
         column and value of a table. None where a value is not finite.
-      words: Where the values that are not finite are; empty where all are finite.
+      words: Where the values that are not finite are, or else the value at which the
+        operation failed; empty where that is not known.
       box: Top, left, bottom and right of these in an image; empty without any.
       columns: Names of the columns of a table in `cells`; empty if they have none.
+      mark: Position in `cells` of a finite value at which the operation failed: the
+        step of a series, the place of a column in a table; -1 without one.
+      is_finite: Whether all values are finite.
     """
 
     kind: str
@@ -93,6 +97,8 @@ class Sample:
     words: str = ""
     box: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
+    mark: int = -1
+    is_finite: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

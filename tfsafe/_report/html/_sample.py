@@ -8,9 +8,10 @@ _SHADES = 8
 
 
 def words_of(sample: Sample) -> str:
-    """Names the row, and the part of it that is not finite."""
+    """Names the row, and the part of it that is not finite or made it fail."""
     words = f"Row {sample.row} of {sample.name}"
-    return f"{words}: {sample.words} not finite" if sample.words else words
+    fault = "made the operation fail" if sample.is_finite else "not finite"
+    return f"{words}: {sample.words} {fault}" if sample.words else words
 
 
 def drawn(sample: Sample) -> list[str]:
@@ -60,6 +61,9 @@ def _series(sample: Sample, words: str) -> list[str]:
             path += f"{pen}{x:.4g} {y:.4g}"
             pen = "L"
         shapes.append(f'<path class="line" d="{path or "M0 0"}"/>')
+    if sample.mark >= 0:
+        x = sample.mark * step
+        shapes.append(f'<path class="gap" d="M{x:.4g} 0v{_HEIGHT}"/>')
     return [_svg(_WIDTH, _HEIGHT, words, shapes)]
 
 
@@ -67,8 +71,10 @@ def _table(sample: Sample, words: str) -> list[str]:
     del words
     names, values = [], []
     numbers = [f"{column:.0f}" for column, _ in sample.cells]
-    for name, (_, value) in zip(sample.columns or numbers, sample.cells, strict=True):
-        style = ' class="nonfinite"' if value is None else ""
+    shown = zip(sample.columns or numbers, sample.cells, strict=True)
+    for position, (name, (_, value)) in enumerate(shown):
+        is_meant = value is None or position == sample.mark
+        style = ' class="nonfinite"' if is_meant else ""
         names.append(f"<th>{text(name)}</th>")
         values.append(
             f"<td{style}>{'not finite' if value is None else f'{value:.4g}'}</td>"

@@ -77,8 +77,9 @@ class Origin:
         # A report has a name of its own.
         is_report = self.call.keywords.get("policy") == "'report'"
         targets = "" if is_report else self.call.targets
-        if not targets and caller.is_name(expression):
-            targets = expression.strip("()")
+        if not targets:
+            is_name = caller.is_name(expression)
+            targets = expression.strip("()") if is_name else ", ".join(self.names)
         arguments = ", ".join([expression, policy, *kept])
         call = f"{self.call.function}({arguments})"
         return f"{targets} = {call}" if targets else call

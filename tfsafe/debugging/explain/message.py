@@ -7,14 +7,13 @@ from tfsafe._faults import contained
 from tfsafe._report.text import listed, wrapped
 from tfsafe.debugging.checks.state.variables import Held
 from tfsafe.debugging.explain import findings as _findings, sample
-from tfsafe.debugging.explain.results import NonFinite
+from tfsafe.debugging.explain.results import NonFinite, joined
 from tfsafe.debugging.explain.training import (
     bookkeeping,
     context,
     optimizer as training,
 )
-from tfsafe.debugging.explain.training.layers import Layers
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging.explain.training.layers import Layers, walked_once
 from tfsafe.debugging.tracing.provenance import Origin
 from tfsafe.errors import Finding, NumericsError
 from tfsafe.graph import stacks_kept
@@ -24,6 +23,7 @@ _FINDINGS = 10
 _REACHED = 5
 
 
+@walked_once()
 def numerics_error(
     results: Sequence[NonFinite],
     *,
@@ -77,11 +77,7 @@ def numerics_error(
             words += f" The {calls} since changed none."
         lines += wrapped("  state: ", words)
     error = NumericsError("\n".join(lines), findings, reached=reached)
-    # As NumPy arrays, to be pickled and to free the memory of the device.
-    error.inputs = {
-        name: values.array(each) if values.is_number(each) else each
-        for name, each in inputs
-    }
+    error.inputs = joined(inputs)
     training.note_time(error, handles)
     with contained("describing the run of a failure"):
         context.note(error, handles, is_xla=is_xla)
@@ -91,7 +87,8 @@ def numerics_error(
 
 def _reached(results: Sequence[NonFinite], held: Sequence[Held]) -> list[str]:
     """Returns the labels of the results, without those that only repeat others."""
-    labels = [each.label for each in results if each.label]
+    # Once, though each replica has a copy.
+    labels = list(dict.fromkeys(each.label for each in results if each.label))
     repeats = bookkeeping.labels(slot for slot, _ in held)
     return [each for each in labels if each not in repeats] or labels
 

@@ -2,6 +2,7 @@
 
 import collections
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 from tfsafe.debugging.checks.state.variables import Slot
 from tfsafe.debugging.tracing import values as _values
-from tfsafe.debugging.tracing.batch_rows import Rows
+from tfsafe.debugging.tracing.batch_rows import Batch, Rows
 from tfsafe.debugging.tracing.provenance import Origin, PathStep
 
 Labelled = Iterator[tuple[str, Any]]
@@ -52,24 +53,62 @@ def argument_labels(
         yield from _values.leaves(value, name)
 
 
-def batch_size(arguments: Sequence[tuple[str, Any]]) -> int | None:
-    """Returns the length of the first argument's first axis, if it has one."""
+def batches(arguments: Sequence[tuple[str, Any]]) -> dict[str, Batch]:
+    """Returns the rows that each replica works on, by its number.
+
+    Their count is the length of the first argument's first axis. Without replicas,
+    the one key is empty.
+    """
     parts = collections.Counter(path for path, _ in arguments)
+    sizes: dict[str, int] = {}
     for path, value in arguments:
-        # A replica has some rows of the batch, and counts them from 0.
-        if _values.ON_REPLICA in path:
-            return None
         # The parts of a ragged or sparse tensor are not as long as the batch.
-        if parts[path] > 1:
-            continue
-        if isinstance(value, tf.Tensor | np.ndarray) and len(value.shape) > 0:
-            return int(value.shape[0])
-    return None
+        is_whole = parts[path] == 1 and isinstance(value, tf.Tensor | np.ndarray)
+        if is_whole and len(value.shape) > 0:
+            sizes.setdefault(_values.replica_in(path), int(value.shape[0]))
+    if len(sizes) > 1:
+        # All replicas see what none has a part of.
+        sizes.pop("", None)
+    firsts = itertools.accumulate(sizes.values(), initial=0)
+    named = zip(sizes.items(), firsts, strict=False)
+    return {name: Batch(size, first) for (name, size), first in named if size}
 
 
-def rows_of(values: Iterable[Any], batch: int | None) -> Rows | None:
-    """Returns what follows the rows of a batch, given the arguments of a call."""
-    return Rows(batch, values) if batch else None
+def rows_of(
+    arguments: Sequence[tuple[str, Any]], values: Iterable[tuple[str, Any]]
+) -> Rows | None:
+    """Returns what follows the rows of a batch.
+
+    Args:
+      arguments: The arguments of the call, by name.
+      values: What to start from: these, or the tensors that stand for them.
+    """
+    found = batches(arguments)
+    return Rows(found, values) if found else None
+
+
+def joined(arguments: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the arguments by name, with the rows of all replicas as one array.
+
+    They are NumPy arrays, to be pickled and to free the memory of the device.
+    """
+    found = {
+        path: _values.array(each) if _values.is_number(each) else each
+        for path, each in arguments
+    }
+    of_replicas = collections.defaultdict(list)
+    for path in found:
+        if _values.replica_in(path):
+            of_replicas[_values.without_replica(path)].append(path)
+    for name, paths in of_replicas.items():
+        parts = [found[path] for path in paths]
+        if len({np.shape(each)[1:] for each in parts}) == 1 and all(
+            map(np.ndim, parts)
+        ):
+            found[name] = np.concatenate(parts)
+            for path in paths:
+                del found[path]
+    return found
 
 
 def nonfinite_outputs(result: Any) -> list[NonFinite]:

@@ -1,8 +1,10 @@
 """Shows the row of the batch that failed as what it is: image, series or table."""
 
+import dataclasses
 import math
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from tfsafe import _compat
 from tfsafe._report import explain
 from tfsafe._report.records import Sample
 from tfsafe._report.text import listed
+from tfsafe.debugging.tracing import values as _values
 from tfsafe.errors import NumericsError
 
 # Longest side of an image, most steps of a series, most columns of a table.
@@ -26,34 +29,59 @@ def note(error: NumericsError) -> None:
     finding = error.findings[0]
     if not finding.origin and explain.is_everywhere(finding):
         return
-    for name, value in error.inputs.items():
-        is_meant = finding.origin in {"", f"argument `{name}`"}
+    used = {_values.without_replica(each.name) for each in finding.inputs}
+    # First the one that the operation itself took.
+    named = sorted(error.inputs.items(), key=lambda each: _label(each[0]) not in used)
+    origin = _values.without_replica(finding.origin)
+    for name, value in named:
         array = _compat.host_array(value)
+        is_meant = origin in {"", _label(name)}
         if is_meant and array.dtype.kind in "fiu" and array.ndim in (2, 3, 4):
             if finding.row is not None and finding.row < len(array):
-                error.sample = _sample(name, finding.row, array[finding.row])
+                row = array[finding.row].astype(np.float64)
+                place = finding.index[1:] if _label(name) in used else ()
+                # Element by element: the value at the place of the result.
+                is_alike = finding.shape[1:] == row.shape
+                error.sample = _sample(
+                    name, finding.row, row, _meant(row, place if is_alike else ())
+                )
             return
 
 
-def _sample(name: str, row: int, values: np.ndarray) -> Sample:
-    values = values.astype(np.float64)
+def _label(name: str) -> str:
+    return f"argument `{name}`"
+
+
+def _meant(values: np.ndarray, place: Sequence[int]) -> np.ndarray:
+    """Returns which values are not finite; if all are, the one that failed."""
+    found = ~np.isfinite(values)
+    if place and not found.any():
+        found[tuple(place)] = True
+    return found
+
+
+def _sample(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample:
     if values.ndim == 3 and values.shape[-1] in _CHANNELS:
-        return _image(name, row, values)
-    if values.ndim == 2:
-        return _series(name, row, values)
-    if values.ndim == 1:
-        return _table(name, row, values)
-    return _image(name, row, values.mean(-1, keepdims=True))
+        found = _image(name, row, values, meant)
+    elif values.ndim == 2:
+        found = _series(name, row, values, meant)
+    elif values.ndim == 1:
+        found = _table(name, row, values, meant)
+    else:
+        # As one channel.
+        is_meant = np.asarray(meant.any(-1, keepdims=True))
+        found = _image(name, row, values.mean(-1, keepdims=True), is_meant)
+    is_finite = bool(np.isfinite(values).all())
+    return dataclasses.replace(found, is_finite=is_finite)
 
 
-def _image(name: str, row: int, values: np.ndarray) -> Sample:
-    broken = ~np.isfinite(values)
+def _image(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample:
     words = ""
     box: tuple[int, ...] = ()
     height, width = values.shape[:2]
     steps = max(1, math.ceil(max(height, width) / _SIDE))
-    if broken.any():
-        places = [(int(each.min()), int(each.max())) for each in np.nonzero(broken)]
+    if meant.any():
+        places = [(int(each.min()), int(each.max())) for each in np.nonzero(meant)]
         (top, bottom), (left, right), channels = places
         words = (
             f"{_span('channel', channels)}, {_span('row', (top, bottom))}, "
@@ -62,38 +90,43 @@ def _image(name: str, row: int, values: np.ndarray) -> Sample:
         box = (
             top // steps, left // steps, bottom // steps + 1, right // steps + 1,
         )  # fmt: skip
-    shades = np.where(broken, 0.0, values).mean(-1)[::steps, ::steps]
+    known = np.where(np.isfinite(values), values, 0.0)
+    shades = known.mean(-1)[::steps, ::steps]
     low, high = shades.min(), shades.max()
     return Sample(
         "image", name, row, _cells((shades - low) / ((high - low) or 1.0)), words, box
     )
 
 
-def _series(name: str, row: int, values: np.ndarray) -> Sample:
-    broken = ~np.isfinite(values)
+def _series(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample:
     words = ""
-    if broken.any():
+    every = max(1, math.ceil(len(values) / _STEPS))
+    mark = -1
+    if meant.any():
         steps, features = (
-            (int(each.min()), int(each.max())) for each in np.nonzero(broken)
+            (int(each.min()), int(each.max())) for each in np.nonzero(meant)
         )
         words = f"{_span('step', steps)}, {_span('feature', features)}"
-    shown = np.flatnonzero(broken.any(0))[:3] if broken.any() else np.arange(3)
+        if np.isfinite(values).all():
+            mark = steps[0] // every
+    shown = np.flatnonzero(meant.any(0))[:3] if meant.any() else np.arange(3)
     shown = shown[shown < values.shape[1]]
-    every = max(1, math.ceil(len(values) / _STEPS))
-    return Sample("series", name, row, _cells(values[::every, shown].T), words)
+    return Sample(
+        "series", name, row, _cells(values[::every, shown].T), words, mark=mark
+    )
 
 
-def _table(name: str, row: int, values: np.ndarray) -> Sample:
-    broken = np.flatnonzero(~np.isfinite(values))
+def _table(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample:
+    broken, others = np.flatnonzero(meant), np.flatnonzero(~meant)
     known = _column_names(name, len(values))
-    others = np.flatnonzero(np.isfinite(values))
     columns = sorted([*broken, *others][:_COLUMNS])
     words = _span("column", (int(broken[0]), int(broken[-1]))) if len(broken) else ""
     if known and len(broken):
         words = f"column{'s' * (len(broken) > 1)} {listed([known[i] for i in broken])}"
     found = tuple((float(each), _plain(values[each])) for each in columns)
     names = tuple(known[each] for each in columns) if known else ()
-    return Sample("table", name, row, found, words, columns=names)
+    mark = columns.index(broken[0]) if len(broken) else -1
+    return Sample("table", name, row, found, words, columns=names, mark=mark)
 
 
 def _column_names(name: str, count: int) -> list[str]:

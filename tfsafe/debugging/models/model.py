@@ -222,6 +222,8 @@ class Steps:
         def run(iterator: Iterator[Any]) -> Any:
             # What Keras' own step sees of the shapes: the size of the batch is open.
             spec = getattr(iterator, "element_spec", None)
+            if kind == "train":
+                self.clock.begin_call()
             taken = checked(spec).taken(
                 iterator,
                 self._model.steps_per_execution,

@@ -18,6 +18,8 @@ class Clock:
         self._model = model
         self._epoch: int | None = None
         self._batch = 0
+        # Of these, those before the call of several steps that is under way.
+        self._before = 0
         # Number of steps that the running means of Keras are over.
         self._averaged = 0
         self._past = history.LastSteps()
@@ -25,6 +27,10 @@ class Clock:
     def begin_epoch(self, epoch: int) -> None:
         """Notes the number of an epoch, from 0."""
         self._epoch, self._batch, self._averaged = epoch, 0, 0
+
+    def begin_call(self) -> None:
+        """Notes that Keras asks for its next steps."""
+        self._before = self._batch
 
     def timed(
         self, step: Callable[[Any], Any], count: Callable[[Any], int] = lambda _: 1
@@ -84,8 +90,8 @@ class Clock:
             pipeline.note(error, fit.data)
             if self._epoch is None:
                 error.epoch = fit.epoch
-                is_one = self._model.steps_per_execution == 1
-                error.batch = fit.batch if is_one else None
+                within = self._batch - 1 - self._before
+                error.batch = None if fit.batch is None else fit.batch + within
         # A compiled step knows the one that it uses: not always that of `compile`.
         is_eager = self._model.run_eagerly
         training.note(error, self._model.optimizer if is_eager else None)

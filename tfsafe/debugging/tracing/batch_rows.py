@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -79,6 +79,18 @@ _LISTS = {
 }
 
 
+class Batch(NamedTuple):
+    """The rows that a call works on, or one replica of it.
+
+    Attributes:
+      size: How many.
+      first: Number of the first of them in the batch of all replicas.
+    """
+
+    size: int
+    first: int = 0
+
+
 class Rows:
     """Follows the rows of a batch from operation to operation.
 
@@ -88,48 +100,55 @@ class Rows:
     whose first axis happens to be as long as the batch has no rows.
 
     Args:
-      batch: Number of rows.
-      values: What to start from: the tensors whose first axis is as long.
+      batches: The rows of each replica, by `values.replica_in` a label.
+      values: What to start from, by label: the tensors whose first axis is as long
+        as their batch.
     """
 
-    def __init__(self, batch: int, values: Iterable[Any]):
-        self._batch = batch
-        self._held: dict[int, tuple[weakref.ref[Any], int]] = {}
-        for each in values:
-            self.start(each)
+    def __init__(self, batches: Mapping[str, Batch], values: Iterable[tuple[str, Any]]):
+        self._batches = batches
+        self._held: dict[int, tuple[weakref.ref[Any], int, Batch]] = {}
+        for label, value in values:
+            self.start(label, value)
 
-    def start(self, value: Any) -> None:
+    def start(self, label: str, value: Any) -> None:
         """Takes a tensor for a batch, if it has as many rows."""
-        if isinstance(value, tf.Tensor) and _length(value) == self._batch:
-            self._add(value, 0)
+        batch = self._batches.get(_values.replica_in(label))
+        if batch is None or not isinstance(value, tf.Tensor):
+            return
+        if _length(value) == batch.size:
+            self._add(value, 0, batch)
 
     def of(self, value: Any, index: Sequence[int]) -> int | None:
         """Returns the row that an element of a tensor belongs to, if any."""
-        axis = self._axis(value)
-        if not index or axis is None:
+        if not index or id(value) not in self._held:
             return None
-        return index[axis] * self._batch // int(value.shape[axis])
+        _, axis, batch = self._held[id(value)]
+        return batch.first + index[axis] * batch.size // int(value.shape[axis])
 
     def observe(self, step: Step) -> None:
         """Follows the rows through one operation."""
-        if not any(id(each) in self._held for each in step.inputs):
+        held = [id(each) for each in step.inputs if id(each) in self._held]
+        if not held:
             return
+        batch = self._held[held[0]][2]
         for each in step.outputs:
             axis = self._kept(step, each)
             if axis is not None:
-                self._add(each, axis)
+                self._add(each, axis, batch)
 
     def _axis(self, value: Any) -> int | None:
         held = self._held.get(id(value))
         return None if held is None else held[1]
 
-    def _add(self, value: Any, axis: int) -> None:
+    def _add(self, value: Any, axis: int, batch: Batch) -> None:
         if value.dtype != tf.variant:
             length = int(value.shape[axis]) if axis < value.shape.rank else 0
-            if not length or length % self._batch or (axis and length != self._batch):
+            if not length or length % batch.size or (axis and length != batch.size):
                 return
         key, drop = id(value), self._held.pop
-        self._held[key] = weakref.ref(value, lambda _: drop(key, None)), axis
+        end = weakref.ref(value, lambda _: drop(key, None))
+        self._held[key] = end, axis, batch
 
     def _kept(self, step: Step, output: Any) -> int | None:
         """Returns the axis along which an output of an operation holds the rows."""

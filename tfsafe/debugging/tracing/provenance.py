@@ -257,7 +257,7 @@ class Propagation:
           The origin that was noted.
         """
         if self.rows is not None and holder.startswith("argument"):
-            self.rows.start(value)
+            self.rows.start(holder, value)
         infinite = not np.isnan(values.numbers(value)).any()
         origin = self._new(value, holder=holder, is_intended=infinite and not holder)
         self.mark(value if key is None else key, [origin], value=value)

@@ -53,7 +53,7 @@ class ReplayedCall:
         slots = written_slots(self._concrete, names)
         arguments = list(labels(function, args, kwargs))
         paths = {id(value): path for path, value in arguments}
-        self._batch = results.batch_size(arguments)
+        self._arguments = arguments
         self._names = {id(slot.handle): slot.label for slot in slots}
         for variable in _compat.living_variables(self._concrete):
             slot = variables.slot_of(variable, names)
@@ -103,7 +103,8 @@ class ReplayedCall:
     ) -> tuple[Propagation, list[Any], set[str]]:
         """Replays the call; its variables change as in the call."""
         propagation = Propagation(lambda value: self._names.get(id(value), ""))
-        propagation.rows = results.rows_of(self._inputs, self._batch)
+        named = [(self._names.get(id(each), ""), each) for each in self._inputs]
+        propagation.rows = results.rows_of(self._arguments, named)
         for slot, value in failed.held:
             if not values.is_clean(value):
                 propagation.outside(value, slot.label, slot.handle)

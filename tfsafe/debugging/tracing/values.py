@@ -1,5 +1,6 @@
 """Looking at tensors and arrays: which elements are not finite, and of what kind."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 # In the path of a value that each replica has a part of.
-ON_REPLICA = " (replica "
+_ON_REPLICA = re.compile(r" \(replica (\d+)\)")
 
 
 def is_float(value: Any) -> bool:
@@ -115,12 +116,22 @@ def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(structure, tf.Variable):
         yield label, structure
     elif isinstance(structure, tf.distribute.DistributedValues):
-        parts = tf.nest.flatten(structure, expand_composites=True)
-        for replica, part in enumerate(parts):
-            yield f"{label}{ON_REPLICA}{replica})", part
+        for replica, part in enumerate(structure.values):
+            yield from leaves(part, f"{label} (replica {replica})")
     else:
         for part in tf.nest.flatten(structure, expand_composites=True):
             yield label, part
+
+
+def replica_in(label: str) -> str:
+    """Returns the number of the replica that a path names; empty without one."""
+    found = _ON_REPLICA.search(label)
+    return found[1] if found else ""
+
+
+def without_replica(label: str) -> str:
+    """Returns a path without the number of a replica."""
+    return _ON_REPLICA.sub("", label)
 
 
 # Divisions, by the index of their denominator: an infinite one makes a quotient of 0.

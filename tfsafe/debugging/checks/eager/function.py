@@ -44,8 +44,7 @@ class EagerCheck:
         before = self._read([*args, *kwargs.values()])
         arguments = list(self._labels(self._function, args, kwargs))
         propagation = Propagation(_namer(arguments, list(before.values())))
-        batch = results.batch_size(arguments)
-        propagation.rows = results.rows_of((each for _, each in arguments), batch)
+        propagation.rows = results.rows_of(arguments, arguments)
         recorder = Recorder(propagation)
         with reentrancy.entered(), _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)

@@ -30,6 +30,7 @@ from tfsafe.debugging.checks.traced.watched_call import (
 from tfsafe.debugging.explain import message, results
 from tfsafe.debugging.explain.results import NonFinite
 from tfsafe.debugging.explain.training import history, optimizer as training
+from tfsafe.debugging.explain.training.layers import walked_once
 from tfsafe.debugging.tracing.replayed_call import ReplayedCall
 from tfsafe.errors import NumericsError
 from tfsafe.graph import TracedCall, UnreadableError
@@ -158,7 +159,8 @@ class CompiledCheck:
         self, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, kept: Kept
     ) -> Any:
         try:
-            return self._raise_if_failed(args, kwargs, result, kept)
+            with walked_once():
+                return self._raise_if_failed(args, kwargs, result, kept)
         except NumericsError:
             TALLY.failed += 1
             raise

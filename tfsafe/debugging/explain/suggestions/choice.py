@@ -64,7 +64,6 @@ class Formula(NamedTuple):
     words: str
 
 
-_FIELD = re.compile(r"\{\w+\}")
 REWRITES = "Or tfsafe.stabilize(f) rewrites it in a function or model f."
 _FLOAT32 = (
     "compute this part in float32, for instance with dtype='float32' on its layer and "
@@ -137,17 +136,30 @@ def survey(holder: str, call: caller.Call | None) -> str:
     if _KERAS.fullmatch(call.function):
         given = dict(zip(("x", "y"), call.arguments, strict=False)) | call.keywords
         names = ["x", "y", *(["sample_weight"] if "sample_weight" in holder else [])]
-        passed = [given[name] for name in names if name in given]
-    elif call.loop:
-        passed = [call.loop]
-    elif len(call.arguments) + len(call.keywords) == 1:
-        passed = [*call.arguments, *call.keywords.values()]
+        names = [name for name in names if name in given]
+        passed = [given[name] for name in names]
     else:
-        name = re.split(r"\W", holder.partition("`")[2])[0]
-        passed = [call.keywords[name]] if name in call.keywords else []
-    data = f"({', '.join(passed)})" if len(passed) > 1 else "".join(passed)
-    data = caller.shown(data)
-    return f'tfsafe.data.check_finite({data}, policy="report")' if data else ""
+        names = [re.split(r"\W", holder.partition("`")[2])[0]]
+        if call.loop:
+            names, passed = ["data"], [call.loop]
+        elif len(call.arguments) + len(call.keywords) == 1:
+            passed = [*call.arguments, *call.keywords.values()]
+        else:
+            passed = [call.keywords[name] for name in names if name in call.keywords]
+    data = caller.shown(_tuple_of(passed))
+    if not data:
+        return ""
+    first = ""
+    if any(map(caller.has_call, passed)):
+        # It may read a file, or be another data set the next time.
+        first = f"{', '.join(names)} = {', '.join(passed)}\n"
+        data = _tuple_of(names)
+    return f'{first}tfsafe.data.check_finite({data}, policy="report")'
+
+
+def _tuple_of(expressions: Sequence[str]) -> str:
+    joined = ", ".join(expressions)
+    return f"({joined})" if len(expressions) > 1 else joined
 
 
 def fix_of(failure: Failure) -> tuple[str, str]:
@@ -177,8 +189,8 @@ def fix_of(failure: Failure) -> tuple[str, str]:
             )
             if row.code and not code:
                 # The user's line does not show the arguments.
-                return "", f"{_FIELD.sub('...', row.code)} {words}"
-            return code, words
+                return "", f"{source_names.in_words(row.op, row.code)} {words}"
+            return source_names.safe_below(code), words
     if failure.fault == "constant":
         return "", ""
     if failure.fault != "overflow":

@@ -113,7 +113,8 @@ _ZERO_POWER = "returns 0, with gradient 0, where the base is 0."
 _LOG_SPACE = (
     "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
     "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
-    "Under a tf.where, bound the argument first: tf.exp(tf.minimum(x, bound))."
+    "A scale that the model predicts, and an exp under a tf.where, need a bound: "
+    "tf.exp(tf.minimum(x, bound))."
 )
 _OF_HALF = [
     Fix(op, "", _HALF_EPSILON, "forward", "AddV2", dtype="float16")

@@ -52,6 +52,20 @@ _MADE: dict[type[ast.operator], set[str]] = {
 # Functions whose argument are logits.
 _PROBABILITIES = {"sigmoid", "softmax"}
 _FIELD = re.compile(r"\{\w+\}")
+# Names for the arguments where the user's own names are not known.
+_ROLES = {
+    **dict.fromkeys(("Div", "RealDiv", "Xdivy"), ("numerator", "denominator")),
+    "Atan2": ("y", "x"),
+    "Pow": ("base", "exponent"),
+    "Xlogy": ("weight", "x"),
+}
+# Functions whose slope at 0 is infinite, or not defined, as tfsafe has them.
+_SAFE = {
+    "norm": "tfsafe.ops.norm",
+    "reduce_std": "tfsafe.ops.std",
+    "sqrt": "tfsafe.ops.sqrt",
+    "std": "tfsafe.ops.std",
+}
 
 
 def filled(
@@ -97,6 +111,39 @@ def filled(
         _FIELD.sub(lambda field: fields[field[0]], code)
         if (set(_FIELD.findall(code)) <= set(fields))
         else ""
+    )
+
+
+def in_words(op_type: str, code: str) -> str:
+    """Puts names that say what they stand for into suggested code."""
+    first, second = _ROLES.get(op_type, ("x", "y"))
+    names = {"{0}": first, "{1}": second, "{inner}": "logits", "{weight}": "weight"}
+    return _FIELD.sub(lambda field: names[field[0]], code)
+
+
+def safe_below(code: str) -> str:
+    """Makes the denominator of a suggested division safe as well."""
+    # Where it is 0, the division passes it a gradient of 0, which the slope of a root
+    # makes NaN.
+    if not code.startswith("tfsafe.ops.divide("):
+        return code
+    tree = ast.parse(code)
+    (division,) = [each for each in tree.body if isinstance(each, ast.Expr)]
+    if isinstance(division.value, ast.Call) and len(division.value.args) == 2:
+        for each in ast.walk(division.value.args[1]):
+            if isinstance(each, ast.Call) and _has_safe_form(each):
+                name = ast.unparse(each.func).rpartition(".")[2]
+                each.func = ast.parse(_SAFE[name], mode="eval").body
+    return ast.unparse(tree)
+
+
+def _has_safe_form(call: ast.Call) -> bool:
+    library, _, name = ast.unparse(call.func).rpartition(".")
+    return (
+        name in _SAFE
+        and library.partition(".")[0] not in {"", "math", "np", "numpy", "tfsafe"}
+        and len(call.args) == 1
+        and {each.arg for each in call.keywords} <= {"axis", "keepdims"}
     )
 
 

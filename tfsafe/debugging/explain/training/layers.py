@@ -6,6 +6,7 @@ The layers that are alive tell which part of a scope is a name, and which a coun
 """
 
 import contextlib
+import contextvars
 import gc
 import itertools
 import re
@@ -19,6 +20,11 @@ import keras
 # Scope in which Keras computes the losses of `compile`.
 _LOSSES = "compile_loss"
 _COLLECTOR = threading.Lock()
+_KINDS = keras.Layer, keras.Metric, keras.optimizers.Optimizer
+# What one walk found, within `walked_once`; empty before the walk.
+_FOUND: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar(
+    "found", default=None
+)
 # Layers of a capsule: the names of their classes, by name.
 _REMEMBERED: dict[str, str] = {}
 
@@ -92,15 +98,43 @@ def remembered(names: Mapping[str, str]) -> Iterator[None]:
         _REMEMBERED.clear()
 
 
+@contextlib.contextmanager
+def walked_once() -> Iterator[None]:
+    """Has all calls of `alive` use one walk through the objects of Python.
+
+    A large program has millions of objects, and a finding asks several times.
+    """
+    token = _FOUND.set(_FOUND.get() or [])
+    try:
+        yield
+    finally:
+        _FOUND.reset(token)
+
+
 def alive(base: type) -> list[Any]:
     """Returns the instances of a class and its subclasses that are alive.
 
-    A list of all objects holds what other threads have half built, and Python refuses
-    to complete their tuples while it is there. So the list is made and searched within
-    one call that runs no Python code, in which no other thread has its turn. Not
-    `gc.get_referrers`: objects of some libraries crash it.
+    Args:
+      base: A layer, metric or optimizer of Keras, or a class of these.
+
+    Returns:
+      The instances.
     """
-    classes = _subclasses(base)
+    found = _FOUND.get()
+    if found is None:
+        return _instances([base])
+    if not found:
+        found += _instances(_KINDS)
+    return [each for each in found if base in type(each).__mro__]
+
+
+def _instances(bases: Iterable[type]) -> list[Any]:
+    """Walks through all objects for the instances of some classes."""
+    # A list of all objects holds what other threads have half built, and Python refuses
+    # to complete their tuples while it is there. So the list is made and searched
+    # within one call that runs no Python code, in which no other thread has its turn.
+    # Not `gc.get_referrers`: objects of some libraries crash it.
+    classes = set().union(*map(_subclasses, bases))
     # By `id` and `type`: comparing some classes, and asking some objects for their
     # `__class__`, runs code.
     known = {id(each) for each in classes}
