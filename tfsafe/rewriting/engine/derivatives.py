@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe import _compat
+
 
 class Asked(NamedTuple):
     """Tensors of one graph between which a derivative is asked.
@@ -29,12 +31,13 @@ Derivative = Callable[[Asked], Sequence[Any]]
 
 def gradients(asked: Asked) -> Sequence[Any]:
     """Returns what `tape.gradient` or `tf.gradients` returns, with zeros for None."""
-    found = tf.gradients(
-        asked.targets,
-        asked.sources,
-        grad_ys=asked.upstream,
-        stop_gradients=asked.stops,
-    )
+    with _compat.skipped_inputs(asked.sources):
+        found = tf.gradients(
+            asked.targets,
+            asked.sources,
+            grad_ys=asked.upstream,
+            stop_gradients=asked.stops,
+        )
     return [
         tf.zeros(_shape(source), asked.targets[0].dtype) if each is None else each
         for each, source in zip(found, asked.sources, strict=True)
