@@ -1,5 +1,6 @@
 """The private names of TensorFlow and Keras still mean what `_compat` thinks."""
 
+import contextlib
 import gc
 import importlib.util
 import inspect
@@ -544,3 +545,40 @@ def test_an_operation_is_still_made_without_the_wrappers():
     with tf.Graph().as_default() as graph, tf.name_scope("scope"):
         op = _compat.create_op("Neg", [tf.constant(1.0)], [tf.float32], name="n")
     assert (op.graph, op.name) == (graph, "scope/n")
+
+
+def test_a_graph_still_keeps_the_definitions_of_its_operations():
+    graph = tf.function(tf.exp).get_concrete_function(tf.constant(1.0)).graph
+    op = next(op for op in graph.get_operations() if op.type == "Exp")
+    assert graph.op_def_for_type("Exp") is graph.op_def_for_type("Exp")
+    assert _compat.op_def(op).SerializeToString() == op.op_def.SerializeToString()
+
+
+def test_a_graph_still_captures_without_an_operation():
+    outside = tf.range(200.0)  # A small one is copied as a constant.
+
+    @tf.function
+    def function():
+        inside = _compat.captured(outside)
+        assert inside.graph is tf.compat.v1.get_default_graph()
+        assert inside.op.type == "Placeholder"
+        return inside + 1
+
+    np.testing.assert_array_equal(function(), np.arange(1.0, 201))
+    types = [op.type for op in function.get_concrete_function().graph.get_operations()]
+    assert "Identity" not in types[:-1]
+
+
+def test_gradients_still_skip_the_inputs_that_no_source_reaches():
+    def count(skips):
+        def function(x):
+            y = x * tf.constant([[2.0], [3.0]]) * tf.constant([[4.0, 5.0]])
+            with _compat.skipped_inputs([x]) if skips else contextlib.nullcontext():
+                (slope,) = tf.gradients(y, [x])
+            return slope
+
+        concrete = tf.function(function).get_concrete_function(tf.ones([2, 2]))
+        np.testing.assert_array_equal(concrete(tf.ones([2, 2])), [[8, 10], [12, 15]])
+        return len(concrete.graph.get_operations())
+
+    assert count(True) < count(False)

@@ -86,7 +86,7 @@ def op_def(op: Any) -> Any:
 def captured(tensor: Any) -> Any:
     """Returns a tensor or handle from outside as captured by the default graph.
 
-    `FuncGraph.capture`, tried with TensorFlow 2.16.1 and 2.21.0. The public way is an
+    `FuncGraph.capture`, tried with TensorFlow 2.21.0. The public way is an
     operation that reads the tensor, which costs more than the capture.
     """
     import tensorflow as tf
