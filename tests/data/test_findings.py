@@ -39,7 +39,7 @@ def test_the_text_says_what_where_why_and_what_to_write():
         "         log(0), while data are prepared. One such value makes the loss, the "
         "gradients\n"
         "         and every weight NaN.\n"
-        '  fix:   check_finite((x, np.arange(4)), policy="drop")\n'
+        '  fix:   x, y = check_finite((x, np.arange(4)), policy="drop")\n'
         '         removes such rows, of x and y alike; policy="replace" writes '
         "value=0.0 or\n"
         '         value="mean" in their place.'
