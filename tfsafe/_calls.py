@@ -42,10 +42,8 @@ def _mismatch(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> str:
     """Says which argument does not fit; empty if Python's own error is as good."""
-    name, parameters = (
-        function.__name__,
-        [*inspect.signature(function).parameters.values()],
-    )
+    name = function.__name__
+    parameters = [*inspect.signature(function).parameters.values()]
     if name == "__init__":
         name, args, parameters = type(args[0]).__name__, args[1:], parameters[1:]
     known = [each.name for each in parameters]
@@ -60,13 +58,11 @@ def _mismatch(
     places = [each for each in parameters if each.kind != each.KEYWORD_ONLY]
     if len(args) > len(places):
         extra = args[len(places)]
-        fitting = [
-            each.name for each in parameters[len(places) :] if _admits(each, extra)
-        ]
-        first = f"{fitting[0]}={extra!r}" if fitting else ""
+        others = parameters[len(places) :]
+        first = next((f"{x.name}={extra!r}" for x in others if _admits(x, extra)), "")
         return (
-            f"`{name}` takes {len(places) or 'no'} argument"
-            f"{'s' if len(places) != 1 else ''} by position. Received: {extra!r:.80}. "
+            f"`{name}` takes {len(places) or 'no'} argument{'s' * (len(places) != 1)} "
+            f"by position. Received: {extra!r:.80}. "
             + (f"Write `{name}({first})`." if first or not known else takes)
         )
     missing = [each.name for each in places[len(args) :] if each.default is each.empty]

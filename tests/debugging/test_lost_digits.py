@@ -169,7 +169,7 @@ def test_a_zero_of_the_data_is_not_said_to_be_rounded(function, x):
 
 def test_the_quotient_that_failed_is_found_by_what_made_its_arguments():
     assert _found(_psnr, tf.constant([1.0, 2.0])).suggested_code == (
-        "tfsafe.ops.divide(1.0, tf.sqrt(mse))"
+        "tfsafe.ops.divide(1.0, tfsafe.ops.sqrt(mse))"
     )
 
 

@@ -202,7 +202,7 @@ BATCH = np.arange(1.0, 13.0, dtype="float32").reshape(4, 3)
 def test_rows_are_followed_as_far_as_they_are_sure(make, row):
     x = tf.constant(BATCH)
     propagation = provenance.Propagation(lambda _: "")
-    propagation.rows = batch_rows.Rows(4, [x])
+    propagation.rows = batch_rows.Rows({"": batch_rows.Batch(4)}, [("x", x)])
 
     @tf.function(autograph=False)
     def function(x):

@@ -132,7 +132,7 @@ def _exp_of_transposed(transpose: tf.Operation, reader: Reader) -> Softmax | Non
 
 def quotients(op: tf.Operation, reader: Reader) -> list[tuple[tf.Tensor, tf.Tensor]]:
     """Recognises `a / b` and `a * (1 / b)`; returns both sides."""
-    if op.type in {"RealDiv", "Div", "DivNoNan"}:
+    if op.type in DIVISIONS | {"DivNoNan"}:
         a, b = op.inputs
         return [(a, b)]
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import RECIPROCALS, SUMS
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.kernels.cancellation import near_one, uncancelled
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -20,8 +20,7 @@ FUNCTIONS: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "Cosh": uncancelled.cosh_minus_one,
     "Exp": ops.expm1,
 }
-_DIVISIONS = frozenset({"Div", "RealDiv"})
-_PRODUCTS = _DIVISIONS | {"Mul"}
+_PRODUCTS = DIVISIONS | {"Mul"}
 # Deeper formulas are left as they are written.
 _DEPTH = 4
 
@@ -41,7 +40,7 @@ def less_one(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> Build | 
         return _of_function(reader, tensor)
     if op.type in SUMS:
         return _of_sum(reader, tensor)
-    if op.type in _DIVISIONS:
+    if op.type in DIVISIONS:
         a, b = op.inputs
         return _of_quotient(reader, tensor, a, b, depth)
     return _of_power(reader, tensor, depth) or _of_product(reader, tensor, depth)

@@ -2,13 +2,13 @@
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied
 from tfsafe.rewriting.match.reductions import reduction
 
-_KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE) | {"Mul", "RealDiv", "Div", "Sub", "AddV2"}
+_KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE) | DIVISIONS | {"Mul", "Sub", "AddV2"}
 _DIAGONALS = {"MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"}
 # Longer chains of operations are not followed.
 _DEPTH = 6

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import DIVISIONS, RECIPROCALS
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -18,8 +19,8 @@ _CONTRACTIONS = frozenset({"Einsum", "MatMul", "BatchMatMulV2"})
 _STRETCHES = frozenset({
     *("Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean", *_CONTRACTIONS),
 })
-_DIVISIONS = ("RealDiv", "Div", "DivNoNan")
-_INVERSES = frozenset({"Rsqrt", "Reciprocal", "Inv", "Pow", *_DIVISIONS})
+_DIVISIONS = DIVISIONS | {"DivNoNan"}
+_INVERSES = RECIPROCALS | _DIVISIONS | {"Rsqrt", "Pow"}
 _ADDITIONS = frozenset({"Add", "AddV2"})
 _INSIDE = frozenset({
     *_STRETCHES,
