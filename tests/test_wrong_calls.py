@@ -389,7 +389,7 @@ WRONG = {
     "call-safe-position": (
         lambda: tfsafe.SafeOptimizer("adam", "skip", 1.0),
         TypeError,
-        ("takes 2 arguments by position", "Received: 1.0", "It takes inner_opt"),
+        ("takes 2 positional arguments", "Received: 1.0", "It takes inner_opt"),
     ),
     "call-loss-scale-name": (
         lambda: optimizers.LossScaleOptimizer("adam"),

@@ -61,8 +61,8 @@ def _mismatch(
         others = parameters[len(places) :]
         first = next((f"{x.name}={extra!r}" for x in others if _admits(x, extra)), "")
         return (
-            f"`{name}` takes {len(places) or 'no'} argument{'s' * (len(places) != 1)} "
-            f"by position. Received: {extra!r:.80}. "
+            f"`{name}` takes {len(places) or 'no'} positional "
+            f"argument{'s' * (len(places) != 1)}. Received: {extra!r:.80}. "
             + (f"Write `{name}({first})`." if first or not known else takes)
         )
     missing = [each.name for each in places[len(args) :] if each.default is each.empty]
