@@ -166,8 +166,8 @@ def test_failing_models_on_two_replicas_are_explained(way):
         finding = Finding.from_dict(cell["finding"])
         if fault == "input_nan":
             assert finding.origin == "argument `x (replica 1)`"
-            # Of the two rows of the batch, each replica has one.
-            assert (finding.index, finding.row) == ((0, 2), None)
+            # Each replica has one of the two rows; the index is within its part.
+            assert (finding.index, finding.row) == ((0, 2), 1)
         else:
             faults.assert_is(finding, FAULTS[fault])
         assert cell["scale"] == [[1.0, 1.0, 1.0]] * 2, fault
