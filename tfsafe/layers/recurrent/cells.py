@@ -150,20 +150,22 @@ class NormalizedCell(FromKeras, _KerasCell):
         self.norm_shift_initializer = keras.initializers.get(norm_shift_initializer)
 
     def _refuse(self, kwargs: dict[str, Any]) -> None:
-        for name in ("implementation", *self.fixed):
-            if name in kwargs:
+        for name, value in kwargs.items():
+            if advice := self._advice(name):
                 raise TypeError(
                     f"`{name}` is not an argument of {type(self).__name__}. Received: "
-                    f"{name}={kwargs[name]!r}. Leave it out"
-                    + self.instead.get(name, ".")
+                    f"{name}={value!r}. {advice}"
                 )
-        for name in kwargs.keys() - KerasCellOptions.__annotations__.keys():
-            known = inspect.signature(type(self)).parameters
-            for similar in difflib.get_close_matches(name, known, 1):
-                raise TypeError(
-                    f"`{name}` is not an argument of {type(self).__name__}. Received: "
-                    f"{name}={kwargs[name]!r}. Did you mean `{similar}`?"
-                )
+
+    def _advice(self, name: str) -> str:
+        """Says what to do about an argument; empty for one that Keras may take."""
+        if name in ("implementation", *self.fixed):
+            return "Leave it out" + self.instead.get(name, ".")
+        if name in KerasCellOptions.__annotations__:
+            return ""
+        known = inspect.signature(type(self)).parameters
+        similar = difflib.get_close_matches(name, known, 1)
+        return f"Did you mean `{similar[0]}`?" if similar else ""
 
     @property
     def _has_bias(self) -> bool:

@@ -67,13 +67,7 @@ _ENTROPY = Removable(
 @precision.runs_in_float32
 def x_minus_one_minus_log(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
     """Computes `x - 1 - log(x)`; the logarithm may be known where `x` underflows."""
-    return near_or_far(
-        tf.abs(x - 1) < 0.25,
-        lambda x, _: x_minus_log1p(x - 1),
-        lambda x, log: x - 1 - log,
-        point(x, 1, 2),
-        point(log, 0, 0),
-    )
+    return step_minus_log(x - 1, log)
 
 
 @precision.runs_in_float32
