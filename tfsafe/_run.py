@@ -200,8 +200,7 @@ class _Conditions:
 
             tally.TALLY.begin()
         if self._options.stabilize:
-            from tfsafe.rewriting.engine import function
-            from tfsafe.rewriting.targets import switch
+            from tfsafe.rewriting.targets import function, switch
 
             with _faults.contained("switching the stable forms on"):
                 switch.enable_stabilize()

@@ -1,16 +1,35 @@
-"""Matches `a / tanh(a * x) - b / tanh(b * x)`, such as the Brillouin function."""
+"""Matches `a / tanh(a * x) - b / tanh(b * x)`, such as the Brillouin function.
+
+One of the two may be the pole alone, as in `1 / (2 * tanh(x)) - 1 / (2 * x)`.
+"""
+
+import dataclasses
 
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.kernels.limits import removable
-from tfsafe.rewriting.engine.rule import Build
+from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.products import scaled
 
 # How far the numbers of a formula may be off: they are rounded one by one.
 _CLOSE = 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pole:
+    """A number over the hyperbolic tangent of something, or over that itself."""
+
+    number: float
+    argument: Term
+    is_tanh: bool
+
+    def rest(self, value: Value) -> tf.Tensor:
+        """Returns what is left of it without `number / argument`."""
+        rest = removable.coth_minus_inverse(self.argument.make(value))
+        return self.number * rest
 
 
 def match(op: tf.Operation, reader: Reader) -> Build | None:
@@ -20,38 +39,39 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
     summands = terms(reader, op.outputs[0])
     if len(summands) != 2:
         return None
-    one, other = (_inverse_tanh(reader, each) for each in summands)
+    one, other = (_pole(reader, each) for each in summands)
     if one is None or other is None:
         return None
-    (a, x), (b, y) = one, other
-    first, second = (scaled(reader, each.tensor, each.factor) for each in (x, y))
-    if not reader.same(first.tensor, second.tensor) or first.factor == second.factor:
+    first, second = (
+        scaled(reader, each.argument.tensor, each.argument.factor)
+        for each in (one, other)
+    )
+    if not reader.same(first.tensor, second.tensor):
         return None
-    poles = a / first.factor, b / second.factor
+    if one.is_tanh == other.is_tanh and first.factor == second.factor:
+        return None
+    poles = one.number / first.factor, other.number / second.factor
     if abs(poles[0] + poles[1]) > _CLOSE * abs(poles[0]):
         return None
-    return lambda value: (
-        a * removable.coth_minus_inverse(x.make(value))
-        + b * removable.coth_minus_inverse(y.make(value))
-    )
+    if not (one.is_tanh and other.is_tanh):
+        return one.rest if one.is_tanh else other.rest
+    return lambda value: one.rest(value) + other.rest(value)
 
 
-def _inverse_tanh(reader: Reader, term: Term) -> tuple[float, Term] | None:
-    """Reads a number over `tanh(x)`; returns the number and x."""
+def _pole(reader: Reader, term: Term) -> _Pole | None:
+    """Reads a number over `tanh(x)` or over x."""
     op, top = reader.op(term.tensor), 1.0
     if op.type in DIVISIONS:
         whole = reader.scalar(op.inputs[0])
         if whole is None or op.inputs[0].shape.rank != 0:
             return None
-        op, top = reader.op(op.inputs[1]), whole
+        below, top = scaled(reader, op.inputs[1]), whole
     elif op.type in RECIPROCALS:
-        op = reader.op(op.inputs[0])
+        below = scaled(reader, op.inputs[0])
     else:
         return None
-    factor = term.factor * top
-    while op.type == "Mul":
-        below = scaled(reader, op.outputs[0])
-        if below.factor == 1 or not below.factor:
-            return None
-        op, factor = reader.op(below.tensor), factor / below.factor
-    return (factor, Term(1.0, op.inputs[0])) if op.type == "Tanh" else None
+    if not below.factor or reader.constant(below.tensor) is not None:
+        return None
+    number, op = term.factor * top / below.factor, reader.op(below.tensor)
+    is_tanh = op.type == "Tanh"
+    return _Pole(number, Term(1.0, op.inputs[0] if is_tanh else below.tensor), is_tanh)
