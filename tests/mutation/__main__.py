@@ -7,7 +7,9 @@ import json
 import pathlib
 import random
 import sys
+from collections.abc import Sequence
 
+from tests.mutation import equivalent
 from tests.mutation.changes import Change, changes
 from tests.mutation.choice import test_files
 from tests.mutation.reach import reaching
@@ -22,34 +24,49 @@ CHANGED = (
     "tfsafe/rewriting/rules",
     "tfsafe/debugging/explain",
 )
+# Test files of a change: what the first eight do not notice, the others do not either.
+MOST = 8
 
 
-def draw(seed: int, count: int, only: str = "") -> list[Change]:
-    """Returns changes drawn at random, as many of each package as of the others.
+def every_change(only: Sequence[str] = ("",)) -> dict[str, list[Change]]:
+    """Returns what can be changed, by package.
 
     Args:
-      seed: Chooses them.
-      count: How many.
-      only: What the path of each contains.
+      only: Parts of paths; each path contains one of them.
     """
-    chance = random.Random(seed)
-    drawn: list[list[Change]] = []
-    for package in CHANGED:
-        every = [
+    return {
+        package: [
             change
             for path in sorted((ROOT / package).rglob("*.py"))
-            if only in str(path)
+            if any(part in str(path) for part in only)
             for change in changes(str(path.relative_to(ROOT)), path.read_text())
         ]
-        drawn.append(chance.sample(every, min(len(every), count)))
+        for package in CHANGED
+    }
+
+
+def draw(seed: int, count: int, only: Sequence[str]) -> list[Change]:
+    """Returns changes drawn at random, as many of each package as of the others."""
+    chance = random.Random(seed)
+    drawn = [
+        chance.sample(every, min(len(every), count))
+        for every in every_change(only).values()
+    ]
     mixed = itertools.chain.from_iterable(itertools.zip_longest(*drawn))
     return [change for change in mixed if change is not None][:count]
 
 
-def killer(change: Change, tier: str, limit: float) -> str:
-    """Runs the cases that reach a change, the fastest of each process first.
+def survivors(path: pathlib.Path) -> list[Change]:
+    """Returns the changes that survived in the results of an earlier run."""
+    names = {each["change"] for each in json.loads(path.read_text()) if not each["end"]}
+    every = itertools.chain.from_iterable(every_change().values())
+    return [change for change in every if str(change) in names]
 
-    Of one test file, then of two, of four: the first of them notice most changes.
+
+def killer(change: Change, tier: str, limit: float) -> str:
+    """Runs the cases that reach a change until one fails.
+
+    Those of one test file, then of two, of four: the first notice most changes.
 
     Args:
       change: What to change.
@@ -59,7 +76,7 @@ def killer(change: Change, tier: str, limit: float) -> str:
     Returns:
       The first test that failed; empty if none did.
     """
-    files = test_files(ROOT, change.path)
+    files = test_files(ROOT, change.path)[:MOST]
     count = 1
     while files and limit > 0:
         seconds: dict[str, float] = {}
@@ -67,10 +84,10 @@ def killer(change: Change, tier: str, limit: float) -> str:
             seconds |= reaching(file, tier, change.path, change.statement)
         files, count = files[count:], 2 * count
         cases = []
-        for case in sorted(seconds, key=seconds.__getitem__):
-            limit -= seconds[case]
+        for case, needed in seconds.items():
             if limit > 0:
                 cases.append(case)
+                limit -= needed
         if cases:
             failed = first_failure(change, cases, sum(map(seconds.__getitem__, cases)))
             if failed:
@@ -83,31 +100,39 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--limit", type=float, default=60, help="seconds of a change")
-    parser.add_argument("--tier", choices=TIERS, default="one", help="of the cases")
-    parser.add_argument("--only", default="", help="part of the paths to be changed")
+    parser.add_argument("--tier", choices=TIERS, default="all", help="of the cases")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="parts of the paths to be changed"
+    )
     parser.add_argument("--json", type=pathlib.Path, help="where to write the results")
+    parser.add_argument(
+        "--again", type=pathlib.Path, help="results of which the survivors are run"
+    )
     args = parser.parse_args()
-    killed: collections.Counter = collections.Counter()
-    total: collections.Counter = collections.Counter()
-    survivors = []
+    again = args.again
+    chosen = survivors(again) if again else draw(args.seed, args.count, args.only)
+    reasons = equivalent.reasons()
+    table: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
+    survived = []
     results = []
-    for change in draw(args.seed, args.count, args.only):
-        failed = killer(change, args.tier, args.limit)
-        package = next(name for name in CHANGED if change.path.startswith(name))
-        total[package] += 1
-        killed[package] += bool(failed)
-        text = f"{change.path}:{change.line}: {change.before}  ->  {change.after}"
-        print(f"{text}\n    {failed or 'SURVIVED'}", flush=True)
-        survivors += [] if failed else [text]
-        results.append({"change": text, "killed_by": failed})
+    for change in chosen:
+        reason = reasons.get(equivalent.key(change))
+        end = reason or killer(change, args.tier, args.limit)
+        kind = "equivalent" if reason else "killed" if end else "survived"
+        table[next(name for name in CHANGED if change.path.startswith(name))][kind] += 1
+        print(f"{change}\n    {end or 'SURVIVED'}", flush=True)
+        survived += [] if end else [str(change)]
+        results.append({"change": str(change), "end": end})
         if args.json:
             args.json.write_text(json.dumps(results, indent=1))
-    print(f"\nSeed {args.seed}\n{'package':<28}{'killed':>8}{'of':>6}")
-    for package in CHANGED:
-        print(f"{package:<28}{killed[package]:>8}{total[package]:>6}")
-    fraction = 100 * killed.total() / max(total.total(), 1)
-    print(f"{'all':<28}{killed.total():>8}{total.total():>6}  {fraction:.0f} %")
-    print("\nSurvivors", *(survivors or ["none"]), sep="\n")
+    kinds = ("killed", "equivalent", "survived")
+    table["all"] = sum(table.values(), collections.Counter())
+    print(f"\nSeed {args.seed}\n{'package':<28}", *(f"{kind:>11}" for kind in kinds))
+    for package in (*CHANGED, "all"):
+        print(f"{package:<28}", *(f"{table[package][kind]:>11}" for kind in kinds))
+    different = table["all"]["killed"] + table["all"]["survived"]
+    print(f"killed: {100 * table['all']['killed'] / max(different, 1):.0f} %")
+    print("\nSurvivors", *(survived or ["none"]), sep="\n")
     return 0
 
 

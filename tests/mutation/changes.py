@@ -66,6 +66,9 @@ class Change:
     end: int
     statement: tuple[int, int]
 
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
+
     def apply(self, source: bytes) -> bytes:
         """Returns the changed module; no other line moves."""
         breaks = source[self.start : self.end].count(b"\n")

@@ -17,7 +17,11 @@ import pytest
 from tests.mutation.changes import Change
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-OPTIONS = ["-q", "-x", "-p", "no:cacheprovider"]
+OPTIONS = [
+    *("-q", "-x", "-p", "no:cacheprovider"),
+    # That of a plugin of the suite which the harness uses itself.
+    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
+]
 # Imported once, before the process of each run is forked: half of the time of a run.
 # TensorFlow starts its threads at the first operation, which is in the run.
 _PRELOADED = ["tensorflow", "keras", "mpmath", "coverage", "pytest"]

@@ -104,7 +104,7 @@ def suite(items: list[pytest.Item]) -> list[pytest.Item]:
     """Returns the cases that show each pair of values of the parameters of a test."""
     by_function = collections.defaultdict(list)
     for item in sorted(items, key=_rank):
-        by_function[_function(item)].append(item)
+        by_function[function_of(item)].append(item)
     kept = set()
     for function, cases in by_function.items():
         combinations = [_factors(case) for case in cases]
@@ -133,7 +133,7 @@ def first_tier(items: list[pytest.Item]) -> set[str]:
     chosen: collections.Counter = collections.Counter()
     sample = set()
     for item in sorted(items, key=_rank):
-        function = _function(item)
+        function = function_of(item)
         values = _values(item)
         most = 1 if function in PROMISES else MOST
         is_new = bool(values - seen) and (chosen[function] < most or function in NAMES)
@@ -146,10 +146,11 @@ def first_tier(items: list[pytest.Item]) -> set[str]:
 
 
 def _is_slow(item: pytest.Item) -> bool:
-    return item.get_closest_marker("slow") is not None or _function(item) in SLOW
+    return item.get_closest_marker("slow") is not None or function_of(item) in SLOW
 
 
-def _function(item: pytest.Item) -> str:
+def function_of(item: pytest.Item) -> str:
+    """Returns the node id of the test without what tells its cases apart."""
     return item.nodeid.partition("[")[0]
 
 
@@ -158,8 +159,8 @@ def _values(item: pytest.Item) -> set[Any]:
     callspec = getattr(item, "callspec", None)
     params = callspec.params if callspec else {}
     return {
-        (_function(item), name, _identity(value)) for name, value in params.items()
-    } or {_function(item)}
+        (function_of(item), name, _identity(value)) for name, value in params.items()
+    } or {function_of(item)}
 
 
 def _identity(value: Any) -> Any:
