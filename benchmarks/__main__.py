@@ -1,22 +1,21 @@
 """Runs the benchmarks in one go, and writes `benchmarks/RESULTS.md`.
 
 Run `python -m benchmarks [--only several optimizer ...] [--quick] [--output PATH]`.
+`--only` replaces the parts that it names, and leaves the others as they are.
 Each benchmark is a process of its own, whose peak memory is measured; in it, variants
 run side by side in rounds, and ratios are medians with their quartiles. A row whose
 median is above its aim is marked as missed.
 """
 
 import argparse
-import contextlib
-import datetime
-import importlib.metadata
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
 import time
+
+from benchmarks import _results
 
 # The arguments of each benchmark that keep the whole below half an hour on two cores.
 BENCHMARKS = {
@@ -103,6 +102,13 @@ def with_aims(name, lines):
             yield f"{line} {aim_of(name, line)} |"
 
 
+def body_of(name, lines, seconds, peak):
+    """Returns what the file of results says of a benchmark."""
+    is_table = any(line.startswith("|") for line in lines)
+    body = list(with_aims(name, lines)) if is_table else ["```text", *lines, "```"]
+    return "\n".join([*body, "", f"{seconds:.0f} s; peak memory {peak:.0f} MB."])
+
+
 def aim_of(name, line):
     found = _RATIO.search(line)
     aims = [aim for pattern, aim in AIMS[name] if re.search(pattern, line)]
@@ -112,36 +118,6 @@ def aim_of(name, line):
     return f"{aims[0]:.2f}{', **missed**' if is_missed else ''}"
 
 
-def heading(is_quick):
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}"
-        for name in ("tensorflow", "keras", "numpy")
-    )
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return [
-        "# Results of the benchmarks",
-        "",
-        "Written by `make bench`. Ratios are medians over the rounds, with the other",
-        "quartiles in brackets; the peak memory is that of the whole process.",
-        "",
-        f"- Machine: {processor()}, {os.cpu_count()} cores, {memory:.0f} GiB",
-        f"- Versions: Python {platform.python_version()}, {versions}",
-        f"- Date: {datetime.date.today().isoformat()}",
-        *(["- A trial with few rounds: its figures mean nothing."] * is_quick),
-        "",
-    ]
-
-
-def processor():
-    """Returns the name of the processor."""
-    with contextlib.suppress(OSError):
-        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        found = re.search(r"model name\s*: (.*)", text)
-        if found:
-            return found.group(1)
-    return platform.processor() or platform.machine()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", default=[], choices=list(BENCHMARKS))
@@ -149,16 +125,13 @@ def main():
     here = pathlib.Path(__file__).parent
     parser.add_argument("--output", type=pathlib.Path, default=here / "RESULTS.md")
     options = parser.parse_args()
-    text = heading(options.quick)
+    origin, parts = _results.origin(options.quick), _results.read(options.output)
     for name in options.only or BENCHMARKS:
         arguments = (QUICK if options.quick else BENCHMARKS)[name]
         lines, seconds, peak = measured(name, arguments)
-        is_table = any(line.startswith("|") for line in lines)
-        body = list(with_aims(name, lines)) if is_table else ["```text", *lines, "```"]
-        text += [f"## {name}", "", *body, ""]
-        text += [f"{seconds:.0f} s; peak memory {peak:.0f} MB.", ""]
+        parts[name] = _results.Part(origin, body_of(name, lines, seconds, peak))
         # After each, so that an interrupt keeps what there is.
-        options.output.write_text("\n".join(text), encoding="utf-8")
+        _results.write(options.output, {n: parts[n] for n in BENCHMARKS if n in parts})
     print(f"{options.output} is written.")
 
 

@@ -5,9 +5,14 @@ Run `python docs/cost.py` after `make bench` has written `benchmarks/RESULTS.md`
 
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import _results  # noqa: E402
+
 README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "cost.md"
 # What the figures of each file look like.
 _BLOCKS = {
@@ -18,11 +23,10 @@ _ROW = re.compile(r"^\| (\w+), (\w+), (\w+) \| (\w+) \| [\d.]+ \| ([\d.]+) \[", 
 
 
 def blocks() -> dict[pathlib.Path, str]:
-    """Returns the block of each file; none after a trial or other benchmarks."""
-    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
-    part = results.partition("## checks")[2].partition("\n## ")[0]
-    ratios = {row[:4]: float(row[4]) for row in _ROW.findall(part)}
-    if not ratios or "A trial with few rounds" in results:
+    """Returns the block of each file; none if the checks ran as a trial or not."""
+    part = _results.read(ROOT / "benchmarks" / "RESULTS.md").get("checks")
+    ratios = {row[:4]: float(row[4]) for row in _ROW.findall(part.body if part else "")}
+    if not ratios or "A trial" in part.origin:
         return {}
     return {README: _sentence(ratios), GUIDE: "\n".join(_table(ratios))}
 

@@ -18,10 +18,11 @@ import tfsafe
 from tests.support.warned import ours
 from tfsafe import _after_import, _compat, _faults, _keras_scope, _run, _saving
 from tfsafe.callbacks import _monitor
-from tfsafe.debugging.checks import enclosing, switch
+from tfsafe.debugging.checks import enclosing
 from tfsafe.debugging.checks.eager import session
-from tfsafe.debugging.checks.state import variables
 from tfsafe.debugging.checks.traced import compiled
+from tfsafe.debugging.entry import switch
+from tfsafe.debugging.state import variables
 from tfsafe.rewriting.engine import retrace, tape_recording
 from tfsafe.rewriting.reports import lines
 from tfsafe.rewriting.targets import (
@@ -250,7 +251,7 @@ INJECTED = {
     "callbacks/_step_checks",
     "debugging/checks/eager/session",
     "debugging/checks/enclosing",
-    "debugging/checks/switch",
+    "debugging/entry/switch",
     "debugging/models/model",
     "rewriting/engine/tape_recording",
     "rewriting/targets/keras_model",

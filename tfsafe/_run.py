@@ -200,7 +200,8 @@ class _Conditions:
 
             tally.TALLY.begin()
         if self._options.stabilize:
-            from tfsafe.rewriting.targets import function, switch
+            from tfsafe.rewriting.engine import function
+            from tfsafe.rewriting.targets import switch
 
             with _faults.contained("switching the stable forms on"):
                 switch.enable_stabilize()

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
 
 ONE = tf.constant(1.0)
 Pair = collections.namedtuple("Pair", "left right")
@@ -449,7 +449,7 @@ def test_a_function_whose_failure_does_not_repeat_is_named_where_it_is_called():
 
 
 def test_tensors_on_a_device_are_looked_at_on_the_device(monkeypatch, mode):
-    monkeypatch.setattr("tfsafe.debugging.tracing.values._is_on_host", lambda _: False)
+    monkeypatch.setattr("tfsafe.debugging.values._is_on_host", lambda _: False)
     checked = tfsafe.checked(modes.compile_for(mode, lambda x: tf.math.log(x)))
     assert checked(tf.constant([1.0])).numpy() == 0.0
     with pytest.raises(tfsafe.NumericsError, match="Log"):

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
-from tfsafe.debugging.checks.state import update_part
+from tfsafe.debugging.state import update_part
 
 COMPILED = ("graph", "xla")
 

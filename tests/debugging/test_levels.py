@@ -12,7 +12,7 @@ import tfsafe
 from tests.debugging import programs
 from tests.support import modes
 from tfsafe.debugging.checks import failures, options as _options
-from tfsafe.debugging.tracing.replayed_call import ReplayedCall
+from tfsafe.debugging.checks.replayed_call import ReplayedCall
 
 LEVELS = ("watch", "domain", "full")
 COMPILED = ("graph", "xla")

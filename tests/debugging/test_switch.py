@@ -15,7 +15,7 @@ import tfsafe
 from tests.debugging import programs
 from tests.support import modes
 from tfsafe import debugging
-from tfsafe.debugging.checks import switch
+from tfsafe.debugging.entry import switch
 
 ZERO = tf.constant(0.0)
 

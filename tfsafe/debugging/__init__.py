@@ -1,9 +1,17 @@
-"""Finding the operation, the line and the cause of the first NaN or Inf."""
+"""Finds the operation, the line and the cause of the first NaN or Inf.
+
+`entry` has the public functions, `models` the checks of Keras models, `checks` those of
+functions. A failed call is kept by `capsule`, followed by `tracing` and explained by
+`explain`; `inspection` shows tensors, `state` restores variables, `values` knows what
+is finite. Each may import those below it in `setup.cfg`, and `tfsafe.graph`.
+
+Example: `checked(f)(x)` returns `f(x)`, or raises `NumericsError`.
+"""
 
 from tfsafe._report.records import TensorStats
-from tfsafe.debugging.capsule.replay import replay
-from tfsafe.debugging.checks.checked import checked
-from tfsafe.debugging.checks.switch import (
+from tfsafe.debugging.entry.checked import checked
+from tfsafe.debugging.entry.replay import replay
+from tfsafe.debugging.entry.switch import (
     check_numerics,
     disable_check_numerics,
     enable_check_numerics,

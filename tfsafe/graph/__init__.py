@@ -1,4 +1,14 @@
-"""Reading a traced function, and running it again operation by operation."""
+"""Reads a traced function, and runs it again operation by operation.
+
+Knows facts about each type of operation (`OP_FACTS`), which operations have an effect,
+the functions that a function calls, and the line of the user that made an operation
+(`locate`). A `TracedCall` is a call with its arguments and its trace, a `Replay` runs
+one, an `Emission` writes a graph into another, in part differently.
+
+May import: the modules at the root of tfsafe.
+
+Example: `locate(op).site` is the user's line that made an operation.
+"""
 
 from tfsafe.graph._custom_gradients import is_custom
 from tfsafe.graph._emit import Emission, Plan, Value

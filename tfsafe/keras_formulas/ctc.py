@@ -12,7 +12,7 @@ from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.probability.probabilities import softmax
 from tfsafe.ops.kernels.zeros import times_where_nonzero
-from tfsafe.ops.reductions.logsumexp import log_softmax
+from tfsafe.ops.nn.softmax import log_softmax
 
 _BLANK = 0
 _Gradient = Callable[[tf.Tensor], tf.Tensor]

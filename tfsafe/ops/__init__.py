@@ -69,14 +69,14 @@ from tfsafe.ops.nn.focal import (
 )
 from tfsafe.ops.nn.images import ssim_multiscale
 from tfsafe.ops.nn.normalize import cosine_similarity, l2_normalize, normalize
-from tfsafe.ops.nn.softmax import softmax
+from tfsafe.ops.nn.softmax import log_softmax, softmax
 from tfsafe.ops.reductions.cumulative import cumprod, cumsum, unsorted_segment_max
 from tfsafe.ops.reductions.log_sums import (
     cumulative_logsumexp,
     log_add_exp,
     log_sub_exp,
 )
-from tfsafe.ops.reductions.logsumexp import log_softmax, logsumexp
+from tfsafe.ops.reductions.logsumexp import logsumexp
 from tfsafe.ops.reductions.moments import mean, moments, std, variance
 from tfsafe.ops.reductions.norm import norm
 

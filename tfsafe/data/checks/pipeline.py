@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from tfsafe.data.checks import policies
 from tfsafe.data.checks.policies import Policy
-from tfsafe.data.faults import severity
+from tfsafe.data.faults import element_masks, severity
 from tfsafe.data.faults.explain import Origin
 from tfsafe.data.faults.report import DataReport
 from tfsafe.data.faults.survey import Survey, require_labels
-from tfsafe.data.sources import element_masks, structure
+from tfsafe.data.sources import structure
 
 # Elements without a batch axis are joined, so that Python reads many at once.
 _JOINED_VALUES = 1 << 20

@@ -13,11 +13,11 @@ import tensorflow as tf
 from tfsafe._version import __version__
 from tfsafe.debugging.capsule.archive import Writer
 from tfsafe.debugging.capsule.records import GraphWriter, refused_in, structure_of
-from tfsafe.debugging.checks.state import variables
-from tfsafe.debugging.checks.state.variables import Slot
-from tfsafe.debugging.explain.results import Labels
 from tfsafe.debugging.explain.training import bookkeeping
 from tfsafe.debugging.explain.training.layers import Layers
+from tfsafe.debugging.state import variables
+from tfsafe.debugging.state.variables import Slot
+from tfsafe.debugging.tracing.results import Labels
 from tfsafe.errors import NumericsError
 from tfsafe.graph import Drawing, TracedCall, UnreadableError
 

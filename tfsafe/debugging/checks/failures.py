@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state.variables import Held, Slot
 from tfsafe.debugging.explain import findings as _findings
-from tfsafe.debugging.explain.results import NonFinite
+from tfsafe.debugging.state.variables import Held, Slot
 from tfsafe.debugging.tracing.provenance import Origin
+from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import Finding
 from tfsafe.graph import Drawing
 

@@ -1,12 +1,11 @@
 """Explains findings: causes, suggestions, layers and the text of the error.
 
 Knows why an operation makes non-finite values (`causes`, a table of rules), what to
-write instead (`suggestions`, a table of fixes, filled with the user's own expressions
-by `source_names`), which layer an operation belongs to (`layers`), and how a finding
-and its error are put together (`findings`, `message`).
+write instead (`suggestions`, a table of fixes, filled with the user's own expressions),
+which layer an operation belongs to and what came before the failure (`training`), and
+how a finding and its error are put together (`findings`, `message`).
 
-May import `debugging.tracing`, `debugging.inspection`, `graph`, `errors` and the
-modules at the root of tfsafe.
+May import: `graph`, `debugging.inspection` and what that may import.
 
     cause, fault = causes.cause_of("Log", evidence)  # "log of 1 zero (at (2, 0)).", ...
 """

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfsafe._limits import LIMITS
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
 
 
 class Evidence(NamedTuple):

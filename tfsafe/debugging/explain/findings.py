@@ -10,27 +10,28 @@ import tensorflow as tf
 
 from tfsafe._report import caller
 from tfsafe._report.records import Link, TensorStats
-from tfsafe.debugging.checks.traced.levels import DOMAIN
+from tfsafe.debugging import values
 from tfsafe.debugging.explain import causes
 from tfsafe.debugging.explain.suggestions import (
     choice as suggestions,
     fixes,
     statements,
 )
+from tfsafe.debugging.explain.training import history
 from tfsafe.debugging.explain.training.layers import Layers
 from tfsafe.debugging.inspection import pictures
-from tfsafe.debugging.tracing import values
 from tfsafe.debugging.tracing.lost_digits import CANCELLATION, OVERFLOW, UNDERFLOW, Zero
 from tfsafe.debugging.tracing.provenance import Origin, PathStep
 from tfsafe.debugging.tracing.step import Step
 from tfsafe.errors import Finding
-from tfsafe.graph import Place, is_user_file, locate
+from tfsafe.graph import OpFact, Place, is_user_file, locate, op_types
 
 # Magnitude that values of a healthy training do not reach.
 _EXPLODED = 1e6
 # Number of steps of a long path that are kept from each of its ends.
 _ENDS = 20
 _TEXT = {tf.string}
+_SINGULAR = op_types(OpFact.SINGULAR)
 _SUMS = {"Add", "AddV2", "Sub"}
 _APART = "tfsafe.stabilize(f) keeps the constants of a function or model f apart."
 _RAN_AWAY = (
@@ -192,7 +193,7 @@ def _exploded(inputs: Sequence[np.ndarray]) -> str:
     if largest < _EXPLODED:
         return ""
     return (
-        f"values of {largest:.1e} {suggestions.EXPLODED} tfsafe.optimizers."
+        f"values of {largest:.1e} {history.EXPLODED} tfsafe.optimizers."
         "SafeOptimizer(optimizer) keeps one such step from reaching the weights."
     )
 
@@ -265,7 +266,7 @@ def by_flag(
 ) -> Finding:
     """Returns the finding for an operation whose flag is set."""
     place, layers = locate(op, graphs), Layers()
-    fault = "domain" if op.type in DOMAIN else "unknown"
+    fault = "domain" if op.type in _SINGULAR else "unknown"
     failure = suggestions.Failure(
         place.forward_op or op.type,
         fault,

@@ -5,16 +5,16 @@ from typing import Any
 
 from tfsafe._faults import contained
 from tfsafe._report.text import listed, wrapped
-from tfsafe.debugging.checks.state.variables import Held
 from tfsafe.debugging.explain import findings as _findings, sample
-from tfsafe.debugging.explain.results import NonFinite, joined
 from tfsafe.debugging.explain.training import (
     bookkeeping,
     context,
     optimizer as training,
 )
 from tfsafe.debugging.explain.training.layers import Layers, walked_once
+from tfsafe.debugging.state.variables import Held
 from tfsafe.debugging.tracing.provenance import Origin
+from tfsafe.debugging.tracing.results import NonFinite, joined
 from tfsafe.errors import Finding, NumericsError
 from tfsafe.graph import stacks_kept
 

@@ -13,7 +13,7 @@ from tfsafe import _compat
 from tfsafe._report import explain
 from tfsafe._report.records import Sample
 from tfsafe._report.text import listed
-from tfsafe.debugging.tracing import values as _values
+from tfsafe.debugging import values as _values
 from tfsafe.errors import NumericsError
 
 # Longest side of an image, most steps of a series, most columns of a table.

@@ -4,8 +4,7 @@ Knows how to count NaN, infinities, zeros and subnormal numbers of any dtype
 (`summary`), how to draw a tensor in letters (`pictures`) or with matplotlib (`plot`),
 and how to keep gradients of layer outputs (`retain`). It knows nothing of checks.
 
-May import `debugging.tracing.values`, `errors`, `_html` and the modules at the root of
-tfsafe.
+May import: `debugging.values` and the modules at the root of tfsafe.
 
     stats = pictures.stats_of("kernel", np.array([[1.0, np.nan]]))
 """

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._patching import Patch
 from tfsafe._report.text import listed
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
 
 # Number of layer names that an error message lists.
 _NAMES = 10

@@ -14,8 +14,8 @@ from tfsafe._limits import LIMITS
 from tfsafe._report import html
 from tfsafe._report.records import TensorStats
 from tfsafe._report.text import counted
+from tfsafe.debugging import values
 from tfsafe.debugging.inspection import pictures
-from tfsafe.debugging.tracing import values
 from tfsafe.errors import Finding
 
 _HEADER = ("tensor", "shape", "dtype", "min", "max", "mean", "first non-finite")

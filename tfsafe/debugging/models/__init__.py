@@ -5,8 +5,8 @@ checked `tf.function`, `replicas` joins the results of several devices, `loss_sc
 finds gradients that no loss scale helps, and `when` adds step, epoch and batch to an
 error.
 
-It may import `debugging.checks`, `debugging.explain` and `debugging.tracing`; only
-`checks.checked`, `checks.switch` and `callbacks` import it:
+May import: `debugging.checks` and what that may import. Only `entry` and `callbacks`
+import it:
 
     check_model(model)  # from now on `model.fit` raises NumericsError
     uncheck_model(model)

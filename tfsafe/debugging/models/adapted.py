@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfsafe._faults import contained
 from tfsafe._report import caller
 from tfsafe._report.text import listed
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
 from tfsafe.errors import Finding, NumericsError
 from tfsafe.graph import is_user_file
 

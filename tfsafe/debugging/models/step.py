@@ -6,9 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state import variables
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
-from tfsafe.debugging.explain import results
+from tfsafe.debugging.state import variables
+from tfsafe.debugging.tracing import results
 
 
 class CompiledStep:

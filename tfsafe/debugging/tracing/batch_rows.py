@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.debugging.tracing import values as _values
+from tfsafe.debugging import values as _values
 from tfsafe.debugging.tracing.step import Step
 from tfsafe.graph import MATRIX_PRODUCTS, OpFact, op_types
 

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
-from tfsafe.debugging.checks.state.variables import Held, Slot, variables_in
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
+from tfsafe.debugging.state.variables import Held, Slot, variables_in
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replay import follow
 from tfsafe.debugging.tracing.step import Step

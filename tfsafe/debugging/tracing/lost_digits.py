@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
 from tfsafe.debugging.tracing.step import Step
 from tfsafe.graph import MATRIX_PRODUCTS, OpFact, Place, op_types
 

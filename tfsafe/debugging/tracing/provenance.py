@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
 from tfsafe.debugging.tracing.batch_rows import Rows
 from tfsafe.debugging.tracing.lost_digits import LostDigits, Zero
 from tfsafe.debugging.tracing.step import Step

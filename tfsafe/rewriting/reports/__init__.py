@@ -5,8 +5,7 @@ finds the rewrites that lose digits. `forms` runs both forms of a function, valu
 gradients, on the same arguments and state, and compares them with a float64 copy of the
 naive form, which `float64_copy` makes.
 
-May import: `engine`, `targets.function` (which traces the stable form), `tfsafe.graph`,
-`tfsafe.errors` and `tfsafe._limits`.
+May import: `engine`, `tfsafe.graph` and the modules at the root of tfsafe.
 
 Example: `print(report.report_of(stable, [x], {}))` prints the rewrites for `x`.
 """

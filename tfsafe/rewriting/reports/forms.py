@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from tfsafe._limits import LIMITS
 from tfsafe.graph import written_inputs
+from tfsafe.rewriting.engine.function import collected, stabilized
 from tfsafe.rewriting.engine.planner import Rewrite
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.float64_copy import widened
-from tfsafe.rewriting.targets.function import collected, stabilized
 
 # The error of the stable form may be this many times that of the naive form.
 _MARGIN = 8.0

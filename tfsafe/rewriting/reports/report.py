@@ -11,8 +11,8 @@ from tfsafe import _compat
 from tfsafe._report import html
 from tfsafe.errors import Site
 from tfsafe.graph import locate
+from tfsafe.rewriting.engine.function import as_argument, collected
 from tfsafe.rewriting.engine.planner import Rewrite
-from tfsafe.rewriting.targets.function import as_argument, collected
 
 
 @dataclasses.dataclass(frozen=True)

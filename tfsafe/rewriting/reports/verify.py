@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import UnreadableError, family, is_drawn, locate
+from tfsafe.rewriting.engine.function import is_traced, stabilized
 from tfsafe.rewriting.engine.planner import Rewrite
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.forms import Forms, Wrong
-from tfsafe.rewriting.targets.function import is_traced, stabilized
 
 # The floating arguments are verified as they are, and times these.
 _SCALES = (10.0, 0.1)

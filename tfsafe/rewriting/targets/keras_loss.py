@@ -7,9 +7,9 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.rewriting.engine.function import stabilized
 from tfsafe.rewriting.reports.verify import verified
 from tfsafe.rewriting.rules import table
-from tfsafe.rewriting.targets.function import stabilized
 
 _Names = str | Iterable[str]
 

@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from tfsafe._faults import or_plain
 from tfsafe._patching import Patch, patches_on
+from tfsafe.rewriting.engine.function import stabilized
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.report import Report, report_of
 from tfsafe.rewriting.reports.verify import verified
 from tfsafe.rewriting.rules import table
-from tfsafe.rewriting.targets.function import stabilized
 from tfsafe.rewriting.targets.model_call import ModelCall
 from tfsafe.rewriting.targets.replicas import MakeFunction
 

@@ -12,9 +12,9 @@ from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe.errors import NumericsError
 from tfsafe.rewriting.engine import tape_recording
+from tfsafe.rewriting.engine.function import stabilized
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.reports.verify import verified
-from tfsafe.rewriting.targets.function import stabilized
 
 _TASK = "the stable form of the call of a model"
 _PLAIN_TYPES = (bool, int, float, str, type(None))

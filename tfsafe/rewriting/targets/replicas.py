@@ -15,8 +15,8 @@ import keras
 from tfsafe._faults import or_plain
 from tfsafe._patching import Patch
 from tfsafe.rewriting.engine import tape_recording
+from tfsafe.rewriting.engine.function import stabilized
 from tfsafe.rewriting.engine.rule import Rule
-from tfsafe.rewriting.targets.function import stabilized
 
 
 class MakeFunction:

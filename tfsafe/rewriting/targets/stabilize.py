@@ -10,10 +10,10 @@ import keras
 
 from tfsafe import _args, _calls
 from tfsafe.graph import Wrapper
+from tfsafe.rewriting.engine.function import is_stabilized, stabilized
 from tfsafe.rewriting.reports.report import Report, report_of
 from tfsafe.rewriting.reports.verify import verified
 from tfsafe.rewriting.rules import table
-from tfsafe.rewriting.targets.function import is_stabilized, stabilized
 from tfsafe.rewriting.targets.keras_loss import StabilizedLoss
 from tfsafe.rewriting.targets.keras_model import model_report, stabilize_model
 

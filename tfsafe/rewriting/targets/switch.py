@@ -13,12 +13,12 @@ from tfsafe._faults import contained, or_plain
 from tfsafe._patching import Patch
 from tfsafe.graph import is_user_function
 from tfsafe.rewriting.engine import tape_recording
-from tfsafe.rewriting.rules.table import all_rules
-from tfsafe.rewriting.targets.function import (
+from tfsafe.rewriting.engine.function import (
     is_as_written,
     is_stabilized,
     stabilized,
 )
+from tfsafe.rewriting.rules.table import all_rules
 from tfsafe.rewriting.targets.keras_model import (
     is_stable,
     restore_model,

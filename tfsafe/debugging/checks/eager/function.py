@@ -7,15 +7,16 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.debugging import values
 from tfsafe.debugging.checks import failures, reentrancy
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state import variables as _state
-from tfsafe.debugging.explain import findings, message, results
-from tfsafe.debugging.explain.results import NonFinite
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging.checks.replayed_call import followed
+from tfsafe.debugging.explain import findings, message
+from tfsafe.debugging.state import variables as _state
+from tfsafe.debugging.tracing import results
 from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import Propagation
-from tfsafe.debugging.tracing.replayed_call import followed
+from tfsafe.debugging.tracing.results import NonFinite
 
 
 class EagerCheck:

@@ -10,16 +10,16 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
+from tfsafe.debugging import values
 from tfsafe.debugging.checks import failures, reentrancy
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state import variables as _state
-from tfsafe.debugging.checks.state.variables import Held, Slot
+from tfsafe.debugging.checks.replayed_call import followed
 from tfsafe.debugging.explain import message
-from tfsafe.debugging.explain.results import NonFinite
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging.state import variables as _state
+from tfsafe.debugging.state.variables import Held, Slot
 from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import WRITES, Propagation
-from tfsafe.debugging.tracing.replayed_call import followed
+from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import NumericsError
 
 _REASON = "no operation that was seen gave non-finite values."

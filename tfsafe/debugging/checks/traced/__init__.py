@@ -4,7 +4,7 @@
 holds its checks, `instrumented` emits a copy with flags on its operations, `levels`
 says which, and `watched_call` describes what is called in place of the user's function.
 
-May import: `checks.state`, `checks.options`, `checks.failures`, `tfsafe.graph`.
+May import: what `debugging.checks` may, and the modules of `checks` itself.
 
 Example: `levels` chooses every operation for `checks="full"`.
 """

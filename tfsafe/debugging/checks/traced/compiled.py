@@ -14,8 +14,7 @@ from tfsafe.debugging.capsule.snapshot import Snapshot
 from tfsafe.debugging.checks import failures, reentrancy
 from tfsafe.debugging.checks.failures import Failed, Known
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state import finite_sum, variables
-from tfsafe.debugging.checks.state.variables import Slot
+from tfsafe.debugging.checks.replayed_call import ReplayedCall
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.traced import instrumented
 from tfsafe.debugging.checks.traced.instrumented import Instrumented, Look
@@ -27,11 +26,13 @@ from tfsafe.debugging.checks.traced.watched_call import (
     serves_many_shapes,
     slots_written,
 )
-from tfsafe.debugging.explain import message, results
-from tfsafe.debugging.explain.results import NonFinite
+from tfsafe.debugging.explain import message
 from tfsafe.debugging.explain.training import history, optimizer as training
 from tfsafe.debugging.explain.training.layers import walked_once
-from tfsafe.debugging.tracing.replayed_call import ReplayedCall
+from tfsafe.debugging.state import finite_sum, variables
+from tfsafe.debugging.state.variables import Slot
+from tfsafe.debugging.tracing import results
+from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import NumericsError
 from tfsafe.graph import TracedCall, UnreadableError
 

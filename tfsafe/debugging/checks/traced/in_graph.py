@@ -5,12 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe.debugging import values
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state import finite_sum
-from tfsafe.debugging.checks.state.variables import slot_of
+from tfsafe.debugging.checks.replayed_call import written_slots
 from tfsafe.debugging.checks.traced.instrumented import Instrumented
-from tfsafe.debugging.tracing import values
-from tfsafe.debugging.tracing.replayed_call import written_slots
+from tfsafe.debugging.state import finite_sum
+from tfsafe.debugging.state.variables import slot_of
 from tfsafe.graph import TracedCall, UnreadableError, locate, resemble
 
 

@@ -7,15 +7,15 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state.deferred_writes import (
+from tfsafe.debugging.checks.traced.levels import outputs_to_check
+from tfsafe.debugging.state.deferred_writes import (
     Frozen,
     may_repeat,
     plain_variables,
 )
-from tfsafe.debugging.checks.state.update_part import UpdatePart
-from tfsafe.debugging.checks.state.variables import Slot
-from tfsafe.debugging.checks.traced.levels import outputs_to_check
-from tfsafe.debugging.tracing.values import DENOMINATORS, is_absorbed
+from tfsafe.debugging.state.update_part import UpdatePart
+from tfsafe.debugging.state.variables import Slot
+from tfsafe.debugging.values import DENOMINATORS, is_absorbed
 from tfsafe.graph import (
     Drawing,
     Emission,

@@ -13,11 +13,11 @@ from tfsafe._faults import or_plain
 from tfsafe.debugging.checks import reentrancy
 from tfsafe.debugging.checks.failures import Failed
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.state import variables
-from tfsafe.debugging.checks.state.variables import Slot
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.checks.traced.watched_call import Kept
+from tfsafe.debugging.state import variables
+from tfsafe.debugging.state.variables import Slot
 from tfsafe.errors import NumericsError
 
 

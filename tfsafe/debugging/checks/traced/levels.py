@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tfsafe.graph import OpFact, is_call, op_types
 
-DOMAIN = op_types(OpFact.SINGULAR)
+_DOMAIN = op_types(OpFact.SINGULAR)
 _MOVES = op_types(OpFact.ADDS_NO_NUMBER)
 _STAYS_FINITE = op_types(OpFact.STAYS_FINITE)
 _FIRST_ALONE = op_types(OpFact.ONE_RESULT)
@@ -19,7 +19,7 @@ def outputs_to_check(op: tf.Operation, level: str) -> list[int]:
       level: `"domain"`, `"full"`, or any other for none.
     """
     if level == "domain":
-        is_due = op.type in DOMAIN
+        is_due = op.type in _DOMAIN
     else:
         is_due = level == "full" and op.type not in _MOVES and not _is_finite(op)
     if not is_due:

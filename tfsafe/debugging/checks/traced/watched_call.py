@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.debugging import values
 from tfsafe.debugging.checks.failures import Failed
-from tfsafe.debugging.checks.state.variables import Names, Slot, slot_of
-from tfsafe.debugging.tracing import values
-from tfsafe.debugging.tracing.replayed_call import written_slots
+from tfsafe.debugging.checks.replayed_call import written_slots
+from tfsafe.debugging.state.variables import Names, Slot, slot_of
 
 
 class Kept(NamedTuple):

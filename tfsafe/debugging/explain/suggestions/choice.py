@@ -74,11 +74,6 @@ SCALE = (
     "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
     "weights."
 )
-# Of values that are unusually large; a training may have made them, or one batch.
-EXPLODED = (
-    "have exploded: lower the learning rate, clip the gradients (clipnorm=1.0), or "
-    "scale the inputs down."
-)
 _SKIP = (
     "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
     "weights, until the cause is found."

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import keras
 
-from tfsafe.debugging.checks.state.variables import Slot, variables_in
 from tfsafe.debugging.explain.training.layers import alive
+from tfsafe.debugging.state.variables import Slot, variables_in
 
 # Labels of the variables in a capsule.
 _REMEMBERED: set[str] = set()

@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._version import __version__
-from tfsafe.debugging.checks.state.variables import variables_in
 from tfsafe.debugging.explain.training.layers import alive
+from tfsafe.debugging.state.variables import variables_in
 from tfsafe.errors import Finding, NumericsError
 
 HEALTHS = ("finite", "first", "reached", "untouched")

@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe._report import explain
-from tfsafe.debugging.explain.suggestions.choice import EXPLODED
 from tfsafe.errors import Finding, NumericsError
 
 # Number of steps that are remembered, and the fewest that say something.
@@ -22,6 +21,11 @@ _GROWN = 10.0
 HALF_OF_SQUARES = "tfsafe/half_of_squares"
 LARGEST_UPDATE = "tfsafe/largest_update"
 _OVERFLOW = "overflows"
+# Said of values that are unusually large: training may have made them, or one batch.
+EXPLODED = (
+    "have exploded: lower the learning rate, clip the gradients (clipnorm=1.0), or "
+    "scale the inputs down."
+)
 
 
 class Past(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 
 from tfsafe._faults import contained
-from tfsafe.debugging.checks.state.variables import variables_in
 from tfsafe.debugging.explain.training.layers import alive
+from tfsafe.debugging.state.variables import variables_in
 from tfsafe.errors import NumericsError
 
 # A replay of this many seconds is announced.

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging import values
 from tfsafe.graph import stacked, summed
 
 

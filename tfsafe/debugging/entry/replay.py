@@ -10,10 +10,10 @@ from tfsafe.debugging.capsule.archive import Reader
 from tfsafe.debugging.capsule.records import graphs_of, structured
 from tfsafe.debugging.capsule.snapshot import FORMAT, PAST, TIME
 from tfsafe.debugging.checks.options import Level, options_of
-from tfsafe.debugging.checks.state import variables
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.explain.training import bookkeeping, history, layers
 from tfsafe.debugging.explain.training.context import HEALTHS
+from tfsafe.debugging.state import variables
 from tfsafe.errors import NumericsError
 from tfsafe.graph import Emission, Plan, Value
 

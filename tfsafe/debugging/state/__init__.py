@@ -3,6 +3,6 @@
 `variables` reads and restores what a call may change, `update_part` finds the part of a
 graph that computes new values, `deferred_writes` delays the writes, `finite_sum` tests.
 
-May import: `tfsafe.graph`, `debugging.tracing`. Example: a step with a NaN gradient
+May import: `tfsafe.graph`, `debugging.values`. Example: a step with a NaN gradient
 leaves weights and optimizer slots as they were.
 """

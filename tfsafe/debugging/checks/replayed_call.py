@@ -6,14 +6,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
+from tfsafe.debugging import values
 from tfsafe.debugging.checks.failures import Failed
-from tfsafe.debugging.checks.state import variables
-from tfsafe.debugging.checks.state.variables import Slot
-from tfsafe.debugging.explain import results
-from tfsafe.debugging.explain.results import NonFinite
-from tfsafe.debugging.tracing import values
+from tfsafe.debugging.state import variables
+from tfsafe.debugging.state.variables import Slot
+from tfsafe.debugging.tracing import results
 from tfsafe.debugging.tracing.provenance import Origin, Propagation
 from tfsafe.debugging.tracing.replay import follow
+from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.graph import TracedCall, family, is_compiled, written_inputs
 
 

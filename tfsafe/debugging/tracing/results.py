@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.debugging.checks.state.variables import Slot
-from tfsafe.debugging.tracing import values as _values
+from tfsafe.debugging import values as _values
+from tfsafe.debugging.state.variables import Slot
 from tfsafe.debugging.tracing.batch_rows import Batch, Rows
 from tfsafe.debugging.tracing.provenance import Origin, PathStep
 

@@ -8,14 +8,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.debugging.checks.state import finite_sum
-from tfsafe.debugging.checks.state.update_part import (
+from tfsafe.debugging import values
+from tfsafe.debugging.state import finite_sum
+from tfsafe.debugging.state.update_part import (
     READ,
     WRITES,
     UpdatePart,
     read_variable,
 )
-from tfsafe.debugging.tracing import values
 from tfsafe.graph import (
     PLAIN_CALLS,
     OpFact,

@@ -16,11 +16,11 @@ from tfsafe._patching import Patch
 from tfsafe.debugging.checks.eager.session import Session
 from tfsafe.debugging.checks.enclosing import is_outermost
 from tfsafe.debugging.checks.options import Level, Options, options_of
-from tfsafe.debugging.checks.state.variables import variables_in
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.models import adapted
 from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
+from tfsafe.debugging.state.variables import variables_in
 from tfsafe.errors import NumericsError
 from tfsafe.graph import body_of, is_user_function
 

@@ -1,0 +1,59 @@
+"""What `make bench` writes."""
+
+import re
+import sys
+
+import pytest
+
+from benchmarks import __main__ as bench, _results
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs benchmarks that take no time; returns the file of results."""
+
+    def call(figure, origin, *arguments):
+        rows = ["| step | ratio |", "|---|---|", f"| LSTM | watch | {figure} [1.00] |"]
+        monkeypatch.setattr(bench, "measured", lambda *_: (rows, 2.0, 30.0))
+        monkeypatch.setattr(_results, "origin", lambda is_trial: origin)
+        output = tmp_path / "RESULTS.md"
+        monkeypatch.setattr(sys, "argv", ["", "--output", str(output), *arguments])
+        bench.main()
+        return output
+
+    return call
+
+
+def test_one_benchmark_replaces_its_part_of_the_results(run):
+    run("1.00", "- Machine: A\n- Date: yesterday")
+    output = run("7.00", "- Machine: B\n- Date: today", "--only", "checks", "ops")
+    parts = _results.read(output)
+    assert list(parts) == list(bench.BENCHMARKS)
+    for name, part in parts.items():
+        is_new = name in ("checks", "ops")
+        assert ("7.00" in part.body, "1.00 [" in part.body) == (is_new, not is_new)
+        assert part.origin.startswith(f"- Machine: {'B' if is_new else 'A'}\n- Date: ")
+        assert part.body.endswith("\n\n2 s; peak memory 30 MB.")
+    assert "| 7.00 [1.00] | 1.03, **missed** |" in parts["checks"].body
+    text = output.read_text()
+    assert text.index("Machine: A") < text.index("\n## ")
+    assert text.count("Machine: A") == 1
+    assert text.count("Machine: B") == 2
+    assert "## checks\n\n- Machine: B\n- Date: today\n\n| step | ratio | aim |" in text
+
+
+def test_a_part_that_was_measured_again_where_the_others_were_says_nothing(run):
+    whole = run("1.00", "- Machine: A").read_text()
+    run("7.00", "- Machine: B", "--only", "checks")
+    assert run("1.00", "- Machine: A", "--only", "checks").read_text() == whole
+
+
+def test_the_origin_names_machine_versions_and_date_and_a_trial():
+    found = _results.origin(is_trial=False)
+    assert re.fullmatch(
+        r"- Machine: .+, \d+ cores, \d+ GiB\n"
+        r"- Versions: Python 3\S+, tensorflow 2\S+, keras 3\S+, numpy \S+\n"
+        r"- Date: \d{4}-\d\d-\d\d",
+        found,
+    )
+    assert _results.origin(is_trial=True).startswith(f"{found}\n- A trial ")
