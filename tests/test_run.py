@@ -169,8 +169,10 @@ def test_frames_of_tfsafe_are_shown_for_its_own_errors(
     [
         ("tf.function(lambda x: x @ tf.ones([7]))(tf.ones([2, 3]))", "in get_concrete"),
         ("model.fit(tf.ones([4, 3]), [0, 1, 2, 9], verbose=0)", tfsafe.__path__[0]),
+        # The third argument is `loss_weights`: Keras multiplies the loss by a string.
+        (f"model.compile('sgd', 'mse', ['mae']); {FIT}", tfsafe.__path__[0]),
     ],
-    ids=["traced", "kernel"],
+    ids=["traced", "kernel", "Keras"],
 )
 def test_an_error_of_tensorflow_shows_the_frames_of_a_plain_run(
     last, absent, here, write, capsys

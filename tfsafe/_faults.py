@@ -60,7 +60,7 @@ def users_code() -> Iterator[None]:
         raise
 
 
-def _is_users(error: BaseException, handled: BaseException | None) -> bool:
+def is_of_program(error: BaseException, handled: BaseException | None = None) -> bool:
     """Returns whether an error, or one whose copy it is, has the mark of `users_code`.
 
     Args:
@@ -107,7 +107,7 @@ def or_plain(
         raise
     except Exception as error:
         # An error of a kernel: the function has run, and may have written variables.
-        if is_of_kernel(error) or _is_users(error, handled):
+        if is_of_kernel(error) or is_of_program(error, handled):
             raise
         fault = error
     result = plain()

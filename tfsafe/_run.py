@@ -339,10 +339,11 @@ def _of_the_script(error: BaseException) -> types.TracebackType | None:
         lines = lines.tb_next
     keras = sys.modules.get("keras")
     is_filtered = keras is None or keras.config.is_traceback_filtering_enabled()
-    # An error that the package itself raised keeps all its frames. That of a kernel is
-    # raised in frames of TensorFlow, which Keras may hide.
+    # An error that the package itself raised keeps all its frames. That of a kernel, or
+    # of Keras in the program's trace, is raised in frames that Keras may have hidden.
     is_last = bool(frames) and _is_of(frames[-1], (_PACKAGE,))
-    is_ours = is_last and not _faults.is_of_kernel(error)
+    is_others = _faults.is_of_kernel(error) or _faults.is_of_program(error)
+    is_ours = is_last and not is_others
     hidden = (*_BETWEEN, _PACKAGE) if is_filtered and not is_ours else _BETWEEN
     kept = [line for line in frames if not _is_of(line, hidden)]
     for line, inner in zip(kept, [*kept[1:], None], strict=False):
