@@ -127,6 +127,25 @@ SAFE_OPTIMIZER = textwrap.dedent("""
         print([["%.5f" % v for v in w.numpy()] for w in weights])
         print(int(optimizer.iterations))
 """)
+# Keras' own `fit` runs under neither strategy. It must fail as it does without us.
+MONITORED = textwrap.dedent("""
+    import keras
+
+    from tfsafe.callbacks import NumericsMonitor
+
+    levels = ("watch", "domain", "full", None)
+    monitors = [NumericsMonitor(checks=level) for level in levels]
+    for callbacks in ([], *([monitor] for monitor in monitors)):
+        with strategy.scope():
+            model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+        try:
+            x = tf.ones([8, 2])
+            model.fit(x, x[:, :1], batch_size=4, verbose=0, callbacks=callbacks)
+            print("trained", float(model.evaluate(x, x[:, :1], verbose=0)))
+        except Exception as error:
+            print(type(error).__name__, str(error).splitlines()[0])
+""")
 ON_SERVERS = """
 def run(step, i):
     coordinator.schedule(step, args=(i,))
@@ -148,8 +167,8 @@ def of_workers(way, folder, program=WORKER):
     return outputs([[*way, "worker.py", str(i), *ports] for i in range(2)], folder)
 
 
-def of_servers(way, folder):
-    (folder / "servers.py").write_text(SERVERS)
+def of_servers(way, folder, program=SERVERS):
+    (folder / "servers.py").write_text(program)
     return outputs([[*way, "servers.py"]], folder)
 
 
@@ -160,6 +179,17 @@ def test_a_program_prints_the_same(programs, tmp_path):
     # The checks of the other levels are among those of `full`.
     way = [*RUN, "--checks", "full", "--stabilize"]
     assert programs(way, tmp_path) == plain
+
+
+@pytest.mark.parametrize(
+    ("programs", "begin"),
+    [(of_workers, WORKER.partition("import keras")[0]), (of_servers, CLUSTER)],
+    ids=["workers", "servers"],
+)
+def test_a_monitor_of_any_level_changes_nothing_in_fit(programs, begin, tmp_path):
+    for printed in programs([], tmp_path, begin + MONITORED):
+        plain, *monitored = printed.splitlines()
+        assert monitored == [plain] * 4
 
 
 def test_infinities_on_one_worker_end_both_with_a_finding(tmp_path):
