@@ -512,3 +512,20 @@ def test_the_environment_that_a_script_sets_has_its_effect(write, tmp_path):
     result = process(write(source), cwd=tmp_path)
     assert (result.returncode, result.stdout) == (0, "reached True\n")
     assert "tfsafe" not in result.stderr
+
+
+@pytest.mark.parametrize(("checks", "is_said"), [("none", True), ("watch", False)])
+def test_a_list_of_rewrites_without_checks_says_that_none_was_checked(
+    checks, is_said, here, write, capsys
+):
+    path = write("""
+        import tensorflow as tf
+
+        @tf.function
+        def log_complement(x):
+            return tf.math.log(1.0 - tf.exp(x))
+
+        log_complement(tf.constant([-1.0]))
+    """)
+    here("--checks", checks, "--stabilize", path)
+    assert ("outside its domain" in capsys.readouterr().err) is is_said

@@ -263,7 +263,8 @@ class _Conditions:
             from tfsafe.rewriting.reports import lines
 
             with _faults.contained("the list of rewritten formulas"):
-                _say("\n  ".join(lines.rewrites_by_line(self._rewrites)))
+                is_checked = self._options.checks != "none"
+                _say("\n  ".join(lines.rewrites_by_line(self._rewrites, is_checked)))
 
 
 def _is_without_eager() -> bool:

@@ -52,6 +52,32 @@ def test_a_finding_is_raised_and_leaves_the_model_as_before_the_step(data, optio
     assert_same(model, twin)
 
 
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("kind", ["asserted", "fixed", "open"])
+def test_an_epoch_of_unknown_length_has_the_mean_of_its_batches(kind):
+    """Where the size of a batch is fixed, compiled Keras counts one batch more."""
+    batches = training.clean_data()
+    data = tf.data.Dataset.from_tensor_slices(batches)
+    data = data.batch(training.BATCH, drop_remainder=kind != "open")
+    data = data.filter(lambda x, y: True)
+    if kind == "asserted":
+        data = data.apply(tf.data.experimental.assert_cardinality(5))
+    losses = [
+        compiled("sgd", **options)
+        .fit(data, verbose=0, shuffle=False, callbacks=list(callbacks))
+        .history["loss"][0]
+        for options, *callbacks in [
+            (training.MODES["eager"],),
+            (training.MODES["graph"], NumericsMonitor()),
+            (training.MODES["graph"],),
+        ]
+    ]
+    eager, checked, plain = losses
+    assert checked == pytest.approx(eager, rel=1e-6)
+    shown = 5 / 6 if kind == "fixed" else 1
+    assert plain == pytest.approx(shown * eager, rel=1e-6)
+
+
 @pytest.mark.parametrize("options", XLA_IS_SLOW)
 def test_a_step_that_is_only_warned_of_is_as_if_it_had_not_been(data, options):
     model, twin = (compiled("adam", *layers(), **options) for _ in range(2))

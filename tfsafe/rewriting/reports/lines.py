@@ -9,18 +9,24 @@ from tfsafe.rewriting.engine.planner import Rewrite
 # Number of lines with rewrites that are named.
 _MOST = 20
 _OF_KERAS = "Keras' own layers, losses and metrics"
+_UNCHECKED = (
+    "nothing was checked: outside its domain a formula is NaN in its stable form too, "
+    "which `--checks watch` finds."
+)
 _FAILED = ", which is not finite in its stable form either: see the finding"
 
 
-def rewrites_by_line(rewrites: Sequence[Rewrite]) -> list[str]:
+def rewrites_by_line(rewrites: Sequence[Rewrite], is_checked: bool) -> list[str]:
     """Lists the rewritten formulas by line of the script.
 
     Args:
       rewrites: What was rewritten.
+      is_checked: Whether the program ran under the checks.
 
     Returns:
       A heading and a line each. A line in which the last finding of the program is says
-      so: outside its domain, a formula is NaN in its stable form too.
+      so: outside its domain, a formula is NaN in its stable form too. The last line says
+      that of a program without checks.
     """
     error = last_error()
     failed = {each.site.place for each in error.findings if each.site} if error else ()
@@ -45,4 +51,5 @@ def rewrites_by_line(rewrites: Sequence[Rewrite]) -> list[str]:
         *lines[:_MOST],
         *more,
         *last,
+        *([] if is_checked else [_UNCHECKED]),
     ]
