@@ -148,6 +148,14 @@ DENOMINATORS = {
 _FAST_GROWING = frozenset({"Exp", "Expm1", "Sinh", "Cosh", "Pow"})
 
 
+def may_absorb(op_type: str) -> bool:
+    """Returns whether an operation can turn an overflow into a 0 that is wrong.
+
+    The reciprocal of what overflows is 0, to the precision of the dtype.
+    """
+    return op_type in DENOMINATORS and op_type not in ("Reciprocal", "Inv")
+
+
 def is_absorbed(op_type: str, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
     """Returns whether a division turns an overflow into a 0 that is wrong.
 
@@ -158,8 +166,6 @@ def is_absorbed(op_type: str, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
     infinite = tf.math.is_inf(denominator)
     if op_type == "Rsqrt":
         return tf.reduce_any(infinite)
-    if DENOMINATORS[op_type] == 0:
-        return tf.constant(False)
     # Without a tensor of numbers, which would need the memory of another gradient.
     is_large = tf.logical_or(inputs[0] > 4, inputs[0] < -4)
     return tf.reduce_any(tf.logical_and(infinite, is_large))

@@ -31,8 +31,6 @@ Value = Callable[[tf.Tensor], tf.Tensor]
 Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
 # Receives an operation, the copies of its inputs and its new outputs.
 Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
-# Receives an operation and the copies of its inputs.
-Around = Callable[[tf.Operation, Sequence[tf.Tensor]], Any]
 
 # Makers that ask for what other makers make, which ask in their turn: no deeper.
 _DEPTH = 8
@@ -50,7 +48,6 @@ class Emission:
         other graphs than those around them.
       checks: Gives the indices of the outputs of an operation that flags are for.
       summed: Called with the number behind each flag.
-      around: Gives the context in which an operation is copied.
 
     Attributes:
       flagged: The operation and the index of its output behind each flag.
@@ -63,12 +60,11 @@ class Emission:
         observe: Observe = lambda *_: None,
         checks: _flags.Checks = lambda _: (),
         summed: Callable[[tf.Tensor], None] = lambda _: None,
-        around: Around = lambda *_: contextlib.nullcontext(),
     ):
         self.plan = plan
         self.observe = observe
         self.checks = functools.cache(checks)
-        self.summed, self.around = summed, around
+        self.summed = summed
         self.flagged: list[_flags.Output] = []
         # The graph is kept with its plan so that its `id` stays taken.
         self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
@@ -246,8 +242,7 @@ class Body:
         outputs = self._replaced(op) if op.name in self._plan else None
         if outputs is None:
             inputs = [self.value(tensor) for tensor in op.inputs]
-            with self._emission.around(op, inputs):
-                outputs = self._run(op, inputs)
+            outputs = self._run(op, inputs)
             self._emission.observe(op, inputs, outputs)
         # A function that was differentiated has its intermediates as further outputs.
         for tensor, copy in zip(op.outputs, outputs, strict=False):

@@ -14,6 +14,7 @@ from tfsafe.debugging.state.update_part import (
     READ,
     WRITES,
     UpdatePart,
+    copied,
     read_variable,
 )
 from tfsafe.graph import (
@@ -75,12 +76,22 @@ class Frozen:
 
     The new values of small variables are kept until then. Those of large ones are
     computed twice instead, once to be checked, and once in the branch that writes them:
-    no second copy of them is in memory.
+    no second copy of them is in memory. Nothing in between is checked by itself: XLA
+    would keep it. A replay finds the operation.
     """
 
-    def __init__(self, handles: Sequence[tf.Tensor], update: UpdatePart | None = None):
+    def __init__(
+        self,
+        handles: Sequence[tf.Tensor],
+        update: UpdatePart | None = None,
+        *,
+        tests_divisors: bool = False,
+    ):
         self._handles = {id(handle): handle for handle in handles}
         self._update = update
+        self._tests_divisors = tests_divisors
+        # Sums over divisors since the last variable was written.
+        self._divisors: list[tf.Tensor] = []
         # Of the new values that are computed twice, a sum over each.
         self._sums: dict[int, tf.Tensor] = {}
         # What is summed together has the same group.
@@ -96,10 +107,35 @@ class Frozen:
         if not self._handles:
             return {}
         return {
-            op.name: functools.partial(self._make, op)
+            op.name: functools.partial(
+                self._quotient if self._divides(op) else self._make, op
+            )
             for op in graph.get_operations()
-            if op.type == READ or op.type in WRITES
+            if op.type == READ or op.type in WRITES or self._divides(op)
         }
+
+    def updates(self, op: tf.Operation) -> bool:
+        """Returns whether an operation only computes new values of large variables."""
+        return self._update is not None and self._update.has(op)
+
+    @property
+    def divides(self) -> bool:
+        """Whether an infinite divisor counts as a new value that is not finite."""
+        update = self._update
+        return update is not None and any(map(self._divides, update.operations))
+
+    def _divides(self, op: tf.Operation) -> bool:
+        return self._tests_divisors and values.may_absorb(op.type) and self.updates(op)
+
+    def _quotient(self, op: tf.Operation, value: Value) -> list[tf.Tensor]:
+        inputs = list(map(value, op.inputs))
+        quotient, divisor = copied(op, inputs), inputs[values.DENOMINATORS[op.type]]
+        # NaN where the divisor is infinite; the branch that writes has the quotient
+        # itself. XLA would keep a divisor that it sums over.
+        if _compat.is_traced_for_xla():
+            return [quotient + 0 * divisor]
+        self._divisors.append(finite_sum.total(divisor))
+        return [quotient]
 
     def _make(self, op: tf.Operation, value: Value) -> list[tf.Tensor]:
         handle = value(op.inputs[0])
@@ -119,7 +155,9 @@ class Frozen:
             self._awaited.clear()
             self._assign(op, handle, value)
             self._sums.pop(id(handle), None)
-            self._sums[id(handle)] = self._sum(op, id(handle))
+            total = tf.add_n([self._sum(op, id(handle)), *self._divisors])
+            self._divisors.clear()
+            self._sums[id(handle)] = total
         self.wait_for(self._sums[id(handle)])
         return []
 
@@ -127,16 +165,6 @@ class Frozen:
         """Makes the update of large variables wait for what looks at a tensor."""
         if self._update is not None and self._update.handles:
             self._awaited.append(number)
-
-    def waits(self, op: tf.Operation) -> contextlib.AbstractContextManager[Any]:
-        """Returns the context in which an operation is copied.
-
-        A part of the update waits for what looks at its inputs, and computes its output
-        in their place.
-        """
-        if self._update is not None and self._update.has(op):
-            return self._after_looks()
-        return contextlib.nullcontext()
 
     def _after_looks(self) -> contextlib.AbstractContextManager[Any]:
         home = tf.compat.v1.get_default_graph()

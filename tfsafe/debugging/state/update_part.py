@@ -38,6 +38,7 @@ class UpdatePart:
       graph: The graph.
       handles: Those among them whose variables are updated here alone; none if they
         are small.
+      operations: Those of this part, in order.
     """
 
     def __init__(self, graph: tf.Graph, handles: Iterable[str]):
@@ -46,10 +47,10 @@ class UpdatePart:
         self.handles, names = _closed(graph, order, set(handles))
         if _bytes(order, self.handles) < LARGE:
             self.handles, names = set(), set()
-        self._operations = [op for op in order if op.name in names]
+        self.operations = [op for op in order if op.name in names]
         # What each operation depends on in the rest of the graph, by name.
         self._behind: dict[str, dict[str, tf.Tensor]] = {}
-        for op in self._operations:
+        for op in self.operations:
             behind = self._behind[op.name] = {}
             for tensor in op.inputs:
                 if tensor.op.name in names:
@@ -85,7 +86,7 @@ class UpdatePart:
         """
         values = dict(given)
         last: list[tf.Operation] = []
-        for op in self._operations:
+        for op in self.operations:
             with tf.control_dependencies(last), tf.device(op.device or None):
                 if op.type == READ:
                     read = read_variable(handle_of(op.inputs[0]), op.outputs[0])
@@ -95,7 +96,7 @@ class UpdatePart:
                     last = [getattr(tf.raw_ops, op.type)(resource=handle, value=new)]
                 else:
                     inputs = [values[tensor.name] for tensor in op.inputs]
-                    values[op.outputs[0].name] = _copy(op, inputs)
+                    values[op.outputs[0].name] = copied(op, inputs)
 
 
 def read_variable(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
@@ -105,7 +106,8 @@ def read_variable(handle: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
     return value
 
 
-def _copy(op: tf.Operation, inputs: list[tf.Tensor]) -> tf.Tensor:
+def copied(op: tf.Operation, inputs: list[tf.Tensor]) -> tf.Tensor:
+    """Returns the output of a copy of an operation of the update, with other inputs."""
     attributes = op.node_def.attr
     copy = _compat.create_op(
         op.type,

@@ -278,7 +278,7 @@ class Propagation:
             for each in step.outputs
             if values.is_float(each) and not values.is_finite(each)
         ]
-        if step.type in values.DENOMINATORS and not nonfinite:
+        if values.may_absorb(step.type) and not nonfinite:
             self._observe_division(step)
         if not nonfinite and not carriers:
             return

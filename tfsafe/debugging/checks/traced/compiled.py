@@ -222,9 +222,9 @@ class CompiledCheck:
         if self._options.strict:
             total += tf.where(tf.reduce_any(traced.flags), tf.constant(_NAN), 0)
         traced.frozen.commit(self._may_write(total, before, traced.look.kept))
-        kept = Kept(
-            self._last_look(), before, traced.flags, traced.drawn, traced.absorbs
-        )
+        # A divisor in the update is tested with the new values.
+        absorbs = ~tf.math.is_finite(total) if traced.frozen.divides else traced.absorbs
+        kept = Kept(self._last_look(), before, traced.flags, traced.drawn, absorbs)
         return traced.result, total, kept
 
     def _may_write(
@@ -357,7 +357,7 @@ class CompiledCheck:
                 labels=self._labels,
                 signature=self._signature,
             )
-            check._is_xla = self._is_xla
+            check._is_xla, check._holds = self._is_xla, False
             try:
                 _, _, kept = check._watching()(*args, **kwargs)
             except (UnreadableError, TypeError, ValueError, tf.errors.OpError):

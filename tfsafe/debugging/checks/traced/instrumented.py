@@ -15,7 +15,7 @@ from tfsafe.debugging.state.deferred_writes import (
 )
 from tfsafe.debugging.state.update_part import UpdatePart
 from tfsafe.debugging.state.variables import Slot
-from tfsafe.debugging.values import DENOMINATORS, is_absorbed
+from tfsafe.debugging.values import is_absorbed, may_absorb
 from tfsafe.graph import (
     Drawing,
     Emission,
@@ -81,7 +81,9 @@ class Instrumented:
             if id(each) in held
         ]
         self.frozen = Frozen(
-            [slot.handle for slot in frozen], UpdatePart(self._graph, names)
+            [slot.handle for slot in frozen],
+            UpdatePart(self._graph, names),
+            tests_divisors=options.level != "watch",
         )
         self.look = Look(kept, frozen, graphs=self._graphs)
         self.result: Any = None
@@ -110,21 +112,20 @@ class Instrumented:
 
         # TensorFlow never unregisters a gradient, nor these two, which it refers to:
         # they must not refer to the call.
-        def observe(op: tf.Operation, _: Any, outputs: Sequence[tf.Tensor]) -> None:
+        def observe(op: tf.Operation, inputs: Any, outputs: Sequence[Any]) -> None:
             # In a loop, an operation draws more than once.
-            if is_drawn(op) and outputs[0].graph is home:
+            if tf.compat.v1.get_default_graph() is not home:
+                return
+            if is_drawn(op):
                 keys.append(drawing(op))
                 drawn.append(list(outputs))
-
-        def around(op: tf.Operation, inputs: Any) -> Any:
-            is_home = tf.compat.v1.get_default_graph() is home
-            if looks and is_home and _divides(op):
-                with self.frozen.waits(op):
-                    absorbed.append(is_absorbed(op.type, inputs))
+            if looks and _divides(op) and not self.frozen.updates(op):
+                absorbed.append(is_absorbed(op.type, inputs))
                 self.frozen.wait_for(absorbed[-1])
-            return self.frozen.waits(op)
 
         def checks(op: tf.Operation) -> list[int]:
+            if self.frozen.updates(op):
+                return []
             outputs = outputs_to_check(op, options.level)
             return [] if outputs and _is_excluded(op, graphs, options) else outputs
 
@@ -133,7 +134,6 @@ class Instrumented:
             observe=observe,
             checks=checks,
             summed=self.frozen.wait_for,
-            around=around,
         )
         variables = _compat.living_variables(self._call.concrete)
         outputs = emission.emit(self._graph, self._inputs, variables)
@@ -145,7 +145,7 @@ class Instrumented:
 
 
 def _divides(op: tf.Operation) -> bool:
-    return op.type in DENOMINATORS and op.outputs[0].dtype.is_floating
+    return may_absorb(op.type) and op.outputs[0].dtype.is_floating
 
 
 def _operations(graphs: Sequence[tf.Graph]) -> Iterator[tf.Operation]:
