@@ -194,7 +194,80 @@ def _exact_transfer_matrix(energy):
     return m.log(power[0, 0] + power[1, 1])
 
 
+def _attention_scan(k, v):
+    def step(state, x):
+        top, bottom, _ = state
+        weight = tf.exp(x[0])
+        top, bottom = 0.9 * top + weight * x[1], 0.9 * bottom + weight
+        return top, bottom, top / bottom
+
+    start = (tf.zeros([]), tf.zeros([]), tf.zeros([]))
+    return tf.scan(step, tf.stack([k, v], -1), start)[2]
+
+
+def _captured_gates(k, v):
+    def body(t, top, bottom):
+        weight = tf.exp(k[t])
+        return t + 1, 0.9 * top + weight * v[t], 0.9 * bottom + weight
+
+    start = (0, tf.zeros([]), tf.zeros([]))
+    _, top, bottom = tf.while_loop(
+        lambda t, *_: t < 4, body, start, maximum_iterations=4
+    )
+    return top / bottom
+
+
+def _exact_last_wkv(k, v):
+    return _exact_wkv(k, v) - _exact_wkv(k[:-1], v[:-1])
+
+
+def _doubly_stochastic(x):
+    def body(p):
+        p = p / tf.reduce_sum(p, 1, keepdims=True)
+        return p / tf.reduce_sum(p, 0, keepdims=True)
+
+    p = tf.while_loop(
+        lambda _: True, lambda p: [body(p)], [tf.exp(x)], maximum_iterations=4
+    )
+    return p[0] * RANKS
+
+
+def _exact_doubly_stochastic(x):
+    p = m.exp(x)
+    for _ in range(4):
+        p = p / p.sum(1)[:, None]
+        p = p / p.sum(0)[None, :]
+    return p * RANKS.astype(int)
+
+
+RANKS = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 0]], np.float32)
+FAR_GATES = [1.0, 95.0, 3.0, -120.0]
+NEAR_GATES = [1.0, 2.0, 0.5, -1.0]
+GATED = [0.5, -0.2, 0.3, 0.1]
+
 FORMULAS = [
+    Formula(
+        "weighted running mean divided inside the scan",
+        _attention_scan,
+        _exact_wkv,
+        [FAR_GATES, GATED],
+        [NEAR_GATES, GATED],
+    ),
+    Formula(
+        "weighted mean whose gates a loop captures",
+        _captured_gates,
+        _exact_last_wkv,
+        [FAR_GATES, GATED],
+        [NEAR_GATES, GATED],
+    ),
+    Formula(
+        "matrix of exponentials made doubly stochastic in a loop",
+        _doubly_stochastic,
+        _exact_doubly_stochastic,
+        [np.array(COST) * 20],
+        [np.array(COST) / 4],
+        slopes="finite",
+    ),
     Formula(
         "running mean with weights by exp",
         _running_mean,

@@ -24,6 +24,15 @@ def _additive_inf(x, keep, v):
     return tf.nn.softmax(x + (1 - _float(keep, x)) * -np.inf) * v
 
 
+def _additive_log(x, keep, v):
+    return tf.nn.softmax(x + tf.math.log(_float(keep, x))) * v
+
+
+def _additive_inf_constant(x, v):
+    closed = tf.constant(1 - np.array(KEEP, np.float32))
+    return tf.nn.softmax(x + closed * -np.inf) * v
+
+
 def _selected_softmax(x, keep, v):
     return tf.nn.softmax(tf.where(keep, x, -np.inf)) * v
 
@@ -99,6 +108,20 @@ FORMULAS = [
         _additive_inf,
         _exact_masked_softmax,
         [X, KEEP, V],
+        [X, KEEP, V],
+    ),
+    Formula(
+        "additive mask of -inf times a mask that is known",
+        _additive_inf_constant,
+        lambda x, v: _exact_masked_softmax(x, KEEP, v),
+        [X, V],
+        [X, V],
+    ),
+    Formula(
+        "additive mask by the logarithm of a mask, a row without any",
+        _additive_log,
+        _exact_masked_softmax,
+        [X, NONE, V],
         [X, KEEP, V],
     ),
     Formula(

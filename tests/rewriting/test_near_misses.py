@@ -27,6 +27,12 @@ def _half(x):
     return tf.cast(x, tf.float16)
 
 
+def _rescaled(start):
+    return tf.while_loop(
+        lambda _: True, lambda p: [p / _total(p)], [start], maximum_iterations=3
+    )[0]
+
+
 def _distances(x, factor):
     squares = tf.reduce_sum(x * x, 1)
     product = tf.matmul(x, tf.sin(x), transpose_b=True)
@@ -108,6 +114,10 @@ PAIRS = {
         lambda x: exp(x) + exp(tf.sin(x)),
     ),
     "root-of-exponential": (lambda x: sqrt(exp(x)), lambda x: sqrt(exp(x) + x)),
+    "normalised-recurrence": (
+        lambda x: _rescaled(exp(x)),
+        lambda x: _rescaled(1 + tf.sin(x)),
+    ),
     "logsumexp-by-hand": (
         lambda x: log(_total(exp(x - x[:, :1]))) + x[:, :1],
         lambda x: log(_total(exp(x - x[:, :1]))) - x[:, :1],
@@ -402,7 +412,7 @@ PAIRS = {
     ),
     "softmax-of-masked": (
         lambda x: softmax(tf.where(_positive(x), x, -float("inf"))),
-        lambda x: softmax(tf.where(_positive(x), x, -1e9)),
+        lambda x: softmax(tf.where(_positive(x), x, -1e9) + log(tf.sin(x) ** 2)),
     ),
     "exp-times": (lambda x: exp(x) * x, lambda x: exp(-tf.abs(x)) * x),
     "multiply-no-nan": (

@@ -109,18 +109,19 @@ class Planner:
         return build if is_allowed else None
 
     def _maker(self, op: tf.Operation, rule: Rule, build: Build) -> Any:
-        like = op.outputs[0]
-
         def make(value: Value) -> Sequence[tf.Tensor]:
             # A branch captures what it reads from outside, because gradient functions
             # in the branch hold its own tensor. The result is a copy, so that it is
             # distinct from the tensors that it is made of.
-            made = tf.identity(build(_Inside(value)))
-            made.set_shape(like.shape)
-            if made.dtype != like.dtype:
-                raise TypeError(f"{made.dtype.name} in place of {like.dtype.name}")
+            built = build(_Inside(value))
+            outputs = built if isinstance(built, list) else [built]
+            made = [tf.identity(each) for each in outputs]
+            for each, like in zip(made, op.outputs, strict=False):
+                each.set_shape(like.shape)
+                if each.dtype != like.dtype:
+                    raise TypeError(f"{each.dtype.name} in place of {like.dtype.name}")
             self._rewrites[id(op.graph), op.name] = Rewrite(rule, op)
-            return [made]
+            return made
 
         if rule.changes == "gradient":
             make.reads = op.inputs  # type: ignore[attr-defined]

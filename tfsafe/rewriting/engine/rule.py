@@ -10,7 +10,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 
 # Returns, for a tensor of the graph that is read, its counterpart in the new graph.
 Value = Callable[[tf.Tensor], tf.Tensor]
-# Makes the output that replaces an operation's.
+# Makes the output that replaces an operation's; of a loop, the list of all outputs.
 Build = Callable[[Value], tf.Tensor]
 Match = Callable[[tf.Operation, Reader], Build | None]
 

@@ -133,7 +133,8 @@ class Logarithms:
         places = MOVERS.get(op.type) or range(len(op.inputs) - (op.type == "ConcatV2"))
         find = self.complement if is_complement else self.of
         found = {i: find(op.inputs[i]) for i in places}
-        if not any(found.values()):
+        # What a loop never changes is known there, and may be no exponential.
+        if not any(each is not None and each.name for each in found.values()):
             return None
         still = self._still_complement if is_complement else self._still
         filled = {i: each or still(op.inputs[i]) for i, each in found.items()}

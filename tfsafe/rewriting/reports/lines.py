@@ -25,8 +25,8 @@ def rewrites_by_line(rewrites: Sequence[Rewrite], is_checked: bool) -> list[str]
 
     Returns:
       A heading and a line each. A line in which the last finding of the program is says
-      so: outside its domain, a formula is NaN in its stable form too. The last line says
-      that of a program without checks.
+      so: outside its domain, a formula is NaN in its stable form too. The last line
+      says that of a program without checks.
     """
     error = last_error()
     failed = {each.site.place for each in error.findings if each.site} if error else ()

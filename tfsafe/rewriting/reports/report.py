@@ -105,6 +105,8 @@ def report_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 def _change(rewrite: Rewrite) -> Change:
     rule, op = rewrite
+    dtypes = [each.dtype for each in op.outputs]
+    dtype = next((each for each in dtypes if each.is_floating), dtypes[0])
     return Change(
         rule=rule.name,
         before=rule.before,
@@ -112,6 +114,6 @@ def _change(rewrite: Rewrite) -> Change:
         why=rule.fails_when,
         op_type=op.type,
         op_name=op.name,
-        dtype=op.outputs[0].dtype.name,
+        dtype=dtype.name,
         site=locate(op).site,
     )

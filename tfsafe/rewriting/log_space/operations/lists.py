@@ -1,11 +1,14 @@
 """Finds logarithms of lists of tensors, which `tf.scan` and `tf.TensorArray` use."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.graph import raw_kernel
+from tfsafe.ops.kernels.probability.weighted_exponentials import weighted_exp
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 
@@ -41,6 +44,22 @@ def ones(logs: tf.Tensor, filled: tf.Tensor) -> tf.Tensor:
     return tf.raw_ops.TensorListFromTensor(
         tensor=tf.ones(whole, dtype), element_shape=sizes
     )
+
+
+def numbers(state: Sequence[tf.Tensor], filled: tf.Tensor) -> tf.Tensor:
+    """Returns the list of numbers of a list of logarithms, and perhaps of weights."""
+    dtype = _setter(filled).get_attr("element_dtype")
+    sizes = tf.raw_ops.TensorListElementShape(
+        input_handle=state[0], shape_type=tf.int32
+    )
+    log, *weight = (
+        tf.raw_ops.TensorListStack(
+            input_handle=each, element_shape=sizes, element_dtype=dtype
+        )
+        for each in state
+    )
+    made = weighted_exp(weight[0], log) if weight else ops.exp(log)
+    return tf.raw_ops.TensorListFromTensor(tensor=made, element_shape=sizes)
 
 
 def _setter(filled: tf.Tensor) -> tf.Operation:

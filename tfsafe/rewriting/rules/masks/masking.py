@@ -48,7 +48,7 @@ def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
     for x, number in both_ways(op, "Mul"):
-        if _is_infinite(reader, number) and reader.constant(x) is None:
+        if _is_infinite(reader, number) and _may_be_mask(reader, x):
             return _times_infinity(x, number)
     for x, mask in both_ways(op, "Mul"):
         constant = reader.constant(mask)
@@ -65,6 +65,11 @@ def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
 def _is_infinite(reader: Reader, tensor: tf.Tensor) -> bool:
     number = reader.scalar(tensor)
     return number is not None and bool(np.isinf(number))
+
+
+def _may_be_mask(reader: Reader, x: tf.Tensor) -> bool:
+    is_known = reader.constant(x) is not None
+    return not is_known or (x.shape.rank != 0 and reader.is_mask(x))
 
 
 def _times_infinity(x: tf.Tensor, number: tf.Tensor) -> Build:
@@ -141,9 +146,11 @@ def _has_closed_places(reader: Reader, logits: tf.Tensor, depth: int = 4) -> boo
         )
     if op.type == "Mul":
         return any(
-            _is_lowest(reader, x) and reader.constant(mask) is None
+            _is_lowest(reader, x) and _may_be_mask(reader, mask)
             for x, mask in both_ways(op, "Mul")
         )
+    if op.type == "Log":
+        return reader.is_mask(op.inputs[0])
     if depth and op.type in _CARRIERS:
         return any(_has_closed_places(reader, each, depth - 1) for each in op.inputs)
     return False
@@ -298,8 +305,8 @@ RULES = (
     ),
     Rule(
         name="softmax-of-masked",
-        before="softmax(where(mask, x, -inf))",
-        after="ops.softmax(where(mask, x, -inf))",
+        before="softmax(where(mask, x, -inf)), softmax(x + log(mask))",
+        after="ops.softmax(where(mask, x, -inf)), ops.softmax(x + log(mask))",
         fails_when="a row is masked altogether",
         reference="tfsafe.ops.softmax",
         op_types=["Softmax"],

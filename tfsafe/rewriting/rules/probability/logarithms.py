@@ -15,6 +15,7 @@ from tfsafe.rewriting.rules.probability import (
     exponentials,
     likelihoods,
     log_space,
+    recurrences,
 )
 
 
@@ -170,6 +171,7 @@ if {rule.name for rule in _LOG_RULES} != set(get_args(LogRule)) - {""}:
 # Those for larger formulas come before those for their parts.
 RULES = (
     *exponentials.RULES,
+    *recurrences.RULES,
     *log_space.RULES,
     *_LOG_RULES,
     *likelihoods.RULES,
