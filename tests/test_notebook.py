@@ -74,6 +74,64 @@ def test_a_checked_cell_ends_at_its_first_finding(shell, capsys):
     assert "`%%checked` takes one of watch, domain, full" in str(wrong)
 
 
+@pytest.mark.parametrize(
+    ("last", "reach"),
+    [
+        ("x / x", "the value of the cell"),
+        ("y = x / x", "`y`"),
+        ("d = {'a': [1 + x / x]}", "`d['a'][0]`"),
+        ("print((x / x).numpy())", "a value that no operation uses"),
+        ("for each in range(2):\n    x / x", "a value that no operation uses"),
+    ],
+)
+def test_a_checked_cell_fails_for_what_it_computes_eagerly(shell, last, reach):
+    run(shell, "%load_ext tfsafe")
+    run(shell, "import tensorflow as tf")
+    cell = f"%%checked\nx = tf.constant([0.0, 1.0])\n{last}"
+    error = run(shell, cell).error_in_exec
+    assert isinstance(error, tfsafe.NumericsError)
+    first = error.findings[0]
+    assert (first.op_type, first.inputs[0].name) == ("RealDiv", "`x`")
+    assert f"  reach: {reach}" in str(error).splitlines()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "y = tf.where(x > 0, tf.math.log(x), 0.0)",
+        "mask = tf.where(x > 0, 0.0, -np.inf)\ny = tf.nn.softmax(mask)",
+        "data = np.array([np.nan])\nt = tf.constant(data)",
+        "y = tf.math.is_nan(x / x)",
+        "with tf.GradientTape() as tape:\n"
+        "    tape.watch(x)\n"
+        "    y = tf.reduce_sum(tf.where(x > 0, x / x, x))\n"
+        "z = tape.gradient(y, x * 1.0)",
+    ],
+)
+def test_a_checked_cell_passes_what_no_result_has(shell, cell):
+    run(shell, "%load_ext tfsafe")
+    run(shell, "import numpy as np, tensorflow as tf\nx = tf.constant([0.0, 1.0])")
+    assert run(shell, f"%%checked\n{cell}").error_in_exec is None
+
+
+def test_a_stabilized_cell_rewrites_the_functions_that_it_names(shell, capsys):
+    run(shell, "%load_ext tfsafe")
+    run(shell, "import tensorflow as tf\nx = tf.constant(1000.0)")
+    run(shell, "def f(x):\n    return tf.math.log(1 + tf.exp(x))")
+    assert run(shell, "%%stabilize\nf(x)").result == np.inf
+    assert "write %%stabilize f." in capsys.readouterr().out
+    assert run(shell, "%%stabilize f\nf(x)").result == 1000.0
+    g = "def g(x):\n    return f(x) + tf.math.log(1 + tf.exp(x))"
+    assert run(shell, f"%%stabilize g, f\n{g}\ng(x)").result == 2000.0
+    assert "nothing was rewritten" not in capsys.readouterr().out
+    # They are plain again, whatever ended the cell.
+    run(shell, "%%stabilize f\n1 / 0")
+    assert run(shell, "f(x), g(x)").result == (np.inf, np.inf)
+    wrong = run(shell, "%%stabilize nope\n1").error_in_exec
+    assert isinstance(wrong, ValueError)
+    assert "names of functions" in str(wrong)
+
+
 def test_a_stabilized_cell_ends_with_its_end(shell):
     run(shell, "%load_ext tfsafe")
     run(shell, "import tensorflow as tf\nx = tf.constant(1000.0)")

@@ -111,9 +111,9 @@ class Switch:
                 check_model(model, options)
             except ValueError as error:
                 warnings.warn(f"{error} It is not checked.", stacklevel=4)
-                return False
-            self._models.add(model)
-            return True
+            else:
+                self._models.add(model)
+                return True
         return False
 
     def _follow_models(self) -> None:
@@ -126,8 +126,7 @@ class Switch:
             self._models.clear()
 
     def _made(self) -> Iterator[Patch]:
-        # By way of the abstract classes: to trace a function sets TensorFlow up, after
-        # which a program cannot choose its devices any more.
+        # Of the abstract classes: to trace a function ends the choice of devices.
         experimental = tf.types.experimental
         for abstract in (experimental.GenericFunction, experimental.ConcreteFunction):
             for kind in abstract.__subclasses__():
@@ -333,7 +332,7 @@ def check_numerics(
     checks: Level = "watch",
     strict: bool = False,
     exclude: Sequence[str] = (),
-) -> contextlib.AbstractContextManager[None]:
+) -> contextlib.AbstractContextManager[object]:
     """Switches numeric checks on for a block; see `enable_check_numerics`.
 
     Blocks may be nested: the innermost says what is asked for.
@@ -372,16 +371,17 @@ def check_numerics(
             f"arguments only. Received: {len(target)} positional. Write `checked(f)` "
             "for a function or a model, and `debugging.summarize(x)` for a tensor."
         )
-    return _block(options_of(checks, strict, exclude))
+    return block(options_of(checks, strict, exclude))
 
 
 @contextlib.contextmanager
-def _block(options: Options) -> Iterator[None]:
+def block(options: Options) -> Iterator[Session]:
+    """Is `check_numerics`, and yields what follows the eager operations."""
     _require_eager()
     asker = object()
     _SWITCH.ask(asker, options)
     try:
-        yield
+        yield _SWITCH.session()
     finally:
         _SWITCH.leave(asker)
 
@@ -394,7 +394,7 @@ def _require_eager() -> None:
         )
     if tf.inside_function():
         warnings.warn(
-            "numeric checks were switched on inside a function that is being traced: "
-            "they do not reach this call of it. Switch them on outside.",
+            "numeric checks were switched on inside a function that is being traced. "
+            "They do not reach this call of it: switch them on outside.",
             stacklevel=4,
         )

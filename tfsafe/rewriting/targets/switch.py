@@ -64,6 +64,11 @@ class _Switch:
         """Whether the patches are installed."""
         return self._is_on
 
+    @property
+    def has_rewritten(self) -> bool:
+        """Whether a function or a model was called while they were."""
+        return bool(self._stable or self._models)
+
     def turn_on(self) -> None:
         """Installs the patches; does nothing if they are installed."""
         with self._lock:
@@ -175,6 +180,11 @@ def enable_stabilize() -> None:
 def is_enabled() -> bool:
     """Returns whether `enable_stabilize` was called, and not undone."""
     return _SWITCH.is_on
+
+
+def has_rewritten() -> bool:
+    """Returns whether a function or a model ran in its stable form since then."""
+    return _SWITCH.has_rewritten
 
 
 def disable_stabilize() -> None:

@@ -22,6 +22,9 @@ from tfsafe.debugging.tracing.provenance import WRITES, Propagation
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import NumericsError
 
+# So many values of a block are remembered that no operation uses.
+_UNUSED = 20
+_NO_NAME = "a value that no operation uses"
 _REASON = "no operation that was seen gave non-finite values."
 
 
@@ -48,6 +51,8 @@ class Session(Recorder):
         )
         self.is_open = True
         self._tapes = 0
+        # Non-finite values that no operation has used so far, where they are wanted.
+        self._unused: dict[int, tf.Tensor] | None = None
         # What variables held before the update that is being made.
         self._whole: list[Held] = []
         _compat.add_eager_callback(self)
@@ -93,6 +98,7 @@ class Session(Recorder):
             return
         before = len(self.propagation.all)
         super().__call__(op_type, inputs, attrs, outputs, op_name, graph)
+        self._note_unused(inputs, outputs)
         self.is_busy = True
         try:
             with reentrancy.entered():
@@ -128,6 +134,59 @@ class Session(Recorder):
         held = self._whole or ([] if value is None else [(slot, value)])
         found = [NonFinite(slot.label, new, handle)]
         self._raise_if_due(found, held, options)
+
+    def _note_unused(
+        self, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
+    ) -> None:
+        """Remembers the first values that nothing uses; gradients are results later."""
+        if self._unused is None or self._tapes:
+            return
+        for each in inputs:
+            self._unused.pop(id(each), None)
+        for each in outputs:
+            if self.propagation.origins(each) and len(self._unused) < _UNUSED:
+                self._unused[id(each)] = each
+
+    @contextlib.contextmanager
+    def collecting(self, name: Callable[[Any], str]) -> Iterator[None]:
+        """Remembers the non-finite values of a block that no operation uses.
+
+        Args:
+          name: Returns the name of a tensor of the block, or an empty string.
+        """
+
+        # A non-finite value without a name may be meant, such as that of a mask.
+        def named(value: Any) -> str:
+            return name(value) if values.is_clean(value) else ""
+
+        self._unused = {}
+        self.propagation.names.append(named)
+        try:
+            yield
+        finally:
+            self.propagation.names.remove(named)
+            self._unused = None
+
+    def check_results(self, named: Iterable[tuple[str, Any]]) -> None:
+        """Raises for values with names, and for those of `collecting`.
+
+        Values count that operations made, except infinities that the program wrote.
+        """
+        options = self._active()
+        if options is None:
+            return
+        with reentrancy.entered():
+            found = {
+                id(each): (_NO_NAME, each) for each in (self._unused or {}).values()
+            }
+            found |= {id(each): (label, each) for label, each in named}
+            nonfinite = [
+                NonFinite(label, value, value)
+                for label, value in found.values()
+                if any(not o.is_intended for o in self.propagation.origins(value))
+            ]
+            if nonfinite:
+                self._raise_if_due(nonfinite, [], options)
 
     def scaled(self, loss: Any) -> None:
         """Notes a loss that was scaled: its gradients overflow by design."""
