@@ -234,6 +234,7 @@ class FindingFields:
     output: TensorStats | None = None
     chain: tuple[Link, ...] = ()
     layer: str = ""
+    replaces: str = ""
 
 
 # Fields that hold records of their own.

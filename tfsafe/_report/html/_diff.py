@@ -1,30 +1,27 @@
 """Shows a suggestion as a diff of the user's own line."""
 
 import ast
-from collections.abc import Iterator
 
 
-def of_line(source: str, suggested: str) -> tuple[str, str]:
-    """Returns the line with the suggested call in place of what it replaces.
+def of_line(source: str, suggested: str, replaced: str) -> tuple[str, str]:
+    """Returns the line with the suggested code in place of what it replaces.
 
     Args:
       source: The user's line.
-      suggested: The suggested code: one call.
+      suggested: The suggested code: an expression.
+      replaced: The expression of the line that it takes the place of.
 
     Returns:
-      The new line, and the import that it needs; both empty where it is not clear what
-      is replaced.
+      The new line, and the import that it needs; both empty where the expression is
+      not once in the line.
     """
-    call, tree = _call(suggested), _parsed(source)
-    if call is None or tree is None:
-        return "", ""
-    wanted = list(_operands(call))
+    tree = _parsed(source) if replaced else None
     places = [
         each
-        for each in ast.walk(tree)
-        if isinstance(each, ast.expr) and list(_operands(each)) == wanted
+        for each in (ast.walk(tree) if tree else ())
+        if isinstance(each, ast.expr) and ast.unparse(each) == replaced
     ]
-    if not wanted or len(places) != 1:
+    if len(places) != 1:
         return "", ""
     place = places[0]
     end = place.end_col_offset or 0
@@ -32,14 +29,6 @@ def of_line(source: str, suggested: str) -> tuple[str, str]:
     new = line[: place.col_offset] + suggested.encode() + line[end:]
     needs = "import tfsafe" if suggested.startswith("tfsafe.") else ""
     return new.decode(), needs
-
-
-def _call(code: str) -> ast.Call | None:
-    try:
-        tree = ast.parse(code, mode="eval").body
-    except SyntaxError:
-        return None
-    return tree if isinstance(tree, ast.Call) else None
 
 
 def _parsed(source: str) -> ast.AST | None:
@@ -50,14 +39,3 @@ def _parsed(source: str) -> ast.AST | None:
         except (SyntaxError, ValueError):
             continue
     return None
-
-
-def _operands(node: ast.AST) -> Iterator[str]:
-    """Yields the expressions that an operation or a call is applied to."""
-    if isinstance(node, ast.BinOp):
-        yield from map(ast.unparse, (node.left, node.right))
-    elif isinstance(node, ast.Call):
-        yield from map(ast.unparse, node.args)
-        yield from sorted(
-            f"{each.arg}={ast.unparse(each.value)}" for each in node.keywords
-        )

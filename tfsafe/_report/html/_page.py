@@ -337,10 +337,11 @@ def _fix(finding: FindingFields) -> list[str]:
     if not finding.suggestion:
         return []
     code = finding.suggested_code
-    new, needs = _diff.of_line(finding.site.source, code) if finding.site else ("", "")
-    if new and finding.site:
+    source = finding.site.source if finding.site else ""
+    new, needs = _diff.of_line(source, code, finding.replaces)
+    if new:
         added = [f"<ins>+ {text(line)}</ins>" for line in (needs, new) if line]
-        removed = f"<del>- {text(finding.site.source)}</del>"
+        removed = f"<del>- {text(source)}</del>"
         added.insert(1 if needs else 0, removed)
         shown = [_scrolling("".join(added), "diff")]
     else:

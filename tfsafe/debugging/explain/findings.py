@@ -153,7 +153,7 @@ def _from_operation(
         *(origin.zero[:2] if origin.zero else ("", "")),
         is_stable=place.is_stable,
     )
-    code, words = suggestions.fix_of(failure)
+    code, words, replaces = suggestions.fix_of(failure)
     if fault == "overflow":
         # A constant that is too large does not come from an explosion.
         is_constant = "Const" in origin.producers or _CONSTANT.search(source)
@@ -176,6 +176,7 @@ def _from_operation(
         iteration=() if place.is_gradient else step.loops,
         cause=cause,
         suggested_code=code,
+        replaces=replaces,
         suggestion=words,
         inputs=tuple(
             _stats(name, each)
@@ -278,7 +279,7 @@ def by_flag(
         layer=layers.class_of(place.scope, is_exact=False),
         is_stable=place.is_stable,
     )
-    code, words = suggestions.fix_of(failure)
+    code, words, replaces = suggestions.fix_of(failure)
     cause = f"its values are not known: {reason}"
     if constants := _merged_constants(op):
         cause = (
@@ -301,6 +302,7 @@ def by_flag(
         layer=layers.path_of(place.scope, is_exact=False),
         cause=cause,
         suggested_code=code,
+        replaces=replaces,
         suggestion=words,
     )
 

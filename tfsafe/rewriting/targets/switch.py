@@ -44,7 +44,7 @@ class _Switch:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._is_on = False
+        self._is_on = self._has_rewritten = False
         self._patches = [
             *(
                 Patch(tape_recording.FUNCTION, name, self._calls)
@@ -66,15 +66,15 @@ class _Switch:
 
     @property
     def has_rewritten(self) -> bool:
-        """Whether a function or a model was called while they were."""
-        return bool(self._stable or self._models)
+        """Whether a function or a model was called since then."""
+        return self._has_rewritten
 
     def turn_on(self) -> None:
         """Installs the patches; does nothing if they are installed."""
         with self._lock:
             if self._is_on:
                 return
-            self._is_on = True
+            self._is_on, self._has_rewritten = True, False
             for patch in self._patches:
                 patch.install()
 
@@ -129,6 +129,7 @@ class _Switch:
         return [function]
 
     def _stable_form(self, function: Any) -> Any:
+        self._has_rewritten = True
         if function not in self._stable:
             # Made of another one: the copy must not keep alive what it is known by.
             copy = _compat.with_body(function)
@@ -138,6 +139,7 @@ class _Switch:
     def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
             with contained("the stable form of a model"):
+                self._has_rewritten |= self._is_on
                 if self._is_on and not is_stable(model):
                     self._models.add(stabilize_model(model, all_rules()))
             return original(model, *args, **kwargs)

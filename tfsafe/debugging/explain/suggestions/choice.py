@@ -9,6 +9,7 @@ from tfsafe.debugging.explain.suggestions import source_names
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.fixes import FIXES
 from tfsafe.debugging.explain.training.layers import swap_of
+from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
 
 
 class Failure(NamedTuple):
@@ -157,40 +158,58 @@ def _tuple_of(expressions: Sequence[str]) -> str:
     return f"({joined})" if len(expressions) > 1 else joined
 
 
-def fix_of(failure: Failure) -> tuple[str, str]:
-    """Returns the code to write, empty where there is none, and what it does."""
+class Suggestion(NamedTuple):
+    """What to write.
+
+    Attributes:
+      code: The code; empty where there is none.
+      words: What it does, or what to change.
+      replaces: The expression of the user's line that it takes the place of; empty
+        where that is not one expression of the line.
+    """
+
+    code: str
+    words: str
+    replaces: str = ""
+
+
+def fix_of(failure: Failure) -> Suggestion:
+    """Returns the code to write, and what it does."""
     for formula in FORMULAS:
         if failure.op in formula.ops and _is_of(failure, formula.name):
-            call = source_names.call(formula.name, failure.source)
+            name, call = source_names.call(formula.name, failure.source)
             words = _or_rewritten(formula.words, failure)
             if not call:
-                return "", f"{formula.code} {words}"
-            return f"{formula.code}({call})", words
+                return Suggestion("", f"{formula.code} {words}")
+            return Suggestion(f"{formula.code}({call})", words, f"{name}({call})")
     # An overflow is one in the safe class too.
     is_domain = failure.fault in {"domain", "negative", "zero"}
     if is_domain and not source_names.is_written(failure.op, failure.source):
         code, words = swap_of(failure.layer, failure.scope)
         if code:
-            return code, words
+            return Suggestion(code, words)
     for row in FIXES:
         if _fits(row, failure):
             words = _or_rewritten(row.words, failure) if row.is_rewritten else row.words
-            code = source_names.filled(
-                row.op,
-                row.code,
-                failure.source,
-                failure.place,
-                () if failure.is_gradient else failure.producers,
-            )
+            makers = () if failure.is_gradient else failure.producers
+            source = failure.source
+            code = source_names.filled(row.op, row.code, source, failure.place, makers)
             if row.code and not code:
                 # The user's line does not show the arguments.
-                return "", f"{source_names.in_words(row.op, row.code)} {words}"
-            return source_names.safe_below(code), words
+                named = source_names.in_words(row.op, row.code)
+                return Suggestion("", f"{named} {words}")
+            last = row.met_next[-1] if row.met_next else ""
+            outer = {QUOTIENT_OF_BOTH: "RealDiv", PRODUCT_WITH_ZERO: "Mul"}.get(
+                last, last
+            )
+            replaced = source_names.replaced(row.op, row.code, source, makers, outer)
+            return Suggestion(source_names.safe_below(code), words, replaced)
     if failure.fault == "constant":
-        return "", ""
+        return Suggestion("", "")
     if failure.fault != "overflow":
-        return "", _SKIP
-    return "", _FLOAT32 if failure.dtype in {"float16", "bfloat16"} else SCALE
+        return Suggestion("", _SKIP)
+    half = failure.dtype in {"float16", "bfloat16"}
+    return Suggestion("", _FLOAT32 if half else SCALE)
 
 
 def _or_rewritten(words: str, failure: Failure) -> str:

@@ -9,8 +9,9 @@ class Fix(NamedTuple):
     Attributes:
       op: Type of the operation, the forward one for a gradient.
       code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
-        call that is the first, `{weight}` for what the result is multiplied by; empty
-        where there is none.
+        call that is the first, `{weight}` for what the result is multiplied by,
+        `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
+        before them; empty where there is none.
       words: What it does, or what to change.
       when: `"forward"`, `"gradient"`, or empty for both.
       source: Type of the operation that made an input; empty for any.

@@ -152,7 +152,7 @@ FIXES = [
     Fix("Log", "", _NEGATIVE, fault="negative"),
     Fix(
         "Log",
-        "tfsafe.ops.log_softmax({inner})",
+        "tfsafe.ops.log_softmax({inner}{axis})",
         _LOGITS,
         source="Softmax",
         is_rewritten=True,
@@ -223,12 +223,12 @@ FIXES = [
     Fix("Min", "", "give the empty set a value of its own before the reduction."),
     Fix(
         "Softmax",
-        "tfsafe.ops.softmax({0})",
+        "tfsafe.ops.softmax({0}{axis})",
         "returns 0, not NaN, in a fully masked row, with gradient 0.",
     ),
     Fix(
         "LogSoftmax",
-        "tfsafe.ops.log_softmax({0})",
+        "tfsafe.ops.log_softmax({0}{axis})",
         "returns -inf, not NaN, in a fully masked row, with gradient 0.",
     ),
     Fix("Mul", "", _ADDITIVE, source="Const"),

@@ -85,7 +85,7 @@ OF_FORMULAS = [
     *_OF_LIMITS,
     Fix(
         "Exp",
-        "tfsafe.ops.log_softmax({0}, axis=-1)",
+        "tfsafe.ops.log_softmax({0}{axis})",
         _LOG_SOFTMAX,
         fault="overflow",
         met_next=(QUOTIENT_OF_BOTH, "Log"),
@@ -93,7 +93,7 @@ OF_FORMULAS = [
     ),
     Fix(
         "Exp",
-        "tfsafe.ops.log_softmax({0}, axis=-1)",
+        "tfsafe.ops.log_softmax({0}{axis})",
         _PICKED,
         fault="overflow",
         met_next=(QUOTIENT_OF_BOTH, "GatherV2", "Log"),
@@ -102,19 +102,19 @@ OF_FORMULAS = [
     *(
         Fix(
             "Sub",
-            f"tfsafe.ops.{name}({{0}}, axis=-1)",
+            f"tfsafe.ops.{name}({{0}}{{axis}}{more})",
             words,
             source="Max",
             met_next=("Exp", *then),
         )
-        for name, then, words in (
-            ("softmax", (QUOTIENT_OF_BOTH,), _MASKED_SOFTMAX),
-            ("logsumexp", ("Sum", "Log"), _MASKED_LOG_SUM),
+        for name, more, then, words in (
+            ("softmax", "", (QUOTIENT_OF_BOTH,), _MASKED_SOFTMAX),
+            ("logsumexp", "{keepdims}", ("Sum", "Log"), _MASKED_LOG_SUM),
         )
     ),
     Fix(
         "Exp",
-        "tfsafe.ops.softmax({0}, axis=-1)",
+        "tfsafe.ops.softmax({0}{axis})",
         _SOFTMAX,
         fault="overflow",
         met_next=(QUOTIENT_OF_BOTH,),
@@ -122,7 +122,7 @@ OF_FORMULAS = [
     ),
     Fix(
         "Exp",
-        "tfsafe.ops.logsumexp({0}, axis=-1)",
+        "tfsafe.ops.logsumexp({0}{axis}{keepdims})",
         _LOG_SUM,
         fault="overflow",
         met_next=("Sum", "Log"),

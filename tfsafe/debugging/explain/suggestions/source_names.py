@@ -51,6 +51,9 @@ _MADE: dict[type[ast.operator], set[str]] = {
 }
 # Functions whose argument are logits.
 _PROBABILITIES = {"sigmoid", "softmax"}
+# What is followed by a sum in a formula, and the axis of that if it is not seen.
+_OF_SUMS = {"Exp", "Sub"}
+_LAST_AXIS = ", axis=-1"
 _FIELD = re.compile(r"\{\w+\}")
 # Names for the arguments where the user's own names are not known.
 _ROLES = {
@@ -88,25 +91,24 @@ def filled(
       The code; empty where the line does not show what a field needs.
     """
     tree = parsed(source)
-    found = {ast.unparse(call): arguments for call, arguments in uses(op_type, tree)}
+    found = _one(op_type, tree, producers)
     fields: dict[str, str] = {}
-    if len(found) > 1:
-        found = {
-            call: arguments
-            for call, arguments in found.items()
-            if _is_made_by(arguments, producers)
-        }
-    # Of two different ones in one line it is not known which one failed.
-    if len(found) == 1:
-        (arguments,) = found.values()
+    if found is not None:
+        node, arguments = found
         fields = {f"{{{i}}}": ast.unparse(each) for i, each in enumerate(arguments)}
         first = arguments[0]
         if isinstance(first, ast.Name):
             first = _assigned(first.id, *place) or first
+        summed = node
         if isinstance(first, ast.Call) and first.args and _is_probability(first):
             fields["{inner}"] = ast.unparse(first.args[0])
-        if weight := _weight(tree, set(found)):
+            summed = first
+        if weight := _weight(tree, {ast.unparse(node)}):
             fields["{weight}"] = weight
+        if op_type in _OF_SUMS:
+            fields |= _reduced(node, tree, *place)
+        elif isinstance(summed, ast.Call):
+            fields["{axis}"] = _keyword(summed, "axis", 1)
     return (
         _FIELD.sub(lambda field: fields[field[0]], code)
         if (set(_FIELD.findall(code)) <= set(fields))
@@ -114,10 +116,86 @@ def filled(
     )
 
 
+def replaced(
+    op_type: str, code: str, source: str, producers: Sequence[str], outermost: str
+) -> str:
+    """Returns the expression of a line that suggested code takes the place of.
+
+    Args:
+      op_type: Type of the operation to look for.
+      code: The code, with its fields.
+      source: The user's line.
+      producers: Types of the operations that made the arguments, if known.
+      outermost: Type of the last operation that is replaced with it; empty for none.
+
+    Returns:
+      The expression; empty where the line does not have all of it.
+    """
+    tree = parsed(source)
+    found = _one(op_type, tree, producers)
+    if found is None:
+        return ""
+    outer = "Mul" if "{weight}" in code else outermost
+    around = [
+        node
+        for node, _ in uses(outer or op_type, tree)
+        if ast.unparse(found[0]) in map(ast.unparse, _expressions(node))
+    ]
+    # The innermost one.
+    return min(map(ast.unparse, around), key=len, default="")
+
+
+def _expressions(node: ast.AST) -> Iterator[ast.expr]:
+    return (each for each in ast.walk(node) if isinstance(each, ast.expr))
+
+
+def _one(
+    op_type: str, tree: ast.AST, producers: Sequence[str]
+) -> tuple[ast.expr, list[ast.expr]] | None:
+    """Returns where an operation is written, with its arguments, if that is clear."""
+    found = {ast.unparse(node): (node, each) for node, each in uses(op_type, tree)}
+    if len(found) > 1:
+        found = {
+            text: use for text, use in found.items() if _is_made_by(use[1], producers)
+        }
+    # Of two different ones in one line it is not known which one failed.
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _reduced(
+    node: ast.expr, tree: ast.AST, path: str = "", line: int = 0
+) -> dict[str, str]:
+    """Returns the axis of the sum over what contains an expression, as written."""
+    text = ast.unparse(node)
+    scope = _scope(path, line) if path else tree
+    names = {
+        ast.unparse(target)
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Assign) and each.lineno == line
+        for target in each.targets
+    }
+    for each, (first, *_) in uses("Sum", scope):
+        inside = {ast.unparse(part) for part in _expressions(first)}
+        if isinstance(each, ast.Call) and (text in inside or names & inside):
+            return {
+                "{axis}": _keyword(each, "axis", 1) or ", axis=None",
+                "{keepdims}": _keyword(each, "keepdims", 2),
+            }
+    return {"{axis}": _LAST_AXIS, "{keepdims}": ""}
+
+
+def _keyword(call: ast.Call, name: str, position: int) -> str:
+    """Returns an argument of a call as a further one; empty if it is not given."""
+    given = [each.value for each in call.keywords if each.arg == name]
+    given += call.args[position : position + 1]
+    return f", {name}={ast.unparse(given[0])}" if given else ""
+
+
 def in_words(op_type: str, code: str) -> str:
     """Puts names that say what they stand for into suggested code."""
     first, second = _ROLES.get(op_type, ("x", "y"))
     names = {"{0}": first, "{1}": second, "{inner}": "logits", "{weight}": "weight"}
+    names |= {"{axis}": _LAST_AXIS if op_type in _OF_SUMS else "", "{keepdims}": ""}
     return _FIELD.sub(lambda field: names[field[0]], code)
 
 
@@ -164,7 +242,9 @@ def _types_of(node: ast.expr) -> set[str]:
     if not isinstance(node, ast.Call):
         return set()
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    return {op_type for op_type, names in _FUNCTIONS.items() if name in names}
+    types = {op_type for op_type, names in _FUNCTIONS.items() if name in names}
+    # Such as `tf.nn.relu`, of type `Relu`.
+    return types or {name.title().replace("_", "")}
 
 
 def is_written(op_type: str, source: str) -> bool:
@@ -177,16 +257,19 @@ def calls(name: str, source: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\(", source) is not None
 
 
-def call(name: str, source: str) -> str:
-    """Returns the arguments of a call on a line; empty if they are not clear."""
+def call(name: str, source: str) -> tuple[str, str]:
+    """Returns the function and the arguments of a call; empty if they are not clear."""
     found = {
-        ", ".join(ast.unparse(each) for each in [*node.args, *node.keywords])
+        (
+            ast.unparse(node.func),
+            ", ".join(ast.unparse(each) for each in [*node.args, *node.keywords]),
+        )
         for node in ast.walk(parsed(source))
         if isinstance(node, ast.Call)
         and f".{ast.unparse(node.func)}".endswith(f".{name}")
         and node.args
     }
-    return found.pop() if len(found) == 1 else ""
+    return found.pop() if len(found) == 1 else ("", "")
 
 
 def parsed(source: str) -> ast.AST:
@@ -206,6 +289,18 @@ def _is_probability(call: ast.Call) -> bool:
 
 def _assigned(name: str, path: str, line: int) -> ast.expr | None:
     """Returns what was last assigned to a name before a line, in its function."""
+    values = [
+        (each.lineno, each.value)
+        for each in ast.walk(_scope(path, line))
+        if isinstance(each, ast.Assign)
+        and each.lineno < line
+        and [ast.unparse(target) for target in each.targets] == [name]
+    ]
+    return max(values, key=lambda each: each[0])[1] if values else None
+
+
+def _scope(path: str, line: int) -> ast.AST:
+    """Returns the function around a line; the file outside of functions."""
     tree = parsed("".join(linecache.getlines(path)))
     around = [
         each
@@ -213,15 +308,7 @@ def _assigned(name: str, path: str, line: int) -> ast.expr | None:
         if isinstance(each, ast.FunctionDef)
         and each.lineno <= line <= (each.end_lineno or 0)
     ]
-    scope = max(around, key=lambda each: each.lineno, default=tree)
-    values = [
-        (each.lineno, each.value)
-        for each in ast.walk(scope)
-        if isinstance(each, ast.Assign)
-        and each.lineno < line
-        and [ast.unparse(target) for target in each.targets] == [name]
-    ]
-    return max(values, key=lambda each: each[0])[1] if values else None
+    return max(around, key=lambda each: each.lineno, default=tree)
 
 
 def uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
