@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.debugging import sample
-from tfsafe._report.html import _page
+from tfsafe._report.html import _suggestion
 from tfsafe.data import check_finite
 from tfsafe.debugging import report, retain_gradients, summarize
 
@@ -92,7 +92,7 @@ def test_a_finding_names_the_measured_traps_with_the_most_similar_line(monkeypat
     assert '<p class="note">Measured: O01, tf.math.log(tf.nn.softmax(z))' in (
         caught.value.to_html()
     )
-    monkeypatch.setattr(_page, "documentation", lambda: "https://example.org")
+    monkeypatch.setattr(_suggestion, "documentation", lambda: "https://example.org")
     assert '<a href="https://example.org/traps/O01.html">O01</a>' in (
         caught.value.to_html()
     )

@@ -319,7 +319,7 @@ def test_the_operation_before_leads_to_a_better_suggestion():
     log = "return tf.math.log(tf.nn.softmax(scores))"
     expected = "tfsafe.ops.log_softmax(scores)"
     assert code_of("Log", log, producers=["Softmax"]) == expected
-    code, words, _ = fix_of("Log", "tf.math.log(p)", producers=["Sigmoid"])
+    code, words, *_ = fix_of("Log", "tf.math.log(p)", producers=["Sigmoid"])
     assert not code
     assert words.startswith("tfsafe.ops.log_sigmoid(logits) takes the logits")
 
@@ -334,7 +334,7 @@ def test_the_operation_before_leads_to_a_better_suggestion():
     ],
 )
 def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words):
-    code, told, _ = fix_of("RealDiv", "x / y", **facts)
+    code, told, *_ = fix_of("RealDiv", "x / y", **facts)
     assert not code
     assert told.startswith(words) or words in told
     assert bool(told) == bool(words)
@@ -343,6 +343,16 @@ def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words
 @pytest.mark.parametrize("row", choice.FIXES, ids=lambda row: f"{row.op}-{row.words}")
 def test_every_suggestion_can_be_reached(row):
     written = "y = tf.cast(-1e9, t) - tf.cos(tf.sin(x)) + tf.atan(a / b) / (1 - p)"
+    name = "sigmoid" if "sigmoid" in row.code else "exp"
+    shown = {
+        "Exp": "tf.math.unsorted_segment_sum(tf.exp(x), i, n)",
+        "Log": f"tf.math.log(1 - tf.{name}(x))",
+    }
+    for function in ("erf", "reduce_mean"):
+        if f"b{function}" in row.written:
+            written = f"y = tf.{function}(x)"
+    if row.is_read:
+        written = shown[row.op]
     facts = {
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",
@@ -350,7 +360,7 @@ def test_every_suggestion_can_be_reached(row):
         "met_next": [row.met_next],
         "dtype": row.dtype or "float32",
         "kind": row.kind,
-        "source": written if row.written else "",
+        "source": written if row.written or row.is_read else "",
         "zero": row.zero,
     }
     mends = f" {choice.REWRITES}" if row.is_rewritten else ""
@@ -358,7 +368,7 @@ def test_every_suggestion_can_be_reached(row):
 
 
 def test_code_has_no_names_that_the_user_does_not_have():
-    code, words, _ = fix_of("RealDiv", "y = self.scale(a)")
+    code, words, *_ = fix_of("RealDiv", "y = self.scale(a)")
     assert not code
     assert words.startswith("tfsafe.ops.divide(numerator, denominator) returns 0")
 

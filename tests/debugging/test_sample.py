@@ -75,3 +75,59 @@ def test_the_finite_value_that_an_operation_failed_at_is_marked(x, words, mark):
     assert sample.box == ((3, 4, 4, 5) if x.ndim == 4 else ())
     page = caught.value.to_html()
     assert f"Row 2 of x: {words} made the operation fail" in page
+
+
+LOGARITHMS = tf.function(lambda rows: tf.math.log(rows))
+
+
+@pytest.mark.parametrize("is_eager", [False, True])
+def test_a_ragged_row_is_shown_as_its_tokens(is_eager):
+    rows = tf.ragged.constant([[1.0, 2.0], [], [3.0, 0.0, 5.0]])
+    function = LOGARITHMS.python_function if is_eager else LOGARITHMS
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(function)(rows)
+    sample = caught.value.sample
+    assert (sample.kind, sample.row, sample.length) == ("tokens", 2, 3)
+    assert sample.cells == ((0.0, 3.0), (1.0, 0.0), (2.0, 5.0))
+    assert sample.mark == 1
+    page = caught.value.to_html()
+    assert "Row 2 of rows, of 3 tokens: token 1 made the operation fail" in page
+    assert (
+        '<th>2</th></tr><tr><td>Value</td><td>3</td><td class="nonfinite">0</td>'
+        in page
+    )
+    np.testing.assert_array_equal(caught.value.inputs["rows"], [1, 2, 3, 0, 5])
+    np.testing.assert_array_equal(caught.value.inputs["rows.row_splits"], [0, 2, 2, 5])
+
+
+def test_an_empty_ragged_row_says_so():
+    rows = tf.ragged.constant([[1.0, 2.0], [], [3.0]])
+
+    @tf.function
+    def means(rows):
+        lengths = tf.cast(rows.row_lengths(), tf.float32)
+        return tf.reduce_sum(rows, axis=1) / lengths
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(means)(rows)
+    sample = caught.value.sample
+    assert (sample.row, sample.length, sample.cells) == (1, 0, ())
+    assert "Row 1 of rows is empty" in caught.value.to_html()
+
+
+def test_tokens_that_are_words_are_shown_around_the_one_that_failed():
+    words = tf.ragged.constant([["a"], [f"w{i}" for i in range(40)]])
+
+    @tf.function
+    def weights(words, numbers):
+        return tf.math.log(numbers)
+
+    numbers = tf.ragged.map_flat_values(
+        lambda each: tf.cast(each != "w30", tf.float32), words
+    )
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(weights)(words, numbers)
+    sample = caught.value.sample
+    assert (sample.name, sample.row, sample.words) == ("numbers", 1, "token 30")
+    assert sample.cells[sample.mark] == (30.0, 0.0)
+    assert len(sample.cells) <= 16

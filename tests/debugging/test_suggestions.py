@@ -1,5 +1,8 @@
 """Suggested code gives finite values; so does `stabilize` where it is suggested."""
 
+import inspect
+import linecache
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +10,7 @@ import tensorflow as tf
 import tfsafe
 from tests.support import modes
 from tfsafe._report import caller
+from tfsafe._report.html import _diff
 from tfsafe.debugging.explain.suggestions import choice, source_names
 
 
@@ -163,6 +167,49 @@ def masked_logarithms(s):
     return tf.nn.log_softmax(tf.where(s > 1.0, s, -np.inf))
 
 
+def binary_crossentropy(y, z):
+    p = tf.sigmoid(z)
+    return -(y * tf.math.log(p) + (1 - y) * tf.math.log(1 - p))
+
+
+def generator_and_discriminator(real, fake):
+    return tf.math.log(tf.sigmoid(real)) + tf.math.log(1.0 - tf.sigmoid(fake))
+
+
+def survival(v):
+    return tf.math.log(1.0 - tf.exp(-v))
+
+
+def softmax_over_columns(s):
+    e = tf.exp(s)
+    return e / tf.reduce_sum(e, axis=0, keepdims=True)
+
+
+def logsumexp_with_its_axis(s):
+    return s - tf.math.log(tf.reduce_sum(tf.exp(s), 1, keepdims=True))
+
+
+def logsumexp_of_all(s):
+    return tf.math.log(tf.reduce_sum(tf.exp(s)))
+
+
+def masked_columns(s):
+    return tf.nn.softmax(tf.where(s > 1.0, s, -np.inf), axis=0)
+
+
+def segment_attention(s):
+    e = tf.exp(s)
+    return e / tf.gather(tf.math.unsorted_segment_sum(e, [0, 0], 2), [0, 0])
+
+
+def cosine(a, b):
+    return tf.reduce_sum(a * b, -1) / (tf.norm(a, axis=-1) * tf.norm(b, axis=-1))
+
+
+def standardized(v):
+    return (v - tf.reduce_mean(v)) / tf.math.reduce_std(v, axis=-1, keepdims=True)
+
+
 S = [[200.0, 1.0], [3.0, 4.0]]
 LOW = [[-200.0, 1.0], [3.0, 4.0]]
 ZEROS = [[0.0, 0.0], [1.0, 2.0]]
@@ -203,6 +250,33 @@ CASES = [
     (softmax_less_the_largest, [ZEROS], False),
     (softplus_by_log1p, [S], False),
     (picked_logarithm, [S], False),
+]
+
+
+def old_quotient(a, b):
+    return tf.raw_ops.Div(x=a, y=b)
+
+
+def old_inverse(v):
+    return tf.raw_ops.Inv(x=v)
+
+
+OLD = [(old_quotient, [ZEROS, ZEROS], False), (old_inverse, [ZEROS], False)]
+# A line with its suggestion in place of what it replaces, once for each finding of
+# it; the largest value that it may have.
+SCENES = [
+    (binary_crossentropy, [[0.0, 1.0], [50.0, -120.0]], 120.0),
+    (generator_and_discriminator, [[-120.0, 1.0], [50.0, 1.0]], 0.0),
+    (survival, [[1e-9, 1.0]], 0.0),
+    (softmax_over_columns, [[[200.0, 1.0], [200.0, 4.0]]], 1.0),
+    (logsumexp_with_its_axis, [[[200.0, 200.0], [3.0, 4.0]]], 0.0),
+    (logsumexp_of_all, [S], 200.0),
+    (masked_columns, [ZEROS], 1.0),
+    (segment_attention, [[100.0, 99.0]], 1.0),
+    (cosine, [ZEROS, [[1.0, 2.0], [3.0, 4.0]]], 1.0),
+    (standardized, [ZEROS], 3.0),
+    (picked_logarithm, [S], None),
+    *((each, [ZEROS], 3.0) for each in (softmax_less_the_largest, masked)),
 ]
 # The power of a negative number is finite only where it is not chosen.
 CHOSEN = chosen_power, [[-1.0, 4.0]], True
@@ -266,6 +340,36 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
         assert is_finite(stable, arguments, is_gradient)
 
 
+@pytest.mark.parametrize(
+    ("function", "arguments", "largest"), SCENES, ids=[s[0].__name__ for s in SCENES]
+)
+def test_the_line_with_its_suggestion_mends_the_function(function, arguments, largest):
+    arguments = [tf.constant(each) for each in arguments]
+    lines, first = inspect.getsourcelines(function)
+    source = "".join(lines)
+    found = finding_of(function, arguments, False)
+    if largest is None:
+        # What it replaces is in several places.
+        assert (found.replaces, found.replaced_line) == ("", 0)
+        return
+    for _ in range(3):
+        line = lines[(found.replaced_line or found.site.line) - first].strip()
+        new, needs = _diff.of_line(line, found.suggested_code, found.replaces)
+        assert needs == "import tfsafe" * found.suggested_code.startswith("tfsafe")
+        assert new, found.suggested_code
+        source = source.replace(line, new)
+        names = {"tf": tf, "np": np, "tfsafe": tfsafe, "kept": kept}
+        path = f"{function.__name__}.py"
+        linecache.cache[path] = len(source), None, source.splitlines(True), path
+        exec(compile(source, path, "exec"), names)
+        function, lines, first = names[function.__name__], source.splitlines(True), 1
+        if is_finite(function, arguments, False):
+            assert np.max(function(*arguments)) <= largest + 1e-5
+            return
+        found = finding_of(function, arguments, False)
+    pytest.fail(f"not mended: {source}")
+
+
 def test_every_formula_and_every_rewrite_that_is_reported_is_run():
     told = {row.op for row in choice.FIXES if row.is_rewritten}
     assert told == {"BesselI0", "BesselI1", "Cosh", "Exp", "Log", "RealDiv", "Sqrt"}
@@ -318,12 +422,68 @@ def test_every_row_with_code_is_that_of_a_case(monkeypatch):
         return is_it
 
     monkeypatch.setattr(choice, "_fits", noted)
-    for function, arguments, is_gradient in [*CASES, *MASKED, CHOSEN]:
+    scenes = [(function, arguments, False) for function, arguments, _ in SCENES]
+    for function, arguments, is_gradient in [*CASES, *MASKED, *OLD, CHOSEN, *scenes]:
         finding_of(function, list(map(tf.constant, arguments)), is_gradient)
+    # In each, both logarithms fail.
+    finding_of(lambda z: tf.math.log(1.0 - tf.sigmoid(z)), [tf.constant([50.0])], False)
     for row in choice.FIXES:
-        # Graphs that older versions saved have Div and Inv.
-        if row.code and row.op not in {"Div", "Inv"}:
+        if row.code:
             assert row in chosen, row
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "expected"),
+    [
+        (old_quotient, [ZEROS, ZEROS], [[0.0, 0.0], [1.0, 1.0]]),
+        (old_inverse, [ZEROS], [[0.0, 0.0], [1.0, 0.5]]),
+    ],
+)
+def test_operations_of_older_graphs_have_code_too(function, arguments, expected):
+    """The line does not show them: the words have the call."""
+    arguments = [tf.constant(each) for each in arguments]
+    words = finding_of(function, arguments, False).suggestion
+    call = words[: words.index(")") + 1]
+    roles = dict(zip(("numerator", "denominator"), arguments, strict=False))
+    known = {"tfsafe": tfsafe, "x": arguments[0], **roles}
+    np.testing.assert_allclose(eval(call, known), expected)
+
+
+def test_a_later_line_that_a_suggestion_replaces_is_known():
+    found = finding_of(softmax_over_columns, [tf.constant(S)], False)
+    later = found.site.line + 1
+    assert (found.replaced_line, found.site.source) == (later, "e = tf.exp(s)")
+    page = tfsafe.NumericsError("text", [found]).to_html()
+    assert "<del>- return e / tf.reduce_sum(e, axis=0, keepdims=True)</del>" in page
+    assert "<ins>+ return tfsafe.ops.softmax(s, axis=0)</ins>" in page
+
+
+def test_ragged_rows_take_the_code_by_their_values():
+    def entropies(p):
+        return -tf.reduce_sum(p * tf.math.log(p), axis=1)
+
+    rows = tf.ragged.constant([[0.5, 0.5], [], [0.0, 1.0]])
+    code = finding_of(entropies, [rows], False).suggested_code
+    assert code == "tf.ragged.map_flat_values(tfsafe.ops.xlogy, p, p)"
+    products = eval(code, {"tf": tf, "tfsafe": tfsafe, "p": rows})
+    np.testing.assert_allclose(-tf.reduce_sum(products, 1), [np.log(2), 0, 0])
+
+    def shares(p):
+        return p / tf.reduce_sum(p, axis=1, keepdims=True)
+
+    found = finding_of(shares, [tf.ragged.constant([[0.0, 0.0], [1.0]])], False)
+    assert found.row == 0
+    assert not found.suggested_code
+    assert "tf.ragged.map_flat_values(f, rows)" in found.suggestion
+
+
+def test_the_mean_of_an_empty_ragged_row_is_reported_as_such():
+    rows = tf.ragged.constant([[1.0, 2.0], []])
+    found = finding_of(lambda rows: tf.reduce_mean(rows, axis=1), [rows], False)
+    assert found.row == 1
+    start, end = found.suggestion.index("tfsafe"), found.suggestion.index(" is 0")
+    code = found.suggestion[start:end]
+    np.testing.assert_allclose(eval(code, {**globals(), "rows": rows}), [1.5, 0.0])
 
 
 def test_an_exponential_is_reported_as_the_softmax_that_it_is_part_of(mode):

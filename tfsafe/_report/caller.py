@@ -218,6 +218,17 @@ def has_call(expression: str) -> bool:
     return any(isinstance(each, ast.Call) for each in ast.walk(tree))
 
 
+def whole(expression: str) -> str:
+    """Returns what an expression is a slice of, `x` of `x[i:j]`; else itself."""
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except (SyntaxError, SystemError, ValueError):
+        return expression
+    if isinstance(tree, ast.Subscript) and isinstance(tree.slice, ast.Slice):
+        return ast.unparse(tree.value)
+    return expression
+
+
 def shown(expression: str) -> str:
     """Returns an expression that is short enough to be repeated; else an empty text."""
     return expression if len(expression) <= _LONGEST else ""

@@ -59,8 +59,9 @@ class Finding(records.FindingFields):
       output: Statistics of its output.
       chain: The propagation path of the values, from this operation to the result.
       layer: Path of the operation's Keras layer, by names that `get_layer` knows.
-      replaces: The expression of the user's line that `suggested_code` takes the place
-        of; empty where that is not one expression of the line.
+      replaces: The user's expression that `suggested_code` takes the place of; empty
+        where that is not one expression.
+      replaced_line: Number of the line of this expression; 0 for that of `site`.
     """
 
     def __str__(self) -> str:

@@ -76,17 +76,19 @@ class Sample:
     """The row of the batch that failed.
 
     Attributes:
-      kind: `"image"`, `"series"` or `"table"`.
+      kind: `"image"`, `"series"`, `"table"` or `"tokens"`, a ragged row.
       name: Name of the input: `x`.
       row: Index of the row.
       cells: Shades from 0 to 1 of an image, by rows; values of a series, by features;
-        column and value of a table. None where a value is not finite.
+        column and value of a table; position and value of tokens. None where a value
+        is not finite.
       words: Where the values that are not finite are, or else the value at which the
         operation failed; empty where that is not known.
       box: Top, left, bottom and right of these in an image; empty without any.
       columns: Names of the columns of a table in `cells`; empty if they have none.
       mark: Position in `cells` of a finite value at which the operation failed: the
-        step of a series, the place of a column in a table; -1 without one.
+        step of a series, the place of a column in a table, or of a token; -1 without.
+      length: Number of tokens of a ragged row; None for other rows.
       is_finite: Whether all values are finite.
     """
 
@@ -99,6 +101,7 @@ class Sample:
     columns: tuple[str, ...] = ()
     mark: int = -1
     is_finite: bool = False
+    length: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,6 +238,7 @@ class FindingFields:
     chain: tuple[Link, ...] = ()
     layer: str = ""
     replaces: str = ""
+    replaced_line: int = 0
 
 
 # Fields that hold records of their own.

@@ -1,7 +1,7 @@
 """Looking at tensors and arrays: which elements are not finite, and of what kind."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,28 @@ def first(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(int(each) for each in np.argwhere(mask)[0])
 
 
+# Ends the path of the row splits of a ragged tensor.
+SPLITS = ".row_splits"
+
+
+def row_splits(parts: Mapping[str, Any], path: str) -> np.ndarray | None:
+    """Returns where the rows of a ragged tensor begin and end in its values.
+
+    Args:
+      parts: The arguments of a call, by path.
+      path: That of the values.
+
+    Returns:
+      The splits of the outermost rows; None if it is not ragged.
+    """
+    found: np.ndarray | None = None
+    while (inner := parts.get(f"{path}{SPLITS}")) is not None:
+        inner = array(inner)
+        found = inner if found is None else inner[found]
+        path += ".values"
+    return found
+
+
 def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
     """Yields the leaves of nested dicts, lists and tuples, each with its path.
 
@@ -101,8 +123,9 @@ def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
       label: Path of `structure` itself.
 
     Yields:
-      Path and leaf. The dense parts of a sparse or ragged tensor, and the fields of a
-      `tf.experimental.ExtensionType`, have its path.
+      Path and leaf. The dense parts of a sparse tensor, and the fields of a
+      `tf.experimental.ExtensionType`, have its path; so have the values of a ragged
+      one, whose splits follow under `SPLITS`.
     """
     if isinstance(structure, dict):
         for key, value in structure.items():
@@ -115,6 +138,10 @@ def leaves(structure: Any, label: str) -> Iterator[tuple[str, Any]]:
             yield from leaves(value, f"{label}[{index}]")
     elif isinstance(structure, tf.Variable):
         yield label, structure
+    elif isinstance(structure, tf.RaggedTensor):
+        yield label, structure.flat_values
+        for inner, splits in enumerate(structure.nested_row_splits):
+            yield f"{label}{'.values' * inner}{SPLITS}", splits
     elif isinstance(structure, tf.distribute.DistributedValues):
         for replica, part in enumerate(structure.values):
             yield from leaves(part, f"{label} (replica {replica})")

@@ -55,6 +55,16 @@ def coded(words: str) -> str:
     )
 
 
+def scrolling(content: str, style: str) -> str:
+    """Returns a block of code or text, in a style of the sheet, that scrolls."""
+    # With the focus on the block, the arrow keys scroll it.
+    label = "Source" if style == "source" else "Text"
+    return (
+        f'<pre class="{style}" tabindex="0" role="region" aria-label="{label}">'
+        f"{content}</pre>"
+    )
+
+
 def picture(stats: TensorStats, index: Sequence[int] | None = None) -> str:
     """Draws a tensor.
 

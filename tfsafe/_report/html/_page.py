@@ -1,8 +1,6 @@
 """The report as a web page: one file that loads nothing from anywhere."""
 
 import dataclasses
-import functools
-import importlib.metadata
 import linecache
 import os
 import pathlib
@@ -10,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfsafe._report import explain, text as _text
-from tfsafe._report.html import _diff, _drawing, _glance, _history, _sample
-from tfsafe._report.html._drawing import coded, sentence, text
+from tfsafe._report.html import _drawing, _glance, _history, _sample, _suggestion
+from tfsafe._report.html._drawing import capital, coded, scrolling, sentence, text
 from tfsafe._report.html._glance import listed
 from tfsafe._report.html._style import SCOPED, STYLE
 from tfsafe._report.records import FindingFields, Link, Sample, Site, TensorStats
@@ -37,8 +35,6 @@ class Context(NamedTuple):
 _NOTHING = Context()
 # Lines of source shown before and after the line of the finding.
 _AROUND = 4
-# At most this many measured traps are named with a suggestion.
-_TRAPS = 3
 # The policy makes the browser load nothing.
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -128,7 +124,7 @@ def fragment_of_table(
         cells = zip(styles, map(text, row), strict=True)
         line = "".join(f"<{tag}{style}>{cell}</{tag}>" for style, cell in cells)
         lines.append(f"<tr>{line}</tr>")
-    below = [_scrolling(text(text_below), "message")] if text_below else []
+    below = [scrolling(text(text_below), "message")] if text_below else []
     return _fragment([f"<h1>{coded(title)}</h1><table>", *lines, "</table>", *below])
 
 
@@ -161,7 +157,7 @@ def _findings(
     if context.facts:
         body += ["<h2>The run</h2>", *listed(context.facts.items())]
     body += ["<details>", "<summary>The message as text</summary>"]
-    return [*body, _scrolling(text(message), "message"), "</details>"]
+    return [*body, scrolling(text(message), "message"), "</details>"]
 
 
 def _around(context: Context) -> dict[str, list[str]]:
@@ -226,12 +222,15 @@ def _article(
     sections = {
         "Where": _where(finding),
         "Why": _why(finding),
-        "What to do": _fix(finding),
+        "What to do": _suggestion.drawn(finding),
         **(more or {}),
         "How it spread": _path(finding),
     }
     what = explain.what(finding)
-    parts = ["<article>", *([f'<p class="what">{text(what)}</p>'] if what else [])]
+    parts = [
+        "<article>",
+        *([f'<p class="what">{text(capital(what))}</p>'] if what else []),
+    ]
     parts += glance
     for heading, section in sections.items():
         if section:
@@ -273,16 +272,7 @@ def _source(site: Site) -> list[str]:
         tag = "mark" if number == site.line else "span"
         code = text(line.rstrip()) or " "
         rows.append(f'<{tag}><b aria-hidden="true">{number:>5}</b>  {code}</{tag}>')
-    return [_scrolling("".join(rows), "source")]
-
-
-def _scrolling(content: str, style: str) -> str:
-    # With the focus on the block, the arrow keys scroll it.
-    label = "Source" if style == "source" else "Text"
-    return (
-        f'<pre class="{style}" tabindex="0" role="region" aria-label="{label}">'
-        f"{content}</pre>"
-    )
+    return [scrolling("".join(rows), "source")]
 
 
 def _why(finding: FindingFields) -> list[str]:
@@ -331,50 +321,6 @@ def _figure(stats: TensorStats, note: str, index: Sequence[int] | None = None) -
         f"<span>{text(explain.figures(stats))}</span>"
         f'<span class="note">{"; ".join(notes)}</span></figcaption></figure>'
     )
-
-
-def _fix(finding: FindingFields) -> list[str]:
-    if not finding.suggestion:
-        return []
-    code = finding.suggested_code
-    source = finding.site.source if finding.site else ""
-    new, needs = _diff.of_line(source, code, finding.replaces)
-    if new:
-        added = [f"<ins>+ {text(line)}</ins>" for line in (needs, new) if line]
-        removed = f"<del>- {text(source)}</del>"
-        added.insert(1 if needs else 0, removed)
-        shown = [_scrolling("".join(added), "diff")]
-    else:
-        shown = [_scrolling(text(code), "code")] if code else []
-    return [*shown, f"<p>{sentence(finding.suggestion)}</p>", *_traps(finding)]
-
-
-def _traps(finding: FindingFields) -> list[str]:
-    """Names the measured traps that the suggestion fixes, with links to their pages."""
-    traps = list(explain.traps_of(finding).items())[:_TRAPS]
-    if not traps:
-        return []
-    site = documentation()
-    items = [
-        (
-            f'<a href="{site}/traps/{row}.html">{row}</a>' if site else row,
-            coded(title),
-        )
-        for row, title in traps
-    ]
-    listed_traps = "; ".join(f"{row}, {title}" for row, title in items)
-    return [f'<p class="note">Measured: {listed_traps}.</p>']
-
-
-@functools.cache
-def documentation() -> str:
-    """Returns the address of the documentation, from `project_urls` of `setup.cfg`."""
-    try:
-        urls = importlib.metadata.metadata("tfsafe").get_all("Project-URL") or []
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-    named = dict(url.split(", ", 1) for url in urls)
-    return named.get("Documentation", "").rstrip("/")
 
 
 def _path(finding: FindingFields) -> list[str]:

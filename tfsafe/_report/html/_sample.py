@@ -1,15 +1,23 @@
-"""Draws the row of the batch that failed: an image, a series or a table."""
+"""Draws the row of the batch that failed: an image, a series, tokens or a table."""
+
+from collections.abc import Collection, Sequence
 
 from tfsafe._report.html._drawing import text
 from tfsafe._report.records import Sample
+from tfsafe._report.text import counted
 
 _CELL, _WIDTH, _HEIGHT = 6, 480, 90
 _SHADES = 8
+_MARKED = ' class="nonfinite"'
 
 
 def words_of(sample: Sample) -> str:
     """Names the row, and the part of it that is not finite or made it fail."""
     words = f"Row {sample.row} of {sample.name}"
+    if sample.length is not None:
+        if not sample.length:
+            return f"{words} is empty"
+        words += f", of {counted(sample.length, 'token')}"
     fault = "made the operation fail" if sample.is_finite else "not finite"
     return f"{words}: {sample.words} {fault}" if sample.words else words
 
@@ -17,7 +25,9 @@ def words_of(sample: Sample) -> str:
 def drawn(sample: Sample) -> list[str]:
     """Returns the elements of a page that show a sample."""
     words = words_of(sample)
-    draw = {"image": _image, "series": _series, "table": _table}[sample.kind]
+    draw = {
+        "image": _image, "series": _series, "table": _table, "tokens": _tokens,
+    }[sample.kind]  # fmt: skip
     return [f"<p>{text(words)}</p>", *draw(sample, words)]
 
 
@@ -69,20 +79,38 @@ def _series(sample: Sample, words: str) -> list[str]:
 
 def _table(sample: Sample, words: str) -> list[str]:
     del words
-    names, values = [], []
-    numbers = [f"{column:.0f}" for column, _ in sample.cells]
-    shown = zip(sample.columns or numbers, sample.cells, strict=True)
-    for position, (name, (_, value)) in enumerate(shown):
-        is_meant = value is None or position == sample.mark
-        style = ' class="nonfinite"' if is_meant else ""
-        names.append(f"<th>{text(name)}</th>")
-        values.append(
-            f"<td{style}>{'not finite' if value is None else f'{value:.4g}'}</td>"
-        )
+    names = sample.columns or [f"{column:.0f}" for column, _ in sample.cells]
+    values = [
+        "not finite" if value is None else f"{value:.4g}" for _, value in sample.cells
+    ]
+    marked = {i for i, (_, value) in enumerate(sample.cells) if value is None}
+    return _columns("Column", names, values, marked | {sample.mark})
+
+
+def _tokens(sample: Sample, words: str) -> list[str]:
+    del words
+    if not sample.length:
+        return []
+    places = [f"{place:.0f}" for place, _ in sample.cells]
+    values = sample.columns or [
+        "not finite" if value is None else f"{value:.6g}" for _, value in sample.cells
+    ]
+    return _columns("Token", places, values, {sample.mark})
+
+
+def _columns(
+    head: str, names: Sequence[str], values: Sequence[str], marked: Collection[int]
+) -> list[str]:
+    """Returns a table of two rows, with some columns marked."""
+    heads = "".join(f"<th>{text(name)}</th>" for name in names)
+    cells = "".join(
+        f"<td{_MARKED if i in marked else ''}>{text(value)}</td>"
+        for i, value in enumerate(values)
+    )
     return [
         '<div class="wide" tabindex="0" role="region" aria-label="Columns">'
-        f"<table><tr><th>column</th>{''.join(names)}</tr>"
-        f"<tr><td>value</td>{''.join(values)}</tr></table></div>"
+        f"<table><tr><th>{head}</th>{heads}</tr>"
+        f"<tr><td>Value</td>{cells}</tr></table></div>"
     ]
 
 

@@ -152,8 +152,9 @@ def _from_operation(
         (place.site.path, place.site.line) if place.site else ("", 0),
         *(origin.zero[:2] if origin.zero else ("", "")),
         is_stable=place.is_stable,
+        is_ragged=origin.is_ragged,
     )
-    code, words, replaces = suggestions.fix_of(failure)
+    code, words, replaces, line = suggestions.fix_of(failure)
     if fault == "overflow":
         # A constant that is too large does not come from an explosion.
         is_constant = "Const" in origin.producers or _CONSTANT.search(source)
@@ -177,6 +178,7 @@ def _from_operation(
         cause=cause,
         suggested_code=code,
         replaces=replaces,
+        replaced_line=line,
         suggestion=words,
         inputs=tuple(
             _stats(name, each)
@@ -279,7 +281,7 @@ def by_flag(
         layer=layers.class_of(place.scope, is_exact=False),
         is_stable=place.is_stable,
     )
-    code, words, replaces = suggestions.fix_of(failure)
+    code, words, replaces, line = suggestions.fix_of(failure)
     cause = f"its values are not known: {reason}"
     if constants := _merged_constants(op):
         cause = (
@@ -303,6 +305,7 @@ def by_flag(
         cause=cause,
         suggested_code=code,
         replaces=replaces,
+        replaced_line=line,
         suggestion=words,
     )
 

@@ -1,4 +1,4 @@
-"""Shows the row of the batch that failed as what it is: image, series or table."""
+"""Shows the failed row of the batch as what it is: image, series, tokens or table."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from tfsafe._report import explain
 from tfsafe._report.records import Sample
 from tfsafe._report.text import listed
 from tfsafe.debugging import values as _values
-from tfsafe.errors import NumericsError
+from tfsafe.errors import Finding, NumericsError
 
 # Longest side of an image, most steps of a series, most columns of a table.
 _SIDE, _STEPS, _COLUMNS = 48, 120, 16
@@ -35,6 +35,12 @@ def note(error: NumericsError) -> None:
     origin = _values.without_replica(finding.origin)
     for name, value in named:
         array = _compat.host_array(value)
+        splits = _values.row_splits(error.inputs, name)
+        if splits is not None and origin in {"", _label(name)}:
+            error.sample = _tokens(name, finding, array, splits)
+            return
+        if name.endswith(_values.SPLITS):
+            continue
         is_meant = origin in {"", _label(name)}
         if is_meant and array.dtype.kind in "fiu" and array.ndim in (2, 3, 4):
             if finding.row is not None and finding.row < len(array):
@@ -46,6 +52,52 @@ def note(error: NumericsError) -> None:
                     name, finding.row, row, _meant(row, place if is_alike else ())
                 )
             return
+
+
+def _tokens(
+    name: str, finding: Finding, values: np.ndarray, splits: np.ndarray
+) -> Sample | None:
+    """Returns a row of a ragged tensor: its tokens around the one that failed."""
+    row = finding.row or 0
+    if row + 1 >= len(splits):
+        return None
+    begin, end = (int(each) for each in splits[row : row + 2])
+    tokens = values[begin:end]
+    if values.dtype.kind in "fiu":
+        # Vectors count as a whole.
+        of_tokens = tokens.reshape([len(tokens), int(np.prod(tokens.shape[1:]))])
+        is_bad = ~np.isfinite(of_tokens).all(-1)
+    else:
+        is_bad = np.zeros(len(tokens), bool)
+    mark, words = -1, ""
+    is_flat = finding.shape[:1] == values.shape[:1] and finding.index
+    if is_bad.any():
+        bad = np.flatnonzero(is_bad)
+        words = _span("token", (int(bad[0]), int(bad[-1])))
+        mark = int(bad[0])
+    elif is_flat and begin <= finding.index[0] < end:
+        mark = finding.index[0] - begin
+        words = f"token {mark}"
+    first = max(0, mark - _COLUMNS // 2)
+    shown = range(first, min(len(tokens), first + _COLUMNS))
+    is_plain = tokens.ndim == 1 and values.dtype.kind in "fiu"
+    return Sample(
+        "tokens",
+        name,
+        row,
+        tuple((float(i), _plain(tokens[i]) if is_plain else None) for i in shown),
+        words,
+        columns=() if is_plain else tuple(_text_of(tokens[i]) for i in shown),
+        mark=mark - first if mark >= 0 else -1,
+        is_finite=not is_bad.any(),
+        length=len(tokens),
+    )
+
+
+def _text_of(token: Any) -> str:
+    if isinstance(token, bytes):
+        return token.decode(errors="replace")
+    return str(token) if np.ndim(token) == 0 else f"{np.size(token)} numbers"
 
 
 def _label(name: str) -> str:

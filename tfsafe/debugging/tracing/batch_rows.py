@@ -83,12 +83,14 @@ class Batch(NamedTuple):
     """The rows that a call works on, or one replica of it.
 
     Attributes:
-      size: How many.
+      size: How many; of ragged rows, how many values they have.
       first: Number of the first of them in the batch of all replicas.
+      splits: Where ragged rows begin and end in their values; None for others.
     """
 
     size: int
     first: int = 0
+    splits: np.ndarray | None = None
 
 
 class Rows:
@@ -103,10 +105,21 @@ class Rows:
       batches: The rows of each replica, by `values.replica_in` a label.
       values: What to start from, by label: the tensors whose first axis is as long
         as their batch.
+      ragged: The splits of ragged arguments, by path.
     """
 
-    def __init__(self, batches: Mapping[str, Batch], values: Iterable[tuple[str, Any]]):
+    def __init__(
+        self,
+        batches: Mapping[str, Batch],
+        values: Iterable[tuple[str, Any]],
+        ragged: Mapping[str, np.ndarray] = {},
+    ):
         self._batches = batches
+        self._ragged = {
+            name: each
+            for path, each in ragged.items()
+            for name in (path, f"argument `{path}`")
+        }
         self._held: dict[int, tuple[weakref.ref[Any], int, Batch]] = {}
         for label, value in values:
             self.start(label, value)
@@ -116,6 +129,10 @@ class Rows:
         batch = self._batches.get(_values.replica_in(label))
         if batch is None or not isinstance(value, tf.Tensor):
             return
+        if label in self._ragged and _length(value):
+            splits = self._ragged[label]
+            self._add(value, 0, Batch(_length(value), batch.first, splits))
+            return
         if _length(value) == batch.size:
             self._add(value, 0, batch)
 
@@ -124,7 +141,14 @@ class Rows:
         if not index or id(value) not in self._held:
             return None
         _, axis, batch = self._held[id(value)]
-        return batch.first + index[axis] * batch.size // int(value.shape[axis])
+        row = index[axis] * batch.size // int(value.shape[axis])
+        if batch.splits is not None:
+            row = int(np.searchsorted(batch.splits, row, "right")) - 1
+        return batch.first + row
+
+    def is_ragged(self, value: Any) -> bool:
+        """Returns whether a tensor has the values of ragged rows."""
+        return id(value) in self._held and self._held[id(value)][2].splits is not None
 
     def observe(self, step: Step) -> None:
         """Follows the rows through one operation."""
@@ -133,6 +157,9 @@ class Rows:
             return
         batch = self._held[held[0]][2]
         for each in step.outputs:
+            if batch.splits is not None and _reduces_rows(step, batch.splits):
+                self._add(each, 0, Batch(len(batch.splits) - 1, batch.first))
+                continue
             axis = self._kept(step, each)
             if axis is not None:
                 self._add(each, axis, batch)
@@ -200,6 +227,15 @@ class Rows:
         return kind in _BY_ROW
 
 
+def _reduces_rows(step: Step, splits: np.ndarray) -> bool:
+    """Returns whether an operation reduces each of some ragged rows to one."""
+    if not step.type.startswith(("Segment", "UnsortedSegment")):
+        return False
+    of_rows = np.repeat(np.arange(len(splits) - 1), np.diff(splits))
+    is_whole = _length(step.outputs[0]) == len(splits) - 1
+    return is_whole and np.array_equal(_numbers(step.inputs[1]), of_rows)
+
+
 def _length(value: Any) -> int:
     return int(value.shape[0]) if value.shape.rank else 0
 
@@ -265,6 +301,9 @@ def _gathered(step: Step, axis: int, output: Any) -> int | None:
     given, indices, along = step.inputs
     (along,) = _numbers(along)
     along %= given.shape.rank
+    if along == axis and _numbers(indices) == list(range(_length(given))):
+        # How a ragged tensor is broadcast to its own shape.
+        return axis
     if along == axis or output.shape.rank < given.shape.rank:
         return None
     if axis < along:

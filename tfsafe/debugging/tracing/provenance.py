@@ -53,6 +53,7 @@ class Origin:
       absorbed_at: The division that turned its infinity into 0, and its place.
       row_of: Finds the row of the batch that an element of `value` belongs to.
       zero: Where the zero began that made it non-finite, if rounding made it.
+      is_ragged: Whether its inputs are the values of ragged rows.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Origin:
         self.absorbed_at: tuple[str, Place] | None = None
         self.row_of: Callable[[tuple[int, ...]], int | None] = lambda _: None
         self.zero: Zero | None = None
+        self.is_ragged = False
         self.place = step.place() if step else Place(None)
         self.producers = step.producers() if step else []
         self.names = list(self.producers)
@@ -297,6 +299,9 @@ class Propagation:
         if origin.step is not None:
             made = zip(origin.step.inputs, origin.producers, strict=True)
             origin.names = [self._called(value, producer) for value, producer in made]
+            origin.is_ragged = self.rows is not None and any(
+                map(self.rows.is_ragged, origin.step.inputs)
+            )
             if self._lost_digits is not None:
                 births = origin.births
                 if births is None:

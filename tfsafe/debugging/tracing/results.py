@@ -60,12 +60,15 @@ def batches(arguments: Sequence[tuple[str, Any]]) -> dict[str, Batch]:
     the one key is empty.
     """
     parts = collections.Counter(path for path, _ in arguments)
+    known = dict(arguments)
     sizes: dict[str, int] = {}
     for path, value in arguments:
-        # The parts of a ragged or sparse tensor are not as long as the batch.
+        # The parts of a sparse tensor are not as long as the batch.
         is_whole = parts[path] == 1 and isinstance(value, tf.Tensor | np.ndarray)
-        if is_whole and len(value.shape) > 0:
-            sizes.setdefault(_values.replica_in(path), int(value.shape[0]))
+        if is_whole and len(value.shape) > 0 and not path.endswith(_values.SPLITS):
+            splits = _values.row_splits(known, path)
+            length = int(value.shape[0]) if splits is None else len(splits) - 1
+            sizes.setdefault(_values.replica_in(path), length)
     if len(sizes) > 1:
         # All replicas see what none has a part of.
         sizes.pop("", None)
@@ -83,8 +86,10 @@ def rows_of(
       arguments: The arguments of the call, by name.
       values: What to start from: these, or the tensors that stand for them.
     """
-    found = batches(arguments)
-    return Rows(found, values) if found else None
+    found, known = batches(arguments), dict(arguments)
+    splits = {path: _values.row_splits(known, path) for path in known}
+    ragged = {path: each for path, each in splits.items() if each is not None}
+    return Rows(found, values, ragged) if found else None
 
 
 def joined(arguments: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfsafe._report import caller
-from tfsafe.debugging.explain.suggestions import source_names
+from tfsafe.debugging.explain.suggestions import source_names, syntax
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.fixes import FIXES
 from tfsafe.debugging.explain.training.layers import swap_of
@@ -31,6 +31,7 @@ class Failure(NamedTuple):
         where it did not.
       zero_of: Type of the operation that made that zero.
       is_stable: Whether its function runs in its stable form already.
+      is_ragged: Whether the operation runs on the values of ragged rows.
     """
 
     op: str
@@ -47,6 +48,7 @@ class Failure(NamedTuple):
     zero: str = ""
     zero_of: str = ""
     is_stable: bool = False
+    is_ragged: bool = False
 
 
 class Formula(NamedTuple):
@@ -66,6 +68,10 @@ class Formula(NamedTuple):
 
 
 REWRITES = "Or tfsafe.stabilize(f) rewrites it in a function or model f."
+_RAGGED = (
+    "tfsafe.ops takes dense tensors: tf.ragged.map_flat_values(f, rows) applies f to "
+    "the values of ragged ones."
+)
 _FLOAT32 = (
     "compute this part in float32, for instance with dtype='float32' on its layer and "
     "on the layers in it, or scale its inputs down."
@@ -117,6 +123,8 @@ FORMULAS = [
 ]
 
 
+# The operations that two things met are written as.
+_OUTER = {QUOTIENT_OF_BOTH: "RealDiv", PRODUCT_WITH_ZERO: "Mul"}
 _KERAS = re.compile(r"(.+\.)?(fit|evaluate|predict|(train|test|predict)_on_batch)")
 
 
@@ -133,7 +141,7 @@ def survey(holder: str, call: caller.Call | None) -> str:
         given = dict(zip(("x", "y"), call.arguments, strict=False)) | call.keywords
         names = ["x", "y", *(["sample_weight"] if "sample_weight" in holder else [])]
         names = [name for name in names if name in given]
-        passed = [given[name] for name in names]
+        passed = [caller.whole(given[name]) for name in names]
     else:
         names = [re.split(r"\W", holder.partition("`")[2])[0]]
         if call.loop:
@@ -164,27 +172,41 @@ class Suggestion(NamedTuple):
     Attributes:
       code: The code; empty where there is none.
       words: What it does, or what to change.
-      replaces: The expression of the user's line that it takes the place of; empty
-        where that is not one expression of the line.
+      replaces: The user's expression that it takes the place of; empty where that is
+        not one expression.
+      replaced_line: Number of the line of this expression; 0 for the user's line.
     """
 
     code: str
     words: str
     replaces: str = ""
+    replaced_line: int = 0
 
 
 def fix_of(failure: Failure) -> Suggestion:
     """Returns the code to write, and what it does."""
+    found = _fix_of(failure)
+    if not failure.is_ragged or "tfsafe.ops." not in f"{found.code} {found.words}":
+        return found
+    # Of arguments of other shapes only the operators of TensorFlow make ragged ones.
+    code = source_names.of_ragged(found.code)
+    if code:
+        return found._replace(code=code)
+    words = f"{found.code} {found.words} {_RAGGED}".strip()
+    return found._replace(code="", words=words)
+
+
+def _fix_of(failure: Failure) -> Suggestion:
     for formula in FORMULAS:
         if failure.op in formula.ops and _is_of(failure, formula.name):
-            name, call = source_names.call(formula.name, failure.source)
+            name, call = syntax.call(formula.name, failure.source)
             words = _or_rewritten(formula.words, failure)
             if not call:
                 return Suggestion("", f"{formula.code} {words}")
             return Suggestion(f"{formula.code}({call})", words, f"{name}({call})")
     # An overflow is one in the safe class too.
     is_domain = failure.fault in {"domain", "negative", "zero"}
-    if is_domain and not source_names.is_written(failure.op, failure.source):
+    if is_domain and not syntax.is_written(failure.op, failure.source):
         code, words = swap_of(failure.layer, failure.scope)
         if code:
             return Suggestion(code, words)
@@ -194,16 +216,20 @@ def fix_of(failure: Failure) -> Suggestion:
             makers = () if failure.is_gradient else failure.producers
             source = failure.source
             code = source_names.filled(row.op, row.code, source, failure.place, makers)
+            if row.is_read and not code:
+                continue
             if row.code and not code:
                 # The user's line does not show the arguments.
                 named = source_names.in_words(row.op, row.code)
                 return Suggestion("", f"{named} {words}")
-            last = row.met_next[-1] if row.met_next else ""
-            outer = {QUOTIENT_OF_BOTH: "RealDiv", PRODUCT_WITH_ZERO: "Mul"}.get(
-                last, last
-            )
-            replaced = source_names.replaced(row.op, row.code, source, makers, outer)
-            return Suggestion(source_names.safe_below(code), words, replaced)
+            *_, last = ("", *row.met_next) if row.replaces == "all" else ("",)
+            replaced = "", 0
+            if row.replaces:
+                outer = _OUTER.get(last, last)
+                replaced = source_names.replaced(
+                    row.op, row.code, source, failure.place, makers, outer
+                )
+            return Suggestion(source_names.safe_below(code), words, *replaced)
     if failure.fault == "constant":
         return Suggestion("", "")
     if failure.fault != "overflow":
@@ -219,11 +245,11 @@ def _or_rewritten(words: str, failure: Failure) -> str:
 
 def _is_of(failure: Failure, name: str) -> bool:
     """Returns whether the operation that failed is part of a formula."""
-    if not source_names.calls(name, failure.source):
+    if not syntax.calls(name, failure.source):
         return False
     # The line has both: the innermost scope distinguishes them.
     is_inside = failure.scope.rpartition("/")[2].startswith(name.rpartition(".")[2])
-    return is_inside or not source_names.is_written(failure.op, failure.source)
+    return is_inside or not syntax.is_written(failure.op, failure.source)
 
 
 def _fits(row: Fix, failure: Failure) -> bool:

@@ -11,7 +11,9 @@ class Fix(NamedTuple):
       code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
         call that is the first, `{weight}` for what the result is multiplied by,
         `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
-        before them; empty where there is none.
+        before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
+        `{segments}` and `{count}` for those of a sum over segments; empty where there
+        is none.
       words: What it does, or what to change.
       when: `"forward"`, `"gradient"`, or empty for both.
       source: Type of the operation that made an input; empty for any.
@@ -23,6 +25,10 @@ class Fix(NamedTuple):
       written: What the user's line calls, as a regular expression; empty for anything.
       zero: How rounding made the zero behind it, or the type of the operation that did,
         see `Failure`; empty for anything.
+      replaces: What the code takes the place of: `"all"`, the operation and those that
+        its values met next; `"first"`, the operation alone; empty where it is more
+        than an expression.
+      is_read: Whether it is for a line alone that shows what the code needs.
     """
 
     op: str
@@ -37,3 +43,5 @@ class Fix(NamedTuple):
     kind: str = ""
     written: str = ""
     zero: str = ""
+    is_read: bool = False
+    replaces: str = "all"

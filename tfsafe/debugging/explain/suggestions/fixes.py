@@ -7,6 +7,10 @@ from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO
 
 _SLOPE = "has the same values, and gradient 0 where the true one is infinite."
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
+_EMPTY_ROW = (
+    "an empty row has no mean. tfsafe.ops.divide(tf.reduce_sum(rows, axis=1), "
+    "tf.cast(rows.row_lengths(), rows.dtype)) is 0 there."
+)
 _INVERSE = "returns 0, with gradient 0, where the argument is 0."
 _LOGITS = (
     "takes the logits and never sees a probability of 0; "
@@ -33,6 +37,11 @@ _EQUAL = (
     "CDFs; where they are truly equal, the logarithm is infinite. log(1 - sigmoid(x)) "
     "is tfsafe.ops.log_sigmoid(-x), log(1 - exp(x)) is tfsafe.ops.log1mexp(x), and "
     "log(1 - tanh(x)**2) is 2 * (log(2) - x - tf.nn.softplus(-2 * x))."
+)
+_COMPLEMENT = "is the logarithm of this difference from 1, which it does not compute."
+_NORMAL_TAIL = (
+    "1 + erf(x) is 0 in the tail, where the logarithm is finite: "
+    "tf.math.log(0.5 * tf.math.erfc(-x)) keeps its digits down to x = -9."
 )
 _PROBABILITY = (
     "the probability is not 0, but too small for the dtype. Take its logarithm from "
@@ -142,6 +151,14 @@ FIXES = [
         written=r"/ ?\(1(\.0?)? ?-",
     ),
     Fix("RealDiv", "tf.atan2({0}, {1})", _ANGLE, written=_ARC),
+    Fix(
+        "RealDiv",
+        "",
+        _EMPTY_ROW,
+        "forward",
+        "UnsortedSegmentSum",
+        written=r"\breduce_mean\(",
+    ),
     Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
@@ -178,6 +195,23 @@ FIXES = [
         for each in ("Softmax", "Sigmoid")
     ),
     Fix("Log", "", _UNDERFLOW, zero=UNDERFLOW),
+    *(
+        Fix(
+            "Log", code, _COMPLEMENT, zero=CANCELLATION, is_read=True, is_rewritten=True
+        )
+        for code in (
+            "tfsafe.ops.log_sigmoid({complement_of_sigmoid})",
+            "tfsafe.ops.log1mexp({complement_of_exp})",
+        )
+    ),
+    Fix(
+        "Log",
+        "",
+        _NORMAL_TAIL,
+        zero=CANCELLATION,
+        written=r"\berf\(",
+        is_rewritten=True,
+    ),
     Fix("Log", "", _EQUAL, zero=CANCELLATION),
     Fix("Log", "", _INFINITE),
     Fix("Log1p", "", "keep the argument above -1."),

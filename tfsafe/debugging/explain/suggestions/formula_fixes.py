@@ -80,7 +80,21 @@ _OF_LIMITS = [
         written=rf"\b({'|'.join(each.lower() for each in _VANISH)})\(",
     ),
 ]
+_SAFE_EXP = (
+    "tf.exp({0} - tf.gather(tfsafe.ops.unsorted_segment_max({0}, {segments}, {count}), "
+    "{segments}))"
+)
 OF_FORMULAS = [
+    Fix(
+        "Exp",
+        _SAFE_EXP,
+        "subtracts the largest of each segment first: this is a softmax over segments.",
+        fault="overflow",
+        met_next=("UnsortedSegmentSum", "GatherV2", QUOTIENT_OF_BOTH),
+        is_read=True,
+        is_rewritten=True,
+        replaces="first",
+    ),
     *_OF_SEGMENTS,
     *_OF_LIMITS,
     Fix(
@@ -97,6 +111,7 @@ OF_FORMULAS = [
         _PICKED,
         fault="overflow",
         met_next=(QUOTIENT_OF_BOTH, "GatherV2", "Log"),
+        replaces="",
     ),
     # Less the largest one, which a row that is masked as a whole has not.
     *(

@@ -1,46 +1,10 @@
 """Reads the user's expressions off a line of source, for suggested code."""
 
 import ast
-import linecache
 import re
 from collections.abc import Iterator, Sequence
 
-# How Python code writes an operation: as an operator or as a function.
-_OPERATORS = {
-    "Div": ast.Div,
-    "Mul": ast.Mult,
-    "Pow": ast.Pow,
-    "RealDiv": ast.Div,
-    "Sub": ast.Sub,
-}
-_FUNCTIONS = {
-    "Acos": {"acos", "arccos"},
-    "Acosh": {"acosh", "arccosh"},
-    "Asin": {"asin", "arcsin"},
-    "Atan2": {"atan2", "arctan2"},
-    "Atanh": {"atanh", "arctanh"},
-    "Cholesky": {"cholesky"},
-    "Cosh": {"cosh"},
-    "EuclideanNorm": {"norm", "reduce_euclidean_norm"},
-    "Exp": {"exp"},
-    "Log": {"log"},
-    "LogSoftmax": {"log_softmax"},
-    "Div": {"divide", "truediv", "true_divide"},
-    "Inv": {"reciprocal"},
-    "Pow": {"pow", "power"},
-    "RealDiv": {"divide", "truediv", "true_divide"},
-    "Reciprocal": {"reciprocal"},
-    "Rsqrt": {"rsqrt"},
-    "Softmax": {"softmax"},
-    "Mean": {"mean", "reduce_mean"},
-    "Mul": {"multiply"},
-    "Sqrt": {"sqrt"},
-    "Square": {"square"},
-    "Sub": {"subtract"},
-    "Sum": {"reduce_sum", "sum"},
-    "Xdivy": {"xdivy"},
-    "Xlogy": {"xlogy"},
-}
+from tfsafe.debugging.explain.suggestions import syntax
 
 _MADE: dict[type[ast.operator], set[str]] = {
     ast.Add: {"Add", "AddV2"},
@@ -90,25 +54,26 @@ def filled(
     Returns:
       The code; empty where the line does not show what a field needs.
     """
-    tree = parsed(source)
-    found = _one(op_type, tree, producers)
+    tree = syntax.parsed(source)
+    found = _one(op_type, tree, producers, place)
     fields: dict[str, str] = {}
     if found is not None:
         node, arguments = found
         fields = {f"{{{i}}}": ast.unparse(each) for i, each in enumerate(arguments)}
         first = arguments[0]
         if isinstance(first, ast.Name):
-            first = _assigned(first.id, *place) or first
+            first = syntax.assigned(first.id, *place) or first
         summed = node
         if isinstance(first, ast.Call) and first.args and _is_probability(first):
             fields["{inner}"] = ast.unparse(first.args[0])
             summed = first
         if weight := _weight(tree, {ast.unparse(node)}):
             fields["{weight}"] = weight
+        fields |= _complement(first, place)
         if op_type in _OF_SUMS:
-            fields |= _reduced(node, tree, *place)
+            fields |= _reduced(node, tree, *place) | _segments(node, tree, *place)
         elif isinstance(summed, ast.Call):
-            fields["{axis}"] = _keyword(summed, "axis", 1)
+            fields["{axis}"] = syntax.keyword(summed, "axis", 1)
     return (
         _FIELD.sub(lambda field: fields[field[0]], code)
         if (set(_FIELD.findall(code)) <= set(fields))
@@ -117,46 +82,67 @@ def filled(
 
 
 def replaced(
-    op_type: str, code: str, source: str, producers: Sequence[str], outermost: str
-) -> str:
-    """Returns the expression of a line that suggested code takes the place of.
+    op_type: str,
+    code: str,
+    source: str,
+    place: tuple[str, int],
+    producers: Sequence[str],
+    outermost: str,
+) -> tuple[str, int]:
+    """Returns the expression that suggested code takes the place of.
 
     Args:
       op_type: Type of the operation to look for.
       code: The code, with its fields.
       source: The user's line.
+      place: Its file and its number.
       producers: Types of the operations that made the arguments, if known.
       outermost: Type of the last operation that is replaced with it; empty for none.
 
     Returns:
-      The expression; empty where the line does not have all of it.
+      The expression, empty where no line has all of it, and the number of its line if
+      that is a later one than the user's; else 0.
     """
-    tree = parsed(source)
-    found = _one(op_type, tree, producers)
+    tree = syntax.parsed(source)
+    found = _one(op_type, tree, producers, place)
     if found is None:
-        return ""
+        return "", 0
     outer = "Mul" if "{weight}" in code else outermost
-    around = [
-        node
-        for node, _ in uses(outer or op_type, tree)
-        if ast.unparse(found[0]) in map(ast.unparse, _expressions(node))
+    names = {ast.unparse(found[0])}
+    around = _around(outer or op_type, tree, names)
+    if around or not outer:
+        return min(around, key=len, default=""), 0
+    scope, line = syntax.scope_of(*place), place[1]
+    later = [
+        (each, node.lineno)
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign | ast.Return) and node.lineno > line
+        for each in _around(outer, node, syntax.names_at(scope, line))
     ]
-    # The innermost one.
-    return min(map(ast.unparse, around), key=len, default="")
+    return min(later, key=lambda each: (each[1], len(each[0])), default=("", 0))
 
 
-def _expressions(node: ast.AST) -> Iterator[ast.expr]:
-    return (each for each in ast.walk(node) if isinstance(each, ast.expr))
+def _around(op_type: str, tree: ast.AST, texts: set[str]) -> list[str]:
+    """Returns where an operation is written with one of some expressions inside."""
+    return [
+        ast.unparse(node)
+        for node, _ in syntax.uses(op_type, tree)
+        if texts & set(map(ast.unparse, syntax.expressions(node)))
+    ]
 
 
 def _one(
-    op_type: str, tree: ast.AST, producers: Sequence[str]
+    op_type: str, tree: ast.AST, producers: Sequence[str], place: tuple[str, int]
 ) -> tuple[ast.expr, list[ast.expr]] | None:
     """Returns where an operation is written, with its arguments, if that is clear."""
-    found = {ast.unparse(node): (node, each) for node, each in uses(op_type, tree)}
+    found = {
+        ast.unparse(node): (node, each) for node, each in syntax.uses(op_type, tree)
+    }
     if len(found) > 1:
         found = {
-            text: use for text, use in found.items() if _is_made_by(use[1], producers)
+            text: use
+            for text, use in found.items()
+            if _is_made_by(use[1], producers, place)
         }
     # Of two different ones in one line it is not known which one failed.
     return next(iter(found.values())) if len(found) == 1 else None
@@ -166,29 +152,55 @@ def _reduced(
     node: ast.expr, tree: ast.AST, path: str = "", line: int = 0
 ) -> dict[str, str]:
     """Returns the axis of the sum over what contains an expression, as written."""
-    text = ast.unparse(node)
-    scope = _scope(path, line) if path else tree
-    names = {
-        ast.unparse(target)
-        for each in ast.walk(scope)
-        if isinstance(each, ast.Assign) and each.lineno == line
-        for target in each.targets
-    }
-    for each, (first, *_) in uses("Sum", scope):
-        inside = {ast.unparse(part) for part in _expressions(first)}
-        if isinstance(each, ast.Call) and (text in inside or names & inside):
-            return {
-                "{axis}": _keyword(each, "axis", 1) or ", axis=None",
-                "{keepdims}": _keyword(each, "keepdims", 2),
-            }
+    for each in _of_values("Sum", node, tree, path, line):
+        return {
+            "{axis}": syntax.keyword(each, "axis", 1) or ", axis=None",
+            "{keepdims}": syntax.keyword(each, "keepdims", 2),
+        }
     return {"{axis}": _LAST_AXIS, "{keepdims}": ""}
 
 
-def _keyword(call: ast.Call, name: str, position: int) -> str:
-    """Returns an argument of a call as a further one; empty if it is not given."""
-    given = [each.value for each in call.keywords if each.arg == name]
-    given += call.args[position : position + 1]
-    return f", {name}={ast.unparse(given[0])}" if given else ""
+def _segments(
+    node: ast.expr, tree: ast.AST, path: str = "", line: int = 0
+) -> dict[str, str]:
+    """Returns the segments that an expression is summed over, and their number."""
+    for each in _of_values("UnsortedSegmentSum", node, tree, path, line):
+        names = ("{segments}", "segment_ids", 1), ("{count}", "num_segments", 2)
+        found = {field: syntax.keyword(each, name, at) for field, name, at in names}
+        return {field: text.partition("=")[2] for field, text in found.items() if text}
+    return {}
+
+
+def _of_values(
+    op_type: str, node: ast.expr, tree: ast.AST, path: str, line: int
+) -> Iterator[ast.Call]:
+    """Yields the calls whose first argument has an expression, or a name for it."""
+    scope = syntax.scope_of(path, line) if path else tree
+    names = {ast.unparse(node), *syntax.names_at(scope, line)}
+    for each, (first, *_) in syntax.uses(op_type, scope):
+        if isinstance(each, ast.Call) and names & set(
+            map(ast.unparse, syntax.expressions(first))
+        ):
+            yield each
+
+
+def _complement(value: ast.expr, place: tuple[str, int]) -> dict[str, str]:
+    """Returns `-x` of `1 - sigmoid(x)`, or `x` of `1 - exp(x)`."""
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)):
+        return {}
+    one, rest = value.left, value.right
+    if isinstance(rest, ast.Name):
+        rest = syntax.assigned(rest.id, *place) or rest
+    is_one = isinstance(one, ast.Constant) and one.value == 1
+    if not (is_one and isinstance(rest, ast.Call) and len(rest.args) == 1):
+        return {}
+    name, x = ast.unparse(rest.func).rpartition(".")[2], rest.args[0]
+    if name == "sigmoid":
+        if isinstance(x, ast.UnaryOp) and isinstance(x.op, ast.USub):
+            x = x.operand
+        else:
+            x = ast.UnaryOp(ast.USub(), x)
+    return {f"{{complement_of_{name}}}": ast.unparse(x)}
 
 
 def in_words(op_type: str, code: str) -> str:
@@ -215,6 +227,20 @@ def safe_below(code: str) -> str:
     return ast.unparse(tree)
 
 
+def of_ragged(code: str) -> str:
+    """Applies a function of tfsafe to the values of ragged arguments.
+
+    Returns:
+      The code; empty where it is not clear that all arguments have the same rows.
+    """
+    tree = syntax.parsed(code)
+    calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
+    if len(calls) != 1 or len(set(map(ast.unparse, calls[0].args))) != 1:
+        return ""
+    name, arguments = ast.unparse(calls[0].func), ast.unparse(calls[0])
+    return f"tf.ragged.map_flat_values({name}, {arguments[len(name) + 1 :]}"
+
+
 def _has_safe_form(call: ast.Call) -> bool:
     library, _, name = ast.unparse(call.func).rpartition(".")
     return (
@@ -225,102 +251,34 @@ def _has_safe_form(call: ast.Call) -> bool:
     )
 
 
-def _is_made_by(arguments: Sequence[ast.expr], producers: Sequence[str]) -> bool:
+def _is_made_by(
+    arguments: Sequence[ast.expr], producers: Sequence[str], place: tuple[str, int]
+) -> bool:
     """Returns whether arguments show some of the operations that made them."""
     shown = [
         (producer in types)
         for argument, producer in zip(arguments, producers, strict=False)
-        if (types := _types_of(argument))
+        if (types := _types_of(argument, place))
     ]
     return bool(shown) and all(shown)
 
 
-def _types_of(node: ast.expr) -> set[str]:
+def _types_of(node: ast.expr, place: tuple[str, int]) -> set[str]:
     """Returns the operations that an expression may be; empty if it is not known."""
+    if isinstance(node, ast.Name):
+        node = syntax.assigned(node.id, *place) or node
     if isinstance(node, ast.BinOp):
         return _MADE.get(type(node.op), set())
     if not isinstance(node, ast.Call):
         return set()
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    types = {op_type for op_type, names in _FUNCTIONS.items() if name in names}
+    types = {op_type for op_type, names in syntax.FUNCTIONS.items() if name in names}
     # Such as `tf.nn.relu`, of type `Relu`.
     return types or {name.title().replace("_", "")}
 
 
-def is_written(op_type: str, source: str) -> bool:
-    """Returns whether a line writes an operation itself."""
-    return any(True for _ in uses(op_type, parsed(source)))
-
-
-def calls(name: str, source: str) -> bool:
-    """Returns whether a line calls a function of some name."""
-    return re.search(rf"\b{re.escape(name)}\(", source) is not None
-
-
-def call(name: str, source: str) -> tuple[str, str]:
-    """Returns the function and the arguments of a call; empty if they are not clear."""
-    found = {
-        (
-            ast.unparse(node.func),
-            ", ".join(ast.unparse(each) for each in [*node.args, *node.keywords]),
-        )
-        for node in ast.walk(parsed(source))
-        if isinstance(node, ast.Call)
-        and f".{ast.unparse(node.func)}".endswith(f".{name}")
-        and node.args
-    }
-    return found.pop() if len(found) == 1 else ("", "")
-
-
-def parsed(source: str) -> ast.AST:
-    """Returns the syntax tree of source code; an empty one where it has none."""
-    try:
-        # The head of a block, `if a / b > c:`, needs something under it.
-        return ast.parse(f"{source} pass" if source.endswith(":") else source)
-    # A line may be a part of a statement. And Python 3.11 before 3.11.5 fails when
-    # two threads parse at once (CPython issue 106905).
-    except (SyntaxError, SystemError):
-        return ast.Module([], [])
-
-
 def _is_probability(call: ast.Call) -> bool:
     return ast.unparse(call.func).rpartition(".")[2] in _PROBABILITIES
-
-
-def _assigned(name: str, path: str, line: int) -> ast.expr | None:
-    """Returns what was last assigned to a name before a line, in its function."""
-    values = [
-        (each.lineno, each.value)
-        for each in ast.walk(_scope(path, line))
-        if isinstance(each, ast.Assign)
-        and each.lineno < line
-        and [ast.unparse(target) for target in each.targets] == [name]
-    ]
-    return max(values, key=lambda each: each[0])[1] if values else None
-
-
-def _scope(path: str, line: int) -> ast.AST:
-    """Returns the function around a line; the file outside of functions."""
-    tree = parsed("".join(linecache.getlines(path)))
-    around = [
-        each
-        for each in ast.walk(tree)
-        if isinstance(each, ast.FunctionDef)
-        and each.lineno <= line <= (each.end_lineno or 0)
-    ]
-    return max(around, key=lambda each: each.lineno, default=tree)
-
-
-def uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
-    """Yields where an operation is written, with its arguments."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp):
-            if isinstance(node.op, _OPERATORS.get(op_type, ())):
-                yield node, [node.left, node.right]
-        elif isinstance(node, ast.Call) and node.args:
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name in _FUNCTIONS.get(op_type, ()):
-                yield node, list(node.args)
 
 
 def _weight(tree: ast.AST, factors: set[str]) -> str:

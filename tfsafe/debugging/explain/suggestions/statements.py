@@ -5,7 +5,7 @@ import dataclasses
 import linecache
 from collections.abc import Iterator
 
-from tfsafe.debugging.explain.suggestions import source_names
+from tfsafe.debugging.explain.suggestions import syntax
 from tfsafe.errors import Site
 
 
@@ -25,7 +25,7 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
     if site is None:
         return None, ""
     statement = _statement(site)
-    uses = [] if statement is None else list(source_names.uses(op_type, statement))
+    uses = [] if statement is None else list(syntax.uses(op_type, statement))
     nodes = [node for node, _ in uses]
     here = [node for node in nodes if node.lineno == site.line] or nodes
     if statement is None or len(here) != 1:
@@ -38,7 +38,7 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
 
 def _statement(site: Site) -> ast.stmt | None:
     """Returns the statement of several lines around a line, without a block in it."""
-    tree = source_names.parsed("".join(linecache.getlines(site.path)))
+    tree = syntax.parsed("".join(linecache.getlines(site.path)))
     around = [each for each in _statements(tree) if _holds(each, site.line)]
     # Of lambdas and nested functions it is not known which one it is.
     return around[0] if len(around) == 1 else None

@@ -1,12 +1,14 @@
 """Finds the optimizer of a failed step, which knows its number and its rate."""
 
 import contextlib
+import inspect
 import sys
 import threading
 from collections.abc import Collection, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfsafe._faults import contained
 from tfsafe.debugging.explain.training.layers import alive
@@ -80,12 +82,29 @@ def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
     first = error.findings[0]
     is_own = optimizer.name in first.scope.split("/")
     if first.op_type == "RealDiv" and is_own and getattr(optimizer, "epsilon", 1) == 0:
-        name = type(optimizer).__name__
-        error.change_first(
-            suggested_code=f"keras.optimizers.{name}(epsilon=1e-7)",
-            suggestion="with your other arguments: at an epsilon of 0, a weight "
-            "whose gradients were all 0 moves by 0 / 0.",
+        arguments = ", ".join(
+            f"{name}={'1e-7' if name == 'epsilon' else repr(value)}"
+            for name, value in _given(optimizer)
         )
+        error.change_first(
+            suggested_code=f"keras.optimizers.{type(optimizer).__name__}({arguments})",
+            suggestion="has your arguments and an epsilon: at 0, a weight whose "
+            "gradients were all 0 moves by 0 / 0.",
+        )
+
+
+def _given(optimizer: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the arguments of an optimizer that are not the default of its class."""
+    config = optimizer.get_config()
+    for name, parameter in inspect.signature(type(optimizer)).parameters.items():
+        value = config.get(name, parameter.default)
+        if name == "name" or isinstance(value, dict):
+            continue
+        if isinstance(value, float):
+            # As it was written: the variable of a rate has float32.
+            value = float(np.format_float_positional(np.float32(value)))
+        if value != parameter.default:
+            yield name, value
 
 
 def _note_rate(error: NumericsError, optimizer: Any) -> None:

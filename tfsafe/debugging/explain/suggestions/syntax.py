@@ -1,0 +1,138 @@
+"""Reads Python: where a line writes an operation, and what its names stand for."""
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator
+
+# How Python code writes an operation: as an operator or as a function.
+_OPERATORS = {
+    "Div": ast.Div,
+    "Mul": ast.Mult,
+    "Pow": ast.Pow,
+    "RealDiv": ast.Div,
+    "Sub": ast.Sub,
+}
+FUNCTIONS = {
+    "Acos": {"acos", "arccos"},
+    "Acosh": {"acosh", "arccosh"},
+    "Asin": {"asin", "arcsin"},
+    "Atan2": {"atan2", "arctan2"},
+    "Atanh": {"atanh", "arctanh"},
+    "Cholesky": {"cholesky"},
+    "Cosh": {"cosh"},
+    "EuclideanNorm": {"norm", "reduce_euclidean_norm"},
+    "Exp": {"exp"},
+    "Log": {"log"},
+    "LogSoftmax": {"log_softmax"},
+    "Div": {"divide", "truediv", "true_divide"},
+    "Inv": {"reciprocal"},
+    "Pow": {"pow", "power"},
+    "RealDiv": {"divide", "truediv", "true_divide"},
+    "Reciprocal": {"reciprocal"},
+    "Rsqrt": {"rsqrt"},
+    "Softmax": {"softmax"},
+    "Mean": {"mean", "reduce_mean"},
+    "Mul": {"multiply"},
+    "Sqrt": {"sqrt"},
+    "Square": {"square"},
+    "Sub": {"subtract"},
+    "Sum": {"reduce_sum", "sum"},
+    "UnsortedSegmentSum": {"unsorted_segment_sum"},
+    "Xdivy": {"xdivy"},
+    "Xlogy": {"xlogy"},
+}
+
+
+def names_at(scope: ast.AST, line: int) -> set[str]:
+    """Returns the names that a line assigns to."""
+    return {
+        ast.unparse(target)
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Assign) and each.lineno == line
+        for target in each.targets
+    }
+
+
+def expressions(node: ast.AST) -> Iterator[ast.expr]:
+    """Yields an expression and those in it."""
+    yield from (each for each in ast.walk(node) if isinstance(each, ast.expr))
+
+
+def keyword(call: ast.Call, name: str, position: int) -> str:
+    """Returns an argument of a call as a further one; empty if it is not given."""
+    given = [each.value for each in call.keywords if each.arg == name]
+    given += call.args[position : position + 1]
+    return f", {name}={ast.unparse(given[0])}" if given else ""
+
+
+def is_written(op_type: str, source: str) -> bool:
+    """Returns whether a line writes an operation itself."""
+    return any(True for _ in uses(op_type, parsed(source)))
+
+
+def calls(name: str, source: str) -> bool:
+    """Returns whether a line calls a function of some name."""
+    return re.search(rf"\b{re.escape(name)}\(", source) is not None
+
+
+def call(name: str, source: str) -> tuple[str, str]:
+    """Returns the function and the arguments of a call; empty if they are not clear."""
+    found = {
+        (
+            ast.unparse(node.func),
+            ", ".join(ast.unparse(each) for each in [*node.args, *node.keywords]),
+        )
+        for node in ast.walk(parsed(source))
+        if isinstance(node, ast.Call)
+        and f".{ast.unparse(node.func)}".endswith(f".{name}")
+        and node.args
+    }
+    return found.pop() if len(found) == 1 else ("", "")
+
+
+def parsed(source: str) -> ast.AST:
+    """Returns the syntax tree of source code; an empty one where it has none."""
+    try:
+        # The head of a block, `if a / b > c:`, needs something under it.
+        return ast.parse(f"{source} pass" if source.endswith(":") else source)
+    # A line may be a part of a statement. And Python 3.11 before 3.11.5 fails when
+    # two threads parse at once (CPython issue 106905).
+    except (SyntaxError, SystemError):
+        return ast.Module([], [])
+
+
+def assigned(name: str, path: str, line: int) -> ast.expr | None:
+    """Returns what was last assigned to a name before a line, in its function."""
+    values = [
+        (each.lineno, each.value)
+        for each in ast.walk(scope_of(path, line))
+        if isinstance(each, ast.Assign)
+        and each.lineno < line
+        and [ast.unparse(target) for target in each.targets] == [name]
+    ]
+    return max(values, key=lambda each: each[0])[1] if values else None
+
+
+def scope_of(path: str, line: int) -> ast.AST:
+    """Returns the function around a line; the file outside of functions."""
+    tree = parsed("".join(linecache.getlines(path)))
+    around = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef)
+        and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    return max(around, key=lambda each: each.lineno, default=tree)
+
+
+def uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """Yields where an operation is written, with its arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp):
+            if isinstance(node.op, _OPERATORS.get(op_type, ())):
+                yield node, [node.left, node.right]
+        elif isinstance(node, ast.Call) and node.args:
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in FUNCTIONS.get(op_type, ()):
+                yield node, list(node.args)
