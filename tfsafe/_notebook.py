@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfsafe.debugging.checks.options import LEVELS, options_of
-from tfsafe.debugging.checks.switch import block
-from tfsafe.debugging.tracing.values import leaves
+from tfsafe.debugging.entry.switch import block
+from tfsafe.debugging.values import leaves
 from tfsafe.rewriting import disable_stabilize, enable_stabilize, stabilize
 from tfsafe.rewriting.targets import switch
 

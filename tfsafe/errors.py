@@ -101,6 +101,8 @@ class NumericsError(ArithmeticError):
         count rather than a place.
       reached: Names of the non-finite results: outputs, then variables.
       step: Number of the training step that failed, from 0; None where it is not known.
+      optimizers: Name, step and learning rate of each optimizer, where the step has
+        several, such as that of a GAN.
       epoch: Its epoch, from 0; None where it is not known.
       batch: Number of its batch in the epoch or call, from 0; None where not known.
       learning_rate: That of the optimizer in this step; None where it is not known.
@@ -132,6 +134,7 @@ class NumericsError(ArithmeticError):
         self.epoch: int | None = None
         self.batch: int | None = None
         self.learning_rate: float | None = None
+        self.optimizers: tuple[tuple[str, int, float], ...] = ()
         self.loss_scale: float | None = None
         self.inputs: dict[str, Any] = {}
         self.losses: tuple[float, ...] = ()
@@ -236,6 +239,10 @@ class NumericsError(ArithmeticError):
                 (batch, self.batch),
             )
             if number is not None
+        ]
+        parts += [
+            f"step {step} of {name} (learning rate {rate:.4g})"
+            for name, step, rate in self.optimizers
         ]
         if self.learning_rate is not None:
             parts.append(f"learning rate {self.learning_rate:.4g}")

@@ -57,6 +57,47 @@ def test_the_loss_scale_is_named():
     assert "step 2, learning rate 0.125, loss scale 64\n" in str(caught.value)
 
 
+def test_each_of_two_optimizers_has_its_step(tmp_path):
+    """The generator's optimizer is applied in each second step."""
+    weights = [keras.Variable([2.0], name=name) for name in ("g", "d")]
+    optimizers = [
+        keras.optimizers.SGD(rate, name=name)
+        for name, rate in (("of_generator", 0.125), ("of_critic", 0.5))
+    ]
+    for optimizer, weight in zip(optimizers, weights, strict=True):
+        optimizer.build([weight])
+
+    @tfsafe.checked
+    @tf.function
+    def step(y, both):
+        with tf.GradientTape(persistent=True) as tape:
+            losses = [tf.reduce_sum(each * tf.math.log(y)) for each in weights]
+        slopes = [
+            tape.gradient(loss, each.value)
+            for loss, each in zip(losses, weights, strict=True)
+        ]
+        optimizers[1].apply([slopes[1]], [weights[1]])
+        if both:
+            optimizers[0].apply([slopes[0]], [weights[0]])
+        return losses
+
+    step(tf.constant([1.0]), tf.constant(True))
+    step(tf.constant([1.0]), tf.constant(False))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant([0.0]), tf.constant(True))
+    error = caught.value
+    expected = ("of_critic", 2, 0.5), ("of_generator", 1, 0.125)
+    assert (error.step, error.optimizers) == (None, expected)
+    words = (
+        "when:  step 2 of of_critic (learning rate 0.5), step 1 of of_generator "
+        "(learning rate 0.125)"
+    )
+    assert words in str(error).replace("\n" + " " * 9, " ")
+    assert error.facts["optimizer"] == "SGD, SGD"
+    error.save(tmp_path / "nan.zip")
+    assert tfsafe.debugging.replay(tmp_path / "nan.zip").optimizers == expected
+
+
 def test_a_call_that_trains_nothing_has_no_step():
     Loop("graph", keras.optimizers.SGD(0.125))
     with pytest.raises(tfsafe.NumericsError) as caught:
@@ -104,7 +145,10 @@ class Pair(keras.Model):
     def __init__(self):
         super().__init__()
         self.first, self.second = (keras.layers.Dense(1, name=n) for n in "ab")
-        self.optimizers = [keras.optimizers.SGD(0.25), keras.optimizers.Adam(0.5)]
+        self.optimizers = [
+            keras.optimizers.SGD(0.25, name="of_a"),
+            keras.optimizers.Adam(0.5, name="of_b"),
+        ]
 
     def call(self, x):
         return self.first(x) + self.second(x)
@@ -123,14 +167,16 @@ class Pair(keras.Model):
 
 def test_the_optimizer_of_compile_is_not_named_where_a_step_has_others():
     model = Pair()
-    model.compile(jit_compile=False)
+    model.compile(keras.optimizers.RMSprop(0.125), jit_compile=False)
     x = np.ones([6, 1], "float32")
     x[5] = 0.0
     with pytest.raises(tfsafe.NumericsError) as caught:
         tfsafe.checked(model).fit(x, x, 2, verbose=0, shuffle=False)
     error = caught.value
     assert (error.batch, error.step, error.learning_rate) == (2, None, None)
-    assert "learning rate" not in str(error)
+    assert error.optimizers == (("of_a", 2, 0.25), ("of_b", 2, 0.5))
+    assert "RMSprop" not in error.facts["optimizer"]
+    assert "0.125" not in str(error)
 
 
 def of_tiny_losses(scale):

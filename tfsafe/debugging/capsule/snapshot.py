@@ -159,4 +159,4 @@ def finding_record(error: NumericsError) -> dict[str, Any]:
 # The numbers of the steps before.
 PAST = ("losses", "gradient_norms", "largest_updates")
 # What says when a step failed.
-TIME = ("step", "epoch", "batch", "learning_rate", "loss_scale")
+TIME = ("step", "epoch", "batch", "learning_rate", "loss_scale", "optimizers")

@@ -98,6 +98,10 @@ def replay(
         _take_suggestion(error, before["findings"], is_same=transform is None)
         for name in TIME:
             setattr(error, name, before.get(name))
+        error.optimizers = tuple(
+            (str(name), int(step), float(rate))
+            for name, step, rate in before.get("optimizers") or ()
+        )
         error.layers = tuple(
             (str(name), str(kind), str(health))
             for name, kind, health in before.get("layers", ())

@@ -301,7 +301,7 @@ class CompiledCheck:
         # Those of Keras are running means: its clock adds them.
         if self._labels is results.argument_labels:
             self._past.note(error)
-            if error.step is None and self._calls > 1:
+            if error.step is None and not error.optimizers and self._calls > 1:
                 error.add_call(self._calls)
         error.attach(self._snapshot(args, kwargs, failed), time.monotonic() - start)
         raise error

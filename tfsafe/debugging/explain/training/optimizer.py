@@ -4,7 +4,7 @@ import contextlib
 import inspect
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -30,16 +30,16 @@ _ADAPTIVE = (
 _LARGE_RATE = 0.1
 
 
-def optimizer_of(handles: Collection[Any] | None) -> Any:
-    """Returns the optimizer of a step, without its inner optimizers.
+def optimizers_of(handles: Collection[Any] | None) -> list[Any]:
+    """Returns the optimizers of a step, without their inner ones.
 
     Args:
       handles: Handles of the variables that the step uses; None if they are not
         known, as in an eager loop.
 
     Returns:
-      The one built optimizer that has some of these variables, or the only one that
-      is alive; None otherwise.
+      The built optimizers that have some of these variables, or the only one that is
+      alive; two of a GAN.
     """
     built = [
         each
@@ -48,10 +48,12 @@ def optimizer_of(handles: Collection[Any] | None) -> Any:
     ]
     inner = {id(getattr(each, "inner_optimizer", None)) for each in built}
     outer = [each for each in built if id(each) not in inner]
-    if handles is not None:
-        ids = set(map(id, handles))
-        outer = [each for each in outer if ids & _handles(each)]
-    return outer[0] if len(outer) == 1 else None
+    if handles is None:
+        return outer if len(outer) == 1 else []
+    ids = set(map(id, handles))
+    return sorted(
+        (each for each in outer if ids & _handles(each)), key=lambda each: each.name
+    )
 
 
 def _handles(optimizer: Any) -> set[int]:
@@ -74,6 +76,19 @@ def note(error: NumericsError, optimizer: Any) -> None:
         if error.findings:
             _note_rate(error, optimizer)
             _note_epsilon(error, optimizer)
+    error.add_time()
+
+
+def _note_all(error: NumericsError, optimizers: Sequence[Any]) -> None:
+    """Adds the step and the rate of each of several optimizers to an error."""
+    error.optimizers = tuple(
+        (each.name, int(_number(each.iterations)), _number(each.learning_rate))
+        for each in optimizers
+    )
+    error.facts["optimizer"] = ", ".join(map(_name, optimizers))
+    for each in optimizers:
+        if error.findings:
+            _note_epsilon(error, each)
     error.add_time()
 
 
@@ -141,11 +156,13 @@ def _number(variable: Any) -> float:
 
 
 def note_time(error: NumericsError, handles: Collection[Any] | None) -> None:
-    """Adds when a step failed, if it belongs to a training; see `optimizer_of`."""
+    """Adds when a step failed, if it belongs to a training; see `optimizers_of`."""
     with contained("finding the step of a failure"):
-        optimizer = optimizer_of(handles)
-        if optimizer is not None:
-            note(error, optimizer)
+        optimizers = optimizers_of(handles)
+        if len(optimizers) == 1:
+            note(error, optimizers[0])
+        elif optimizers:
+            _note_all(error, optimizers)
 
 
 @contextlib.contextmanager
@@ -154,9 +171,9 @@ def announced(kind: str, handles: Collection[Any]) -> Iterator[None]:
     step = ""
     with contained("finding the step of a failure"):
         # Now: the replay changes the counter.
-        optimizer = optimizer_of(handles)
-        if optimizer is not None:
-            step = f" at step {int(_number(optimizer.iterations))}"
+        counts = {int(_number(each.iterations)) for each in optimizers_of(handles)}
+        if counts:
+            step = f" at step {' and '.join(map(str, sorted(counts)))}"
     line = f"tfsafe: {kind}{step}; replaying the step to find where\n"
     timer = threading.Timer(_PATIENCE, sys.stderr.write, [line])
     timer.daemon = True
