@@ -72,9 +72,9 @@ def _tokens(
     mark, words = -1, ""
     is_flat = finding.shape[:1] == values.shape[:1] and finding.index
     if is_bad.any():
-        bad = np.flatnonzero(is_bad)
-        words = _span("token", (int(bad[0]), int(bad[-1])))
-        mark = int(bad[0])
+        marked = np.flatnonzero(is_bad)
+        words = _span("token", (int(marked[0]), int(marked[-1])))
+        mark = int(marked[0])
     elif is_flat and begin <= finding.index[0] < end:
         mark = finding.index[0] - begin
         words = f"token {mark}"
