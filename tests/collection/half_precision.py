@@ -50,7 +50,90 @@ def _lars(w, g):
     return ratio * g
 
 
+def _rms_norm_of_a_new_axis(x):
+    scale = tf.math.rsqrt(tf.reduce_mean(x * x, -1) + tf.cast(1e-6, x.dtype))
+    return x * scale[:, None] * tf.cast(W, x.dtype)
+
+
+def _unit_rows_by_tile(x):
+    norm = tf.sqrt(tf.tile(tf.reduce_sum(x * x, -1, keepdims=True), [1, 4]))
+    return x / norm * tf.cast(W, x.dtype)
+
+
+def _unit_columns(x):
+    norm = tf.sqrt(tf.transpose(tf.reduce_sum(tf.transpose(x) ** 2, 0, keepdims=True)))
+    return x / norm * tf.cast(W, x.dtype)
+
+
+def _exact_unit_rows(x):
+    return sum((r * W).sum() / m.sqrt((r * r).sum()) for r in x)
+
+
+def _factored_update(g):
+    rows = tf.reduce_mean(g * g, 1)
+    columns = tf.reduce_mean(g * g, 0)
+    variance = rows[:, None] * columns[None] / tf.reduce_mean(rows)
+    return g / tf.sqrt(variance) * tf.cast(W, g.dtype)
+
+
+def _exact_factored_update(g):
+    rows, columns = (g * g).mean(1), (g * g).mean(0)
+    total = 0
+    for i, j in np.ndindex(*g.shape):
+        variance = rows[i] * columns[j] / rows.mean()
+        total += g[i, j] / m.sqrt(variance) * W[j]
+    return total
+
+
+SEGMENTS = np.array([0, 0, 1, 1])
+
+
+def _unit_segments(x):
+    squares = tf.math.unsorted_segment_sum(x * x, SEGMENTS, 2)
+    return x / tf.gather(tf.sqrt(squares), SEGMENTS) * tf.cast(W, x.dtype)
+
+
+def _exact_unit_segments(x):
+    norms = [m.sqrt((x[i : i + 2] ** 2).sum()) for i in (0, 2)]
+    return sum(x[i] * W[i] / norms[i // 2] for i in range(4))
+
+
 FORMULAS = [
+    *(
+        Formula(name, function, exact, [bad], [ordinary], dtype="float16")
+        for name, function, exact, bad, ordinary in (
+            (
+                "RMS norm whose root has a new axis",
+                _rms_norm_of_a_new_axis,
+                _exact_rms_norm,
+                BIG,
+                SMALL,
+            ),
+            ("unit rows by tile", _unit_rows_by_tile, _exact_unit_rows, BIG, SMALL),
+            ("unit rows by transpose", _unit_columns, _exact_unit_rows, BIG, SMALL),
+            (
+                "update by factored second moments",
+                _factored_update,
+                _exact_factored_update,
+                [*BIG, [40.0, 90.0, 300.0, 20.0]],
+                [*SMALL, [0.5, 1.5, 3.0, 2.0]],
+            ),
+            (
+                "unit segments",
+                _unit_segments,
+                _exact_unit_segments,
+                BIG[0],
+                SMALL[0],
+            ),
+            (
+                "mean over segments by a sum",
+                lambda x: tf.math.unsorted_segment_sum(x, SEGMENTS, 2) / 2,
+                lambda x: x.sum() / 2,
+                [60000.0, 40000.0, 1.0, 2.0],
+                SMALL[0],
+            ),
+        )
+    ),
     Formula(
         "layer norm of large activations",
         _layer_norm,

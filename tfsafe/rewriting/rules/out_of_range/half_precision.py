@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SEGMENT_SUMS
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -18,6 +18,7 @@ _HALF = frozenset({tf.float16, tf.bfloat16})
 _CONTRACTIONS = frozenset({"Einsum", "MatMul", "BatchMatMulV2"})
 _STRETCHES = frozenset({
     *("Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean", *_CONTRACTIONS),
+    *SEGMENT_SUMS,
 })
 _DIVISIONS = DIVISIONS | {"DivNoNan"}
 _INVERSES = RECIPROCALS | _DIVISIONS | {"Rsqrt", "Pow"}
@@ -32,6 +33,7 @@ _INSIDE = frozenset({
     "BroadcastTo",
     "EuclideanNorm",
     "ExpandDims",
+    "GatherV2",
     "Log",
     "Maximum",
     "Minimum",
@@ -39,7 +41,10 @@ _INSIDE = frozenset({
     "Reshape",
     "Squeeze",
     "StopGradient",
+    "StridedSlice",
     "Sub",
+    "Tile",
+    "Transpose",
 })
 # What people add to a root so that it is not 0.
 _EPSILON = 1e-8
