@@ -100,6 +100,7 @@ def script(tmp_path, monkeypatch):
 
 
 FUNCTION = "f = tf.function(tf.math.log)\n"
+CALLS = f"{FUNCTION}for _ in range(3): f(tf.constant(2.0))\n"
 LOOP = """
 w = tf.Variable([1.0, 2.0])
 for _ in range(2):
@@ -121,11 +122,12 @@ except tfsafe.NumericsError:
         (f"{FUNCTION}f(tf.constant(2.0))", [], "1 step checked, all finite\n"),
         (LOOP, [], "2 steps checked, all finite\n"),
         (f"{LOOP}{FUNCTION}f(tf.constant(2.0))", [], "2 steps checked, all finite\n"),
+        (f"{CALLS}{LOOP}", [], "3 steps checked, all finite\n"),
         (LOOP, ["--checks", "none"], ""),
         (f"{FUNCTION}f(tf.constant(2.0)){CAUGHT}", [], ""),
         ("", [], ""),
     ],
-    ids=["function", "loop", "both", "no-checks", "caught", "nothing"],
+    ids=["function", "loop", "both", "gradients-after", "no-checks", "caught", "nothing"],
 )
 def test_a_clean_run_ends_with_the_number_of_steps(
     source, options, last, script, capsys

@@ -17,11 +17,12 @@ class Tally:
 
     @property
     def steps(self) -> int:
-        """The gradients that eager code took, or else the calls of functions.
+        """The gradients that eager code took, or the calls of functions if more.
 
-        A step of an eager loop calls functions as well.
+        A step of an eager loop calls functions as well; a compiled one takes no
+        gradient in eager code, but the program may do so after it.
         """
-        return self.gradients or self.calls
+        return max(self.gradients, self.calls)
 
 
 TALLY = Tally()
