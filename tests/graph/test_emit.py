@@ -1,12 +1,14 @@
 """A graph that is emitted again does what it did, and can be differentiated."""
 
 import math
+import warnings
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfsafe
 from tests.support import modes
 from tfsafe.graph import Emission
 
@@ -514,3 +516,25 @@ def test_the_flags_of_many_operations_are_no_inputs_of_one():
     assert max(len(op.inputs) for op in operations) <= 256
     # One constant for the axes of all.
     assert sum(op.type == "Const" for op in operations) < 10
+
+
+def test_a_recomputed_part_reads_a_variable_under_an_eager_tape():
+    weight = tf.Variable([0.5, 2.0])
+    part = tf.recompute_grad(lambda y: tf.exp(weight * y))
+
+    def gradients(function):
+        x = tf.constant([0.25, -1.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, [x, weight])
+
+    expected = gradients(part)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for wrapped in (
+            tfsafe.checked(tf.function(part), checks="full"),
+            tfsafe.stabilize(tf.function(part)),
+        ):
+            for ours, theirs in zip(gradients(wrapped), expected, strict=True):
+                np.testing.assert_array_equal(ours, theirs)

@@ -62,7 +62,11 @@ def kept(
         ]
         with op.graph.as_default():
             traced = _traced(op, specs)
-        captured = [value(each) for each in traced.captured_inputs]
+        # A variable of the program is captured by its handle, which no graph holds.
+        captured = [
+            value(each) if getattr(each, "graph", None) is op.graph else each
+            for each in traced.captured_inputs
+        ]
         outputs = iter(emit(traced.graph, [*given, *captured]))
         # What has no gradient is None, and no output of the graph.
         return tf.nest.map_structure(
