@@ -8,7 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe._limits import LIMITS
+
+# Every public package imports this module.
+_compat.exempt_from_autograph()
 
 FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 

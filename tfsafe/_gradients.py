@@ -37,7 +37,6 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         values, vjp = function(*args)
         return values, _of_dense(vjp)
 
-    @tf.autograph.experimental.do_not_convert
     @functools.wraps(function)
     def call(*args: Any) -> Any:
         result = of_local(*args)
@@ -52,7 +51,6 @@ def custom_gradient_in(count: int) -> Callable[[Callable[..., Any]], Any]:
     """Returns `custom_gradient` for functions of `count` tensors and of constants."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @tf.autograph.experimental.do_not_convert
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             @functools.wraps(function)

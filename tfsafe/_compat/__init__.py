@@ -8,6 +8,7 @@ Example: `losses` and `metrics` call `_compat.keras_mask(tensor)` in place of re
 `tensor._keras_mask`.
 """
 
+from tfsafe._compat._autograph import as_converted, exempt_from_autograph
 from tfsafe._compat._backend import (
     keras_class,
     require_tensorflow_backend,
@@ -100,6 +101,7 @@ __all__ = [
     "add_eager_callback",
     "added_losses",
     "all_layers",
+    "as_converted",
     "attention_dropout",
     "autograph_options",
     "before_autograph",
@@ -117,6 +119,7 @@ __all__ = [
     "differentiated",
     "differentiated_type",
     "eager_callback",
+    "exempt_from_autograph",
     "forget_conversion",
     "forward_scope",
     "function_graph",

@@ -62,7 +62,6 @@ class TracedCall:
         leaves = tf.nest.flatten(structure)
         places = [index for index, leaf in enumerate(leaves) if _is_argument(leaf)]
 
-        @tf.autograph.experimental.do_not_convert
         def filled(values: Sequence[Any]) -> Any:
             everything = list(leaves)
             for index, value in zip(places, values, strict=True):

@@ -21,10 +21,6 @@ def either(
     args: list[Any],
 ) -> None:
     """Calls one of two functions with `args`, each in a branch."""
-    # A strategy converts what it runs where AutoGraph converted its caller, and
-    # AutoGraph warns of a function that is a docstring alone.
-    as_written = tf.autograph.experimental.do_not_convert
-    if_true, if_false = as_written(if_true), as_written(if_false)
 
     def on_all(strategy: Any, condition: Any, args: list[Any]) -> None:
         run = strategy.extended.call_for_each_replica

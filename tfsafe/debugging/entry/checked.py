@@ -168,7 +168,7 @@ class CheckedFunction:
         """Calls the function under its checks."""
         if not tf.executing_eagerly():
             self._warn_unless_checked()
-            return self._function(*args, **kwargs)
+            return _compat.as_converted(self._function)(*args, **kwargs)
         if self._compiled is None or tf.config.functions_run_eagerly():
             return self._eager(*args, **kwargs)
         return self._compiled(*args, **kwargs)

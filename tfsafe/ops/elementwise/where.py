@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsafe import _args
+from tfsafe import _args, _compat
 from tfsafe._gradients import custom_gradient_in, unbroadcast
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import times_upstream
@@ -89,9 +89,10 @@ def where_apply(
                 "value where `condition` is False. Received: otherwise=None."
             )
         x = tf.nest.map_structure(tf.convert_to_tensor, x)
-        selected = fn(_shown(x, condition, safe))
+        selected = _compat.as_converted(fn)(_shown(x, condition, safe))
         if callable(otherwise):
-            otherwise = otherwise(_shown(x, ~condition, safe))
+            other = _compat.as_converted(otherwise)
+            otherwise = other(_shown(x, ~condition, safe))
         otherwise = tf.convert_to_tensor(otherwise, dtype=selected.dtype)
         return tf.where(condition, selected, otherwise)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe._gradients import custom_gradient
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.linalg import divided_differences, matrix
@@ -60,7 +61,7 @@ def spectral_function(
     """
     with tf.name_scope(name):
         a = matrix.square(a, "a")
-        _check_callable(function)
+        function = _callable(function)
 
         def value(x: tf.Tensor) -> tf.Tensor:
             symmetric = (x + tf.linalg.matrix_transpose(x)) / 2
@@ -124,7 +125,7 @@ def singular_value_function(
     """
     with tf.name_scope(name):
         a = matrix.matrix(a, "a")
-        _check_callable(function)
+        function = _callable(function)
 
         def value(x: tf.Tensor) -> tf.Tensor:
             # The eigenvalues of [[0, x], [x.T, 0]] are the singular values, their
@@ -146,12 +147,13 @@ def singular_value_function(
         return precision.in_float32(lambda a: matrix.over_batch(value, a), a)
 
 
-def _check_callable(function: Any) -> None:
+def _callable(function: Any) -> _Function:
     if not callable(function):
         raise TypeError(
             "`function` must be a function of a tensor, such as `tfsafe.ops.sqrt`. "
             f"Received: function={function!r}."
         )
+    return _compat.as_converted(function)
 
 
 def _checked(function: _Function, w: tf.Tensor) -> tf.Tensor:

@@ -100,9 +100,9 @@ def _written(
     recording = Recording()
     python_function = function.python_function
 
-    def body(*args, **kwargs):  # type: ignore[no-untyped-def]
+    def body(*args: Any, **kwargs: Any) -> Any:
         with _creation(may_create), recorded(recording), users_code():
-            return python_function(*args, **kwargs)
+            return _compat.as_converted(python_function)(*args, **kwargs)
 
     options = _compat.autograph_options(function)
     try:

@@ -44,7 +44,7 @@ class ModelCall:
         with contained(_TASK):
             prepared = self._prepared(args, kwargs)
         if prepared is None:
-            return self._call(*args, **kwargs)
+            return _compat.as_converted(self._call)(*args, **kwargs)
         try:
             outputs, marks, losses = self._run(args, kwargs, *prepared)
         except NumericsError:
@@ -52,7 +52,7 @@ class ModelCall:
         except Exception as error:
             # The model as written may need no trace, and then an error of its Python
             # code in a trace is ours.
-            result = self._call(*args, **kwargs)
+            result = _compat.as_converted(self._call)(*args, **kwargs)
             self._is_plain = True
             warnings.warn(
                 f"Calls of the model {self._model.name!r} run as written, because the "
