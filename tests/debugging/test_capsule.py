@@ -161,7 +161,7 @@ def test_a_step_of_fit_in_another_process(path, tmp_path):
     assert "when:  step 2, epoch 0, batch 2, learning rate 0.5" in shown.stdout
     text = page.read_text()
     assert "pricing/rownorm" in text
-    for fact in ("optimizer", "versions of the replay"):
+    for fact in ("Optimizer", "Versions of the replay"):
         assert f"<dt>{fact}</dt>" in text
 
 

@@ -110,6 +110,11 @@ def test_a_diff_of_a_call_with_keywords():
     assert found == (f"return {suggested}", "import tfsafe")
 
 
+def test_a_diff_of_a_division_in_place():
+    found = _diff.of_line("y /= b - c", "tfsafe.ops.divide(y, b - c)", "y / (b - c)")
+    assert found == ("y = tfsafe.ops.divide(y, b - c)", "import tfsafe")
+
+
 def test_a_diff_in_the_head_of_a_block():
     found = _diff.of_line(
         "if tf.math.log(x) > 0:", "tf.math.log1p(x)", "tf.math.log(x)"
@@ -127,7 +132,7 @@ def test_the_run_and_the_health_of_the_layers_are_shown(tmp_path):
     )
     page = error.to_html()
     text = Reader(page).text
-    assert "The run device GPU <0> XLA no" in text
+    assert "The run Device GPU <0> XLA no" in text
     assert "What it reached output['loss']" in text
     chips = re.findall(r'<li class="(\w+)" title="[^"]*">([^<]*)<', page)
     assert chips == [("finite", "conv"), ("first", "soft&lt;max"), ("reached", "head")]
@@ -159,8 +164,39 @@ def test_an_argument_did_not_come_out(tmp_path):
         sample.finding(tmp_path), op_type="", origin="argument `x`", site=None
     )
     page = NumericsError("text", [finding]).to_html()
-    assert ">given" in page
+    assert ">Given" in page
     assert "came out" not in page
+
+
+def test_captions_begin_with_a_capital(tmp_path):
+    error = sample.error(tmp_path)
+    finding = error.findings[0]
+    alike = dataclasses.replace(finding.inputs[0], min=1.0, max=1.0)
+    scalar = dataclasses.replace(finding, shape=(), index=(), inputs=(alike,))
+    error.change_first(**{
+        field.name: getattr(scalar, field.name) for field in dataclasses.fields(scalar)
+    })
+    error.facts = {"dtype policy": "float32"}
+    error.layers = (("conv", "Conv2D", "first"), ("head", "Dense", "reached"))
+    error.losses = error.gradient_norms = (1.0, 2.0)
+    page = error.to_html()
+    captions = re.findall(
+        r"<(?:dt|figcaption><strong|span(?: class=\"note\")?|p class=\"what\")>"
+        r"([a-zA-Z][^<]*)<",
+        page,
+    )
+    captions += re.findall(r"</svg> (\w+)</li>", page)
+    captions += re.findall(r"<li class=\"(?:first|reached)\">([^<]+)<", page)
+    names = {each.name for each in [*scalar.inputs, scalar.output] if each}
+    names |= {scalar.op_type, *(each.origin or each.op_type for each in scalar.chain)}
+    known = {
+        *("The only value, float32", "Dtype policy", "Loss", "Gradient norm"),
+        *("Reached by it", "First non-finite value", "Zero"),
+    }
+    assert known <= set(captions)
+    for words in ("Went in", "Came out"):
+        assert any(each.startswith(words) for each in captions)
+    assert not [each for each in captions if each[0].islower() and each not in names]
 
 
 def test_the_line_is_marked_among_its_neighbours(page):

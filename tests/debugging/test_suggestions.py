@@ -261,6 +261,12 @@ def old_inverse(v):
     return tf.raw_ops.Inv(x=v)
 
 
+def shares(v):
+    part = v
+    part /= tf.reduce_sum(v, -1, keepdims=True)
+    return part
+
+
 OLD = [(old_quotient, [ZEROS, ZEROS], False), (old_inverse, [ZEROS], False)]
 # A line with its suggestion in place of what it replaces, once for each finding of
 # it; the largest value that it may have.
@@ -273,6 +279,7 @@ SCENES = [
     (logsumexp_of_all, [S], 200.0),
     (masked_columns, [ZEROS], 1.0),
     (segment_attention, [[100.0, 99.0]], 1.0),
+    (shares, [ZEROS], 1.0),
     (cosine, [ZEROS, [[1.0, 2.0], [3.0, 4.0]]], 1.0),
     (standardized, [ZEROS], 3.0),
     (picked_logarithm, [S], None),

@@ -160,7 +160,7 @@ def test_domain_checks_remember_the_largest_change_of_a_weight():
     np.testing.assert_allclose(error.largest_updates, 1e-3 * x[:5, 0], rtol=1e-3)
     page = error.to_html()
     for name in ("loss", "gradient norm", "largest update"):
-        assert f"<strong>{name}</strong>" in page
+        assert f"<strong>{name.capitalize()}</strong>" in page
 
 
 def test_the_page_answers_the_questions_before_its_first_picture():

@@ -16,6 +16,13 @@ def of_line(source: str, suggested: str, replaced: str) -> tuple[str, str]:
       not once in the line.
     """
     tree = _parsed(source) if replaced else None
+    needs = "import tfsafe" if suggested.startswith("tfsafe.") else ""
+    for each in ast.walk(tree) if tree else ():
+        if isinstance(each, ast.AugAssign):
+            # Such as `x /= y`, which is `x = x / y`.
+            value = ast.BinOp(each.target, each.op, each.value)
+            if ast.unparse(value) == replaced:
+                return f"{ast.unparse(each.target)} = {suggested}", needs
     places = [
         each
         for each in (ast.walk(tree) if tree else ())
@@ -27,7 +34,6 @@ def of_line(source: str, suggested: str, replaced: str) -> tuple[str, str]:
     end = place.end_col_offset or 0
     line = source.encode()
     new = line[: place.col_offset] + suggested.encode() + line[end:]
-    needs = "import tfsafe" if suggested.startswith("tfsafe.") else ""
     return new.decode(), needs
 
 

@@ -27,7 +27,7 @@ _LETTER, _BOLD = 7.0, 9.0
 _INPUTS = 3
 
 
-_NAME = re.compile(r"[a-z]+(?=[ ,])")
+_NAME = re.compile(r"[a-z]+(?=[ ,;]|$)")
 
 
 def text(words: str) -> str:

@@ -59,7 +59,10 @@ def _rows(finding: FindingFields) -> str:
 
 def listed(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Returns names and values as a list of definitions."""
-    pairs = [f"<dt>{text(name)}</dt><dd>{coded(words)}</dd>" for name, words in facts]
+    pairs = [
+        f"<dt>{text(capital(name))}</dt><dd>{coded(words)}</dd>"
+        for name, words in facts
+    ]
     return ["<dl>", *pairs, "</dl>"]
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from tfsafe._report.html._drawing import text
+from tfsafe._report.html._drawing import capital, text
 
 _WIDTH, _HEIGHT, _EDGE = 220, 44, 3
 # Beyond this ratio of the largest to the smallest, logarithms are drawn.
@@ -23,12 +23,13 @@ def drawn(past: Mapping[str, Sequence[float]]) -> list[str]:
 
 def _figure(name: str, values: Sequence[float]) -> str:
     ends = f"{values[0]:.4g} to {values[-1]:.4g}"
-    words = f"{name} of {len(values)} steps, {ends}"
+    words = f"{capital(name)} of {len(values)} steps, {ends}"
     return (
         f'<figure><svg class="sample" role="img" aria-label="{text(words)}" '
         f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}">'
         f'<path class="line" d="{_path(values)}"/></svg>'
-        f"<figcaption><strong>{text(name)}</strong> {ends}</figcaption></figure>"
+        f"<figcaption><strong>{text(capital(name))}</strong> {ends}</figcaption>"
+        "</figure>"
     )
 
 

@@ -54,9 +54,9 @@ _HEAD = """<!DOCTYPE html>
 _FOOT = "</main>\n</body>\n</html>\n"
 # Letters of a picture, the class that draws them, and their name.
 _LEGEND = [
-    ("123456789", "positive level8", "positive"),
-    ("abcdefghi", "negative level8", "negative"),
-    ("0", "zero", "zero"),
+    ("123456789", "positive level8", "Positive"),
+    ("abcdefghi", "negative level8", "Negative"),
+    ("0", "zero", "Zero"),
     ("N", "nan", "NaN"),
     ("P", "posinf", "+Inf"),
     ("M", "neginf", "-Inf"),
@@ -189,7 +189,7 @@ def _map(layers: Sequence[tuple[str, str, str]]) -> list[str]:
     ]
     met = {health for *_, health in layers}
     keys = [
-        f'<li class="{health}">{words}</li>'
+        f'<li class="{health}">{capital(words)}</li>'
         for health, words in _HEALTH.items()
         if health in met
     ]
@@ -318,8 +318,8 @@ def _figure(stats: TensorStats, note: str, index: Sequence[int] | None = None) -
     return (
         f"<figure{style}>{_drawing.picture(stats, index)}<figcaption>"
         f"<strong>{coded(stats.name)}</strong> {text(explain.kind_of(stats))}"
-        f"<span>{text(explain.figures(stats))}</span>"
-        f'<span class="note">{"; ".join(notes)}</span></figcaption></figure>'
+        f"<span>{text(capital(explain.figures(stats)))}</span>"
+        f'<span class="note">{capital("; ".join(notes))}</span></figcaption></figure>'
     )
 
 

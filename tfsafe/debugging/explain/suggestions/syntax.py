@@ -95,11 +95,23 @@ def parsed(source: str) -> ast.AST:
     """Returns the syntax tree of source code; an empty one where it has none."""
     try:
         # The head of a block, `if a / b > c:`, needs something under it.
-        return ast.parse(f"{source} pass" if source.endswith(":") else source)
+        tree = ast.parse(f"{source} pass" if source.endswith(":") else source)
     # A line may be a part of a statement. And Python 3.11 before 3.11.5 fails when
     # two threads parse at once (CPython issue 106905).
     except (SyntaxError, SystemError):
         return ast.Module([], [])
+    return _Expanded().visit(tree)
+
+
+class _Expanded(ast.NodeTransformer):
+    """Writes `x /= y` as `x = x / y`."""
+
+    # The name that `ast` calls.
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.Assign:
+        """Returns the statement as an assignment."""
+        value = ast.BinOp(node.target, node.op, node.value)
+        ast.copy_location(value, node)
+        return ast.copy_location(ast.Assign([node.target], value), node)
 
 
 def assigned(name: str, path: str, line: int) -> ast.expr | None:
