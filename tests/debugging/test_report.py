@@ -61,7 +61,7 @@ def test_retained_gradients_are_drawn():
     model = keras.Sequential([keras.Input([2]), keras.layers.Dense(3, name="top")])
     with retain_gradients(model, "top") as gradients, tf.GradientTape() as tape:
         tape.gradient(model(np.ones([1, 2])), model.weights)
-    assert "<strong>top</strong> float32 1x3<span>all 1</span>" in report(gradients)
+    assert "<strong>top</strong> float32 1x3<span>All 1</span>" in report(gradients)
 
 
 @pytest.mark.parametrize("wrap", [lambda s: s, list, lambda s: s[0]])
@@ -69,7 +69,7 @@ def test_summaries_are_written_in_figures_alone(wrap):
     summaries = summarize({"x": np.array([[0.0, np.inf], [np.nan, -np.inf]])})
     page = report(wrap(summaries), title="Sums")
     assert "<strong>x</strong> float64 2x2" in page
-    assert "<span>all 0, 1 NaN, 1 +Inf, 1 -Inf</span>" in page
+    assert "<span>All 0, 1 NaN, 1 +Inf, 1 -Inf</span>" in page
     assert "<svg" not in page
 
 
