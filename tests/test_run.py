@@ -194,6 +194,29 @@ def test_an_error_of_tensorflow_shows_the_frames_of_a_plain_run(
     assert absent not in frames
 
 
+def test_an_error_in_a_trace_has_the_words_of_a_plain_run(here, write, capsys):
+    path = write("""
+        import tensorflow as tf
+
+        def inner(x):
+            if tf.reduce_sum(x) > 0.0:
+                x = x + 1.0
+            raise ValueError("not here")
+
+        for outer in (inner, lambda x: tf.function(inner)(x)):
+            try:
+                tf.function(outer)(tf.ones([3]))
+            except ValueError as error:
+                print(error)
+    """)
+    printed = []
+    for options in (["--checks", "none"], [], ["--stabilize"]):
+        here(*options, path)
+        printed.append(capsys.readouterr().out)
+    assert printed[0].count("ValueError: not here") == 2
+    assert printed == printed[:1] * 3
+
+
 def test_a_folder_runs_as_under_python(write, tmp_path, here, capsys):
     write("import sys; print(sys.path[0])\nimport helper", "app/__main__.py")
     write("print('helped')", "app/helper.py")

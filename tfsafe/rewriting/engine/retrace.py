@@ -101,7 +101,12 @@ def _written(
     python_function = function.python_function
 
     def body(*args: Any, **kwargs: Any) -> Any:
-        with _creation(may_create), recorded(recording), users_code():
+        with (
+            _creation(may_create),
+            recorded(recording),
+            users_code(),
+            _compat.hidden_callers(),
+        ):
             return _compat.as_converted(python_function)(*args, **kwargs)
 
     options = _compat.autograph_options(function)
