@@ -11,12 +11,12 @@ from tfsafe.optimizers import SafeOptimizer, _branch
 GRADIENTS = [tf.constant([0.5, -2.0, 1e20]), tf.constant([3.0, 0.25])]
 
 
-def training(policy):
+def training(policy, jit_compile=None):
     variables = [tf.Variable([1.0, 2.0, 3.0]), tf.Variable([4.0, 5.0])]
     optimizer = SafeOptimizer(keras.optimizers.Adam(0.1), policy)
     optimizer.build(variables)
 
-    @tf.function(autograph=False)
+    @tf.function(autograph=False, jit_compile=jit_compile)
     def step(*gradients):
         optimizer.apply(gradients, variables)
 
@@ -24,8 +24,9 @@ def training(policy):
 
 
 @pytest.mark.parametrize("policy", ["replace", "zero_variable"])
-def test_gradients_are_replaced_in_a_branch(policy):
-    _, step = training(policy)
+@pytest.mark.parametrize("jit_compile", [None, True])
+def test_gradients_are_replaced_in_the_branch_that_uses_them(policy, jit_compile):
+    _, step = training(policy, jit_compile)
     graph = step.get_concrete_function(*GRADIENTS).graph
     selected = [op for op in graph.get_operations() if op.type == "SelectV2"]
     assert not [op for op in selected if op.outputs[0].dtype.is_floating]

@@ -156,7 +156,7 @@ def replaced(
     is_nonfinite: tf.Tensor,
     pairs: Sequence[tuple[Any, Any]],
     within: Callable[[], Sequence[tf.Tensor | None]],
-) -> tuple[list[Any], tf.Tensor]:
+) -> list[Any]:
     """Replaces the failed elements of all gradients, if there are any.
 
     In a branch, so that a finite step holds no second copy of them. XLA holds none
@@ -168,8 +168,7 @@ def replaced(
       within: Returns the third argument of `replace` for each.
 
     Returns:
-      `Tensor`, `IndexedSlices` or None for each gradient; and whether elements failed
-      and all that is left is 0, on all replicas.
+      `Tensor`, `IndexedSlices` or None for each gradient.
     """
 
     def in_branch() -> list[tf.Tensor]:
@@ -180,25 +179,38 @@ def replaced(
         return [values_of(each) for each in gradients if each is not None]
 
     gradients = [gradient for gradient, _ in pairs]
-    variables = [variable for gradient, variable in pairs if gradient is not None]
     if _compat.is_traced_for_xla():
         values = in_branch()
-        left = tf.cond(
-            is_nonfinite, lambda: _left(values, variables), lambda: tf.ones([])
-        )
     else:
-
-        def with_left() -> tuple[tf.Tensor, list[tf.Tensor]]:
-            values = in_branch()
-            return _left(values, variables), values
-
-        left, values = tf.cond(
-            is_nonfinite, with_left, lambda: (tf.ones([]), values_of_all(gradients))
-        )
+        values = tf.cond(is_nonfinite, in_branch, lambda: values_of_all(gradients))
     rest = iter(values)
-    new = [None if g is None else _with_values(g, next(rest)) for g in gradients]
+    return [None if g is None else _with_values(g, next(rest)) for g in gradients]
+
+
+def nothing_left(
+    is_nonfinite: tf.Tensor,
+    pairs: Sequence[tuple[Any, Any]],
+    within: Callable[[], Sequence[tf.Tensor | None]],
+) -> tf.Tensor:
+    """Returns whether elements failed and all others are 0, on all replicas.
+
+    Args:
+      is_nonfinite: As in `replaced`.
+      pairs: As in `replaced`.
+      within: As in `replaced`.
+    """
+
+    def left() -> tf.Tensor:
+        flags = [
+            tf.reduce_any(ok & tf.not_equal(values_of(gradient), 0))
+            for (gradient, variable), ok in zip(pairs, within(), strict=True)
+            if gradient is not None and not is_overwritten(variable)
+        ]
+        return tf.cast(tf.reduce_any([False, *flags]), tf.float32)
+
     # The sum stays out of the branch: replicas must not meet within one.
-    return new, tf.equal(summed_over_replicas(left), 0)
+    some = tf.cond(is_nonfinite, left, lambda: tf.ones([]))
+    return tf.equal(summed_over_replicas(some), 0)
 
 
 def _with_values(gradient: Any, values: tf.Tensor) -> Any:
@@ -227,16 +239,6 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
         else tf.zeros_like(values)
     )
     return _with_values(gradient, tf.where(within, values, neutral))
-
-
-def _left(values: Sequence[tf.Tensor], variables: Sequence[Any]) -> tf.Tensor:
-    """Returns 1 if any element is not 0, else 0."""
-    flags = [
-        tf.reduce_any(tf.not_equal(value, 0))
-        for value, variable in zip(values, variables, strict=True)
-        if not is_overwritten(variable)
-    ]
-    return tf.cast(tf.reduce_any([False, *flags]), tf.float32)
 
 
 def summed_over_replicas(value: tf.Tensor) -> tf.Tensor:

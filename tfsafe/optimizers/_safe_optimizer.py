@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import keras
@@ -223,21 +223,38 @@ class SafeOptimizer(DelegatingOptimizer):
         counts = _gradient_check.nonfinite_counts(is_short, within, *arguments)
         flags, elements = counts > 0, counts if self.count_elements else counts > 0
         is_nonfinite = skips = tf.reduce_any(flags)
-        if self.policy == "zero_variable":
-            within = functools.partial(_gradient_check.whole, flags, positions)
-        if self.policy != "skip":
+
+        # On replicas, the branch receives the gradients of each.
+        def usable(grads: list[Any], flags: tf.Tensor) -> list[tf.Tensor | None]:
+            if self.policy == "zero_variable":
+                return _gradient_check.whole(flags, positions)
+            return _gradient_check.all_within(grads, *of_all)
+
+        def replaced(grads: list[Any], is_due: tf.Tensor, flags: tf.Tensor) -> Any:
             pairs = list(zip(grads, variables, strict=True))
-            grads, skips = _gradient_check.replaced(is_nonfinite, pairs, within)
+            kept = functools.partial(usable, grads, flags)
+            is_kept = self.policy == "skip"
+            return grads if is_kept else _gradient_check.replaced(is_due, pairs, kept)
+
+        if self.policy != "skip":
+            kept = functools.partial(usable, grads, flags)
+            pairs = list(zip(grads, variables, strict=True))
+            skips = _gradient_check.nothing_left(is_nonfinite, pairs, kept)
         if self._filter is not None:
-            norm = _outliers.log_global_norm(grads, variables, self.loss_scale_factor)
+            left = replaced(grads, is_nonfinite, flags)
+            norm = _outliers.log_global_norm(left, variables, self.loss_scale_factor)
             norm = tf.where(skips, -math.inf, norm)
             skips = self._filter.skips(norm, is_nonfinite) | skips
-        step = functools.partial(self._step, variables)
-        _branch.either(skips, _branch.nothing, step, [grads, halves, is_nonfinite])
+        step = functools.partial(self._step, variables, replaced)
+        args = [grads, halves, is_nonfinite, flags]
+        _branch.either(skips, _branch.nothing, step, args)
         self._counters.count(is_nonfinite, flags, elements)
 
-    def _step(self, variables: list[Any], args: list[Any]) -> None:
-        grads, halves, is_replaced = args
+    def _step(
+        self, variables: list[Any], replaced: Callable[..., Any], args: list[Any]
+    ) -> None:
+        grads, halves, is_replaced, flags = args
+        grads = replaced(grads, is_replaced, flags)
         with self.for_the_copies():
             scale = self.loss_scale_factor
             clipped = self._clipping.clip(grads, variables, scale, halves, is_replaced)
