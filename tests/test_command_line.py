@@ -127,7 +127,15 @@ except tfsafe.NumericsError:
         (f"{FUNCTION}f(tf.constant(2.0)){CAUGHT}", [], ""),
         ("", [], ""),
     ],
-    ids=["function", "loop", "both", "gradients-after", "no-checks", "caught", "nothing"],
+    ids=[
+        "function",
+        "loop",
+        "both",
+        "gradients-after",
+        "no-checks",
+        "caught",
+        "nothing",
+    ],
 )
 def test_a_clean_run_ends_with_the_number_of_steps(
     source, options, last, script, capsys

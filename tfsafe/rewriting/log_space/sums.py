@@ -88,7 +88,7 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     if not a.name and not b.name:
         return None
     if a.is_partial or b.is_partial:
-        return _plus_signed(x, y, logs)
+        return _plus_number(op, logs) or _plus_signed(x, y, logs)
     if not (a.has_exp or b.has_exp) and _is_harmless(op, logs):
         return None
     if not (a.is_pure and b.is_pure):
@@ -103,6 +103,24 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
         once(lambda value: ops.log_add_exp(*both(a, b, value))),
         has_exp=a.has_exp or b.has_exp,
     )
+
+
+def _plus_number(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `100 + (exp(x) - 1)`: a logarithm of `exp(x) - 1` has a pole at 0."""
+    found = arithmetic.terms(logs.reader, op.outputs[0])
+    scalars = [(each, logs.reader.scalar(each.tensor)) for each in found]
+    numbers = sum(each.factor * n for each, n in scalars if n is not None)
+    rest = [each for each, n in scalars if n is None]
+    a = logs.of(rest[0].tensor) if len(rest) == 1 and rest[0].factor > 0 else None
+    if a is None or not _grows(a) or numbers <= 0:
+        return None
+    scale, number = math.log(rest[0].factor), math.log(numbers)
+
+    def log(value: Value) -> tf.Tensor:
+        x = a.exponent(value) + scale
+        return ops.log_add_exp(x, tf.constant(number, x.dtype))
+
+    return Factored("log-of-sum", once(log), has_exp=True)
 
 
 def _plus_signed(x: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | None:

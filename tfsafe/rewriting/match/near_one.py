@@ -80,7 +80,7 @@ def common_factor(reader: Reader, part: Part, other: Part) -> Build | None:
 
 def products(reader: Reader, op: tf.Operation) -> Iterator[tuple[Build, Product]]:
     """Yields how to build a factor less 1, and the product without the factor."""
-    product = _numbered(reader, op) if op.type in _PRODUCTS else None
+    product = numbered(reader, op) if op.type in _PRODUCTS else None
     for place, each in enumerate(product.above if product is not None else ()):
         function = FUNCTIONS.get(reader.op(each).type)
         if product is not None and function is not None:
@@ -88,7 +88,7 @@ def products(reader: Reader, op: tf.Operation) -> Iterator[tuple[Build, Product]
             yield _of_function(reader, each), product._replace(above=above)
 
 
-def _numbered(reader: Reader, op: tf.Operation) -> Product:
+def numbered(reader: Reader, op: tf.Operation) -> Product:
     """Takes a product apart, and the numbers in it out."""
     product = factored(reader, op)
     factor, sides = product.factor, []
@@ -115,7 +115,7 @@ def is_opposite(reader: Reader, other: Part, part: Part, rest: Product) -> bool:
     """Returns whether a part is the negative of a product times a part's factor."""
     if other.tensor is None or other.axes is not None:
         return False
-    found = _numbered(reader, reader.op(other.tensor))
+    found = numbered(reader, reader.op(other.tensor))
     if not found.above and not found.below:
         found = found._replace(above=[other.tensor])
     size = other.factor * found.factor + part.factor * rest.factor

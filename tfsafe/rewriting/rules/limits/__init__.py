@@ -1,8 +1,9 @@
 """Rules for quotients that have a limit where both of their sides are 0.
 
-`removable` holds the rule for `f(x) / x`, with `vanishing_functions` as its list and
-`removable_pairs` for two functions; `quotients` holds the rule for other points and two
-arguments, with `hyperbolic`, `sabr` and `field_limits` for formulas of single fields.
+`removable` holds the rule for `f(x) / x`, with `vanishing_functions` as its list,
+`removable_pairs` for two functions and `divided_differences` for one at two points;
+`quotients` holds the rule for other points and two arguments, with `hyperbolic`, `sabr`
+and `field_limits` for formulas of single fields.
 
 May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`.
 

@@ -15,7 +15,12 @@ from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import factored, made, scaled
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
-from tfsafe.rewriting.rules.limits import field_limits, hyperbolic, sabr
+from tfsafe.rewriting.rules.limits import (
+    divided_differences,
+    field_limits,
+    hyperbolic,
+    sabr,
+)
 from tfsafe.rewriting.rules.probability import entropies
 
 _Function = Callable[..., tf.Tensor]
@@ -226,7 +231,11 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         found = found or entropies.match_of_order(op, reader)
         if found is not None:
             return found
-    return _FIXED(op, reader) or hyperbolic.match(op, reader)
+    return (
+        _FIXED(op, reader)
+        or hyperbolic.match(op, reader)
+        or divided_differences.match_common_divisor(op, reader)
+    )
 
 
 def _ratios(op: tf.Operation, reader: Reader) -> Build | None:

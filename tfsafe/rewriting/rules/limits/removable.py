@@ -23,7 +23,7 @@ from tfsafe.rewriting.match.products import (
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import norm, squared_length
 from tfsafe.rewriting.match.trees import argument
-from tfsafe.rewriting.rules.limits import removable_pairs
+from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
 
 # Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
@@ -50,6 +50,7 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
     for top, bottom in itertools.product(product.above, product.below):
         yield from removable_pairs.power_over_order(reader, top, bottom)
         yield from removable_pairs.raised_cosine(reader, top, bottom)
+        yield from divided_differences.limits(reader, top, bottom)
     for root in product.below:
         if norm(reader, root) is not None:
             yield from _squares(reader, root, product.above)
@@ -365,7 +366,8 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
 RULES = (
     Rule(
         name="removable-singularity",
-        before="sin(x) / x, (1 - cos(x)) / x ** 2, tanh(x) / x, x / expm1(x), ...",
+        before="sin(x) / x, (1 - cos(x)) / x ** 2, tanh(x) / x, x / expm1(x), "
+        "(exp(-a) - exp(-b)) / (b - a), (1 - q) / (1 - q ** n), tanh(a * x) / tanh(a)",
         after="the same; near 0 the power series",
         fails_when="x = 0: the value is 0 / 0; x is near 0: the derivatives cancel",
         reference="Taylor series of the quotient",
