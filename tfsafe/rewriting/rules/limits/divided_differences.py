@@ -291,7 +291,7 @@ def _built(
     bottom: tf.Tensor,
     whole: Build | None,
 ) -> Build:
-    """Returns how to build the quotient; far from 0 it is divided, or made by `whole`."""
+    """Returns how to build the quotient; far from 0 a division, or `whole`."""
 
     def distance(side: _Side, value: Value) -> tf.Tensor:
         if side.function is None and side.start is not None:
