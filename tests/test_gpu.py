@@ -1,5 +1,6 @@
 """The same promises on a GPU: placement, TF32 off, both compilers."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
+from tfsafe import layers
 
 
 @pytest.mark.gpu
@@ -27,6 +29,42 @@ def test_masked_elements_send_no_nan_back_on_a_gpu(mode):
     np.testing.assert_allclose(slope, [0.0, 1.5, 0.5], rtol=1e-6)
 
 
+MASKS = {
+    "right": [[1, 1, 1, 1], [1, 1, 0, 0]],
+    "left": [[0, 1, 1, 1], [0, 0, 1, 1]],
+    "hole": [[1, 0, 1, 1], [1, 1, 1, 1]],
+    "empty": [[0, 0, 0, 0], [1, 1, 1, 0]],
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layer_class", [layers.LSTM, layers.GRU])
+def test_cudnn_is_used_where_the_mask_allows_it_and_the_loop_elsewhere(layer_class):
+    x = tf.random.stateless_normal([2, 4, 3], [1, 2])
+    fused = layer_class(5, dropout=0.0)
+    looped = layer_class(5, use_cudnn=False)
+    fused.build(x.shape)
+    looped.build(x.shape)
+    looped.set_weights(fused.get_weights())
+
+    def run(layer, mask):
+        with tf.GradientTape() as tape:
+            value = layer(x, mask=mask)
+            size = tf.reduce_sum(value**2)
+        return value, *tape.gradient(size, layer.trainable_variables)
+
+    traced = tf.function(functools.partial(run, fused), autograph=False)
+    signature = tf.TensorSpec([2, 4], tf.bool)
+    graph = traced.get_concrete_function(signature).graph.as_graph_def()
+    assert "CudnnRNNV3" in str(graph)
+    for mask in MASKS.values():
+        mask = tf.constant(mask, tf.bool)
+        wanted = run(looped, mask)
+        for got in (run(fused, mask), traced(mask)):
+            for one, other in zip(got, wanted, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.skipif(
     bool(tf.config.list_physical_devices("GPU")), reason="a GPU is visible"
 )
@@ -38,6 +76,6 @@ def test_without_a_gpu_these_tests_skip_or_fail_as_asked(required, outcome):
         capture_output=True,
         text=True,
     )
-    assert f"3 {outcome}" in result.stdout
+    assert f"5 {outcome}" in result.stdout
     assert (result.returncode == 0) == (required == "0")
     assert ("TFSAFE_REQUIRE_GPU=1 is set" in result.stdout) == (required == "1")

@@ -1,5 +1,6 @@
 """Makes Keras' recurrent layers safe for padding of NaN and for empty sequences."""
 
+import functools
 import inspect
 from typing import Any
 
@@ -79,6 +80,42 @@ class _SafeSteps(_KerasLayer):
         return (output, *states) if self.return_state else output
 
 
+class _SafeCuDNN(_SafeSteps):
+    """Uses cuDNN for the batches whose mask it can take, Keras' loop for others.
+
+    Keras' layer fails in a graph on a GPU where a mask begins with False, has holes, or
+    hides a whole sequence.
+    """
+
+    def inner_loop(
+        self,
+        sequences: tf.Tensor,
+        initial_state: Any,
+        mask: Any,
+        training: bool = False,
+    ) -> Any:
+        """Runs the loop over the steps, or its fused kernel."""
+        given = {"mask": mask, "training": training}
+        # Keras sets `supports_jit` to False where it may use cuDNN.
+        if mask is None or self.use_cudnn != "auto" or self.supports_jit:
+            return super().inner_loop(sequences, initial_state, **given)
+        fused = super().inner_loop
+
+        def run(inner_loop: Any) -> Any:
+            last, outputs, states = inner_loop(sequences, initial_state, **given)
+            return last, outputs, list(states)
+
+        loop = functools.partial(keras.layers.RNN.inner_loop, self)
+        return tf.cond(_is_right_padded(mask), lambda: run(fused), lambda: run(loop))
+
+
+def _is_right_padded(mask: tf.Tensor) -> tf.Tensor:
+    """Returns whether each sequence has steps that count, and they come first."""
+    lengths = tf.math.count_nonzero(mask, 1, dtype=tf.int32)
+    expected = tf.sequence_mask(lengths, tf.shape(mask)[1])
+    return tf.reduce_all(tf.equal(mask, expected)) & tf.reduce_all(lengths > 0)
+
+
 def _at_least_one_step(x: tf.Tensor) -> tf.Tensor:
     """Appends a step of zeros, or of False, to a sequence without a step."""
     steps = x.shape[1]
@@ -89,7 +126,7 @@ def _at_least_one_step(x: tf.Tensor) -> tf.Tensor:
 
 
 @member_of_family(_SHARED)
-class LSTM(_SafeSteps, keras.layers.LSTM):
+class LSTM(_SafeCuDNN, keras.layers.LSTM):
     """`keras.layers.LSTM` for padding of NaN and for sequences without a step.
 
     Args:
@@ -106,7 +143,7 @@ class LSTM(_SafeSteps, keras.layers.LSTM):
 
 
 @member_of_family(_SHARED)
-class GRU(_SafeSteps, keras.layers.GRU):
+class GRU(_SafeCuDNN, keras.layers.GRU):
     """`keras.layers.GRU` for padding of NaN and for sequences without a step.
 
     Args:

@@ -1,5 +1,6 @@
 """Logarithms of a sum, of a difference and of cumulative sums of exponentials."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -252,7 +253,10 @@ def _cumulative(x: tf.Tensor, axis: int, exclusive: bool, reverse: bool) -> tf.T
             largest = tf.reduce_max(_finite(x), axis, keepdims=True)
             return spread(upstream, x - tf.stop_gradient(largest))
 
-        return total(x, reverse), vjp
+        value = total(x, reverse)
+        # On a GPU, TensorFlow's logarithm of an empty sum is the lowest number.
+        is_empty = value <= value.dtype.min
+        return tf.where(is_empty, tf.constant(-math.inf, value.dtype), value), vjp
 
     return function(x)
 
