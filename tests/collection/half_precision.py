@@ -1,5 +1,6 @@
 """float16 formulas whose result is representable, and whose parts are not."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -98,6 +99,42 @@ def _exact_unit_segments(x):
     return sum(x[i] * W[i] / norms[i // 2] for i in range(4))
 
 
+def _negative_log_likelihood(x, v):
+    return 0.5 * (v + x * x * tf.exp(-v))
+
+
+def _exact_likelihood(x, v):
+    return ((v + x * x * m.exp(-v)) / 2).sum()
+
+
+def _keras_rms_norm(x):
+    mean = keras.ops.mean(x**2, axis=-1, keepdims=True)
+    return x / keras.ops.sqrt(mean) * tf.cast(W, x.dtype)
+
+
+def _gated_rms_norm(x):
+    gated = x * tf.sigmoid(x) * x
+    root = tf.sqrt(tf.reduce_mean(gated**2, -1, keepdims=True))
+    return gated / root * tf.cast(W, x.dtype)
+
+
+def _exact_gated_rms_norm(x):
+    gated = x * x / (1 + m.exp(-x))
+    return (gated / m.sqrt((gated * gated).mean(-1, keepdims=True)) * W).sum()
+
+
+def _edge_softmax(x):
+    e = tf.exp(x)
+    total = tf.math.unsorted_segment_sum(e, SEGMENTS, 3)
+    above = tf.math.unsorted_segment_sum(e * tf.cast(W, x.dtype), SEGMENTS, 3)
+    return tf.math.divide_no_nan(above, total)
+
+
+def _exact_edge_softmax(x):
+    e = m.exp(x)
+    return sum((e[i : i + 2] * W[i : i + 2]).sum() / e[i : i + 2].sum() for i in (0, 2))
+
+
 FORMULAS = [
     *(
         Formula(name, function, exact, [bad], [ordinary], dtype="float16")
@@ -108,6 +145,44 @@ FORMULAS = [
                 _exact_rms_norm,
                 BIG,
                 SMALL,
+            ),
+            (
+                "negative log-likelihood by a logarithm of the variance",
+                lambda x: _negative_log_likelihood(x, 8 + x / 400),
+                lambda x: _exact_likelihood(x, 8 + x / 400),
+                BIG,
+                SMALL,
+            ),
+            ("RMS norm by keras.ops", _keras_rms_norm, _exact_rms_norm, BIG, SMALL),
+            (
+                "RMS norm of a gate",
+                _gated_rms_norm,
+                _exact_gated_rms_norm,
+                BIG,
+                SMALL,
+            ),
+            (
+                "real part of a phase",
+                lambda x: (x * x - 1e4) / (x * x + 1e4),
+                lambda x: ((x * x - 10**4) / (x * x + 10**4)).sum(),
+                BIG,
+                SMALL,
+            ),
+            (
+                "softmax over segments, one of them empty",
+                _edge_softmax,
+                _exact_edge_softmax,
+                [60.0, 61.0, 30.0, 28.0],
+                SMALL[0],
+            ),
+            (
+                "ratio of powers in decibels",
+                lambda x: tf.math.log(
+                    tf.reduce_sum(x**2) / tf.reduce_sum((x[::-1] * 0.125) ** 2)
+                ),
+                lambda x: m.log((x * x).sum() / ((x[::-1] / 8) ** 2).sum()),
+                BIG[0],
+                SMALL[0],
             ),
             ("unit rows by tile", _unit_rows_by_tile, _exact_unit_rows, BIG, SMALL),
             ("unit rows by transpose", _unit_columns, _exact_unit_rows, BIG, SMALL),

@@ -215,10 +215,6 @@ PAIRS = {
         lambda x: log(x + sqrt(x * x + 1)),
         lambda x: log(x + sqrt(x * x + 2)),
     ),
-    "log-near-one": (
-        lambda x: log(tf.sin(x) / x),
-        lambda x: log(tf.sin(x) * x),
-    ),
     "log-out-of-range": (
         lambda x: log(x * tf.sin(x)),
         lambda x: log(x + tf.sin(x)),
@@ -385,6 +381,10 @@ PAIRS = {
     "half-precision": (
         lambda x: _half(x) / sqrt(_mean(_half(x) ** 2)),
         lambda x: _half(x) / sqrt(_half(x)),
+    ),
+    "log-near-one": (
+        lambda x: log(tf.sin(x) / x),
+        lambda x: log(tf.sin(x) * x),
     ),
     "fraction-of-zero": (
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),

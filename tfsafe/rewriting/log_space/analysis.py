@@ -254,7 +254,7 @@ def _cast(found: Factored | None, op: tf.Operation) -> Factored | None:
     def recast(build: Build) -> Build:
         def cast(value: Value) -> tf.Tensor:
             made = build(Widened(value, target)) if is_wider else build(value)
-            return tf.cast(made, target)
+            return tf.cast(made, value.dtype if isinstance(value, Widened) else target)
 
         return once(cast)
 

@@ -129,6 +129,13 @@ class Widened:
         return tf.cast(made, self.dtype) if made.dtype.is_floating else made
 
 
+def in_float32(build: Build, dtype: tf.DType) -> Build:
+    """Returns what builds a tensor of half precision in float32, rounded once."""
+    if dtype not in {tf.float16, tf.bfloat16}:
+        return build
+    return lambda value: tf.cast(build(Widened(value, tf.float32)), dtype)
+
+
 def once(build: Build) -> Build:
     """Returns `build`, run only once for each graph that is made."""
     made: dict[Value, tf.Tensor] = {}

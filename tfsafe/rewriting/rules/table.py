@@ -55,7 +55,7 @@ _BEFORE: Sequence[Rule] = (
     *differences.RULES,
 )
 # In half precision a quotient is computed in float32 as a whole, with its limit.
-_QUOTIENTS = {"fraction-of-zero"}
+_QUOTIENTS = {"fraction-of-zero", "log-near-one"}
 _FORMULAS = [rule for rule in _BEFORE if rule.name not in _QUOTIENTS]
 _RULES: Sequence[Rule] = (
     *_FORMULAS,

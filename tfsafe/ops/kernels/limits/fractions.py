@@ -270,13 +270,15 @@ def odd(function: Function) -> Function:
     return compute
 
 
-@precision.runs_in_float32
+def power_of_quotient(a: tf.Tensor, b: tf.Tensor, power: float) -> tf.Tensor:
+    """Computes `a ** power / b ** power`, for a whole number of 2 and more."""
+    return precision.in_float32(lambda a, b: _power_of_quotient(a, b, power), a, b)
+
+
 @custom_gradient_in(2)
-def power_of_quotient(
+def _power_of_quotient(
     a: tf.Tensor, b: tf.Tensor, power: float
 ) -> tuple[tf.Tensor, _Gradients]:
-    """Computes `a ** power / b ** power`, for a whole number of 2 and more."""
-
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # The quotient without NaN selects: XLA makes `a / b ** 2` of `a / b / b`.
         ratio = quotient_no_nan(a, b)

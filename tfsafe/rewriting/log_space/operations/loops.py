@@ -30,6 +30,7 @@ from tfsafe.rewriting.log_space.operations.carrying import (
     numbers,
 )
 
+_HALF = (tf.float16, tf.bfloat16)
 # Through which a state may go to be carried on.
 _CARRYING = (
     ADDITIONS
@@ -124,6 +125,8 @@ def _remembered(
 def _planned(op: tf.Operation, logs: LogForms) -> Plan | None:
     condition, body = loop_graphs(op)
     reader, fixed = Reader(body), unchanged(body)
+    if any(x.dtype in _HALF for e in body.get_operations() for x in e.outputs):
+        return None
     if not (_is_pure(op, body, logs) and _is_pure(op, condition, logs)):
         return None
     outside = {i: _given(x, body, i, logs) for i, x in enumerate(op.inputs)}
@@ -191,7 +194,7 @@ def _given(x: tf.Tensor, body: tf.Graph, place: int, logs: LogForms) -> Factored
     """Factors what a loop is given for one of its variables."""
     if x.dtype == tf.variant:
         return logs.of(x) or lists.empty(x, body.outputs[place])
-    if not is_float(x) or x.dtype.size < 4 or x.shape.rank is None:
+    if not is_float(x) or x.shape.rank is None:
         return None
     state = body.inputs[place]
     is_kept = same_shape(x, state) and same_shape(state, body.outputs[place])

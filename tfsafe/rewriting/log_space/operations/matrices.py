@@ -26,8 +26,7 @@ def product(op: tf.Operation, logs: LogForms) -> Factored | None:
             ("transpose_a", "transpose_b") if is_product else ("adj_x", "adj_y")
         )
     ]
-    x, y = op.inputs
-    first, second = _placed(a, x, turned[0], -1), _placed(b, y, turned[1], -3)
+    first, second = _placed(a, turned[0], -1), _placed(b, turned[1], -3)
     has_exp = a.has_exp or b.has_exp
     if a.is_pure and b.is_pure:
         log = once(
@@ -113,7 +112,6 @@ def _spread(part: Factored, tensor: tf.Tensor, labels: str, order: str) -> Facto
     sizes = [tensor.shape[labels.index(e)] if e in labels else 1 for e in order]
 
     def spread(z: tf.Tensor) -> tf.Tensor:
-        z = tf.convert_to_tensor(z, tensor.dtype)
         return tf.reshape(tf.transpose(z, places), sizes)
 
     pair = once(lambda value: [spread(each) for each in part.pair(value)])
@@ -134,11 +132,10 @@ def _is_small(op: tf.Operation) -> bool:
     return None not in sizes and sizes[0] * sizes[1] * sizes[2] <= _MOST_TERMS
 
 
-def _placed(part: Factored, tensor: tf.Tensor, is_turned: bool, axis: int) -> Factored:
+def _placed(part: Factored, is_turned: bool, axis: int) -> Factored:
     """Returns a matrix with another axis, along which it is repeated."""
 
     def placed(z: tf.Tensor) -> tf.Tensor:
-        z = tf.convert_to_tensor(z, tensor.dtype)
         return tf.expand_dims(tf.linalg.matrix_transpose(z) if is_turned else z, axis)
 
     pair = once(lambda value: [placed(each) for each in part.pair(value)])

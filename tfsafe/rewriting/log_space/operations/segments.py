@@ -1,5 +1,6 @@
 """Factors running sums and products, and those over segments."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -50,7 +51,8 @@ def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     def shared(value: Value) -> tf.Tensor:
         weight, exponent = a.pair(value)
         # The gradient takes it for a constant: it is a factor in front of the sum.
-        counted = tf.where(tf.equal(weight, 0), -float("inf"), exponent)
+        never = tf.constant(-math.inf, exponent.dtype)
+        counted = tf.where(tf.equal(weight, 0), never, exponent)
         return finite_or_zero(kind.largest(tf.stop_gradient(counted), op, value))
 
     log = once(shared)
@@ -161,7 +163,8 @@ def _weighted_running_sum(
     def build(value: Value) -> tuple[tf.Tensor, tf.Tensor]:
         weight, exponent = a.pair(value)
         if a.is_masked:
-            exponent = tf.where(tf.equal(weight, 0), -float("inf"), exponent)
+            never = tf.constant(-math.inf, exponent.dtype)
+            exponent = tf.where(tf.equal(weight, 0), never, exponent)
         return running_weights(weight, exponent, axis, is_reversed)
 
     both = once(build)

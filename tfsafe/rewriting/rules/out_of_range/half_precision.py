@@ -1,5 +1,6 @@
 """The rule for half-precision formulas whose parts leave the range of the dtype."""
 
+import collections
 import functools
 from collections.abc import Sequence
 
@@ -10,18 +11,21 @@ from tfsafe.graph import DIVISIONS, RECIPROCALS, SEGMENT_SUMS
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
+from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.masks import empty_sums
 
 _HALF = frozenset({tf.float16, tf.bfloat16})
 # What makes numbers much larger or smaller, and what brings them back into range.
 _CONTRACTIONS = frozenset({"Einsum", "MatMul", "BatchMatMulV2"})
 _STRETCHES = frozenset({
-    *("Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean", *_CONTRACTIONS),
+    *("Exp", "Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean"),
+    *_CONTRACTIONS,
     *SEGMENT_SUMS,
 })
 _DIVISIONS = DIVISIONS | {"DivNoNan"}
-_INVERSES = RECIPROCALS | _DIVISIONS | {"Rsqrt", "Pow"}
+_INVERSES = RECIPROCALS | _DIVISIONS | {"Rsqrt", "Pow", "Exp"}
 _ADDITIONS = frozenset({"Add", "AddV2"})
 _INSIDE = frozenset({
     *_STRETCHES,
@@ -32,13 +36,16 @@ _INSIDE = frozenset({
     "AddN",
     "BroadcastTo",
     "EuclideanNorm",
+    "Exp",
     "ExpandDims",
     "GatherV2",
     "Log",
+    "MatrixDiagPartV3",
     "Maximum",
     "Minimum",
     "Neg",
     "Reshape",
+    "Sigmoid",
     "Squeeze",
     "StopGradient",
     "StridedSlice",
@@ -48,8 +55,10 @@ _INSIDE = frozenset({
 })
 # What people add to a root so that it is not 0.
 _EPSILON = 1e-8
+# Operations in float32 between two casts.
+_DEPTH = 6
 (_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
-# Longer formulas are computed piece by piece.
+# Of a longer formula, the operations that are nearest to its end.
 _MOST = 40
 
 
@@ -72,9 +81,10 @@ class _Chain:
         self.inside: set[str] = set()
         self.stretches = False
         self.inverts = False
-        queue = [op]
-        while queue and len(self.inside) <= _MOST:
-            each = queue.pop()
+        self._known: dict[str, Build] = {}
+        queue = collections.deque([op])
+        while queue and len(self.inside) < _MOST:
+            each = queue.popleft()
             if each.name in self.inside:
                 continue
             self.inside.add(each.name)
@@ -85,20 +95,45 @@ class _Chain:
             for tensor in each.inputs:
                 self.stretches |= self._loses_epsilon(tensor)
                 inner = reader.op(tensor)
-                is_known = any(
-                    inner.type in rule.op_types and rule.match(inner, reader)
-                    for rule in others
-                )
-                if self._is_computed(tensor) and not is_known:
+                if self._is_computed(tensor) and not self._is_known(inner, others):
                     queue.append(inner)
 
     def _is_computed(self, tensor: tf.Tensor) -> bool:
-        is_open = self._reader.constant(tensor) is None
-        return (
-            is_open
-            and tensor.dtype in _HALF
-            and self._reader.op(tensor).type in _INSIDE
-        )
+        op = self._reader.op(tensor)
+        if self._reader.constant(tensor) is not None:
+            return False
+        # Keras takes its means in float32, and rounds them.
+        if op.type == "Cast":
+            return self._casts(op)
+        return op.type in _INSIDE and (tensor.dtype in _HALF or self._widens(op))
+
+    def _casts(self, op: tf.Operation, depth: int = _DEPTH) -> bool:
+        """Returns whether a half-precision formula goes on before a cast."""
+        x = op.inputs[0]
+        if x.dtype in _HALF:
+            return op.outputs[0].dtype == tf.float32
+        return x.dtype == tf.float32 and self._widens(self._reader.op(x), depth)
+
+    def _widens(self, op: tf.Operation, depth: int = _DEPTH) -> bool:
+        """Returns whether a formula in float32 begins in half precision."""
+        if op.outputs[0].dtype != tf.float32 or not depth:
+            return False
+        if op.type == "Cast":
+            return op.inputs[0].dtype in _HALF
+        inner = (self._reader.op(each) for each in op.inputs)
+        return op.type in _INSIDE and any(self._widens(e, depth - 1) for e in inner)
+
+    def _is_known(self, op: tf.Operation, others: Sequence[Rule]) -> bool:
+        for rule in others:
+            build = rule.match(op, self._reader) if op.type in rule.op_types else None
+            if build is not None:
+                # A fixed tree is made in the dtype of what it is made of.
+                if isinstance(rule.match, Trees):
+                    self._known[op.name] = build
+                    inner = (self._reader.op(each) for each in op.inputs)
+                    self.stretches |= any(e.type in _STRETCHES for e in inner)
+                return True
+        return False
 
     def _stretches(self, op: tf.Operation) -> bool:
         if op.type == "Mul":
@@ -150,7 +185,11 @@ class _Chain:
             return made[source.name]
 
         def compute(tensor: tf.Tensor, op: tf.Operation) -> tf.Tensor:
-            if tensor.dtype not in _HALF:
+            if op.name in self._known:
+                return self._known[op.name](Widened(value, tf.float32))
+            if op.name in self.inside and op.type == "Cast":
+                return wide(op.inputs[0])
+            if tensor.dtype not in _HALF and op.name not in self.inside:
                 return value(tensor)
             if op.name not in self.inside:
                 before = self._before_cast(tensor)
@@ -181,7 +220,7 @@ def _match(
     if tensor.dtype not in _HALF or is_watched(reader, op):
         return None
     chain = _Chain(op, reader, others)
-    if not chain.stretches or len(chain.inside) > _MOST:
+    if not chain.stretches:
         return None
     if op.type == "Mul" and not chain.inverts:
         return None

@@ -16,7 +16,7 @@ from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
-from tfsafe.rewriting.log_space.form import Factored
+from tfsafe.rewriting.log_space.form import Factored, in_float32
 from tfsafe.rewriting.log_space.sums import both, for_value
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -134,6 +134,11 @@ def _same(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> bool:
 
 def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a quotient by an exponential, or by a sum of such."""
+    found = _quotient_of(op, reader)
+    return None if found is None else in_float32(found, op.outputs[0].dtype)
+
+
+def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:
     logs = logarithms(reader)
     for part, total in probabilities.quotients(op, reader):
         a, b = (for_value(each, logs) for each in (part, total))
@@ -142,11 +147,15 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
             continue
         if not (b.has_exp or is_hazard):
             is_one = op.type in DIVISIONS and probabilities.is_normalised(op, reader)
-            if _may_vanish_together(a, b) and not is_one:
-                return _underflown(part, total, a, b)
+            if _may_vanish_together(a, b) and not is_one and op.type != "DivNoNan":
+                is_wide = op.outputs[0].dtype in {tf.float32, tf.float64}
+                return _underflown(part, total, a, b) if is_wide else _ratio(a, b)
             continue
         if a.name or b.is_pure:
-            return _ratio(a, b, _is_made_of_terms(part, total, reader))
+            if op.type == "DivNoNan":
+                return _ratio(a, b, tf.math.divide_no_nan)
+            is_part = _is_made_of_terms(part, total, reader)
+            return _ratio(a, b, ops.xdivy if is_part else tf.divide)
         if op.type in DIVISIONS:
             return _weighted_sigmoid(op, logs)
     return None
@@ -187,10 +196,12 @@ def _has_factor(
     )
 
 
-def _ratio(a: Factored, b: Factored, is_part: bool) -> Build:
+def _ratio(
+    a: Factored, b: Factored, divide: Callable[..., tf.Tensor] = tf.divide
+) -> Build:
     def build(value: Value) -> tf.Tensor:
         first, second = both(a, b, value)
-        weight = _quotient(a, b, value, ops.xdivy if is_part else tf.divide)
+        weight = _quotient(a, b, value, divide)
         return exp_of_sum(first, -second, weight)
 
     return build
@@ -240,7 +251,7 @@ def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
     whole = logs.of(op.outputs[0])
     if whole is None or whole.log is None or not whole.has_exp:
         return None
-    return _product(op, whole)
+    return in_float32(_product(op, whole), op.outputs[0].dtype)
 
 
 def _product(op: tf.Operation, whole: Factored) -> Build:
@@ -354,7 +365,7 @@ RULES = (
         after="exp(x - y)",
         fails_when="an exponential overflows or underflows, and the quotient does not",
         reference=references.TWO_SUM,
-        op_types=DIVISIONS | {"Mul"},
+        op_types=DIVISIONS | {"Mul", "DivNoNan"},
         match=_match_ratio,
     ),
     Rule(

@@ -8,7 +8,7 @@ from tfsafe.ops.kernels.probability.weighted_exponentials import weighted_log
 from tfsafe.rewriting.engine.rule import Build, Match, Rule
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
-from tfsafe.rewriting.log_space.form import Factored, LogRule
+from tfsafe.rewriting.log_space.form import Factored, LogRule, in_float32
 from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.probability import (
     entropies,
@@ -32,10 +32,13 @@ def _match(name: LogRule) -> Match:
         found = _found(op, logarithms(reader))
         if found is None or found.name != name:
             return None
+        dtype = op.outputs[0].dtype
         if len(op.inputs) == 1:
-            return found.whole_log
+            return in_float32(found.whole_log, dtype)
         weight = op.inputs[0]
-        return lambda value: weighted_log(value(weight), found.whole_log(value))
+        return in_float32(
+            lambda value: weighted_log(value(weight), found.whole_log(value)), dtype
+        )
 
     return match
 
