@@ -169,8 +169,50 @@ def test_no_probability_costs_infinity_or_nan(name, mode):
     loss = getattr(losses, name)(reduction="none")
     value, slope = value_and_slope(loss, y_true, np.array(y_pred, "float32"), mode)
     assert np.isfinite(value).all()
+    assert np.all(value >= 0)
     assert np.isfinite(slope).all()
     assert np.abs(slope).max() <= 3e4
+
+
+# As of a head without activation: labels, predictions, values and slopes.
+TOP = 126 * np.log(2)
+OUTSIDE = {
+    "SparseCategoricalCrossentropy": (
+        [0, 1, 2], [[2.0, 0.5, -1.0]] * 3,
+        [np.log(3.5 / 2), np.log(3.5 / 0.5), np.log(3.5) + TOP + 1],
+        [[1 / 3.5 - 1 / 2, 1 / 3.5, -1 / 3.5], [1 / 3.5, 1 / 3.5 - 2, -1 / 3.5],
+         [1 / 3.5, 1 / 3.5, -1 / 3.5 - 1]],
+    ),
+    "CategoricalCrossentropy": (
+        [[0.5, 0.5, 0.0]], [[2.0, 0.5, -1.0]],
+        [np.log(3.5)], [[1 / 3.5 - 0.25, 1 / 3.5 - 1, -1 / 3.5]],
+    ),
+    "BinaryCrossentropy": (
+        [[1.0], [0.0], [1.0], [0.0], [1.0]],
+        [[1.26], [1.26], [-0.5], [-0.5], [1 + 2.0**-23]],
+        [np.log(1.26), TOP + 0.26, TOP + 0.5, np.log(1.5), 2.0**-23],
+        [[1 / 1.26], [1.0], [-1.0], [-1 / 1.5], [1.0]],
+    ),
+    "BinaryFocalCrossentropy": (
+        [[1.0], [0.0]], [[1.26], [-0.5]],
+        [0.26**2 * np.log(1.26), 0.5**2 * np.log(1.5)],
+        [[2 * 0.26 * np.log(1.26) + 0.26**2 / 1.26],
+         [-2 * 0.5 * np.log(1.5) - 0.5**2 / 1.5]],
+    ),
+    "CategoricalGeneralizedCrossEntropy": (
+        [0, 1], [[4.0, 0.25], [0.25, 4.0]],
+        [2 * (1 - 4**-0.5)] * 2, [[4**-1.5, 0.0], [0.0, 4**-1.5]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(OUTSIDE))
+def test_no_prediction_outside_of_0_and_1_costs_less_than_nothing(name, mode):
+    y_true, y_pred, expected, expected_slope = OUTSIDE[name]
+    loss = getattr(losses, name)(reduction="none")
+    value, slope = value_and_slope(loss, y_true, np.array(y_pred, "float32"), mode)
+    np.testing.assert_allclose(value, expected, rtol=2e-6)
+    np.testing.assert_allclose(slope, expected_slope, rtol=2e-6)
 
 
 def test_an_ignored_class_counts_nowhere_and_may_be_nan(mode):

@@ -210,11 +210,11 @@ def test_a_bounded_loss_continues_with_the_slope_1_and_no_curvature(mode):
 
     value, (slope,) = modes.value_and_gradients(loss, [p], mode)
     top = -np.log(LIMITS["float32"].tiny)
-    outside = 0.75 * (top + 0.5) - 0.25 * np.log(1.5)
+    outside = 0.75 * (top + 0.5) + 0.25 * np.log(1.5)
     assert np.allclose(value, [top, top, outside, outside])
-    assert np.allclose(slope, [-1.0, 1.0, 0.25 / 1.5 - 0.75, 0.75 - 0.25 / 1.5])
+    assert np.allclose(slope, [-1.0, 1.0, -0.25 / 1.5 - 0.75, 0.75 + 0.25 / 1.5])
     second = modes.second_gradient(loss, p, mode)
-    assert np.allclose(second, [0.0, 0.0, 0.25 / 1.5**2, 0.25 / 1.5**2])
+    assert np.allclose(second, [0.0, 0.0, -0.25 / 1.5**2, -0.25 / 1.5**2])
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

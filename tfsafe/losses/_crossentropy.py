@@ -24,7 +24,8 @@ class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
       probability < 1.2e-38 (in float32)  the logarithm continues with slope 1 from its
                         value there, -87.3 (a bounded choice); so at 1, for a target
                         below 1
-      outside [0, 1]    finite, with a gradient towards it: `from_logits` is missing
+      outside [0, 1]    finite and not negative, with a gradient towards it: above 1 a
+                        logarithm counts with the other sign (`from_logits` is missing)
 
       Where `y_pred` is the result of a sigmoid, the logits are used, and no digit is
       lost: in eager mode if nothing but the loss's own cast came after Keras'
@@ -65,6 +66,8 @@ class CategoricalCrossentropy(Weighted, keras.losses.CategoricalCrossentropy):
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
                           continues with slope 1 from its value there, -87.3 (a bounded
                           choice), for numbers below 0 as well
+      probability < 0     counts with its magnitude in the sum by which a row is
+                          divided, so that no loss is negative
 
       Where `y_pred` is the result of a softmax along `axis`, the logits are used, and
       no digit is lost: in eager mode if nothing but the loss's own cast came after
@@ -108,6 +111,8 @@ class SparseCategoricalCrossentropy(
       probability < 1.2e-38 (in float32)  at the label: the logarithm goes on with slope
                        1 from its value there, -87.3 (a bounded choice), for numbers
                        below 0 as well
+      probability < 0  counts with its magnitude in the sum by which a row is divided,
+                       so that no loss is negative
       weight 0, mask, `ignore_class`  value 0, gradient 0, NaN or not
       NaN elsewhere    value NaN
 

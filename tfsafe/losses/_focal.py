@@ -34,7 +34,9 @@ class BinaryFocalCrossentropy(Weighted, keras.losses.BinaryFocalCrossentropy):
       certain and right value 0, gradient 0 for any `gamma` above 0
       probability < 1.2e-38 (in float32)  the logarithm continues with slope 1 from its
                         value there, -87.3 (a bounded choice); so at 1, for a target
-                        below 1, and outside [0, 1]
+                        below 1
+      outside [0, 1]    finite and not negative, with a gradient towards it, as for
+                        `BinaryCrossentropy`
 
       The logits behind a sigmoid are found as by `BinaryCrossentropy`.
 
@@ -69,6 +71,8 @@ class CategoricalFocalCrossentropy(Weighted, keras.losses.CategoricalFocalCrosse
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
                           continues with slope 1 from its value there, -87.3 (a bounded
                           choice), for numbers below 0 as well
+      probability < 0     counts with its magnitude in the sum by which a row is
+                          divided, so that no loss is negative
 
       The logits behind a softmax are found as by `CategoricalCrossentropy`.
 
@@ -99,6 +103,7 @@ class CategoricalGeneralizedCrossEntropy(Weighted, _BASE):
     Numerics:
       probability < 1.2e-38 (in float32)  at the label: value as near to `1 / q` as the
                         dtype resolves, its slope bounded by the one there
+      probability > 1   counts as its reciprocal, so that no loss is negative
       unknown class     ValueError in eager mode; traced: value NaN, gradient 0
 
       The logits behind a softmax are found as by `CategoricalCrossentropy`; the

@@ -80,6 +80,8 @@ class StableCrossEntropy(Weighted):
       nothing counted     a mean is 0
       probability < 1.2e-38 (in float32)  label 0: counts 0; label > 0: the logarithm
                           continues with slope 1 from its value there, -87.3
+      outside [0, 1]      no loss is negative: as `BinaryCrossentropy` and
+                          `CategoricalCrossentropy`
       half precision      computed and summed in float32, rounded once
 
     References:

@@ -341,6 +341,11 @@ def log_continued(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     return tf.math.log(tf.maximum(x, smallest)) + tf.minimum(x - smallest, 0), vjp
 
 
+def magnitude(x: tf.Tensor) -> tf.Tensor:
+    """Returns `|x|`, with slope 1 at 0, where that of `tf.abs` is 0."""
+    return tf.where(x < 0, -x, x)
+
+
 def one_below_normal(x: tf.Tensor) -> tf.Tensor:
     """Returns `x`, and 1 below the smallest normal number."""
     return tf.where(x < smallest_normal(x), tf.ones_like(x), x)

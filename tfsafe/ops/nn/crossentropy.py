@@ -43,7 +43,8 @@ def categorical_crossentropy(
         all classes.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
-        costs inf, and numbers outside [0, 1] have a finite loss.
+        costs inf, and numbers outside [0, 1] have a finite loss of at least 0, whose
+        gradient points into it.
       name: Name scope of the operations created.
 
     Returns:
@@ -60,6 +61,7 @@ def categorical_crossentropy(
       logit -inf         label 0: counts 0, gradient 0; label > 0: value inf
       probability 0      label 0: counts 0; label > 0: value inf, its slope taken as 0
       row of zero labels value 0, gradient 0, whatever the predictions
+      negative elsewhere a probability counts in the sum with its magnitude
       NaN                value NaN
       Smoothing puts a label on every class: one of probability 0 then gives inf.
       A zero incoming gradient gives a zero gradient, also where a label is NaN.
@@ -131,7 +133,8 @@ def sparse_categorical_crossentropy(
         classes.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
-        costs inf, and numbers outside [0, 1] have a finite loss.
+        costs inf, and numbers outside [0, 1] have a finite loss of at least 0, whose
+        gradient points into it.
       name: Name scope of the operations created.
 
     Returns:
@@ -148,6 +151,7 @@ def sparse_categorical_crossentropy(
                      the gradient, p - 1 at the label and p elsewhere
       logit -inf     at another class: counts 0, gradient 0; at the label: value inf
       probability 0  at the label: value inf, its slope taken as 0
+      negative elsewhere  a probability counts in the sum with its magnitude
       label outside 0 .. classes - 1  value NaN, gradient 0, in every mode
       NaN            value NaN
       Smoothing puts a label on every class: one of probability 0 then gives inf.
@@ -236,7 +240,8 @@ def binary_crossentropy(
       label_smoothing: Fraction of the target, from 0 to 1, that is moved to 1/2.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
-        costs inf, and numbers outside [0, 1] have a finite loss.
+        costs inf, and numbers outside [0, 1] have a finite loss of at least 0, whose
+        gradient points into it.
       name: Name scope of the operations created.
 
     Returns:

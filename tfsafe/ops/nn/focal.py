@@ -42,7 +42,8 @@ def binary_focal_crossentropy(
       label_smoothing: Fraction of the target, from 0 to 1, that is moved to 1/2.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
-        costs inf, and numbers outside [0, 1] have a finite loss.
+        costs inf, and numbers outside [0, 1] have a finite loss of at least 0, whose
+        gradient points into it.
       name: Name scope of the operations created.
 
     Returns:
@@ -88,6 +89,8 @@ def binary_focal_crossentropy(
                 target = (1 - smoothing) * target + smoothing / 2
             values = crossentropy.binary(target, x, from_logits, bounded)
             yes, no = (sigmoid(x), sigmoid(-x)) if from_logits else (x, 1 - x)
+            # Outside [0, 1] both distances grow with that of the prediction.
+            yes, no = zeros.magnitude(yes), zeros.magnitude(no)
             missed = times_where_nonzero(target, no) + times_where_nonzero(
                 1 - target, yes
             )
@@ -131,7 +134,8 @@ def categorical_focal_crossentropy(
         all classes.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
-        costs inf, and numbers outside [0, 1] have a finite loss.
+        costs inf, and numbers outside [0, 1] have a finite loss of at least 0, whose
+        gradient points into it.
       name: Name scope of the operations created.
 
     Returns:
@@ -147,6 +151,7 @@ def categorical_focal_crossentropy(
       probability 0      label 0: counts 0; label > 0: value inf, its slope taken as 0
       row of zero labels value 0, gradient 0, whatever the predictions
       NaN                value NaN
+      negative elsewhere a probability counts in the sum with its magnitude
       A zero incoming gradient gives a zero gradient.
 
     Examples:
@@ -209,7 +214,8 @@ def categorical_generalized_cross_entropy(
       axis: The axis of the classes in `y_pred`.
       bounded: Whether the logarithm of a probability continues with slope 1 below the
         smallest normal number (1.2e-38 and -87.3 in float32), so that no probability
-        costs inf, and numbers outside [0, 1] have a finite loss.
+        costs inf, and numbers outside [0, 1] have a finite loss of at least 0, whose
+        gradient points into it.
       name: Name scope of the operations created.
 
     Returns:
@@ -225,7 +231,8 @@ def categorical_generalized_cross_entropy(
       error          a few eps of the value or of 1, whichever is larger, from logits
       probability 0  at the label: value 1 / q, slope 0 (a choice: it is infinite)
       logit -inf     at the label: value 1 / q, gradient 0
-      outside        a negative probability at the label gives NaN
+      outside        a probability above 1 counts as its reciprocal; a negative one
+                     at the label gives NaN
       label outside 0 .. classes - 1  value NaN, gradient 0, in every mode
       NaN            value NaN
       A zero incoming gradient gives a zero gradient.

@@ -9,6 +9,7 @@ from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.probability import cross_rows
 from tfsafe.ops.kernels.zeros import (
     log_continued,
+    magnitude,
     one_below_normal,
     quotient_for_gradient,
     smallest_normal,
@@ -20,20 +21,30 @@ _Gradients = tuple[tf.Tensor, tf.Tensor]
 
 
 def negative_log(probs: tf.Tensor, axis: int, bounded: bool) -> tf.Tensor:
-    """Returns `-log(p)` for each class, `p` divided by its sum along `axis`."""
+    """Returns `-log(p)` for each class, `p` divided by its sum along `axis`.
+
+    A negative number counts in the sum with its magnitude: no class exceeds the sum,
+    and no loss is negative.
+    """
     logarithm = _logarithm(bounded)
-    return logarithm(tf.reduce_sum(probs, axis, keepdims=True)) - logarithm(probs)
+    total = tf.reduce_sum(magnitude(probs), axis, keepdims=True)
+    return logarithm(total) - logarithm(probs)
 
 
 def sparse(
     indices: tf.Tensor, probs: tf.Tensor, bounded: bool, normalize: bool = True
 ) -> tf.Tensor:
-    """Returns `-log(p[index])` for each row, by default divided by its sum."""
+    """Returns `-log(p[index])` for each row, by default divided by its sum.
+
+    The sum is that of `negative_log`; without it, a number above 1 costs `log(p)`.
+    """
     logarithm = _logarithm(bounded)
     is_class, classified = cross_rows.known_classes(indices, probs)
     loss = -logarithm(tf.gather_nd(probs, cross_rows.places(classified)))
     if normalize:
-        loss += logarithm(tf.reduce_sum(probs, -1))
+        loss += logarithm(tf.reduce_sum(magnitude(probs), -1))
+    else:
+        loss = magnitude(loss)
     return cross_rows.nan_unless(is_class, loss)
 
 
@@ -68,21 +79,23 @@ def _binary_slope(target: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
 def bounded_binary(
     target: tf.Tensor, p: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], _Gradients]]:
-    """Returns `binary`, with both logarithms continued as `bounded_log` does."""
+    """Returns `binary`, with both logarithms continued as `log_continued` does.
+
+    Above 1, where a logarithm is positive, it is taken with the other sign.
+    """
     smallest = smallest_normal(p)
     complement = 1 - p
     is_one = complement < smallest
     yes = tf.math.log(tf.maximum(p, smallest)) + tf.minimum(p - smallest, 0)
+    yes = -magnitude(yes)
     no = tf.where(
         is_one,
         tf.math.log(smallest) + complement,
-        tf.math.log1p(-tf.where(is_one, tf.zeros_like(p), p)),
+        -magnitude(tf.math.log1p(-tf.where(is_one, tf.zeros_like(p), p))),
     )
 
     def vjp(upstream: tf.Tensor) -> _Gradients:
-        slope = (1 - target) / one_below_normal(complement) - target / one_below_normal(
-            p
-        )
+        slope = (1 - target) / _divisor(complement) - target / _divisor(p)
         slope = known(slope, _bounded_slope, target, p)
         return times_upstream(upstream, no - yes), times_upstream(upstream, slope)
 
@@ -90,6 +103,10 @@ def bounded_binary(
 
 
 def _bounded_slope(target: tf.Tensor, p: tf.Tensor) -> tf.Tensor:
-    return quotient_for_gradient(
-        1 - target, one_below_normal(1 - p)
-    ) - quotient_for_gradient(target, one_below_normal(p))
+    missed = quotient_for_gradient(1 - target, _divisor(1 - p))
+    return missed - quotient_for_gradient(target, _divisor(p))
+
+
+def _divisor(p: tf.Tensor) -> tf.Tensor:
+    """Returns what 1 is divided by for the slope of the logarithm of `p`."""
+    return tf.where(p > 1, -p, one_below_normal(p))
