@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._compat import _backend
+from tfsafe._compat import _keras
 from tfsafe.graph import family
 
 
@@ -176,7 +176,7 @@ def test_the_backend_is_read_without_keras(
     monkeypatch.setenv("KERAS_BACKEND", variable)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     monkeypatch.delitem(sys.modules, "keras")
-    assert _backend._keras_backend() == expected
+    assert _keras._keras_backend() == expected
 
 
 def test_tensorflow_still_gives_the_graph_of_a_nested_function():

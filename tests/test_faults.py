@@ -25,12 +25,7 @@ from tfsafe.debugging.entry import switch
 from tfsafe.debugging.state import variables
 from tfsafe.rewriting.engine import retrace, tape_recording
 from tfsafe.rewriting.reports import lines
-from tfsafe.rewriting.targets import (
-    keras_model,
-    model_call,
-    replicas,
-    switch as stable_switch,
-)
+from tfsafe.rewriting.targets import keras_model, replicas, switch as stable_switch
 
 HOOKS = {
     "call of a function": (switch, "is_outermost"),
@@ -56,7 +51,7 @@ HOOKS = {
     "trace of a stable function": (retrace, "Planner"),
     "making a stable model": (stable_switch, "stabilize_model"),
     "making a stable step": (keras_model, "stabilized"),
-    "call of a stable model": (model_call.ModelCall, "_prepared"),
+    "call of a stable model": (keras_model.ModelCall, "_prepared"),
 }
 
 

@@ -248,4 +248,7 @@ def test_the_command_line_swaps_the_strings_of_a_script(tmp_path):
     done = subprocess.run(
         [*command, str(script)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["tfsafe.losses", "tfsafe.keras_formulas.activations"]
+    assert done.stdout.split() == [
+        "tfsafe.losses",
+        "tfsafe.keras_formulas.logit_recovery",
+    ]

@@ -134,7 +134,7 @@ def _patches() -> Iterator[Patch]:
 @functools.cache
 def _counterparts() -> dict[Any, Any]:
     """Returns tfsafe's class or function for each of Keras' that it has."""
-    from tfsafe.keras_formulas import activations
+    from tfsafe.keras_formulas import logit_recovery
 
     found = {}
     for package in _PACKAGES:
@@ -147,7 +147,7 @@ def _counterparts() -> dict[Any, Any]:
     for name in ("softmax", "log_softmax", "log_sigmoid"):
         # Keras 3.3 does not have all of them.
         if hasattr(theirs, name):
-            found[getattr(theirs, name)] = getattr(activations, name)
+            found[getattr(theirs, name)] = getattr(logit_recovery, name)
     return found
 
 

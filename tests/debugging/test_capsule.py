@@ -16,7 +16,7 @@ import tfsafe
 from tests.support import modes
 from tfsafe import __main__ as cli
 from tfsafe.debugging import replay
-from tfsafe.debugging.capsule import allowed
+from tfsafe.debugging.capsule import records
 
 
 def failure_of(function, *args):
@@ -311,7 +311,7 @@ def test_every_operation_that_reaches_a_file_is_refused():
         if any(part in each for part in reaches.split("|"))
     ]
     assert len(suspects) > 150
-    assert set(allowed.refused(suspects)) == set(suspects)
+    assert set(records.refused(suspects)) == set(suspects)
 
 
 def npy(array, **options):

@@ -10,7 +10,6 @@ import tensorflow as tf
 import tfsafe
 from tfsafe import debugging
 from tfsafe.debugging.explain.suggestions import source_names
-from tfsafe.debugging.models import step_notes
 
 
 def caught_in(call):
@@ -137,7 +136,7 @@ def test_the_notes_of_watch_are_one_operation_a_gradient_and_two():
 
         @tf.function
         def step(x, model=model, optimizer=optimizer, level=level):
-            with step_notes.noted(optimizer, level) as found:
+            with step.noted(optimizer, level) as found:
                 results = model.train_step((x, x[:, :2]))
             return {**results, **found}
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfsafe.graph import bodies
-from tfsafe.optimizers import SafeOptimizer, _branch
+from tfsafe.optimizers import SafeOptimizer, _counters
 
 GRADIENTS = [tf.constant([0.5, -2.0, 1e20]), tf.constant([3.0, 0.25])]
 
@@ -58,7 +58,7 @@ def waits_for(later, earlier):
 def test_large_variables_are_updated_in_turn(monkeypatch):
     first, second = update_of(training("skip")[1])
     assert not waits_for(second, first)
-    monkeypatch.setattr(_branch, "_LARGE", 0)
+    monkeypatch.setattr(_counters, "_LARGE", 0)
     first, second = update_of(training("skip")[1])
     assert waits_for(second, first)
 
@@ -67,7 +67,7 @@ def test_large_variables_are_updated_in_turn(monkeypatch):
 def test_the_order_of_updates_changes_no_value(policy, monkeypatch):
     results = []
     for large in (2**26, 0):
-        monkeypatch.setattr(_branch, "_LARGE", large)
+        monkeypatch.setattr(_counters, "_LARGE", large)
         variables, step = training(policy)
         step(*GRADIENTS)
         step(tf.ones([3]), tf.ones([2]))

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.optimizers import harness
 from tests.support import modes
 from tfsafe.optimizers import SafeOptimizer
-from tfsafe.optimizers._outliers import log_global_norm
+from tfsafe.optimizers._clipping import log_global_norm
 
 NAN = float("nan")
 POLICIES = ["replace", "zero_variable", "skip"]

@@ -8,42 +8,38 @@ Example: `losses` and `metrics` call `_compat.keras_mask(tensor)` in place of re
 `tensor._keras_mask`.
 """
 
-from tfsafe._compat._autograph import as_converted, exempt_from_autograph
-from tfsafe._compat._backend import (
-    keras_class,
-    require_tensorflow_backend,
-)
-from tfsafe._compat._conventions import (
-    before_vectorizing,
-    differentiated_type,
-    forward_scope,
-    host_array,
-    is_loop_counter,
-    is_python_thread,
-)
-from tfsafe._compat._data import mapped, running_fit
 from tfsafe._compat._execution import (
     GRADIENT_FRAMES,
     add_eager_callback,
+    as_converted,
     before_autograph,
     called_function,
     differentiated,
     eager_callback,
+    exempt_from_autograph,
+    mapped,
     record,
     remove_eager_callback,
+    running_fit,
     watch,
 )
 from tfsafe._compat._functions import (
     TRACES,
     autograph_options,
+    before_vectorizing,
     captured,
     count_operations,
     create_op,
+    differentiated_type,
     forget_conversion,
+    forward_scope,
     function_graph,
     graph_attribute,
     hidden_callers,
+    host_array,
     is_called_in_place,
+    is_loop_counter,
+    is_python_thread,
     is_traced_for_xla,
     is_watched_once,
     is_xla,
@@ -67,13 +63,20 @@ from tfsafe._compat._keras import (
     call_context,
     carry_keras_logits,
     centered_moments,
+    compile_utils,
+    config_reader,
+    getters,
     is_called_with_mask,
+    is_function_loss,
     is_keras_variable,
     is_stateless,
+    keras_class,
     keras_logits,
     keras_mask,
+    load_on_demand,
     loss_is_divided_by_replicas,
     loss_options,
+    require_tensorflow_backend,
     set_keras_logits,
     set_keras_mask,
     set_path,
@@ -86,13 +89,6 @@ from tfsafe._compat._keras import (
     variable_key,
     variable_positions,
     without_weight_decay,
-)
-from tfsafe._compat._saving import load_on_demand
-from tfsafe._compat._strings import (
-    compile_utils,
-    config_reader,
-    getters,
-    is_function_loss,
 )
 
 __all__ = [

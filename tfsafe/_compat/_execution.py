@@ -1,12 +1,17 @@
-"""Observes what TensorFlow executes, by callbacks and by the frames of the stack."""
+"""Observes what TensorFlow and AutoGraph execute, by callbacks and by frames."""
 
 import contextlib
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfsafe._compat._functions import is_xla
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 
 _eager_callbacks = 0
 _eager_lock = threading.Lock()
@@ -164,3 +169,123 @@ def watch(variable: Any) -> None:
     from tensorflow.python.ops import resource_variable_ops
 
     resource_variable_ops.variable_accessed(variable)
+
+
+class Fit(NamedTuple):
+    """A `fit`, `evaluate` or `predict` that is running.
+
+    Attributes:
+      data: Its argument `x`.
+      epoch: The epoch, from 0; None but in `fit`.
+      batch: The first batch of the call under way, from 0; None where not known.
+    """
+
+    data: Any
+    epoch: int | None
+    batch: int | None
+
+
+def running_fit(model: Any, method: str = "fit") -> Fit | None:
+    """Returns the `fit` of a model that is on this thread's stack, or None.
+
+    So too its `evaluate` or `predict`, if `method` names one.
+
+    The locals `x`, `epoch`, `begin_step` and `epoch_iterator` of Keras' trainer, tried
+    with Keras 3.3.3 and 3.15.1. A callback receives the numbers, but not the data.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        names = frame.f_locals if frame.f_code.co_name == method else {}
+        needed = {"epoch_iterator", "epoch"} if method == "fit" else {"epoch_iterator"}
+        if names.get("self") is model and needed <= set(names):
+            batch = names.get("begin_step", names.get("step"))
+            return Fit(names.get("x"), names.get("epoch"), batch)
+        frame = frame.f_back
+    return None
+
+
+Mapped = tuple["tf.data.Dataset", Callable[..., Any]]
+
+
+def mapped(dataset: "tf.data.Dataset") -> list[Mapped]:
+    """Returns the functions that a dataset maps, the first one first, and their data.
+
+    `_input_dataset`, `_map_func` and `_func`, tried with TensorFlow 2.16.1 and 2.21.0.
+    Empty where a function of the dataset calls Python, which might have an effect.
+    """
+    found = []
+    for each in _parts(dataset):
+        wrapper = getattr(each, "_map_func", None)
+        if wrapper is None:
+            continue
+        operations = wrapper.function.graph.get_operations()
+        if any("PyFunc" in operation.type for operation in operations):
+            return []
+        if type(each).__name__ in {"_MapDataset", "_ParallelMapDataset"}:
+            found.append((each._input_dataset, wrapper._func))
+    return found[::-1]
+
+
+def _parts(dataset: Any) -> Iterator[Any]:
+    while dataset is not None:
+        yield dataset
+        dataset = getattr(dataset, "_input_dataset", None)
+
+
+_PACKAGE = __name__.partition(".")[0]
+_MISSING = (ImportError, AttributeError, TypeError)
+
+
+def exempt_from_autograph() -> None:
+    """Has AutoGraph convert nothing of this package, as it does with Keras.
+
+    In a `tf.function` it would convert every function that the user's calls, and their
+    first trace would take seconds. `autograph.core.config.CONVERSION_RULES`, tried with
+    TensorFlow 2.21.0. Without that list, or what `as_converted` needs, everything
+    works, and takes longer.
+    """
+    try:
+        from tensorflow.python.autograph.core import config
+
+        _status()
+        rule = config.DoNotConvert(_PACKAGE)
+        if all(str(each) != str(rule) for each in config.CONVERSION_RULES):
+            config.CONVERSION_RULES = (*config.CONVERSION_RULES, rule)
+    except _MISSING:
+        return
+
+
+def as_converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a user's function as AutoGraph would call it here.
+
+    For functions that this package is given: its own calls are not converted. The same
+    function where AutoGraph is off. Not `tf.__internal__.autograph.tf_convert`, which
+    changes the decorators of TensorFlow that a function has.
+    """
+    try:
+        converted_call, context, is_on = _status()
+    except _MISSING:
+        return function
+    if not is_on:
+        return function
+    options = context.options.call_options()
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with context:
+            return converted_call(function, args, kwargs, options=options)
+
+    return call
+
+
+def _status() -> tuple[Callable[..., Any], Any, bool]:
+    """Returns what AutoGraph's code makes calls with, and whether it is on here.
+
+    `autograph.impl.api.converted_call` and `autograph.core.ag_ctx`, tried with
+    TensorFlow 2.21.0.
+    """
+    from tensorflow.python.autograph.core import ag_ctx
+    from tensorflow.python.autograph.impl.api import converted_call
+
+    context = ag_ctx.control_status_ctx()
+    is_on = context.status == ag_ctx.Status.ENABLED and context.options is not None
+    return converted_call, context, is_on

@@ -1,6 +1,13 @@
 """Wraps the internals of Keras, each by its purpose."""
 
-from collections.abc import Sequence
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -256,3 +263,138 @@ def added_losses(layer: Any) -> list[Any]:
     """
     losses: list[Any] = layer._losses
     return losses
+
+
+def load_on_demand(prefix: str, load: Callable[[], None]) -> None:
+    """Calls `load` when Keras finds no class of a registered name, and looks again.
+
+    `object_registration.get_registered_object`, through which all deserialization
+    goes. The public `custom_objects` would need the classes to be imported. Tried:
+    Keras 3.15.1.
+
+    Args:
+      prefix: Prefix of such a name.
+      load: Registers the classes.
+    """
+    from keras.src.saving import object_registration as registry
+
+    plain = registry.get_registered_object
+
+    @functools.wraps(plain)
+    def look_up(name: Any, *args: Any, **kwargs: Any) -> Any:
+        found = plain(name, *args, **kwargs)
+        if found is None and isinstance(name, str) and name.startswith(prefix):
+            load()
+            found = plain(name, *args, **kwargs)
+        return found
+
+    registry.get_registered_object = look_up
+
+
+# The modules that hold a binding of `get` each, by the name of the public one.
+_ROOTS = ("keras.src", "keras", "keras._tf_keras.keras")
+_WITH_GET = ("activations", "losses", "metrics", "regularizers")
+
+
+def getters() -> list[Any]:
+    """Returns the modules whose `get` finds an object by its name.
+
+    Tried: Keras 3.3.3 and 3.15.1. Keras itself calls those of `keras.src`.
+    """
+    return [
+        importlib.import_module(f"{root}.{name}")
+        for root in _ROOTS
+        for name in _WITH_GET
+    ]
+
+
+def config_reader() -> tuple[Any, str]:
+    """Returns where the function is that finds the class or function of a config.
+
+    `serialization_lib._retrieve_class_or_fn`, tried with Keras 3.3.3 and 3.15.1. All
+    `deserialize` functions, `load_model` and `optimizers.get` go through it.
+    """
+    from keras.src.saving import serialization_lib
+
+    return serialization_lib, "_retrieve_class_or_fn"
+
+
+def compile_utils() -> Any:
+    """Returns the module that makes losses and metrics of the arguments of `compile`.
+
+    `get_loss`, `get_metric`, `CompileLoss` and `CompileMetrics`, tried with Keras 3.3.3
+    and 3.15.1. The two classes look their strings up in `build`, at the first batch.
+    """
+    from keras.src.trainers import compile_utils
+
+    return compile_utils
+
+
+def is_function_loss(loss: Any) -> bool:
+    """Returns whether Keras made a loss object of a plain function.
+
+    `LossFunctionWrapper`, tried with Keras 3.3.3 and 3.15.1.
+    """
+    from keras.src import losses
+
+    return type(loss) is losses.LossFunctionWrapper
+
+
+def require_tensorflow_backend() -> None:
+    """Refuses Keras' other backends, before a layer fails in an obscure way.
+
+    Raises:
+      ImportError: If Keras runs on another backend than TensorFlow.
+    """
+    if importlib.util.find_spec("keras") is None:
+        raise ImportError("tfsafe needs Keras 3. Install it with `pip install keras`.")
+    # Check before Keras is imported: if that backend is not installed, the import of
+    # Keras fails, and the error does not name the setting.
+    backend = _keras_backend()
+    if backend != "tensorflow":
+        raise ImportError(
+            "tfsafe's losses, layers and optimizers run on Keras' TensorFlow backend. "
+            f"Received: backend {backend!r}. Set KERAS_BACKEND=tensorflow before the "
+            'first `import keras`, or "backend": "tensorflow" in ~/.keras/keras.json.'
+        )
+    import keras
+
+    if not keras.__version__.startswith("3."):
+        raise ImportError(
+            f"tfsafe needs Keras 3. Received: keras {keras.__version__}. Upgrade with "
+            "`pip install -U keras`, and unset TF_USE_LEGACY_KERAS if it is set."
+        )
+
+
+def _keras_backend() -> str:
+    """Returns the backend Keras runs on, or would run on if it were imported now."""
+    config = getattr(sys.modules.get("keras"), "config", None)  # not in Keras 2
+    if config is not None:
+        return config.backend()
+    if os.environ.get("KERAS_BACKEND"):
+        return os.environ["KERAS_BACKEND"]
+    home = pathlib.Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
+    try:
+        return json.loads((home / "keras.json").read_text())["backend"]
+    except (OSError, ValueError, KeyError):
+        return "tensorflow"
+
+
+def keras_class(module: str, name: str) -> Any:
+    """Returns a class of Keras, or a stand-in where the installed version lacks it.
+
+    The stand-in can be subclassed; making an object of it fails and says what to do.
+    """
+    import keras
+
+    namesake = getattr(getattr(keras, module), name, None)
+    if namesake is not None:
+        return namesake
+
+    def refuse(_self: Any, *_: Any, **__: Any) -> None:
+        raise ImportError(
+            f"`{name}` needs a later Keras, which has `keras.{module}.{name}`. "
+            f"Received: keras {keras.__version__}. Upgrade with `pip install -U keras`."
+        )
+
+    return type(name, (keras.layers.Layer,), {"__init__": refuse})

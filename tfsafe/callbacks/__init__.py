@@ -11,11 +11,15 @@ Keras' wrappers hold, and `NumericsMonitor` reads its counts.
 from typing import TYPE_CHECKING
 
 from tfsafe._swap import fall_back_to_keras
-from tfsafe.callbacks._checkpoint import BackupAndRestore, ModelCheckpoint
+from tfsafe.callbacks._checkpoint import (
+    BackupAndRestore,
+    EarlyStopping,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    SwapEMAWeights,
+)
 from tfsafe.callbacks._monitor import NumericsMonitor
-from tfsafe.callbacks._plateau import EarlyStopping, ReduceLROnPlateau
 from tfsafe.callbacks._rollback import RollbackOnNonFinite
-from tfsafe.callbacks._swap_ema import SwapEMAWeights
 from tfsafe.callbacks._terminate import TerminateOnNaN, TerminateOnNonFinite
 
 if TYPE_CHECKING:

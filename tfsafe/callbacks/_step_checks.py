@@ -12,7 +12,7 @@ from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.model import KINDS, Steps
-from tfsafe.debugging.models.replicas import why_unchecked
+from tfsafe.debugging.models.step import why_unchecked
 from tfsafe.errors import NumericsError
 
 POLICIES = ("raise", "skip", "stop")

@@ -1,11 +1,16 @@
-"""Finds the logits behind probabilities."""
+"""Finds the logits behind probabilities, and attaches them in Keras' activations.
+
+The activations are saved under their plain names, so that a file with one of them loads
+anywhere.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 
-from tfsafe import _compat
+from tfsafe import _compat, ops
 from tfsafe._limits import LIMITS
 
 # Far above what rounding to bfloat16 does to a probability, and far below the
@@ -118,3 +123,28 @@ def _agree(probs: tf.Tensor, logits: tf.Tensor, axis: int | None) -> bool:
     of = tf.sigmoid(logits) if axis is None else tf.nn.softmax(logits, axis)
     # NaN does not count as disagreement: the logits hold it as well.
     return not tf.reduce_any(tf.abs(of - tf.cast(probs, of.dtype)) > _TOLERANCE)
+
+
+def softmax(x: Any, axis: int = -1) -> tf.Tensor:
+    """Computes the softmax; a row of `-inf` has probabilities 0, not NaN."""
+    if isinstance(x, keras.KerasTensor):
+        return keras.activations.softmax(x, axis)
+    probabilities = ops.softmax(x, axis)
+    attach_logits(probabilities, x, axis)
+    # As Keras' own does, for Keras' losses.
+    _compat.set_keras_logits(probabilities, x)
+    return probabilities
+
+
+def log_softmax(x: Any, axis: int = -1) -> tf.Tensor:
+    """Computes the logarithm of the softmax; `-inf` in a row of `-inf`, not NaN."""
+    if isinstance(x, keras.KerasTensor):
+        return keras.activations.log_softmax(x, axis)
+    return ops.log_softmax(x, axis)
+
+
+def log_sigmoid(x: Any) -> tf.Tensor:
+    """Computes the logarithm of the sigmoid."""
+    if isinstance(x, keras.KerasTensor):
+        return keras.activations.log_sigmoid(x)
+    return ops.log_sigmoid(x)

@@ -1,7 +1,10 @@
-"""Names the arguments that layers take by `**kwargs`, for type checkers."""
+"""Names the options of layers for type checkers, and registers families of layers."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypedDict
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict, TypeVar
+
+import keras
 
 
 class OptionsButName(TypedDict, total=False):
@@ -68,3 +71,27 @@ class AnyCellOptions(CellOptions, total=False):
 
     forget_bias: float
     normalize_state: Literal["output", "stored"]
+
+
+_Layer = TypeVar("_Layer", bound=type)
+
+
+def member_of_family(shared: str) -> Callable[[_Layer], _Layer]:
+    """Returns a class decorator: registers a layer and completes its docstring.
+
+    Args:
+      shared: Sections that every layer of the family has, put before "Examples:".
+
+    Returns:
+      The decorator.
+    """
+    shared = inspect.cleandoc(shared)
+
+    def decorate(layer: _Layer) -> _Layer:
+        head, title, examples = inspect.cleandoc(layer.__doc__ or "").partition(
+            "Examples:"
+        )
+        layer.__doc__ = f"{head}{shared}\n\n{title}{examples}\n"
+        return keras.saving.register_keras_serializable(package="tfsafe")(layer)
+
+    return decorate

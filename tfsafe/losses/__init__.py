@@ -48,15 +48,13 @@ from tfsafe.losses._agreement import (
     Tversky,
 )
 from tfsafe.losses._crossentropy import (
+    CTC,
     BinaryCrossentropy,
-    CategoricalCrossentropy,
-    SparseCategoricalCrossentropy,
-)
-from tfsafe.losses._ctc import CTC
-from tfsafe.losses._focal import (
     BinaryFocalCrossentropy,
+    CategoricalCrossentropy,
     CategoricalFocalCrossentropy,
     CategoricalGeneralizedCrossEntropy,
+    SparseCategoricalCrossentropy,
 )
 from tfsafe.losses._likelihood import KLDivergence, Poisson
 from tfsafe.losses._regression import (

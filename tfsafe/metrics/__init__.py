@@ -58,9 +58,12 @@ from tfsafe.metrics._classification import (
     SparseTopKCategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from tfsafe.metrics._correlation import ConcordanceCorrelation, PearsonCorrelation
+from tfsafe.metrics._correlation import (
+    ConcordanceCorrelation,
+    PearsonCorrelation,
+    R2Score,
+)
 from tfsafe.metrics._means import Mean, MeanMetricWrapper, Sum
-from tfsafe.metrics._r2_score import R2Score
 from tfsafe.metrics._regression import (
     BinaryCrossentropy,
     CategoricalCrossentropy,

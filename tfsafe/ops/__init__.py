@@ -75,8 +75,8 @@ from tfsafe.ops.reductions.log_sums import (
     cumulative_logsumexp,
     log_add_exp,
     log_sub_exp,
+    logsumexp,
 )
-from tfsafe.ops.reductions.logsumexp import logsumexp
 from tfsafe.ops.reductions.moments import mean, moments, std, variance
 from tfsafe.ops.reductions.norm import norm
 

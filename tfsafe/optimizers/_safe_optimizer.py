@@ -12,12 +12,10 @@ import tensorflow as tf
 from tfsafe import _args, _calls, _compat
 from tfsafe.optimizers import (
     _arguments,
-    _branch,
     _clipping,
     _counters,
     _gradient_check,
     _master_copies,
-    _outliers,
 )
 from tfsafe.optimizers._delegation import DelegatingOptimizer, delegated
 
@@ -131,7 +129,7 @@ class SafeOptimizer(DelegatingOptimizer):
         self.outlier_patience = _arguments.steps(
             outlier_patience, "outlier_patience", 1
         )
-        self._filter = _outliers.outlier_filter(
+        self._filter = _clipping.outlier_filter(
             self.outlier_threshold,
             self.outlier_window,
             self.outlier_patience,
@@ -242,12 +240,12 @@ class SafeOptimizer(DelegatingOptimizer):
             skips = _gradient_check.nothing_left(is_nonfinite, pairs, kept)
         if self._filter is not None:
             left = replaced(grads, is_nonfinite, flags)
-            norm = _outliers.log_global_norm(left, variables, self.loss_scale_factor)
+            norm = _clipping.log_global_norm(left, variables, self.loss_scale_factor)
             norm = tf.where(skips, -math.inf, norm)
             skips = self._filter.skips(norm, is_nonfinite) | skips
         step = functools.partial(self._step, variables, replaced)
         args = [grads, halves, is_nonfinite, flags]
-        _branch.either(skips, _branch.nothing, step, args)
+        _counters.either(skips, _counters.nothing, step, args)
         self._counters.count(is_nonfinite, flags, elements)
 
     def _step(
@@ -258,7 +256,7 @@ class SafeOptimizer(DelegatingOptimizer):
         with self.for_the_copies():
             scale = self.loss_scale_factor
             clipped = self._clipping.clip(grads, variables, scale, halves, is_replaced)
-            with _branch.in_turn(self.inner_optimizer, variables):
+            with _counters.in_turn(self.inner_optimizer, variables):
                 self.inner_optimizer.apply(clipped, variables)
 
     def finalize_variable_values(self, var_list: Any) -> None:

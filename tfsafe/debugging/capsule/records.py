@@ -5,19 +5,20 @@ are known by name, and its operations have the places that they had in the progr
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tfsafe._report.records import Site, from_dict
-from tfsafe.debugging.capsule import allowed
 from tfsafe.debugging.capsule.archive import Reader, Writer
 from tfsafe.graph import (
     Place,
     bodies,
     family,
     is_call,
+    is_drawn,
     locate_all,
     note_bodies,
     note_places,
@@ -43,9 +44,9 @@ def refused_in(root: tf.Graph, drawn: Mapping[int, set[str]]) -> str:
     refused = {
         kind
         for graph in family(root)
-        for kind in allowed.refused_operations(graph, drawn.get(id(graph), ()))
+        for kind in refused_operations(graph, drawn.get(id(graph), ()))
     }
-    return ", ".join(sorted(refused - allowed.DROPPED))
+    return ", ".join(sorted(refused - DROPPED))
 
 
 class GraphWriter:
@@ -125,7 +126,7 @@ def _names(op: tf.Operation) -> list[str]:
 
 def _strip(definition: Any) -> None:
     """Removes what names the machine or the process, and what prints."""
-    dropped = {each.name for each in definition.node if each.op in allowed.DROPPED}
+    dropped = {each.name for each in definition.node if each.op in DROPPED}
     kept = [each for each in definition.node if each.name not in dropped]
     for node in kept:
         node.device = ""
@@ -192,7 +193,7 @@ def _graph(reader: Reader, number: int, record: Any, drawn: set[str]) -> tf.Grap
     except Exception as error:
         raise ValueError(f"A graph of the capsule cannot be read: {error}") from None
     definition.ClearField("library")
-    _refuse(allowed.refused(each.op for each in definition.node))
+    _refuse(refused(each.op for each in definition.node))
     graph = tf.Graph()
     with graph.as_default():
         try:
@@ -202,7 +203,7 @@ def _graph(reader: Reader, number: int, record: Any, drawn: set[str]) -> tf.Grap
                 f"TensorFlow {tf.__version__} cannot read a graph of the capsule: "
                 f"{error}"
             ) from None
-    _refuse(allowed.refused_operations(graph, drawn))
+    _refuse(refused_operations(graph, drawn))
     tensor = graph.get_tensor_by_name
     graph.inputs = [tensor(name) for name, _ in record["inputs"]]
     for each, (_, shape) in zip(graph.inputs, record["inputs"], strict=True):
@@ -244,3 +245,65 @@ def structured(structure: Any, outputs: Sequence[Any]) -> Any:
     if isinstance(structure, dict):
         return [structured(each, outputs) for each in structure["list"]]
     return None if structure is None else outputs[int(structure)]
+
+
+# Types without state that reach files, the process, Python or other machines all the
+# same, or take a resource that a capsule does not have.
+_REFUSED = re.compile(
+    r"Abort|File|Reader|PyFunc|ImmutableConst|Vocab|Proto|Debug|^Copy|Dataset|Lookup"
+    r"|InitializeTable|Queue|Barrier|Accumulator|Sdca|TPU|Prelinearize|Infeed|Outfeed"
+    r"|^Xla|CompressElement|BatchFunction|SymbolicGradient|Summary|Restore|Save|Checkpoint"
+    r"|^MapDefun|Optional|SessionHandle|SparseCore|Remote|Collective|Nccl|^Recv|^Send"
+    r"|^For$|^Enter$|^NextIteration$|^Exit$|^Switch$|^Merge$|^Ref"
+)
+# Types with state that change variables, draw numbers or call the functions of the
+# graph, and nothing else.
+_STATEFUL = re.compile(
+    r"Assert|Assign(Add|Sub)?VariableOp|Case|CheckNumerics(V2)?|CudnnRNN\w*|DeviceIndex"
+    r"|DisableCopyOnRead|Empty|GuaranteeConst|If|While|StatefulPartitionedCall"
+    r"|Resource(Sparse)?Apply\w+|Resource(Scatter|Gather)\w*|ResourceStridedSliceAssign"
+    r"|ResourceCountUpTo|ReadVariableOp|VarIsInitializedOp|VariableShape"
+    r"|Multinomial|(Parameterized)?TruncatedNormal|RandomCrop|RandomGamma"
+    r"|RandomPoisson(V2)?|RandomShuffle|RandomStandardNormal|RandomUniform(Int)?"
+    r"|Rng(ReadAndSkip|Skip)|Stateful(RandomBinomial|StandardNormal(V2)?)"
+    r"|Stateful(TruncatedNormal|Uniform(FullInt|Int)?)|StatelessRandomGetAlg"
+    r"|NonDeterministicInts|SampleDistortedBoundingBox(V2)?|\w+CandidateSampler"
+    r"|TensorArray\w*V3|TensorArrayGradWithShape"
+)
+_INPUTS = frozenset({"Placeholder"})
+# Printing is not replayed, and is not saved.
+DROPPED = frozenset({"PrintV2"})
+
+
+def refused(types: Iterable[str]) -> list[str]:
+    """Returns the types that no graph of a capsule may have, by their names.
+
+    Asked before a graph is imported: TensorFlow runs some operations to infer shapes.
+    """
+    return sorted({each for each in types if not _may_be_imported(each)})
+
+
+def refused_operations(graph: tf.Graph, drawn: Collection[str] = ()) -> list[str]:
+    """Returns the types in a graph that a capsule may not hold.
+
+    Args:
+      graph: The graph.
+      drawn: Names of the operations that are not run, because what they drew is known.
+    """
+    return sorted({
+        op.type
+        for op in graph.get_operations()
+        if not (_is_allowed(op) or (op.name in drawn and is_drawn(op)))
+    })
+
+
+def _is_allowed(op: tf.Operation) -> bool:
+    if op.op_def.is_stateful and op.type not in _INPUTS:
+        return bool(_STATEFUL.fullmatch(op.type))
+    return _may_be_imported(op.type)
+
+
+def _may_be_imported(kind: str) -> bool:
+    # An operation of a library that a program loads is none of TensorFlow's.
+    is_known = hasattr(tf.raw_ops, kind)
+    return is_known and (bool(_STATEFUL.fullmatch(kind)) or not _REFUSED.search(kind))

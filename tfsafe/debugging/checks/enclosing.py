@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe._patching import Patch
-from tfsafe.debugging.checks import reentrancy
+from tfsafe.debugging.checks import tally
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 
@@ -27,9 +27,7 @@ def is_outermost() -> bool:
     """Returns whether a call made now is inside no other that is traced or checked."""
     # A thread that Python did not start runs a `tf.py_function` of some function.
     return (
-        tf.executing_eagerly()
-        and not reentrancy.is_inside()
-        and _compat.is_python_thread()
+        tf.executing_eagerly() and not tally.is_inside() and _compat.is_python_thread()
     )
 
 

@@ -1,4 +1,28 @@
-"""Counts the steps that were checked, for the last line of `tfsafe run`."""
+"""Marks and counts checked calls: only the outermost of a thread is checked.
+
+The count is for the last line of `tfsafe run`.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+_LOCAL = threading.local()
+
+
+def is_inside() -> bool:
+    """Returns whether this thread is inside a checked call."""
+    return getattr(_LOCAL, "depth", 0) > 0
+
+
+@contextlib.contextmanager
+def entered() -> Iterator[None]:
+    """Marks what runs within as the inside of a checked call."""
+    _LOCAL.depth = getattr(_LOCAL, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _LOCAL.depth -= 1
 
 
 class Tally:

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, _calls, _compat
-from tfsafe.debugging.checks import enclosing, reentrancy
+from tfsafe.debugging.checks import enclosing, tally
 from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Level, Options, options_of
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
@@ -187,7 +187,7 @@ class CheckedFunction:
                 check.look()
 
     def _warn_unless_checked(self) -> None:
-        is_due = not (reentrancy.is_inside() or _compat.is_stateless())
+        is_due = not (tally.is_inside() or _compat.is_stateless())
         if is_due and not self._has_warned:
             self._has_warned = True
             name = getattr(self._function, "__name__", type(self._function).__name__)

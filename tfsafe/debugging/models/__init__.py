@@ -1,9 +1,8 @@
 """Checks the training, evaluation and prediction steps of Keras models.
 
 `model` replaces the functions that Keras calls once a batch, `step` makes one of them a
-checked `tf.function`, `replicas` joins the results of several devices, `loss_scale`
-finds gradients that no loss scale helps, and `when` adds step, epoch and batch to an
-error.
+checked `tf.function`, on several devices as well, `loss_scale` finds gradients that no
+loss scale helps, and `when` adds step, epoch and batch to an error.
 
 May import: `debugging.checks` and what that may import. Only `entry` and `callbacks`
 import it:

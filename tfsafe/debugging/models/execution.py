@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.debugging.checks import reentrancy
+from tfsafe.debugging.checks import tally
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.traced.watched_call import Kept
 from tfsafe.debugging.models.step import CompiledStep
@@ -68,7 +68,7 @@ class Execution:
         Returns:
           At most two parts, the good steps and the failed one.
         """
-        with reentrancy.entered():
+        with tally.entered():
             watched = self._step.check.watched([self._step.argument(self._spec)], {})
             # A finding may have changed what the check does.
             if watched is not self._watched:

@@ -14,9 +14,15 @@ from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.models.execution import Execution, Part
 from tfsafe.debugging.models.loss_scale import without_gradients
-from tfsafe.debugging.models.replicas import check_strategy, joined, mean
-from tfsafe.debugging.models.step import CompiledStep, batch_labels, without_optionals
-from tfsafe.debugging.models.step_notes import noted as noted_steps
+from tfsafe.debugging.models.step import (
+    CompiledStep,
+    batch_labels,
+    check_strategy,
+    joined,
+    mean,
+    noted as noted_steps,
+    without_optionals,
+)
 from tfsafe.debugging.models.when import Clock
 from tfsafe.debugging.state import variables as _state
 

@@ -1,12 +1,24 @@
-"""Makes one step of a Keras model a checked `tf.function`."""
+"""Makes one step of a Keras model a checked `tf.function`.
 
-from collections.abc import Callable, Mapping, Sequence
+Notes what its optimizer receives and does, and joins the results of replicas.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
+from tfsafe.debugging.explain.training.history import (
+    HALF_OF_SQUARES,
+    LARGEST_UPDATE,
+    bits,
+)
+from tfsafe.debugging.models import loss_scale
 from tfsafe.debugging.state import variables
 from tfsafe.debugging.tracing import results
 
@@ -104,3 +116,131 @@ def batch_labels(
         if label == "data":
             label = "x"
         yield label, value
+
+
+# Variables of so many bytes are not kept twice to see how far they move.
+_LARGE = 2**26
+
+
+@contextlib.contextmanager
+def noted(optimizer: Any, level: str) -> Iterator[dict[str, tf.Tensor]]:
+    """Notes what a step passes to an optimizer.
+
+    A step at level `watch` computes one sum of squares a gradient, and of these one
+    sum; it keeps no copy of a weight. A `SafeOptimizer` has these sums, and TensorFlow
+    computes equal operations of a graph once.
+
+    Args:
+      optimizer: The optimizer of the step; None notes nothing.
+      level: Level of the checks.
+
+    Yields:
+      The numbers by their labels, once the step is taken: half the sum of the squares
+      of all gradients, the largest change of a weight, and
+      `loss_scale.hidden_gradients`. The first two are `bits`: no check fails at them.
+    """
+    found: dict[str, tf.Tensor] = {}
+    is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    is_looked_at = level != "watch"
+    if not hasattr(optimizer, "apply"):
+        yield found
+        return
+    apply, graph = optimizer.apply, _graph()
+
+    def wrapped(grads: Any, trainable_variables: Any = None) -> Any:
+        grads = list(grads)
+        # A tensor of a branch or a loop cannot be used outside of it.
+        is_known = optimizer.built or not is_scaled
+        if not is_known or trainable_variables is None or _graph() is not graph:
+            return apply(grads, trainable_variables)
+        variables = list(trainable_variables)
+        if is_scaled:
+            pairs = zip(grads, variables, strict=False)
+            found.update(loss_scale.hidden_gradients(optimizer, pairs))
+        half = _half_of_squares(grads)
+        if is_scaled:
+            half /= tf.square(optimizer.dynamic_scale)
+        found[HALF_OF_SQUARES] = bits(half)
+        old = _values(variables) if is_looked_at else []
+        result = apply(grads, variables)
+        if old:
+            moves = zip(old, _values(variables), strict=True)
+            largest = [tf.reduce_max(tf.abs(new - each)) for each, new in moves]
+            found[LARGEST_UPDATE] = bits(tf.reduce_max(tf.stack(largest)))
+        return result
+
+    optimizer.apply = wrapped
+    try:
+        yield found
+    finally:
+        del optimizer.apply
+
+
+def _half_of_squares(gradients: Sequence[Any]) -> tf.Tensor:
+    halves = []
+    for each in gradients:
+        values = each.values if isinstance(each, tf.IndexedSlices) else each
+        if values is not None and values.dtype.is_floating:
+            if values.dtype.size < 4:
+                values = tf.cast(values, tf.float32)
+            halves.append(tf.cast(tf.nn.l2_loss(values), tf.float32))
+    return tf.add_n(halves) if halves else tf.zeros([])
+
+
+def _values(variables: Sequence[Any]) -> list[tf.Tensor]:
+    """Returns the values of variables in float32; none if they are large."""
+    sizes = [math.prod(each.shape) for each in variables]
+    if 4 * sum(sizes) > _LARGE:
+        return []
+    return [
+        tf.cast(tf.convert_to_tensor(each), tf.float32)
+        for each, size in zip(variables, sizes, strict=True)
+        if size
+    ]
+
+
+def _graph() -> Any:
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+
+
+def check_strategy(model: keras.Model) -> None:
+    """Refuses strategies that a replay cannot follow.
+
+    Raises:
+      ValueError: If the replicas are not those of one process.
+    """
+    reason = why_unchecked(model)
+    if reason is not None:
+        raise ValueError(reason)
+
+
+def why_unchecked(model: keras.Model) -> str | None:
+    """Returns why the replicas of a model cannot be followed, or None if they can."""
+    strategy = model.distribute_strategy
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1 or isinstance(strategy, tf.distribute.MirroredStrategy):
+        return None
+    return (
+        "The checks follow a model on the devices of one process. Received: a model "
+        f"under {type(strategy).__name__} with {replicas} replicas. Look for the "
+        "failure under `tf.distribute.MirroredStrategy`, or on one replica."
+    )
+
+
+def mean(strategy: tf.distribute.Strategy, results: Any) -> Any:
+    """Returns the means over the replicas of what a step returned."""
+    if strategy.num_replicas_in_sync == 1:
+        return results
+    return tf.nest.map_structure(
+        lambda each: tf.reduce_mean(strategy.experimental_local_results(each), 0),
+        results,
+    )
+
+
+def joined(strategy: tf.distribute.Strategy, results: Any) -> Any:
+    """Returns the rows of all replicas, in their order."""
+    if strategy.num_replicas_in_sync == 1:
+        return results
+    return tf.nest.map_structure(
+        lambda each: tf.concat(strategy.experimental_local_results(each), 0), results
+    )

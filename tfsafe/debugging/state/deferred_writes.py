@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.debugging import values
-from tfsafe.debugging.state import finite_sum
 from tfsafe.debugging.state.update_part import (
     READ,
     WRITES,
@@ -26,6 +25,8 @@ from tfsafe.graph import (
     is_call,
     is_compiled,
     op_types,
+    stacked,
+    summed,
 )
 
 _OF_VARIABLES = ("Assign", "ReadVariable", "Resource", "Rng", "Stateful", "Var")
@@ -134,7 +135,7 @@ class Frozen:
         # itself. XLA would keep a divisor that it sums over.
         if _compat.is_traced_for_xla():
             return [quotient + 0 * divisor]
-        self._divisors.append(finite_sum.total(divisor))
+        self._divisors.append(finite_sum(divisor))
         return [quotient]
 
     def _make(self, op: tf.Operation, value: Value) -> list[tf.Tensor]:
@@ -187,7 +188,7 @@ class Frozen:
             and is_wide
             and new.shape.is_fully_defined()
         ):
-            return finite_sum.total(new)
+            return finite_sum(new)
         sources = self._update.inputs_of(op)
         alike = [each.name for each in sources if each.shape == new.shape]
         group = (new.dtype, new.shape, *alike)
@@ -247,3 +248,15 @@ def _copied(op: tf.Operation, value: Value) -> list[tf.Tensor]:
         return [read_variable(handle, op.outputs[0])]
     getattr(tf.raw_ops, op.type)(resource=handle, value=value(op.inputs[1]))
     return []
+
+
+def finite_sum(structure: Any) -> tf.Tensor:
+    """Returns a sum that is finite only if every number in the structure is."""
+    sums: dict[tf.DType, list[tf.Tensor]] = {}
+    for each in tf.nest.flatten(structure, expand_composites=True):
+        if values.is_float(each):
+            part = summed(each)
+            sums.setdefault(part.dtype, []).append(part)
+    # In float64, the sum over many does not overflow.
+    parts = [summed(tf.cast(stacked(each), tf.float64)) for each in sums.values()]
+    return tf.add_n(parts) if parts else tf.constant(0.0, tf.float64)

@@ -6,8 +6,8 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.layers.family import member_of_family
-from tfsafe.layers.masks import hide
+from tfsafe.layers.core.masking import hide
+from tfsafe.layers.options import member_of_family
 from tfsafe.ops.kernels.precision import wide
 
 # Mixin; the Keras layer comes next in the MRO.

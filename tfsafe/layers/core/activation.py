@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _args, _compat, ops
 from tfsafe.keras_formulas.logit_recovery import attach_logits
-from tfsafe.layers.masks import with_features
+from tfsafe.layers.core.masking import with_features
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

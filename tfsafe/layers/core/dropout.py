@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.layers.family import member_of_family
+from tfsafe.layers.options import member_of_family
 
 # Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object

@@ -1,4 +1,4 @@
-"""Masks the steps that a value marks as missing."""
+"""Masks the steps that a value marks as missing, and fits masks to tensors."""
 
 import math
 from typing import Any
@@ -55,3 +55,18 @@ class Masking(keras.layers.Masking):
     @property
     def _marks_nan(self) -> bool:
         return isinstance(self.mask_value, float) and math.isnan(self.mask_value)
+
+
+def with_features(mask: Any, rank: int) -> tf.Tensor:
+    """Appends axes of size 1 to a mask, up to this rank."""
+    mask = tf.convert_to_tensor(mask)
+    missing = rank - mask.shape.rank
+    return tf.reshape(mask, tf.concat([tf.shape(mask), [1] * missing], 0))
+
+
+def hide(x: tf.Tensor, mask: Any) -> tf.Tensor:
+    """Sets `x` to 0 where a mask of the leading axes is False, so that NaN is gone."""
+    if mask is None:
+        return x
+    mask = with_features(tf.cast(mask, tf.bool), x.shape.rank)
+    return tf.where(mask, x, tf.zeros([], x.dtype))

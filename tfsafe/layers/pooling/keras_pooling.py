@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, ops
-from tfsafe.layers.family import member_of_family
+from tfsafe.layers.options import member_of_family
 from tfsafe.layers.pooling.safe_mean import SafeMeanPooling
 from tfsafe.ops.kernels.precision import wide
 

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfsafe import _args, ops
-from tfsafe.layers.masks import with_features
+from tfsafe.layers.core.masking import with_features
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

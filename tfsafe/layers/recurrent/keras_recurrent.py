@@ -7,8 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.layers.family import member_of_family
-from tfsafe.layers.masks import hide
+from tfsafe.layers.core.masking import hide
+from tfsafe.layers.options import member_of_family
 
 # Mixin; the Keras layer comes next in the MRO.
 _KerasLayer: Any = object

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
-from tfsafe.ops.kernels.cancellation import near_one, uncancelled
+from tfsafe.ops.kernels.cancellation import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import root_of, square_of
@@ -141,7 +141,7 @@ def _of_quotient(
             return of_a(value) - of_b(value)
         return value(a) - value(b)
 
-    return lambda value: near_one.quotient_minus_one(
+    return lambda value: uncancelled.quotient_minus_one(
         value(tensor), top(value), value(b)
     )
 
@@ -158,14 +158,14 @@ def _of_power(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
     def build(value: Value) -> tf.Tensor:
         x, whole = inner(value), value(tensor)
         if root is not None:
-            return near_one.root_minus_one(whole, x)
+            return uncancelled.root_minus_one(whole, x)
         if square is not None:
             return x * (value(base) + 1)
         if op.type == "Rsqrt":
-            return near_one.inverse_root_minus_one(whole, x)
+            return uncancelled.inverse_root_minus_one(whole, x)
         if op.type in RECIPROCALS:
-            return near_one.quotient_minus_one(whole, -x, value(base))
-        return near_one.power_minus_one(whole, x, value(op.inputs[1]))
+            return uncancelled.quotient_minus_one(whole, -x, value(base))
+        return uncancelled.power_minus_one(whole, x, value(op.inputs[1]))
 
     return build
 
@@ -177,4 +177,6 @@ def _of_product(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
     a, b = (less_one(reader, each, depth - 1) for each in op.inputs)
     if a is None or b is None:
         return None
-    return lambda value: near_one.product_minus_one(value(tensor), a(value), b(value))
+    return lambda value: uncancelled.product_minus_one(
+        value(tensor), a(value), b(value)
+    )

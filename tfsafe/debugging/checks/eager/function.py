@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.debugging import values
-from tfsafe.debugging.checks import failures, reentrancy
+from tfsafe.debugging.checks import failures, tally
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import followed
 from tfsafe.debugging.explain import findings, message
@@ -47,7 +47,7 @@ class EagerCheck:
         propagation = Propagation(_namer(arguments, list(before.values())))
         propagation.rows = results.rows_of(arguments, arguments)
         recorder = Recorder(propagation)
-        with reentrancy.entered(), _compat.eager_callback(recorder):
+        with tally.entered(), _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
         nonfinite = results.nonfinite_outputs(result)
         if not nonfinite and not propagation.all:

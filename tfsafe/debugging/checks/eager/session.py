@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe.debugging import values
-from tfsafe.debugging.checks import failures, reentrancy
+from tfsafe.debugging.checks import failures, tally
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import followed
 from tfsafe.debugging.explain import message
@@ -93,7 +93,7 @@ class Session(Recorder):
         if graph is not None or self.is_busy:
             return
         kind = tf.compat.as_str(op_type)
-        if reentrancy.is_inside():
+        if tally.is_inside():
             self._note_call(kind)
             return
         before = len(self.propagation.all)
@@ -101,7 +101,7 @@ class Session(Recorder):
         self._note_unused(inputs, outputs)
         self.is_busy = True
         try:
-            with reentrancy.entered():
+            with tally.entered():
                 if kind.startswith(WRITES):
                     self._check_write(inputs[0], options)
                 if options.strict and len(self.propagation.all) > before:
@@ -175,7 +175,7 @@ class Session(Recorder):
         options = self._active()
         if options is None:
             return
-        with reentrancy.entered():
+        with tally.entered():
             found = {
                 id(each): (_NO_NAME, each) for each in (self._unused or {}).values()
             }
@@ -208,7 +208,7 @@ class Session(Recorder):
         if self._whole:
             yield
             return
-        with reentrancy.entered(), contained("reading variables before an update"):
+        with tally.entered(), contained("reading variables before an update"):
             slots = [_state.slot_of(each, {}) for each in variables]
             self._whole = [(slot, slot.read()) for slot in slots]
         try:
@@ -222,7 +222,7 @@ class Session(Recorder):
         scaled = any(id(each) in self._scaled for each in tf.nest.flatten(target))
         if options is None or scaled or self._tapes:
             return
-        with reentrancy.entered():
+        with tally.entered():
             found = [
                 NonFinite(label, value, value)
                 for label, value in values.leaves(gradients, "gradient")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._faults import RefusalError, or_plain, users_code
 from tfsafe.debugging.capsule.snapshot import Snapshot
-from tfsafe.debugging.checks import failures, reentrancy
+from tfsafe.debugging.checks import failures, tally
 from tfsafe.debugging.checks.failures import Failed, Known
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import ReplayedCall
@@ -29,7 +29,7 @@ from tfsafe.debugging.checks.traced.watched_call import (
 from tfsafe.debugging.explain import message
 from tfsafe.debugging.explain.training import history, optimizer as training
 from tfsafe.debugging.explain.training.layers import walked_once
-from tfsafe.debugging.state import finite_sum, variables
+from tfsafe.debugging.state import deferred_writes, variables
 from tfsafe.debugging.state.variables import Slot
 from tfsafe.debugging.tracing import results
 from tfsafe.debugging.tracing.results import NonFinite
@@ -89,7 +89,7 @@ class CompiledCheck:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
-        with reentrancy.entered():
+        with tally.entered():
             if self._failed_before:
                 return self._function(*args, **kwargs)
             return or_plain(
@@ -139,7 +139,7 @@ class CompiledCheck:
           NumericsError: If it failed.
         """
         result, _, kept = outputs
-        with reentrancy.entered():
+        with tally.entered():
             return or_plain(
                 "the check of a function",
                 lambda: self._examined(args, {}, result, kept),
@@ -209,14 +209,14 @@ class CompiledCheck:
             kept = Kept(self._last_look(), before)
             # These reads see what the function wrote.
             after = [slot.read() for slot in slots]
-            total = finite_sum.total([result, after])
+            total = deferred_writes.finite_sum([result, after])
             self._may_write(total, kept.before, slots)
             return result, total, kept
         before = [slot.read() for slot in traced.look.kept]
         traced.emit()
         self._looks.append(traced.look)
         new = [slot.read() for slot in traced.look.kept] + traced.frozen.values()
-        total = finite_sum.total([traced.result, new])
+        total = deferred_writes.finite_sum([traced.result, new])
         if traced.absorbs is not None:
             total += tf.where(traced.absorbs, tf.constant(_NAN), 0)
         if self._options.strict:

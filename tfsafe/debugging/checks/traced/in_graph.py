@@ -9,7 +9,7 @@ from tfsafe.debugging import values
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import written_slots
 from tfsafe.debugging.checks.traced.instrumented import Instrumented
-from tfsafe.debugging.state import finite_sum
+from tfsafe.debugging.state import deferred_writes
 from tfsafe.debugging.state.variables import slot_of
 from tfsafe.graph import TracedCall, UnreadableError, locate, resemble
 
@@ -53,7 +53,7 @@ def _checked_result(
     before = [slot.read() for slot in traced.look.kept]
     traced.emit()
     new = [slot.read() for slot in traced.look.kept] + traced.frozen.values()
-    is_good = tf.math.is_finite(finite_sum.total([traced.result, new]))
+    is_good = tf.math.is_finite(deferred_writes.finite_sum([traced.result, new]))
     if options.strict:
         is_good &= ~tf.reduce_any(traced.flags)
     traced.frozen.commit(is_good)
@@ -65,7 +65,7 @@ def _checked_result(
 
 
 def _with_results_checked(result: Any) -> Any:
-    is_good = tf.math.is_finite(finite_sum.total(result))
+    is_good = tf.math.is_finite(deferred_writes.finite_sum(result))
     return _after(tf.debugging.Assert(is_good, [_message(result)]), result)
 
 
@@ -80,7 +80,7 @@ def _message(result: Any, traced: Instrumented | None = None) -> tf.Tensor:
     for label, value in values.leaves(result, "output"):
         if values.is_float(value):
             labels.append(label)
-            flags.append(~tf.math.is_finite(finite_sum.total(value)))
+            flags.append(~tf.math.is_finite(deferred_writes.finite_sum(value)))
     text = "NaN or Inf in a variable that the function writes."
     parts = [_first(flags, [f"NaN or Inf in {each}." for each in labels], text)]
     if traced is not None and traced.look.flagged:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe._faults import or_plain
-from tfsafe.debugging.checks import reentrancy
+from tfsafe.debugging.checks import tally
 from tfsafe.debugging.checks.failures import Failed
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.tally import TALLY
@@ -61,7 +61,7 @@ class LateCheck(CompiledCheck):
         pending, self._pending = self._pending, []
         if not pending:
             return
-        with reentrancy.entered():
+        with tally.entered():
             or_plain(
                 "the check of a function",
                 lambda: self._look_at(pending),

@@ -5,5 +5,5 @@ one function at two points, `log_complements` logarithms of 1 minus a probabilit
 
 May import: the other kernels.
 
-Example: `digamma_difference.digamma_difference(x + 1.0, x)` of 1e8 is 1e-8.
+Example: `function_differences.digamma_difference(x + 1.0, x)` of 1e8 is 1e-8.
 """

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tfsafe.graph import SUMS
 from tfsafe.ops.kernels import unchanged_values
-from tfsafe.ops.kernels.cancellation import near_one
+from tfsafe.ops.kernels.cancellation import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -49,7 +49,7 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     def build(value: Value) -> tf.Tensor:
         whole = value(x)
         log = unchanged_values.log(whole) if far is None else far(value)
-        return near_one.log_near_one(whole, inner(value), log)
+        return uncancelled.log_near_one(whole, inner(value), log)
 
     return build
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.kernels import bessel
-from tfsafe.ops.kernels.cancellation.digamma_difference import (
+from tfsafe.ops.kernels.cancellation.function_differences import (
     digamma_difference,
     digamma_less_of_sum,
 )
