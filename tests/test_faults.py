@@ -40,7 +40,7 @@ HOOKS = {
     "answer of a tape": (tape_recording.Recording, "answered"),
     "trace of a check": (compiled.CompiledCheck, "_watch"),
     "begin of a check": (compiled.CompiledCheck, "_watching"),
-    "sum of a check": (compiled.finite_sum, "total"),
+    "sum of a check": (compiled.deferred_writes, "finite_sum"),
     "note of an operation": (session.Session, "_note"),
     "check of a write": (session.Session, "_check_write"),
     "check of gradients": (session.Session, "check_gradients"),
@@ -260,7 +260,7 @@ ASKED_FOR = {
     "callbacks/_commit",
     "debugging/inspection/plot",
     "debugging/inspection/retain",
-    "optimizers/_branch",
+    "optimizers/_counters",
 }
 
 

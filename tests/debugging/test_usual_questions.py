@@ -10,6 +10,7 @@ import tensorflow as tf
 import tfsafe
 from tfsafe import debugging
 from tfsafe.debugging.explain.suggestions import source_names
+from tfsafe.debugging.models.step import noted
 
 
 def caught_in(call):
@@ -136,7 +137,7 @@ def test_the_notes_of_watch_are_one_operation_a_gradient_and_two():
 
         @tf.function
         def step(x, model=model, optimizer=optimizer, level=level):
-            with step.noted(optimizer, level) as found:
+            with noted(optimizer, level) as found:
                 results = model.train_step((x, x[:, :2]))
             return {**results, **found}
 
