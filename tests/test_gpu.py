@@ -58,7 +58,7 @@ def test_cudnn_is_used_where_the_mask_allows_it_and_the_loop_elsewhere(layer_cla
     graph = traced.get_concrete_function(signature).graph.as_graph_def()
     assert "CudnnRNNV3" in str(graph)
     for mask in MASKS.values():
-        mask = tf.constant(mask, tf.bool)
+        mask = tf.cast(mask, tf.bool)
         wanted = run(looped, mask)
         for got in (run(fused, mask), traced(mask)):
             for one, other in zip(got, wanted, strict=True):

@@ -18,8 +18,9 @@ X = np.random.default_rng(0).normal(size=(8, 5, 4)).astype("float32")
 LOAD = """
 import sys
 {prelude}
-import keras, numpy as np
+import keras, numpy as np, tensorflow as tf
 path, data = sys.argv[1:]
+tf.config.experimental.enable_tensor_float_32_execution(False)
 model = keras.saving.load_model(path)
 found = np.load(data)
 np.testing.assert_allclose(model(found["x"]), found["y"], rtol=1e-5, atol=1e-6)

@@ -130,6 +130,10 @@ def test_tensorflow_variables_and_numpy_gradients_are_taken(policy):
     assert bool(tf.reduce_all(tf.math.is_finite(variable)))
 
 
+@pytest.mark.skipif(
+    bool(tf.config.list_physical_devices("GPU")),
+    reason="a plain SGD of a complex variable ends the process there",
+)
 def test_complex_gradients_are_tested_by_their_magnitude(policy):
     variable = tf.Variable([0j, 0j], dtype=tf.complex64)
     gradient = tf.constant([1 + 1j, complex(0, 1e20)], tf.complex64)
