@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests.ops.edges import INF, NAN, same
 from tests.ops.elementwise import edges
 from tests.support import modes
-from tfsafe.ops.kernels import unchanged_values
+from tfsafe.ops.formulas import unchanged_values
 
 # The arguments, the value and the slopes.
 ROWS = {

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsafe.ops.kernels.geometry.lengths import over_spectral_norm
+from tfsafe.ops.kernels.lengths import over_spectral_norm
 
 
 @keras.saving.register_keras_serializable(package="tfsafe")

@@ -5,8 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.geometry import plane
+from tfsafe.ops.kernels import plane, precision
 
 
 def hypot(x: Any, y: Any, *, name: str = "hypot") -> tf.Tensor:

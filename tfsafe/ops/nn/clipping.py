@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfsafe import _args
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.geometry.lengths import direction, euclidean
+from tfsafe.ops.kernels.lengths import direction, euclidean
 from tfsafe.ops.kernels.power import sqrt
 
 Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.geometry.lengths import euclidean
+from tfsafe.ops.kernels.lengths import euclidean
 from tfsafe.ops.reductions.norm import norm_of_order
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfsafe import _args
 from tfsafe._gradients import custom_gradient, nan_where
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.geometry.lengths import direction, euclidean
+from tfsafe.ops.kernels.lengths import direction, euclidean
 from tfsafe.ops.kernels.zeros import quotient_for_gradient, times_where_nonzero
 from tfsafe.ops.reductions.norm import norm_of_order
 

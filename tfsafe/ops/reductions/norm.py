@@ -7,8 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.geometry import lengths
+from tfsafe.ops.kernels import lengths, precision
 
 _Axis = Sequence[int] | None
 

@@ -7,12 +7,9 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS
-from tfsafe.ops.kernels import bessel
-from tfsafe.ops.kernels.cancellation.log_complements import log_softplus
-from tfsafe.ops.kernels.probability.weighted_exponentials import (
-    floored_log,
-    weighted_log,
-)
+from tfsafe.ops.formulas import bessel
+from tfsafe.ops.formulas.log_complements import log_softplus
+from tfsafe.ops.formulas.weighted_exponentials import floored_log, weighted_log
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space import form, probabilities, sums
 from tfsafe.rewriting.log_space.form import (

@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.cancellation.log_complements import (
+from tfsafe.ops.formulas.log_complements import (
     log_one_minus_softmax,
     log_one_minus_tanh,
 )

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
-from tfsafe.ops.kernels.probability.weighted_exponentials import floored_log
+from tfsafe.ops.formulas.weighted_exponentials import floored_log
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 

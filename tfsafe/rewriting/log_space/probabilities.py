@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
-from tfsafe.ops.kernels.cancellation.log_complements import log_softplus
+from tfsafe.ops.formulas.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.facts.tensors import Reader

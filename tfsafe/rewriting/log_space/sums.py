@@ -7,8 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.cancellation import log_complements
-from tfsafe.ops.kernels.probability import weighted_exponentials as weighted
+from tfsafe.ops.formulas import log_complements, weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import (

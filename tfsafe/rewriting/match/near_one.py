@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
-from tfsafe.ops.kernels.cancellation import uncancelled
+from tfsafe.ops.formulas import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import root_of, square_of

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import ADDITIONS, SEGMENT_SUMS, OpFact, op_types, raw_kernel
-from tfsafe.ops.kernels import unchanged_values
+from tfsafe.ops.formulas import unchanged_values
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of

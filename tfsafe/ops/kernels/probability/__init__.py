@@ -1,8 +1,8 @@
-"""Softmax, cross-entropies and weighted exponentials, in log space where needed.
+"""Softmax and cross-entropies, in log space where needed.
 
 `probabilities` has the softmax itself, `exponential_sums` its logarithm and that of a
 sum of exponentials, `cross_rows` and `cross_probabilities` the cross-entropies of
-logits and of probabilities, `entropies_of_order` those of Tsallis and Renyi.
+logits and of probabilities.
 
 May import: the other kernels.
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
-from tfsafe.ops.kernels.probability.weighted_exponentials import weighted_exp
+from tfsafe.ops.formulas.weighted_exponentials import weighted_exp
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.probability.weighted_exponentials import (
+from tfsafe.ops.formulas.weighted_exponentials import (
     finite_or_zero,
     running_weights,
     weighted_exp,

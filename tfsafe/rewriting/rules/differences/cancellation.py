@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import SUMS
-from tfsafe.ops.kernels import precision, unchanged_values
-from tfsafe.ops.kernels.cancellation import uncancelled
-from tfsafe.ops.kernels.limits import tangents
+from tfsafe.ops.formulas import tangents, uncancelled, unchanged_values
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float

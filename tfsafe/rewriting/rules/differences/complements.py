@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfsafe.ops.kernels.limits import tangents
+from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import MOVERS

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.kernels.limits import tangents
+from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways

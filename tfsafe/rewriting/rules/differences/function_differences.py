@@ -3,8 +3,8 @@
 import tensorflow as tf
 
 from tfsafe.graph import SUMS
+from tfsafe.ops.formulas.function_differences import DIFFERENCES
 from tfsafe.ops.kernels import activation
-from tfsafe.ops.kernels.cancellation.function_differences import DIFFERENCES
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import logarithms

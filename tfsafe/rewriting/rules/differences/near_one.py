@@ -3,8 +3,7 @@
 import tensorflow as tf
 
 from tfsafe.graph import SUMS
-from tfsafe.ops.kernels import unchanged_values
-from tfsafe.ops.kernels.cancellation import uncancelled
+from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, SUMS, OpFact, op_types
-from tfsafe.ops.kernels.geometry import angles
+from tfsafe.ops.formulas import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape

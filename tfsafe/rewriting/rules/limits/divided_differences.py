@@ -11,12 +11,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.limits import divided_differences as kernel
-from tfsafe.ops.kernels.limits.divided_differences import (
+from tfsafe.ops.formulas import divided_differences as kernel
+from tfsafe.ops.formulas.divided_differences import (
     DIVIDED_DIFFERENCES,
     DividedDifference,
 )
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, number, square_of, terms

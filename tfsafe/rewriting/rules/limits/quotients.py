@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.kernels.limits import quotients as limits, removable
+from tfsafe.ops.formulas import quotients as limits, removable
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float

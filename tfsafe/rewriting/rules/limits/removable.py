@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.kernels import unchanged_values
-from tfsafe.ops.kernels.limits import quotients as limits, removable
-from tfsafe.ops.kernels.limits.removable import Removable
+from tfsafe.ops.formulas import quotients as limits, removable, unchanged_values
+from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float

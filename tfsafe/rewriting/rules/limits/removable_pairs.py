@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tfsafe.ops.kernels.limits import quotients
+from tfsafe.ops.formulas import quotients
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, number

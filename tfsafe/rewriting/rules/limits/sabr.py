@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.kernels.limits import quotients
+from tfsafe.ops.formulas import quotients
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, root_of, square_of

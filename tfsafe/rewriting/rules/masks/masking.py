@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types, upstream
-from tfsafe.ops.kernels import unchanged_values
-from tfsafe.ops.kernels.cancellation import uncancelled
+from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import (
     is_doubtful,

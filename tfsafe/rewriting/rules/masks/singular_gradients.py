@@ -10,7 +10,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels import unchanged_values
+from tfsafe.ops.formulas import unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_doubtful, is_dropped, is_regular
 from tfsafe.rewriting.facts.tensors import Reader, is_float

@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS
-from tfsafe.ops.kernels import precision, unchanged_values
-from tfsafe.ops.kernels.cancellation.uncancelled import sqrt1pm1
-from tfsafe.ops.kernels.limits import fractions
+from tfsafe.ops.formulas import fractions, unchanged_values
+from tfsafe.ops.formulas.uncancelled import sqrt1pm1
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float

@@ -7,9 +7,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.kernels.limits import field_limits
-from tfsafe.ops.kernels.probability import entropies_of_order
-from tfsafe.ops.kernels.probability.weighted_exponentials import zero_where_weightless
+from tfsafe.ops.formulas import entropies_of_order, field_limits
+from tfsafe.ops.formulas.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float

@@ -6,11 +6,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
-from tfsafe.ops.kernels.limits import fractions
-from tfsafe.ops.kernels.probability.weighted_exponentials import (
-    exp_of_sum,
-    product_or_exp,
-)
+from tfsafe.ops.formulas import fractions
+from tfsafe.ops.formulas.weighted_exponentials import exp_of_sum, product_or_exp
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
 from tfsafe.rewriting.facts.tensors import Reader, is_float

@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels.geometry import angles
+from tfsafe.ops.formulas import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, number, terms

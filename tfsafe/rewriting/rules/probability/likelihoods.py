@@ -7,12 +7,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.kernels import bessel
-from tfsafe.ops.kernels.cancellation.function_differences import (
+from tfsafe.ops.formulas import bessel
+from tfsafe.ops.formulas.function_differences import (
     digamma_difference,
     digamma_less_of_sum,
 )
-from tfsafe.ops.kernels.cancellation.log_complements import (
+from tfsafe.ops.formulas.log_complements import (
     lgamma_difference,
     lgamma_of_sum,
     log_fraction,

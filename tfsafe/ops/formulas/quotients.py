@@ -11,10 +11,10 @@ from math import factorial
 
 import tensorflow as tf
 
-from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.formulas import removable, unchanged_values
+from tfsafe.ops.formulas.removable import Removable
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
-from tfsafe.ops.kernels.limits import removable
-from tfsafe.ops.kernels.limits.removable import Removable
 from tfsafe.ops.kernels.power import sqrt
 
 _Function = Callable[..., tf.Tensor]

@@ -8,12 +8,13 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, known, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.unchanged_values import elementwise
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.activation import sigmoid, tanh
 from tfsafe.ops.kernels.exponential import exp, expm1
-from tfsafe.ops.kernels.geometry.plane import hypot
+from tfsafe.ops.kernels.plane import hypot
 from tfsafe.ops.kernels.power import sqrt
-from tfsafe.ops.kernels.unchanged_values import elementwise
 from tfsafe.ops.kernels.zeros import (
     quotient_no_nan,
     square,

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas.quotients import near_or_far, point
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.ops.kernels.limits.quotients import near_or_far, point
 from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.power import constant_power, pow
 

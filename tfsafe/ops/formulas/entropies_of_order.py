@@ -5,8 +5,8 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas import removable
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.limits import removable
 
 # Nearer to order 1, the powers are 1 plus a logarithm.
 _NEAR = 0.1

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas.quotients import near_or_far, point
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.limits.quotients import near_or_far, point
 
 _Function = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 # Up to this distance the formulas keep more digits than the difference.

@@ -11,9 +11,10 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._gradients import custom_gradient, custom_gradient_in, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.weighted_exponentials import exp_of_sum
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.power import constant_power
-from tfsafe.ops.kernels.probability.weighted_exponentials import exp_of_sum
 from tfsafe.ops.kernels.zeros import (
     one_where_zero,
     quotient_no_nan,

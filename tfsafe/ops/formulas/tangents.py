@@ -10,11 +10,11 @@ from fractions import Fraction
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.formulas import removable, unchanged_values
+from tfsafe.ops.formulas.quotients import near_or_far, point
+from tfsafe.ops.formulas.removable import Removable
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
-from tfsafe.ops.kernels.limits import removable
-from tfsafe.ops.kernels.limits.quotients import near_or_far, point
-from tfsafe.ops.kernels.limits.removable import Removable
 
 # Nearer to 0, a logarithm of a power keeps more digits than the power.
 _NEAR = 0.5

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
-from tfsafe.ops.kernels import precision, unchanged_values
+from tfsafe.ops.formulas import removable, unchanged_values
+from tfsafe.ops.formulas.quotients import near_or_far, point, power_minus_one_over
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.ops.kernels.limits import removable
-from tfsafe.ops.kernels.limits.quotients import near_or_far, point, power_minus_one_over
 from tfsafe.ops.kernels.power import constant_power
 
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]

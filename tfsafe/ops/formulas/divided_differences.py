@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels.limits import removable
+from tfsafe.ops.formulas import removable
 
 _Function = Callable[..., tf.Tensor]
 # Up to this distance the forms keep more digits than the difference.
