@@ -217,6 +217,30 @@ def test_an_error_in_a_trace_has_the_words_of_a_plain_run(here, write, capsys):
     assert printed == printed[:1] * 3
 
 
+def test_arguments_that_do_not_fit_a_signature_have_the_words_of_a_plain_run(
+    here, write, capsys
+):
+    path = write("""
+        import tensorflow as tf
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 3])])
+        def total(x):
+            return tf.reduce_sum(x)
+
+        for x in (tf.ones([2, 3]), tf.ones([2, 3], tf.int32), tf.ones([2, 4]), "a"):
+            try:
+                print(total(x))
+            except TypeError as error:
+                print(error)
+    """)
+    printed = []
+    for options in (["--checks", "none"], [], ["--checks", "full", "--stabilize"]):
+        here(*options, path)
+        printed.append(capsys.readouterr().out)
+    assert printed[0].count("Binding inputs to tf.function failed") == 3
+    assert printed == printed[:1] * 3
+
+
 def test_a_folder_runs_as_under_python(write, tmp_path, here, capsys):
     write("import sys; print(sys.path[0])\nimport helper", "app/__main__.py")
     write("print('helped')", "app/helper.py")

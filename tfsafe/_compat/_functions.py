@@ -4,7 +4,7 @@ import contextlib
 import inspect
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -260,6 +260,24 @@ def hidden_callers() -> Iterator[None]:
     except Exception as error:
         error.__dict__["ag_pass_through"] = True
         raise
+
+
+def bind_to_signature(
+    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Raises the TypeError of a `tf.function` whose `input_signature` does not fit.
+
+    `function_type_utils.bind_function_inputs`, which a call begins with. Tried:
+    TensorFlow 2.21.0. Nothing is raised where that is missing.
+    """
+    try:
+        from tensorflow.python.eager.polymorphic_function import function_type_utils
+
+        bind, of_type = function_type_utils.bind_function_inputs, function.function_type
+        defaults = function._default_values
+    except (ImportError, AttributeError):
+        return
+    bind(args, kwargs, of_type, defaults)
 
 
 def is_called_in_place(function: Any) -> bool:

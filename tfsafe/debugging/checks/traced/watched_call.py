@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.debugging import values
 from tfsafe.debugging.checks.failures import Failed
 from tfsafe.debugging.checks.replayed_call import written_slots
@@ -57,6 +58,8 @@ def bind(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     except (TypeError, ValueError):
         return
     signature.bind(*args, **kwargs)
+    if getattr(function, "input_signature", None) is not None:
+        _compat.bind_to_signature(function, args, kwargs)
 
 
 def serves_many_shapes(concrete: Any) -> bool:
