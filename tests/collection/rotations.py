@@ -153,6 +153,45 @@ def _angle_over_sine(c):
     return m.re(m.acos(c) / m.sqrt(1 - c * c))
 
 
+def _slerp(c, t):
+    angle = tf.acos(c)
+    return tf.sin(t * angle) / tf.sin(angle) * W[0]
+
+
+def _exact_slerp(c, t):
+    angle = m.acos(1 + off_zero(c - 1))
+    return (m.re(m.sin(t * angle) / m.sin(angle)) * WEIGHTS[0]).sum()
+
+
+def _stumpff(z):
+    root = tf.sqrt(z)
+    return (1 - tf.cos(root)) / z * W[0] + (root - tf.sin(root)) / root**3 * W[1]
+
+
+def _exact_stumpff(z):
+    z = off_zero(z)
+    root = m.sqrt(z)
+    third = (root - m.sin(root)) / root**3
+    return m.re((1 - m.cos(root)) / z * WEIGHTS[0] + third * WEIGHTS[1]).sum()
+
+
+def _separation(a, b):
+    first, second = (
+        tf.stack([
+            tf.cos(e[0]) * tf.cos(e[1]),
+            tf.cos(e[0]) * tf.sin(e[1]),
+            tf.sin(e[0]),
+        ])
+        for e in (a, b)
+    )
+    return tf.acos(tf.reduce_sum(first * second, 0))
+
+
+def _exact_separation(a, b):
+    across = m.cos(a[0]) * m.cos(b[0]) * m.cos(a[1] - b[1])
+    return m.acos(m.sin(a[0]) * m.sin(b[0]) + across)
+
+
 def _of(name, function, exact, *others, bad=ROWS, ordinary=FAR):
     return Formula(name, function, exact, [bad, *others], [ordinary, *others])
 
@@ -181,6 +220,27 @@ FORMULAS = [
         _exact_log_of_quaternion,
         [[1.0, 1.0, 0.9], ROWS],
         [[0.5, -0.2, 0.9], FAR],
+    ),
+    Formula(
+        "weights of a spherical interpolation by the cosine",
+        _slerp,
+        _exact_slerp,
+        [[1.0, 0.9999, 0.5], [0.25, 0.5, 0.75]],
+        [[0.3, -0.6, 0.5], [0.25, 0.5, 0.75]],
+    ),
+    _of(
+        "Stumpff's functions",
+        _stumpff,
+        _exact_stumpff,
+        bad=[0.0, 1e-4, 1.5],
+        ordinary=[0.5, 1.5, 4.0],
+    ),
+    Formula(
+        "angle between two directions on the sky",
+        _separation,
+        _exact_separation,
+        [[0.25, 0.5], [0.25390625, 0.50390625]],
+        [[0.25, 0.5], [-1.0, 2.0]],
     ),
     Formula(
         "rotation vector by the inverse cosine",

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.tables import RULES
 from tests.support import modes
+from tfsafe import stabilize
 from tfsafe.rewriting.rules.table import all_rules
 
 RNG = np.random.default_rng(5)
@@ -156,11 +157,24 @@ def test_hyperbolic_distances_of_near_points():
     assert slope[0] == 0
 
 
-def test_a_product_with_another_vector_is_no_cosine():
-    def scaled(x):
-        return tf.acos(_total(_by_norm(x) * x))
+@pytest.mark.parametrize("length", [0.5, 1.0])
+def test_a_product_of_any_vectors_has_the_slope_of_the_inverse_cosine(length):
+    first = np.float32([[0.6 * length, 0.8 * length]])
+    second = np.float32([[0.6, 0.8]]) + np.float32([[-8e-4, 6e-4]])
 
-    assert "angle-of-unit-vectors" not in fired(all_rules(), scaled, tf.constant(U))
+    def angle(u, v):
+        return tf.acos(_total(u * v))
+
+    args = [tf.constant(first), tf.constant(second)]
+    assert "angle-of-unit-vectors" in fired(all_rules(), angle, *args)
+    value, slopes = modes.value_and_gradients(stabilize(angle), args, "graph")
+    cosine = (first.astype(float) * second).sum(-1)
+    exact = np.arccos(min(cosine[0], 1.0))
+    if length == 1:
+        exact = 1e-3
+    np.testing.assert_allclose(value, exact, rtol=2e-3)
+    np.testing.assert_allclose(slopes[0], -second / np.sin(exact), rtol=2e-3)
+    np.testing.assert_allclose(slopes[1], -first / np.sin(exact), rtol=2e-3)
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ PAIRS = {
     ),
     "angle-of-unit-vectors": (
         lambda x: tf.acos(tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1)),
-        lambda x: tf.acos(tf.reduce_sum(_unit(x) * tf.sin(x), -1)),
+        lambda x: tf.acos(tf.reduce_mean(_unit(x) * tf.sin(x), -1)),
     ),
     "great-circle": (
         lambda x: tf.acos(

@@ -6,8 +6,10 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe._gradients import custom_gradient
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.zeros import quotient_no_nan, times_upstream
 
 # Vectors whose squared length differs from 1 by more are not unit vectors.
 _ROUNDINGS = 16
@@ -22,6 +24,47 @@ def between_units(a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool) -> tf
         return 2 * ops.atan2(difference, total)
 
     return _of_units(half_angle, within_domain(ops.acos), a, b, axes, keepdims)
+
+
+def between(a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool) -> tf.Tensor:
+    """Computes `acos(sum(a * b))`, its value as `between_units` does.
+
+    The gradient is that of the inverse cosine: nothing here keeps the lengths at 1.
+
+    Returns:
+      The angle, of the shape of the sum.
+    """
+
+    def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        product = tf.reduce_sum(a * b, axes, keepdims=keepdims)
+        angle = between_units(a, b, axes, keepdims)
+        return _with_cosine(product, tf.stop_gradient(angle))
+
+    return precision.in_float32(compute, a, b)
+
+
+@custom_gradient
+def _with_cosine(
+    cosine: tf.Tensor, angle: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        inverse = quotient_no_nan(tf.ones_like(angle), _sine_of(cosine, angle))
+        return times_upstream(upstream, -inverse), tf.zeros_like(angle)
+
+    return tf.identity(angle), vjp
+
+
+@custom_gradient
+def _sine_of(
+    cosine: tf.Tensor, angle: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    sine = tf.sin(angle)
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        slope = quotient_no_nan(-cosine, sine)
+        return times_upstream(upstream, slope), tf.zeros_like(angle)
+
+    return sine, vjp
 
 
 def sine_squared(a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool) -> tf.Tensor:

@@ -181,6 +181,12 @@ def sine_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return ratio * whole
 
 
+def sine_ratio_of_square(ratio: tf.Tensor, square: tf.Tensor) -> tf.Tensor:
+    """Computes `sin(ratio * x) / sin(x)` of the square of x."""
+    below = removable.x_over_sin.of_length(square)
+    return ratio * removable.sin_over_x.of_length(tf.square(ratio) * square) * below
+
+
 @precision.runs_in_float32
 def sinh_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Computes `sinh(ratio * x) / sinh(x)`."""

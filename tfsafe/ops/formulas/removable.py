@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.zeros import with_slope
 
 _Series = list[Fraction]
 # A function of one tensor.
@@ -327,6 +328,12 @@ def acos_over_sine(c: tf.Tensor) -> tf.Tensor:
     return tf.where(
         is_near, near, tf.acos(other) * ops.rsqrt((1 - other) * (1 + other))
     )
+
+
+@with_slope(lambda c: -2 * acos_over_sine(c))
+def squared_acos(c: tf.Tensor) -> tf.Tensor:
+    """Computes `acos(c) ** 2`, which has a slope at 1."""
+    return tf.square(tf.acos(c))
 
 
 @precision.runs_in_float32

@@ -1,11 +1,14 @@
 """Recognises sums, means and norms over axes."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
+from tfsafe.ops.formulas.angles import within_domain
+from tfsafe.ops.formulas.removable import squared_acos
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
@@ -130,11 +133,11 @@ def norm(reader: Reader, tensor: tf.Tensor) -> Norm | None:
 
 
 def squared_length(reader: Reader, term: Term) -> Build | None:
-    """Reads a number times a Euclidean norm, also reshaped.
+    """Reads a number times a Euclidean norm, also reshaped, a root or an `acos`.
 
     Returns:
       How to build its square without the root, of the shape of the term and at least in
-      float32; None for anything but a norm.
+      float32; None for anything else.
     """
     for each in reshaped(reader, term.tensor):
         found = norm(reader, each)
@@ -145,7 +148,22 @@ def squared_length(reader: Reader, term: Term) -> Build | None:
                 * tf.reduce_sum(tf.square(precision.wide(base.make(value))), axes),
                 tf.shape(value(term.tensor)),
             )
+    op, inside = reader.op(term.tensor), root_of(reader, term.tensor)
+    if inside is not None:
+        return _squared(term, inside, _not_negative)
+    if op.type == "Acos":
+        return _squared(term, op.inputs[0], within_domain(squared_acos))
     return None
+
+
+def _squared(
+    term: Term, inside: tf.Tensor, square: Callable[[tf.Tensor], tf.Tensor]
+) -> Build:
+    return lambda value: term.factor**2 * square(precision.wide(value(inside)))
+
+
+def _not_negative(x: tf.Tensor) -> tf.Tensor:
+    return tf.where(x < 0, tf.constant(math.nan, x.dtype), x)
 
 
 def mean_of(reader: Reader, term: Term) -> tuple[float, Reduction] | None:

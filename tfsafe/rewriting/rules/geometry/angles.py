@@ -118,10 +118,14 @@ def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     cosine = _unclipped(reader, op.inputs[0])
     found = _of_units(reader, cosine) or _quotient_of_sums(reader, cosine)
-    if found is None:
+    if found is not None:
+        a, b, (_, axes, keepdims) = found
+        return lambda value: angles.between_units(a(value), b(value), axes, keepdims)
+    product = dot_product(reader, cosine)
+    if product is None or product[0].shape.rank is None:
         return None
-    a, b, (_, axes, keepdims) = found
-    return lambda value: angles.between_units(a(value), b(value), axes, keepdims)
+    x, y, total = product
+    return lambda value: angles.between(value(x), value(y), total.axes, total.keepdims)
 
 
 def _quotient_of_sums(reader: Reader, cosine: tf.Tensor) -> _Cosine | None:
@@ -219,8 +223,8 @@ def _is_added(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
 RULES = (
     Rule(
         name="angle-of-unit-vectors",
-        before="acos(sum(a * b)), of vectors that were divided by their lengths",
-        after="2 * atan2(norm(a - b), norm(a + b))",
+        before="acos(sum(a * b)), of vectors of length 1",
+        after="2 * atan2(norm(a - b), norm(a + b)); of other vectors the same",
         fails_when="a is near b: the cosine rounds to 1 or beyond",
         reference="Kahan, How Futile are Mindless Assessments of Roundoff, 2006",
         op_types=["Acos"],

@@ -8,12 +8,14 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import quotients as limits, removable
-from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import factored, made, scaled
+from tfsafe.rewriting.match.reductions import squared_length
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
 from tfsafe.rewriting.rules.limits import (
     divided_differences,
@@ -267,7 +269,7 @@ def _share(
         if above is None:
             continue
         sign, top = above
-        ratio = _of_multiples(reader, top, bottom, _signed(function, sign))
+        ratio = _of_multiples(reader, top, bottom, function, sign)
         if ratio is None:
             return None
         left = [*product.above[:place], *product.above[place + 1 :]]
@@ -284,33 +286,44 @@ def _ratio(op: tf.Operation, reader: Reader) -> Build | None:
         above, below = (argument(reader, each, pattern) for each in op.inputs)
         if above is not None and below is not None:
             (s, top), (t, bottom) = above, below
-            return _of_multiples(reader, top, bottom, _signed(function, s * t))
+            return _of_multiples(reader, top, bottom, function, s * t)
     return None
 
 
-def _signed(function: _Function, sign: int) -> _Function:
-    return function if sign > 0 else _minus(function)
-
-
 def _of_multiples(
-    reader: Reader, top: Term, bottom: Term, function: _Function
+    reader: Reader, top: Term, bottom: Term, function: _Function, sign: int
 ) -> Build | None:
     first = scaled(reader, top.tensor, top.factor)
     second = scaled(reader, bottom.tensor, bottom.factor)
     if reader.same(first.tensor, second.tensor):
         number = first.factor / second.factor
-        return lambda value: function(
-            tf.constant(number, bottom.tensor.dtype), bottom.make(value)
-        )
+        constant = lambda _: tf.constant(number, top.tensor.dtype)  # noqa: E731
+        return _of_ratio(reader, constant, bottom, function, sign)
     product = factored(reader, reader.op(first.tensor))
     for place, each in enumerate(product.above):
         if reader.same(each, second.tensor):
             above = [*product.above[:place], *product.above[place + 1 :]]
-            rest = product._replace(
-                above=above, factor=product.factor * first.factor / second.factor
-            )
-            return lambda value: function(made(rest, value), bottom.make(value))
+            factor = product.factor * first.factor / second.factor
+            rest = product._replace(above=above, factor=factor)
+            build = functools.partial(made, rest)
+            return _of_ratio(reader, build, bottom, function, sign)
     return None
+
+
+def _of_ratio(
+    reader: Reader, ratio: Build, bottom: Term, function: _Function, sign: int
+) -> Build:
+    # Lengths and inverse cosines have no slope where they are 0.
+    is_sine = function is limits.sine_ratio
+    square = squared_length(reader, bottom) if is_sine else None
+    if square is None:
+        return lambda value: sign * function(ratio(value), bottom.make(value))
+
+    def build(value: Value) -> tf.Tensor:
+        made = limits.sine_ratio_of_square(precision.wide(ratio(value)), square(value))
+        return sign * tf.cast(made, bottom.tensor.dtype)
+
+    return build
 
 
 RULES = (
