@@ -145,6 +145,14 @@ POWER = DividedDifference(_is_power_near_one, _power, 1.0)
 _EXP = DividedDifference(
     _is_close_in_range, lambda b, d, _: tf.exp(b) * removable.expm1_over_x(d)
 )
+
+
+def of_power(order: float | None) -> DividedDifference:
+    """Returns the divided difference of `x ** order`, None being no fixed number."""
+    is_whole = order is not None and order == int(order)
+    return (whole_power(int(order)) if is_whole and order else None) or POWER
+
+
 DIVIDED_DIFFERENCES = {
     "Atan": DividedDifference(_is_angle_small, _atan),
     "Cos": DividedDifference(

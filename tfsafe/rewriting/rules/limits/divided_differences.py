@@ -276,11 +276,7 @@ def _product_of(one: Build, other: Build) -> Build:
 def _divided_difference(reader: Reader, function: _Function) -> DividedDifference:
     if function.order is None:
         return DIVIDED_DIFFERENCES[function.name]
-    power = number(reader, function.order, function.x)
-    whole = None
-    if power is not None and power == int(power):
-        whole = kernel.whole_power(int(power))
-    return whole or kernel.POWER
+    return kernel.of_power(number(reader, function.order, function.x))
 
 
 def _built(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import DIVISIONS
+from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import quotients as limits, removable, unchanged_values
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -22,7 +22,7 @@ from tfsafe.rewriting.match.products import (
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import norm, squared_length
 from tfsafe.rewriting.match.trees import argument
-from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs
+from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs, steps
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
 
 # Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
@@ -359,18 +359,20 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
-    return _read(reader, op)[1]
+    found = _read(reader, op)[1] if op.type in _PRODUCTS else None
+    return found or steps.match(op, reader)
 
 
 RULES = (
     Rule(
         name="removable-singularity",
         before="sin(x) / x, (1 - cos(x)) / x ** 2, tanh(x) / x, x / expm1(x), "
-        "(exp(-a) - exp(-b)) / (b - a), (1 - q) / (1 - q ** n), tanh(a * x) / tanh(a)",
+        "(exp(-a) - exp(-b)) / (b - a), (1 - q) / (1 - q ** n), tanh(a * x) / tanh(a), "
+        "log(mean(exp(a * x))) / a, mean(x ** p) ** (1 / p)",
         after="the same; near 0 the power series",
         fails_when="x = 0: the value is 0 / 0; x is near 0: the derivatives cancel",
         reference="Taylor series of the quotient",
-        op_types=DIVISIONS | {"Mul"},
+        op_types=DIVISIONS | SUMS | {"Mul", "Pow"},
         match=_match,
     ),
 )

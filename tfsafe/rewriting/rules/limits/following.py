@@ -1,0 +1,170 @@
+"""Finds out whether a formula depends on one argument by operations that are known."""
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
+from tfsafe.ops.formulas.divided_differences import DIVIDED_DIFFERENCES
+from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.log_space.logsumexp_by_hand import any_logsumexp
+from tfsafe.rewriting.match.linear import parts
+
+RESHAPED = op_types(OpFact.RESHAPES)
+REDUCED = frozenset({"Mean", "Sum"})
+_FOLLOWED = frozenset({
+    *DIVIDED_DIFFERENCES,
+    *DIVISIONS,
+    *RECIPROCALS,
+    *SUMS,
+    *("Mul", "Neg", "Pow"),
+})
+_CURVES = {"Exp", "Expm1", "Log", "Log1p", "Pow"}
+_NUMBERS: Mapping[str, Callable[..., float]] = {
+    **dict.fromkeys(ADDITIONS, lambda *terms: sum(terms)),
+    **dict.fromkeys(DIVISIONS, operator.truediv),
+    "Exp": math.exp,
+    "Expm1": math.expm1,
+    "Log": math.log,
+    "Log1p": math.log1p,
+    "Mul": operator.mul,
+    "Neg": operator.neg,
+    "Sub": operator.sub,
+}
+# Formulas of more operations are left alone.
+_MOST = 64
+# Points nearer to 0 are epsilons that someone added.
+_LEAST = 1e-3
+
+
+class Step(NamedTuple):
+    """A divisor `factor * (argument - start)`."""
+
+    divisor: tf.Tensor
+    argument: tf.Tensor
+    factor: float
+    start: float
+
+
+def step_of(reader: Reader, divisor: tf.Tensor) -> Step | None:
+    """Reads a divisor as a step; None for a sum of tensors and next to an epsilon."""
+    found = parts(reader, divisor)
+    tensors = [each for each in found if each.tensor is not None]
+    if len(tensors) != 1 or tensors[0].tensor is None or tensors[0].axes is not None:
+        return None
+    factor, argument = tensors[0].factor, reader.source(tensors[0].tensor)
+    start = -sum(each.factor for each in found if each.tensor is None) / factor
+    if reader.constant(argument) is not None or 0 < abs(start) < _LEAST:
+        return None
+    return Step(divisor, argument, factor, start)
+
+
+class Follower:
+    """Finds what depends on the argument of a step.
+
+    Args:
+      reader: Reader of the graph.
+      step: The step.
+
+    Attributes:
+      reader: As given.
+      step: As given.
+    """
+
+    def __init__(self, reader: Reader, step: Step):
+        self.reader = reader
+        self.step = step
+        self._known: dict[str, bool] = {}
+        self._followed: dict[str, bool] = {}
+        self._curved: dict[str, bool] = {}
+        self._starts: dict[str, float | None] = {}
+
+    def depends(self, tensor: tf.Tensor) -> bool:
+        """Returns whether a tensor depends on the argument; also for large formulas."""
+        tensor = self.reader.source(tensor)
+        if tensor.name not in self._known:
+            if len(self._known) > _MOST:
+                return True
+            self._known[tensor.name] = False
+            self._known[tensor.name] = self.is_argument(tensor) or (
+                self.reader.constant(tensor) is None
+                and any([self.depends(each) for each in tensor.op.inputs])
+            )
+        return self._known[tensor.name]
+
+    def is_argument(self, tensor: tf.Tensor) -> bool:
+        """Returns whether a tensor is the argument."""
+        return self.reader.same(tensor, self.step.argument)
+
+    def can_follow(self, tensor: tf.Tensor) -> bool:
+        """Returns whether the operations from the argument to a tensor are known."""
+        if not self.depends(tensor) or self.is_argument(tensor):
+            return len(self._known) <= _MOST
+        if tensor.name not in self._followed:
+            self._followed[tensor.name] = self._can_follow(tensor)
+        return self._followed[tensor.name]
+
+    def _can_follow(self, tensor: tf.Tensor) -> bool:
+        op, rank = self.reader.op(tensor), None
+        summed = any_logsumexp(tensor, self.reader)
+        inputs = op.inputs if summed is None else [summed.x]
+        if summed is None and op.type in REDUCED | RESHAPED:
+            inputs, rank = op.inputs[:1], op.inputs[0].shape.rank
+            if rank is None or any(self.depends(each) for each in op.inputs[1:]):
+                return False
+            if op.type in REDUCED and not self.reader.axes(op.inputs[1], rank):
+                return False
+        elif summed is None and op.type not in _FOLLOWED:
+            return False
+        return is_float(tensor) and all(self.can_follow(each) for each in inputs)
+
+    def may_start_at(self, tensor: tf.Tensor, wanted: float) -> bool:
+        """Returns False for a tensor that is another number before the step."""
+        found = self._start(tensor)
+        return found is None or abs(found - wanted) < _LEAST
+
+    def _start(self, tensor: tf.Tensor) -> float | None:
+        """Returns the number that a tensor is before the step."""
+        if tensor.name not in self._starts:
+            self._starts[tensor.name] = self._found_start(tensor)
+        return self._starts[tensor.name]
+
+    def _found_start(self, tensor: tf.Tensor) -> float | None:
+        known = self.reader.scalar(tensor)
+        if known is not None or not self.depends(tensor):
+            return known
+        if self.is_argument(tensor):
+            return self.step.start
+        op = self.reader.op(tensor)
+        inputs = [self._start(each) for each in op.inputs]
+        if op.type == "Mul" and 0 in inputs:
+            return 0.0
+        if op.type == "Pow" and inputs[1] == 0:
+            return 1.0
+        if op.type == "Mean" or op.type in RESHAPED:
+            return inputs[0]
+        numbers = [each for each in inputs if each is not None]
+        function = _NUMBERS.get(op.type)
+        if function is None or len(numbers) < len(inputs):
+            return None
+        try:
+            return function(*numbers)
+        except (ArithmeticError, ValueError):
+            return None
+
+    def can_follow_curve(self, tensor: tf.Tensor) -> bool:
+        """Returns whether, besides, a function is between the two."""
+        return self.can_follow(tensor) and self.is_curved(tensor)
+
+    def is_curved(self, tensor: tf.Tensor) -> bool:
+        """Returns whether a function is between the argument and a tensor."""
+        if not self.depends(tensor) or self.is_argument(tensor):
+            return False
+        op = self.reader.op(tensor)
+        if op.name not in self._curved:
+            inside = (self.is_curved(each) for each in op.inputs)
+            self._curved[op.name] = op.type in _CURVES or any(inside)
+        return self._curved[op.name]
