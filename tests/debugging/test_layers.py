@@ -92,7 +92,7 @@ def test_the_health_of_each_layer_is_known(error):
     classes = ("RowNorm", "Dense", "Dense", "Dense")
     healths = ("first", "reached", "reached", "reached")
     assert error.layers == tuple(zip(names, classes, healths, strict=True))
-    assert error.facts["XLA"] == "no"
+    assert error.facts["XLA"] == "No"
     assert keras.__version__ in error.facts["versions"]
 
 

@@ -101,30 +101,29 @@ def test_the_suggestion_is_a_diff_of_the_line(tmp_path):
     ],
 )
 def test_a_suggestion_that_fits_no_place_is_no_diff(source, replaced):
-    assert _diff.of_line(source, "tfsafe.ops.divide(b, c)", replaced) == ("", "")
+    assert _diff.of_line(source, "tfsafe.ops.divide(b, c)", replaced) is None
 
 
 def test_a_diff_of_a_call_with_keywords():
     suggested, replaced = "tfsafe.ops.norm(u - v, axis=-1)", "tf.norm(u - v, axis=-1)"
     found = _diff.of_line(f"return {replaced}", suggested, replaced)
-    assert found == (f"return {suggested}", "import tfsafe")
+    assert found == (f"return {replaced}", f"return {suggested}", "import tfsafe")
 
 
 def test_a_diff_of_a_division_in_place():
     found = _diff.of_line("y /= b - c", "tfsafe.ops.divide(y, b - c)", "y / (b - c)")
-    assert found == ("y = tfsafe.ops.divide(y, b - c)", "import tfsafe")
+    assert found[1:] == ("y = tfsafe.ops.divide(y, b - c)", "import tfsafe")
 
 
 def test_a_diff_in_the_head_of_a_block():
-    found = _diff.of_line(
-        "if tf.math.log(x) > 0:", "tf.math.log1p(x)", "tf.math.log(x)"
-    )
-    assert found == ("if tf.math.log1p(x) > 0:", "")
+    head = "if tf.math.log(x) > 0:"
+    found = _diff.of_line(head, "tf.math.log1p(x)", "tf.math.log(x)")
+    assert found == (head, "if tf.math.log1p(x) > 0:", "")
 
 
 def test_the_run_and_the_health_of_the_layers_are_shown(tmp_path):
     error = sample.error(tmp_path)
-    error.facts = {"device": "GPU <0>", "XLA": "no"}
+    error.facts = {"device": "GPU <0>", "XLA": "No"}
     error.layers = (
         ("conv", "Conv2D", "finite"),
         ("soft<max", "Softmax", "first"),
@@ -132,7 +131,7 @@ def test_the_run_and_the_health_of_the_layers_are_shown(tmp_path):
     )
     page = error.to_html()
     text = Reader(page).text
-    assert "The run Device GPU <0> XLA no" in text
+    assert "The run Device GPU <0> XLA No" in text
     assert "What it reached output['loss']" in text
     chips = re.findall(r'<li class="(\w+)" title="[^"]*">([^<]*)<', page)
     assert chips == [("finite", "conv"), ("first", "soft&lt;max"), ("reached", "head")]
@@ -145,7 +144,7 @@ def test_cells_of_a_picture_are_whole_pixels():
     assert not re.search(r"\d\.\d", re.sub(r'aria-label="[^"]*"', "", drawing))
 
 
-def test_a_long_name_leaves_room_for_the_counts(tmp_path):
+def test_a_long_name_stands_above_the_counts(tmp_path):
     finding = sample.finding(tmp_path)
     link = dataclasses.replace(
         finding.chain[0], op_type="SparseSoftmaxCrossEntropyWithLogits", count=1000,
@@ -154,9 +153,15 @@ def test_a_long_name_leaves_room_for_the_counts(tmp_path):
     page = NumericsError(
         "text", [dataclasses.replace(finding, chain=(link,))]
     ).to_html()
-    (name,) = re.findall(r'class="op" x="13" y="\d+">(Sparse[^<]*)<', page)
+    ((top, name),) = re.findall(r'class="op" x="13" y="(\d+)">(Sparse[^<]*)<', page)
+    assert name == "SparseSoftmaxCrossEntropyWithLogits"
+    assert 13 + 9 * len(name) + 13 < 360
     amount = "-Inf, 1000 of 10000"
-    assert 13 + 9 * len(name) + 7.5 * len(amount) + 13 < 360
+    ((line, place),) = re.findall(
+        rf'y="(\d+)">{amount}</text>\n<text[^>]*>([^<]*)', page
+    )
+    assert int(line) > int(top)
+    assert 13 + 7 * len(place) + 7.5 * len(amount) + 13 < 360
 
 
 def test_an_argument_did_not_come_out(tmp_path):

@@ -2,6 +2,7 @@
 
 import inspect
 import linecache
+import textwrap
 
 import numpy as np
 import pytest
@@ -261,6 +262,16 @@ def old_inverse(v):
     return tf.raw_ops.Inv(x=v)
 
 
+def long_line(values_of_a_long_name):
+    return 1.0 + values_of_a_long_name / tf.reduce_sum(
+        values_of_a_long_name, axis=-1, keepdims=True
+    )
+
+
+def log_softmax_over_columns(v):
+    return tf.math.log(tf.nn.softmax(v, axis=1))
+
+
 def shares(v):
     part = v
     part /= tf.reduce_sum(v, -1, keepdims=True)
@@ -280,6 +291,8 @@ SCENES = [
     (masked_columns, [ZEROS], 1.0),
     (segment_attention, [[100.0, 99.0]], 1.0),
     (shares, [ZEROS], 1.0),
+    (long_line, [ZEROS], 2.0),
+    (log_softmax_over_columns, [[[[200.0], [1.0]], [[-2.0], [0.0]]]], 0.0),
     (cosine, [ZEROS, [[1.0, 2.0], [3.0, 4.0]]], 1.0),
     (standardized, [ZEROS], 3.0),
     (picked_logarithm, [S], None),
@@ -360,11 +373,12 @@ def test_the_line_with_its_suggestion_mends_the_function(function, arguments, la
         assert (found.replaces, found.replaced_line) == ("", 0)
         return
     for _ in range(3):
-        line = lines[(found.replaced_line or found.site.line) - first].strip()
-        new, needs = _diff.of_line(line, found.suggested_code, found.replaces)
-        assert needs == "import tfsafe" * found.suggested_code.startswith("tfsafe")
-        assert new, found.suggested_code
-        source = source.replace(line, new)
+        line = (found.replaced_line or found.site.line) - first + 1
+        code = found.suggested_code
+        change = _diff.of_line(textwrap.dedent(source), code, found.replaces, line)
+        assert change, code
+        assert change.needs == "import tfsafe" * code.startswith("tfsafe")
+        source = source.replace(change.old, change.new)
         names = {"tf": tf, "np": np, "tfsafe": tfsafe, "kept": kept}
         path = f"{function.__name__}.py"
         linecache.cache[path] = len(source), None, source.splitlines(True), path
@@ -463,6 +477,19 @@ def test_a_later_line_that_a_suggestion_replaces_is_known():
     page = tfsafe.NumericsError("text", [found]).to_html()
     assert "<del>- return e / tf.reduce_sum(e, axis=0, keepdims=True)</del>" in page
     assert "<ins>+ return tfsafe.ops.softmax(s, axis=0)</ins>" in page
+
+
+def test_of_equal_operations_on_a_line_the_one_that_failed_is_known():
+    def divergence(s, t):
+        p, q = tf.nn.softmax(s), tf.nn.softmax(t)
+        return tf.reduce_sum(p * (tf.math.log(p) - tf.math.log(q)))
+
+    calm, wild = [1.0, 0.0], [200.0, 0.0]
+    # XLA: the graph optimizer mends it.
+    run = tf.function(divergence, jit_compile=True, autograph=False)
+    for s, t, meant in ((calm, wild, "q"), (wild, calm, "p")):
+        found = finding_of(run, [tf.constant(s), tf.constant(t)], False)
+        assert found.replaces == f"tf.math.log({meant})"
 
 
 def test_ragged_rows_take_the_code_by_their_values():

@@ -260,10 +260,18 @@ def test_the_logits_of_a_softmax_on_a_line_of_its_own_are_found():
     place = __file__, loss.__code__.co_firstlineno + 3
     code = "tfsafe.ops.log_softmax({inner})"
     line = "return -tf.reduce_sum(tf.math.log(p))"
-    found = source_names.filled("Log", code, line, place)
+    found = source_names.filled("Log", code, source_names.Seen(line, place))
     assert found == "tfsafe.ops.log_softmax(logits / 0.001)"
-    assert source_names.filled("Log", code, "tf.math.log(q)", place) == ""
-    assert source_names.filled("Log", code, "tf.math.log(model(x))", place) == ""
+    assert (
+        source_names.filled("Log", code, source_names.Seen("tf.math.log(q)", place))
+        == ""
+    )
+    assert (
+        source_names.filled(
+            "Log", code, source_names.Seen("tf.math.log(model(x))", place)
+        )
+        == ""
+    )
 
 
 def test_the_row_is_known_behind_the_layers_of_an_image_network():

@@ -16,6 +16,8 @@ _SUGGESTED = re.compile(r"\btfsafe\.(\w+\.\w+)")
 # What a metric of Keras adds up, and what it reads, only repeats the loss.
 _METRIC = re.compile(r"\.(update_state|result)\(")
 _OF_LOSS = "gradient of the loss"
+# Scope in which Keras computes the losses of `compile`.
+LOSSES = "compile_loss"
 # A step of a path takes one line, so a longer line of source is cut.
 _WIDE = 100
 
@@ -115,13 +117,18 @@ def _amount(finding: FindingFields) -> str:
 
 def place_of(finding: FindingFields) -> str:
     """Describes the surroundings of the line: the layers, the loops."""
-    around = finding.layer or finding.scope
+    around = finding.layer or _of_scope(finding.scope)
     notes = [f"inside {around}"] if around else []
     if finding.iteration:
         notes.append(f"loop iteration {', '.join(map(str, finding.iteration))}")
     if finding.is_gradient and finding.forward_op and finding.site is not None:
         notes.insert(0, "the forward operation")
     return "; ".join(notes)
+
+
+def _of_scope(scope: str) -> str:
+    head, _, loss = scope.partition("/")
+    return f"the loss {loss}".rstrip() if head == LOSSES else scope
 
 
 def _where(finding: FindingFields) -> list[str]:

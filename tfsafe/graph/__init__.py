@@ -52,6 +52,7 @@ from tfsafe.graph._places import (
     locate_all,
     note_places,
     note_stable,
+    position_on_line,
     replacements,
 )
 from tfsafe.graph._replay import (
@@ -111,6 +112,7 @@ __all__ = [
     "note_places",
     "note_stable",
     "op_types",
+    "position_on_line",
     "raw_kernel",
     "replacements",
     "resemble",

@@ -211,6 +211,25 @@ def _is_backward(op: tf.Operation) -> bool:
     return bool(stack.inner) and stack.inner_site is None
 
 
+def position_on_line(op: tf.Operation) -> tuple[int, int]:
+    """Returns which of the operations of its type on its line an operation is.
+
+    Returns:
+      Its position among them, from 0, and their number; those of the backward pass do
+      not count.
+    """
+    first = original(op)
+    site = locate(first).site
+    alike = [
+        each.name
+        for each in first.graph.get_operations()
+        if each.type == first.type
+        and (place := locate(each)).site == site
+        and not place.is_gradient
+    ]
+    return (alike.index(first.name) if first.name in alike else 0), len(alike)
+
+
 def is_keras_code(op: tf.Operation) -> bool:
     """Returns whether a part of Keras makes an operation, not the line of the user.
 

@@ -3,6 +3,7 @@
 import functools
 import importlib.metadata
 import linecache
+import textwrap
 
 from tfsafe._report import explain
 from tfsafe._report.html import _diff
@@ -18,23 +19,31 @@ def drawn(finding: FindingFields) -> list[str]:
     if not finding.suggestion:
         return []
     code = finding.suggested_code
-    source = _line(finding)
-    new, needs = _diff.of_line(source, code, finding.replaces)
-    if new:
-        added = [f"<ins>+ {text(line)}</ins>" for line in (needs, new) if line]
-        removed = f"<del>- {text(source)}</del>"
-        added.insert(1 if needs else 0, removed)
+    source, number = _source(finding)
+    change = _diff.of_line(source, code, finding.replaces, number)
+    if change:
+        added = [f"<ins>+ {text(change.needs)}</ins>"] if change.needs else []
+        removed = textwrap.dedent(change.old).split("\n")
+        added += [f"<del>- {text(line)}</del>" for line in removed]
+        added.append(f"<ins>+ {text(change.new.strip())}</ins>")
         shown = [scrolling("".join(added), "diff")]
     else:
         shown = [scrolling(text(code), "code")] if code else []
     return [*shown, f"<p>{sentence(finding.suggestion)}</p>", *_traps(finding)]
 
 
-def _line(finding: FindingFields) -> str:
-    """Returns the line that changes: that of the failure, or a later one."""
-    if finding.site is None or not finding.replaced_line:
-        return finding.site.source if finding.site else ""
-    return linecache.getline(finding.site.path, finding.replaced_line).strip()
+def _source(finding: FindingFields) -> tuple[str, int]:
+    """Returns the user's file with the number of the line that changes.
+
+    Where the file is not as it was, the line alone.
+    """
+    site = finding.site
+    if site is None:
+        return "", 1
+    if linecache.getline(site.path, site.line).strip() != site.source:
+        return "" if finding.replaced_line else site.source, 1
+    lines = linecache.getlines(site.path)
+    return "".join(lines), finding.replaced_line or site.line
 
 
 def _traps(finding: FindingFields) -> list[str]:

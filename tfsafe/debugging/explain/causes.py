@@ -171,7 +171,7 @@ def _overflow(what: str) -> Test:
         floats = [x for x in evidence.inputs if x.dtype.kind == "f" and x.size]
         if not floats or not _is_overflow(evidence):
             return ""
-        reach = " and ".join(f"{abs(x).max():.4g}" for x in floats)
+        reach = " and ".join(dict.fromkeys(f"{abs(x).max():.4g}" for x in floats))
         return f"{what} overflows {_limit(evidence)}; the inputs reach {reach}"
 
     return test

@@ -153,6 +153,7 @@ def _from_operation(
         *(origin.zero[:2] if origin.zero else ("", "")),
         is_stable=place.is_stable,
         is_ragged=origin.is_ragged,
+        on_line=step.on_line,
     )
     code, words, replaces, line = suggestions.fix_of(failure)
     if fault == "overflow":
@@ -182,11 +183,17 @@ def _from_operation(
         suggestion=words,
         inputs=tuple(
             _stats(name, each)
-            for name, each in zip(origin.names, step.inputs, strict=False)
+            for name, each in _once(origin.names, step.inputs)
             if values.is_number(each) and each.dtype not in _TEXT
         ),
         **facts,
     )
+
+
+def _once(names: Sequence[str], inputs: Sequence[Any]) -> Iterable[tuple[str, Any]]:
+    """Returns inputs with their names, `x` of `x * x` once."""
+    named = zip(names, inputs, strict=False)
+    return {id(each): (name, each) for name, each in named}.values()
 
 
 def _exploded(inputs: Sequence[np.ndarray]) -> str:

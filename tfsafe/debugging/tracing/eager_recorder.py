@@ -16,7 +16,7 @@ from tfsafe.debugging import values
 from tfsafe.debugging.state.variables import Held, Slot, variables_in
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replay import follow
-from tfsafe.debugging.tracing.step import Step
+from tfsafe.debugging.tracing.step import Step, maker
 from tfsafe.graph import (
     Frame,
     Place,
@@ -118,11 +118,11 @@ class Recorder:
         outputs: Sequence[tf.Tensor],
         line: Frame,
     ) -> None:
-        maker = kind, line
-        if kind == "Identity":
-            maker = self._makers.get(id(inputs[0]), maker)
+        before = self._makers.get(id(inputs[0]), ("", line)) if inputs else ("", line)
+        made_by = maker(kind, before[0])
+        made = made_by, line if made_by == kind else before[1]
         for each in outputs:
-            self._makers[id(each)] = maker
+            self._makers[id(each)] = made
         for index, each in enumerate(inputs):
             self._readers[kind, index, id(each)] = line
         for known in (self._makers, self._readers):

@@ -7,8 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.debugging.tracing.provenance import Propagation
-from tfsafe.debugging.tracing.step import Step
-from tfsafe.graph import Drawing, Executed, Replay, family, locate
+from tfsafe.debugging.tracing.step import Step, maker
+from tfsafe.graph import Drawing, Executed, Replay, family, locate, position_on_line
 
 
 def follow(
@@ -53,10 +53,12 @@ def follow(
                 lambda: [makers.get(id(each), "") for each in executed.inputs],
                 executed.loops,
                 op.get_attr,
+                functools.partial(position_on_line, op),
             )
         )
+        before = makers.get(id(executed.inputs[0]), "") if executed.inputs else ""
         for each in executed.outputs:
-            makers[id(each)] = op.type
+            makers[id(each)] = maker(op.type, before)
 
     replay = Replay(observe, xla, drawn)
     outputs = replay.run(graph, inputs, compiled=compiled)

@@ -5,9 +5,28 @@ from typing import Any, NamedTuple
 
 from tfsafe.graph import Place
 
+# TensorFlow computes them over the last axis alone.
+_OVER_LAST_AXIS = {"LogSoftmax", "Softmax"}
+
+
+def maker(op_type: str, before: str) -> str:
+    """Returns the type of the operation that made a tensor, for a finding.
+
+    Args:
+      op_type: Type of the operation.
+      before: Type of the one that made its first input. A softmax over another axis is
+        transposed back after it.
+    """
+    is_moved = op_type == "Transpose" and before in _OVER_LAST_AXIS
+    return before if is_moved or (op_type == "Identity" and before) else op_type
+
 
 def _unknown(name: str) -> Any:
     del name
+
+
+def _not_known() -> tuple[int, int]:
+    return 0, 0
 
 
 class Step(NamedTuple):
@@ -23,6 +42,8 @@ class Step(NamedTuple):
         values from outside.
       loops: Iterations of the loops around it.
       attribute: Returns one of its attributes, by name.
+      on_line: Finds which of the operations of its type on its line it is, from 0, and
+        how many there are; `(0, 0)` if that is not known.
     """
 
     type: str
@@ -33,3 +54,4 @@ class Step(NamedTuple):
     producers: Callable[[], list[str]]
     loops: tuple[int, ...] = ()
     attribute: Callable[[str], Any] = _unknown
+    on_line: Callable[[], tuple[int, int]] = _not_known

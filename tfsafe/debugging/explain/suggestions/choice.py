@@ -1,7 +1,7 @@
 """Suggests what to write instead: one row a fix."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tfsafe._report import caller
@@ -32,6 +32,7 @@ class Failure(NamedTuple):
       zero_of: Type of the operation that made that zero.
       is_stable: Whether its function runs in its stable form already.
       is_ragged: Whether the operation runs on the values of ragged rows.
+      on_line: Finds which of those on its line it is, see `tracing.Step`.
     """
 
     op: str
@@ -49,6 +50,7 @@ class Failure(NamedTuple):
     zero_of: str = ""
     is_stable: bool = False
     is_ragged: bool = False
+    on_line: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
 
 class Formula(NamedTuple):
@@ -213,9 +215,12 @@ def _fix_of(failure: Failure) -> Suggestion:
     for row in FIXES:
         if _fits(row, failure):
             words = _or_rewritten(row.words, failure) if row.is_rewritten else row.words
-            makers = () if failure.is_gradient else failure.producers
-            source = failure.source
-            code = source_names.filled(row.op, row.code, source, failure.place, makers)
+            seen = source_names.Seen(failure.source, failure.place)
+            if not failure.is_gradient:
+                seen = seen._replace(
+                    producers=failure.producers, on_line=failure.on_line
+                )
+            code = source_names.filled(row.op, row.code, seen)
             if row.is_read and not code:
                 continue
             if row.code and not code:
@@ -224,11 +229,9 @@ def _fix_of(failure: Failure) -> Suggestion:
                 return Suggestion("", f"{named} {words}")
             *_, last = ("", *row.met_next) if row.replaces == "all" else ("",)
             replaced = "", 0
-            if row.replaces:
+            if row.code and row.replaces:
                 outer = _OUTER.get(last, last)
-                replaced = source_names.replaced(
-                    row.op, row.code, source, failure.place, makers, outer
-                )
+                replaced = source_names.replaced(row.op, row.code, seen, outer)
             return Suggestion(source_names.safe_below(code), words, *replaced)
     if failure.fault == "constant":
         return Suggestion("", "")

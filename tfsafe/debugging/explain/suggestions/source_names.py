@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from tfsafe.debugging.explain.suggestions import syntax
 
@@ -35,27 +36,35 @@ _SAFE = {
 }
 
 
-def filled(
-    op_type: str,
-    code: str,
-    source: str,
-    place: tuple[str, int] = ("", 0),
-    producers: Sequence[str] = (),
-) -> str:
+class Seen(NamedTuple):
+    """What is known of the line of an operation.
+
+    Attributes:
+      source: The line.
+      place: Its file and its number, to look up what it names.
+      producers: Types of the operations that made the arguments, if known.
+      on_line: Finds which of those on the line it is, see `tracing.Step`.
+    """
+
+    source: str
+    place: tuple[str, int] = ("", 0)
+    producers: Sequence[str] = ()
+    on_line: Callable[[], tuple[int, int]] = lambda: (0, 0)
+
+
+def filled(op_type: str, code: str, seen: Seen) -> str:
     """Puts the user's expressions into suggested code.
 
     Args:
       op_type: Type of the operation to look for.
       code: The code, with fields as `suggestions.Fix` has them.
-      source: The user's line.
-      place: Its file and its number, to look up what it names.
-      producers: Types of the operations that made the arguments, if known.
+      seen: The user's line.
 
     Returns:
       The code; empty where the line does not show what a field needs.
     """
-    tree = syntax.parsed(source)
-    found = _one(op_type, tree, producers, place)
+    tree, place = syntax.parsed(seen.source), seen.place
+    found = _one(op_type, tree, seen)
     fields: dict[str, str] = {}
     if found is not None:
         node, arguments = found
@@ -81,30 +90,21 @@ def filled(
     )
 
 
-def replaced(
-    op_type: str,
-    code: str,
-    source: str,
-    place: tuple[str, int],
-    producers: Sequence[str],
-    outermost: str,
-) -> tuple[str, int]:
+def replaced(op_type: str, code: str, seen: Seen, outermost: str) -> tuple[str, int]:
     """Returns the expression that suggested code takes the place of.
 
     Args:
       op_type: Type of the operation to look for.
       code: The code, with its fields.
-      source: The user's line.
-      place: Its file and its number.
-      producers: Types of the operations that made the arguments, if known.
+      seen: The user's line.
       outermost: Type of the last operation that is replaced with it; empty for none.
 
     Returns:
       The expression, empty where no line has all of it, and the number of its line if
       that is a later one than the user's; else 0.
     """
-    tree = syntax.parsed(source)
-    found = _one(op_type, tree, producers, place)
+    tree, place = syntax.parsed(seen.source), seen.place
+    found = _one(op_type, tree, seen)
     if found is None:
         return "", 0
     outer = "Mul" if "{weight}" in code else outermost
@@ -132,20 +132,32 @@ def _around(op_type: str, tree: ast.AST, texts: set[str]) -> list[str]:
 
 
 def _one(
-    op_type: str, tree: ast.AST, producers: Sequence[str], place: tuple[str, int]
+    op_type: str, tree: ast.AST, seen: Seen
 ) -> tuple[ast.expr, list[ast.expr]] | None:
     """Returns where an operation is written, with its arguments, if that is clear."""
-    found = {
-        ast.unparse(node): (node, each) for node, each in syntax.uses(op_type, tree)
-    }
+    uses = list(syntax.uses(op_type, tree))
+    found = {ast.unparse(node): (node, each) for node, each in uses}
     if len(found) > 1:
         found = {
             text: use
             for text, use in found.items()
-            if _is_made_by(use[1], producers, place)
+            if _is_made_by(use[1], seen.producers, seen.place)
         }
+    if len(found) != 1 and len(uses) > 1:
+        # Python ends the evaluation of expressions in the order of their ends.
+        ordered = sorted(uses, key=lambda use: (_end(use[0]), -use[0].col_offset))
+        position, total = seen.on_line()
+        # The line may have run several times, each time as a whole.
+        is_whole = total and total % len(uses) == 0
+        use = ordered[position % len(uses)]
+        if is_whole and (not found or ast.unparse(use[0]) in found):
+            return use
     # Of two different ones in one line it is not known which one failed.
     return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or 0, node.end_col_offset or 0
 
 
 def _reduced(

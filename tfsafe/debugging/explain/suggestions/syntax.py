@@ -117,13 +117,24 @@ class _Expanded(ast.NodeTransformer):
 def assigned(name: str, path: str, line: int) -> ast.expr | None:
     """Returns what was last assigned to a name before a line, in its function."""
     values = [
-        (each.lineno, each.value)
+        (each.lineno, value)
         for each in ast.walk(scope_of(path, line))
-        if isinstance(each, ast.Assign)
-        and each.lineno < line
-        and [ast.unparse(target) for target in each.targets] == [name]
+        if isinstance(each, ast.Assign) and each.lineno < line
+        for target, value in _pairs(each)
+        if ast.unparse(target) == name
     ]
     return max(values, key=lambda each: each[0])[1] if values else None
+
+
+def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yields targets with their values, `p` with `f(x)` of `p, q = f(x), f(y)`."""
+    target, value = node.targets[0], node.value
+    if len(node.targets) > 1:
+        return
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        yield from zip(target.elts, value.elts, strict=False)
+    else:
+        yield target, value
 
 
 def scope_of(path: str, line: int) -> ast.AST:

@@ -43,7 +43,7 @@ def _facts(is_xla: bool) -> dict[str, str]:
         f"Python {platform.python_version()}, {platform.system()}",
         "device": "GPU" if "GPU" in devices else ", ".join(sorted(set(devices))),
         "dtype policy": keras.config.dtype_policy().name,
-        "XLA": "yes" if is_xla else "no",
+        "XLA": "Yes" if is_xla else "No",
         "date": datetime.datetime.now().astimezone().isoformat(" ", "seconds"),
         "command": command[:_LONGEST],
     }
@@ -52,10 +52,11 @@ def _facts(is_xla: bool) -> dict[str, str]:
 def _model_of(handles: Collection[Any]) -> Any:
     """Returns the model that has most of the variables, and of those the largest."""
     ids = set(map(id, handles))
-    built = [each for each in alive(keras.Model) if getattr(each, "built", False)]
-    sizes = [(len(ids & _handles(each)), len(_leaves(each))) for each in built]
+    # One with a `train_step` of its own may never be built.
+    models = alive(keras.Model)
+    sizes = [(len(ids & _handles(each)), len(_leaves(each))) for each in models]
     best = max(sizes, default=(0, 0))
-    return built[sizes.index(best)] if best[0] else None
+    return models[sizes.index(best)] if best[0] else None
 
 
 def _handles(model: Any) -> set[int]:

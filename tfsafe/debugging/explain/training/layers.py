@@ -17,8 +17,8 @@ from typing import Any
 
 import keras
 
-# Scope in which Keras computes the losses of `compile`.
-_LOSSES = "compile_loss"
+from tfsafe._report.explain import LOSSES
+
 _COLLECTOR = threading.Lock()
 _KINDS = keras.Layer, keras.Metric, keras.optimizers.Optimizer
 # What one walk found, within `walked_once`; empty before the walk.
@@ -196,7 +196,7 @@ def swap_of(layer: type | None, scope: str) -> tuple[str, str]:
 def _loss_class(scope: str) -> str:
     """Returns the name of the class of a loss of Keras, from the scope of `compile`."""
     parts = scope.split("/")
-    if parts[0] != _LOSSES or len(parts) < 2:
+    if parts[0] != LOSSES or len(parts) < 2:
         return ""
     try:
         found = keras.losses.get(re.sub(r"_\d+$", "", parts[1]))
