@@ -63,6 +63,26 @@ def test_a_division_with_a_gradient(path, jit):
     assert found.inputs["x"].tolist() == [4.0, 0.0]
 
 
+def test_operations_are_replayed_in_the_order_of_the_program(path):
+    weight = tf.Variable([1.0, 2.0], name="weight")
+
+    @tf.function
+    def step(x, mask):
+        with tf.GradientTape() as tape:
+            scores = x * weight
+            # Its gradient adds inputs to the loop, which TensorFlow reads after them.
+            for _ in tf.range(2):
+                scores = tf.tanh(scores)
+            loss = tf.reduce_sum(scores * mask / tf.reduce_sum(mask))
+        weight.assign_sub(tape.gradient(loss, weight))
+        return loss
+
+    error = failure_of(step, tf.constant([4.0, 1.0]), tf.constant([0.0, 0.0]))
+    assert not error.findings[0].is_gradient
+    error.save(path)
+    assert str(replay(path)) == str(error)
+
+
 def test_loops_branches_and_structures(path):
     weight = tf.Variable([1.0, 2.0], name="weight")
     step = tf.function(lambda x: branches(weight, x))

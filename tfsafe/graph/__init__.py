@@ -25,6 +25,7 @@ from tfsafe.graph._functions import (
     loop_graphs,
     maximum_iterations,
     note_bodies,
+    note_order,
     unchanged,
     written_inputs,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "loop_graphs",
     "maximum_iterations",
     "note_bodies",
+    "note_order",
     "note_places",
     "note_stable",
     "op_types",

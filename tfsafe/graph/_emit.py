@@ -166,7 +166,7 @@ class Body:
         certain = possible
         if self._plan:
             certain, _ = _liveness.needed(self._graph, read, self._reads_first)
-        for op in self._graph.get_operations():
+        for op in _functions.as_made(self._graph):
             # What a maker may ask for is made when it does, save what might give
             # something else by then.
             is_due = op.name in possible and _compat.op_def(op).is_stateful

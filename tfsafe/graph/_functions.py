@@ -80,6 +80,23 @@ def note_bodies(graph: tf.Graph, graphs: Mapping[str, tf.Graph]) -> None:
     setattr(graph, _BODIES, dict(graphs))
 
 
+# Attribute of a graph that was read from a file: the position of each operation in the
+# program, by name. TensorFlow reads operations in an order of its own.
+_ORDER = "tfsafe_order"
+
+
+def note_order(graph: tf.Graph, names: Iterable[str]) -> None:
+    """Notes the order in which the program made the operations of a graph."""
+    setattr(graph, _ORDER, {name: i for i, name in enumerate(names)})
+
+
+def as_made(graph: tf.Graph) -> list[tf.Operation]:
+    """Returns the operations of a graph in the order in which the program made them."""
+    order = getattr(graph, _ORDER, None)
+    operations = graph.get_operations()
+    return sorted(operations, key=lambda op: order[op.name]) if order else operations
+
+
 def _named(op: tf.Operation, name: str) -> tf.Graph:
     graph = getattr(op.graph, _BODIES, {}).get(name)
     if graph is None:

@@ -21,6 +21,7 @@ from tfsafe.graph import (
     is_drawn,
     locate_all,
     note_bodies,
+    note_order,
     note_places,
 )
 
@@ -204,6 +205,7 @@ def _graph(reader: Reader, number: int, record: Any, drawn: set[str]) -> tf.Grap
                 f"{error}"
             ) from None
     _refuse(refused_operations(graph, drawn))
+    note_order(graph, (each.name for each in definition.node))
     tensor = graph.get_tensor_by_name
     graph.inputs = [tensor(name) for name, _ in record["inputs"]]
     for each, (_, shape) in zip(graph.inputs, record["inputs"], strict=True):
