@@ -195,14 +195,14 @@ def _node(link: Link, top: float, style: str) -> list[str]:
     source = link.site.source if link.site else ""
     amount = ", ".join(part for part in (link.kind, explain.amount_of(link)) if part)
     name, room = explain.name_of(link), _WIDTH - 12 - len(amount) * 7.5
-    # A name that does not fit beside the amount has the first line to itself.
-    is_beside = _cut(name, room, _BOLD) == name.replace("`", "")
-    top_room, bottom_room = (room, _WIDTH - 2) if is_beside else (_WIDTH - 2, room)
+    # A name that does not fit next to the amount has the first line to itself.
+    fits = _cut(name, room, _BOLD) == name.replace("`", "")
+    top_room, bottom_room = (room, _WIDTH - 2) if fits else (_WIDTH - 2, room)
     return [
         f"<g><title>{text(' '.join(part for part in (place, source) if part))}</title>",
         _box(1, top, _WIDTH - 2, _NODE, style),
         _words(13, top + 22, _cut_path(name, top_room), "op"),
-        _words(_WIDTH - 13, top + (22 if is_beside else 42), amount, "nonfinite end"),
+        _words(_WIDTH - 13, top + (22 if fits else 42), amount, "nonfinite end"),
         _words(13, top + 42, _cut(f"{place}  {source}", bottom_room), "small"),
         "</g>",
     ]
