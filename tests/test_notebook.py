@@ -132,6 +132,21 @@ def test_a_stabilized_cell_rewrites_the_functions_that_it_names(shell, capsys):
     assert "names of functions" in str(wrong)
 
 
+@pytest.mark.parametrize("magic", ["checked", "stabilize"])
+def test_a_cell_under_a_magic_is_a_cell_of_ipython(shell, capsys, magic):
+    run(shell, "%load_ext tfsafe")
+    future = "from __future__ import annotations\ndef f(x: nope): return x\nf(3)"
+    assert run(shell, f"%%{magic}\n{future}").result == 3
+    capsys.readouterr()
+    assert run(shell, f"%%{magic}\na = 2\na + 1;").result is None
+    assert "3" not in capsys.readouterr().out
+    assert run(shell, f"%%{magic}\n%%capture shown\nprint(a)").success
+    assert run(shell, "shown.stdout").result == "2\n"
+    assert run(shell, f"%%{magic}\nb = !echo 5\nb[0]").result == "5"
+    wrong = run(shell, f"%%{magic}\nawait f(3)").error_in_exec
+    assert "'await' outside function" in str(wrong)
+
+
 def test_a_stabilized_cell_ends_with_its_end(shell):
     run(shell, "%load_ext tfsafe")
     run(shell, "import tensorflow as tf\nx = tf.constant(1000.0)")

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 def load(shell: "InteractiveShell") -> None:
     """Registers the magics."""
+    # Loaded only in a notebook.
+    from IPython.core.magic import output_can_be_silenced
 
+    @output_can_be_silenced
     def checked(line: str, cell: str) -> Any:
         """Runs the cell under `tfsafe.check_numerics`, as if it were one function.
 
@@ -59,6 +62,7 @@ def load(shell: "InteractiveShell") -> None:
             session.check_results([*_assigned(names, before), *leaves(value, _LAST)])
             return value
 
+    @output_can_be_silenced
     def stable(line: str, cell: str) -> Any:
         """Runs the cell with every `tf.function` and model in its stable form.
 
@@ -163,9 +167,11 @@ def _run(
     tree = shell.compile.ast_parse(source, name)
     is_value = bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
     last = tree.body.pop() if is_value else None
+    # That of the shell keeps `from __future__ import` for what follows.
+    compiled = shell.compile
     for statement in tree.body:
-        exec(compile(ast.Module([statement], []), name, "exec"), shell.user_ns)
+        exec(compiled(ast.Module([statement], []), name, "exec"), shell.user_ns)
         after()
     if last is None:
         return None
-    return eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns)
+    return eval(compiled(ast.Expression(last.value), name, "eval"), shell.user_ns)

@@ -53,7 +53,7 @@ def numerics_error(
     origins = _findings.ordered({
         each for each_result in results for each in each_result.origins
     })
-    # The -inf of a mask that a NaN went through is no place to look at.
+    # A NaN may have gone through the -inf of a mask, which the program means.
     origins = [each for each in origins if not each.is_intended] or origins
     if origins:
         layers = Layers()
