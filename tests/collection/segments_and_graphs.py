@@ -145,7 +145,65 @@ def _exact_messages(w):
     return sum(w[i] * root[a] * root[b] for i, (a, b) in enumerate(edges))
 
 
+# Node 2 has no edges; the edges come sorted by row.
+EDGES = np.array([[0, 0], [0, 1], [1, 0], [1, 2], [3, 1]], np.int64)
+FEATURES = [[1.0, 2.0], [0.5, -1.0], [3.0, 0.2], [-2.0, 1.0]]
+SCALES = np.array([[1.0], [0.5], [2.0], [-1.0]], np.float32)
+
+
+def _edges(w):
+    return tf.sparse.SparseTensor(EDGES, w, [4, 4])
+
+
+def _sparse_attention(w, h):
+    a = _edges(tf.exp(w))
+    above = tf.sparse.sparse_dense_matmul(a, h)
+    return SCALES * above / tf.sparse.sparse_dense_matmul(a, tf.ones([4, 1]))
+
+
+def _sparse_attention_by_sums(w, h):
+    a = _edges(tf.exp(w))
+    above = tf.sparse.sparse_dense_matmul(a, h)
+    return SCALES * (above / tf.sparse.reduce_sum(a, axis=1)[:, None])
+
+
+def _exact_sparse_mean(w, h):
+    total = 0
+    for row in (0, 1, 3):
+        own = [i for i, edge in enumerate(EDGES) if edge[0] == row]
+        above = sum(w[i] * h[EDGES[i][1]].sum() for i in own)
+        total += SCALES[row][0] * above / sum(w[i] for i in own)
+    return total
+
+
 FORMULAS = [
+    *(
+        Formula(
+            name,
+            function,
+            lambda w, h: _exact_sparse_mean(m.exp(w), h),
+            [[150.0, 149.0, 1.0, -2.0, -120.0], FEATURES],
+            [NEAR, FEATURES],
+            slopes="finite",
+        )
+        for name, function in (
+            ("attention by a sparse matrix", _sparse_attention),
+            ("attention by a sparse matrix and its sums", _sparse_attention_by_sums),
+        )
+    ),
+    Formula(
+        "mean over neighbours by a sparse matrix",
+        lambda w, h: (
+            SCALES
+            * (
+                tf.sparse.sparse_dense_matmul(_edges(w), h)
+                / tf.sparse.reduce_sum(_edges(w), axis=1, keepdims=True)
+            )
+        ),
+        _exact_sparse_mean,
+        [np.abs(NEAR), FEATURES],
+        [np.abs(NEAR), FEATURES],
+    ),
     Formula(
         "messages of a node to which no edge leads",
         _messages,

@@ -14,6 +14,7 @@ from tests.support import modes
 # TensorFlow has no kernel of `tf.math.segment_sum` for XLA, and no gradient of a loop
 # without a limit.
 NOT_COMPILED = {
+    "mean over neighbours by a sparse matrix",
     "Sinkhorn iterations in a loop",
     "Sinkhorn iterations in a loop, no row near its column",
     "forward algorithm by while_loop",

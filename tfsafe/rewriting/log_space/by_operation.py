@@ -31,6 +31,7 @@ from tfsafe.rewriting.log_space.operations import (
     normal,
     quotients,
     segments,
+    sparse,
 )
 from tfsafe.rewriting.match.arithmetic import number, square_of
 
@@ -372,6 +373,8 @@ _CASES: dict[str, _Case] = {
     **dict.fromkeys(segments.SUMS, segments.segment_sum),
     "Sinh": _of_input("log-of-cosh", ops.log_cosh, ops.tanh, has_exp=True),
     "Softplus": _of_input("log-of-softplus", log_softplus),
+    "SparseReduceSum": sparse.row_sum,
+    "SparseTensorDenseMatMul": sparse.product,
     "Sqrt": _power(0.5),
     "Square": _square,
     "Sub": sums.subtract,

@@ -5,6 +5,7 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, SEGMENT_SUMS, SUMS, OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import number, square_of
+from tfsafe.rewriting.match.reductions import reshaped
 
 _SCATTERED = {"ScatterNd", "TensorScatterAdd"}
 _EXTREMES = {"Max", "Min"}
@@ -168,6 +169,24 @@ def is_empty_quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
 def is_mean_by_count(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     """Returns whether `x / y` divides totals by numbers of elements."""
     return _is_count(reader, y) and _is_total(reader, x, _DEPTH)
+
+
+def is_sparse_mean(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether `x / y` divides a product of a sparse matrix by its row sums."""
+    total = reader.op(x)
+    if total.type == "Mul":
+        return any(is_sparse_mean(reader, each, y) for each in total.inputs)
+    if total.type != "SparseTensorDenseMatMul":
+        return False
+    for step in reshaped(reader, y):
+        degree = reader.op(step)
+        is_sum = degree.type == "SparseReduceSum" or (
+            degree.type == total.type and reader.scalar(degree.inputs[3]) == 1
+        )
+        if is_sum:
+            pairs = zip(total.inputs[:2], degree.inputs[:2], strict=True)
+            return all(reader.same(a, b) for a, b in pairs)
+    return False
 
 
 def _is_total(reader: Reader, tensor: tf.Tensor, depth: int) -> bool:

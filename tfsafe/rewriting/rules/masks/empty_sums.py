@@ -20,7 +20,11 @@ from tfsafe.rewriting.match.arithmetic import (
     square_of,
     terms,
 )
-from tfsafe.rewriting.match.empty_data import is_empty_quotient, is_mean_by_count
+from tfsafe.rewriting.match.empty_data import (
+    is_empty_quotient,
+    is_mean_by_count,
+    is_sparse_mean,
+)
 from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reduction, reshaped
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -69,6 +73,7 @@ def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
         or counts_of(reader, x, y)
         or is_empty_quotient(reader, x, y)
         or is_mean_by_count(reader, x, y)
+        or is_sparse_mean(reader, x, y)
         or _is_moneyness(reader, x, y)
     ):
         return None

@@ -16,6 +16,7 @@ from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, in_float32
 from tfsafe.rewriting.log_space.sums import both, for_value
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.empty_data import is_sparse_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
@@ -152,6 +153,7 @@ def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:
             if op.type == "DivNoNan":
                 return _ratio(a, b, tf.math.divide_no_nan)
             is_part = _is_made_of_terms(part, total, reader)
+            is_part |= is_sparse_mean(reader, part, total)
             return _ratio(a, b, ops.xdivy if is_part else tf.divide)
         if op.type in DIVISIONS:
             return _weighted_sigmoid(op, logs)
