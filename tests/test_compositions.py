@@ -289,6 +289,10 @@ FITS: dict[str, Callable[..., float]] = {
     "check_numerics": _fit_within(
         lambda level: check_numerics(checks=level), model=stabilize
     ),
+    "check_numerics, loss": _fit_within(
+        lambda level: check_numerics(checks=level), loss=stabilize
+    ),
+    "enable_check_numerics": _fit_within(enabled_checks, model=stabilize),
     "checks, switch": _fit_within(enabled_checks, lambda _: enabled_stabilize()),
     "switch, checks": _fit_within(lambda _: enabled_stabilize(), enabled_checks),
     "monitor": _fit_within(model=stabilize, callbacks=monitor),
@@ -299,22 +303,29 @@ FITS: dict[str, Callable[..., float]] = {
 FIT_LOSS = 200.0
 
 
+FIT_MODES: dict[str, dict[str, bool]] = {
+    "graph": {"jit_compile": False},
+    "xla": {"jit_compile": True},
+    "eager": {"run_eagerly": True},
+}
+
+
 def fits() -> list[Any]:
-    """Returns each way with a graph, and by turns with another level or with XLA."""
-    others = itertools.cycle([("watch", False), ("full", True)])
+    """Returns each way with a graph, and by turns in another mode or at "watch"."""
+    others = itertools.cycle([("watch", "graph"), ("full", "xla"), ("full", "eager")])
     return [
-        pytest.param(way, level, jit_compile, id=f"{way}-{level}-{jit_compile}")
+        pytest.param(way, level, FIT_MODES[mode], id=f"{way}-{level}-{mode}")
         for way in FITS
-        for level, jit_compile in [("full", False), next(others)]
+        for level, mode in [("full", "graph"), next(others)]
     ]
 
 
-@pytest.mark.parametrize(("way", "level", "jit_compile"), fits())
-def test_fit(way, jit_compile, level):
-    loss = FITS[way](False, level, jit_compile=jit_compile)
+@pytest.mark.parametrize(("way", "level", "options"), fits())
+def test_fit(way, options, level):
+    loss = FITS[way](False, level, **options)
     np.testing.assert_allclose(loss, FIT_LOSS, rtol=1e-5)
     with pytest.raises(tfsafe.NumericsError) as caught:
-        FITS[way](True, level, jit_compile=jit_compile)
+        FITS[way](True, level, **options)
     assert_names_the_line(caught.value)
 
 

@@ -34,6 +34,8 @@ def float_tensor(x: Any, name: str, dtype: tf.DType | None = None) -> tf.Tensor:
       TypeError: If `x` is not dense or does not have one of these dtypes.
       ValueError: If `x` holds lists of different lengths.
     """
+    if isinstance(x, tf.Tensor) and x.dtype in FLOATS:
+        return x
     _refuse_sparse(x, name)
     _refuse_none(x, name)
     try:

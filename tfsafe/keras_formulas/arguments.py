@@ -169,12 +169,11 @@ def kind_of_labels(
     """
     if labels != "auto":
         return labels
-    received = _shapes(y_true, y_pred, axis)
     kept = y_true.rank == y_pred.rank
     if not kept and y_true.rank != y_pred.rank - 1:
         raise ValueError(
             "`y_true` must have the axes of `y_pred`, or all of them but the class "
-            f"axis. Received: {received}."
+            f"axis. Received: {_shapes(y_true, y_pred, axis)}."
         )
     classes, columns = y_pred[axis], y_true[axis] if kept else 1
     unclear = ""
@@ -187,7 +186,7 @@ def kind_of_labels(
     if unclear:
         raise ValueError(
             f"labels='auto' cannot tell whether `y_true` holds {unclear}. Received: "
-            f"{received}. Set `labels` to the word in brackets."
+            f"{_shapes(y_true, y_pred, axis)}. Set `labels` to the word in brackets."
         )
     if classes == 1:
         return "binary"

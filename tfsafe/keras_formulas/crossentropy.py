@@ -52,8 +52,8 @@ def binary_crossentropy(
     """
     y_pred = arguments.predictions(y_pred)
     labels = arguments.labels_tensor(y_true)
-    values = binary(labels, y_pred, from_logits, label_smoothing)
-    return tf.cast(tf.reduce_mean(values, axis), y_pred.dtype)
+    values = binary_rows(labels, y_pred, from_logits, label_smoothing, axis)
+    return tf.cast(values, y_pred.dtype)
 
 
 @saved
@@ -153,6 +153,17 @@ def binary(
         if smoothing:
             labels = (1 - smoothing) * labels + smoothing / 2
         return crossentropy.binary(labels, x, from_logits, True)
+
+
+def binary_rows(
+    labels: tf.Tensor,
+    y_pred: tf.Tensor,
+    from_logits: bool,
+    label_smoothing: float,
+    axis: int,
+) -> tf.Tensor:
+    """Computes the mean cross-entropy of binary targets along an axis."""
+    return tf.reduce_mean(binary(labels, y_pred, from_logits, label_smoothing), axis)
 
 
 def rows(

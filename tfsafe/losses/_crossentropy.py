@@ -48,7 +48,7 @@ class BinaryCrossentropy(Weighted, keras.losses.BinaryCrossentropy):
       0.
     """
 
-    formula = staticmethod(crossentropy.binary_crossentropy)
+    formula = staticmethod(crossentropy.binary_rows)
 
 
 @safe

@@ -92,7 +92,10 @@ class Weighted(keras.losses.Loss):
             y_true, y_pred = self._tensors(y_true, y_pred)
             if mask is not None:
                 mask = position_mask(mask, y_pred, self._axis())
-            values = _compat.as_converted(self.call)(y_true, y_pred)
+            call = self.call
+            if type(self).call is not Weighted.call:
+                call = _compat.as_converted(call)
+            values = call(y_true, y_pred)
             if values.shape.rank == 0 and sample_weight is not None:
                 # One loss for all: Keras distributes it over the weights.
                 values = tf.broadcast_to(values, tf.shape(sample_weight))

@@ -136,7 +136,16 @@ class StableCrossEntropy(Weighted):
         axis = classes.class_axis(self.axis, x.shape)
         kind = arguments.kind_of_labels(self.labels, labels.shape, x.shape, axis)
         labels = arguments.lay_out(labels, x.shape, axis, kind)
-        values = self._values(kind, labels, x, axis)
+        options = {
+            "from_logits": self.from_logits,
+            "label_smoothing": self.label_smoothing,
+        }
+        if kind == "binary":
+            values = crossentropy.binary(labels, x, **options)
+        elif kind == "dense":
+            values = crossentropy.rows(labels, x, **options, axis=axis)
+        else:
+            values = crossentropy.indices(labels, x, **options, axis=axis)
         if self.ignore_class is not None:
             self._refuse_rows(kind)
             counted = tf.not_equal(labels, tf.cast(self.ignore_class, labels.dtype))
@@ -147,19 +156,6 @@ class StableCrossEntropy(Weighted):
         mean_axis = axis if kind == "binary" else None
         loss = _reduction.reduce_weighted(values, weights, mask, reduction, mean_axis)
         return tf.cast(loss, self.dtype)
-
-    def _values(
-        self, kind: str, labels: tf.Tensor, x: tf.Tensor, axis: int
-    ) -> tf.Tensor:
-        """Computes the loss of each position, before any weight."""
-        smoothing = self.label_smoothing
-        if kind == "binary":
-            return crossentropy.binary(labels, x, self.from_logits, smoothing)
-        if kind == "dense":
-            return crossentropy.rows(labels, x, self.from_logits, smoothing, axis)
-        return crossentropy.indices(
-            labels, x, self.from_logits, None, axis, label_smoothing=smoothing
-        )
 
     def _refuse_rows(self, kind: str) -> None:
         if kind == "dense":
