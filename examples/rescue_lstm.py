@@ -1,9 +1,9 @@
-"""An LSTM that real data kills, and three ways to save it.
+"""An LSTM whose weights real data turns into NaN, and three ways to save it.
 
 The data are scikit-learn's 1,797 handwritten digits, read from left to right in six
 windows of three columns. Each window is standardised as people do, `(x - mean) / std`.
 Six images hold a window without ink: its standard deviation is 0, the quotient 0/0,
-and one such image in a batch is the end of every weight. No NaN is planted.
+and one such image in a batch makes every weight NaN. No NaN is planted.
 
     python examples/rescue_lstm.py                 # or: python -m tfsafe demo
     python examples/rescue_lstm.py --seeds 0 1 2   # the figures of the README

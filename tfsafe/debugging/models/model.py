@@ -161,6 +161,11 @@ class Steps:
         reduce: Callable[[tf.distribute.Strategy, Any], Any],
     ) -> Callable[[Any], "_Checked"]:
         model = self._model
+        # An eager check cannot look into a function that writes to variables.
+        is_eager = model.run_eagerly and not any(
+            getattr(patch.wrapper, "is_graph", False)
+            for patch in patches_on(model, f"{kind}_step")
+        )
 
         @tf.autograph.experimental.do_not_convert
         def one_step(data: Any) -> Any:
@@ -178,14 +183,14 @@ class Steps:
         def of(spec: Any) -> _Checked:
             key = repr(spec)
             if key not in known:
-                known[key] = self._both(kind, one_step, spec)
+                known[key] = self._both(kind, one_step, spec, is_eager)
             return known[key]
 
         return of
 
-    def _both(self, kind: str, step: Step, spec: Any) -> "_Checked":
+    def _both(self, kind: str, step: Step, spec: Any, is_eager: bool) -> "_Checked":
         """Returns the checked step, and several of them in one call if possible."""
-        if self._model.run_eagerly:
+        if is_eager:
             check = EagerCheck(
                 step,
                 variables=self._variables,

@@ -37,6 +37,11 @@ class _Stabilized(tape_recording.FUNCTION):
     every step.
     """
 
+    @property
+    def name(self) -> str:
+        """The name that Keras gives a loss, and its name scope: not "<lambda>"."""
+        return str(super().name).strip("<>")
+
     @tf.autograph.experimental.do_not_convert
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         state = _state_of(self)

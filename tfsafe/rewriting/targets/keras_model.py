@@ -88,7 +88,13 @@ def _stable(model: keras.Model, name: str) -> list[Patch]:
 
 
 class _Step:
-    """A step of a model; not a `tf.function`, which an export would save too."""
+    """A step of a model; not a `tf.function`, which an export would save too.
+
+    Attributes:
+      is_graph: The step is a graph with `run_eagerly` too, and is checked as one.
+    """
+
+    is_graph = True
 
     def __init__(self, step: Any, rules: Sequence[Rule], verify: bool):
         self._step = step
