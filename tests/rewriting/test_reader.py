@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfsafe.rewriting.facts.forms import Forms
 from tfsafe.rewriting.facts.tensors import Reader
 
 X = tf.TensorSpec([2, 3])
@@ -317,3 +318,43 @@ def test_the_inputs_of_a_loop_can_be_anything():
     reader = Reader(graphs[0])
     log = next(op for op in graphs[0].get_operations() if op.type == "Log")
     assert not reader.is_probability(log.inputs[0])
+
+
+FORMS = {
+    "other inputs": (lambda x, y: (x - 2.0 * x, y - 2.0 * y), True),
+    "longer": (lambda x, y: (x - 2.0, y - 2.0 - 2.0), False),
+    "another number": (lambda x, y: (x - 2.0, y - 3.0), False),
+    "one input twice": (lambda x, y: (x / x, x / y), False),
+    "one formula twice": (
+        lambda x, y: (tf.exp(x) / tf.exp(x), tf.exp(x) / tf.exp(y)),
+        False,
+    ),
+    "another order": (lambda x, y: (x - 2.0, 2.0 - y), False),
+    "what is dropped": (
+        lambda x, y: (s := tf.sqrt(x), tf.sqrt(y), tf.where(x > 0, s, 0.0)),
+        False,
+    ),
+    "another shape": (lambda x, y: (x - 2.0, y[0] - 2.0), False),
+}
+
+
+@pytest.mark.parametrize(("function", "is_same"), FORMS.values(), ids=list(FORMS))
+def test_formulas_that_no_rule_tells_apart_have_one_form(function, is_same):
+    reader, outputs = _read(function, X, X)
+    forms = Forms(reader)
+    one, other = (forms.of(reader.op(each)) for each in outputs[:2])
+    assert one is not None
+    assert (one == other) == is_same
+
+
+def test_only_short_elementwise_formulas_have_a_form():
+    def function(x):
+        long = x
+        for _ in range(80):
+            long = tf.tanh(long)
+        return tf.linalg.matmul(x, x, transpose_b=True) + 1.0, long, tf.tanh(x)
+
+    reader, outputs = _read(function)
+    forms = Forms(reader)
+    found = [forms.of(reader.op(each)) is None for each in outputs]
+    assert found == [True, True, False]

@@ -25,6 +25,7 @@ from tfsafe._compat._execution import (
 )
 from tfsafe._compat._functions import (
     TRACES,
+    UNORDERED,
     autograph_options,
     before_vectorizing,
     bind_to_signature,
@@ -96,6 +97,7 @@ __all__ = [
     "GRADIENT_FRAMES",
     "OPTIMIZER_INTERNALS",
     "TRACES",
+    "UNORDERED",
     "add_eager_callback",
     "added_losses",
     "all_layers",

@@ -40,17 +40,21 @@ def reads(op: tf.Operation) -> list[tf.Tensor]:
 @contextlib.contextmanager
 def kept(
     op: tf.Operation, value: Callable[[tf.Tensor], Any], emit: _Emit
-) -> Iterator[Callable[..., Any]]:
-    """Gives the operation that is made within the gradient that `op` has.
+) -> Iterator[Callable[..., Any] | None]:
+    """Gives the operation that is made within the gradient of its own that `op` has.
 
     Args:
-      op: An operation with a gradient of its own.
+      op: An operation.
       value: Gives the copy of a tensor of `op.graph`.
       emit: Emits the graph of the gradient.
 
     Yields:
-      The gradient: takes one tensor for each output, returns one for each input.
+      The gradient: takes one tensor for each output, returns one for each input. None
+      if it is the one of the operation's type.
     """
+    if not is_custom(op):
+        yield None
+        return
     name = f"tfsafe_emitted_{next(_numbers)}"
 
     def gradient(_: tf.Operation, *upstream: Any) -> Any:

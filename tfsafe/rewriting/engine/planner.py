@@ -11,6 +11,7 @@ from tfsafe.graph import live_operations
 from tfsafe.rewriting.engine.gradient_requests import Request, inside, makers
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.engine.tape_recording import Recording
+from tfsafe.rewriting.facts.forms import Forms
 from tfsafe.rewriting.facts.tensors import Reader
 
 
@@ -85,17 +86,35 @@ class Planner:
         reader = Reader(graph, operations, self._names)
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
+        forms, plain = Forms(reader), set()
         for op in operations:
-            for rule in self._rules.get(op.type, ()):
-                if rule.changes == "gradient" and op.name not in differentiable:
-                    continue
-                if self._skipped and Rewrite(rule, op).key in self._skipped:
-                    continue
-                build = self._matched(rule, op, reader, opaque)
-                if build is not None:
-                    plan[op.name] = self._maker(op, rule, build)
-                    break
+            if op.type not in self._rules:
+                continue
+            # What a rewrite must keep and which are left out goes by names.
+            form = None if opaque or self._skipped else forms.of(op)
+            key = op.name in differentiable, form
+            if form is not None and key in plain:
+                continue
+            found = self._first(op, reader, opaque, key[0])
+            if found is not None:
+                plan[op.name] = self._maker(op, *found)
+            else:
+                plain.add(key)
         return plan | answers
+
+    def _first(
+        self, op: tf.Operation, reader: Reader, opaque: set[str], differentiable: bool
+    ) -> tuple[Rule, Build] | None:
+        """Returns the first rule that fits an operation."""
+        for rule in self._rules[op.type]:
+            if rule.changes == "gradient" and not differentiable:
+                continue
+            if self._skipped and Rewrite(rule, op).key in self._skipped:
+                continue
+            build = self._matched(rule, op, reader, opaque)
+            if build is not None:
+                return rule, build
+        return None
 
     def _matched(
         self, rule: Rule, op: tf.Operation, reader: Reader, opaque: set[str]

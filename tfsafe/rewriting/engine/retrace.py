@@ -61,7 +61,7 @@ def rewritten(
     graph, inputs = call.concrete.graph, call.inputs
     try:
         if not call.fits:
-            return call.run(), []
+            return function(*args, **kwargs), []
         graphs = family(graph)
     except UnreadableError as error:
         warnings.warn(
@@ -70,7 +70,7 @@ def rewritten(
             RuntimeWarning,
             stacklevel=2,
         )
-        return call.run(), []
+        return function(*args, **kwargs), []
     note_stable(graphs)
     if any(map(_has_plain_calls, graphs)):
         graph, recording = _flat(graph, inputs, recording)
@@ -109,7 +109,7 @@ def _written(
         ):
             return _compat.as_converted(python_function)(*args, **kwargs)
 
-    options = _compat.autograph_options(function)
+    options = _compat.autograph_options(function) | _compat.UNORDERED
     try:
         return TracedCall(body, args, kwargs, **options), recording
     except Exception as error:

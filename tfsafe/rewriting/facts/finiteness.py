@@ -52,6 +52,12 @@ def is_watched(reader: Reader, op: tf.Operation) -> bool:
     return op.name in _flow(reader).watched
 
 
+def flow_at(reader: Reader, op: tf.Operation) -> tuple[bool, bool, bool]:
+    """Returns whether `op` is doubtful, dropped and watched, in the words above."""
+    doubtful, dropped, watched = _flow(reader)
+    return op.name in doubtful, op.name in dropped, op.name in watched
+
+
 def is_regular(reader: Reader, op: tf.Operation) -> bool:
     """Returns whether an operation with a singular point can be shown to stay off it.
 

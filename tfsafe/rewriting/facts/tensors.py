@@ -26,6 +26,8 @@ _KEEP_MASKS = frozenset({"Maximum", "Minimum", "Mul"})
 _MOST_ELEMENTS = 4096
 # Chains of operations beyond it are not followed: Python's stack is finite.
 _DEPTH = 48
+# The second marks a gradient; it is not computed in the graph that is emitted.
+_INPUTS = frozenset({"Placeholder", "PlaceholderWithDefault", "ReadVariableOp"})
 
 _FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
 
@@ -199,10 +201,10 @@ class Reader:
         if not self._is_pure(op):
             return (tensor.name,)
         numbers = sorted(inputs) if op.type in _COMMUTATIVE else inputs
-        return (op.type, tensor.value_index, _attributes(op), *numbers)
+        return (op.type, tensor.value_index, attributes(op), *numbers)
 
     def _is_pure(self, op: tf.Operation) -> bool:
-        if op.type in {"ReadVariableOp", "Placeholder"}:
+        if op.type in _INPUTS:
             return op.type == "ReadVariableOp" and not self.is_written(op.inputs[0])
         return (
             bool(op.inputs or op.type == "Const") and not _compat.op_def(op).is_stateful
@@ -296,7 +298,8 @@ def _scalar(value: np.ndarray) -> float | None:
     return first if np.all(value.astype(np.float64) == first) else None
 
 
-def _attributes(op: tf.Operation) -> tuple[tuple[str, bytes], ...]:
+def attributes(op: tf.Operation) -> tuple[tuple[str, bytes], ...]:
+    """Returns the attributes that matter to what an operation computes."""
     return tuple(
         (name, value.SerializeToString(deterministic=True))
         for name, value in sorted(op.node_def.attr.items())
