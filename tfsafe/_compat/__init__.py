@@ -10,6 +10,7 @@ Example: `losses` and `metrics` call `_compat.keras_mask(tensor)` in place of re
 
 from tfsafe._compat._execution import (
     GRADIENT_FRAMES,
+    UNORDERED,
     add_eager_callback,
     as_converted,
     before_autograph,
@@ -25,7 +26,6 @@ from tfsafe._compat._execution import (
 )
 from tfsafe._compat._functions import (
     TRACES,
-    UNORDERED,
     autograph_options,
     before_vectorizing,
     bind_to_signature,

@@ -223,10 +223,6 @@ def traced(function: Any, *args: Any, **kwargs: Any) -> Any:
     return make(*args, **kwargs)
 
 
-# Argument of a `tf.function` whose graph is only read: no control dependencies, which
-# take a tenth of a trace. Tried: TensorFlow 2.21.0.
-UNORDERED = {"experimental_attributes": {"_disable_acd": True}}
-
 # The method of a `tf.function` that lists its traces, for `tf.saved_model.save`.
 # Tried: TensorFlow 2.21.0.
 TRACES = "_list_all_concrete_functions"

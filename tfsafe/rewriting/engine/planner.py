@@ -90,7 +90,7 @@ class Planner:
         for op in operations:
             if op.type not in self._rules:
                 continue
-            # What a rewrite must keep and which are left out goes by names.
+            # By names go what a rewrite must keep and which rewrites are not wanted.
             form = None if opaque or self._skipped else forms.of(op)
             key = op.name in differentiable, form
             if form is not None and key in plain:

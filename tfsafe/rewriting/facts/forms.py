@@ -4,11 +4,11 @@ An optimizer updates each variable by the same arithmetic: where no rule fits in
 update, none fits in the next.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import OpFact, is_custom, op_types
 from tfsafe.rewriting.facts.finiteness import flow_at
 from tfsafe.rewriting.facts.tensors import Reader, attributes
 
@@ -38,7 +38,7 @@ class Forms:
 
         None for an operation that is not the end of a short elementwise formula.
         """
-        if self._size(op) > _MOST:
+        if self._size(op.outputs[0]) > _MOST:
             return None
         found: list[int] = []
         places: dict[str, int] = {}
@@ -46,32 +46,31 @@ class Forms:
         stack = [op.outputs[0]]
         while stack:
             tensor = stack.pop()
-            name, inner = tensor.name, tensor.op
-            found.append(places.setdefault(name, len(places)))
+            found.append(places.setdefault(tensor.name, len(places)))
             if found[-1] < len(places) - 1:
                 continue
             number = self._reader.number(tensor)
-            found += (self._kind(inner), numbers.setdefault(number, len(numbers)))
-            if inner.type not in _LEAVES:
-                stack.extend(inner.inputs)
+            found += (self._kind(tensor), numbers.setdefault(number, len(numbers)))
+            stack.extend(_inputs(tensor) or ())
         return tuple(found)
 
-    def _size(self, op: tf.Operation) -> int:
+    def _size(self, tensor: tf.Tensor) -> int:
         """Returns how many operations a formula has; more than `_MOST` for others."""
-        known = self._sizes.get(op.name)
+        known = self._sizes.get(tensor.name)
         if known is None:
-            known = 1 if op.type in _LEAVES else _MOST + 1
-            if op.type in _INNER and len(op.outputs) == 1:
+            inputs = _inputs(tensor)
+            known = _MOST + 1
+            if inputs is not None:
                 # Operations come after their inputs, so that this is not deep.
-                known = 1 + sum(self._size(each.op) for each in op.inputs)
-            self._sizes[op.name] = known
+                known = 1 + sum(map(self._size, inputs))
+            self._sizes[tensor.name] = known
         return known
 
-    def _kind(self, op: tf.Operation) -> int:
+    def _kind(self, tensor: tf.Tensor) -> int:
         """Numbers the operations, those that are alike by the same number."""
-        known = self._kinds.get(op.name)
+        known = self._kinds.get(tensor.name)
         if known is None:
-            shape = op.outputs[0].shape
+            op, shape = tensor.op, tensor.shape
             kind = (
                 op.type,
                 attributes(op),
@@ -80,5 +79,16 @@ class Forms:
                 op.type == "ReadVariableOp" and self._reader.is_written(op.inputs[0]),
             )
             known = self._known.setdefault(kind, len(self._known))
-            self._kinds[op.name] = known
+            self._kinds[tensor.name] = known
         return known
+
+
+def _inputs(tensor: tf.Tensor) -> Sequence[tf.Tensor] | None:
+    """Returns what an element of a tensor is made of; None if that is not known."""
+    op = tensor.op
+    if op.type in _LEAVES:
+        return ()
+    if op.type == "IdentityN":
+        # With a gradient of its own, as where replicas add up theirs, it is not a copy.
+        return () if is_custom(op) else (op.inputs[tensor.value_index],)
+    return op.inputs if op.type in _INNER else None
