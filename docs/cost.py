@@ -1,4 +1,4 @@
-"""Writes what the checks cost into the README and the guide, from measured figures.
+"""Writes what was measured into the README, the guide and the table of findings.
 
 Run `python docs/cost.py` after `make bench` has written `benchmarks/RESULTS.md`.
 """
@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import _results  # noqa: E402
 
+TABLE = ROOT / "tfsafe" / "_report" / "costs.py"
 README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "cost.md"
 # What the figures of each file look like.
 _BLOCKS = {
@@ -55,8 +56,33 @@ def _table(ratios: dict[tuple[str, ...], float]) -> Iterator[str]:
         yield f"| {', '.join(step)} | {' | '.join(shown)} |"
 
 
+# Of the ops, the time over the plain function; of the optimizer, that of a step.
+_OF_OP = re.compile(r"^\| (\w+)(?:, [^|]*)? \|[^|]*\|[^|]*\|[^|]*\| ([\d.]+) \[", re.M)
+_OF_STEP = re.compile(r"^\|[^|]*\|[^|]*\| replace \| ([\d.]+) \[", re.M)
+
+
+def module() -> str:
+    """Returns the text of `tfsafe/_report/costs.py`."""
+    parts = _results.read(ROOT / "benchmarks" / "RESULTS.md")
+    ratios: dict[str, list[float]] = {}
+    for name, ratio in _OF_OP.findall(parts["ops"].body):
+        if name != "control":
+            ratios.setdefault(f"ops.{name}", []).append(float(ratio))
+    steps = map(float, _OF_STEP.findall(parts["optimizer"].body))
+    ratios["optimizers.SafeOptimizer"] = list(steps)
+    lines = [
+        '"""Measured ratios of times, by name; made by `python docs/cost.py`."""\n',
+        "# Smallest and largest of the medians; of an optimizer, of the whole step.",
+        "COSTS = {",
+        *(f'    "{name}": ({min(r)}, {max(r)}),' for name, r in sorted(ratios.items())),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
-    """Writes the blocks."""
+    """Writes the blocks and the table."""
+    TABLE.write_text(module(), "utf-8")
     for path, block in blocks().items():
         text = path.read_text(encoding="utf-8")
         path.write_text(_BLOCKS[path].sub(f"{block}\n", text, count=1), "utf-8")

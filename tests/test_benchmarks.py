@@ -1,11 +1,15 @@
 """What `make bench` writes."""
 
+import pathlib
 import re
+import runpy
 import sys
 
 import pytest
 
 from benchmarks import __main__ as bench, _results
+
+ROOT = pathlib.Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -46,6 +50,12 @@ def test_a_part_that_was_measured_again_where_the_others_were_says_nothing(run):
     whole = run("1.00", "- Machine: A").read_text()
     run("7.00", "- Machine: B", "--only", "checks")
     assert run("1.00", "- Machine: A", "--only", "checks").read_text() == whole
+
+
+def test_the_costs_in_findings_are_those_of_the_results():
+    made = runpy.run_path(str(ROOT / "docs" / "cost.py"))["module"]()
+    old = (ROOT / "tfsafe" / "_report" / "costs.py").read_text(encoding="utf-8")
+    assert old == made, "outdated: run `python docs/cost.py`"
 
 
 def test_the_origin_names_machine_versions_and_date_and_a_trial():

@@ -91,6 +91,13 @@ def test_the_suggestion_is_a_diff_of_the_line(tmp_path):
     assert "<ins>+ return a + (tfsafe.ops.divide(b, c))  # odd</ins>" in page
 
 
+def test_code_of_two_lines_is_one_at_the_top(tmp_path):
+    code = "x = load()\ntfsafe.data.check_finite(x)"
+    finding = dataclasses.replace(sample.finding(tmp_path), suggested_code=code)
+    head = NumericsError("text", [finding]).to_html().partition("<h2>")[0]
+    assert "<code>x = load(); tfsafe.data.check_finite(x)</code>" in head
+
+
 @pytest.mark.parametrize(
     ("source", "replaced"),
     [

@@ -1,6 +1,7 @@
 """What, where, when, which sample, why, since when, how far, what to write, again."""
 
 import dataclasses
+import re
 
 import keras
 import numpy as np
@@ -169,6 +170,33 @@ def test_the_page_answers_the_questions_before_its_first_picture():
     for question in ("Why", "What to write", "What it reached", "See it again"):
         assert f"<dt>{question}</dt>" in head
     assert "<dt>Which sample</dt><dd>Every row of the batch</dd>" in head
+
+
+def test_the_page_says_what_the_suggestion_costs_where_it_was_measured():
+    def quotient(x):
+        return x / tf.reduce_sum(x)
+
+    def exploded(x):
+        return x * 1e30
+
+    for function, words in (
+        (
+            quotient,
+            r"<code>tfsafe.ops.divide</code> takes \d\.\d to \d\.\d times as long",
+        ),
+        (
+            exploded,
+            r"A step takes .* with <code>tfsafe.optimizers.SafeOptimizer</code>",
+        ),
+        (tf.square, "One pass over the data, before the training</dd>"),
+    ):
+        x = tf.constant([np.nan if function is tf.square else 0.0, 0.0])
+        x += 1e20 * (function is exploded)
+        error = caught_in(lambda f=function, x=x: tfsafe.checked(tf.function(f))(x))
+        assert re.search(f"<dt>What it costs</dt><dd>{words}", error.to_html())
+    # A bound of the argument was not measured.
+    error = caught_in(lambda: tfsafe.checked(tf.function(tf.math.acosh))(tf.zeros([2])))
+    assert "<dt>What it costs</dt>" not in error.to_html()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tfsafe._report.catalogue import TRAPS
+from tfsafe._report.costs import COSTS
 from tfsafe._report.records import FindingFields, Link, TensorStats
 from tfsafe._report.text import INDENT, STEPS, counted, middle_out, wrapped
 
@@ -13,6 +14,7 @@ from tfsafe._report.text import INDENT, STEPS, counted, middle_out, wrapped
 _TRAINING = re.compile(r"\.(fit|evaluate|predict|(train|test|predict)_on_batch)\(")
 # A name of the package in a suggestion.
 _SUGGESTED = re.compile(r"\btfsafe\.(\w+\.\w+)")
+_SURVEY = "data.check_finite"
 # What a metric of Keras adds up, and what it reads, only repeats the loss.
 _METRIC = re.compile(r"\.(update_state|result)\(")
 _OF_LOSS = "gradient of the loss"
@@ -53,6 +55,21 @@ def traps_of(finding: FindingFields) -> dict[str, str]:
     own = _words(f"{finding.op_type} {finding.forward_op} {source}")
     rows = sorted(traps, key=lambda row: -len(own & _words(traps[row])))
     return {row: traps[row] for row in rows}
+
+
+def cost_of(finding: FindingFields) -> str:
+    """Says how long the suggested code takes, where that was measured."""
+    code, words = finding.suggested_code, finding.suggestion
+    for name in [*_SUGGESTED.findall(code), *_SUGGESTED.findall(words)]:
+        if name == _SURVEY:
+            return "one pass over the data, before the training"
+        if name in COSTS:
+            low, high = COSTS[name]
+            often = f"{low:.1f} to {high:.1f} times as long"
+            if name.startswith("optimizers."):
+                return f"a step takes {often} with `tfsafe.{name}`"
+            return f"`tfsafe.{name}` takes {often} as the plain function"
+    return ""
 
 
 def _words(text: str) -> set[str]:

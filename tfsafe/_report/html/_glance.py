@@ -34,6 +34,7 @@ def rows(
         "Where": _place(finding),
         "Why": finding.cause,
         "What to write": _fix(finding),
+        "What it costs": _explain.cost_of(finding),
         "Which sample": _sample.words_of(sample) if sample else _rows(finding),
         **_of_the_run(message),
     }
@@ -68,7 +69,8 @@ def listed(facts: Iterable[tuple[str, str]]) -> list[str]:
 
 def _fix(finding: FindingFields) -> str:
     if finding.suggested_code:
-        return f"`{finding.suggested_code}`"
+        # In one line.
+        return f"`{finding.suggested_code.replace(chr(10), '; ')}`"
     return finding.suggestion
 
 
