@@ -135,7 +135,66 @@ def _exact_edge_softmax(x):
     return sum((e[i : i + 2] * W[i : i + 2]).sum() / e[i : i + 2].sum() for i in (0, 2))
 
 
+STEPS = np.array([[0.5, -1.0], [2.0, 0.25], [-1.5, 1.0], [3.0, -0.5]])
+TRANSITION = np.array([[0.875, 0.125], [0.25, 0.75]])
+
+
+def _forward(x):
+    step = tf.cast(TRANSITION, x.dtype)
+
+    def body(i, state):
+        return i + 1, tf.linalg.matvec(step, state, transpose_a=True) * tf.exp(x[i])
+
+    start = (1, tf.exp(x[0]))
+    state = tf.while_loop(lambda i, _: i < 4, body, start, maximum_iterations=4)[1]
+    return tf.math.log(tf.reduce_sum(state))
+
+
+def _exact_forward(x):
+    state = m.exp(x[0])
+    for row in x[1:]:
+        state = (state[:, None] * TRANSITION).sum(0) * m.exp(row)
+    return m.log(state.sum())
+
+
+def _scanned_attention(x):
+    def step(state, pair):
+        above, below = state
+        weight = tf.exp(pair[0])
+        return above * 0.5 + weight * pair[1], below * 0.5 + weight
+
+    values = tf.cast(STEPS, x.dtype)
+    nothing = tf.zeros([2], x.dtype)
+    above, below = tf.scan(step, (x, values), (nothing, nothing))
+    return above / below * tf.cast(W[:2], x.dtype)
+
+
+def _exact_scanned_attention(x):
+    above = below = total = 0
+    for row, values in zip(m.exp(x), STEPS, strict=True):
+        above, below = above / 2 + row * values, below / 2 + row
+        total += (above / below * W[:2]).sum()
+    return total
+
+
 FORMULAS = [
+    *(
+        Formula(name, function, exact, bad, [STEPS / 2], dtype="float16")
+        for name, function, exact, bad in (
+            (
+                "forward algorithm by a loop in half precision",
+                _forward,
+                _exact_forward,
+                [STEPS - 8],
+            ),
+            (
+                "attention scanned in half precision",
+                _scanned_attention,
+                _exact_scanned_attention,
+                [STEPS * 5],
+            ),
+        )
+    ),
     *(
         Formula(name, function, exact, [bad], [ordinary], dtype="float16")
         for name, function, exact, bad, ordinary in (

@@ -129,11 +129,22 @@ class Widened:
         return tf.cast(made, self.dtype) if made.dtype.is_floating else made
 
 
+def is_half(dtype: tf.DType) -> bool:
+    """Returns whether a dtype is one of half precision."""
+    return dtype in {tf.float16, tf.bfloat16}
+
+
 def in_float32(build: Build, dtype: tf.DType) -> Build:
     """Returns what builds a tensor of half precision in float32, rounded once."""
-    if dtype not in {tf.float16, tf.bfloat16}:
+    if not is_half(dtype):
         return build
     return lambda value: tf.cast(build(Widened(value, tf.float32)), dtype)
+
+
+def dtype_for(value: Value, dtype: tf.DType) -> tf.DType:
+    """Returns the dtype in which a tensor of some dtype is made."""
+    is_wider = isinstance(value, Widened) and is_half(dtype)
+    return value.dtype if is_wider else dtype  # type: ignore[attr-defined]
 
 
 def once(build: Build) -> Build:

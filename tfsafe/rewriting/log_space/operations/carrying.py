@@ -9,7 +9,7 @@ from tfsafe import ops
 from tfsafe.graph import Emission, maximum_iterations, unchanged
 from tfsafe.ops.formulas.weighted_exponentials import weighted_exp
 from tfsafe.rewriting.engine.rule import Value
-from tfsafe.rewriting.log_space.form import Factored
+from tfsafe.rewriting.log_space.form import Factored, Widened
 from tfsafe.rewriting.log_space.operations import lists
 
 # What is carried for one state: its logarithm, or its exponent and its weight.
@@ -41,6 +41,7 @@ class Plan(NamedTuple):
       results: By position, the factors of what the body returns.
       outside: By position, the factors of what the loop is given.
       given: What the seeds build while the loop is made, by position.
+      is_half: Whether the loop is one of half precision, carried in float32.
     """
 
     op: tf.Operation
@@ -50,6 +51,12 @@ class Plan(NamedTuple):
     results: dict[int, Factored]
     outside: dict[int, Factored]
     given: dict[int, Carried]
+    is_half: bool
+
+    def wide(self, value: Value) -> Value:
+        """Returns what gives the tensors in the dtype in which they are carried."""
+        is_plain = not self.is_half or isinstance(value, Widened)
+        return value if is_plain else Widened(value, tf.float32)
 
 
 def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
@@ -59,13 +66,16 @@ def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
     moving = [i for i in range(len(op.inputs)) if i not in fixed]
 
     def make(value: Value) -> dict[int, Carried]:
+        wide = plan.wide(value)
+        if plan.is_half and isinstance(value, Widened):
+            value = value.value
         inputs = {i: value(x) for i, x in enumerate(op.inputs) if i not in plan.results}
         start = [
-            _started(plan, i, value) if i in plan.results else (inputs[i],)
+            _started(plan, i, wide) if i in plan.results else (inputs[i],)
             for i in moving
         ]
         constants = {
-            i: _pair(plan.outside[i], value)
+            i: _pair(plan.outside[i], wide)
             for i in fixed
             if i in plan.outside and plan.outside[i].name
         }
@@ -75,7 +85,8 @@ def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
             plan.given.clear()
             plan.given.update(constants)
             for i, state in zip(moving, states, strict=True):
-                whole[i] = _number(state) if i in plan.results else state[0]
+                dtype = op.inputs[i].dtype
+                whole[i] = _number(state, dtype) if i in plan.results else state[0]
                 plan.given[i] = state
             return [whole[i] for i in range(len(op.inputs))]
 
@@ -115,7 +126,7 @@ def numbers(plan: Plan, ends: dict[int, Carried], value: Value) -> list[tf.Tenso
         state = ends[place]
         if state[0].dtype == tf.variant:
             return lists.numbers(state, plan.body.outputs[place])
-        return _number(state)
+        return _number(state, plan.op.outputs[place].dtype)
 
     return [output(i) for i in range(len(plan.op.outputs))]
 
@@ -132,7 +143,7 @@ def _outputs(plan: Plan, graph: tf.Graph, received: dict[int, Carried]) -> Any:
     def maker(place: int) -> Callable[[Value], Sequence[tf.Tensor]]:
         def make(value: Value) -> Sequence[tf.Tensor]:
             result = plan.results[place]
-            received[place] = _state(result, plan.given[place], value)
+            received[place] = _state(result, plan.given[place], plan.wide(value))
             return [received[place][0]]
 
         make.reads = ()  # type: ignore[attr-defined]
@@ -190,19 +201,18 @@ def _started(plan: Plan, place: int, value: Value) -> Carried:
             return (log,)
         if outside.weight is not None:
             return (log, outside.weight(value))
-        return (log, lists.ones(log, plan.body.outputs[place]))
+        return (log, lists.ones(log, plan.body.outputs[place], value))
     zeros = tf.zeros_like(value(x))
-    log = tf.convert_to_tensor(outside.exponent(value), x.dtype) + zeros
+    log = tf.convert_to_tensor(outside.exponent(value), zeros.dtype) + zeros
     if not has_weight:
         return (log,)
     weight = 1.0 if outside.weight is None else outside.weight(value)
-    return (log, tf.convert_to_tensor(weight, x.dtype) + zeros)
+    return (log, tf.convert_to_tensor(weight, zeros.dtype) + zeros)
 
 
-def _number(state: Carried) -> tf.Tensor:
+def _number(state: Carried, dtype: tf.DType) -> tf.Tensor:
     """Returns the number that a state is."""
-    if state[0].dtype == tf.variant:
+    if dtype == tf.variant:
         return state[0]
-    if len(state) == 1:
-        return ops.exp(state[0])
-    return weighted_exp(state[1], state[0])
+    made = ops.exp(state[0]) if len(state) == 1 else weighted_exp(*state[::-1])
+    return tf.cast(made, dtype)

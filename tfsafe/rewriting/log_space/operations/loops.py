@@ -17,10 +17,16 @@ from tfsafe.graph import (
     op_types,
     unchanged,
 )
-from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.finiteness import may_overflow
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
-from tfsafe.rewriting.log_space.form import Factored, LogForms, once
+from tfsafe.rewriting.log_space.form import (
+    Factored,
+    LogForms,
+    Widened,
+    is_half,
+    once,
+)
 from tfsafe.rewriting.log_space.operations import lists
 from tfsafe.rewriting.log_space.operations.carrying import (
     Carried,
@@ -30,7 +36,6 @@ from tfsafe.rewriting.log_space.operations.carrying import (
     numbers,
 )
 
-_HALF = (tf.float16, tf.bfloat16)
 # Through which a state may go to be carried on.
 _CARRYING = (
     ADDITIONS
@@ -69,10 +74,22 @@ def carried(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
     if plan is None or make is None or place not in plan.results:
         return None
     form = plan.forms[place]
+
+    def part(number: int) -> Build:
+        def build(value: Value) -> tf.Tensor:
+            made = make(value)[place][number]
+            if not plan.is_half or isinstance(value, Widened):
+                return made
+            if tensor.dtype == tf.variant:
+                return lists.narrowed(made, plan.body.outputs[place])
+            return tf.cast(made, tensor.dtype)
+
+        return once(build)
+
     return Factored(
         "log-of-product",
-        once(lambda value: make(value)[place][0]),
-        once(lambda value: make(value)[place][1]) if form.has_weight else None,
+        part(0),
+        part(1) if form.has_weight else None,
         is_nonnegative=form.is_nonnegative,
         has_exp=True,
     )
@@ -125,7 +142,9 @@ def _remembered(
 def _planned(op: tf.Operation, logs: LogForms) -> Plan | None:
     condition, body = loop_graphs(op)
     reader, fixed = Reader(body), unchanged(body)
-    if any(x.dtype in _HALF for e in body.get_operations() for x in e.outputs):
+    dtypes = {x.dtype for e in body.get_operations() for x in e.outputs}
+    is_in_half = any(map(is_half, dtypes))
+    if is_in_half and tf.float64 in dtypes:
         return None
     if not (_is_pure(op, body, logs) and _is_pure(op, condition, logs)):
         return None
@@ -156,7 +175,7 @@ def _planned(op: tf.Operation, logs: LogForms) -> Plan | None:
             if results[i].name and not results[i].is_partial
         }
         if after == forms:
-            plan = Plan(op, body, condition, forms, results, known, given)
+            plan = Plan(op, body, condition, forms, results, known, given, is_in_half)
             return plan if _is_closed(plan, fixed) else None
         forms = after
     return None
