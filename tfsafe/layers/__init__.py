@@ -11,7 +11,6 @@ from tfsafe.layers.attention.attention import AdditiveAttention, Attention
 from tfsafe.layers.attention.multi_head import GroupQueryAttention, MultiHeadAttention
 from tfsafe.layers.core.activation import LogSigmoid, LogSoftmax, Softmax
 from tfsafe.layers.core.categories import CategoryEncoding, Discretization, Hashing
-from tfsafe.layers.core.dot import Dot
 from tfsafe.layers.core.dropout import (
     AlphaDropout,
     Dropout,
@@ -22,7 +21,7 @@ from tfsafe.layers.core.dropout import (
 )
 from tfsafe.layers.core.embedding import Embedding
 from tfsafe.layers.core.masking import Masking
-from tfsafe.layers.core.spectrogram import STFTSpectrogram
+from tfsafe.layers.core.spectrogram import Dot, STFTSpectrogram
 from tfsafe.layers.normalization.adapted import Normalization
 from tfsafe.layers.normalization.batch import BatchNormalization
 from tfsafe.layers.normalization.per_sample import (

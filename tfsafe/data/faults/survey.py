@@ -11,7 +11,7 @@ from tfsafe.data.faults import explain, severity
 from tfsafe.data.faults.findings import columns_told, finding, located
 from tfsafe.data.faults.report import DataFinding, DataReport, Feature
 from tfsafe.data.faults.tally import Limits, Tally
-from tfsafe.data.sources import structure, words
+from tfsafe.data.sources import structure, tables
 from tfsafe.data.sources.containers import Container, Frame, container_of
 from tfsafe.data.sources.tables import Table
 
@@ -209,10 +209,10 @@ def names_are_numbers(columns: Sequence[Any]) -> list[DataFinding]:
     if len(names) < 2 or len(names) < len(columns):
         return []
     # pandas renames a duplicate name to "5.1.1".
-    _, kinds = words.read(
+    _, kinds = tables.read(
         np.array([".".join(name.split(".")[:2]) for name in names], object)
     )
-    if (kinds != words.NUMERAL).any():
+    if (kinds != tables.NUMERAL).any():
         return []
     return [
         finding(

@@ -9,16 +9,16 @@ import numpy as np
 
 from tfsafe._limits import LIMITS
 from tfsafe._report.records import TensorStats
-from tfsafe.data.sources import words
+from tfsafe.data.sources import tables
 from tfsafe.data.sources.tables import Spot, Table
 
 NOT_FINITE = ("nan", "posinf", "neginf")
 _WORD_NAMES = {
-    words.MISSING: "missing",
-    words.BLANK: "blank",
-    words.TEXT: "text",
-    words.NUMBER: "number",
-    words.NUMERAL: "numeral",
+    tables.MISSING: "missing",
+    tables.BLANK: "blank",
+    tables.TEXT: "text",
+    tables.NUMBER: "number",
+    tables.NUMERAL: "numeral",
 }
 
 
@@ -114,7 +114,7 @@ class Tally:
             return None, _only(nan=np.isnat(values))
         masks = {}
         if table.kind == "text":
-            values, kinds = words.read(values)
+            values, kinds = tables.read(values)
             masks = {name: kinds == kind for kind, name in _WORD_NAMES.items()}
         elif values.dtype.kind not in "biuf" or values.dtype.itemsize < 2:
             # bool, int8 and the floats of `ml_dtypes`, whose kind NumPy does not know.

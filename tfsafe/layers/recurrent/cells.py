@@ -12,11 +12,50 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.layers.options import KerasCellOptions
-from tfsafe.layers.recurrent import activations, scan
+from tfsafe.layers.recurrent import scan
 from tfsafe.ops.kernels.statistics.layer_norm import centred_columns, layer_norm
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+from collections.abc import Callable
+
+# For these the loop keeps the value; else the argument, from which it starts again.
+_FROM_VALUE: dict[Any, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    keras.activations.tanh: lambda y, upstream: tf.raw_ops.TanhGrad(y=y, dy=upstream),
+    keras.activations.sigmoid: lambda y, upstream: tf.raw_ops.SigmoidGrad(
+        y=y, dy=upstream
+    ),
+    keras.activations.linear: lambda _, upstream: upstream,
+}
+
+
+def is_of_keras(function: Any) -> bool:
+    """Returns whether a function is one of `keras.activations`."""
+    return any(each is function for each in vars(keras.activations).values())
+
+
+def keep(function: Any, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns `function(x)`, and what the two functions below take."""
+    value = function(x)
+    return value, value if function in _FROM_VALUE else x
+
+
+def value_of(function: Any, kept: tf.Tensor) -> tf.Tensor:
+    """Returns the value from what is kept."""
+    return kept if function in _FROM_VALUE else function(kept)
+
+
+def pull_back(function: Any, kept: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    """Returns the gradient in the argument of the activation."""
+    if function in _FROM_VALUE:
+        return _FROM_VALUE[function](kept, upstream)
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(kept)
+        value = function(kept)
+    zero = tf.UnconnectedGradients.ZERO
+    return tape.gradient(value, kept, upstream, unconnected_gradients=zero)
+
 
 _STEP, _SEQUENCE = "step", "sequence"
 
@@ -335,7 +374,7 @@ class NormalizedCell(FromKeras, _KerasCell):
     def may_compile(self) -> bool:
         """Whether XLA knows all operations: an activation by hand may have others."""
         used = self.activation, self.recurrent_activation
-        return self.supports_jit and all(map(activations.is_of_keras, used))
+        return self.supports_jit and all(map(is_of_keras, used))
 
     def exact(self, x: Any) -> tf.Tensor:
         """Casts to the dtype of everything but the matrix products."""

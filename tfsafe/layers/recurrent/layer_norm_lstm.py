@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _args
 from tfsafe.layers.options import member_of_family
-from tfsafe.layers.recurrent.activations import keep, pull_back, value_of
-from tfsafe.layers.recurrent.cells import NormalizedCell
+from tfsafe.layers.recurrent.cells import NormalizedCell, keep, pull_back, value_of
 from tfsafe.layers.recurrent.layer import NORMALIZED, NormalizedRNN
 from tfsafe.ops.kernels.statistics.layer_norm import (
     pull_back as norm_gradients,

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import _args
-from tfsafe.ops.kernels import plane, precision
+from tfsafe.ops.kernels import lengths, precision
 
 
 def hypot(x: Any, y: Any, *, name: str = "hypot") -> tf.Tensor:
@@ -43,7 +43,7 @@ def hypot(x: Any, y: Any, *, name: str = "hypot") -> tf.Tensor:
     with tf.name_scope(name):
         x, y = _args.float_tensors(x=x, y=y)
         _args.check_broadcast(x=x, y=y)
-        return precision.in_float32(plane.hypot, x, y)
+        return precision.in_float32(lengths.hypot, x, y)
 
 
 def atan2(y: Any, x: Any, *, name: str = "atan2") -> tf.Tensor:
@@ -84,7 +84,7 @@ def atan2(y: Any, x: Any, *, name: str = "atan2") -> tf.Tensor:
     with tf.name_scope(name):
         y, x = _args.float_tensors(y=y, x=x)
         _args.check_broadcast(y=y, x=x)
-        return precision.in_float32(plane.atan2, y, x)
+        return precision.in_float32(lengths.atan2, y, x)
 
 
 def angle(x: Any, *, name: str = "angle") -> tf.Tensor:
@@ -127,4 +127,4 @@ def angle(x: Any, *, name: str = "angle") -> tf.Tensor:
                 f"dtype={x.dtype.name}, shape={x.shape}. For the angle of a point use "
                 "`atan2(y, x)`."
             )
-        return plane.atan2(tf.math.imag(x), tf.math.real(x))
+        return lengths.atan2(tf.math.imag(x), tf.math.real(x))

@@ -10,8 +10,7 @@ from tfsafe import _args
 from tfsafe._gradients import custom_gradient, custom_gradient_in, nan_where
 from tfsafe._limits import LIMITS
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.lengths import direction, euclidean
-from tfsafe.ops.kernels.plane import atan2
+from tfsafe.ops.kernels.lengths import atan2, direction, euclidean
 from tfsafe.ops.kernels.power import rsqrt
 from tfsafe.ops.kernels.zeros import reciprocal, times_upstream, with_slope
 

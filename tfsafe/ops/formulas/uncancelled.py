@@ -13,7 +13,7 @@ from tfsafe.ops.formulas.unchanged_values import elementwise
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.activation import sigmoid, tanh
 from tfsafe.ops.kernels.exponential import exp, expm1
-from tfsafe.ops.kernels.plane import hypot
+from tfsafe.ops.kernels.lengths import hypot
 from tfsafe.ops.kernels.power import sqrt
 from tfsafe.ops.kernels.zeros import (
     quotient_no_nan,

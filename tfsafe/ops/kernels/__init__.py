@@ -1,8 +1,8 @@
 """Formulas with their gradients, on tensors that are converted already.
 
 `zeros` decides what 0 * x, x / 0 and log(0) give, and gives functions their slopes
-(`with_slope`); `precision` scales and widens; `lengths` and `plane` have norms and the
-functions of two coordinates; the other modules have elementary functions. A folder a
+(`with_slope`); `precision` scales and widens; `lengths` has norms and the functions of
+two coordinates; the other modules have elementary functions. A folder a
 topic: `probability` and `statistics`.
 
 Kernels check no arguments, open no name scopes, and import other kernels, `_gradients`

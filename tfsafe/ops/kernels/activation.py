@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, custom_gradient_in, known, local
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels.plane import cosine_of, hypot
+from tfsafe.ops.kernels.lengths import cosine_of, hypot
 from tfsafe.ops.kernels.zeros import (
     quotient,
     quotient_for_gradient,

@@ -2,8 +2,8 @@
 
 `report` lists what was rewritten, with the line, both formulas and the reason. `verify`
 finds the rewrites that lose digits. `forms` runs both forms of a function, values and
-gradients, on the same arguments and state, and compares them with a float64 copy of the
-naive form, which `float64_copy` makes.
+gradients, on the same arguments and state, and a copy of the naive form in float64, for
+a comparison.
 
 May import: `engine`, `tfsafe.graph` and the modules at the root of tfsafe.
 
