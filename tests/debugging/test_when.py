@@ -179,6 +179,31 @@ def test_the_optimizer_of_compile_is_not_named_where_a_step_has_others():
     assert "0.125" not in str(error)
 
 
+@pytest.mark.parametrize("is_function", [False, True])
+def test_an_eager_loop_knows_its_optimizers_among_all(is_function):
+    weights = [keras.Variable([2.0]), keras.Variable([2.0])]
+    optimizers = [keras.optimizers.SGD(0.25, name=name) for name in ("of_a", "of_b")]
+    other = keras.optimizers.SGD(0.5)
+    other.build([keras.Variable([1.0])])
+
+    def step(x):
+        for weight, optimizer in zip(weights, optimizers, strict=True):
+            with tf.GradientTape() as tape:
+                loss = tf.math.log(x) * weight
+            optimizer.apply(tape.gradient(loss, [weight.value]), [weight])
+
+    run = tfsafe.checked(step) if is_function else step
+
+    def loop():
+        with tfsafe.check_numerics():
+            for x in (1.0, 1.0, 0.0):
+                run(tf.constant([x]))
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        loop()
+    assert caught.value.optimizers == (("of_a", 2, 0.25), ("of_b", 2, 0.25))
+
+
 def of_tiny_losses(scale):
     """Returns a model whose gradients are 0, so that its loss scale only grows."""
     model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1, name="unit")])

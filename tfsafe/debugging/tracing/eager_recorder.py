@@ -136,6 +136,12 @@ class Recorder:
             return ""
         return str(getattr(owner, "path", owner.name)).partition(":")[0]
 
+    def handles(self) -> list[tf.Tensor]:
+        """Returns the handles of the variables that were met and are alive."""
+        return [
+            each for owner in list(self._owners.values()) for each in _handles(owner)
+        ]
+
     def _owned(self, value: Any) -> str:
         name = self.name_of(value)
         return f"variable `{name}`" if name else ""
@@ -232,7 +238,8 @@ def _owner(handle: tf.Tensor, frame: types.FrameType | None) -> Any:
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         for value in list(frame.f_locals.values()):
             is_keras = _compat.is_keras_variable(value)
-            if (is_keras or isinstance(value, tf.Variable)) and _holds(value, handle):
+            is_variable = is_keras or isinstance(value, tf.Variable)
+            if is_variable and any(each is handle for each in _handles(value)):
                 if is_keras:
                     return value
                 found = value if found is None else found
@@ -240,12 +247,13 @@ def _owner(handle: tf.Tensor, frame: types.FrameType | None) -> Any:
     return found
 
 
-def _holds(variable: Any, handle: tf.Tensor) -> bool:
-    """Returns whether a handle is that of a variable, on whatever replica."""
+def _handles(variable: Any) -> list[tf.Tensor]:
+    """Returns the handles of a variable, those of its replicas."""
     # A variable that is being made has no handle, and no value, yet.
     is_keras = not isinstance(variable, tf.Variable)
     inner = getattr(variable, "value", None) if is_keras else variable
-    return any(getattr(each, "handle", None) is handle for each in variables_in(inner))
+    found = (getattr(each, "handle", None) for each in variables_in(inner))
+    return [each for each in found if each is not None]
 
 
 def _halve(known: dict[Any, Any]) -> None:

@@ -252,4 +252,6 @@ class Session(Recorder):
     def _error(
         self, reported: Sequence[NonFinite], held: Sequence[Held]
     ) -> NumericsError:
-        return message.numerics_error(reported, held=held, reason=_REASON)
+        return message.numerics_error(
+            reported, held=held, reason=_REASON, handles=self.handles() or None
+        )
