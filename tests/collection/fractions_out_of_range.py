@@ -156,6 +156,20 @@ def _exact_weighted_by(weights):
 
 FORMULAS = [
     Formula(
+        "deviation of a wide log-normal distribution",
+        lambda s: tf.sqrt(tf.exp(s**2) - 1),
+        lambda s: m.sqrt(m.exp(s**2) - 1),
+        [[0.5, 12.0]],
+        [[0.5, 1.5]],
+    ),
+    Formula(
+        "log determinant of a tiny matrix by hand",
+        lambda a, b, c, d: tf.math.log(tf.abs(a * d - b * c)),
+        lambda a, b, c, d: m.log(abs(a * d - b * c)),
+        [1e-25, 1e-26, 2e-26, 3e-25],
+        [1.0, 0.5, 2.0, 3.0],
+    ),
+    Formula(
         "effective sample size of tiny weights",
         lambda w: tf.square(tf.reduce_sum(w)) / tf.reduce_sum(tf.square(w)),
         lambda w: w.sum() ** 2 / (w**2).sum(),

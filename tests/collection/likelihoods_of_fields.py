@@ -97,7 +97,24 @@ def _exact_linear_attention(q, k, v):
     return (weights @ v) / weights.sum(1, keepdims=True)
 
 
+def _graded_response(ability):
+    above = 1 / (1 + tf.exp(-1.5 * (ability[:, None] - CUTS)))
+    return tf.math.log(above[:, :-1] - above[:, 1:])
+
+
+def _exact_graded_response(ability):
+    above = 1 / (1 + m.exp(-1.5 * (ability[:, None] - CUTS.numpy())))
+    return m.log(above[:, :-1] - above[:, 1:])
+
+
 FORMULAS = [
+    Formula(
+        "graded response of a high ability",
+        _graded_response,
+        _exact_graded_response,
+        [[100.0, -60.0]],
+        [[0.5, -0.25]],
+    ),
     Formula(
         "entropy of a concentrated von Mises distribution",
         _von_mises_entropy,

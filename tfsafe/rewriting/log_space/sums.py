@@ -9,7 +9,6 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.ops.formulas import log_complements, weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -17,6 +16,7 @@ from tfsafe.rewriting.log_space.form import (
     multiplied,
     once,
 )
+from tfsafe.rewriting.log_space.moved_sigmoids import moved_sigmoid_of
 from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
@@ -167,7 +167,7 @@ def _signed_difference(
     op: tf.Operation, a: Factored, b: Factored, logs: LogForms
 ) -> Factored:
     """Factors a difference of two exponentials or of two sigmoids, of any sign."""
-    sigmoids = [probabilities.sigmoid_of(logs.reader.op(x), logs) for x in op.inputs]
+    sigmoids = [moved_sigmoid_of(logs.reader.op(x), logs) for x in op.inputs]
 
     def ends(value: Value) -> list[tf.Tensor]:
         if None in sigmoids:
@@ -224,7 +224,7 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
         return logs.complement(y)
     if reader.scalar(x) is not None:
         return None
-    sigmoids = [probabilities.sigmoid_of(reader.op(each), logs) for each in (x, y)]
+    sigmoids = [moved_sigmoid_of(reader.op(each), logs) for each in (x, y)]
     if sigmoids[0] is not None and sigmoids[1] is not None:
         log = _of_sigmoids(sigmoids[0], sigmoids[1])
         return _difference(log, reader.is_nonnegative(op.outputs[0]), True)

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import ADDITIONS, SEGMENT_SUMS, OpFact, op_types, raw_kernel
 from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.kernels.exponential import exp
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of
@@ -15,6 +16,8 @@ from tfsafe.rewriting.match.arithmetic import square_of
 SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Div": unchanged_values.divide,
     "DivNoNan": unchanged_values.divide_no_nan,
+    "Exp": exp,
+    "Expm1": ops.expm1,
     "Inv": unchanged_values.reciprocal,
     "Log": unchanged_values.log,
     "Pow": unchanged_values.pow,
@@ -31,11 +34,19 @@ _LAYOUTS = frozenset({"GatherV2", "Neg", "Transpose", *op_types(OpFact.RESHAPES)
 _INSIDE = frozenset({
     *ADDITIONS,
     *op_types(OpFact.RESHAPES),
-    *(SAFE.keys() - {"Log"}),
+    *(SAFE.keys() - {"Exp", "Expm1", "Log"}),
     *_POWERS,
     *_SUMS,
     *("Abs", "BroadcastTo", "GatherV2", "Maximum", "Minimum", "Mul", "Neg", "Relu"),
     *("StopGradient", "StridedSlice", "Sub", "Tile", "Transpose"),
+})
+# They leave the range for arguments that are in it.
+_GROWING = frozenset({"Exp", "Expm1", "Pow"})
+_ELEMENTWISE = frozenset({
+    *ADDITIONS,
+    *_GROWING,
+    *("Abs", "Div", "Inv", "Mul", "Neg", "RealDiv", "Reciprocal", "Sqrt", "Square"),
+    "Sub",
 })
 # They are 0 only where all of their inputs are, or two of these are alike.
 _TOGETHER = frozenset({*ADDITIONS, "Maximum", "Minimum", "Sub"})
@@ -61,6 +72,26 @@ def may_vanish(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
         others = [each for each in op.inputs if not reader.is_number(each, 0)]
         return all(may_vanish(reader, each, depth - 1) for each in others)
     return any(may_vanish(reader, each, depth - 1) for each in op.inputs)
+
+
+def may_leave_range(
+    reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH // 2
+) -> bool:
+    """Returns whether a formula of float32 has an exponential or open power."""
+    op = reader.op(tensor)
+    if tensor.dtype != tf.float32 or not depth or op.type not in _ELEMENTWISE:
+        return False
+    if op.type in _GROWING:
+        return all(_is_open(reader, each) for each in op.inputs)
+    return any(may_leave_range(reader, each, depth - 1) for each in op.inputs)
+
+
+def is_difference_of_products(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a tensor is `a * d - b * c`, or the magnitude of it."""
+    op = reader.op(tensor)
+    if op.type == "Abs":
+        op = reader.op(op.inputs[0])
+    return op.type == "Sub" and all(reader.op(x).type == "Mul" for x in op.inputs)
 
 
 def adds_up(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
@@ -95,6 +126,7 @@ def run(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
 
 def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
     """Builds a tensor in float64, from the tensors that its formula begins with."""
+    is_elementwise = may_leave_range(reader, tensor)
     made: dict[str, tf.Tensor] = {}
 
     def wide(tensor: tf.Tensor, depth: int) -> tf.Tensor:
@@ -107,7 +139,8 @@ def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
 
     def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
         op = tensor.op
-        is_open = depth and op.type in _INSIDE and reader.constant(tensor) is None
+        is_inside = op.type in (_ELEMENTWISE if is_elementwise else _INSIDE)
+        is_open = depth and is_inside and reader.constant(tensor) is None
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
         return run(op, [wide(each, depth - 1) for each in op.inputs])

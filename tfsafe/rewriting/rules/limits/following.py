@@ -155,10 +155,6 @@ class Follower:
         except (ArithmeticError, ValueError):
             return None
 
-    def can_follow_curve(self, tensor: tf.Tensor) -> bool:
-        """Returns whether, besides, a function is between the two."""
-        return self.can_follow(tensor) and self.is_curved(tensor)
-
     def is_curved(self, tensor: tf.Tensor) -> bool:
         """Returns whether a function is between the argument and a tensor."""
         if not self.depends(tensor) or self.is_argument(tensor):

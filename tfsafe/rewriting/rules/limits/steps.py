@@ -163,12 +163,17 @@ class _Maker:
 def _steps(
     reader: Reader, divisors: Sequence[tf.Tensor], formula: tf.Tensor, start: float
 ) -> Iterator[Follower]:
+    # A base is a curve by its logarithm.
+    is_base = start == 1
     for divisor in divisors:
         step = step_of(reader, divisor)
         follower = None if step is None else Follower(reader, step)
-        if follower is None or not follower.can_follow_curve(formula):
+        if follower is None or not follower.can_follow(formula):
             continue
-        if follower.may_start_at(formula, start):
+        is_curve = follower.depends(formula) and (
+            is_base or follower.is_curved(formula)
+        )
+        if is_curve and follower.may_start_at(formula, start):
             yield follower
 
 

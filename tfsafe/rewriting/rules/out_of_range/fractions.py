@@ -195,10 +195,13 @@ _PARALLEL = Trees(
 def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a quotient of sums of products or powers in float32."""
     x, y = op.inputs
-    if is_watched(reader, op) or not wider.adds_up(reader, y):
+    if is_watched(reader, op):
         return None
-    if not (wider.may_vanish(reader, x) and wider.may_vanish(reader, y)):
-        return None
+    if not all(wider.may_leave_range(reader, each) for each in (x, y)):
+        if not wider.adds_up(reader, y):
+            return None
+        if not (wider.may_vanish(reader, x) and wider.may_vanish(reader, y)):
+            return None
 
     def build(value: Value) -> tf.Tensor:
         return fractions.quotient_in_range(
@@ -215,10 +218,7 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
 def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches the root of a sum of squares over segments, and a logarithm of any."""
     x = op.inputs[0]
-    if is_watched(reader, op) or not reader.is_nonnegative(x):
-        return None
-    is_sum = wider.adds_up if op.type == "Log" else wider.adds_up_segments
-    if not (wider.may_vanish(reader, x) and is_sum(reader, x)):
+    if is_watched(reader, op) or not _may_be_lost(op, reader):
         return None
     function = wider.SAFE[op.type]
 
@@ -227,6 +227,17 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
         return fractions.in_range(function, value(x), wide)
 
     return build
+
+
+def _may_be_lost(op: tf.Operation, reader: Reader) -> bool:
+    (x,) = op.inputs
+    if wider.may_leave_range(reader, x):
+        return True
+    if op.type == "Log" and wider.is_difference_of_products(reader, x):
+        return wider.may_vanish(reader, x)
+    is_sum = wider.adds_up if op.type == "Log" else wider.adds_up_segments
+    is_nonnegative = reader.is_nonnegative(x)
+    return is_nonnegative and wider.may_vanish(reader, x) and is_sum(reader, x)
 
 
 _SIZE = ("Abs", "x")
@@ -324,7 +335,7 @@ LAST = (
     Rule(
         name="quotient-of-sums",
         before="sum(v / d ** 4) / sum(1 / d ** 4), segment_sum(a * a) / "
-        "segment_sum(b * c)",
+        "segment_sum(b * c), (exp(x) - a) / (b * exp(x) + c)",
         after="the same of sums in float64 where a sum is out of range",
         fails_when="the powers or products underflow or overflow, and the quotient "
         "does not",
@@ -334,7 +345,8 @@ LAST = (
     ),
     Rule(
         name="root-of-sums",
-        before="sqrt(segment_sum(x * x)), log(mean(x * x))",
+        before="sqrt(segment_sum(x * x)), log(mean(x * x)), sqrt(exp(x) - 1), "
+        "log(x ** k / (1 + x ** k) ** 2), log(abs(a * d - b * c))",
         after="the same of a sum in float64 where that in float32 is out of range",
         fails_when="the squares underflow or overflow, and the root or the logarithm "
         "does not",
