@@ -538,3 +538,20 @@ def test_a_recomputed_part_reads_a_variable_under_an_eager_tape():
         ):
             for ours, theirs in zip(gradients(wrapped), expected, strict=True):
                 np.testing.assert_array_equal(ours, theirs)
+
+
+def test_equal_constants_are_emitted_once_and_others_each():
+    def function(x):
+        numbers = [1.0, 1.0, 0.0, -0.0, [1.0], [1.0]]
+        parts = [x / tf.constant(each) for each in numbers]
+        whole = tf.constant(1) + tf.constant(1)
+        return [*parts, x * tf.cast(whole, x.dtype)]
+
+    x = tf.constant([3.0])
+    twin = again(function, x).get_concrete_function(x)
+    values = [float(each[0]) for each in twin(x)]
+    assert values == [3.0, 3.0, math.inf, -math.inf, 3.0, 3.0, 6.0]
+    made = [op for op in twin.graph.get_operations() if op.type == "Const"]
+    # 1, 0, -0, [1] and the whole number; not what the flags of the emission take.
+    used = {tensor.name for op in twin.graph.get_operations() for tensor in op.inputs}
+    assert sum(op.outputs[0].name in used for op in made) == 5
