@@ -94,6 +94,21 @@ def _while(x):
     )[1]
 
 
+def _contracted(x):
+    length = tf.norm(x, axis=-1, keepdims=True)
+    beyond = (2 - 1 / tf.norm(x, axis=-1, keepdims=True)) * x / length
+    return tf.where(length <= 1, x, beyond) * [1.0, -0.5]
+
+
+def _exact_contracted(x):
+    total = 0
+    for row in x:
+        length = m.sqrt((row * row).sum())
+        scale = (2 - 1 / length) / length if length > 1 else 1
+        total += (row * scale * [1, m.mpf(-0.5)]).sum()
+    return total
+
+
 FORMULAS = [
     Formula(
         "additive mask of -1e9 in half precision",
@@ -288,5 +303,12 @@ FORMULAS = [
         [[0.0, 0.5]],
         [[0.4, 0.5]],
         slopes="finite",
+    ),
+    Formula(
+        "scene outside the unit ball contracted to a ball of radius 2",
+        _contracted,
+        _exact_contracted,
+        [[[0.0, 0.0], [4.0, -5.0], [0.1, 0.2]]],
+        [[[0.5, 0.5], [4.0, -5.0], [0.1, 0.2]]],
     ),
 ]

@@ -186,4 +186,14 @@ FORMULAS = [
         [[1.0, 1.1], [1.0, 1.0]],
         [[1.2, 0.9], [1.0, 1.0]],
     ),
+    _of(
+        "density of a screened charge in a shell",
+        lambda r: r**2 * (tf.exp(-2 * r) / r),
+        lambda r: (r * m.exp(-2 * r)).sum(),
+    ),
+    _of(
+        "screened charge of a potential",
+        lambda r: tf.exp(-r) / r * r,
+        lambda r: m.exp(-r).sum(),
+    ),
 ]

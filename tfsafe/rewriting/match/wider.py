@@ -20,6 +20,7 @@ SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Expm1": ops.expm1,
     "Inv": unchanged_values.reciprocal,
     "Log": unchanged_values.log,
+    "Mul": unchanged_values.multiply,
     "Pow": unchanged_values.pow,
     "RealDiv": unchanged_values.divide,
     "Reciprocal": unchanged_values.reciprocal,

@@ -55,6 +55,7 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
             yield from _squares(reader, root, product.above)
         for top in product.above:
             yield from _angle(reader, top, root)
+    yield from removable_pairs.cancelled(reader, product)
 
 
 def _squares(

@@ -1,15 +1,16 @@
 """Finds pairs of a numerator and a divisor that vanish together at single points."""
 
+import itertools
 import math
 from collections.abc import Iterator
 
 import tensorflow as tf
 
 from tfsafe.ops.formulas import quotients
-from tfsafe.rewriting.engine.rule import Build
+from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, number
-from tfsafe.rewriting.match.products import scaled
+from tfsafe.rewriting.match.products import Product, scaled
 from tfsafe.rewriting.match.trees import scaled_argument
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit
 
@@ -37,6 +38,28 @@ _ONE_MINUS = (
     ("Sub", 1, ("Square", "x")),
     ("Sub", 1, ("Mul", "#k", ("Square", "x"))),
 )
+
+
+def cancelled(reader: Reader, product: Product) -> Iterator[Limit]:
+    """Yields a factor that is divided by itself, as in `exp(-r) / r * r`."""
+    pairs = [
+        (top, bottom)
+        for top, bottom in itertools.product(product.above, product.below)
+        if reader.same(top, bottom) and reader.constant(top) is None
+    ]
+    # A quotient of two equal products is another rule's.
+    if len(pairs) < len(product.above):
+        for top, bottom in pairs:
+            yield Limit(_one(bottom), (top,), (bottom,))
+
+
+def _one(x: tf.Tensor) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        kept = tf.where(tf.equal(value(x), 0), tf.ones([], x.dtype), value(x))
+        # 1, and NaN where x is infinite or NaN.
+        return tf.stop_gradient(kept / kept)
+
+    return build
 
 
 def raised_cosine(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]:
