@@ -1,7 +1,7 @@
 """Five ways in which real models fail, each found, explained and fixed.
 
-Each story is a small model as people write it. It is run under a check, which prints
-what it finds; then the line that the finding gives is put in, and the training goes on.
+Each story is a small model as people write it. It runs under a check, which prints
+what it finds; then the example uses the suggested line, and the training continues.
 
     python examples/find_the_nan.py
     python examples/find_the_nan.py --only 3

@@ -1,11 +1,11 @@
-"""LSTMs on sequences of 576 steps: what kills them, and what keeps them learning.
+"""LSTMs on sequences of 576 steps: what turns them into NaN, and what prevents it.
 
 The data are scikit-learn's 1,797 handwritten digits in windows of three columns, each
 standardised as people do, `(x - mean) / std`, and read pixel by pixel, four steps to a
-pixel. Six images hold a window without ink, 0/0: one of them in a batch ends every
-weight, whatever the layer, and clipping does not help. The wrapped optimizer puts these
-steps right. Layer normalisation and recurrent dropout serve another end, gradients that
-stay small and less overfitting; they do not protect against faulty data.
+pixel. Six images hold a window without ink, 0/0: one of them in a batch makes every
+weight NaN, whatever the layer, and clipping does not help. The wrapped optimizer
+repairs these steps. Layer normalisation and recurrent dropout have another purpose,
+small gradients and less overfitting; they do not protect against faulty data.
 
     python examples/long_sequences.py    # about three minutes
     python examples/long_sequences.py --seeds 0 1 2 --steps 1000

@@ -16,13 +16,13 @@ _HOLD = "hold NaN or infinity"
 
 
 class RollbackOnNonFinite(_training.OwnCallback):
-    """Goes back to the last good state of a training that broke, and goes on.
+    """Returns a training that broke to its last good state, and continues it.
 
     For failures that a `SafeOptimizer` cannot undo, and for trainings without one: a
     weight, a moving statistic or a slot of the optimizer that is NaN or infinite. The
     state that it goes back to is that of the model's weights, of its seed generators
-    and of the optimizer, `iterations` included. The data go on: the batches since that
-    state are not repeated. The metrics are reset at the next batch, so that the
+    and of the optimizer, `iterations` included. The data continue: the batches since
+    that state are not repeated. The metrics are reset at the next batch, so that the
     rest of the epoch can be read; an epoch whose last batch broke shows NaN.
 
     After a batch, the training is broken if
@@ -177,7 +177,7 @@ class RollbackOnNonFinite(_training.OwnCallback):
         self._restart_metrics = True
         if self.rollbacks == 1:
             warn(
-                f"{what} The training goes back to its last good state and goes on. "
+                f"{what} The training goes back to its last good state and continues. "
                 "Further times are counted as `rollbacks` in the logs, without a "
                 f"warning. {_finite.SUGGESTION}"
             )

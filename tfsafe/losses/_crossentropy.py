@@ -113,9 +113,9 @@ class SparseCategoricalCrossentropy(
     Numerics:
       logit -inf       at another class: counts 0, gradient 0; at the label: value inf
       unknown class    ValueError in eager mode; traced: value NaN, gradient 0
-      probability < 1.2e-38 (in float32)  at the label: the logarithm goes on with slope
-                       1 from its value there, -87.3 (a bounded choice), for numbers
-                       below 0 as well
+      probability < 1.2e-38 (in float32)  at the label: the logarithm continues with
+                       slope 1 from its value there, -87.3 (a bounded choice), for
+                       numbers below 0 as well
       probability < 0  counts with its magnitude in the sum by which a row is divided,
                        so that no loss is negative
       weight 0, mask, `ignore_class`  value 0, gradient 0, NaN or not
