@@ -230,3 +230,15 @@ def test_a_gradient_that_computes_the_function_again_is_stable_too():
         tape.watch(x)
         value = total(x)
     np.testing.assert_allclose(tape.gradient(value, x), tf.nn.softmax(x), rtol=1e-6)
+
+
+def test_equal_constants_have_a_gradient_each(mode):
+    def function(x):
+        a, b = tf.constant(2.0), tf.constant(2.0)
+        with tf.GradientTape() as tape:
+            tape.watch([a, b])
+            value = tf.math.log(tf.exp(100 * a * x) + tf.exp(200 * x)) + 3 * b * x
+        return tape.gradient(value, [a, b])
+
+    got = modes.compile_for(mode, stabilize(function))(tf.constant(1.0))
+    assert [float(each) for each in got] == [50.0, 3.0]

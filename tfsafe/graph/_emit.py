@@ -142,6 +142,9 @@ class Body:
         self._made: set[str] = set()
         # By device and value.
         self._constants: dict[tuple[str, bytes], Sequence[tf.Tensor]] = {}
+        # Names of the tensors that a maker may differentiate by.
+        reads = (getattr(maker, "reads", ()) for maker in self._plan.values())
+        self._asked_for = {tensor.name for each in reads for tensor in each}
         # How many makers are asking just now, one within the other.
         self._depth = 0
         # Names of the tensors that are read.
@@ -207,13 +210,6 @@ class Body:
         if op.name in self._plan:
             return getattr(self._plan[op.name], "reads", ())
         return self._reads(op)
-
-    def _wanted(self, op: tf.Operation) -> list[int]:
-        """Returns the positions of the outputs of a call that are read."""
-        outputs = enumerate(op.outputs)
-        if _liveness.has_effect(op):
-            return [i for i, _ in outputs]
-        return [i for i, tensor in outputs if tensor.name in self._used]
 
     def _make(self, last: tf.Operation) -> None:
         """Makes an operation, and before it those whose outputs it reads."""
@@ -311,7 +307,9 @@ class Body:
         return copy.outputs
 
     def _constant(self, op: tf.Operation) -> Sequence[tf.Tensor]:
-        """Returns one copy for all equal constants: a fifth of a training step."""
+        """Returns one copy for equal constants; one of its own to differentiate by."""
+        if op.outputs[0].name in self._asked_for:
+            return self._copy(op, ())
         value = op.node_def.attr["value"].SerializeToString(deterministic=True)
         key = op.device, value
         if key not in self._constants:
@@ -324,7 +322,7 @@ class Body:
     def _call(
         self, op: tf.Operation, inputs: Sequence[Any]
     ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
-        graph, wanted = _functions.body(op, "f"), self._wanted(op)
+        graph, wanted = _functions.body(op, "f"), _liveness.wanted(op, self._used)
         if not _functions.is_compiled(op):
             return self._body(graph, inputs).run(wanted)
         return tf.function(
@@ -368,7 +366,9 @@ class Body:
     ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
         condition, body = _functions.body(op, "cond"), _functions.body(op, "body")
         fixed = _functions.unchanged(body)
-        live = _liveness.live_variables(op, self._wanted(op), self._emission.reads)
+        live = _liveness.live_variables(
+            op, _liveness.wanted(op, self._used), self._emission.reads
+        )
         moving = sorted(live - fixed)
 
         def filled(values: Sequence[Any]) -> list[Any]:

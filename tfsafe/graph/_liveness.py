@@ -4,7 +4,7 @@ A loop that was differentiated keeps what its gradient reads in variables of its
 Where that gradient is not wanted, they are not either.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -114,3 +114,16 @@ def has_effect(op: tf.Operation) -> bool:
             for inner in graph.get_operations()
         )
     return op.type not in _VALUES_ONLY and _compat.op_def(op).is_stateful
+
+
+def wanted(op: tf.Operation, used: Collection[str]) -> list[int]:
+    """Returns the positions of the outputs of a call that are read.
+
+    Args:
+      op: The call.
+      used: Names of all tensors that are read.
+    """
+    outputs = enumerate(op.outputs)
+    if has_effect(op):
+        return [i for i, _ in outputs]
+    return [i for i, tensor in outputs if tensor.name in used]
