@@ -1,6 +1,5 @@
 """Logarithms of a sum, of a difference and of cumulative sums of exponentials."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -255,9 +254,10 @@ def _cumulative(x: tf.Tensor, axis: int, exclusive: bool, reverse: bool) -> tf.T
             return spread(upstream, x - tf.stop_gradient(largest))
 
         value = total(x, reverse)
-        # On a GPU, TensorFlow's logarithm of an empty sum is the lowest number.
-        is_empty = value <= value.dtype.min
-        return tf.where(is_empty, tf.constant(-math.inf, value.dtype), value), vjp
+        # On a GPU, TensorFlow's logarithm of an empty sum is the lowest number; twice
+        # that is -inf.
+        nothing = tf.zeros_like(value)
+        return value + tf.where(value > value.dtype.min, nothing, value), vjp
 
     return function(x)
 
