@@ -215,10 +215,6 @@ PAIRS = {
         lambda x: log(x + sqrt(x * x + 1)),
         lambda x: log(x + sqrt(x * x + 2)),
     ),
-    "log-out-of-range": (
-        lambda x: log(x * tf.sin(x)),
-        lambda x: log(x + tf.sin(x)),
-    ),
     "power-out-of-range": (
         lambda x: tf.reduce_prod(x, -1) ** 0.25,
         lambda x: tf.reduce_sum(x, -1) ** 0.25,
@@ -344,7 +340,6 @@ PAIRS = {
         lambda x: sqrt(x * x + 1) - 2 * x,
     ),
     "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
-    "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
     "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),
     "function-less-tangent": (
         lambda x: exp(x) - x * tf.sin(x) - 1 - x,
@@ -386,10 +381,15 @@ PAIRS = {
         lambda x: log(tf.sin(x) / x),
         lambda x: log(tf.sin(x) * x),
     ),
+    "log-out-of-range": (
+        lambda x: log(x * tf.sin(x)),
+        lambda x: log(x + tf.sin(x)),
+    ),
     "fraction-of-zero": (
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(relu(x)),
         lambda x: tf.reduce_sum(x * relu(x)) / tf.reduce_sum(tf.sin(x)),
     ),
+    "log-of-one-plus": (lambda x: log(1 + relu(x)), lambda x: log(2 + relu(x))),
     "quotient-of-powers": (
         lambda x: x**2 / tf.cos(x) ** 2,
         lambda x: x**2 / tf.cos(x) ** 3,

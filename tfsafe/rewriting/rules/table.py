@@ -54,13 +54,13 @@ _BEFORE: Sequence[Rule] = (
     *raw_moments.RULES,
     *differences.RULES,
 )
-# In half precision a quotient is computed in float32 as a whole, with its limit.
-_QUOTIENTS = {"fraction-of-zero", "log-near-one"}
-_FORMULAS = [rule for rule in _BEFORE if rule.name not in _QUOTIENTS]
+# In half precision these are computed in float32 as a whole, with their operands.
+_WHOLE = {"fraction-of-zero", "log-near-one", "log-of-one-plus", "log-out-of-range"}
+_FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
     half_precision.rule(_FORMULAS),
-    *(rule for rule in _BEFORE if rule.name in _QUOTIENTS),
+    *(rule for rule in _BEFORE if rule.name in _WHOLE),
     *fractions.LAST,
     *masking.RULES,
     *singular_gradients.RULES,
