@@ -140,10 +140,16 @@ ROWS = [
     ("Mul", [[0], [-INF]], [NAN], "0 * -inf is NaN (at (0,))."),
     (
         "Mul",
-        [[1e30], [1e30]],
+        [[1e30], [2e30]],
         [INF],
         "the product overflows float32 above 3.403e+38; the inputs reach 1e+30 and "
-        "1e+30.",
+        "2e+30.",
+    ),
+    (
+        "Mul",
+        [[1e30], [1e30]],
+        [INF],
+        "the product overflows float32 above 3.403e+38; the inputs reach 1e+30.",
     ),
     ("AddV2", [[INF], [-INF]], [NAN], "inf - inf is NaN (at (0,))."),
     ("Add", [[INF], [-INF]], [NAN], "inf - inf is NaN (at (0,))."),
