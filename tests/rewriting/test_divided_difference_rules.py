@@ -281,6 +281,8 @@ NEAR_MISSES = {
         tf.math.log(tf.cos(tf.math.asinh(a) * b)) / a
     ),
     "a power that is not 1": lambda a, b: (b**a + 1) ** (1 / a),
+    "a pole inside": lambda a, b: b * tf.math.log(b / a + 1e-7) / a,
+    "a logarithm of 0": lambda a, b: b * tf.math.log(a) / a,
     "an epsilon": lambda a, b: (tf.exp(a) - tf.exp(b)) / (a - b + 1e-6),
     "another divisor": lambda a, b: tf.math.tanh(a * b) / tf.math.tanh(a + b),
     "two divisors": lambda a, b: 1 / a - tf.exp(-a) / b,

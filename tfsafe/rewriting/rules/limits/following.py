@@ -117,9 +117,13 @@ class Follower:
                 return False
             if op.type in REDUCED and not self.reader.axes(op.inputs[1], rank):
                 return False
-        elif summed is None and op.type not in _FOLLOWED:
+        elif summed is None and (op.type not in _FOLLOWED or self._has_pole(op)):
             return False
         return is_float(tensor) and all(self.can_follow(each) for each in inputs)
+
+    def _has_pole(self, op: tf.Operation) -> bool:
+        """Returns whether an operation divides by what is 0 before the step."""
+        return op.type in DIVISIONS | RECIPROCALS and self._start(op.inputs[-1]) == 0
 
     def may_start_at(self, tensor: tf.Tensor, wanted: float) -> bool:
         """Returns False for a tensor that is another number before the step."""
@@ -127,7 +131,7 @@ class Follower:
         return found is None or abs(found - wanted) < _LEAST
 
     def _start(self, tensor: tf.Tensor) -> float | None:
-        """Returns the number that a tensor is before the step."""
+        """Returns the number that a tensor is before the step; NaN at a pole."""
         if tensor.name not in self._starts:
             self._starts[tensor.name] = self._found_start(tensor)
         return self._starts[tensor.name]
@@ -140,6 +144,8 @@ class Follower:
             return self.step.start
         op = self.reader.op(tensor)
         inputs = [self._start(each) for each in op.inputs]
+        if any(each is not None and math.isnan(each) for each in inputs):
+            return math.nan
         if op.type == "Mul" and 0 in inputs:
             return 0.0
         if op.type == "Pow" and inputs[1] == 0:
@@ -153,7 +159,7 @@ class Follower:
         try:
             return function(*numbers)
         except (ArithmeticError, ValueError):
-            return None
+            return math.nan
 
     def is_curved(self, tensor: tf.Tensor) -> bool:
         """Returns whether a function is between the argument and a tensor."""
