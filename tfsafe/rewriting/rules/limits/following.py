@@ -81,6 +81,7 @@ class Follower:
         self._followed: dict[str, bool] = {}
         self._curved: dict[str, bool] = {}
         self._starts: dict[str, float | None] = {}
+        self._axes: dict[str, frozenset[int] | None] = {}
 
     def depends(self, tensor: tf.Tensor) -> bool:
         """Returns whether a tensor depends on the argument; also for large formulas."""
@@ -106,6 +107,68 @@ class Follower:
         if tensor.name not in self._followed:
             self._followed[tensor.name] = self._can_follow(tensor)
         return self._followed[tensor.name]
+
+    def is_aligned(self, tensor: tf.Tensor) -> bool:
+        """Returns whether each element depends on one element of the argument.
+
+        That is the one with which a division would pair it: the argument is not summed
+        over, and its axes stay in their places.
+        """
+        own, found = _open_axes(self.step.argument), self.axes(tensor)
+        return own is not None and found is not None and found <= own
+
+    def axes(self, tensor: tf.Tensor) -> frozenset[int] | None:
+        """Returns the axes along which a tensor has other elements of the argument.
+
+        They are counted from the end. None if elements meet in a sum, or if that is
+        not known.
+        """
+        tensor = self.reader.source(tensor)
+        if tensor.name not in self._axes:
+            self._axes[tensor.name] = self._found_axes(tensor)
+        return self._axes[tensor.name]
+
+    def _found_axes(self, tensor: tf.Tensor) -> frozenset[int] | None:
+        if not self.depends(tensor):
+            return frozenset()
+        if self.is_argument(tensor):
+            return _open_axes(tensor)
+        op, summed = self.reader.op(tensor), any_logsumexp(tensor, self.reader)
+        if summed is not None:
+            return self._kept_axes(*summed)
+        if op.type in REDUCED:
+            axes = self.reader.axes(op.inputs[1], op.inputs[0].shape.rank) or ()
+            return self._kept_axes(op.inputs[0], axes, op.get_attr("keep_dims"))
+        if op.type in RESHAPED:
+            return self._moved_axes(op.inputs[0], tensor)
+        found = [self.axes(each) for each in op.inputs]
+        known = [each for each in found if each is not None]
+        return frozenset().union(*known) if len(known) == len(found) else None
+
+    def _kept_axes(
+        self, x: tf.Tensor, reduced: tuple[int, ...], keepdims: bool
+    ) -> frozenset[int] | None:
+        axes, rank = self.axes(x), x.shape.rank
+        if axes is None or rank is None:
+            return None
+        gone = {axis % rank - rank for axis in reduced}
+        if axes & gone:
+            return None
+        if keepdims:
+            return axes
+        return frozenset(axis + sum(each > axis for each in gone) for axis in axes)
+
+    def _moved_axes(self, x: tf.Tensor, moved: tf.Tensor) -> frozenset[int] | None:
+        axes = self.axes(x)
+        if not axes:
+            return axes
+        old, new = (sorted(_open_axes(each) or ()) for each in (x, moved))
+        if [x.shape[i] for i in old] != [moved.shape[i] for i in new]:
+            return None
+        places = dict(zip(old, new, strict=True))
+        if not axes <= places.keys():
+            return None
+        return frozenset(places[axis] for axis in axes)
 
     def _can_follow(self, tensor: tf.Tensor) -> bool:
         op, rank = self.reader.op(tensor), None
@@ -170,3 +233,11 @@ class Follower:
             inside = (self.is_curved(each) for each in op.inputs)
             self._curved[op.name] = op.type in _CURVES or any(inside)
         return self._curved[op.name]
+
+
+def _open_axes(tensor: tf.Tensor) -> frozenset[int] | None:
+    """Returns the axes whose size is not 1, from the end; None for an unknown rank."""
+    rank = tensor.shape.rank
+    if rank is None:
+        return None
+    return frozenset(i - rank for i, size in enumerate(tensor.shape) if size != 1)
