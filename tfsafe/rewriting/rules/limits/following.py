@@ -78,7 +78,6 @@ class Follower:
         self.reader = reader
         self.step = step
         self._known: dict[str, bool] = {}
-        self._followed: dict[str, bool] = {}
         self._curved: dict[str, bool] = {}
         self._starts: dict[str, float | None] = {}
         self._axes: dict[str, frozenset[int] | None] = {}
@@ -101,27 +100,23 @@ class Follower:
         return self.reader.same(tensor, self.step.argument)
 
     def can_follow(self, tensor: tf.Tensor) -> bool:
-        """Returns whether the operations from the argument to a tensor are known."""
-        if not self.depends(tensor) or self.is_argument(tensor):
-            return len(self._known) <= _MOST
-        if tensor.name not in self._followed:
-            self._followed[tensor.name] = self._can_follow(tensor)
-        return self._followed[tensor.name]
+        """Returns whether the operations from the argument to a tensor are known.
 
-    def is_aligned(self, tensor: tf.Tensor) -> bool:
-        """Returns whether each element depends on one element of the argument.
-
-        That is the one with which a division would pair it: the argument is not summed
-        over, and its axes stay in their places.
+        Each element depends on the one element of the argument with which a division
+        pairs it: the argument is not summed over, and its axes stay in their places.
         """
-        own, found = _open_axes(self.step.argument), self.axes(tensor)
+        # This counts what the tensor is made of.
+        self.depends(tensor)
+        if len(self._known) > _MOST:
+            return False
+        own, found = _open_axes(self.step.argument), self._axes_of(tensor)
         return own is not None and found is not None and found <= own
 
-    def axes(self, tensor: tf.Tensor) -> frozenset[int] | None:
+    def _axes_of(self, tensor: tf.Tensor) -> frozenset[int] | None:
         """Returns the axes along which a tensor has other elements of the argument.
 
-        They are counted from the end. None if elements meet in a sum, or if that is
-        not known.
+        They are counted from the end. None if elements meet in a sum, or if an
+        operation is not known.
         """
         tensor = self.reader.source(tensor)
         if tensor.name not in self._axes:
@@ -134,22 +129,26 @@ class Follower:
         if self.is_argument(tensor):
             return _open_axes(tensor)
         op, summed = self.reader.op(tensor), any_logsumexp(tensor, self.reader)
+        if not is_float(tensor):
+            return None
         if summed is not None:
             return self._kept_axes(*summed)
         if op.type in REDUCED:
-            axes = self.reader.axes(op.inputs[1], op.inputs[0].shape.rank) or ()
+            axes = self.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
             return self._kept_axes(op.inputs[0], axes, op.get_attr("keep_dims"))
         if op.type in RESHAPED:
-            return self._moved_axes(op.inputs[0], tensor)
-        found = [self.axes(each) for each in op.inputs]
+            return self._moved_axes(op, tensor)
+        if op.type not in _FOLLOWED or self._has_pole(op):
+            return None
+        found = [self._axes_of(each) for each in op.inputs]
         known = [each for each in found if each is not None]
         return frozenset().union(*known) if len(known) == len(found) else None
 
     def _kept_axes(
-        self, x: tf.Tensor, reduced: tuple[int, ...], keepdims: bool
+        self, x: tf.Tensor, reduced: tuple[int, ...] | None, keepdims: bool
     ) -> frozenset[int] | None:
-        axes, rank = self.axes(x), x.shape.rank
-        if axes is None or rank is None:
+        axes, rank = self._axes_of(x), x.shape.rank
+        if axes is None or rank is None or not reduced:
             return None
         gone = {axis % rank - rank for axis in reduced}
         if axes & gone:
@@ -158,8 +157,11 @@ class Follower:
             return axes
         return frozenset(axis + sum(each > axis for each in gone) for axis in axes)
 
-    def _moved_axes(self, x: tf.Tensor, moved: tf.Tensor) -> frozenset[int] | None:
-        axes = self.axes(x)
+    def _moved_axes(self, op: tf.Operation, moved: tf.Tensor) -> frozenset[int] | None:
+        x, *shape = op.inputs
+        axes = self._axes_of(x)
+        if x.shape.rank is None or any(map(self.depends, shape)):
+            return None
         if not axes:
             return axes
         old, new = (sorted(_open_axes(each) or ()) for each in (x, moved))
@@ -169,20 +171,6 @@ class Follower:
         if not axes <= places.keys():
             return None
         return frozenset(places[axis] for axis in axes)
-
-    def _can_follow(self, tensor: tf.Tensor) -> bool:
-        op, rank = self.reader.op(tensor), None
-        summed = any_logsumexp(tensor, self.reader)
-        inputs = op.inputs if summed is None else [summed.x]
-        if summed is None and op.type in REDUCED | RESHAPED:
-            inputs, rank = op.inputs[:1], op.inputs[0].shape.rank
-            if rank is None or any(self.depends(each) for each in op.inputs[1:]):
-                return False
-            if op.type in REDUCED and not self.reader.axes(op.inputs[1], rank):
-                return False
-        elif summed is None and (op.type not in _FOLLOWED or self._has_pole(op)):
-            return False
-        return is_float(tensor) and all(self.can_follow(each) for each in inputs)
 
     def _has_pole(self, op: tf.Operation) -> bool:
         """Returns whether an operation divides by what is 0 before the step."""

@@ -173,8 +173,7 @@ def _steps(
         is_curve = follower.depends(formula) and (
             is_base or follower.is_curved(formula)
         )
-        starts = is_curve and follower.may_start_at(formula, start)
-        if starts and follower.is_aligned(formula):
+        if is_curve and follower.may_start_at(formula, start):
             yield follower
 
 
@@ -376,8 +375,6 @@ def _groups(reader: Reader, products: Sequence[Product]) -> Iterator[_Group]:
         ]
         follower = Follower(reader, step)
         factors = [x for each in inner for x in (*each.above, *each.below)]
-        is_followed = len(inner) > 1 and all(
-            follower.can_follow(each) and follower.is_aligned(each) for each in factors
-        )
+        is_followed = len(inner) > 1 and all(map(follower.can_follow, factors))
         if is_followed and any(map(follower.is_curved, factors)):
             yield _Group(follower, list(alike), inner)
