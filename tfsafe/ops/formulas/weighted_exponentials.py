@@ -26,12 +26,17 @@ def shared_exponent(
     """
     largest: tf.Tensor | None = None
     for weight, exponent in pairs:
-        lowest = tf.constant(-math.inf, exponent.dtype)
-        counted = tf.where(tf.equal(weight, 0), lowest, exponent)
+        found = counted(weight, exponent)
         if axes != ():
-            counted = tf.reduce_max(counted, axes, keepdims=True)
-        largest = counted if largest is None else tf.maximum(largest, counted)
+            found = tf.reduce_max(found, axes, keepdims=True)
+        largest = found if largest is None else tf.maximum(largest, found)
     return finite_or_zero(largest)
+
+
+def counted(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
+    """Returns the exponents, -inf for those whose weight is 0."""
+    never = tf.constant(-math.inf, exponent.dtype)
+    return tf.where(tf.equal(weight, 0), never, exponent)
 
 
 def weighted_exp(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe._limits import LIMITS
 
-_HALF = (tf.float16, tf.bfloat16)
+HALF = frozenset({tf.float16, tf.bfloat16})
 
 
 # An integer type of the same size, and how many of its bits are not the exponent's.
@@ -22,7 +22,7 @@ def in_float32(function: Callable[..., tf.Tensor], *args: tf.Tensor) -> tf.Tenso
     float32 as well and is rounded once.
     """
     dtype = args[0].dtype
-    if dtype not in _HALF:
+    if dtype not in HALF:
         return function(*args)
     return tf.cast(function(*(tf.cast(arg, tf.float32) for arg in args)), dtype)
 

@@ -97,7 +97,7 @@ def slogdet(input: Any, *, name: str = "slogdet") -> tuple[tf.Tensor, tf.Tensor]
     """
     with tf.name_scope(name):
         x = matrix.square(input, "input")
-        wide = tf.cast(x, tf.float32) if x.dtype in (tf.float16, tf.bfloat16) else x
+        wide = tf.cast(x, tf.float32) if x.dtype in precision.HALF else x
         sign, logarithm = matrix.over_squares(_slogdet, wide)
         return tf.cast(sign, x.dtype), tf.cast(logarithm, x.dtype)
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
 from tfsafe.ops.formulas.weighted_exponentials import floored_log
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 
@@ -129,21 +130,16 @@ class Widened:
         return tf.cast(made, self.dtype) if made.dtype.is_floating else made
 
 
-def is_half(dtype: tf.DType) -> bool:
-    """Returns whether a dtype is one of half precision."""
-    return dtype in {tf.float16, tf.bfloat16}
-
-
 def in_float32(build: Build, dtype: tf.DType) -> Build:
     """Returns what builds a tensor of half precision in float32, rounded once."""
-    if not is_half(dtype):
+    if dtype not in precision.HALF:
         return build
     return lambda value: tf.cast(build(Widened(value, tf.float32)), dtype)
 
 
 def dtype_for(value: Value, dtype: tf.DType) -> tf.DType:
     """Returns the dtype in which a tensor of some dtype is made."""
-    is_wider = isinstance(value, Widened) and is_half(dtype)
+    is_wider = isinstance(value, Widened) and dtype in precision.HALF
     return value.dtype if is_wider else dtype  # type: ignore[attr-defined]
 
 

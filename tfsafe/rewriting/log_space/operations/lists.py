@@ -9,12 +9,12 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
 from tfsafe.ops.formulas.weighted_exponentials import weighted_exp
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
     dtype_for,
-    is_half,
     once,
 )
 
@@ -69,7 +69,7 @@ def _stacked(items: tf.Tensor, filled: tf.Tensor) -> tf.Tensor:
     return tf.raw_ops.TensorListStack(
         input_handle=items,
         element_shape=_element_shape(items),
-        element_dtype=tf.float32 if is_half(dtype) else dtype,
+        element_dtype=tf.float32 if dtype in precision.HALF else dtype,
     )
 
 

@@ -17,6 +17,7 @@ from tfsafe.graph import (
     op_types,
     unchanged,
 )
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.finiteness import may_overflow
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
@@ -24,7 +25,6 @@ from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
     Widened,
-    is_half,
     once,
 )
 from tfsafe.rewriting.log_space.operations import lists
@@ -143,7 +143,7 @@ def _planned(op: tf.Operation, logs: LogForms) -> Plan | None:
     condition, body = loop_graphs(op)
     reader, fixed = Reader(body), unchanged(body)
     dtypes = {x.dtype for e in body.get_operations() for x in e.outputs}
-    is_in_half = any(map(is_half, dtypes))
+    is_in_half = not dtypes.isdisjoint(precision.HALF)
     if is_in_half and tf.float64 in dtypes:
         return None
     if not (_is_pure(op, body, logs) and _is_pure(op, condition, logs)):

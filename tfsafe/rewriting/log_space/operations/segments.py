@@ -1,6 +1,5 @@
 """Factors running sums and products, and those over segments."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.formulas.weighted_exponentials import (
+    counted,
     finite_or_zero,
     running_weights,
     weighted_exp,
@@ -51,9 +51,8 @@ def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     def shared(value: Value) -> tf.Tensor:
         weight, exponent = a.pair(value)
         # The gradient takes it for a constant: it is a factor in front of the sum.
-        never = tf.constant(-math.inf, exponent.dtype)
-        counted = tf.where(tf.equal(weight, 0), never, exponent)
-        return finite_or_zero(kind.largest(tf.stop_gradient(counted), op, value))
+        terms = tf.stop_gradient(counted(weight, exponent))
+        return finite_or_zero(kind.largest(terms, op, value))
 
     log = once(shared)
 
@@ -163,8 +162,7 @@ def _weighted_running_sum(
     def build(value: Value) -> tuple[tf.Tensor, tf.Tensor]:
         weight, exponent = a.pair(value)
         if a.is_masked:
-            never = tf.constant(-math.inf, exponent.dtype)
-            exponent = tf.where(tf.equal(weight, 0), never, exponent)
+            exponent = counted(weight, exponent)
         return running_weights(weight, exponent, axis, is_reversed)
 
     both = once(build)

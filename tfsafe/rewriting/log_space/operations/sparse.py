@@ -1,10 +1,12 @@
 """Factors products of a sparse matrix of exponentials: sums over its rows."""
 
-import math
-
 import tensorflow as tf
 
-from tfsafe.ops.formulas.weighted_exponentials import finite_or_zero, weighted_exp
+from tfsafe.ops.formulas.weighted_exponentials import (
+    counted,
+    finite_or_zero,
+    weighted_exp,
+)
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 
@@ -44,11 +46,8 @@ def _sum(
         return value(places)[:, kept], value(shape)[kept]
 
     def largest(value: Value) -> tf.Tensor:
-        weight, exponent = a.pair(value)
-        never = tf.constant(-math.inf, exponent.dtype)
-        counted = tf.where(tf.equal(weight, 0), never, exponent)
-        whole = tf.math.unsorted_segment_max(tf.stop_gradient(counted), *rows(value))
-        return finite_or_zero(whole)
+        terms = tf.stop_gradient(counted(*a.pair(value)))
+        return finite_or_zero(tf.math.unsorted_segment_max(terms, *rows(value)))
 
     shared = once(largest)
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, SUMS, OpFact, op_types
 from tfsafe.ops.formulas import angles
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
@@ -31,7 +32,6 @@ from tfsafe.rewriting.rules.geometry.norms import unit_vector
 
 _SUMS = SUMS | {"Sum", "Mean", "Einsum", "Cumsum"}
 _KEEP = op_types(OpFact.MOVES) | {"Mul", "Sqrt", "Neg"} | DIVISIONS
-_HALF = frozenset({tf.float16, tf.bfloat16})
 _QUOTIENTS = DIVISIONS | {"Mul"}
 _DEPTH = 6
 
@@ -176,7 +176,7 @@ def _match_domain(op: tf.Operation, reader: Reader) -> Build | None:
 def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches roots of a number less what was added up, and so rounded."""
     inside = root_of(reader, op.outputs[0])
-    if inside is None or inside.dtype in _HALF or is_watched(reader, op):
+    if inside is None or inside.dtype in precision.HALF or is_watched(reader, op):
         return None
     found = terms(reader, inside)
     numbers = [reader.scalar(each.tensor) for each in found]

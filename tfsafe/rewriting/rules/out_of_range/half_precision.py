@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SEGMENT_SUMS
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -16,7 +17,6 @@ from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.masks import empty_sums
 
-_HALF = frozenset({tf.float16, tf.bfloat16})
 # What makes numbers much larger or smaller, and what brings them back into range.
 _CONTRACTIONS = frozenset({"Einsum", "MatMul", "BatchMatMulV2"})
 _STRETCHES = frozenset({
@@ -105,12 +105,14 @@ class _Chain:
         # Keras takes its means in float32, and rounds them.
         if op.type == "Cast":
             return self._casts(op)
-        return op.type in _INSIDE and (tensor.dtype in _HALF or self._widens(op))
+        return op.type in _INSIDE and (
+            tensor.dtype in precision.HALF or self._widens(op)
+        )
 
     def _casts(self, op: tf.Operation, depth: int = _DEPTH) -> bool:
         """Returns whether a half-precision formula goes on before a cast."""
         x = op.inputs[0]
-        if x.dtype in _HALF:
+        if x.dtype in precision.HALF:
             return op.outputs[0].dtype == tf.float32
         return x.dtype == tf.float32 and self._widens(self._reader.op(x), depth)
 
@@ -119,7 +121,7 @@ class _Chain:
         if op.outputs[0].dtype != tf.float32 or not depth:
             return False
         if op.type == "Cast":
-            return op.inputs[0].dtype in _HALF
+            return op.inputs[0].dtype in precision.HALF
         inner = (self._reader.op(each) for each in op.inputs)
         return op.type in _INSIDE and any(self._widens(e, depth - 1) for e in inner)
 
@@ -153,7 +155,7 @@ class _Chain:
         """Returns whether 0 is added: an epsilon that the dtype does not have."""
         op = self._reader.op(tensor)
         return (
-            tensor.dtype in _HALF
+            tensor.dtype in precision.HALF
             and op.type == "Const"
             and tensor.shape.rank == 0
             and self._reader.scalar(tensor) == 0
@@ -189,7 +191,7 @@ class _Chain:
                 return self._known[op.name](Widened(value, tf.float32))
             if op.name in self.inside and op.type == "Cast":
                 return wide(op.inputs[0])
-            if tensor.dtype not in _HALF and op.name not in self.inside:
+            if tensor.dtype not in precision.HALF and op.name not in self.inside:
                 return value(tensor)
             if op.name not in self.inside:
                 before = self._before_cast(tensor)
@@ -217,7 +219,7 @@ def _match(
     op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
 ) -> Build | None:
     tensor = op.outputs[0]
-    if tensor.dtype not in _HALF or is_watched(reader, op):
+    if tensor.dtype not in precision.HALF or is_watched(reader, op):
         return None
     chain = _Chain(op, reader, others)
     if not chain.stretches:

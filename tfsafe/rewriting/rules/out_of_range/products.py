@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.formulas import log_products
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -26,7 +27,6 @@ from tfsafe.rewriting.match.arithmetic import (
 from tfsafe.rewriting.match.reductions import reduction, sum_of_squares
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
 
-_HALF = (tf.float16, tf.bfloat16)
 # Longer products are left alone.
 _MOST = 12
 _MOST_SQUARES = 4
@@ -123,7 +123,7 @@ def _may_leave(found: list[_Factor], dtype: tf.DType) -> bool:
     if len(powers) == 1:
         return abs(powers[0]) > 1
     # A quotient of two numbers is out of range in half precision alone.
-    return sorted(powers) != [-1, 1] or dtype in _HALF
+    return sorted(powers) != [-1, 1] or dtype in precision.HALF
 
 
 def match_log(op: tf.Operation, reader: Reader) -> Build | None:
