@@ -133,7 +133,8 @@ def _decisions(
 
 
 def _changed(node: ast.expr) -> Iterator[ast.expr]:
-    new = copy.deepcopy(node)
+    # Not a deep copy: IPython makes nodes of other trees attributes of shared ones.
+    new = copy.copy(node)
     if isinstance(new, ast.Constant):
         if type(new.value) in (int, float):
             new.value = new.value * 2 if new.value not in (0, 1) else 1 - new.value
@@ -145,7 +146,7 @@ def _changed(node: ast.expr) -> Iterator[ast.expr]:
         new.op = _BINARY[type(new.op)]()
         yield new
     elif isinstance(new, ast.Compare) and type(new.ops[0]) in _COMPARISONS:
-        new.ops[0] = _COMPARISONS[type(new.ops[0])]()
+        new.ops = [_COMPARISONS[type(new.ops[0])](), *new.ops[1:]]
         yield new
     elif isinstance(new, ast.BoolOp):
         new.op = ast.And() if isinstance(new.op, ast.Or) else ast.Or()
@@ -155,12 +156,13 @@ def _changed(node: ast.expr) -> Iterator[ast.expr]:
         if not isinstance(new.operand, ast.Constant):
             yield new.operand
     elif isinstance(new, ast.Call) and isinstance(new.func, ast.Attribute):
+        new.func = copy.copy(new.func)
         yield from _changed_call(new, new.func)
 
 
 def _changed_call(new: ast.Call, function: ast.Attribute) -> Iterator[ast.expr]:
     if function.attr == "where" and len(new.args) == 3:
-        new.args[1:] = reversed(new.args[1:])
+        new.args = [new.args[0], *reversed(new.args[1:])]
         yield new
     elif function.attr in _CALLS:
         function.attr = _CALLS[function.attr]

@@ -1,5 +1,7 @@
 """The changes are of the kinds that the tests of formulas have to notice."""
 
+import ast
+
 import pytest
 
 from tests.mutation.changes import changes
@@ -38,6 +40,19 @@ def test_an_expression_is_changed_and_nothing_else(before, after):
     for change in found:
         changed = change.apply(source.encode()).decode()
         assert changed == SOURCE.format(f"({change.after})")
+
+
+class _Tree:
+    def __deepcopy__(self, memo):
+        raise AssertionError("the tree of another file was copied")
+
+
+def test_other_trees_that_hang_on_a_node_are_left_alone(monkeypatch):
+    # Python has one `ast.Load()`, to which IPython gives the parent that it saw last.
+    shared = ast.parse("x").body[0].value.ctx
+    monkeypatch.setattr(shared, "parent", _Tree(), raising=False)
+    (change,) = changes("m.py", SOURCE.format("x + y"))
+    assert change.after == "x - y"
 
 
 def test_no_line_moves():
