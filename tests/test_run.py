@@ -134,7 +134,7 @@ OF_THE_USER = """
     model.compile("sgd", "mse")
     try:
         {call}
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         raise KeyError("of the user") from error
 """
 FIT = "model.fit(tf.ones([4, 3]), tf.ones([4, 2]), verbose=0)"

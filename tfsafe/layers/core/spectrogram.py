@@ -22,9 +22,10 @@ class STFTSpectrogram(_STFTSpectrogram):
       The other modes are Keras' own.
 
     Examples:
+      >>> import keras
       >>> import tensorflow as tf
       >>> from tfsafe import layers
-      >>> if hasattr(layers, "STFTSpectrogram"):
+      >>> if hasattr(keras.layers, "STFTSpectrogram"):
       ...     layer = layers.STFTSpectrogram("angle", frame_length=4, frame_step=4)
       ...     silence = tf.Variable(tf.zeros((1, 8, 1)))
       ...     with tf.GradientTape() as tape:

@@ -147,9 +147,10 @@ class RMSNormalization(_RMSNormalization):
       Computed in float32 under `mixed_float16` and `mixed_bfloat16`, and rounded once.
 
     Examples:
+      >>> import keras
       >>> import tensorflow as tf
       >>> from tfsafe import layers
-      >>> if hasattr(layers, "RMSNormalization"):
+      >>> if hasattr(keras.layers, "RMSNormalization"):
       ...     row = layers.RMSNormalization()(tf.constant([[1e20, 1e20]]))
       ...     assert tf.reduce_all(row == 1)
 
