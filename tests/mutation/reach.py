@@ -25,6 +25,8 @@ KEPT = ROOT / "build" / "mutation"
 LIMIT = 900
 # Seconds for the cases of one test.
 MOST = 1.0
+# What coverage calls the time before the first case.
+_IMPORT = ""
 
 
 class _Recording:
@@ -34,6 +36,7 @@ class _Recording:
         self._coverage = coverage.Coverage(
             data_file=None, config_file=False, source=[str(ROOT / "tfsafe")]
         )
+        self._coverage.start()
         self._seconds: dict[str, float] = {}
         self._total: collections.Counter = collections.Counter()
         self._every: list[str] = []
@@ -43,9 +46,6 @@ class _Recording:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         self._every = [item.nodeid for item in items]
         items.sort(key=_is_xla)
-
-    def pytest_sessionstart(self) -> None:
-        self._coverage.start()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -68,7 +68,11 @@ class _Recording:
         number = {case: i for i, case in enumerate(self._every)}
         for path in data.measured_files():
             module = str(pathlib.Path(path).relative_to(ROOT))
-            for line, cases in data.contexts_by_lineno(path).items():
+            found = data.contexts_by_lineno(path)
+            every = set(itertools.chain.from_iterable(found.values()))
+            for line, cases in found.items():
+                # What is run by the import of the module is seen by all its cases.
+                cases = every if _IMPORT in cases else cases
                 reached = [number[case] for case in cases if case in self._seconds]
                 if reached:
                     lines[module][line] = reached

@@ -1,8 +1,12 @@
 """One run of a function of one or two numbers, with everything that is asked of it."""
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import mpmath
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -10,6 +14,9 @@ from tests.support import modes, oracle
 
 INF = float("inf")
 NAN = float("nan")
+# A step so small that every digit of it counts; on both sides of 0.25, 0.5 and 1.
+NEAR_0 = [2.0**-40, -(2.0**-30), 0.2, -0.2, 0.3, -0.3, 0.6, -0.6, 0.9, 1.1, 3.0]
+NEAR_1 = [1 + 2.0**-40, 0.8, 1.2, 0.7, 1.3, 0.4, 3.0]
 # Every mode and every dtype, but not each with each: half precision takes the way of
 # float32, and XLA takes its time.
 PLACES = [
@@ -77,6 +84,39 @@ def errors(
         size = 0.0 if scale is None else abs(oracle.exact(scale, *args))
         result.append(oracle.ulp_error(got, oracle.exact(truth, *args), size))
     return result
+
+
+def check_derivatives(
+    function: Callable[..., tf.Tensor],
+    exact: Callable[..., Any],
+    columns: Sequence[Sequence[float]],
+) -> None:
+    """Compares value, slopes and second derivatives with those of mpmath, in float64.
+
+    Args:
+      function: Of tensors.
+      exact: The same for numbers of mpmath.
+      columns: Numbers of each argument.
+    """
+    got = derivatives(function, [tf.constant(x, tf.float64) for x in columns], "eager")
+    points = list(zip(*columns, strict=True))
+    unit = np.eye(len(columns), dtype=int)
+    orders = [0 * unit[0], *unit, *(a + b for a, b in itertools.product(unit, unit))]
+    truths = [np.array([_exact(exact, x, order) for x in points]) for order in orders]
+    assert oracle.ulp_error(got[0], truths[0]) <= 64
+    # Just beyond a switch the terms of a curvature are up to some 500 times as large.
+    size = sum(abs(each) for each in truths)
+    for derivative, truth in zip(got[1:], truths[1:], strict=True):
+        assert oracle.ulp_error(derivative, truth, size) <= 2048
+
+
+def _exact(
+    exact: Callable[..., Any], point: Sequence[float], order: Sequence[int]
+) -> Any:
+    # As many digits more as the numbers are far from 1: the step is below them all.
+    beyond = max(abs(math.log10(abs(x) or 1)) for x in point)
+    with mpmath.workdps(oracle.DIGITS + 3 * int(beyond)):
+        return mpmath.re(mpmath.diff(exact, point, tuple(map(int, order))))
 
 
 def edges(

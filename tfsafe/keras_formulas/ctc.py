@@ -129,7 +129,8 @@ def _posterior(frames: tf.Tensor, may_skip: tf.Tensor, is_end: tf.Tensor) -> tf.
     # The same walk, from the ends to the start.
     after = _paths(
         tf.reverse(frames, [0, 2]),
-        _shifted(tf.reverse(may_skip, [1]), 2, False),
+        # No state comes two before the first two: whether it may skip is not read.
+        tf.roll(tf.reverse(may_skip, [1]), 2, 1),
         tf.reverse(is_end, [1]),
     )
     log_probability = before + tf.reverse(after, [0, 2]) - frames - total
@@ -169,10 +170,10 @@ def _is_start(frames: tf.Tensor) -> tf.Tensor:
     return tf.range(tf.shape(frames)[2]) < 2
 
 
-def _shifted(x: tf.Tensor, by: int, filler: Any = float("-inf")) -> tf.Tensor:
-    """Shifts the elements of a matrix towards the end of its last axis."""
+def _shifted(x: tf.Tensor, by: int) -> tf.Tensor:
+    """Shifts log-probabilities towards the end of the last axis of a matrix."""
     size = tf.shape(x)[1]
-    return tf.pad(x, [[0, 0], [by, 0]], constant_values=filler)[:, :size]
+    return tf.pad(x, [[0, 0], [by, 0]], constant_values=float("-inf"))[:, :size]
 
 
 @custom_gradient

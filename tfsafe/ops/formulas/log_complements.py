@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.ops.formulas import removable
 from tfsafe.ops.kernels import precision
 
 
@@ -66,12 +67,11 @@ def lgamma_of_sum(x: tf.Tensor, axis: int, keepdims: bool) -> tf.Tensor:
 
 def log_softplus(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(softplus(x))`."""
-    # Below, softplus is exp(x) (1 - exp(x) / 2 + ...).
+    # Below, softplus is exp(x) and a factor near 1.
     low = tf.minimum(x, -5.0)
-    u = ops.exp(low)
-    series = low + ops.log1p(-u * (1 / 2 - u * (1 / 3 - u * (1 / 4 - u / 5))))
+    shifted = low + ops.log(removable.log1p_over_x(ops.exp(low)))
     usual = ops.log(tf.nn.softplus(tf.maximum(x, -5.0)))
-    return tf.where(x < -5, series, usual)
+    return tf.where(x < -5, shifted, usual)
 
 
 def log_erf_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

@@ -211,7 +211,7 @@ def log_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
         return size + tf.math.log(-expm1(-2 * size) / (2 * size))
 
     def near(x: tf.Tensor) -> tf.Tensor:
-        return tf.math.log(removable.sinh_over_x(x))
+        return tf.math.log1p(tf.square(x) * removable.sinh_minus_x_over_cube(x))
 
     return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
 
@@ -231,7 +231,7 @@ def log_expm1_over_x(x: tf.Tensor) -> tf.Tensor:
         return larger + tf.math.log(-expm1(-size) / size)
 
     def near(x: tf.Tensor) -> tf.Tensor:
-        return tf.math.log(removable.expm1_over_x(x))
+        return tf.math.log1p(x * removable.exp_minus_tangent_over_square(x))
 
     return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
 
@@ -321,12 +321,6 @@ spherical_bessel = Removable(
     ),
     2.0,
     lambda x: (tf.sin(x) / x - tf.cos(x)) / x,
-)
-# `(exp(x) - 1 - x) / x ** 2`.
-second_difference_of_exp = Removable(
-    _coefficients(lambda n: Fraction(1, factorial(n + 2))),
-    1.0,
-    lambda x: (expm1(x) - x) / tf.square(x),
 )
 
 

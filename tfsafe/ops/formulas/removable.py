@@ -222,9 +222,6 @@ x_minus_sin_over_cube = Removable(
     _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
 )
 coth_minus_inverse = Removable(_rest(_X_OVER_TANH, 1), 1.0, _coth_minus_inverse)
-one_minus_sinc_over_square = Removable(
-    _even(-1, 3), 2.0, lambda x: (1 - tf.sin(x) / x) / tf.square(x)
-)
 x_minus_tanh_over_cube = Removable(
     _rest([-c for c in _TANHC], 2),
     0.75,

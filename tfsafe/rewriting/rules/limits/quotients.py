@@ -193,7 +193,10 @@ _TREES = (
         limits.spherical_bessel,
     ),
     *(
-        Tree(("Div", ("Sub", *above), ("Square", "x")), limits.second_difference_of_exp)
+        Tree(
+            ("Div", ("Sub", *above), ("Square", "x")),
+            removable.exp_minus_tangent_over_square,
+        )
         for above in ((("Exp", "x"), 1, "x"), (("Expm1", "x"), "x"))
     ),
     *(Tree(("Mul", "x", coth), removable.x_over_tanh) for coth in _COTH),

@@ -86,7 +86,7 @@ VANISHING = (
     ),
     Vanishing(("Sub", "x", ("Tanh", "x")), 3, removable.x_minus_tanh_over_cube),
     Vanishing(
-        ("Sub", 1, ("Div", ("Sin", "x"), "x")), 2, removable.one_minus_sinc_over_square
+        ("Sub", 1, ("Div", ("Sin", "x"), "x")), 2, removable.x_minus_sin_over_cube
     ),
     Vanishing(
         ("Sub", ("Exp", "x"), 1, "x"), 2, removable.exp_minus_tangent_over_square
