@@ -1,16 +1,19 @@
 """The commands `run`, `demo`, `coverage` and `completion`: help, last line, log."""
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
 import tfsafe
 from tfsafe import __main__ as cli, _after_import, debugging
 from tfsafe.debugging.checks.tally import TALLY
+from tfsafe.errors import NumericsError
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,7 @@ def script(tmp_path, monkeypatch):
 
     def run(source, *options):
         path = tmp_path / "script.py"
+        source = textwrap.dedent(source)
         path.write_text(f"import tensorflow as tf\nimport tfsafe\n{source}")
         cli.main(["run", *options, str(path)])
 
@@ -108,6 +112,10 @@ for _ in range(2):
         loss = tf.reduce_sum(w * w)
     w.assign_sub(0.1 * tape.gradient(loss, w))
 """
+NO_STEP = (
+    "no step was checked: no call of a tf.function, training step or gradient. The "
+    "results of eager operations are finite.\n"
+)
 CAUGHT = """
 try:
     f(tf.constant(-1.0))
@@ -125,7 +133,10 @@ except tfsafe.NumericsError:
         (f"{CALLS}{LOOP}", [], "3 steps checked, all finite\n"),
         (LOOP, ["--checks", "none"], ""),
         (f"{FUNCTION}f(tf.constant(2.0)){CAUGHT}", [], ""),
-        ("", [], ""),
+        ("", [], NO_STEP),
+        ("print(1 / tf.constant(2.0))", [], NO_STEP),
+        ("raise SystemExit(0)", [], NO_STEP),
+        (f"{LOOP}print(1 / tf.constant(0.0))", [], "2 steps checked, all finite\n"),
     ],
     ids=[
         "function",
@@ -135,14 +146,41 @@ except tfsafe.NumericsError:
         "no-checks",
         "caught",
         "nothing",
+        "eager",
+        "exit",
+        "measure",
     ],
 )
 def test_a_clean_run_ends_with_the_number_of_steps(
     source, options, last, script, capsys
 ):
     TALLY.failed = 5  # of a run before
-    script(source, *options)
+    with contextlib.suppress(SystemExit):
+        script(source, *options)
     assert capsys.readouterr().err == (f"tfsafe: {last}" if last else "")
+
+
+@pytest.mark.parametrize("end", ["", "print(y.numpy())", "tf.print(y)", "exit(0)"])
+def test_a_script_without_steps_fails_for_what_it_computes(end, script):
+    with pytest.raises(NumericsError, match="Log") as caught:
+        script(f"x = tf.constant(0.0)\ny = tf.math.log(x)\n{end}")
+    (finding,) = caught.value.findings
+    assert finding.site.line == 4
+    assert caught.value.reached == ("`y`",)
+
+
+def test_a_value_that_a_script_uses_is_not_its_result(script):
+    script("""
+        x = tf.math.log(tf.constant([0.0, 1.0]))
+        print(tf.where(tf.math.is_inf(x), 0.0, x))
+    """)
+
+
+def test_a_script_that_fails_itself_keeps_its_exit_code(script, capsys):
+    with pytest.raises(SystemExit) as caught:
+        script("tf.math.log(tf.constant(0.0))\nraise SystemExit(3)")
+    assert caught.value.code == 3
+    assert not capsys.readouterr().err
 
 
 def test_the_start_up_log_is_dropped_and_all_else_is_kept(capfd, monkeypatch):

@@ -21,7 +21,7 @@ from tfsafe.callbacks import _monitor
 from tfsafe.debugging.checks import enclosing
 from tfsafe.debugging.checks.eager import session
 from tfsafe.debugging.checks.traced import compiled
-from tfsafe.debugging.entry import switch
+from tfsafe.debugging.entry import script, switch
 from tfsafe.debugging.state import variables
 from tfsafe.rewriting.engine import retrace, tape_recording
 from tfsafe.rewriting.reports import lines
@@ -204,6 +204,7 @@ def test_errors_of_the_program_are_its_own():
         (_run, "_is_without_eager", "print('ran')", "the report at the end"),
         (_after_import.AfterImport, "install", "print('ran')", "watching imports"),
         (_run, "_saved", "{finding}", "writing the capsule"),
+        (script.Results, "look", "print('ran')", "the check of the results"),
         (_run, "_of_the_script", "{finding}", "preparing the end"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfsafe.debugging.checks.options import LEVELS, options_of
 from tfsafe.debugging.entry.switch import block
-from tfsafe.debugging.values import leaves
+from tfsafe.debugging.values import leaves, name_in
 from tfsafe.rewriting import disable_stabilize, enable_stabilize, stabilize
 from tfsafe.rewriting.targets import switch
 
@@ -57,7 +57,7 @@ def load(shell: "InteractiveShell") -> None:
         names = shell.user_ns
         with contextlib.ExitStack() as stack:
             session = stack.enter_context(block(options_of(level, False, ())))
-            stack.enter_context(session.collecting(lambda each: _name_of(each, names)))
+            stack.enter_context(session.collecting(lambda each: name_in(names, each)))
             value = _run(shell, cell)
             session.check_results([*_assigned(names, before), *leaves(value, _LAST)])
             return value
@@ -113,12 +113,6 @@ def _assigned(
     for name, value in names.items():
         if not name.startswith("_") and value is not before.get(name, names):
             yield from ((f"`{path}`", leaf) for path, leaf in leaves(value, name))
-
-
-def _name_of(value: Any, names: Mapping[str, Any]) -> str:
-    own = (each for each, held in names.items() if held is value and each[:1] != "_")
-    name = next(own, "")
-    return f"`{name}`" if name else ""
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from tfsafe._report import text as _text
 from tfsafe.errors import NumericsError
 
 if TYPE_CHECKING:
+    from tfsafe.debugging.entry.script import Results
     from tfsafe.rewriting.engine.planner import Rewrite
 
 _LEVELS = ("watch", "domain", "full", "none")
@@ -53,12 +54,11 @@ def run(arguments: Sequence[str]) -> None:
     with _faults.contained("watching imports"):
         conditions.watch.install()
     try:
-        if options.is_module:
-            runpy.run_module(options.program, run_name="__main__", alter_sys=True)
-        else:
-            _run_script(options.program)
-        if late := sys.modules.get("tfsafe.debugging.checks.traced.late"):
-            late.look_at_all()
+        ended = _ended(options)
+        if not getattr(ended, "code", None):
+            conditions.look_at_what_is_left()
+        if ended:
+            raise ended
     except SystemExit:
         conditions.conclude()
         raise
@@ -150,6 +150,18 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
+def _ended(options: argparse.Namespace) -> SystemExit | None:
+    """Runs the program; returns with what it ended itself, as by `sys.exit(main())`."""
+    try:
+        if options.is_module:
+            runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+        else:
+            _run_script(options.program)
+    except SystemExit as ended:
+        return ended
+    return None
+
+
 def _run_script(program: str) -> None:
     path = os.path.abspath(program)
     is_source = pkgutil.get_importer(path) is None and not path.endswith(".pyc")
@@ -176,6 +188,7 @@ class _Conditions:
         self.watch = _after_import.AfterImport(_PACKAGES, self._switch_on)
         self._options = options
         self._is_on = False
+        self._results: Results | None = None
         self._rewrites: list[Rewrite] = []
         self._open = contextlib.ExitStack()
 
@@ -195,10 +208,6 @@ class _Conditions:
 
             with _faults.contained("switching the safe classes on"):
                 _keras_scope.install()
-        if self._options.checks != "none":
-            from tfsafe.debugging.checks import tally
-
-            tally.TALLY.begin()
         if self._options.stabilize:
             from tfsafe.rewriting.engine import function
             from tfsafe.rewriting.targets import switch
@@ -208,6 +217,7 @@ class _Conditions:
                 self._rewrites = self._open.enter_context(function.collected())
         if self._options.checks != "none":
             from tfsafe import debugging
+            from tfsafe.debugging.entry import script
 
             with _faults.contained("switching the checks on"):
                 try:
@@ -218,18 +228,19 @@ class _Conditions:
                     )
                 except ValueError as error:
                     _parser().error(f"argument --exclude: {error}")
+                self._results = script.Results(self._open)
 
-    def _report_steps(self) -> None:
-        if not self._is_on or self._options.checks == "none":
-            return
-        from tfsafe.debugging.checks import tally
-        from tfsafe.debugging.models import loss_scale
+    def look_at_what_is_left(self) -> None:
+        """Raises for what is checked when a script has ended.
 
-        steps, failed = tally.TALLY.steps, tally.TALLY.failed
-        if steps and not failed:
-            _say(f"{steps} step{'s' * (steps > 1)} checked, all finite")
-            if warning := loss_scale.fallen_scale():
-                _say(warning)
+        Raises:
+          NumericsError: If a late step or, without steps, a result is not finite.
+        """
+        if late := sys.modules.get("tfsafe.debugging.checks.traced.late"):
+            late.look_at_all()
+        if self._results is not None:
+            with _faults.contained("the check of the results"):
+                self._results.look()
 
     def end(self) -> None:
         """Ends the watch and the collecting; the checks go on for what atexit runs."""
@@ -253,12 +264,12 @@ class _Conditions:
         elif self._is_on and _is_without_eager():
             _say("nothing was checked: the script switched eager execution off.")
         else:
-            if self._options.report is not None:
-                _say(f"no finding, so that {self._options.report} was not written.")
-            if self._options.capsule is not None:
-                _say(f"no finding, so that {self._options.capsule} was not written.")
+            for path in (self._options.report, self._options.capsule):
+                if path is not None:
+                    _say(f"no finding, so that {path} was not written.")
             with _faults.contained("the number of steps"):
-                self._report_steps()
+                for line in self._results.summary() if self._results else ():
+                    _say(line)
         if self._is_on and self._options.stabilize:
             from tfsafe.rewriting.reports import lines
 

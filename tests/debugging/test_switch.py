@@ -24,7 +24,7 @@ ZERO = tf.constant(0.0)
 def switched_off():
     yield
     debugging.disable_check_numerics()
-    assert switch._SWITCH.active() is None
+    assert switch.SWITCH.active() is None
     assert "_patching" not in tf.GradientTape.gradient.__code__.co_filename
 
 

@@ -58,6 +58,14 @@ def is_same(one: Any, other: Any) -> bool:
     return np.array_equal(numbers(one), numbers(other), equal_nan=True)
 
 
+def name_in(names: Mapping[str, Any], value: Any) -> str:
+    """Returns the name of a value among a program's own; empty without one."""
+    # The program may still run, in another thread.
+    own = (each for each, held in list(names.items()) if held is value)
+    name = next((each for each in own if not each.startswith("_")), "")
+    return f"`{name}`" if name else ""
+
+
 def array(value: Any) -> np.ndarray:
     """Returns a tensor as a NumPy array of its dtype."""
     # NumPy cannot make an array of a single bfloat16 by itself.

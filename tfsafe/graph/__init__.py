@@ -45,7 +45,7 @@ from tfsafe.graph._op_facts import (
 from tfsafe.graph._places import (
     Place,
     body_of,
-    is_keras_code,
+    is_library_code,
     is_ours,
     is_user_file,
     is_user_function,
@@ -100,7 +100,7 @@ __all__ = [
     "is_compiled",
     "is_custom",
     "is_drawn",
-    "is_keras_code",
+    "is_library_code",
     "is_ours",
     "is_user_file",
     "is_user_function",

@@ -230,18 +230,18 @@ def position_on_line(op: tf.Operation) -> tuple[int, int]:
     return (alike.index(first.name) if first.name in alike else 0), len(alike)
 
 
-def is_keras_code(op: tf.Operation) -> bool:
-    """Returns whether a part of Keras makes an operation, not the line of the user.
+def is_library_code(op: tf.Operation) -> bool:
+    """Returns whether Keras or tfsafe makes an operation, not the line of the user.
 
-    A layer, loss, metric, optimizer or the training; of a backward pass, the forward
-    operation counts.
+    Their layers, losses, metrics, optimizers or the training; of a backward pass, the
+    forward operation counts.
     """
     stack = stack_of(original(op))
     if stack.inner and stack.inner_site is None:
         forward = _forward_op(op, stack.kind, ())
         if forward is not None:
-            return is_keras_code(forward)
-    return stack.inner_site is None and stack.is_keras
+            return is_library_code(forward)
+    return stack.inner_site is None and stack.is_library
 
 
 def is_ours(op: tf.Operation) -> bool:

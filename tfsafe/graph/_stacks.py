@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._report.caller import is_part_of_keras, is_user_file
+from tfsafe._report.caller import is_own_file, is_part_of_keras, is_user_file
 from tfsafe.errors import Site
 
 # One frame of a stack: file, line, function.
@@ -61,7 +61,7 @@ class Stack:
         self.site = site_of(self.outer)
         self.inner_site = site_of(self.inner)
         self.kind = _gradient_of(self.inner)
-        self.is_keras = _is_in_keras(self.outer)
+        self.is_library = _is_in_library(self.outer)
 
 
 class _Known:
@@ -119,8 +119,10 @@ def _gradient_of(frames: Sequence[Frame]) -> str:
     return next(filter(None, types), "")
 
 
-def _is_in_keras(frames: Sequence[Frame]) -> bool:
+def _is_in_library(frames: Sequence[Frame]) -> bool:
     for path, _, _ in reversed(frames):
-        if is_user_file(path) or is_part_of_keras(path):
-            return is_part_of_keras(path)
+        if is_part_of_keras(path) or is_own_file(path):
+            return True
+        if is_user_file(path):
+            return False
     return False

@@ -238,7 +238,7 @@ def _is_users(function: Any) -> bool:
     return is_user_function(body) or "<locals>" not in body_of(body).__qualname__
 
 
-_SWITCH = Switch()
+SWITCH = Switch()
 _ENABLED = object()
 
 
@@ -310,7 +310,7 @@ def enable_check_numerics(
         )
     del stack_height_limit, path_length_limit
     _require_eager()
-    _SWITCH.ask(_ENABLED, options_of(checks, strict, exclude))
+    SWITCH.ask(_ENABLED, options_of(checks, strict, exclude))
 
 
 def disable_check_numerics() -> None:
@@ -324,7 +324,7 @@ def disable_check_numerics() -> None:
       >>> tfsafe.debugging.enable_check_numerics(checks="full", exclude=["op:Log"])
       >>> tfsafe.debugging.disable_check_numerics()
     """
-    _SWITCH.leave(_ENABLED)
+    SWITCH.leave(_ENABLED)
 
 
 def check_numerics(
@@ -379,11 +379,11 @@ def block(options: Options) -> Iterator[Session]:
     """Is `check_numerics`, and yields what follows the eager operations."""
     _require_eager()
     asker = object()
-    _SWITCH.ask(asker, options)
+    SWITCH.ask(asker, options)
     try:
-        yield _SWITCH.session()
+        yield SWITCH.session()
     finally:
-        _SWITCH.leave(asker)
+        SWITCH.leave(asker)
 
 
 def _require_eager() -> None:

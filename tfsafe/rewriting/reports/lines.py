@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from tfsafe.errors import last_error
-from tfsafe.graph import is_keras_code, locate
+from tfsafe.graph import is_library_code, locate
 from tfsafe.rewriting.engine.planner import Rewrite
 
 # Number of lines with rewrites that are named.
 _MOST = 20
-_OF_KERAS = "Keras' own layers, losses and metrics"
+_OF_LIBRARIES = "formulas of Keras and tfsafe"
 _UNCHECKED = (
     "nothing was checked: outside its domain a formula is NaN in its stable form too, "
     "which `--checks watch` finds."
@@ -35,11 +35,11 @@ def rewrites_by_line(rewrites: Sequence[Rewrite], is_checked: bool) -> list[str]
     for rule, op in rewrites:
         site = locate(op).site
         where = f"{site.place} in {site.function}" if site else "libraries"
-        where = _OF_KERAS if is_keras_code(op) else where
+        where = _OF_LIBRARIES if is_library_code(op) else where
         rules.setdefault(where, {})[rule.name] = None
         ends[where] = _FAILED if site and site.place in failed else ""
-    of_keras = rules.pop(_OF_KERAS, {})
-    last = [f"{_OF_KERAS}: {', '.join(of_keras)}"] if of_keras else []
+    of_libraries = rules.pop(_OF_LIBRARIES, {})
+    last = [f"{_OF_LIBRARIES}: {', '.join(of_libraries)}"] if of_libraries else []
     if not rules:
         return ["no formula of the script had to be rewritten.", *last]
     lines = [

@@ -53,6 +53,7 @@ class Session(Recorder):
         self._tapes = 0
         # Non-finite values that no operation has used so far, where they are wanted.
         self._unused: dict[int, tf.Tensor] | None = None
+        self._named: Callable[[Any], str] = lambda _: ""
         # What variables held before the update that is being made.
         self._whole: list[Held] = []
         _compat.add_eager_callback(self)
@@ -141,6 +142,9 @@ class Session(Recorder):
         """Remembers the first values that nothing uses; gradients are results later."""
         if self._unused is None or self._tapes:
             return
+        # To print a value is not to use it.
+        if outputs and all(each.dtype == tf.string for each in outputs):
+            return
         for each in inputs:
             self._unused.pop(id(each), None)
         for each in outputs:
@@ -159,7 +163,7 @@ class Session(Recorder):
         def named(value: Any) -> str:
             return name(value) if values.is_clean(value) else ""
 
-        self._unused = {}
+        self._unused, self._named = {}, name
         self.propagation.names.append(named)
         try:
             yield
@@ -167,7 +171,7 @@ class Session(Recorder):
             self.propagation.names.remove(named)
             self._unused = None
 
-    def check_results(self, named: Iterable[tuple[str, Any]]) -> None:
+    def check_results(self, named: Iterable[tuple[str, Any]] = ()) -> None:
         """Raises for values with names, and for those of `collecting`.
 
         Values count that operations made, except infinities that the program wrote.
@@ -177,7 +181,8 @@ class Session(Recorder):
             return
         with tally.entered():
             found = {
-                id(each): (_NO_NAME, each) for each in (self._unused or {}).values()
+                id(each): (self._named(each) or _NO_NAME, each)
+                for each in (self._unused or {}).values()
             }
             found |= {id(each): (label, each) for label, each in named}
             nonfinite = [
@@ -252,6 +257,7 @@ class Session(Recorder):
     def _error(
         self, reported: Sequence[NonFinite], held: Sequence[Held]
     ) -> NumericsError:
+        tally.TALLY.failed += 1
         return message.numerics_error(
             reported, held=held, reason=_REASON, handles=self.handles() or None
         )

@@ -1,0 +1,55 @@
+"""Checks the results of a script that takes no step, and reports what was checked."""
+
+import contextlib
+import sys
+from typing import Any
+
+from tfsafe.debugging.checks.tally import TALLY
+from tfsafe.debugging.entry.switch import SWITCH
+from tfsafe.debugging.models import loss_scale
+from tfsafe.debugging.values import name_in
+
+_NO_STEP = (
+    "no step was checked: no call of a tf.function, training step or gradient. The "
+    "results of eager operations are finite."
+)
+
+
+class Results:
+    """What a script computes, from now on and in this thread.
+
+    Args:
+      open_: Ends the collecting.
+    """
+
+    def __init__(self, open_: contextlib.ExitStack):
+        TALLY.begin()
+        self._is_looked_at = False
+        open_.enter_context(SWITCH.session().collecting(_name_of))
+
+    def look(self) -> None:
+        """Checks what no operation has used, if the script took no step.
+
+        These are the results then, as those of a function are. A script with steps may
+        well print a measure of them that is not finite.
+
+        Raises:
+          NumericsError: If one of the values is not finite.
+        """
+        self._is_looked_at = SWITCH.active() is not None
+        if self._is_looked_at and not (TALLY.steps or TALLY.failed):
+            SWITCH.session().check_results()
+
+    def summary(self) -> list[str]:
+        """Returns what a run without a finding says at its end."""
+        if TALLY.failed:
+            return []
+        if not (steps := TALLY.steps):
+            return [_NO_STEP] if self._is_looked_at else []
+        warning = loss_scale.fallen_scale()
+        counted = f"{steps} step{'s' * (steps > 1)} checked, all finite"
+        return [counted, warning] if warning else [counted]
+
+
+def _name_of(value: Any) -> str:
+    return name_in(vars(sys.modules["__main__"]), value)
