@@ -6,10 +6,7 @@ lists the cases where it is not so, and why.
 """
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -18,6 +15,7 @@ import pytest
 import tfsafe
 from tests.everywhere import faults, models, places, runs, ways
 from tests.everywhere.faults import FAULTS, HEALTHY
+from tests.support import forks
 from tests.support.pairwise import pairwise
 from tfsafe.errors import Finding
 
@@ -136,19 +134,13 @@ def test_a_model_that_is_well_is_let_through(way, place):
 
 def printed_by(*arguments: str) -> dict[str, Any]:
     """Runs `python -m` in a process of its own; returns the JSON that it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=pathlib.Path(__file__).parent.parent,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    root = pathlib.Path(__file__).parent.parent
+    done = forks.run("-m", *arguments, cwd=root)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 
 
-# One process for all failures of a way: each start imports TensorFlow.
+# One process for all failures of a way.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     # `enable_check_numerics` and its block are one switch.

@@ -10,15 +10,14 @@ import sys
 
 import pytest
 
+from tests.support import forks
 from tfsafe import __main__ as cli
 
 ROOT = pathlib.Path(__file__).parent.parent
 
 
 def run(*command: str, cwd: pathlib.Path) -> str:
-    result = subprocess.run(
-        [sys.executable, *command], cwd=cwd, capture_output=True, text=True
-    )
+    result = forks.run(*command, cwd=cwd)
     assert result.returncode == 0, result.stderr
     return result.stdout
 

@@ -2,15 +2,13 @@
 
 import functools
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import tfsafe
-from tests.support import modes
+from tests.support import forks, modes
 from tfsafe import layers
 
 
@@ -70,12 +68,9 @@ def test_cudnn_is_used_where_the_mask_allows_it_and_the_loop_elsewhere(layer_cla
 )
 @pytest.mark.parametrize(("required", "outcome"), [("0", "skipped"), ("1", "errors")])
 def test_without_a_gpu_these_tests_skip_or_fail_as_asked(required, outcome):
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", "gpu", __file__],
-        env={**os.environ, "TFSAFE_REQUIRE_GPU": required},
-        capture_output=True,
-        text=True,
-    )
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", __file__]
+    env = {**os.environ, "TFSAFE_REQUIRE_GPU": required}
+    result = forks.run(*command, env=env)
     assert f"5 {outcome}" in result.stdout
     assert (result.returncode == 0) == (required == "0")
     assert ("TFSAFE_REQUIRE_GPU=1 is set" in result.stdout) == (required == "1")

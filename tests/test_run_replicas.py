@@ -1,10 +1,10 @@
 """`python -m tfsafe run` of programs under `MirroredStrategy`: they do the same."""
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
+
+from tests.support import forks
 
 # TensorFlow splits the CPU at start-up only.
 PROGRAM = textwrap.dedent("""
@@ -70,12 +70,7 @@ def script(tmp_path_factory):
 
 
 def output(script, *options):
-    result = subprocess.run(
-        [sys.executable, *options, script],
-        capture_output=True,
-        text=True,
-        cwd=script.parent,
-    )
+    result = forks.run(*options, script, cwd=script.parent)
     assert result.returncode == 0, result.stderr
     return result.stdout, result.stderr
 

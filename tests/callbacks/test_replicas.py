@@ -1,19 +1,16 @@
 """Two replicas, one bad batch on one of them."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.callbacks import replicas
+from tests.support import forks
 
 
 @pytest.fixture(scope="module")
 def results() -> dict:
-    process = subprocess.run(
-        [sys.executable, "-m", replicas.__name__], capture_output=True, text=True
-    )
+    process = forks.run("-m", replicas.__name__)
     assert process.returncode == 0, process.stderr[-3000:]
     return json.loads(process.stdout)
 

@@ -3,8 +3,6 @@
 import io
 import json
 import pickle
-import subprocess
-import sys
 import zipfile
 
 import keras
@@ -13,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
-from tests.support import modes
+from tests.support import forks, modes
 from tfsafe import __main__ as cli
 from tfsafe.debugging import replay
 from tfsafe.debugging.capsule import records
@@ -171,10 +169,7 @@ def fit_to_failure(**options):
 def test_a_step_of_fit_in_another_process(path, tmp_path):
     error = fit_to_failure(capsule=path)
     page = tmp_path / "page.html"
-    shown = subprocess.run(
-        [sys.executable, "-m", "tfsafe", "replay", path, "--html", page],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    shown = forks.run("-m", "tfsafe", "replay", path, "--html", page)
     assert shown.returncode == 1
     assert shown.stdout == f"{error}\nThe page is {page}\n"
     assert "pricing/rownorm" in shown.stdout
@@ -202,10 +197,7 @@ def test_run_saves_the_step_of_a_script(path, tmp_path):
         "import tensorflow as tf\n"
         "tf.function(lambda x: tf.math.log(x))(tf.constant([1.0, -1.0]))\n"
     )
-    shown = subprocess.run(
-        [sys.executable, "-m", "tfsafe", "run", "--capsule", path, script],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    shown = forks.run("-m", "tfsafe", "run", "--capsule", path, script)
     assert f"tfsafe: the capsule is {path}; `tfsafe replay {path}`" in shown.stderr
     assert replay(path).findings[0].site.path == str(script)
 

@@ -1,7 +1,5 @@
 """Batch normalisation: Keras' numbers on good batches, and untouched by bad ones."""
 
-import subprocess
-import sys
 import types
 
 import keras
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.support import modes
+from tests.support import forks, modes
 from tfsafe import callbacks, layers
 from tfsafe.optimizers import SafeOptimizer
 
@@ -283,7 +281,5 @@ print("the same")
 
 @pytest.mark.slow
 def test_two_replicas_combine_their_statistics_where_asked():
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
-    )
+    result = forks.run("-c", PROGRAM)
     assert result.stdout.strip().endswith("the same"), result.stderr

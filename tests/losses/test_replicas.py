@@ -1,9 +1,8 @@
 """Under two replicas a mean is shared out as Keras shares its own."""
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.support import forks
 
 PROGRAM = """
 import keras, numpy as np, tensorflow as tf
@@ -62,7 +61,5 @@ print("the same")
 
 @pytest.mark.slow
 def test_two_replicas_train_as_with_keras_own_loss():
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
-    )
+    result = forks.run("-c", PROGRAM)
     assert result.stdout.strip().endswith("the same"), result.stderr

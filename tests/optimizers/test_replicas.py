@@ -1,8 +1,6 @@
 """Two replicas, one bad gradient: one decision."""
 
 import json
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.optimizers import replicas
+from tests.support import forks
 from tfsafe.optimizers import SafeOptimizer
 
 KINDS = ["plain", "loss_scale", "eager"]
@@ -17,9 +16,7 @@ KINDS = ["plain", "loss_scale", "eager"]
 
 @pytest.fixture(scope="module")
 def results() -> dict:
-    process = subprocess.run(
-        [sys.executable, "-m", replicas.__name__], capture_output=True, text=True
-    )
+    process = forks.run("-m", replicas.__name__)
     assert process.returncode == 0, process.stderr[-3000:]
     assert "AutoGraph could not transform" not in process.stderr
     return json.loads(process.stdout)

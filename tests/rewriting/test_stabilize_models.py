@@ -1,15 +1,12 @@
 """A stabilised model when it is called, exported or trained on several replicas."""
 
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.rewriting.test_stabilize_keras import CLASSES, X, Y, model
-from tests.support import modes
+from tests.support import forks, modes
 from tfsafe.rewriting import stabilize
 
 
@@ -102,7 +99,8 @@ def test_an_exported_stable_model_runs_in_plain_tensorflow(tmp_path):
     made.export(str(tmp_path / "exported"))
     tf.saved_model.save(made, str(tmp_path / "saved"))
     np.save(tmp_path / "x.npy", X)
-    subprocess.run([sys.executable, "-c", LOAD, str(tmp_path)], check=True)
+    done = forks.run("-c", LOAD, tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 # TensorFlow splits the CPU at start-up only.
@@ -149,7 +147,8 @@ for one, other in zip(got[3], expected[3]):
 
 @pytest.mark.slow
 def test_a_model_on_two_replicas_trains_where_the_naive_loss_destroys_it():
-    subprocess.run([sys.executable, "-c", REPLICAS], check=True)
+    done = forks.run("-c", REPLICAS)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_a_strategy_of_one_replica_trains_as_without_one():

@@ -2,10 +2,10 @@
 
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
+
+from tests.support import forks
 
 
 def free_ports(count: int) -> list[str]:
@@ -23,23 +23,10 @@ def outputs(
     commands: Sequence[Sequence[str]], folder: Any = None, limit: float = 300
 ) -> list[str]:
     """Returns what each process printed; none may fail or take longer than `limit`."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, *command],
-            cwd=folder,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for command in commands
-    ]
-    try:
-        ends = [each.communicate(timeout=limit) for each in processes]
-    finally:
-        # One that waits for another would wait for ever.
-        for each in processes:
-            each.kill()
-    for process, (_, messages) in zip(processes, ends, strict=True):
-        assert process.returncode == 0, messages[-4000:]
-    return [printed for printed, _ in ends]
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    programs = [forks.Program(command, folder, env) for command in commands]
+    # One that waits for another would wait for ever.
+    ends = [each.wait(limit) for each in programs]
+    for end in ends:
+        assert end.returncode == 0, end.stderr[-4000:]
+    return [end.stdout for end in ends]
