@@ -21,14 +21,7 @@ ROOT = pathlib.Path(__file__).parent.parent.parent
 # case needs some of the rest.
 FULL = 0.7
 # The files that take longest, so that no worker is left alone with them at the end.
-FIRST = (
-    "tests/test_traps.py",
-    "tests/test_checks_everywhere.py",
-    "tests/ops/test_all.py",
-    "tests/optimizers/test_every_optimizer.py",
-    "tests/losses/test_regression.py",
-    "tests/rewriting/test_rows.py",
-)
+FIRST = pathlib.Path(__file__).with_name("first.txt").read_text().split()
 
 
 class Worker:
@@ -153,7 +146,8 @@ def files(paths: list[str], seed: int | None) -> list[str]:
     if seed is not None:
         random.Random(seed).shuffle(found)
         return found
-    return sorted(found, key=lambda file: (file not in FIRST, _size(file)))
+    place = {file: place for place, file in enumerate(FIRST)}
+    return sorted(found, key=lambda file: (place.get(file, len(FIRST)), _size(file)))
 
 
 def _size(file: str) -> int:

@@ -1,5 +1,7 @@
 """Writes `slow.txt`, the test functions that tier one leaves to tier two.
 
+Writes `first.txt` as well, the files that take longest, in the order of their time.
+
 python -m tests.running --json F      # on an idle machine
 python -m tests.running.slow F        # several files add up
 """
@@ -11,15 +13,23 @@ import sys
 
 # CPU seconds of the mean case of a function.
 LIMIT = 0.5
-LIST = pathlib.Path(__file__).with_name("slow.txt")
+# How many files are in `first.txt`.
+COUNT = 40
+FOLDER = pathlib.Path(__file__).parent
+
+
+def by_name(paths: list[str], end: str) -> dict[str, list[float]]:
+    """Returns the CPU seconds of the cases, by their names up to `end`."""
+    seconds = collections.defaultdict(list)
+    for path in paths:
+        for cpu, _, name in json.loads(pathlib.Path(path).read_text())["cases"]:
+            seconds[name.partition(end)[0]].append(cpu)
+    return seconds
 
 
 def slow(paths: list[str]) -> list[str]:
     """Returns the functions whose cases take longer than `LIMIT` on average."""
-    seconds = collections.defaultdict(list)
-    for path in paths:
-        for cpu, _, name in json.loads(pathlib.Path(path).read_text())["cases"]:
-            seconds[name.partition("[")[0]].append(cpu)
+    seconds = by_name(paths, "[")
     return sorted(
         name
         for name, each in seconds.items()
@@ -28,5 +38,12 @@ def slow(paths: list[str]) -> list[str]:
     )
 
 
+def first(paths: list[str]) -> list[str]:
+    """Returns the files that take longest."""
+    seconds = by_name(paths, "::")
+    return sorted(seconds, key=lambda file: -sum(seconds[file]))[:COUNT]
+
+
 if __name__ == "__main__":
-    LIST.write_text("\n".join(slow(sys.argv[1:])) + "\n")
+    for file, names in ("slow.txt", slow), ("first.txt", first):
+        (FOLDER / file).write_text("\n".join(names(sys.argv[1:])) + "\n")

@@ -4,7 +4,7 @@ import pathlib
 import re
 import textwrap
 
-from tests.running import tiers
+from tests.running import __main__ as runner, tiers
 
 pytest_plugins = ["pytester"]
 
@@ -21,7 +21,8 @@ SOURCE = """
         pass
 
     @pytest.mark.slow
-    def test_slow():
+    @pytest.mark.parametrize("number", range(4))
+    def test_slow(number):
         pass
 
     def test_listed():
@@ -65,12 +66,17 @@ def test_the_parts_of_a_tier_are_all_of_it(pytester):
     assert all(halves)
     assert not halves[0] & halves[1]
     assert halves[0] | halves[1] == two
+    # Either has half of the slow cases, and of those of each test.
+    for test in ("test_modes", "test_long", "test_slow"):
+        sizes = [sum(test in name for name in half) for half in halves]
+        assert abs(sizes[0] - sizes[1]) <= 1
     assert not one & two
     assert one | two == tiers.chosen(items, "all")
 
 
 def test_the_lists_name_tests_that_exist():
     root = pathlib.Path(__file__).parent.parent.parent
+    assert all((root / file).exists() for file in runner.FIRST)
     for name in tiers.SLOW | tiers.PROMISES | tiers.NAMES | tiers.WHOLE:
         file, *_, function = name.split("::")
         assert (root / file).exists(), f"{file} moved: python -m tests.running.slow"

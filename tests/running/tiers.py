@@ -95,9 +95,23 @@ def chosen(items: list[pytest.Item], tier: str | None, part: str = "1/1") -> set
     sample = first_tier(cases) if tier in ("one", "two") else set()
     names = {item.nodeid for item in cases}
     in_tier = {"one": sample, "two": names - sample}.get(tier, names)
+    return _part([item for item in cases if item.nodeid in in_tier], part)
+
+
+def _part(items: list[pytest.Item], part: str) -> set[str]:
+    """Returns the cases of a part: each has as many slow ones, and of each test."""
     number, parts = map(int, part.split("/"))
-    in_part = {item.nodeid for item in items if _number(item) % parts == number % parts}
-    return in_tier & in_part
+    ranked = sorted(
+        items,
+        key=lambda item: (not _is_slow(item), function_of(item), _number(item)),
+    )
+    # Which part is the larger one by a case differs from file to file.
+    first = _number(ranked[0]) if ranked else 0
+    return {
+        item.nodeid
+        for place, item in enumerate(ranked, first)
+        if place % parts == number % parts
+    }
 
 
 def suite(items: list[pytest.Item]) -> list[pytest.Item]:
