@@ -76,7 +76,7 @@ def _kept():
 
 
 def _growth(wrap, count, **options):
-    _drop(wrap, 5, **options)
+    _drop(wrap, count // 2, **options)
     before = _kept()
     _drop(wrap, count, **options)
     return _kept() - before
@@ -114,7 +114,7 @@ def test_two_hundred_dropped_functions_are_collected():
 def test_dropped_functions_of_xla_are_collected(way):
     wrap, switched = WAYS[way]
     with switched():
-        graphs, operations = _growth(wrap, 5, jit_compile=True)
+        graphs, operations = _growth(wrap, 4, jit_compile=True)
     assert graphs <= 2
     assert operations <= 100
 

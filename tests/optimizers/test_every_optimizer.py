@@ -54,7 +54,12 @@ def test_clean_steps_are_those_of_the_inner_optimizer_bit_for_bit(variant, mode)
     plain = training(variant, mode, None).run(CLEAN)
     assert harness.all_finite(plain)
     # "zero_variable" differs from "replace" in a bad step only.
-    for policy in ("replace", "skip"):
+    policies = ["replace", "skip"]
+    if mode == "xla" and variant not in FAST_UNDER_XLA:
+        # By turns: what a policy makes of a step is the same for each update.
+        turn = list(harness.VARIANTS).index(variant) % 2
+        policies = [policies[turn]]
+    for policy in policies:
         guarded = training(variant, mode, policy)
         assert harness.same_bits(guarded.run(CLEAN), plain), policy
         assert guarded.optimizer.nonfinite_steps == 0
