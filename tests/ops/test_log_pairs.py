@@ -283,3 +283,13 @@ def test_a_step_of_the_rising_factorial_is_its_first_factor(x):
     step = ops.log_pochhammer(tf.constant(x), 1.0)
     # At x = 1 the result is 0, and float64 leaves its own rounding.
     assert abs(step - np.log(x)) <= 2e-7 * abs(np.log(x)) + 1e-15
+
+
+@pytest.mark.parametrize("left", [1e-3, 1.0, 5.0, 1e3])
+@pytest.mark.parametrize("x", [3.0, 1e4, 1e6, 1e12])
+def test_a_rising_factorial_down_to_a_small_number_has_all_digits(x, left, mode):
+    y = np.float64(min(left, x / 4)) - x
+    truth = mpmath.loggamma(mpmath.mpf(x) + mpmath.mpf(y)) - mpmath.loggamma(x)
+    args = tf.constant(x, tf.float64), tf.constant(y, tf.float64)
+    got, _ = modes.value_and_gradients(ops.log_pochhammer, args, mode)
+    np.testing.assert_allclose(got, float(truth), rtol=1e-14)

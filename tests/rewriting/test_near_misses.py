@@ -60,6 +60,10 @@ PAIRS = {
         lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(x),
         lambda x: tf.math.bessel_i1(x) / tf.math.bessel_i0(2 * x),
     ),
+    "gamma-functions": (
+        lambda x: x * log(1.5) - 1.5 - tf.math.lgamma(x + 1),
+        lambda x: x * log(1.5) - 1.5 - tf.exp(tf.math.lgamma(x + 1)),
+    ),
     "fraction-of-powers": (
         lambda x: x**3.0 / (1 + x**3.0),
         lambda x: x**3.0 / (2 + x**3.0),

@@ -275,6 +275,15 @@ def _log_pochhammer(
         in_y = times_upstream(upstream, _digamma(x + y))
         return in_x, in_y
 
+    # From the smaller of the two where they are far apart: a rising factorial.
+    is_falling = -y > 0.5 * x
+    value = _rising(tf.where(is_falling, x + y, x), tf.where(is_falling, -y, y))
+    value = tf.where(is_falling, -value, value)
+    return value + nan_where(_is_outside(x, y), x.dtype), vjp
+
+
+def _rising(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Returns `lgamma(x + y) - lgamma(x)`, `-y` being less than x by far."""
     # Stirling's series beyond the shift, and the recurrence down to x.
     z = x + _SHIFT
     value = (z - 0.5) * tf.math.log1p(y / z) + y * (tf.math.log(z + y) - 1)
@@ -288,7 +297,7 @@ def _log_pochhammer(
             factor = tf.math.xdivy(y, x + k)
             excess += factor + excess * factor
         value -= tf.math.log1p(excess)
-    return value + nan_where(_is_outside(x, y), x.dtype), vjp
+    return value
 
 
 def _differences_of_powers(

@@ -23,6 +23,7 @@ from tfsafe.rewriting.rules.out_of_range import (
     standardised_moments,
 )
 from tfsafe.rewriting.rules.probability import (
+    gamma_functions,
     inverse_functions,
     likelihoods,
     logarithms,
@@ -32,6 +33,7 @@ from tfsafe.rewriting.rules.probability import (
 _BEFORE: Sequence[Rule] = (
     *limits.RULES,
     *likelihoods.RATIOS,
+    gamma_functions.rule((*logarithms.RULES, *differences.RULES)),
     *tangents.FIRST,
     *fractions.FIRST,
     *standardised_moments.RULES,

@@ -43,6 +43,13 @@ class _Gamma(NamedTuple):
     inside: list[Part]
 
 
+class Anchor(NamedTuple):
+    """A term `factor * digamma(x)`, perhaps inside a sum."""
+
+    factor: tf.Tensor
+    x: tf.Tensor
+
+
 class _Group(NamedTuple):
     """Terms that cancel: `whole`, less `rests`; `steps` are whole less each rest."""
 
@@ -109,28 +116,65 @@ def _are_alike(reader: Reader, found: Sequence[Part], wanted: Sequence[Part]) ->
     )
 
 
+def groups(
+    reader: Reader, found: Sequence[Part], anchors: Sequence[Anchor] = ()
+) -> tuple[Sequence[_Group | _OfSum], Sequence[Part]]:
+    """Returns the terms of a sum that cancel with others, and the rest."""
+    gammas = [each for each in map(lambda p: _gamma(reader, p), found) if each]
+    # Last those without a factor that says which of them cancel.
+    options: list[_Group | _OfSum] = [
+        *_anchored(reader, gammas, anchors, wanted=True),
+        *_candidates(reader, gammas),
+        *_of_sums(reader, gammas),
+        *_anchored(reader, gammas, anchors, wanted=False),
+    ]
+    chosen: list[_Group | _OfSum] = []
+    for group in options:
+        taken = [each for g in chosen for each in (g.whole, *g.rests)]
+        if not any(each is t for each in (group.whole, *group.rests) for t in taken):
+            chosen.append(group)
+    used = [each.part for g in chosen for each in (g.whole, *g.rests)]
+    rest = [each for each in found if not any(each is part for part in used)]
+    return chosen, rest
+
+
+def _anchored(
+    reader: Reader,
+    gammas: Sequence[_Gamma],
+    anchors: Sequence[Anchor],
+    *,
+    wanted: bool,
+) -> Iterator[_Group]:
+    """Yields `lgamma(c) - lgamma(a)` of a sum with `(c - a) * digamma(a)`."""
+    at = [
+        (each, parts(reader, anchor.factor))
+        for each in gammas
+        for anchor in anchors
+        if reader.same(each.x, anchor.x)
+    ]
+    free = [each for each in gammas if not any(each is rest for rest, _ in at)]
+    for whole, (rest, factor) in itertools.product(free, at):
+        if _are_opposite(whole, rest):
+            step = _step(reader, whole, rest)
+            both = factor, minus(factor)
+            is_told = any(_are_alike(reader, step, each) for each in both)
+            if is_told is wanted:
+                yield _Group(whole, (rest,), [step])
+
+
 def _match_lgamma(op: tf.Operation, reader: Reader) -> Build | None:
     if not is_float(op.outputs[0]) or is_watched(reader, op):
         return None
     found = parts(reader, op.outputs[0])
     if not 2 <= len(found) <= _MOST:
         return None
-    gammas = [each for each in map(lambda p: _gamma(reader, p), found) if each]
-    groups: list[_Group | _OfSum] = []
-    found_groups: list[_Group | _OfSum] = [*_candidates(reader, gammas)]
-    found_groups += _of_sums(reader, gammas)
-    for group in found_groups:
-        taken = [each for g in groups for each in (g.whole, *g.rests)]
-        if not any(each is t for each in (group.whole, *group.rests) for t in taken):
-            groups.append(group)
-    if not groups:
+    chosen, rest = groups(reader, found)
+    if not chosen:
         return None
-    used = [each.part for g in groups for each in (g.whole, *g.rests)]
-    rest = [each for each in found if not any(each is part for part in used)]
 
     def build(value: Value) -> tf.Tensor:
-        whole = groups[0].make(value)
-        for group in groups[1:]:
+        whole = chosen[0].make(value)
+        for group in chosen[1:]:
             whole += group.make(value)
         return whole + total(rest, value, whole) if rest else whole
 
@@ -162,9 +206,12 @@ def _candidates(reader: Reader, gammas: Sequence[_Gamma]) -> list[_Group]:
     """Returns groups, the best first: short steps, but triples before their pairs."""
     triples = list(_triples(reader, gammas))
     pairs = sorted(_pairs(reader, gammas), key=lambda each: len(each.steps[0]))
-    inside = [any(_is_within(each, triple) for triple in triples) for each in pairs]
-    first = [each for each, is_part in zip(pairs, inside, strict=True) if not is_part]
-    second = [each for each, is_part in zip(pairs, inside, strict=True) if is_part]
+    first: list[_Group] = []
+    second: list[_Group] = []
+    for pair in pairs:
+        is_part = any(_is_within(pair, triple) for triple in triples)
+        is_short = len(_tensors(pair.steps[0])) < 2
+        (first if is_short and not is_part else second).append(pair)
     return [*first, *triples, *second]
 
 

@@ -1,0 +1,148 @@
+"""The rule for sums of gamma functions, such as divergences and likelihoods."""
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import tensorflow as tf
+
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match import wider
+from tfsafe.rewriting.match.arithmetic import both_ways
+from tfsafe.rewriting.match.linear import parts, total
+from tfsafe.rewriting.match.trees import Trees
+from tfsafe.rewriting.rules.probability import likelihoods
+
+_NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
+_FACTORS = DIVISIONS | {"Mul", "Neg"}
+_LAYOUTS = op_types(OpFact.RESHAPES) | {"BroadcastTo", "StridedSlice", "Transpose"}
+_LOGARITHMS = frozenset({"Log", "Log1p", "Xlog1py", "Xlogy"})
+_INSIDE = frozenset({
+    *_FACTORS,
+    *_LAYOUTS,
+    *_LOGARITHMS,
+    *RECIPROCALS,
+    *SUMS,
+    *("Digamma", "Lgamma", "Mean", "Pack", "Polygamma"),
+    *("Sqrt", "Square", "SquaredDifference", "Sum"),
+})
+# Longer sums and formulas are left alone.
+_MOST, _DEPTH = 20, 12
+# Rules that are made in the dtype of what they are made of, besides fixed trees.
+_ANY_DTYPE = frozenset({
+    *("difference-of-function", "digamma-difference", "log-pochhammer"),
+    *("weighted-lgamma", "weighted-log"),
+})
+
+
+def _has_gamma(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
+    """Returns whether an lgamma is a term, or a factor of one."""
+    op = reader.op(tensor)
+    if op.type == "Lgamma":
+        return True
+    is_inside = op.type in SUMS | _FACTORS | _LAYOUTS | {"Sum"}
+    return bool(depth and is_inside) and any(
+        _has_gamma(reader, each, depth - 1) for each in op.inputs
+    )
+
+
+def _anchors(
+    reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH
+) -> Iterator[likelihoods.Anchor]:
+    """Yields the products with a digamma function, or a sum of them."""
+    op = reader.op(tensor)
+    for factor, x in both_ways(op, "Mul"):
+        for each in (x, *reader.op(x).inputs):
+            inner = reader.op(each)
+            if inner.type == "Digamma":
+                yield likelihoods.Anchor(factor, inner.inputs[0])
+    if depth and op.type in SUMS | _FACTORS | _LAYOUTS | {"Sum"}:
+        for each in op.inputs:
+            yield from _anchors(reader, each, depth - 1)
+
+
+class _Wide:
+    """Makes tensors in float64.
+
+    Args:
+      reader: Reader of the graph.
+      others: Rules for parts of the formula.
+    """
+
+    def __init__(self, reader: Reader, others: Sequence[Rule]):
+        self._reader = reader
+        self._others = others
+
+    def of(self, value: Value) -> Value:
+        """Returns the counterparts in float64 of tensors of a formula."""
+        made: dict[str, tf.Tensor] = {}
+
+        def wide(tensor: tf.Tensor) -> tf.Tensor:
+            if tensor.dtype not in _NARROW:
+                return value(tensor)
+            source = self._reader.source(tensor)
+            if source.name not in made:
+                made[source.name] = tf.cast(compute(source), tf.float64)
+            return made[source.name]
+
+        def compute(tensor: tf.Tensor) -> tf.Tensor:
+            op = tensor.op
+            if op.type not in _INSIDE or self._reader.constant(tensor) is not None:
+                return value(tensor)
+            for rule in self._others:
+                if op.type in rule.op_types:
+                    build = rule.match(op, self._reader)
+                    if build is not None:
+                        is_any = rule.name in _ANY_DTYPE
+                        is_wide = is_any or isinstance(rule.match, Trees)
+                        return build(wide) if is_wide else value(tensor)
+            return wider.run(op, [wide(each) for each in op.inputs])
+
+        return wide
+
+
+def _match(
+    op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
+) -> Build | None:
+    whole = op.outputs[0]
+    if whole.dtype not in _NARROW or is_watched(reader, op):
+        return None
+    found = parts(reader, whole)
+    if not 2 <= len(found) <= _MOST or not _has_gamma(reader, whole):
+        return None
+    anchors = list(_anchors(reader, whole))
+    groups, rest = likelihoods.groups(reader, found, anchors)
+    if len(groups) == 1 and not rest:
+        return None
+    formula = _Wide(reader, others)
+
+    def build(value: Value) -> tf.Tensor:
+        wide = formula.of(value)
+        made = [each.make(wide) for each in groups]
+        if rest:
+            like = tf.zeros([], tf.float64)
+            made.append(total(rest, wide, like))
+        return tf.cast(functools.reduce(tf.add, made), whole.dtype)
+
+    return build
+
+
+def rule(others: Sequence[Rule]) -> Rule:
+    """Returns the rule.
+
+    Args:
+      others: Rules for parts of the formula.
+    """
+    return Rule(
+        name="gamma-functions",
+        before="lgamma(b) - lgamma(a) - (b - a) * digamma(a), "
+        "y * log(r) - r - lgamma(y + 1)",
+        after="the same, computed in float64 and rounded once",
+        fails_when="the parameters are large: the terms are far larger than the sum",
+        reference="Penny, KL-Divergences of Normal, Gamma, Dirichlet and Wishart "
+        "densities, 2001",
+        op_types=SUMS,
+        match=functools.partial(_match, others=others),
+    )
