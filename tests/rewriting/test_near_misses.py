@@ -460,6 +460,12 @@ PAIRS = {
     "ndtri": (tf.math.ndtri, tf.math.erfinv),
     "pow": (lambda x: x ** tf.sin(x), lambda x: x**4),
 }
+# What is real in these formulas, such as a length, has rules.
+OF_REAL_PARTS = {
+    "half-precision": {"half-precision"},
+    "p-norm": {"pow"},
+    "scaled-hypot": {"fraction-of-zero", "hypot"},
+}
 X = [[0.5, 0.25, 2.0], [0.1, 1.5, 0.75], [1.0, 3.0, 0.3]]
 
 
@@ -467,11 +473,75 @@ def test_there_is_a_near_miss_for_every_rule():
     assert list(PAIRS) == stabilize.rules()
 
 
+# Rules that keep a NaN where the program asks whether there is one.
+ASK = frozenset({
+    "limit-of-quotient",
+    "bessel-ratio",
+    "standardised-moment",
+    "log-of-powers-and-exponentials",
+    "fraction-of-difference",
+    "product-of-exponentials",
+    "normalised-recurrence",
+    "log-pochhammer",
+    "digamma-difference",
+    "weighted-lgamma",
+    "power-out-of-range",
+    "removable-singularity",
+    "complement-of-fraction",
+    "powers-over-sum",
+    "harmonic-sum",
+    "projection",
+    "angle-of-quotient",
+    "unit-vector",
+    "unit-vector-by-rsqrt",
+    "degree-normalisation",
+    "inverse-degrees",
+    "mean-of-kept",
+    "softmax-temperature",
+    "angle-of-unit-vectors",
+    "rounded-domain",
+    "rounded-root",
+    "rounded-acosh",
+    "function-less-tangent",
+    "difference-from-one",
+    "half-precision",
+    "log-near-one",
+    "log-out-of-range",
+    "fraction-of-zero",
+    "quotient-of-powers",
+    "quotient-of-sums",
+    "root-of-sums",
+    "mask-after",
+    "mask-over",
+    "softmax-of-masked",
+    "exp-times",
+})
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_rule_fires_for_its_formula_alone(name):
     formula, near = PAIRS[name]
+
+    def asked(x):
+        found = tf.nest.flatten(formula(x))
+        floats = [each for each in found if each.dtype.is_floating]
+        return found, [tf.reduce_all(tf.math.is_finite(each)) for each in floats]
+
     assert name in fired(all_rules(), formula, tf.constant(X))
     assert name not in fired(all_rules(), near, tf.constant(X))
+    assert (name in fired(all_rules(), asked, tf.constant(X))) == (name not in ASK)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_no_rule_is_tried_on_complex_numbers(name):
+    x = tf.complex(tf.constant(X), tf.constant(X))
+    formula = PAIRS[name][0]
+    try:
+        tf.function(formula, autograph=False).get_concrete_function(x)
+    except (TypeError, ValueError):
+        return  # TensorFlow has no such function of complex numbers.
+    # A rule that fails is reported as a fault, which fails the test.
+    assert set(fired(all_rules(), formula, x)) <= OF_REAL_PARTS.get(name, set())
 
 
 def test_the_bias_correction_of_an_optimizer_stays():

@@ -12,7 +12,7 @@ from tfsafe.rewriting.engine.gradient_requests import Request, inside, makers
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.engine.tape_recording import Recording
 from tfsafe.rewriting.facts.forms import Forms
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 
 
 class Rewrite(NamedTuple):
@@ -88,7 +88,7 @@ class Planner:
         plan: dict[str, Callable[[Value], Any]] = {}
         forms, plain = Forms(reader), set()
         for op in operations:
-            if op.type not in self._rules:
+            if op.type not in self._rules or not any(map(is_float, op.outputs)):
                 continue
             # By names go what a rewrite must keep and which rewrites are not wanted.
             form = None if opaque or self._skipped else forms.of(op)

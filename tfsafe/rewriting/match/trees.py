@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from tfsafe.graph import SUMS
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import (
     Base,
     Term,
@@ -80,8 +80,6 @@ class Trees:
 
     def __call__(self, op: tf.Operation, reader: Reader) -> Build | None:
         """Returns how to build the stable form; None for another formula."""
-        if not is_float(op.outputs[0]):
-            return None
         for place in self._index.places(reader, op):
             tree = self._trees[place]
             for sign, found in _at_root(reader, op.outputs[0], tree.pattern):

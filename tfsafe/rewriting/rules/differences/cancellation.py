@@ -12,7 +12,7 @@ from tfsafe.ops.formulas import tangents, uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import (
     Term,
     both_ways,
@@ -37,7 +37,7 @@ def _pair(
     reader: Reader, op: tf.Operation
 ) -> tuple[float, float, tf.Tensor, tf.Tensor] | None:
     """Reads a sum of two terms, each perhaps a number times a tensor."""
-    found = terms(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
+    found = terms(reader, op.outputs[0])
     if len(found) != 2:
         return None
     (a, x), (b, y) = found
@@ -106,7 +106,7 @@ def _match_guard(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a small number added to a difference."""
     for inner, guard in both_ways(op, *_BINARY_SUMS):
         small, difference = reader.scalar(guard), reader.op(inner)
-        if not small or difference.type not in _BINARY_SUMS or not is_float(inner):
+        if not small or difference.type not in _BINARY_SUMS:
             continue
         if reader.constant(inner) is None and _may_merge(reader, difference, small):
             return _held(op, inner)

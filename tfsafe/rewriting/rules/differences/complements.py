@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS
 from tfsafe.rewriting.log_space.form import with_inputs
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
@@ -15,8 +15,6 @@ from tfsafe.rewriting.match.trees import Tree, Trees
 
 def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `1 - cumprod(1 - x)`, `1 - prod(1 - x)` and `prod(1 + x) - 1`."""
-    if not is_float(op.outputs[0]):
-        return None
     if number(reader, *op.inputs) == 1:
         return _complement(reader, op.inputs[1])
     if op.type == "Sub" and number(reader, *reversed(op.inputs)) == 1:

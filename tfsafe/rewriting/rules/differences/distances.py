@@ -9,7 +9,7 @@ from tfsafe.graph import MATRIX_PRODUCTS, SUMS
 from tfsafe.ops.formulas import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
+from tfsafe.rewriting.facts.tensors import Reader, same_shape
 from tfsafe.rewriting.match.arithmetic import Base, Term, squared, terms
 from tfsafe.rewriting.match.reductions import reduction, reshaped, sum_of_squares
 
@@ -25,7 +25,7 @@ class _Product(NamedTuple):
 
 def _match_distances(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `|a|^2 + |b|^2 - 2 a b`, of all pairs or of vectors side by side."""
-    found = terms(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
+    found = terms(reader, op.outputs[0])
     if len(found) != 3:
         return None
     for place, term in enumerate(found):

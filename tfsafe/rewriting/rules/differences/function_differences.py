@@ -6,7 +6,7 @@ from tfsafe.graph import SUMS
 from tfsafe.ops.formulas.function_differences import DIFFERENCES
 from tfsafe.ops.kernels import activation
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import Term, is_sum, number, terms
 from tfsafe.rewriting.match.products import inverted
@@ -16,7 +16,7 @@ _WITH_SLOPES = {"Sigmoid": activation.sigmoid, "Tanh": activation.tanh}
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
-    if op.type not in SUMS or len(op.inputs) != 2 or not is_float(op.outputs[0]):
+    if op.type not in SUMS or len(op.inputs) != 2:
         return None
     found = terms(reader, op.outputs[0])
     if len(found) != 2:

@@ -8,7 +8,7 @@ from tfsafe import ops
 from tfsafe.graph import SUMS
 from tfsafe.ops.kernels.statistics.moments import covariance, mean_beside
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, square_of, terms
 from tfsafe.rewriting.match.reductions import Reduction, mean_of
 from tfsafe.rewriting.rules import references
@@ -19,8 +19,6 @@ _ROUNDED = 1e-6
 
 
 def _match_moments(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]):
-        return None
     found = terms(reader, op.outputs[0])
     if not 2 <= len(found) <= _MOST_TERMS:
         return None

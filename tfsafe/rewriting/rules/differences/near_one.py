@@ -6,7 +6,7 @@ from tfsafe.graph import SUMS
 from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.linear import parts
 from tfsafe.rewriting.match.near_one import less_one
 from tfsafe.rewriting.rules.out_of_range import products
@@ -16,7 +16,7 @@ _COMPOSED = frozenset({"Div", "Mul", "Pow", "RealDiv", "Rsqrt", "Sqrt", "Square"
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `c * f - c` of a number c."""
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     found = parts(reader, op.outputs[0])
     numbers = [each.factor for each in found if each.tensor is None]
@@ -37,7 +37,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
 def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches the logarithm of a quotient, root, power or product near 1."""
     x = op.inputs[0]
-    if not is_float(x) or is_watched(reader, op) or reader.op(x).type not in _COMPOSED:
+    if is_watched(reader, op) or reader.op(x).type not in _COMPOSED:
         return None
     inner = less_one(reader, x)
     if inner is None:

@@ -10,7 +10,7 @@ from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import tangents, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match import near_one
 from tfsafe.rewriting.match.arithmetic import (
     root_of,
@@ -214,7 +214,7 @@ def _match_cumulative(op: tf.Operation, reader: Reader) -> Build | None:
     total = (
         reader.op(reader.op(log).inputs[0]) if reader.op(log).type == "Log" else None
     )
-    if total is None or total.type != "Cumsum" or not is_float(x):
+    if total is None or total.type != "Cumsum":
         return None
     exp, axis = reader.op(total.inputs[0]), reader.scalar(total.inputs[1])
     if exp.type != "Exp" or axis is None or total.get_attr("exclusive"):
@@ -232,7 +232,7 @@ def _match_cumulative(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     left = parts(reader, op.outputs[0])
     if not 2 <= len(left) <= _MOST:

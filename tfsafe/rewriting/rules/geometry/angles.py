@@ -10,7 +10,7 @@ from tfsafe.ops.formulas import angles
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
+from tfsafe.rewriting.facts.tensors import Reader, same_shape
 from tfsafe.rewriting.match.arithmetic import (
     both_ways,
     number,
@@ -114,7 +114,7 @@ def _is_length(
 
 
 def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     cosine = _unclipped(reader, op.inputs[0])
     found = _of_units(reader, cosine) or _quotient_of_sums(reader, cosine)
@@ -149,7 +149,7 @@ def _quotient_of_sums(reader: Reader, cosine: tf.Tensor) -> _Cosine | None:
 
 def _match_sine(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches 1 minus the square of a cosine of unit vectors."""
-    found = terms(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
+    found = terms(reader, op.outputs[0])
     for one, other in (found, found[::-1]) if len(found) == 2 else ():
         square = square_of(reader, other.tensor)
         is_one = number(reader, one.tensor, other.tensor) == one.factor == 1
@@ -164,7 +164,7 @@ def _match_sine(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _match_domain(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches inverse functions of what was added up, and so rounded."""
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     bounds = reader.bounds(op.inputs[0])
     if -1 <= bounds.low <= bounds.high <= 1 or not _is_added(reader, op.inputs[0]):
@@ -203,7 +203,7 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _match_acosh(op: tf.Operation, reader: Reader) -> Build | None:
     x = op.inputs[0]
-    if not is_float(x) or is_watched(reader, op) or not _is_added(reader, x):
+    if is_watched(reader, op) or not _is_added(reader, x):
         return None
     if reader.bounds(x).low >= 1:
         return None

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe.ops.formulas import removable
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, square_of, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.reductions import squared_length
@@ -30,8 +30,6 @@ _EVEN = (
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]):
-        return None
     length = square_of(reader, op.outputs[0])
     if length is not None:
         return _squared(reader, length)

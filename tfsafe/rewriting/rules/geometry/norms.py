@@ -52,7 +52,7 @@ def _match_p_norm(op: tf.Operation, reader: Reader) -> Build | None:
     outer = number(reader, op.inputs[1], op.inputs[0])
     total = reduction(reader, op.inputs[0], "Sum")
     power = None if total is None else reader.op(total.x)
-    if not outer or total is None or power is None or not is_float(op.outputs[0]):
+    if not outer or total is None or power is None:
         return None
     if power.type != "Pow" or reader.op(power.inputs[0]).type != "Abs":
         return None

@@ -89,7 +89,7 @@ def limits(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]
 
 def match_common_divisor(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `1 / r - exp(-r) / r`, two terms that are infinite together."""
-    if op.type not in SUMS or not is_float(op.outputs[0]):
+    if op.type not in SUMS:
         return None
     found = terms(reader, op.outputs[0])
     if len(found) != 2 or not all(

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.formulas import removable
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.products import scaled
 
@@ -34,7 +34,7 @@ class _Pole:
 
 def match(op: tf.Operation, reader: Reader) -> Build | None:
     """Returns how to build such a difference without the poles that cancel."""
-    if op.type not in SUMS or not is_float(op.outputs[0]):
+    if op.type not in SUMS:
         return None
     summands = terms(reader, op.outputs[0])
     if len(summands) != 2:

@@ -11,7 +11,7 @@ from tfsafe.ops.formulas import quotients as limits, removable
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import factored, made, scaled
@@ -231,7 +231,7 @@ _RATIOS: tuple[tuple[Pattern, _Function], ...] = (
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
-    if op.type in DIVISIONS and is_float(op.outputs[0]):
+    if op.type in DIVISIONS:
         found = _ratio(op, reader) or _ratios(op, reader) or sabr.match(op, reader)
         found = found or entropies.match_of_order(op, reader)
         if found is not None:

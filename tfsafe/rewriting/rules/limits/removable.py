@@ -10,7 +10,7 @@ from tfsafe.ops.formulas import quotients as limits, removable, unchanged_values
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, both_ways, number, root_of
 from tfsafe.rewriting.match.products import (
     Product,
@@ -358,7 +358,7 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     found = _read(reader, op)[1] if op.type in _PRODUCTS else None
     return found or steps.match(op, reader)

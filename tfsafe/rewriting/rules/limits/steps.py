@@ -28,7 +28,7 @@ from tfsafe.ops.formulas.divided_differences import (
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.logsumexp_by_hand import any_logsumexp
 from tfsafe.rewriting.match.arithmetic import number, terms
 from tfsafe.rewriting.match.products import Product, factored, without
@@ -179,8 +179,6 @@ def _steps(
 
 def match(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a product, a power or a sum."""
-    if not is_float(op.outputs[0]):
-        return None
     if op.type == "Pow":
         return _of_power(op, reader)
     return _of_sum(op, reader) if op.type in SUMS else _of_product(op, reader)

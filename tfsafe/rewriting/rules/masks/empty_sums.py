@@ -12,7 +12,7 @@ from tfsafe.ops.kernels.statistics.moments import times_inverse
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import (
     both_ways,
@@ -52,7 +52,7 @@ _ODDS = Trees(
 
 def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
     x, y = op.inputs
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     if reader.constant(x) is not None:
         return None
@@ -166,7 +166,7 @@ def _is_moneyness(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
 
 
 def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     for x, inverse in both_ways(op, "Mul"):
         degrees = _inverted(reader, inverse)
@@ -185,7 +185,7 @@ def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
 def _match_diagonal(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches inverse degrees on a diagonal or at edges, which only multiply."""
     inverse = op.inputs[0]
-    if not is_float(inverse) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     users = {each.type for each in op.outputs[0].consumers()}
     degrees = _inverted(reader, inverse)
@@ -232,7 +232,7 @@ def _inverted(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
 
 def _match_mean_of_kept(op: tf.Operation, reader: Reader) -> Build | None:
     found = reduction(reader, op.outputs[0], "Mean")
-    if found is None or not is_float(op.outputs[0]) or is_watched(reader, op):
+    if found is None or is_watched(reader, op):
         return None
     x, axes, keepdims = found
     if axes is None or 0 not in axes or not _is_kept(reader, x, _DEPTH):
@@ -259,7 +259,7 @@ def _is_where(reader: Reader, indices: tf.Tensor) -> bool:
 
 def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
     quotient = reader.op(op.inputs[0])
-    if quotient.type not in DIVISIONS or not is_float(op.outputs[0]):
+    if quotient.type not in DIVISIONS:
         return None
     z, temperature = quotient.inputs
     rank = temperature.shape.rank

@@ -44,7 +44,7 @@ _BINARY = {
 
 
 def _match_mask(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     for x, number in both_ways(op, "Mul"):
         if _is_infinite(reader, number) and _may_be_mask(reader, x):
@@ -100,8 +100,9 @@ def _is_power(reader: Reader, x: tf.Tensor) -> bool:
 def _match_mask_over(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a mask, or a masked product, over what is 0 where the mask is."""
     x, y = op.inputs
-    is_at_risk = is_float(x) and not is_regular(reader, op)
-    if not is_at_risk or is_watched(reader, op) or reader.scalar(x) is not None:
+    if is_regular(reader, op) or is_watched(reader, op):
+        return None
+    if reader.scalar(x) is not None:
         return None
     factors = [x]
     if reader.op(x).type == "Mul" and not reader.is_mask(x):
@@ -126,7 +127,7 @@ def _match_mask_over(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _match_masked_softmax(op: tf.Operation, reader: Reader) -> Build | None:
     logits = op.inputs[0]
-    if not is_float(logits) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     if not _has_closed_places(reader, logits):
         return None
@@ -207,7 +208,7 @@ def _behind(tensor: tf.Tensor) -> set[str]:
 
 
 def _match_exp_times(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     for product, factor in both_ways(op, "Mul"):
         exp = reader.op(product)
@@ -240,7 +241,7 @@ def _exp_times(x: tf.Tensor, factor: tf.Tensor) -> Build:
 
 
 def _match_silent(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or not _needs_silence(op, reader):
+    if not _needs_silence(op, reader):
         return None
     if op.type == "Pow":
         return _silent_power(op, reader)

@@ -13,7 +13,7 @@ from tfsafe import ops
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_doubtful, is_dropped, is_regular
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.rules import references
 
 _Function = Callable[..., tf.Tensor]
@@ -24,8 +24,6 @@ _ALWAYS = frozenset({"Angle", "Atan2", "DivNoNan"})
 
 
 def _is_at_risk(op: tf.Operation, reader: Reader) -> bool:
-    if not is_float(op.outputs[0]):
-        return False
     if op.type in _ALWAYS or not is_regular(reader, op):
         return True
     return is_dropped(reader, op) and any(is_doubtful(reader, x) for x in op.inputs)

@@ -12,7 +12,7 @@ from tfsafe.ops.formulas.uncancelled import sqrt1pm1
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import number, square_of
@@ -40,7 +40,7 @@ _COMPLEMENT = Trees(Tree(("Sub", 1, _FRACTION), fractions.one_minus_fraction))
 
 def _match_projection(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `sum(a * b) / sum(b * b)` and `sum(a * a) / sum(b * b)`."""
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     upper, lower = (sum_of_squares(reader, each) for each in op.inputs)
     if upper is not None and lower is not None:
@@ -76,7 +76,7 @@ def _projection(
 
 def _match_quotient_of_powers(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a power over another, times a number."""
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     a, b = (scaled(reader, each) for each in op.inputs)
     factor = a.factor / b.factor if b.factor else math.inf
@@ -112,15 +112,15 @@ def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
     if inner.type not in DIVISIONS:
         return None
     y, x = inner.inputs
-    is_open = is_float(x) and reader.constant(x) is None
-    if not is_open or is_regular(reader, inner) or is_watched(reader, op):
+    is_open = reader.constant(x) is None and not is_regular(reader, inner)
+    if not is_open or is_watched(reader, op):
         return None
     return lambda value: fractions.angle_of_quotient(value(y), value(x))
 
 
 def _match_powers(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `x ** k / sum(x ** k)`."""
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     for part, total in probabilities.quotients(op, reader):
         axes = probabilities.axes_of_own_total(part, total, reader)
@@ -158,7 +158,7 @@ def _over_sum(
 
 def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `n / sum(1 / x)`; `1 / (1 / x + 1 / y)` is a fixed tree."""
-    if is_watched(reader, op) or not is_float(op.outputs[0]):
+    if is_watched(reader, op):
         return None
     pair = _PARALLEL(op, reader)
     if pair is not None:

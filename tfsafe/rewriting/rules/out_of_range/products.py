@@ -13,7 +13,7 @@ from tfsafe.ops.formulas import log_products
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored
 from tfsafe.rewriting.match.arithmetic import (
@@ -129,7 +129,7 @@ def _may_leave(found: list[_Factor], dtype: tf.DType) -> bool:
 def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches the logarithm of a product that may be out of range."""
     x = op.inputs[0]
-    if not is_float(x) or is_watched(reader, op) or reader.constant(x) is not None:
+    if is_watched(reader, op) or reader.constant(x) is not None:
         return None
     numbers, found = 1.0, []
     for each in _factors(reader, x, 1.0):
@@ -192,7 +192,7 @@ def _signed_parts(op: tf.Operation) -> list[tuple[tf.Tensor, float]]:
 def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches the logarithm of a product of powers and exponentials."""
     x = op.inputs[0]
-    if not is_float(x) or is_watched(reader, op) or reader.constant(x) is not None:
+    if is_watched(reader, op) or reader.constant(x) is not None:
         return None
     if not _signed_parts(reader.op(x)):
         return None
@@ -218,7 +218,7 @@ def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
 def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `prod(x) ** k`, `(1 - x) ** k` and `(a / (a + b)) ** k`."""
     base, exponent = op.inputs
-    if not is_float(base) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     total = reduction(reader, base, "Prod")
     if total is not None:

@@ -8,7 +8,7 @@ from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import field_limits
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Base, number, root_of, squared
 from tfsafe.rewriting.match.reductions import Reduction, reduction
 
@@ -60,7 +60,7 @@ def _moment(reader: Reader, tensor: tf.Tensor) -> tuple[str, Reduction, _Power] 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `mean(d ** 3) / mean(d ** 2) ** 1.5` and the like."""
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     above = _moment(reader, op.inputs[0])
     if above is None or above[2].power not in _ORDERS:

@@ -11,7 +11,7 @@ from tfsafe.ops.formulas import entropies_of_order, field_limits
 from tfsafe.ops.formulas.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.log_space.probabilities import quotients
@@ -179,7 +179,7 @@ class _Sum(NamedTuple):
 
 def match_of_order(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `(1 - sum(p ** q)) / (q - 1)` and `log(sum(p ** q)) / (1 - q)`."""
-    for top, bottom in quotients(op, reader) if is_float(op.outputs[0]) else ():
+    for top, bottom in quotients(op, reader):
         inner = reader.op(top)
         if inner.type == "Log":
             found = _sum_of_powers(reader, inner.inputs[0])

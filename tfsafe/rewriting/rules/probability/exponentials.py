@@ -10,7 +10,7 @@ from tfsafe.ops.formulas import fractions
 from tfsafe.ops.formulas.weighted_exponentials import exp_of_sum, product_or_exp
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, in_float32
@@ -234,7 +234,7 @@ def _quotient(
 
 def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `exp(x) * exp(y)`, `exp(x) * erfc(y)`, `exp(x) * (1 / sum(exp(y)))`."""
-    if is_watched(reader, op) or not is_float(op.outputs[0]):
+    if is_watched(reader, op):
         return None
     found = _PRODUCT(op, reader)
     if found is not None:
@@ -291,7 +291,7 @@ _PRODUCT = Trees(Tree(("Mul", ("Exp", "x"), ("Exp", "y")), exp_of_sum))
 
 def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `(p - q) / p` of probabilities that may underflow together."""
-    if is_watched(reader, op) or not is_float(op.outputs[0]):
+    if is_watched(reader, op):
         return None
     top, below = reader.op(op.inputs[0]), op.inputs[1]
     if top.type != "Sub" or not reader.same(top.inputs[0], below):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.ops.formulas import angles
 from tfsafe.rewriting.engine.rule import Build, Rule
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, number, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -26,7 +26,7 @@ def _match_by_hand(op: tf.Operation, reader: Reader) -> Build | None:
     if found is not None or op.type != "Log":
         return found
     tangent = reader.op(op.inputs[0])
-    if tangent.type != "Tan" or not is_float(op.outputs[0]):
+    if tangent.type != "Tan":
         return None
     summands = terms(reader, tangent.inputs[0])
     for x, constant in (summands, summands[::-1]) if len(summands) == 2 else ():

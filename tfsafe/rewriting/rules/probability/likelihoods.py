@@ -19,7 +19,7 @@ from tfsafe.ops.formulas.log_complements import (
 )
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.operations.normal import tail_of
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, factored, without
@@ -163,7 +163,7 @@ def _anchored(
 
 
 def _match_lgamma(op: tf.Operation, reader: Reader) -> Build | None:
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     found = parts(reader, op.outputs[0])
     if not 2 <= len(found) <= _MOST:
@@ -254,7 +254,7 @@ def _tensors(found: Sequence[Part]) -> list[Part]:
 
 def _match_digamma(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `digamma(x + y) - digamma(x)` and `digamma(x) - digamma(sum(x))`."""
-    found = parts(reader, op.outputs[0]) if is_float(op.outputs[0]) else []
+    found = parts(reader, op.outputs[0])
     if len(found) != 2 or is_watched(reader, op):
         return None
     for whole, rest in itertools.permutations(found):
@@ -305,7 +305,7 @@ def _axis_of_sum(reader: Reader, total: tf.Tensor, x: tf.Tensor) -> int | None:
 
 def _match_tail(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `1 - erf(x)` and `1 - cdf(x)`."""
-    found = tail_of(op, reader) if is_float(op.outputs[0]) else None
+    found = tail_of(op, reader)
     if found is None or found[1] < 0:
         return None
     scale, _, x = found
@@ -317,7 +317,7 @@ _BESSEL = {("BesselI1", "BesselI0"), ("BesselI1e", "BesselI0e")}
 
 def _match_bessel(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a product with I1(x) and a divisor I0(x)."""
-    if not is_float(op.outputs[0]) or is_watched(reader, op):
+    if is_watched(reader, op):
         return None
     product = factored(reader, op)
     for top, bottom in itertools.product(product.above, product.below):
