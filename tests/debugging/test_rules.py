@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import tfsafe
 from tfsafe.debugging.explain import causes
-from tfsafe.debugging.explain.suggestions import choice
+from tfsafe.debugging.explain.suggestions import choice, source_names
 from tfsafe.debugging.tracing.provenance import (
     PRODUCT_WITH_ZERO as ZERO,
     QUOTIENT_OF_BOTH as BOTH,
@@ -370,7 +370,8 @@ def test_every_suggestion_can_be_reached(row):
         "zero": row.zero,
     }
     mends = f" {choice.REWRITES}" if row.is_rewritten else ""
-    assert fix_of(row.op, **facts).words.endswith(row.words + mends)
+    words = source_names.in_words(row.op, row.words) + mends
+    assert fix_of(row.op, **facts).words.endswith(words)
 
 
 def test_code_has_no_names_that_the_user_does_not_have():

@@ -688,3 +688,22 @@ def test_data_that_a_call_makes_are_made_once():
         "x, y = np.load('x.npy'), y\n"
         'tfsafe.data.check_finite((x, y), policy="report")'
     )
+
+
+@pytest.mark.parametrize(
+    ("op", "fault", "line", "bound"),
+    [
+        ("Log", "negative", "y = tf.math.log(1.0 - 2.0 * e)", "maximum({}, 1e-7)"),
+        ("Log", "domain", "y = tf.math.log(1.0 - 2.0 * e)", "maximum({}, 1e-6)"),
+        ("Log", "domain", "model.fit(x, y)", "maximum(x, 1e-6)"),
+        ("Xlogy", "negative", "tf.math.xlogy(w, 1.0 - 2.0 * e)", "maximum({}, 1e-7)"),
+        ("Acos", "domain", "return tf.acos(1.0 - 2.0 * e)", "value({}, -1.0, 1.0)"),
+        ("Acosh", "domain", "y = tf.acosh(1.0 - 2.0 * e)", "maximum({}, 1.0)"),
+        ("Lgamma", "domain", "tf.math.lgamma(1.0 - 2.0 * e)", "softplus({}) + 1e-6"),
+        ("Exp", "overflow", "y = tf.exp(1.0 - 2.0 * e)", "minimum({}, bound)"),
+    ],
+)
+def test_a_suggested_bound_is_of_what_the_line_has(op, fault, line, bound):
+    found = choice.fix_of(choice.Failure(op, fault, False, "float32", [], line))
+    assert bound.format("1.0 - 2.0 * e") in found.words
+    assert "{" not in found.words

@@ -252,7 +252,24 @@ def test_the_row_behind_a_spectrum():
     waves[1] = 0.0
     finding = caught_in(lambda: log_mel(tf.constant(waves))).findings[0]
     assert finding.row == 1
-    assert "tf.maximum(x, 1e-6)" in finding.suggestion
+    assert "tf.maximum(power @ tf.ones([5, 2]), 1e-6)" in finding.suggestion
+
+
+def test_a_label_outside_the_classes_under_xla():
+    @tfsafe.checked
+    @tf.function(jit_compile=True)
+    def loss(labels, logits):
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+    finding = caught_in(lambda: loss(tf.constant([0, 3, 1]), tf.zeros([3, 3])))
+    (finding,) = finding.findings
+    assert finding.op_type == "SparseSoftmaxCrossEntropyWithLogits"
+    assert finding.site.source.startswith("return tf.nn.sparse_softmax")
+    assert finding.row == 1
+    assert finding.cause == (
+        "a label value of 3 is outside the valid range of [0, 3) (at (1,))."
+    )
+    assert "number the classes from 0" in finding.suggestion
 
 
 def test_the_columns_of_a_data_frame_are_named():

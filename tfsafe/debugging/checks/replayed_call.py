@@ -14,7 +14,13 @@ from tfsafe.debugging.tracing import results
 from tfsafe.debugging.tracing.provenance import Origin, Propagation
 from tfsafe.debugging.tracing.replay import follow
 from tfsafe.debugging.tracing.results import NonFinite
-from tfsafe.graph import TracedCall, family, is_compiled, written_inputs
+from tfsafe.graph import (
+    TracedCall,
+    UnreadableError,
+    family,
+    is_compiled,
+    written_inputs,
+)
 
 
 def written_slots(concrete: Any, names: variables.Names) -> list[Slot]:
@@ -66,17 +72,27 @@ class ReplayedCall:
         """Finds the origins of non-finite results.
 
         The plain kernels are tried first: they are at hand, and XLA's differ from
-        them in few operations, the gradient of sqrt at 0 for one.
+        them in few operations, the gradient of sqrt at 0 for one. Where a plain kernel
+        raises, as for a label that is not a class, XLA's may give NaN.
 
         Returns:
           The non-finite results with their origins, the reason why some may be
           missing, and all origins that were met.
+
+        Raises:
+          UnreadableError: If an operation cannot be run on its own.
         """
         best: tuple[Sequence[NonFinite], list[Origin]] = failed.nonfinite, []
         random: set[str] = set()
-        for xla in (False, True) if self._uses_xla() else (False,):
+        ways = (False, True) if self._uses_xla() else (False,)
+        for xla in ways:
             variables.restore(failed.held)
-            propagation, outputs, random = self._follow(failed, xla)
+            try:
+                propagation, outputs, random = self._follow(failed, xla)
+            except UnreadableError:
+                if xla == ways[-1]:
+                    raise
+                continue
             # The same output, in the call that failed and in this replay.
             outputs_by_id = dict(
                 zip(map(id, _tensors(failed.result)), outputs, strict=True)

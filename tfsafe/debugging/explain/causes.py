@@ -120,8 +120,19 @@ def _unknown_label(evidence: Evidence) -> str:
     if not evidence.scope.endswith("label_outside_the_classes"):
         return ""
     labels, divisors = evidence.inputs
-    unknown = np.isnan(evidence.output)
-    value, classes = labels[unknown].flat[0], divisors.max()
+    return _outside(labels, divisors.max(), np.isnan(evidence.output))
+
+
+def _label_outside(evidence: Evidence) -> str:
+    """Recognises a label for which TensorFlow's kernel, compiled by XLA, gives NaN."""
+    logits, labels = evidence.inputs
+    classes = logits.shape[-1]
+    unknown = (labels < 0) | (labels >= classes)
+    return _outside(labels, classes, unknown) if unknown.any() else ""
+
+
+def _outside(labels: np.ndarray, classes: float, unknown: np.ndarray) -> str:
+    value = labels[unknown].flat[0]
     valid = f" of [0, {classes:.0f})" if classes else ""
     where = _where(unknown)
     return f"a label value of {value:g} is outside the valid range{valid}{where}"
@@ -355,6 +366,7 @@ RULES = [
     Rule("EuclideanNorm", _overflow("the sum of squares"), "overflow"),
     Rule("Cast", _overflow("the value"), "overflow"),
     Rule("FloorMod", _unknown_label, "label"),
+    Rule("SparseSoftmaxCrossEntropyWithLogits", _label_outside, "label"),
     Rule("Softmax", _all_masked),
     Rule("LogSoftmax", _all_masked),
     Rule("*", _overflow("the result"), "overflow"),

@@ -214,12 +214,14 @@ def _fix_of(failure: Failure) -> Suggestion:
             return Suggestion(code, words)
     for row in FIXES:
         if _fits(row, failure):
-            words = _or_rewritten(row.words, failure) if row.is_rewritten else row.words
             seen = source_names.Seen(failure.source, failure.place)
             if not failure.is_gradient:
                 seen = seen._replace(
                     producers=failure.producers, on_line=failure.on_line
                 )
+            words = source_names.filled(row.op, row.words, seen)
+            words = words or source_names.in_words(row.op, row.words)
+            words = _or_rewritten(words, failure) if row.is_rewritten else words
             code = source_names.filled(row.op, row.code, seen)
             if row.is_read and not code:
                 continue

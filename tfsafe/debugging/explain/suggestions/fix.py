@@ -14,7 +14,7 @@ class Fix(NamedTuple):
         before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
         `{segments}` and `{count}` for those of a sum over segments; empty where there
         is none.
-      words: What it does, or what to change.
+      words: What it does, or what to change; with the fields of the code.
       when: `"forward"`, `"gradient"`, or empty for both.
       source: Type of the operation that made an input; empty for any.
       fault: Kind of the fault; empty for any.

@@ -21,10 +21,10 @@ _WEIGHTED = (
     "tfsafe.losses.StableCrossEntropy."
 )
 _INFINITE = (
-    "log(0) is infinite: keep the argument above 0, as tf.maximum(x, 1e-6) does for "
+    "log(0) is infinite: keep the argument above 0, as tf.maximum({0}, 1e-6) does for "
     "the energies of a spectrum. If it is a probability, compute from the logits "
     "instead: tfsafe.losses.StableCrossEntropy, tfsafe.ops.log_softmax. "
-    "tfsafe.ops.xlogy(weight, x) is 0 where the weight is 0."
+    "tfsafe.ops.xlogy(weight, {0}) is 0 where the weight is 0."
 )
 _UNDERFLOW = (
     "the argument is not 0, but too small for the dtype. The logarithm of a sum of "
@@ -75,7 +75,7 @@ _WEIGHS = (
 )
 _NEGATIVE = (
     "a logarithm needs positive numbers: find out why the argument is negative. If "
-    "it is a rounding error around 0, bound it below: tf.maximum(x, 1e-7)."
+    "it is a rounding error around 0, bound it below: tf.maximum({0}, 1e-7)."
 )
 _LOWEST = (
     "float16 ends at 65504. For a mask, select instead: tf.where(mask, x, x.dtype.min)."
@@ -88,7 +88,7 @@ _BESSEL = (
     "tf.math.bessel_i0e and bessel_i1e are scaled by exp(-x): log(bessel_i0(x)) is "
     "log(bessel_i0e(x)) + x, for x above 0."
 )
-_POLES = "keep the argument above 0, as tf.nn.softplus(x) + 1e-6 does."
+_POLES = "keep the argument above 0, as tf.nn.softplus({0}) + 1e-6 does."
 _POWER = "keep the base positive: a fractional power of a negative number is not real."
 _VARIANCE = (
     "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
@@ -101,7 +101,7 @@ _MEAN = (
     "tfsafe.layers.SafeMeanPooling is the layer built on it."
 )
 _UNIT = (
-    "bound the argument: tf.clip_by_value(x, -1.0, 1.0). For the angle between two "
+    "bound the argument: tf.clip_by_value({0}, -1.0, 1.0). For the angle between two "
     "vectors use tfsafe.ops.angle_between(a, b)."
 )
 _ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
@@ -114,6 +114,10 @@ _CLASSES = (
     "number the classes from 0, as `y_true - 1` does if they begin at 1, or end the "
     "model in more classes. A `sample_weight` of 0 or `ignore_class` ignores a label."
 )
+_LABELS = (
+    "number the classes from 0, as `labels - 1` does if they begin at 1, or end the "
+    "model in more classes. Without XLA, TensorFlow raises an error."
+)
 _HALF_EPSILON = (
     "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
     "float32, or add 1e-4."
@@ -123,7 +127,7 @@ _LOG_SPACE = (
     "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
     "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
     "A scale that the model predicts, and an exp under a tf.where, need a bound: "
-    "tf.exp(tf.minimum(x, bound))."
+    "tf.exp(tf.minimum({0}, bound))."
 )
 _OF_HALF = [
     Fix(op, "", _HALF_EPSILON, "forward", "AddV2", dtype="float16")
@@ -215,7 +219,7 @@ FIXES = [
     Fix("Log", "", _EQUAL, zero=CANCELLATION),
     Fix("Log", "", _INFINITE),
     Fix("Log1p", "", "keep the argument above -1."),
-    Fix("Xlogy", "", _NEGATIVE, fault="negative"),
+    Fix("Xlogy", "", _NEGATIVE.replace("{0}", "{1}"), fault="negative"),
     Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),
     Fix("Xlogy", "", _WEIGHS),
     Fix("Xlog1py", "", "keep the second argument above -1."),
@@ -246,12 +250,13 @@ FIXES = [
     Fix("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),
     Fix("Acos", "", _UNIT),
     Fix("Acosh", "tfsafe.ops.acosh({0})", _SLOPE, when="gradient"),
-    Fix("Acosh", "", "bound the argument: tf.maximum(x, 1.0)."),
+    Fix("Acosh", "", "bound the argument: tf.maximum({0}, 1.0)."),
     Fix("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
     Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
     Fix("Atanh", "", "keep the argument inside (-1, 1)."),
     Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
     Fix("FloorMod", "", _CLASSES, fault="label"),
+    Fix("SparseSoftmaxCrossEntropyWithLogits", "", _LABELS, fault="label"),
     Fix("Mean", "", _MEAN),
     Fix("Max", "", "give the empty set a value of its own before the reduction."),
     Fix("Min", "", "give the empty set a value of its own before the reduction."),
