@@ -272,6 +272,29 @@ def test_a_label_outside_the_classes_under_xla():
     assert "number the classes from 0" in finding.suggestion
 
 
+@pytest.mark.parametrize(
+    ("matrix", "cause", "suggestion"),
+    [
+        ([[1.0, 1.0], [1.0, 1.0]], "the matrix is singular.", "tfsafe.ops.cholesky(k)"),
+        (
+            [[1.0, 2.0], [2.0, 1.0]],
+            "the matrix has the eigenvalue -1, and so no Cholesky factor.",
+            "k + 1e-3 * tf.eye(tf.shape(k)[-1])",
+        ),
+    ],
+)
+def test_a_matrix_that_is_not_positive_definite(matrix, cause, suggestion):
+    @tfsafe.checked
+    @tf.function
+    def factor(k):
+        return tf.linalg.cholesky(k)
+
+    batch = tf.stack([tf.eye(2), tf.constant(matrix)])
+    (finding,) = caught_in(lambda: factor(batch)).findings
+    assert finding.cause == cause
+    assert suggestion in f"{finding.suggested_code} {finding.suggestion}"
+
+
 def test_the_columns_of_a_data_frame_are_named():
     class Frame(np.ndarray):
         columns = ("age", "income", "rate")

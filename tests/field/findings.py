@@ -1,4 +1,4 @@
-"""Runs the programs of `broken/` under the checks and compares what is found.
+"""Runs the programs of `broken/` under the checks, as they are and mended as suggested.
 
     python -m tests.field.findings        all programs
     python -m tests.field.findings kl     these programs
@@ -8,6 +8,7 @@ The line that must be named is the one that ends in `# here`.
 
 import pathlib
 import sys
+import tempfile
 from collections.abc import Sequence
 
 from tests.field import ways
@@ -22,11 +23,12 @@ EXPECTED = {
     "angle": ("Acos", "acos of 1 number outside [-1, 1].", "tfsafe.ops.angle_between"),
     "constant_column": ("RealDiv", _ZERO, _DIVIDE),
     "cosine": ("RealDiv", _ZERO, _DIVIDE),
+    "eager_measure": ("Log", "log of 1 zero (at (1,)).", "tf.maximum(1.0 - scores,"),
     "empty_text": ("RealDiv", _ZERO, _DIVIDE),
     "epsilon_removed": ("RealDiv", _ZERO, _DIVIDE),
     "half_overflow": (
         "Mul",
-        "the product overflows float16 above 6.55e+04; the inputs reach 300 and 300.",
+        "the product overflows float16 above 6.55e+04; the inputs reach 300.",
         "compute this part in float32",
     ),
     "identical_pair": (
@@ -35,6 +37,11 @@ EXPECTED = {
         "tfsafe.ops.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
     ),
     "kl": ("Log", "log of 1 zero (at (0,)).", "tfsafe.ops.xlogy(p, p / q)"),
+    "label_outside": (
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "a label value of 4 is outside the valid range of [0, 4) (the first at (3,)).",
+        "as `labels - 1` does",
+    ),
     "likelihood": ("RealDiv", _ZERO, "bound what it is made of"),
     "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
     "negative_variance": ("Sqrt", "sqrt of 1", "tfsafe.ops."),
@@ -46,11 +53,78 @@ EXPECTED = {
     "power": ("Pow", "0 to the power -0.5 is infinite", "tfsafe.ops.pow(w, 0.5)"),
     "probability": ("Log", "log of 1 zero (at (0,)).", "StableCrossEntropy"),
     "rate": ("Exp", "exp overflows float32 above 88.72", "stay in log space"),
+    "signed_error": (
+        "Log",
+        "log of 1 negative number (at (1,)).",
+        "tf.maximum(1.0 - 2.0 * error, 1e-7)",
+    ),
     "silence": ("Log", "log of 35 zeros", "keep the argument above 0"),
-    "singular": ("Cholesky", "input 0: from 1 to 2.", "tfsafe.ops.cholesky(k)"),
+    "singular": ("Cholesky", "the matrix is singular.", "tfsafe.ops.cholesky(k)"),
     "softmax_by_hand": (
         "Exp",
         "exp overflows float32",
+        "tfsafe.ops.softmax(x, axis=-1)",
+    ),
+}
+# What the finding suggests, and what it takes the place of.
+MENDED = {
+    "accuracy": (
+        "tf.reduce_sum(right) / tf.cast(tf.size(right), tf.float32)",
+        "tfsafe.ops.divide(tf.reduce_sum(right), tf.cast(tf.size(right), tf.float32))",
+    ),
+    "angle": (
+        "tf.acos(tf.reduce_sum(a * b) * 1.000001)",
+        "tfsafe.ops.angle_between(a, b)",
+    ),
+    "constant_column": (
+        "(x - mean) / tf.sqrt(variance)",
+        "tfsafe.ops.divide(x - mean, tfsafe.ops.sqrt(variance))",
+    ),
+    "cosine": (
+        "tf.reduce_sum(a * b) / (tf.norm(a) * tf.norm(b))",
+        "tfsafe.ops.divide(tf.reduce_sum(a * b), "
+        "tfsafe.ops.norm(a) * tfsafe.ops.norm(b))",
+    ),
+    "eager_measure": ("1.0 - scores", "tf.maximum(1.0 - scores, 1e-6)"),
+    "empty_text": (
+        "total / tf.reduce_sum(mask, axis=1)",
+        "tfsafe.ops.divide(total, tf.reduce_sum(mask, axis=1))",
+    ),
+    "epsilon_removed": (
+        "x / tf.norm(x, axis=1, keepdims=True)",
+        "tfsafe.ops.divide(x, tfsafe.ops.norm(x, axis=1, keepdims=True))",
+    ),
+    "half_overflow": ("tf.float16", "tf.float32"),
+    "identical_pair": (
+        "tf.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
+        "tfsafe.ops.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
+    ),
+    "kl": ("p * tf.math.log(p / q)", "tfsafe.ops.xlogy(p, p / q)"),
+    "label_outside": ("(labels, logits)", "(labels - 1, logits)"),
+    "likelihood": ("tf.exp(log_scale)", "(tf.nn.softplus(log_scale) + 1e-6)"),
+    "log_sum": (
+        "tf.math.log(tf.reduce_sum(tf.exp(log_p)))",
+        "tfsafe.ops.logsumexp(log_p, axis=None)",
+    ),
+    "negative_variance": (
+        "tf.sqrt(tf.reduce_mean(x * x) - mean * mean)",
+        "tfsafe.ops.sqrt(tf.nn.relu(tf.reduce_mean(x * x) - mean * mean))",
+    ),
+    "padded_row": ("tf.nn.softmax(", "tfsafe.ops.softmax("),
+    "power": ("w**0.5", "tfsafe.ops.pow(w, 0.5)"),
+    "probability": (
+        "-tf.reduce_mean(y * tf.math.log(p) + (1 - y) * tf.math.log(1 - p))",
+        "tfsafe.losses.StableCrossEntropy()(y[:, None], logits[:, None])",
+    ),
+    "rate": ("100.0", "1e-3"),
+    "signed_error": (
+        "1.0 - 2.0 * error)",
+        "tf.maximum(1.0 - 2.0 * error, 1e-7))",
+    ),
+    "silence": ("tf.math.log(power)", "tf.math.log(tf.maximum(power, 1e-6))"),
+    "singular": ("tf.linalg.cholesky(k)", "tfsafe.ops.cholesky(k)"),
+    "softmax_by_hand": (
+        "e / tf.reduce_sum(e, axis=-1, keepdims=True)",
         "tfsafe.ops.softmax(x, axis=-1)",
     ),
 }
@@ -65,7 +139,28 @@ def missing(program: pathlib.Path) -> list[str]:
     operation, cause, fix = EXPECTED[program.stem]
     wanted = [f"`{operation}`", f"{program.name}:{line} in ", cause, fix]
     found = [] if result["code"] == 1 else [f"exit code 1, not {result['code']}"]
-    return found + [each for each in wanted if each not in text]
+    found += [each for each in wanted if each not in text]
+    return found or _left(program)
+
+
+def _left(program: pathlib.Path) -> list[str]:
+    """Runs a program with the suggestion applied; returns what still goes wrong."""
+    text = program.read_text()
+    before, after = MENDED[program.stem]
+    if text.count(before) != 1:
+        return [f"one `{before}` in the program"]
+    text = text.replace(before, after).replace(
+        "\n\nimport", "\n\nimport tfsafe\nimport", 1
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        mended = pathlib.Path(folder) / program.name
+        mended.write_text(text)
+        result = ways.run(mended, "full")
+    return (
+        []
+        if result["code"] == 0
+        else [f"a suggestion that mends it: {result['messages']}"]
+    )
 
 
 def main(names: Sequence[str]) -> int:

@@ -272,6 +272,29 @@ def _root_slope(evidence: Evidence) -> str:
     )
 
 
+def _lowest_eigenvalue(evidence: Evidence) -> tuple[float, float]:
+    """Returns that of the first matrix that failed, and what rounding makes of 0."""
+    (x,) = evidence.inputs
+    size = x.shape[-1]
+    failed = evidence.nonfinite.reshape(-1, size * size).any(-1)
+    matrix = x.reshape(-1, size, size)[failed.argmax()]
+    if evidence.dtype not in LIMITS or not np.isfinite(matrix).all():
+        return np.nan, 0.0
+    found = np.linalg.eigvalsh(matrix)
+    return found[0], size * LIMITS[evidence.dtype].eps * abs(found).max()
+
+
+def _indefinite(evidence: Evidence) -> str:
+    lowest, rounding = _lowest_eigenvalue(evidence)
+    below = f"the matrix has the eigenvalue {lowest:.4g}, and so no Cholesky factor"
+    return below if lowest < -rounding else ""
+
+
+def _singular(evidence: Evidence) -> str:
+    lowest, rounding = _lowest_eigenvalue(evidence)
+    return "the matrix is singular" if abs(lowest) <= rounding else ""
+
+
 def _statistics(evidence: Evidence) -> str:
     phrases = []
     for index, x in enumerate(evidence.inputs):
@@ -365,6 +388,8 @@ RULES = [
     Rule("Prod", _overflow("the product"), "overflow"),
     Rule("EuclideanNorm", _overflow("the sum of squares"), "overflow"),
     Rule("Cast", _overflow("the value"), "overflow"),
+    Rule("Cholesky", _indefinite, "negative"),
+    Rule("Cholesky", _singular),
     Rule("FloorMod", _unknown_label, "label"),
     Rule("SparseSoftmaxCrossEntropyWithLogits", _label_outside, "label"),
     Rule("Softmax", _all_masked),

@@ -106,6 +106,11 @@ _UNIT = (
 )
 _ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
 _SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
+_INDEFINITE = (
+    "find out why the matrix is not positive definite, as a covariance is. If what it "
+    "is made of is rounded, add to its diagonal: "
+    "{0} + 1e-3 * tf.eye(tf.shape({0})[-1])."
+)
 _ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
 CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
@@ -254,6 +259,7 @@ FIXES = [
     Fix("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
     Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
     Fix("Atanh", "", "keep the argument inside (-1, 1)."),
+    Fix("Cholesky", "", _INDEFINITE, fault="negative"),
     Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
     Fix("FloorMod", "", _CLASSES, fault="label"),
     Fix("SparseSoftmaxCrossEntropyWithLogits", "", _LABELS, fault="label"),
