@@ -26,6 +26,8 @@ SEEN_THROUGH = {
     "squeeze": lambda p: tf.squeeze(tf.expand_dims(p, 1), 1),
     "two transpositions": lambda p: tf.transpose(tf.transpose(p)),
     "mask": lambda p: tf.where([[True, True]], p, 0.0),
+    "mask times": lambda p: tf.cast([[True, True]], p.dtype) * p,
+    "times mask": lambda p: p * tf.cast([[True, True]], p.dtype),
     "Keras layers": lambda p: keras.layers.Flatten()(keras.layers.Reshape((1, 2))(p)),
 }
 
@@ -65,6 +67,14 @@ NOT_SEEN_THROUGH = {
     "a stopped gradient": lambda z: tf.stop_gradient(tf.nn.softmax(z)),
     "rows torn apart": lambda z: tf.reshape(tf.nn.softmax(z), [3, 2]),
     "a mask that puts ones": lambda z: tf.where(z > -9, tf.nn.softmax(z), 1.0),
+    "a mask that puts one in a place": lambda z: tf.where(
+        z > -9, tf.nn.softmax(z), [0.0, 1.0, 0.0]
+    ),
+    "a mask that puts a sum": lambda z: tf.where(
+        z > -9, tf.nn.softmax(z), tf.reduce_sum(z)
+    ),
+    "weights": lambda z: tf.cast([1, 2, 1], z.dtype) * tf.nn.softmax(z),
+    "an axis before the last": lambda z: tf.reshape(tf.nn.softmax(z), [1, 2, 3]),
     "a softmax along the axis before": lambda z: tf.transpose(tf.nn.softmax(z)),
     "an unknown order": lambda z: tf.transpose(
         tf.nn.softmax(z), tf.random.shuffle([0, 1])

@@ -217,3 +217,19 @@ FORMULAS |= {
 @pytest.mark.parametrize("name", FORMULAS)
 def test_value_slopes_and_curvatures_agree_with_mpmath(name):
     check_derivatives(*FORMULAS[name])
+
+
+def test_a_function_that_is_not_used_is_computed_of_numbers_at_which_it_is_finite():
+    seen = []
+
+    def log_of_difference(x, y):
+        seen.append((float(x), float(y)))
+        return tf.math.log(x - y)
+
+    x, y = tf.constant(5.0), tf.constant(3.0)
+    for is_near in (True, False):
+        quotients.near_or_far(
+            tf.constant(is_near), log_of_difference, log_of_difference, x, y
+        )
+    used, unused = (5.0, 3.0), (0.5, 0.25)
+    assert seen == [used, unused, unused, used]

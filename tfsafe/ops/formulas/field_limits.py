@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe.ops.formulas import removable, unchanged_values
-from tfsafe.ops.formulas.quotients import near_or_far, point, power_minus_one_over
+from tfsafe.ops.formulas.quotients import near_or_far, power_minus_one_over
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.power import constant_power
@@ -51,8 +51,8 @@ def log_one_plus_square_over(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         (tf.abs(x) > _LARGE) & (n > 0) & (n < tf.abs(x)) & tf.math.is_finite(x),
         lambda x, n: 2 * tf.math.log(tf.abs(x)) - tf.math.log(n),
         lambda x, n: tf.math.log1p(tf.square(x) / n),
-        point(x, 1, 1),
-        point(n, 1, 1),
+        x,
+        n,
     )
 
 
@@ -63,8 +63,8 @@ def one_plus_square_times(h: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
         (tf.abs(a) < 0.5) & (tf.abs(tf.abs(h) - 1) < 0.5),
         lambda h, a: (1 - h) * (1 + h) + tf.square(h) * a,
         lambda h, a: 1 + tf.square(h) * (a - 1),
-        point(h, 1, 0),
-        point(a, 0, 1),
+        h,
+        a,
     )
 
 
@@ -80,7 +80,7 @@ def van_leer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         return 1 + tf.stop_gradient(tf.sign(a * tf.sign(1 / b)))
 
     is_limited = tf.math.is_finite(a / b) | tf.math.is_nan(a) | tf.math.is_nan(b)
-    made = near_or_far(is_limited, limited, infinite, point(a, 1, 1), point(b, 1, 0))
+    made = near_or_far(is_limited, limited, infinite, a, b)
     is_nothing = tf.equal(a, 0) & tf.equal(b, 0)
     return tf.where(is_nothing, tf.zeros_like(made), made)
 
@@ -97,8 +97,8 @@ def general_robust_loss(a: tf.Tensor, square: tf.Tensor) -> tf.Tensor:
         tf.not_equal(a, 2),
         usual,
         lambda _, square: square / 2,
-        point(a, 1, 2),
-        point(square, 1, 1),
+        a,
+        square,
     )
 
 

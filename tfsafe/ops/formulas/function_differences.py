@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas.quotients import near_or_far, point
+from tfsafe.ops.formulas.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 
 _Function = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -182,7 +182,7 @@ def digamma_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         return tf.math.digamma(x + y) - tf.math.digamma(x)
 
     is_positive = (x > 0) & (x + y > 0)
-    return near_or_far(is_positive, _positive, plain, point(x, 1, 1), point(y, 1, 1))
+    return near_or_far(is_positive, _positive, plain, x, y)
 
 
 def _positive(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

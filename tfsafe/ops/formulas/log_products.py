@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas.quotients import near_or_far, point
+from tfsafe.ops.formulas.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.logarithm import log
@@ -104,8 +104,8 @@ def log_one_plus_power(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
             (x > 0) & (exponent > 40) & tf.math.is_finite(x),
             lambda x, k: k * tf.math.log(x),
             lambda x, k: tf.math.log1p(pow(x, k)),
-            point(x, 1, 1),
-            point(k, 1, 1),
+            x,
+            k,
         )
 
     return precision.in_float32(compute, x, k)
@@ -139,9 +139,9 @@ def power_of_one_minus(base: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor
             tf.abs(x) < 2**-6,
             lambda _, x, y: exp(y * tf.math.log1p(-x)),
             lambda base, _, y: pow(base, y),
-            point(base, 1, 1),
-            point(x, 0, 0),
-            point(y, 1, 1),
+            base,
+            x,
+            y,
         )
 
     return precision.in_float32(compute, base, x, y)
@@ -157,10 +157,10 @@ def power_of_fraction(
             (tf.abs(b) < 2**-6 * tf.abs(a)) & tf.math.is_finite(a),
             lambda _, a, b, y: exp(-y * tf.math.log1p(b / a)),
             lambda base, _a, _b, y: pow(base, y),
-            point(base, 1, 1),
-            point(a, 1, 1),
-            point(b, 0, 0),
-            point(y, 1, 1),
+            base,
+            a,
+            b,
+            y,
         )
 
     return precision.in_float32(compute, base, a, b, y)

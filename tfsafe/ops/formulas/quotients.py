@@ -26,32 +26,26 @@ def _coefficients(coefficient: Callable[[int], Fraction]) -> list[Fraction]:
 
 
 def near_or_far(
-    is_near: tf.Tensor, near: _Function, far: _Function, *points: tuple[tf.Tensor, ...]
+    is_near: tf.Tensor, near: _Function, far: _Function, *args: tf.Tensor
 ) -> tf.Tensor:
     """Selects between two functions; neither is computed where it is not used.
+
+    There its arguments are 1/2, 1/4, 1/8, ...: it has to be finite at these.
 
     Args:
       is_near: Where to use `near`.
       near: The one function.
       far: The other.
-      *points: By argument: its values, and two numbers at which `near` and `far` are
-        finite.
+      *args: Their arguments.
 
     Returns:
       The values, with the gradients of the function that is used.
     """
-    inside = [tf.where(is_near, x, tf.fill([], a)) for x, a, _ in points]
-    outside = [tf.where(is_near, tf.fill([], b), x) for x, _, b in points]
+    unused = [tf.constant(0.5**n, x.dtype) for n, x in enumerate(args, 1)]
+    pairs = list(zip(args, unused, strict=True))
+    inside = [tf.where(is_near, x, number) for x, number in pairs]
+    outside = [tf.where(is_near, number, x) for x, number in pairs]
     return tf.where(is_near, near(*inside), far(*outside))
-
-
-def _number(x: tf.Tensor, value: float) -> tf.Tensor:
-    return tf.constant(value, x.dtype)
-
-
-def point(x: tf.Tensor, near: float, far: float) -> tuple[tf.Tensor, ...]:
-    """Returns an argument of `near_or_far`: its values, and the two numbers."""
-    return x, _number(x, near), _number(x, far)
 
 
 @precision.runs_in_float32
@@ -61,7 +55,7 @@ def log_over_x_minus_one(x: tf.Tensor) -> tf.Tensor:
         tf.abs(x - 1) < 0.25,
         lambda x: removable.log1p_over_x(x - 1),
         lambda x: tf.math.log(x) / (x - 1),
-        point(x, 1, 2),
+        x,
     )
 
 
@@ -72,7 +66,7 @@ def x_minus_one_over_log(x: tf.Tensor) -> tf.Tensor:
         tf.abs(x - 1) < 0.25,
         lambda x: removable.x_over_log1p(x - 1),
         lambda x: (x - 1) / tf.math.log(x),
-        point(x, 1, 2),
+        x,
     )
 
 
@@ -83,8 +77,8 @@ def logarithmic_mean(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         tf.abs(a - b) < 0.25 * tf.abs(b),
         lambda a, b: b * removable.x_over_log1p((a - b) / b),
         lambda a, b: (a - b) / (tf.math.log(a) - tf.math.log(b)),
-        point(a, 1, 2),
-        point(b, 1, 1),
+        a,
+        b,
     )
 
 
@@ -96,8 +90,8 @@ def power_minus_one_over(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
         (x > 0) & (tf.abs(k * log) < 0.5),
         lambda x, k: tf.math.log(x) * removable.expm1_over_x(k * tf.math.log(x)),
         lambda x, k: unchanged_values.divide(unchanged_values.pow(x, k) - 1, k),
-        point(x, 1, 2),
-        point(k, 1, 1),
+        x,
+        k,
     )
 
 
@@ -115,8 +109,8 @@ def growth(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         small & (tf.abs(exponent) < 0.5),
         near,
         lambda r, n: unchanged_values.divide(unchanged_values.pow(1 + r, n) - 1, r),
-        point(r, 0, 1),
-        point(n, 1, 1),
+        r,
+        n,
     )
 
 
@@ -137,8 +131,8 @@ def geometric_sum(q: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         tf.abs(q - 1) < 0.25,
         lambda q, n: growth(q - 1, n),
         lambda q, n: unchanged_values.divide(1 - unchanged_values.pow(q, n), 1 - q),
-        point(q, 1, 2),
-        point(n, 1, 1),
+        q,
+        n,
     )
 
 
@@ -149,8 +143,8 @@ def extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
         tf.abs(k * z) < 0.25,
         lambda k, z: exp(-z * removable.log1p_over_x(k * z)),
         lambda k, z: unchanged_values.pow(1 + k * z, -1 / k),
-        point(k, 0, 1),
-        point(z, 0, 1),
+        k,
+        z,
     )
 
 
@@ -170,8 +164,8 @@ def exp_difference(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         tf.abs(a - b) < 0.5,
         lambda a, b: exp(b) * removable.expm1_over_x(a - b),
         lambda a, b: (exp(a) - exp(b)) / (a - b),
-        point(a, 0, 1),
-        point(b, 0, 0),
+        a,
+        b,
     )
 
 
@@ -199,7 +193,7 @@ def sinh_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         return tf.sign(ratio) * exp(a - b) * expm1(-2 * a) / expm1(-2 * b)
 
     is_near = (tf.abs(x) < 0.5) & (tf.abs(ratio * x) < 0.5)
-    return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
+    return near_or_far(is_near, near, far, ratio, x)
 
 
 @precision.runs_in_float32
@@ -213,7 +207,7 @@ def log_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
     def near(x: tf.Tensor) -> tf.Tensor:
         return tf.math.log1p(tf.square(x) * removable.sinh_minus_x_over_cube(x))
 
-    return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
+    return near_or_far(tf.abs(x) < 1, near, far, x)
 
 
 def log_two_sinh_over_x(x: tf.Tensor) -> tf.Tensor:
@@ -233,7 +227,7 @@ def log_expm1_over_x(x: tf.Tensor) -> tf.Tensor:
     def near(x: tf.Tensor) -> tf.Tensor:
         return tf.math.log1p(x * removable.exp_minus_tangent_over_square(x))
 
-    return near_or_far(tf.abs(x) < 1, near, far, point(x, 0, 1))
+    return near_or_far(tf.abs(x) < 1, near, far, x)
 
 
 @precision.runs_in_float32
@@ -251,7 +245,7 @@ def expm1_ratio(ratio: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         return exp(scale) * expm1(-tf.abs(a)) * tf.sign(-a) / below
 
     is_near = (tf.abs(x) < 0.5) & (tf.abs(ratio * x) < 0.5)
-    return near_or_far(is_near, near, far, point(ratio, 1, 1), point(x, 0, 1))
+    return near_or_far(is_near, near, far, ratio, x)
 
 
 @precision.runs_in_float32
@@ -261,8 +255,8 @@ def power_of_one_plus(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
         tf.abs(k * z) < 0.25,
         lambda k, z: exp(z * removable.log1p_over_x(k * z)),
         lambda k, z: unchanged_values.pow(1 + k * z, 1 / k),
-        point(k, 0, 1),
-        point(z, 0, 1),
+        k,
+        z,
     )
 
 
@@ -273,8 +267,8 @@ def compound(r: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
         (tf.abs(r) < 0.25 * tf.abs(n)) & tf.math.is_finite(n),
         lambda r, n: exp(r * removable.log1p_over_x(r / n)),
         lambda r, n: unchanged_values.pow(1 + r / n, n),
-        point(r, 0, 1),
-        point(n, 1, 1),
+        r,
+        n,
     )
 
 
@@ -296,7 +290,7 @@ def einstein(x: tf.Tensor) -> tf.Tensor:
         tf.abs(x) < 1,
         lambda x: tf.square(removable.x_over_sinh(x / 2)),
         lambda x: removable.x_over_expm1(x) * removable.x_over_expm1(-x),
-        point(x, 0, 2),
+        x,
     )
 
 
@@ -333,10 +327,10 @@ def clipped_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
 def raised_cosine(x: tf.Tensor) -> tf.Tensor:
     """Computes `cos(pi * x / 2) / (1 - x ** 2)`."""
     size = tf.where(x < 0, -x, x)
-    half = _number(x, math.pi / 2)
+    half = tf.constant(math.pi / 2, x.dtype)
     return near_or_far(
         tf.abs(size - 1) < 0.5,
         lambda x: half * removable.sin_over_x(half * (1 - x)) / (1 + x),
         lambda x: tf.cos(half * x) / (1 - tf.square(x)),
-        point(size, 1, 0),
+        size,
     )

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.formulas import removable, unchanged_values
-from tfsafe.ops.formulas.quotients import near_or_far, point
+from tfsafe.ops.formulas.quotients import near_or_far
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
@@ -33,7 +33,7 @@ def _times_power(
         return made
 
     def compute(x: tf.Tensor) -> tf.Tensor:
-        return near_or_far(tf.abs(x) < near, of_near, plain, point(x, 0, 1))
+        return near_or_far(tf.abs(x) < near, of_near, plain, x)
 
     return lambda x: precision.in_float32(compute, x)
 
@@ -77,8 +77,8 @@ def step_minus_log(step: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
         tf.abs(step) < 0.25,
         lambda step, _: x_minus_log1p(step),
         lambda step, log: step - log,
-        point(step, 0, 1),
-        point(log, 0, 0),
+        step,
+        log,
     )
 
 
@@ -93,7 +93,7 @@ def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         return a + b - 2 * tf.sqrt(a * b)
 
     is_near = (a > 0.25 * b) & (a < 4 * b)
-    return near_or_far(is_near, near, far, point(a, 1, 1), point(b, 1, 4))
+    return near_or_far(is_near, near, far, a, b)
 
 
 @precision.runs_in_float32
@@ -108,9 +108,7 @@ def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.
         return ops.xlogy(x, x / y) - x + y
 
     is_near = tf.abs(difference) < 0.25 * tf.abs(y)
-    return near_or_far(
-        is_near, near, far, point(x, 1, 2), point(y, 1, 1), point(difference, 0, 1)
-    )
+    return near_or_far(is_near, near, far, x, y, difference)
 
 
 @precision.runs_in_float32
@@ -121,8 +119,8 @@ def one_minus_power(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         (x > 0) & (tf.abs(log) < _NEAR),
         lambda x, y: -expm1(y * tf.math.log(x)),
         lambda x, y: 1 - unchanged_values.pow(x, y),
-        point(x, 1, 2),
-        point(y, 1, 1),
+        x,
+        y,
     )
 
 
@@ -134,8 +132,8 @@ def one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         (x < 1) & ((tf.abs(log) < _NEAR) | (tf.abs(x) < 2**-6)),
         lambda x, y: -expm1(y * tf.math.log1p(-x)),
         lambda x, y: 1 - unchanged_values.pow(1 - x, y),
-        point(x, 0, 2),
-        point(y, 1, 1),
+        x,
+        y,
     )
 
 
@@ -196,9 +194,7 @@ def fraction_of_powers(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
     total = tf.pow(x, n) + tf.pow(k, n)
     usual = (total > 1e-30) & (total < 1e30)
     is_scaled = (x > 0) & (k > 0) & tf.logical_not(usual)
-    return near_or_far(
-        is_scaled, scaled, plain, point(x, 1, 1), point(n, 1, 1), point(k, 1, 1)
-    )
+    return near_or_far(is_scaled, scaled, plain, x, n, k)
 
 
 def fraction_of_power(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
@@ -214,7 +210,7 @@ def rsqrt1pm1(x: tf.Tensor) -> tf.Tensor:
             tf.abs(x) < _NEAR,
             lambda x: -x / (1 + x + tf.sqrt(1 + x)),
             lambda x: ops.rsqrt(1 + x) - 1,
-            point(x, 0, 1),
+            x,
         )
 
     return precision.in_float32(compute, x)
@@ -228,9 +224,7 @@ def fraction_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
     def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         is_pole = tf.equal(b, 0) & tf.not_equal(a, 0)
-        return near_or_far(
-            is_pole, lambda a, b: a / (a + b), plain, point(a, 1, 1), point(b, 0, 1)
-        )
+        return near_or_far(is_pole, lambda a, b: a / (a + b), plain, a, b)
 
     return precision.in_float32(compute, a, b)
 
