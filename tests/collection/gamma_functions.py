@@ -159,6 +159,20 @@ FORMULAS = [
         [[3.0, 0.0], [2.0, 1.5]],
     ),
     Formula(
+        "binomial likelihood of many trials, by logits",
+        lambda k, n, z: (
+            lg(n + 1) - lg(k + 1) - lg(n - k + 1) + k * z - n * tf.nn.softplus(z)
+        ),
+        lambda k, n, z: (
+            -m.log(n + 1)
+            - _exact_log_beta(n - k + 1, k + 1)
+            + k * z
+            - n * m.log1p(m.exp(z))
+        ),
+        [[3e5], [1e6], [-0.8473]],
+        [[3.0], [10.0], [0.3]],
+    ),
+    Formula(
         "negative binomial of many counts, logarithms apart",
         _negative_binomial,
         _exact_negative_binomial,

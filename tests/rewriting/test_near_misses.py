@@ -361,6 +361,10 @@ PAIRS = {
         lambda x: tf.nn.elu(x) + 1,
         lambda x: tf.nn.elu(x) + 1.5,
     ),
+    "divergence": (
+        lambda x: log(x) - log(tf.sin(x)) + tf.sin(x) / x - 1,
+        lambda x: log(x) - log(tf.sin(x)) + tf.sin(x) / x - 2,
+    ),
     "difference-from-one": (
         lambda x: tf.sin(x) / x - 1,
         lambda x: tf.sin(x) / x - 2,

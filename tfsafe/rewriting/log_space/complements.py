@@ -15,12 +15,15 @@ from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
     LogRule,
+    added,
     applied,
     kept_off_zero,
+    multiplied,
     once,
     one_minus_exp,
 )
 from tfsafe.rewriting.match.arithmetic import number, square_of
+from tfsafe.rewriting.match.linear import mixture_of
 
 _NAME: LogRule = "log-of-complement"
 
@@ -39,7 +42,30 @@ def complement(op: tf.Operation, logs: LogForms) -> Factored | None:
     softmax = probabilities.softmax_of(op, logs)
     if softmax is not None:
         return _of_softmax(softmax)
-    return _of_known(op, logs) or _of_product(op, logs) or _of_any(op, logs)
+    return (
+        _of_known(op, logs)
+        or _of_mixture(op, logs)
+        or _of_product(op, logs)
+        or _of_any(op, logs)
+    )
+
+
+def _of_mixture(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `1 - (c + (1 - c) * p)`, which is `(1 - c) * (1 - p)`."""
+    found = mixture_of(logs.reader, op)
+    left = None if found is None else logs.complement(found.p)
+    if found is None or left is None:
+        return None
+    rest = logs.parts(found.rest)
+    return Factored(
+        _NAME,
+        added(rest.log, left.log),
+        multiplied(rest.weight, left.weight),
+        rest.offset + left.offset,
+        is_nonnegative=rest.is_nonnegative and left.is_nonnegative,
+        is_partial=rest.is_partial or left.is_partial,
+        has_exp=rest.has_exp or left.has_exp,
+    )
 
 
 def _of_guarded(guard: probabilities.Guarded, logs: LogForms) -> Factored | None:

@@ -20,6 +20,7 @@ from tfsafe.rewriting.log_space.moved_sigmoids import moved_sigmoid_of
 from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.linear import mixture_of
 
 _LOG_2 = math.log(2)
 _Reduction = Callable[..., tf.Tensor]
@@ -92,7 +93,9 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
         return None
     if not (a.is_pure and b.is_pure):
         is_at_risk = (a.name and b.name) or a.has_exp or b.has_exp
-        return total(a, b, 1) if is_at_risk else None
+        # The least probability c may be 0.
+        is_mixture = mixture_of(logs.reader, op) is not None
+        return total(a, b, 1) if is_at_risk or is_mixture else None
     u = arithmetic.cosh_argument(op, logs.reader)
     if u is not None:
         log = once(lambda value: ops.log_cosh(value(u)))

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import terms
+from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, terms
 
 
 class Part(NamedTuple):
@@ -150,3 +150,20 @@ def total(found: Sequence[Part], value: Value, like: tf.Tensor) -> tf.Tensor:
     for each in tensors[1:]:
         whole = whole + each
     return whole + numbers if numbers else whole
+
+
+class Mixture(NamedTuple):
+    """The sum `c + (1 - c) * p`, `rest` being the factor of p."""
+
+    rest: tf.Tensor
+    p: tf.Tensor
+
+
+def mixture_of(reader: Reader, op: tf.Operation) -> Mixture | None:
+    """Recognises `c + (1 - c) * p`."""
+    for c, product in both_ways(op) if is_sum(op) else ():
+        for rest, p in both_ways(reader.op(product), "Mul"):
+            whole = [*parts(reader, rest), *parts(reader, c), Part(-1.0, None)]
+            if not merged(reader, whole):
+                return Mixture(rest, p)
+    return None

@@ -5,6 +5,7 @@ average of `x` is multiplied by one of `y`. An average is any operation that sum
 over axes, segments or windows, with weights, as a product of matrices.
 """
 
+import functools
 from collections.abc import Set
 from typing import NamedTuple
 
@@ -33,10 +34,18 @@ LINEAR = (
 # Longer formulas are left alone.
 _DEPTH = 12
 _MOST_PAIRS = 1024
+# Powers that moments are made of.
+_ORDERS = range(2, 7)
 
 _Pairs = frozenset[frozenset[int]]
 _NONE: frozenset[int] = frozenset()
 _NO_PAIRS: _Pairs = frozenset()
+
+
+def whole_power(reader: Reader, op: tf.Operation) -> int | None:
+    """Returns the exponent of a power that is a product of a few factors."""
+    order = reader.scalar(op.inputs[1]) if op.type == "Pow" else None
+    return None if order is None or order not in _ORDERS else int(order)
 
 
 class Moments(NamedTuple):
@@ -75,11 +84,15 @@ class MomentReader:
     def _read(self, tensor: tf.Tensor, depth: int) -> Moments:
         op = tensor.op
         root = square_of(self._reader, tensor)
+        power = whole_power(self._reader, op)
         if not depth or not is_float(tensor):
             return self._leaf(tensor)
         if root is not None:
             x = self.of(root, depth - 1)
             return _multiplied(x, x)
+        if power is not None:
+            x = self.of(op.inputs[0], depth - 1)
+            return functools.reduce(_multiplied, [x] * power)
         if op.type == "Mul":
             return _multiplied(*(self.of(each, depth - 1) for each in op.inputs))
         if op.type in _PRODUCTS and len(op.inputs) == 2:

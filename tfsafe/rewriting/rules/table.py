@@ -29,11 +29,13 @@ from tfsafe.rewriting.rules.probability import (
     logarithms,
 )
 
+# What a formula in float64 is made of.
+_PARTS = (*logarithms.RULES, *differences.RULES)
 # Whole formulas first; then the derivatives of single operations that remain.
 _BEFORE: Sequence[Rule] = (
     *limits.RULES,
     *likelihoods.RATIOS,
-    gamma_functions.rule((*logarithms.RULES, *differences.RULES)),
+    gamma_functions.rule(_PARTS),
     *tangents.FIRST,
     *fractions.FIRST,
     *standardised_moments.RULES,
@@ -51,6 +53,8 @@ _BEFORE: Sequence[Rule] = (
     *angles.RULES,
     *cancellation.RULES,
     *tangents.RULES,
+    # Where no exact form is known.
+    gamma_functions.divergence(_PARTS),
     *near_one.RULES,
     *moments.RULES,
     *raw_moments.RULES,

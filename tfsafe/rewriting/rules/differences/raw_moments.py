@@ -13,7 +13,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import square_of, terms
-from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader
+from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader, whole_power
 from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.masks import empty_sums
 
@@ -34,10 +34,19 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if op.outputs[0].dtype not in _NARROW or not _is_difference(reader, op):
         return None
     # What is a difference by itself is replaced by itself.
-    inner = map(reader.op, op.inputs)
-    if any(each.type in SUMS and _is_difference(reader, each) for each in inner):
-        return None
+    for inner, other in (op.inputs, reversed(op.inputs)):
+        each = reader.op(inner)
+        is_difference = each.type in SUMS and _is_difference(reader, each)
+        if is_difference and not _is_completed(reader, inner, other):
+            return None
     return _Wide(op, reader).build
+
+
+def _is_completed(reader: Reader, inner: tf.Tensor, other: tf.Tensor) -> bool:
+    """Returns whether `E[x^3] - 3 E[x] E[x^2]` is to be seen with `2 E[x]^3`."""
+    moments = reader.memory.setdefault(MomentReader, MomentReader(reader))
+    products = moments.of(inner).averages_of_products
+    return bool(products & moments.of(other).products_of_averages)
 
 
 def _is_difference(reader: Reader, op: tf.Operation) -> bool:
@@ -95,7 +104,8 @@ class _Wide:
             root = square_of(self._reader, tensor)
             if depth and root is not None:
                 return tf.square(wide(root, depth - 1))
-            if depth and op.type in LINEAR and self._weights(op) is None:
+            is_inside = op.type in LINEAR or whole_power(self._reader, op) is not None
+            if depth and is_inside and self._weights(op) is None:
                 inputs = [wide(each, depth - 1) for each in op.inputs]
                 return _kernel(op, self._reader)(inputs)
             scale = self._weights(op) or self._constant_weights(tensor)

@@ -1,6 +1,7 @@
-"""The rule for sums of gamma functions, such as divergences and likelihoods."""
+"""Rules for sums in float64: divergences and likelihoods with gamma functions."""
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
@@ -11,7 +12,8 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways
-from tfsafe.rewriting.match.linear import parts, total
+from tfsafe.rewriting.match.linear import Part, parts, total
+from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.probability import likelihoods
 
@@ -25,8 +27,8 @@ _INSIDE = frozenset({
     *_LOGARITHMS,
     *RECIPROCALS,
     *SUMS,
-    *("Digamma", "Lgamma", "Mean", "Pack", "Polygamma"),
-    *("Sqrt", "Square", "SquaredDifference", "Sum"),
+    *("Digamma", "Exp", "Expm1", "Lgamma", "Mean", "Pack", "Polygamma", "Pow"),
+    *("Sigmoid", "Softplus", "Sqrt", "Square", "SquaredDifference", "Sum"),
 })
 # Longer sums and formulas are left alone.
 _MOST, _DEPTH = 20, 12
@@ -127,6 +129,76 @@ def _match(
         return tf.cast(functools.reduce(tf.add, made), whole.dtype)
 
     return build
+
+
+def _match_divergence(
+    op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
+) -> Build | None:
+    """Matches a logarithm, a number, and terms that add up to minus that number."""
+    whole = op.outputs[0]
+    found = parts(reader, whole) if whole.dtype in _NARROW else []
+    number = sum(each.factor for each in found if each.tensor is None)
+    if not number or len(found) > _MOST or is_watched(reader, op):
+        return None
+    sizes: list[float] = []
+    has_log = False
+    for part in found:
+        if part.tensor is None:
+            continue
+        if reader.op(part.tensor).type in _LOGARITHMS:
+            has_log = True
+            continue
+        size = _size(reader, part, part.tensor)
+        if size is None:
+            return None
+        sizes.append(size)
+    if not has_log or not _adds_up(sizes, -number):
+        return None
+    formula = _Wide(reader, others)
+
+    def build(value: Value) -> tf.Tensor:
+        like = tf.zeros([], tf.float64)
+        return tf.cast(total(found, formula.of(value), like), whole.dtype)
+
+    return build
+
+
+def _size(reader: Reader, part: Part, tensor: tf.Tensor) -> float | None:
+    """Returns what a part is where all tensors that it multiplies are 1."""
+    op, number = reader.op(tensor), 1.0
+    if op.type in DIVISIONS:
+        above, below = (scaled(reader, each).factor for each in op.inputs)
+        number = above / below if below else 1.0
+    axes = part.axes or ()
+    terms = tf.TensorShape([tensor.shape[axis] for axis in axes]).num_elements()
+    return None if terms is None else part.factor * number * terms
+
+
+def _adds_up(sizes: Sequence[float], wanted: float) -> bool:
+    """Returns whether some of the numbers add up to another."""
+    return any(
+        abs(sum(some) - wanted) <= 1e-6 * abs(wanted)
+        for count in (1, 2, 3)
+        for some in itertools.combinations(sizes, count)
+    )
+
+
+def divergence(others: Sequence[Rule]) -> Rule:
+    """Returns the rule for divergences that vanish where two parameters are equal.
+
+    Args:
+      others: Rules for parts of the formula.
+    """
+    return Rule(
+        name="divergence",
+        before="log(a) - log(b) + b / a - 1, "
+        "log(t / s) + (s ** 2 + (m - n) ** 2) / (2 * t ** 2) - 0.5",
+        after="the same, computed in float64 and rounded once",
+        fails_when="a is near b: no digit is left",
+        reference="Kullback and Leibler, On Information and Sufficiency, 1951",
+        op_types=SUMS,
+        match=functools.partial(_match_divergence, others=others),
+    )
 
 
 def rule(others: Sequence[Rule]) -> Rule:
