@@ -183,6 +183,13 @@ def test_the_cosine_of_a_vector_and_itself_is_never_above_1(row):
     assert cosine == 0 if not any(row) else abs(cosine - 1) <= 1e-6
 
 
+def test_the_cosine_of_a_vector_and_its_opposite_is_never_below_minus_1():
+    x = tf.random.stateless_normal([200, 5], [1, 2])
+    cosine = ops.cosine_similarity(x, -x, axis=-1)
+    assert np.all(cosine >= -1)
+    assert np.all(cosine <= -1 + 1e-6)
+
+
 DISTANCES = {
     "a = b": ([1.0, 2.0], [1.0, 2.0], 0.0, [0.0, 0.0]),
     "inf": ([INF, 2.0], [1.0, 3.0], INF, [NAN, 0.0]),
