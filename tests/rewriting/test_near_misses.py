@@ -486,6 +486,7 @@ ASK = frozenset({
     "fraction-of-difference",
     "product-of-exponentials",
     "normalised-recurrence",
+    "gamma-functions",
     "log-pochhammer",
     "digamma-difference",
     "weighted-lgamma",
