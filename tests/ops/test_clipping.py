@@ -217,3 +217,27 @@ SLICES = tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0]), tf.constant([2, 2])
 def test_what_cannot_be_clipped_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (5000,), (80, 64), (3, 3, 16, 32)])
+def test_half_of_the_squares_agrees_with_float64(shape, mode, dtype):
+    x = tf.cast(np.random.default_rng(0).normal(size=shape), dtype)
+    got = modes.compile_for(mode, clipping.half_of_squares)(x)
+    assert got.dtype == (tf.float64 if dtype == tf.float64 else tf.float32)
+    truth = np.square(x.numpy().astype("float64")).sum() / 2
+    np.testing.assert_allclose(got, truth, rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [INF, -INF, NAN, 3e38])
+def test_half_of_the_squares_is_not_finite_if_one_is_not(value, mode):
+    x = tf.tensor_scatter_nd_update(tf.ones([80, 64]), [[70, 3]], [value])
+    got = modes.compile_for(mode, clipping.half_of_squares)(x)
+    assert not np.isfinite(got)
+
+
+def test_xla_adds_many_squares_by_a_matrix_product():
+    # One after the other, they take ten times as long.
+    half = tf.function(clipping.half_of_squares, jit_compile=True)
+    concrete = half.get_concrete_function(tf.TensorSpec([80, 64], tf.float32))
+    types = {op.type for op in concrete.graph.get_operations()}
+    assert ("MatMul" in types) == (not tf.config.list_physical_devices("GPU"))

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._limits import LIMITS
+from tfsafe.ops.nn import clipping
 
 # By the dtype in which the optimizer computes. It squares a gradient, and a clipping
 # norm sums the squares of N elements, so that the limit must stay below sqrt(max / N):
@@ -48,20 +49,11 @@ def _scaled_limit(variable: Any, limit: float | None, scale: float | None) -> fl
 
 
 def half_squares(gradients: Sequence[Any]) -> list[tf.Tensor | None]:
-    """Returns half the sum of the squares of each gradient, in one kernel each.
-
-    In float64 for a float64 gradient, else in float32.
-    """
-    return [None if each is None else _half_square(each) for each in gradients]
-
-
-def _half_square(gradient: Any) -> tf.Tensor:
-    values = values_of(gradient)
-    if values.dtype.is_complex:
-        values = tf.abs(values)
-    if values.dtype.size < 4:
-        values = tf.cast(values, tf.float32)
-    return tf.nn.l2_loss(values)
+    """Returns `half_of_squares` of each gradient."""
+    return [
+        None if each is None else clipping.half_of_squares(values_of(each))
+        for each in gradients
+    ]
 
 
 def is_short(

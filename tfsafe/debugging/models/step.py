@@ -21,6 +21,7 @@ from tfsafe.debugging.explain.training.history import (
 from tfsafe.debugging.models import loss_scale
 from tfsafe.debugging.state import variables
 from tfsafe.debugging.tracing import results
+from tfsafe.ops.nn import clipping
 
 
 class CompiledStep:
@@ -181,9 +182,7 @@ def _half_of_squares(gradients: Sequence[Any]) -> tf.Tensor:
     for each in gradients:
         values = each.values if isinstance(each, tf.IndexedSlices) else each
         if values is not None and values.dtype.is_floating:
-            if values.dtype.size < 4:
-                values = tf.cast(values, tf.float32)
-            halves.append(tf.cast(tf.nn.l2_loss(values), tf.float32))
+            halves.append(tf.cast(clipping.half_of_squares(values), tf.float32))
     return tf.add_n(halves) if halves else tf.zeros([])
 
 
