@@ -1,5 +1,6 @@
 """Takes several checked steps in one call, as `steps_per_execution` asks."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -51,6 +52,7 @@ class Execution:
         self._is_off = False
         self._watched: Any = None
         self._loop: Any = None
+        self._once: Any = None
         self._packers: list[_Packer] = []
 
     @property
@@ -69,12 +71,7 @@ class Execution:
           At most two parts, the good steps and the failed one.
         """
         with tally.entered():
-            watched = self._step.check.watched([self._step.argument(self._spec)], {})
-            # A finding may have changed what the check does.
-            if watched is not self._watched:
-                self._packers = [_Packer(), _Packer()]
-                self._loop = self._made(watched)
-                self._watched = watched
+            self._prepare()
             numbers, results, failure = self._loop(iterator, tf.constant(at_most))
             count, has_failed = numbers.numpy().tolist()
         TALLY.calls += count + has_failed
@@ -84,6 +81,20 @@ class Execution:
         if has_failed:
             parts.append(Part(1, failure=self._failure(failure)))
         return parts
+
+    def take_one(self, iterator: Any) -> list[Part]:
+        """Takes a step, unless the data end; a loop would cost more than the step."""
+        with tally.entered():
+            self._prepare()
+            try:
+                argument, outputs = self._once(iterator)
+            except tf.errors.OutOfRangeError:
+                return []
+            is_good = math.isfinite(outputs[1].numpy())
+        TALLY.calls += 1
+        if is_good:
+            return [Part(1, outputs[0])]
+        return [Part(1, failure=Failure(argument, outputs))]
 
     def examined(self, part: Part) -> Any:
         """Returns the results of a part.
@@ -105,6 +116,22 @@ class Execution:
     def _failure(self, optional: tf.Tensor) -> Failure:
         argument, outputs = self._packers[1].unpacked(optional)
         return Failure(argument, outputs)
+
+    def _prepare(self) -> None:
+        watched = self._step.check.watched([self._step.argument(self._spec)], {})
+        # A finding may have changed what the check does.
+        if watched is self._watched:
+            return
+
+        @tf.autograph.experimental.do_not_convert
+        def once(iterator: Any) -> Any:
+            argument = self._step.argument(iterator.get_next())
+            return argument, watched(argument)
+
+        self._packers = [_Packer(), _Packer()]
+        self._loop = self._made(watched)
+        self._once = tf.function(once, autograph=False, reduce_retracing=True)
+        self._watched = watched
 
     def _made(self, watched: Callable[[Any], Any]) -> Any:
         pack_results, pack_failure = (each.packed for each in self._packers)

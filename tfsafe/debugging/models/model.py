@@ -302,9 +302,11 @@ class _Checked(NamedTuple):
         """
         left = steps
         execution, examined = self.execution, self.examined
-        is_one_call = steps > 1 and isinstance(iterator, tf.data.Iterator)
+        is_one_call = isinstance(iterator, tf.data.Iterator)
         while left and is_one_call and execution is not None and examined is not None:
-            parts = None if execution.is_off else _parts(execution, iterator, left)
+            parts = None
+            if not execution.is_off:
+                parts = _parts(execution, iterator, left if steps > 1 else None)
             if parts is None:
                 break
             for part in parts:
@@ -323,12 +325,22 @@ class _Checked(NamedTuple):
 
 
 def _parts(
-    execution: Execution, iterator: Iterator[Any], at_most: int
+    execution: Execution, iterator: Iterator[Any], at_most: int | None
 ) -> list[Part] | None:
-    """Returns the parts of one call; None after a fault of the check."""
+    """Returns the parts of one call; None after a fault of the check.
+
+    Args:
+      execution: Takes the steps.
+      iterator: Gives the batches.
+      at_most: Number of steps; None for a model that takes one a call.
+    """
     parts: list[Part] | None = or_plain(
-        "the check of several steps in one call",
-        lambda: execution.take(iterator, at_most),
+        f"the check of {'a step' if at_most is None else 'several steps in one call'}",
+        lambda: (
+            execution.take_one(iterator)
+            if at_most is None
+            else execution.take(iterator, at_most)
+        ),
         lambda: None,
         execution.give_up,
     )
