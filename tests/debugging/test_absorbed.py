@@ -7,6 +7,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
+from tfsafe.debugging.state import deferred_writes
 
 PIXELS = np.full([2, 64], 200.0, "float16")
 
@@ -74,3 +75,30 @@ def test_a_step_with_an_absorbed_overflow_is_undone():
         model.fit(PIXELS, np.ones([2, 1]), verbose=0)
     for one, other in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("is_divisor", [False, True])
+def test_a_moving_mean_that_overflows_is_found(is_divisor, compiled, monkeypatch):
+    shapes = []
+
+    def summed(tensor):
+        shapes.append(tuple(tensor.shape))
+        return tf.reduce_sum(tensor)
+
+    monkeypatch.setattr(deferred_writes, "summed", summed)
+    mean, weight = tf.Variable(tf.fill([4], 3e38)), tf.Variable(tf.ones([4]))
+
+    @tfsafe.checked
+    @tf.function(jit_compile=compiled)
+    def step(gradient):
+        mean.assign(0.9 * mean + gradient)
+        weight.assign_sub(1.0 / mean if is_divisor else 1e-3 * mean)
+        return tf.reduce_min(gradient)
+
+    with pytest.raises(tfsafe.NumericsError):
+        step(tf.fill([4], 3e38))
+    np.testing.assert_array_equal(mean, np.full(4, 3e38, "float32"))
+    np.testing.assert_array_equal(weight, np.ones(4))
+    # The weight shows that the mean is not finite, unless it divides: 1 / inf is 0.
+    assert shapes.count((4,)) == (2 if is_divisor else 1)

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -215,8 +215,13 @@ class Frozen:
         groups: dict[tuple[Any, ...], list[tf.Tensor]] = {}
         for key, group in self._group.items():
             groups.setdefault(group, []).append(self._new[key])
+        shown = _shown(self._new.values())
         return [
-            *(self._new | self._sums).values(),
+            *(
+                each
+                for each in (self._new | self._sums).values()
+                if id(each) not in shown
+            ),
             *(tf.add_n(group) for group in groups.values()),
         ]
 
@@ -240,6 +245,33 @@ class Frozen:
 
         if self._new:
             tf.cond(is_good, write, lambda: is_good)
+
+
+# Numbers of inputs, from the first, whose NaN or infinity makes the output so, too. An
+# infinite divisor does not.
+_SHOWN_INPUTS = {"AddV2": 2, "Identity": 1, "Mul": 2, "Neg": 1, "RealDiv": 1, "Sub": 2}
+
+
+def _shown(tensors: Iterable[tf.Tensor]) -> set[int]:
+    """Returns the `id` of tensors whose non-finite values make another one non-finite.
+
+    A moving mean of gradients is one: the new value of the weight follows from it.
+    """
+    names = {tensor.name: tensor for tensor in tensors}
+    shown: set[int] = set()
+    for last in names.values():
+        queue, seen = [last], {last.name}
+        while queue:
+            op = queue.pop().op
+            for each in op.inputs[: _SHOWN_INPUTS.get(op.type, 0)]:
+                # Otherwise a broadcast to no elements could be between them.
+                is_alike = each.shape.is_fully_defined() and each.shape == last.shape
+                if is_alike and each.name not in seen:
+                    seen.add(each.name)
+                    queue.append(each)
+                    if each.name in names:
+                        shown.add(id(names[each.name]))
+    return shown
 
 
 def _copied(op: tf.Operation, value: Value) -> list[tf.Tensor]:
