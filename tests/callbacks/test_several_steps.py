@@ -77,6 +77,15 @@ def test_steps_of_an_execution_are_one_call(calls):
     np.testing.assert_allclose(ours["loss"], plain["loss"], rtol=1e-5)
 
 
+def test_a_single_step_draws_its_batch_in_the_compiled_call(calls):
+    model, same = (compiled(steps=1, jit_compile=False) for _ in range(2))
+    ours = fit(model, data(batches=3), NumericsMonitor(), epochs=2)
+    assert calls == {"loop": 0, "step": 0}
+    plain = fit(same, data(batches=3), epochs=2)
+    assert model.optimizer.iterations.numpy() == 6
+    np.testing.assert_allclose(ours["loss"], plain["loss"], rtol=1e-5)
+
+
 @pytest.mark.parametrize("options", COMPILED)
 def test_the_third_of_eight_steps_is_named_and_not_committed(options):
     model, same = (compiled(**options) for _ in range(2))
