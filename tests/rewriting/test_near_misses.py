@@ -228,6 +228,10 @@ PAIRS = {
         lambda x: tf.sin(x) / x,
         lambda x: tf.sin(x) / (2 + x),
     ),
+    "infinite-weight": (
+        lambda x: (1 / x) / _total(1 / x),
+        lambda x: (1 / x) / _total(1 / tf.sin(x)),
+    ),
     "complement-of-fraction": (
         lambda x: 1 - x / (x + tf.sin(x)),
         lambda x: 1 - x / (x * tf.sin(x)),
@@ -339,6 +343,10 @@ PAIRS = {
         lambda x: tf.nn.softplus(x) - x,
         lambda x: tf.nn.softplus(x) - 2 * x,
     ),
+    "root-of-quadratic": (
+        lambda x: (sqrt(x * x + 3 * x) - x) / (2 * x),
+        lambda x: (sqrt(x * x + 3 * x) - x) / (2 + x),
+    ),
     "root-minus-argument": (
         lambda x: sqrt(x * x + 1) - x,
         lambda x: sqrt(x * x + 1) - 2 * x,
@@ -403,8 +411,8 @@ PAIRS = {
         lambda x: x**2 / tf.cos(x) ** 3,
     ),
     "quotient-of-sums": (
-        lambda x: tf.reduce_sum(x / tf.sin(x) ** 4) / tf.reduce_sum(1 / tf.sin(x) ** 4),
-        lambda x: tf.reduce_sum(x / tf.sin(x) ** 4) / tf.reduce_sum(1 / tf.sin(x)),
+        lambda x: tf.reduce_sum(x / tf.sin(x) ** 4) / tf.reduce_sum(2 / tf.sin(x) ** 6),
+        lambda x: tf.reduce_sum(x / tf.sin(x) ** 4) / tf.reduce_sum(2 / tf.sin(x)),
     ),
     "root-of-sums": (
         lambda x: log(tf.reduce_mean(x**2 * tf.sin(x) ** 2)),

@@ -91,6 +91,57 @@ def powers_over_sum(
     return ops.xdivy(powers, tf.reduce_sum(powers, axis, keepdims=True))
 
 
+def _without_poles(weights: tf.Tensor, axes: Sequence[int]) -> tf.Tensor:
+    """Returns weights; 1 and 0 along axes where one of them is infinite."""
+    is_pole = tf.math.is_inf(weights)
+    found = tf.reduce_any(is_pole, axes, keepdims=True)
+    return tf.where(found, tf.cast(is_pole, weights.dtype), weights)
+
+
+def over_sum_of_poles(
+    sides: tuple[tf.Tensor, tf.Tensor],
+    weights: tf.Tensor,
+    axes: Sequence[int],
+    keepdims: bool,
+) -> tf.Tensor:
+    """Computes weights over their sum, given both; from float64 for infinite ones."""
+    kept = _without_poles(weights, axes)
+    return quotient_in_range(*sides, kept, tf.reduce_sum(kept, axes, keepdims))
+
+
+def weighted_sum(
+    weights: tf.Tensor, x: tf.Tensor, axes: Sequence[int], keepdims: bool
+) -> tf.Tensor:
+    """Computes `sum(weights * x)`, with slopes 0 for a zero incoming gradient."""
+    return tf.reduce_sum(unchanged_values.multiply(weights, x), axes, keepdims)
+
+
+def mean_with_poles(
+    sums: tuple[tf.Tensor, tf.Tensor],
+    weights: tf.Tensor,
+    x: tf.Tensor,
+    factor: float,
+    axes: Sequence[int],
+    keepdims: bool,
+) -> tf.Tensor:
+    """Computes `sum(weights * x) / sum(weights)`, from float64 for infinite weights.
+
+    Args:
+      sums: The two sums.
+      weights: The weights in float64.
+      x: What is averaged, times `factor`.
+      factor: A number.
+      axes: The axes of the sums.
+      keepdims: Whether these keep size 1.
+
+    Returns:
+      The mean. An infinite weight counts alone.
+    """
+    kept = _without_poles(weights, axes)
+    above = tf.reduce_sum(kept * tf.cast(x, kept.dtype) / factor, axes, keepdims)
+    return quotient_in_range(*sums, above, tf.reduce_sum(kept, axes, keepdims))
+
+
 def quotient_or_exp(
     a: tf.Tensor,
     b: tf.Tensor,

@@ -105,7 +105,8 @@ def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.
         return y * step * step * _ENTROPY(step)
 
     def far(x: tf.Tensor, y: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
-        return ops.xlogy(x, x / y) - x + y
+        is_nothing = tf.equal(x, 0) & tf.equal(y, 0)
+        return ops.xlogy(x, x / tf.where(is_nothing, tf.ones_like(y), y)) - x + y
 
     is_near = tf.abs(difference) < 0.25 * tf.abs(y)
     return near_or_far(is_near, near, far, x, y, difference)

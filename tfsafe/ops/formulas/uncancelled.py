@@ -83,6 +83,26 @@ def root_minus(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
 
 
 @precision.runs_in_float32
+def root_minus_over(
+    x: tf.Tensor, y: tf.Tensor, divisor: tf.Tensor, ratio: tf.Tensor
+) -> tf.Tensor:
+    """Computes `(sqrt(x^2 + y) - x) / divisor`, from the ratio of y and the divisor."""
+    inside = tf.square(x) + y
+    is_near = (x > 0) & (inside > 0) & tf.math.is_finite(inside)
+    one = tf.ones([], x.dtype)
+    kept, less, part = (
+        tf.where(is_near, each, one)
+        for each in (x, tf.where(is_near, y, one), tf.where(is_near, ratio, one))
+    )
+    near = part / (tf.sqrt(tf.square(kept) + less) + kept)
+    far = unchanged_values.divide(
+        root_minus(x, tf.where(is_near, tf.zeros_like(y), y)),
+        tf.where(is_near, one, divisor),
+    )
+    return tf.where(is_near, near, far)
+
+
+@precision.runs_in_float32
 @custom_gradient
 def hypot_minus(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `sqrt(x^2 + y^2) - x`, by the conjugate where x is positive."""

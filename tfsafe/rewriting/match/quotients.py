@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, SUMS, raw_kernel
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
+from tfsafe.rewriting.match.arithmetic import multiplied
 from tfsafe.rewriting.match.reductions import reshaped
 
 _SUMS = SUMS | {"Pack", "ConcatV2"}
@@ -85,7 +86,7 @@ class _Taker:
             degrees = {
                 each.degree
                 for each, x in zip(inputs, op.inputs, strict=True)
-                if is_float(x) and (each.degree or self._reader.scalar(x) != 0)
+                if is_float(x) and (each.degree or not self._is_nothing(x))
             }
             degree = max(degrees, default=0) if len(degrees) == 1 else 0
         elif op.type in _LAYOUTS | {"Sum", "Mean", "StridedSlice", "Unpack"}:
@@ -97,6 +98,13 @@ class _Taker:
             return whole
         place = self._reader.source(tensor).value_index
         return Quotient(degree, lambda value: self._made(op, inputs, value)[place])
+
+    def _is_nothing(self, tensor: tf.Tensor) -> bool:
+        """Returns whether a tensor is 0, or 0 times another."""
+        found = multiplied(self._reader, self._reader.op(tensor))
+        return self._reader.scalar(tensor) == 0 or (
+            found is not None and found.factor == 0
+        )
 
     def _made(
         self, op: tf.Operation, inputs: Sequence[Quotient], value: Value

@@ -82,7 +82,7 @@ class Trees:
         """Returns how to build the stable form; None for another formula."""
         for place in self._index.places(reader, op):
             tree = self._trees[place]
-            for sign, found in _at_root(reader, op.outputs[0], tree.pattern):
+            for sign, found in at_root(reader, op.outputs[0], tree.pattern):
                 if _fits(tree, found):
                     return _built(tree, sign, found)
         return None
@@ -117,9 +117,10 @@ def _names(pattern: Pattern) -> Iterator[str]:
             yield from _names(each)
 
 
-def _at_root(
+def at_root(
     reader: Reader, tensor: tf.Tensor, pattern: Pattern
 ) -> Iterator[tuple[int, _Found]]:
+    """Yields the sign of a tree and what its names are."""
     assert isinstance(pattern, tuple)  # noqa: S101
     if pattern[0] not in {"Add", "Sub"}:
         yield from ((1, each) for each in _matches(reader, tensor, pattern, {}))
@@ -138,7 +139,7 @@ def argument(
       The sign of the tree and the tensor of the name; None for another formula.
     """
     if reader.op(tensor).type in types_of(pattern):
-        for sign, found in _at_root(reader, tensor, pattern):
+        for sign, found in at_root(reader, tensor, pattern):
             (term,) = found.values()
             if isinstance(term, Term):
                 return sign, term
@@ -171,7 +172,7 @@ def scaled_argument(
     for pattern in patterns:
         if reader.op(tensor).type not in types_of(pattern):
             continue
-        for sign, found in _at_root(reader, tensor, pattern):
+        for sign, found in at_root(reader, tensor, pattern):
             named = [each for each in found.values() if isinstance(each, Term)]
             numbers = [each for each in found.values() if isinstance(each, float)]
             if len(named) == 1:

@@ -5,13 +5,23 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import ADDITIONS, SEGMENT_SUMS, OpFact, op_types, raw_kernel
-from tfsafe.ops.formulas import unchanged_values
+from tfsafe.graph import (
+    ADDITIONS,
+    DIVISIONS,
+    RECIPROCALS,
+    SEGMENT_SUMS,
+    OpFact,
+    op_types,
+    raw_kernel,
+)
+from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
-from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of
 
+# Computes the quotient of two tensors.
+Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 # The functions that have the gradients of `tfsafe.ops`.
 SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Div": unchanged_values.divide,
@@ -72,7 +82,19 @@ def may_vanish(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
     if op.type in _TOGETHER:
         others = [each for each in op.inputs if not reader.is_number(each, 0)]
         return all(may_vanish(reader, each, depth - 1) for each in others)
+    if op.type in DIVISIONS | RECIPROCALS and may_overflow(
+        reader, op.inputs[-1], depth - 1
+    ):
+        return True
     return any(may_vanish(reader, each, depth - 1) for each in op.inputs)
+
+
+def may_overflow(reader: Reader, tensor: tf.Tensor, depth: int) -> bool:
+    """Returns whether one of the terms of a tensor may leave the range of float32."""
+    op = reader.op(tensor)
+    if not depth or op.type not in _TOGETHER:
+        return may_vanish(reader, tensor, depth)
+    return any(may_overflow(reader, each, depth - 1) for each in op.inputs)
 
 
 def may_leave_range(
@@ -147,3 +169,24 @@ def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
         return run(op, [wide(each, depth - 1) for each in op.inputs])
 
     return wide(tensor, _DEPTH)
+
+
+def with_safe_products(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
+    """Builds a sum of products of what may overflow: no slope is 0 times infinity."""
+    op = reader.op(tensor)
+    is_open = all(reader.constant(each) is None for each in op.inputs)
+    if op.type in ADDITIONS | {"Mul"} and is_open and may_leave_range(reader, tensor):
+        inputs = [with_safe_products(reader, each, value) for each in op.inputs]
+        return run(op, inputs)
+    return value(tensor)
+
+
+def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Build:
+    """Returns how to build a quotient, from float64 where a side is out of range."""
+
+    def build(value: Value) -> tf.Tensor:
+        a, b = (with_safe_products(reader, each, value) for each in (x, y))
+        wide_a, wide_b = (in_float64(reader, each, value) for each in (x, y))
+        return fractions.quotient_in_range(a, b, wide_a, wide_b, divide)
+
+    return build

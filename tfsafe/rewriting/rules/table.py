@@ -19,6 +19,7 @@ from tfsafe.rewriting.rules.masks import masking, singular_gradients
 from tfsafe.rewriting.rules.out_of_range import (
     fractions,
     half_precision,
+    infinite_weights,
     products as out_of_range,
     standardised_moments,
 )
@@ -47,6 +48,7 @@ _BEFORE: Sequence[Rule] = (
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.
     *removable.RULES,
+    *infinite_weights.RULES,
     *fractions.RULES,
     *lengths.RULES,
     *norms.RULES,

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import SUMS
+from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import tangents, uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
@@ -22,8 +22,10 @@ from tfsafe.rewriting.match.arithmetic import (
     terms,
 )
 from tfsafe.rewriting.match.index import Pattern
+from tfsafe.rewriting.match.linear import parts
+from tfsafe.rewriting.match.ratios import ratio_of
 from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
-from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.match.trees import Tree, Trees, at_root
 from tfsafe.rewriting.rules import references
 
 _BINARY_SUMS = ("Sub", "Add", "AddV2")
@@ -172,6 +174,50 @@ def _roots_minus(inside: Pattern, function: Callable[..., tf.Tensor]) -> Sequenc
     )
 
 
+_ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), "y"))
+_ROOT_LESS = ((1.0, ("Sub", _ROOT, "x")), (-1.0, ("Add", _ROOT, "x")))
+
+
+def _match_solution(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `(sqrt(x^2 + y) - x) / d` where d is a factor of y."""
+    top, divisor = op.inputs
+    if reader.op(top).type not in _BINARY_SUMS or reader.constant(divisor) is not None:
+        return None
+    for sign_of_x, pattern in _ROOT_LESS:
+        for sign, found in at_root(reader, top, pattern):
+            x, y = found["x"], found["y"]
+            if not isinstance(x, Term) or not isinstance(y, Term):
+                continue
+            inside = [
+                each._replace(factor=y.factor * each.factor)
+                for each in parts(reader, y.tensor)
+            ]
+            ratio = ratio_of(reader, inside, parts(reader, divisor))
+            if ratio is not None:
+                return _solution(sign, x, sign_of_x, y, divisor, ratio)
+    return None
+
+
+def _solution(
+    sign: int,
+    x: Term,
+    sign_of_x: float,
+    y: Term,
+    divisor: tf.Tensor,
+    ratio: Callable[[Value], tf.Tensor | float],
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        whole = ratio(value)
+        return sign * uncancelled.root_minus_over(
+            sign_of_x * x.make(value),
+            y.make(value),
+            value(divisor),
+            tf.convert_to_tensor(whole, divisor.dtype),
+        )
+
+    return build
+
+
 _EXP_MINUS_ONE = Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1))
 _INVERSE_ROOTS = (
     ("Div", 1, ("Sqrt", ("Add", 1, "x"))),
@@ -259,6 +305,15 @@ RULES = (
                 )
             )
         ),
+    ),
+    Rule(
+        name="root-of-quadratic",
+        before="(sqrt(b ** 2 - 4 * a * c) - b) / (2 * a)",
+        after="-2 * c / (sqrt(b ** 2 - 4 * a * c) + b) where b is positive",
+        fails_when="a * c is much smaller than the square of b, or a is 0",
+        reference="Goldberg, ACM Computing Surveys 23(1), 1991, section 1.4",
+        op_types=DIVISIONS,
+        match=_match_solution,
     ),
     Rule(
         name="root-minus-argument",

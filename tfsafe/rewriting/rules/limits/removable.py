@@ -36,6 +36,7 @@ class _Memory(dict[str, tuple[int, Build | None]]):
 
 def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
     """Yields the factors of a product that have a limit together."""
+    yield from removable_pairs.over_less_one(reader, product)
     for places, others in (
         (product.above, product.below),
         (product.below, product.above),

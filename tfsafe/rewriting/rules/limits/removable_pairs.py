@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas import quotients
+from tfsafe.ops.formulas import quotients, removable
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, number
+from tfsafe.rewriting.match.linear import Part, parts
 from tfsafe.rewriting.match.products import Product, scaled
 from tfsafe.rewriting.match.trees import scaled_argument
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit
@@ -51,6 +52,71 @@ def cancelled(reader: Reader, product: Product) -> Iterator[Limit]:
     if len(pairs) < len(product.above):
         for top, bottom in pairs:
             yield Limit(_one(bottom), (top,), (bottom,))
+
+
+_LESS_ONE = (("Sub", ("Exp", "x"), 1), ("Expm1", "x"))
+
+
+def over_less_one(reader: Reader, product: Product) -> Iterator[Limit]:
+    """Yields `x * f / (f - 1)` and `f / (f - 1)`, where f may overflow.
+
+    It is `exp(x)`, or `(1 + x) ** n`, and the quotient `1 / (1 - 1 / f)`.
+    """
+    for top, bottom in itertools.product(product.above, product.below):
+        op = reader.op(top)
+        if op.type == "Exp":
+            yield from _exp_over_less_one(reader, product, top, bottom)
+        elif op.type == "Pow":
+            yield from _power_over_less_one(reader, product, top, bottom)
+
+
+def _exp_over_less_one(
+    reader: Reader, product: Product, top: tf.Tensor, bottom: tf.Tensor
+) -> Iterator[Limit]:
+    u = reader.op(top).inputs[0]
+    for sign, x, _ in scaled_argument(reader, bottom, _LESS_ONE):
+        if x.factor != 1 or not reader.same(x.tensor, u):
+            continue
+        inside = scaled(reader, u)
+        for other in product.above:
+            found = scaled(reader, other)
+            if reader.same(found.tensor, inside.tensor):
+                factor = sign * found.factor / inside.factor
+                yield Limit(_of_exp(u, factor), (other, top), (bottom,))
+                return
+
+
+def _of_exp(u: tf.Tensor, factor: float) -> Build:
+    return lambda value: factor * removable.x_over_expm1(-value(u))
+
+
+def _power_over_less_one(
+    reader: Reader, product: Product, top: tf.Tensor, bottom: tf.Tensor
+) -> Iterator[Limit]:
+    base, n = reader.op(top).inputs
+    found = parts(reader, bottom)
+    power = [each for each in found if each.tensor is not None]
+    one = [each for each in found if each.tensor is None]
+    if len(power) != 1 or len(one) != 1 or not reader.same(power[0].tensor, top):
+        return
+    sign = power[0].factor
+    if power[0].axes is not None or abs(sign) != 1 or one[0].factor != -sign:
+        return
+    for other in product.above:
+        rest = parts(reader, base)
+        if len(rest) == 2 and Part(1.0, None) in rest:
+            (step,) = (each for each in rest if each.tensor is not None)
+            if (
+                step.factor == 1
+                and step.axes is None
+                and reader.same(step.tensor, other)
+            ):
+                yield Limit(_of_growth(other, n, sign), (other, top), (bottom,))
+                return
+
+
+def _of_growth(r: tf.Tensor, n: tf.Tensor, sign: float) -> Build:
+    return lambda value: sign * quotients.payment(value(r), -value(n))
 
 
 def _one(x: tf.Tensor) -> Build:

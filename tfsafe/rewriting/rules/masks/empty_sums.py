@@ -14,6 +14,7 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import logarithms
+from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import (
     both_ways,
     root_of,
@@ -29,7 +30,6 @@ from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reduction, reshaped
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
-from tfsafe.rewriting.match.wider import in_float64, may_vanish
 
 # Functions that are 0 at 0 and have a slope there.
 _SMOOTH_ZEROS = op_types(OpFact.VANISHES) | {"Softsign"}
@@ -79,15 +79,11 @@ def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if reader.same(x, y):
         return lambda value: ops.divide(value(x), value(y), at_zero=1.0)
-    if not may_vanish(reader, y):
+    overflows = all(wider.may_leave_range(reader, each) for each in (x, y))
+    if not overflows and not wider.may_vanish(reader, y):
         return lambda value: ops.xdivy(value(x), value(y))
-
-    def build(value: Value) -> tf.Tensor:
-        # Sums of products are 0 where these underflow, and the quotient is not.
-        wide = [in_float64(reader, each, value) for each in (x, y)]
-        return fractions.quotient_in_range(value(x), value(y), *wide)
-
-    return build
+    # Sums of products are 0 where these underflow, and the quotient is not.
+    return wider.quotient(reader, x, y, ops.xdivy)
 
 
 def _hides_slope(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
@@ -129,7 +125,7 @@ def _part_of_sum(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build | None:
     op, found = reader.op(x), terms(reader, y)
     if len(found) != 2 or op.type not in _OVERFLOWING:
         return None
-    if op.type == "Square" and may_vanish(reader, y):
+    if op.type == "Square" and wider.may_vanish(reader, y):
         return None
     for own, other in (found, found[::-1]):
         if own.factor == 1 and reader.same(x, own.tensor):
@@ -193,7 +189,7 @@ def _match_diagonal(op: tf.Operation, reader: Reader) -> Build | None:
     if degrees is None or not users or not users <= allowed:
         return None
     # A degree that underflows is not that of a lonely node.
-    if logarithms(reader).of(degrees) is not None or may_vanish(reader, degrees):
+    if logarithms(reader).of(degrees) is not None or wider.may_vanish(reader, degrees):
         return None
     if reader.op(degrees).type not in {"Sum", "UnsortedSegmentSum", "SegmentSum"}:
         return None

@@ -202,17 +202,7 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
             return None
         if not (wider.may_vanish(reader, x) and wider.may_vanish(reader, y)):
             return None
-
-    def build(value: Value) -> tf.Tensor:
-        return fractions.quotient_in_range(
-            value(x),
-            value(y),
-            wider.in_float64(reader, x, value),
-            wider.in_float64(reader, y, value),
-            divide=unchanged_values.divide,
-        )
-
-    return build
+    return wider.quotient(reader, x, y, unchanged_values.divide)
 
 
 def _match_root(op: tf.Operation, reader: Reader) -> Build | None:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SEGMENT_SUMS
+from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -82,6 +83,7 @@ class _Chain:
         self.stretches = False
         self.inverts = False
         self._known: dict[str, Build] = {}
+        self._guarded: set[str] = set()
         queue = collections.deque([op])
         while queue and len(self.inside) < _MOST:
             each = queue.popleft()
@@ -128,7 +130,9 @@ class _Chain:
     def _is_known(self, op: tf.Operation, others: Sequence[Rule]) -> bool:
         for rule in others:
             build = rule.match(op, self._reader) if op.type in rule.op_types else None
-            if build is not None:
+            if build is not None and rule.name == "guard":
+                self._guarded.add(op.name)
+            elif build is not None:
                 # A fixed tree is made in the dtype of what it is made of.
                 if isinstance(rule.match, Trees):
                     self._known[op.name] = build
@@ -198,6 +202,8 @@ class _Chain:
                 is_epsilon = before is not None and self._loses_epsilon(tensor)
                 return tf.cast(value(before if is_epsilon else tensor), tf.float32)
             inputs = [wide(each) for each in op.inputs]
+            if op.name in self._guarded:
+                inputs = [unchanged_values.held(each) for each in inputs]
             epsilon = self._epsilon(op)
             if epsilon is not None:
                 return inputs[0] + inputs[1] + epsilon
