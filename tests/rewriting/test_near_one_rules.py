@@ -27,6 +27,13 @@ def _kimura(f, p, q):
     return f[LOG]((1 - 2 * p - q) * f[SQRT](1 - 2 * q))
 
 
+def _repeated_divergence(x, y):
+    # What is subtracted is not repeated as the logarithms are.
+    x = tf.stack([x, x])
+    logs = tf.reduce_sum(x * tf.math.log(x / y))
+    return logs - tf.reduce_sum(x) + tf.reduce_sum(y)
+
+
 def _law_of_cosines(f, a, b):
     c = a * 0 + 2
     return f[SQRT](a * a + c * c - 2 * a * c * f[COS](b))
@@ -53,6 +60,11 @@ FORMULAS = {
     "law of cosines": (_law_of_cosines, (2.0001, 1e-4), (3, 1)),
     "binary divergence": (_binary_divergence, (0.3, 0.30001), (0.25, 0.5)),
     "expanded divergence": (_expanded_divergence, (0.3, 0.30001), (0.25, 0.5)),
+    "poisson deviance": (
+        lambda f, a, b: a * f[LOG](a / b) - a + b,
+        (1000, 1000.125),
+        (2, 3),
+    ),
     "gamma deviance": (
         lambda f, a, b: (a - b) / b - f[LOG](a / b),
         (1000, 1000.1),
@@ -93,6 +105,7 @@ def test_it_agrees_with_mpmath(name, mode):
         lambda x, y: x - y * tf.cos(x),
         lambda x, y: x + x * tf.cos(y),
         lambda x, y: x * x + y * y - 3 * x * y * tf.cos(x),
+        _repeated_divergence,
         lambda x, y: y * tf.math.log(y / x) + (2 - y) * tf.math.log((1 - y) / (1 - x)),
     ],
 )
