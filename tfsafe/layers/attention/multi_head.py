@@ -59,6 +59,7 @@ class _SafeHeads(_KerasLayer):
         use_causal_mask: bool = False,
     ) -> Any:
         """Returns the attention's output, and the weights if requested."""
+        given = query, value, key
         allowed = _merged(query_mask, value_mask, key_mask, attention_mask)
         if allowed is not None:
             axes = self._attended(query.shape.rank + 1)
@@ -66,7 +67,13 @@ class _SafeHeads(_KerasLayer):
                 queries, keys = _used(allowed, len(axes))
                 query, value = hide(query, queries), hide(value, keys)
                 key = None if key is None else hide(key, keys)
-        return super().call(
+        copies: list[tuple[Any, Any]] = []
+        if isinstance(self, keras.layers.MultiHeadAttention):
+            pairs = zip(given, (query, value, key), strict=True)
+            copies = [(tensor, copy) for tensor, copy in pairs if tensor is not copy]
+        for tensor, copy in copies:
+            _compat.set_keras_mask(copy, _compat.keras_mask(tensor))
+        outputs = super().call(
             query,
             value,
             key,
@@ -75,6 +82,11 @@ class _SafeHeads(_KerasLayer):
             training=training,
             use_causal_mask=use_causal_mask,
         )
+        # That of Keras takes the masks away from its inputs: of `x + attention(x, x)`
+        # the sum has none.
+        for tensor, copy in copies:
+            _compat.set_keras_mask(tensor, _compat.keras_mask(copy))
+        return outputs
 
     # Keras documents this method as the one to override.
     def _compute_attention(
