@@ -12,6 +12,7 @@ from tfsafe.ops.formulas import tangents, uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import (
     Term,
@@ -181,7 +182,9 @@ _ROOT_LESS = ((1.0, ("Sub", _ROOT, "x")), (-1.0, ("Add", _ROOT, "x")))
 def _match_solution(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `(sqrt(x^2 + y) - x) / d` where d is a factor of y."""
     top, divisor = op.inputs
-    if reader.op(top).type not in _BINARY_SUMS or reader.constant(divisor) is not None:
+    if reader.op(top).type not in _BINARY_SUMS or is_watched(reader, op):
+        return None
+    if reader.constant(divisor) is not None:
         return None
     for sign_of_x, pattern in _ROOT_LESS:
         for sign, found in at_root(reader, top, pattern):
