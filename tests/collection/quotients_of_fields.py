@@ -272,6 +272,14 @@ FORMULAS = [
         slopes="finite",
     ),
     Formula(
+        "Renyi entropy of an order with an axis, near Shannon's",
+        lambda q, p: tf.math.log(tf.reduce_sum(p**q)) / (1 - q),
+        lambda q, p: m.log((p ** (q + STEP**2)).sum()) / (1 - q - STEP**2),
+        [[1.0], [0.5, 0.25, 0.25]],
+        [[0.5], [0.5, 0.25, 0.25]],
+        slopes="finite",
+    ),
+    Formula(
         "group normalisation by keras.ops in float16",
         _group_norm,
         _exact_group_norm,

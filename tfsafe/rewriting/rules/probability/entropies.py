@@ -185,7 +185,7 @@ def match_of_order(op: tf.Operation, reader: Reader) -> Build | None:
             found = _sum_of_powers(reader, inner.inputs[0])
             sign = None if found is None else _order(reader, bottom, found.q)
             if found is not None and sign is not None:
-                return _shaped(op, _built(found, -sign, is_log=True), found)
+                return _shaped(_built(found, -sign, is_log=True), found)
         elif inner.type == "Sub":
             for total, one, side in ((1, 0, 1), (0, 1, -1)):
                 found = _sum_of_powers(reader, inner.inputs[total])
@@ -193,16 +193,20 @@ def match_of_order(op: tf.Operation, reader: Reader) -> Build | None:
                 is_one = number(reader, inner.inputs[one], inner.inputs[total]) == 1
                 if found is not None and sign is not None and is_one:
                     built = _built(found, side * sign, is_log=False)
-                    return _shaped(op, built, found)
+                    return _shaped(built, found)
     return None
 
 
-def _shaped(op: tf.Operation, build: Build, found: _Sum) -> Build:
+def _shaped(build: Build, found: _Sum) -> Build:
     """Gives the result its axes where the order has axes of size 1."""
     if found.q.shape.rank == 0:
         return build
-    whole = op.outputs[0]
-    return lambda value: tf.reshape(build(value), tf.shape(value(whole)))
+
+    def shaped(value: Value) -> tf.Tensor:
+        made, order = build(value), tf.shape(value(found.q))
+        return tf.reshape(made, tf.broadcast_dynamic_shape(tf.shape(made), order))
+
+    return shaped
 
 
 def _built(found: _Sum, sign: int, *, is_log: bool) -> Build:
