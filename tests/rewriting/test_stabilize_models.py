@@ -50,6 +50,18 @@ def test_a_call_of_the_model_is_stable(mode):
         assert np.abs(made(X, training=True) - right).max() > 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_a_functional_model_is_stable_for_an_array(dtype):
+    inputs = keras.Input([2])
+    naive = keras.layers.Lambda(lambda x: tf.math.log(1 + tf.exp(x)))(inputs)
+    made = keras.Model(inputs, naive)
+    x = np.asarray([[100, 1]], dtype)
+    assert np.isinf(made(x)).any()
+    stable = stabilize(made)(x)
+    assert stable.dtype == tf.float32
+    np.testing.assert_allclose(stable, np.logaddexp(0, x), rtol=1e-6)
+
+
 def test_a_call_keeps_what_keras_attaches_to_the_output():
     probs = stabilize(model())(X)
     assert keras.losses.CategoricalCrossentropy()(Y, probs) > 100

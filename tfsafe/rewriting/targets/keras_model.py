@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
@@ -214,9 +215,10 @@ class ModelCall:
 
 
 def _is_traceable(leaf: Any) -> bool:
-    return isinstance(leaf, _PLAIN_TYPES) or (
-        tf.is_tensor(leaf) and not keras.utils.is_keras_tensor(leaf)
-    )
+    # A functional model gets arrays as they are; others get tensors from Keras.
+    is_array = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf"
+    is_tensor = tf.is_tensor(leaf) and not keras.utils.is_keras_tensor(leaf)
+    return isinstance(leaf, _PLAIN_TYPES) or is_array or is_tensor
 
 
 def _attached(tensor: Any) -> tuple[Any, Any]:
