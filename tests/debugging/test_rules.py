@@ -173,6 +173,18 @@ ROWS = [
         NAN,
         "the tf.function called here changes variables, so it cannot be replayed.",
     ),
+    (
+        "Cholesky",
+        [[[1, 2], [2, 1]]],
+        [[NAN, NAN], [NAN, NAN]],
+        "the matrix has the eigenvalue -1, and so no Cholesky factor.",
+    ),
+    (
+        "Cholesky",
+        [[[[4, 0], [0, 1]], [[1, 1], [1, 1]]]],
+        [[[2, 0], [0, 1]], [[NAN, NAN], [NAN, NAN]]],
+        "the matrix is singular.",
+    ),
 ]
 OVERFLOWS = [
     ("Square", "the square"),
@@ -230,6 +242,7 @@ def test_every_row_of_the_table_has_a_test():
         ("Softmax", [[1, 2]], [NAN, 1]),
         ("RealDiv", [[1]], [NAN]),
         ("Exp", [[1]], [NAN]),
+        ("Cholesky", [[[2, 1], [1, 2]]], [[NAN, NAN], [NAN, NAN]]),
     ],
 )
 def test_a_rule_that_does_not_hold_leaves_the_statistics(op, inputs, output):

@@ -126,21 +126,15 @@ def _become(
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for stream, file in enumerate(files, 1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), stream)
-    status = 1
+    # Then the interpreter ends as usual: workers of a cluster wait for each other.
     try:
         _execute(command)
-        status = 0
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
-        if isinstance(end.code, str):
-            sys.stderr.write(f"{end.code}\n")
+    except SystemExit:
+        raise
     except BaseException:
         sys.excepthook(*sys.exc_info())
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(status)
+        sys.exit(1)
+    sys.exit()
 
 
 def _execute(command: list[str]) -> None:
