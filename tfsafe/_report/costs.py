@@ -60,5 +60,5 @@ COSTS = {
     "ops.xdivy": (1.31, 1.56),
     "ops.xlog1py": (1.38, 1.42),
     "ops.xlogy": (1.2, 1.35),
-    "optimizers.SafeOptimizer": (0.99, 1.09),
+    "optimizers.SafeOptimizer": (0.93, 1.08),
 }
