@@ -21,6 +21,8 @@ _NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _FACTORS = DIVISIONS | {"Mul", "Neg"}
 _LAYOUTS = op_types(OpFact.RESHAPES) | {"BroadcastTo", "StridedSlice", "Transpose"}
 _LOGARITHMS = frozenset({"Log", "Log1p", "Xlog1py", "Xlogy"})
+# What stands between a sum and the gamma functions in it.
+_OUTSIDE = SUMS | _FACTORS | _LAYOUTS | {"Sum"}
 _INSIDE = frozenset({
     *_FACTORS,
     *_LAYOUTS,
@@ -39,30 +41,27 @@ _ANY_DTYPE = frozenset({
 })
 
 
-def _has_gamma(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
-    """Returns whether an lgamma is a term, or a factor of one."""
-    op = reader.op(tensor)
-    if op.type == "Lgamma":
-        return True
-    is_inside = op.type in SUMS | _FACTORS | _LAYOUTS | {"Sum"}
-    return bool(depth and is_inside) and any(
-        _has_gamma(reader, each, depth - 1) for each in op.inputs
-    )
+def _formula(reader: Reader, whole: tf.Tensor) -> list[tf.Operation]:
+    """Returns the operations of the terms of a sum, and of their factors."""
+    found: dict[str, tf.Operation] = {}
+    level = [whole]
+    for _ in range(_DEPTH + 1):
+        new = {op.name: op for op in map(reader.op, level) if op.name not in found}
+        found |= new
+        level = [x for op in new.values() if op.type in _OUTSIDE for x in op.inputs]
+    return list(found.values())
 
 
 def _anchors(
-    reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH
+    reader: Reader, formula: Sequence[tf.Operation]
 ) -> Iterator[likelihoods.Anchor]:
     """Yields the products with a digamma function, or a sum of them."""
-    op = reader.op(tensor)
-    for factor, x in both_ways(op, "Mul"):
-        for each in (x, *reader.op(x).inputs):
-            inner = reader.op(each)
-            if inner.type == "Digamma":
-                yield likelihoods.Anchor(factor, inner.inputs[0])
-    if depth and op.type in SUMS | _FACTORS | _LAYOUTS | {"Sum"}:
-        for each in op.inputs:
-            yield from _anchors(reader, each, depth - 1)
+    for op in formula:
+        for factor, x in both_ways(op, "Mul"):
+            for each in (x, *reader.op(x).inputs):
+                inner = reader.op(each)
+                if inner.type == "Digamma":
+                    yield likelihoods.Anchor(factor, inner.inputs[0])
 
 
 class _Wide:
@@ -112,16 +111,19 @@ def _match(
     if whole.dtype not in _NARROW or is_watched(reader, op):
         return None
     found = parts(reader, whole)
-    if not 2 <= len(found) <= _MOST or not _has_gamma(reader, whole):
+    if not 2 <= len(found) <= _MOST:
         return None
-    anchors = list(_anchors(reader, whole))
+    formula = _formula(reader, whole)
+    if all(each.type != "Lgamma" for each in formula):
+        return None
+    anchors = list(_anchors(reader, formula))
     groups, rest = likelihoods.groups(reader, found, anchors)
     if len(groups) == 1 and not rest:
         return None
-    formula = _Wide(reader, others)
+    in_float64 = _Wide(reader, others)
 
     def build(value: Value) -> tf.Tensor:
-        wide = formula.of(value)
+        wide = in_float64.of(value)
         made = [each.make(wide) for each in groups]
         if rest:
             like = tf.zeros([], tf.float64)
