@@ -188,6 +188,12 @@ def test_tensorflow_still_gives_the_graph_of_a_nested_function():
     (root,) = [op for op in nested.get_operations() if op.type == "Sqrt"]
     assert root.traceback[-1].lineno > 0
     assert _compat.function_graph(graph, "missing") is None
+    with tf.Graph().as_default() as other:
+        _compat.share_function(graph, call.get_attr("f").name)
+        _compat.share_function(graph, "missing")
+    assert [each.signature.name for each in other.as_graph_def().library.function] == [
+        call.get_attr("f").name
+    ]
 
 
 def test_tensorflow_still_reports_each_eager_operation():

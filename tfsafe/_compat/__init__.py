@@ -22,6 +22,7 @@ from tfsafe._compat._execution import (
     record,
     remove_eager_callback,
     running_fit,
+    share_function,
     watch,
 )
 from tfsafe._compat._functions import (
@@ -158,6 +159,7 @@ __all__ = [
     "set_keras_mask",
     "set_path",
     "set_softmax",
+    "share_function",
     "skipped_inputs",
     "softmax_of",
     "spectrogram_parts",

@@ -165,6 +165,19 @@ def record(operation: Any, gradient: Callable[..., Any] | None = None) -> None:
     execute.record_gradient(operation.type, inputs, tuple(attributes), outputs)
 
 
+def share_function(graph: Any, name: str) -> None:
+    """Gives the default graph a function of another one, which a copy calls by name.
+
+    `Graph._get_function` and `_add_function_recursive`, tried with TensorFlow 2.21.0.
+    The function runs without it, but a SavedModel lacks what its graphs do not have.
+    """
+    import tensorflow as tf
+
+    function = graph._get_function(name)
+    if function is not None:
+        tf.compat.v1.get_default_graph()._add_function_recursive(function)
+
+
 def watch(variable: Any) -> None:
     """Notifies the active tapes and the current graph that a variable is read.
 

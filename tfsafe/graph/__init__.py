@@ -11,14 +11,15 @@ Example: `locate(op).site` is the user's line that made an operation.
 """
 
 from tfsafe.graph._custom_gradients import is_custom
+from tfsafe.graph._dataset_functions import family as dataset_family
 from tfsafe.graph._emit import Emission, Plan, Value
 from tfsafe.graph._flags import stacked, summed
 from tfsafe.graph._functions import (
     PLAIN_CALLS,
-    READERS,
     UnreadableError,
     bodies,
     family,
+    has_plain_calls,
     in_order,
     is_call,
     is_compiled,
@@ -27,7 +28,6 @@ from tfsafe.graph._functions import (
     note_bodies,
     note_order,
     unchanged,
-    written_inputs,
 )
 from tfsafe.graph._liveness import has_effect, live_operations, upstream
 from tfsafe.graph._op_facts import (
@@ -66,6 +66,7 @@ from tfsafe.graph._replay import (
 )
 from tfsafe.graph._stacks import Frame, site_of, split_frames, stacks_kept
 from tfsafe.graph._traced_call import TracedCall, Wrapper, resemble
+from tfsafe.graph._written import READERS, written_inputs
 
 __all__ = [
     "ADDITIONS",
@@ -92,9 +93,11 @@ __all__ = [
     "Wrapper",
     "bodies",
     "body_of",
+    "dataset_family",
     "drawing",
     "family",
     "has_effect",
+    "has_plain_calls",
     "in_order",
     "is_call",
     "is_compiled",

@@ -17,6 +17,7 @@ from tfsafe import _compat
 from tfsafe._faults import warn_of_fault
 from tfsafe.graph import (
     _custom_gradients,
+    _dataset_functions,
     _flags,
     _functions,
     _liveness,
@@ -48,6 +49,7 @@ class Emission:
         other graphs than those around them.
       checks: Gives the indices of the outputs of an operation that flags are for.
       summed: Called with the number behind each flag.
+      datasets: Whether to emit the functions of datasets that have a plan, too.
 
     Attributes:
       flagged: The operation and the index of its output behind each flag.
@@ -60,11 +62,13 @@ class Emission:
         observe: Observe = lambda *_: None,
         checks: _flags.Checks = lambda _: (),
         summed: Callable[[tf.Tensor], None] = lambda _: None,
+        datasets: bool = False,
     ):
         self.plan = plan
         self.observe = observe
         self.checks = functools.cache(checks)
         self.summed = summed
+        self.datasets = datasets
         self.flagged: list[_flags.Output] = []
         # The graph is kept with its plan so that its `id` stays taken.
         self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
@@ -269,13 +273,16 @@ class Body:
             if op.type == "Const":
                 return self._constant(op)
             if not _functions.is_call(op):
-                return self._copy(op, inputs)
+                outputs = _dataset_functions.emitted(
+                    self._emission, self._body, op, inputs
+                )
+                return outputs or self._copy(op, inputs)
             if op.type in _functions.LOOPS:
                 outputs, flags = self._loop(op, inputs)
             elif op.type in _functions.BRANCHES:
-                outputs, flags = self._branch(op, inputs)
+                outputs, flags = tf.cond(inputs[0], *self._choices(op, inputs))
             elif op.type in _functions.CASES:
-                outputs, flags = self._case(op, inputs)
+                outputs, flags = tf.switch_case(inputs[0], self._choices(op, inputs))
             else:
                 outputs, flags = self._call(op, inputs)
         self._inner[op.name] = flags
@@ -287,6 +294,9 @@ class Body:
             for name, value in op.node_def.attr.items()
             if name not in _LEFT_OUT
         }
+        for value in attributes.values():
+            if value.HasField("func"):
+                _compat.share_function(op.graph, value.func.name)
         with _custom_gradients.kept(
             op, self.value, lambda *call: self._body(*call).run()[0]
         ) as gradient:
@@ -329,32 +339,15 @@ class Body:
             lambda: self._body(graph, inputs).run(), autograph=False, jit_compile=True
         )()
 
-    def _branch(
-        self, op: tf.Operation, inputs: Sequence[Any]
-    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
-        then, other = self._choices(
-            [_functions.body(op, "then_branch"), _functions.body(op, "else_branch")],
-            inputs[1:],
-        )
-        return tf.cond(inputs[0], then, other)
-
-    def _case(
-        self, op: tf.Operation, inputs: Sequence[Any]
-    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
-        return tf.switch_case(
-            inputs[0], self._choices(_functions.branches(op), inputs[1:])
-        )
-
-    def _choices(
-        self, graphs: Sequence[tf.Graph], inputs: Sequence[Any]
-    ) -> list[Callable[[], Any]]:
+    def _choices(self, op: tf.Operation, inputs: Sequence[Any]) -> list[Any]:
         """Returns the branches; each gives the flags of all, its own being true."""
+        graphs = _functions.branches(op)
         counts = [
             len(_flags.outputs_of(graph, self._emission.checks)) for graph in graphs
         ]
 
         def branch(position: int) -> Any:
-            outputs, own = self._body(graphs[position], inputs).run()
+            outputs, own = self._body(graphs[position], inputs[1:]).run()
             flags = [tf.zeros([count], tf.bool) for count in counts]
             flags[position] = own
             return outputs, tf.concat(flags, 0)

@@ -1,4 +1,4 @@
-"""Reads traced functions: their bodies, their order, the state they write."""
+"""Reads traced functions: their bodies and their order."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,14 +8,13 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe.graph._op_facts import OpFact, op_types
 
-READERS = op_types(OpFact.ONLY_READS)
 KERNEL_RANDOM = op_types(OpFact.DRAWS)
 PLAIN_CALLS = op_types(OpFact.PLAIN_CALL)
 LOOPS = op_types(OpFact.LOOP)
 BRANCHES = op_types(OpFact.BRANCH)
 CASES = op_types(OpFact.CASE)
 # Where the arguments of the called functions begin among the operation's inputs.
-_CALLS = {
+ARGUMENTS = {
     **dict.fromkeys(LOOPS | PLAIN_CALLS, 0),
     **dict.fromkeys(BRANCHES | CASES, 1),
 }
@@ -40,12 +39,19 @@ class TooDeepError(Exception):
 
 def is_call(op: tf.Operation) -> bool:
     """Returns whether the operation runs functions of its own graph."""
-    return op.type in _CALLS
+    return op.type in ARGUMENTS
 
 
 def is_compiled(op: tf.Operation) -> bool:
     """Returns whether the operation calls a function that XLA compiles."""
     return _compat.is_xla(op.node_def)
+
+
+def has_plain_calls(graph: tf.Graph) -> bool:
+    """Returns whether a graph calls functions that can be emitted in its place."""
+    return any(
+        op.type in PLAIN_CALLS and not is_compiled(op) for op in graph.get_operations()
+    )
 
 
 def body(op: tf.Operation, attribute: str) -> tf.Graph:
@@ -67,7 +73,13 @@ def loop_graphs(op: tf.Operation) -> tuple[tf.Graph, tf.Graph]:
 
 
 def branches(op: tf.Operation) -> list[tf.Graph]:
-    """Returns the graphs of a `Case` operation."""
+    """Returns the graphs of an `If` or a `Case` operation.
+
+    Raises:
+      UnreadableError: If one of them is not known in Python.
+    """
+    if op.type in BRANCHES:
+        return [body(op, "then_branch"), body(op, "else_branch")]
     return [_named(op, function.name) for function in op.get_attr("branches")]
 
 
@@ -199,78 +211,6 @@ def in_order(
             else:
                 stack.extend(reversed(missing))
     return order
-
-
-def written_inputs(graph: tf.Graph) -> dict[int, tf.DType]:
-    """Finds the variables that a function may write.
-
-    Args:
-      graph: Graph of a traced function.
-
-    Returns:
-      The dtype of each such variable, by the position of its handle among
-      `graph.inputs`. Other resources, such as tables, are ignored.
-    """
-    written, dtypes = _resources(graph)
-    return {index: dtypes[index] for index in sorted(written) if index in dtypes}
-
-
-def _resources(graph: tf.Graph) -> tuple[set[int], dict[int, tf.DType]]:
-    position = {
-        tensor.name: index
-        for index, tensor in enumerate(graph.inputs)
-        if tensor.dtype == tf.resource
-    }
-    written: set[int] = set()
-    dtypes: dict[int, tf.DType] = {}
-    for op in _users(graph, position):
-        # Each body is looked through once, however many variables it gets.
-        inner = [_resources(body) for body in bodies(op)] if is_call(op) else None
-        for place, tensor in enumerate(op.inputs):
-            index = position.get(tensor.name)
-            if index is None:
-                continue
-            if inner is None:
-                _note(op, index, dtypes)
-                if op.type not in READERS:
-                    written.add(index)
-                continue
-            argument = place - _CALLS[op.type]
-            for inner_written, inner_dtypes in inner:
-                if argument in inner_dtypes:
-                    dtypes[index] = inner_dtypes[argument]
-                if argument in inner_written:
-                    written.add(index)
-    return written, dtypes
-
-
-def _users(graph: tf.Graph, position: dict[str, int]) -> Iterable[tf.Operation]:
-    """Returns the operations that read handles; adds copies of these to `position`."""
-    users: dict[str, tf.Operation] = {}
-    handles = [each for each in graph.inputs if each.name in position]
-    # Grows while copies are found.
-    for handle in handles:
-        for op in handle.consumers():
-            if op.type == "Identity":
-                copy = op.outputs[0]
-                position[copy.name] = position[handle.name]
-                handles.append(copy)
-            else:
-                users[op.name] = op
-    return users.values()
-
-
-def _note(op: tf.Operation, index: int, dtypes: dict[int, tf.DType]) -> None:
-    if index in dtypes:
-        return
-    attributes = op.node_def.attr
-    if "Variable" in op.type or op.type.startswith("Resource"):
-        for name in ("dtype", "T"):
-            if name in attributes:
-                dtypes[index] = op.get_attr(name)
-    elif op.type.startswith(("Rng", "Stateful")):
-        # The state of a `tf.random.Generator`.
-        dtypes[index] = tf.int64
 
 
 def attributes(op: tf.Operation) -> dict[str, Any]:

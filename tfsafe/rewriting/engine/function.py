@@ -12,7 +12,13 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import or_plain, warn_of_fault
-from tfsafe.graph import family, has_effect, replacements, resemble, written_inputs
+from tfsafe.graph import (
+    dataset_family,
+    has_effect,
+    replacements,
+    resemble,
+    written_inputs,
+)
 from tfsafe.rewriting.engine import tape_recording
 from tfsafe.rewriting.engine.planner import Rewrite
 from tfsafe.rewriting.engine.retrace import rewritten
@@ -121,7 +127,7 @@ def _is_ours(
     """Returns whether an operation that replaces another one raised an error."""
     named = {name.rpartition("/")[2] for name in _NODES.findall(str(error))}
     concrete = function.get_concrete_function(*args, **kwargs)
-    graphs = [concrete.graph, *family(concrete.graph)]
+    graphs = list(dataset_family(concrete.graph))
     made = {name.rpartition("/")[2] for each in graphs for name in replacements(each)}
     return not named.isdisjoint(made)
 

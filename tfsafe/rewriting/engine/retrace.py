@@ -16,12 +16,11 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._faults import users_code
 from tfsafe.graph import (
-    PLAIN_CALLS,
     Emission,
     TracedCall,
     UnreadableError,
-    family,
-    is_compiled,
+    dataset_family,
+    has_plain_calls,
     note_stable,
 )
 from tfsafe.rewriting.engine.gradient_requests import inside, makers, placeholders
@@ -62,7 +61,7 @@ def rewritten(
     try:
         if not call.fits:
             return function(*args, **kwargs), []
-        graphs = family(graph)
+        graphs = list(dataset_family(graph))
     except UnreadableError as error:
         warnings.warn(
             f"`{_name(function)}` is not rewritten because its operations cannot be "
@@ -72,25 +71,20 @@ def rewritten(
         )
         return function(*args, **kwargs), []
     note_stable(graphs)
-    if any(map(_has_plain_calls, graphs)):
+    if any(map(has_plain_calls, graphs)):
         graph, recording = _flat(graph, inputs, recording)
-        graphs = family(graph)
+        graphs = list(dataset_family(graph))
     planner = Planner(rules, recording, skipped)
     for variable in _compat.living_variables(call.concrete):
         # Before `inside`: a tape follows the handle of a variable that it knows.
         _compat.watch(variable)
-    outputs = Emission(plan=planner.plan).emit(graph, [inside(i) for i in inputs])
+    emission = Emission(plan=planner.plan, datasets=True)
+    outputs = emission.emit(graph, [inside(i) for i in inputs])
     return call.packed(outputs), planner.rewrites(graphs)
 
 
 def _name(function: Any) -> str:
     return getattr(function.python_function, "__name__", "function")
-
-
-def _has_plain_calls(graph: tf.Graph) -> bool:
-    return any(
-        op.type in PLAIN_CALLS and not is_compiled(op) for op in graph.get_operations()
-    )
 
 
 def _written(
@@ -155,5 +149,5 @@ def _flat(
         flat.inputs = [
             tf.compat.v1.placeholder(each.dtype, each.shape) for each in inputs
         ]
-        flat.outputs = Emission(plan=plan).emit(graph, flat.inputs)
+        flat.outputs = Emission(plan=plan, datasets=True).emit(graph, flat.inputs)
     return flat, recorded_flat
