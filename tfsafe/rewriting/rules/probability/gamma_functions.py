@@ -21,7 +21,7 @@ _NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _FACTORS = DIVISIONS | {"Mul", "Neg"}
 _LAYOUTS = op_types(OpFact.RESHAPES) | {"BroadcastTo", "StridedSlice", "Transpose"}
 _LOGARITHMS = frozenset({"Log", "Log1p", "Xlog1py", "Xlogy"})
-# What stands between a sum and the gamma functions in it.
+# What is between a sum and the gamma functions in it.
 _OUTSIDE = SUMS | _FACTORS | _LAYOUTS | {"Sum"}
 _INSIDE = frozenset({
     *_FACTORS,
