@@ -168,3 +168,25 @@ def test_infinite_logits_are_as_before():
     z = tf.constant([[1.0, -INF], [INF, 1.0], [-INF, -INF], [NAN, 1.0]])
     args = [z, tf.constant(2.0)]
     assert same(rewritten(RULES, function)(*args), function(*args), 1e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x / (1 + y * y),
+        lambda x, y: 1 / (1 + x * x) + y,
+        lambda x, y: x / (1 + x) + y,
+        lambda x, y: tf.sigmoid(x) / (1 + tf.sigmoid(x) * tf.tanh(y)),
+        lambda x, y: x / (1 + tf.reduce_sum(x * y)),
+    ],
+)
+def test_a_divisor_that_stays_in_range_or_shares_nothing_is_left_alone(function):
+    args = [tf.ones([2]), tf.ones([2])]
+    assert "quotient-of-sums" not in fired(RULES, function, *args)
+
+
+def test_slopes_of_a_quotient_cancel_in_float64(mode):
+    x = np.array([1e10, -3e12, 1e15, 1e18], np.float32)
+    _, (slope,) = _both(lambda x: x / (1 + x * x), [x], mode)
+    exact = x.astype(np.float64)
+    assert same(slope, (1 - exact**2) / (1 + exact**2) ** 2, 1e-6)

@@ -180,6 +180,8 @@ def quotient_in_range(
     wide_a: tf.Tensor,
     wide_b: tf.Tensor,
     divide: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = ops.xdivy,
+    *,
+    squares: bool = False,
 ) -> tf.Tensor:
     """Computes `a / b`, from numbers of a wider dtype where a side is out of range.
 
@@ -189,11 +191,15 @@ def quotient_in_range(
       wide_a: The same dividend in a wider dtype.
       wide_b: The same divisor in a wider dtype.
       divide: Computes a quotient; by default 0 for 0 / 0.
+      squares: Whether a divisor is out of range where its square is, which the slope
+        divides by.
 
     Returns:
       The quotient, in the dtype of `a`.
     """
-    is_lost = _is_lost(tf.abs(b)) | ~tf.math.is_finite(a) | ~tf.math.is_finite(b)
+    size = tf.abs(b)
+    is_lost = _is_lost(size) | ~tf.math.is_finite(a)
+    is_lost |= ~tf.math.is_finite(tf.square(b) if squares else b)
     usual = divide(
         tf.where(is_lost, tf.zeros_like(a), a), tf.where(is_lost, tf.ones_like(b), b)
     )

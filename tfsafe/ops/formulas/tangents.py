@@ -15,6 +15,7 @@ from tfsafe.ops.formulas.quotients import near_or_far
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
+from tfsafe.ops.kernels.zeros import quotient_no_nan
 
 # Nearer to 0, a logarithm of a power keeps more digits than the power.
 _NEAR = 0.5
@@ -186,10 +187,12 @@ def fraction_of_powers(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
         return tf.where(is_nothing, tf.zeros_like(total), quotient)
 
     def scaled(x: tf.Tensor, n: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
-        is_larger = (x > k) == (n > 0)
+        is_above = x > k
+        is_larger = is_above == (n > 0)
         size = tf.abs(n)
-        less, more = tf.minimum(x, k), tf.maximum(x, k)
-        ratio = tf.pow(less / more, size)
+        # Not the minimum and maximum: at equal numbers both have the slope of `x`.
+        less, more = tf.where(is_above, k, x), tf.where(is_above, x, k)
+        ratio = tf.pow(quotient_no_nan(less, more), size)
         return tf.where(is_larger, 1 / (1 + ratio), ratio / (1 + ratio))
 
     total = tf.pow(x, n) + tf.pow(k, n)

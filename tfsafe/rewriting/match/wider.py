@@ -1,5 +1,6 @@
 """Computes sums of products and powers in float64, where those of float32 vanish."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
@@ -18,7 +19,7 @@ from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import square_of
+from tfsafe.rewriting.match.arithmetic import square_of, terms
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -109,6 +110,42 @@ def may_leave_range(
     return any(may_leave_range(reader, each, depth - 1) for each in op.inputs)
 
 
+def may_overflow_together(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether `x / y` is of polynomials in float32 with a variable in common.
+
+    Such as `x * x / (x * x + c)`, `a * x / (b + c * x)` and `x / (x * x + c) ** 1.5`.
+    """
+    power = reader.scalar(y.op.inputs[1]) if y.op.type == "Pow" else None
+    base = y.op.inputs[0] if power is not None and power > 0 else y
+    found = terms(reader, base)
+    return (
+        x.dtype == tf.float32
+        and len(found) > 1
+        and math.isinf(max(map(abs, reader.bounds(y))))
+        and any(_is_product(reader, each.tensor) for each in found)
+        and not _variables(reader, x).isdisjoint(_variables(reader, y))
+    )
+
+
+def _is_product(reader: Reader, tensor: tf.Tensor) -> bool:
+    op = reader.op(tensor)
+    if op.type in DIVISIONS:
+        return _is_product(reader, op.inputs[0])
+    is_product = op.type == "Mul" and square_of(reader, tensor) is None
+    factors = op.inputs if is_product else op.inputs[:1]
+    return op.type in _POWERS | {"Mul"} and all(_is_open(reader, x) for x in factors)
+
+
+def _variables(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> set[int]:
+    """Returns the numbers of the tensors that an elementwise formula begins with."""
+    op = reader.op(tensor)
+    if reader.constant(tensor) is not None:
+        return set()
+    if not depth or op.type not in _ELEMENTWISE | _POWERS:
+        return {reader.number(tensor)}
+    return {n for x in op.inputs for n in _variables(reader, x, depth - 1)}
+
+
 def is_difference_of_products(reader: Reader, tensor: tf.Tensor) -> bool:
     """Returns whether a tensor is `a * d - b * c`, or the magnitude of it."""
     op = reader.op(tensor)
@@ -147,10 +184,27 @@ def run(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
     return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
 
 
-def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
-    """Builds a tensor in float64, from the tensors that its formula begins with."""
-    is_elementwise = may_leave_range(reader, tensor)
-    made: dict[str, tf.Tensor] = {}
+def in_float64(
+    reader: Reader,
+    tensor: tf.Tensor,
+    value: Value,
+    made: dict[str, tf.Tensor] | None = None,
+    is_elementwise: bool = False,
+) -> tf.Tensor:
+    """Builds a tensor in float64, from the tensors that its formula begins with.
+
+    Args:
+      reader: Reader of the graph.
+      tensor: The tensor.
+      value: Returns the counterpart of a tensor.
+      made: What is in float64 already, by name; slopes in common are summed there.
+      is_elementwise: Whether the formula begins after the last sum over an axis.
+
+    Returns:
+      The tensor in float64.
+    """
+    is_elementwise |= may_leave_range(reader, tensor)
+    made = {} if made is None else made
 
     def wide(tensor: tf.Tensor, depth: int) -> tf.Tensor:
         if tensor.dtype != tf.float32:
@@ -171,22 +225,28 @@ def in_float64(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
     return wide(tensor, _DEPTH)
 
 
-def with_safe_products(reader: Reader, tensor: tf.Tensor, value: Value) -> tf.Tensor:
+def with_safe_products(
+    reader: Reader, tensor: tf.Tensor, value: Value, together: bool = False
+) -> tf.Tensor:
     """Builds a sum of products of what may overflow: no slope is 0 times infinity."""
     op = reader.op(tensor)
-    is_open = all(reader.constant(each) is None for each in op.inputs)
-    if op.type in ADDITIONS | {"Mul"} and is_open and may_leave_range(reader, tensor):
-        inputs = [with_safe_products(reader, each, value) for each in op.inputs]
-        return run(op, inputs)
+    is_open = together or all(reader.constant(each) is None for each in op.inputs)
+    inside = ADDITIONS | {"Mul", "Sub", *DIVISIONS} if together else ADDITIONS | {"Mul"}
+    if op.type in inside and is_open and (together or may_leave_range(reader, tensor)):
+        return run(
+            op, [with_safe_products(reader, x, value, together) for x in op.inputs]
+        )
     return value(tensor)
 
 
 def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Build:
     """Returns how to build a quotient, from float64 where a side is out of range."""
+    together = may_overflow_together(reader, x, y)
 
     def build(value: Value) -> tf.Tensor:
-        a, b = (with_safe_products(reader, each, value) for each in (x, y))
-        wide_a, wide_b = (in_float64(reader, each, value) for each in (x, y))
-        return fractions.quotient_in_range(a, b, wide_a, wide_b, divide)
+        a, b = (with_safe_products(reader, each, value, together) for each in (x, y))
+        made: dict[str, tf.Tensor] = {}
+        c, d = (in_float64(reader, each, value, made, together) for each in (x, y))
+        return fractions.quotient_in_range(a, b, c, d, divide, squares=together)
 
     return build

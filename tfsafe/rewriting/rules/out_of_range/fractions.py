@@ -197,7 +197,8 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
     x, y = op.inputs
     if is_watched(reader, op):
         return None
-    if not all(wider.may_leave_range(reader, each) for each in (x, y)):
+    overflows = all(wider.may_leave_range(reader, each) for each in (x, y))
+    if not overflows and not wider.may_overflow_together(reader, x, y):
         if not wider.adds_up(reader, y):
             return None
         if not (wider.may_vanish(reader, x) and wider.may_vanish(reader, y)):
@@ -325,7 +326,8 @@ LAST = (
     Rule(
         name="quotient-of-sums",
         before="sum(v / d ** 4) / sum(1 / d ** 4), segment_sum(a * a) / "
-        "segment_sum(b * c), (exp(x) - a) / (b * exp(x) + c)",
+        "segment_sum(b * c), (exp(x) - a) / (b * exp(x) + c), x * x / (x * x + c), "
+        "x / (x * x + c) ** 1.5",
         after="the same of sums in float64 where a sum is out of range",
         fails_when="the powers or products underflow or overflow, and the quotient "
         "does not",
