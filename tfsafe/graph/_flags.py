@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.graph import _functions
+from tfsafe.ops.kernels import sums
 
 # Gives the indices of the outputs of an operation that are to be checked.
 Checks = Callable[[tf.Operation], Sequence[int]]
@@ -48,6 +49,8 @@ def summed(tensor: tf.Tensor) -> tf.Tensor:
         tensor = tf.math.real(tensor) + tf.math.imag(tensor)
     if tensor.dtype.size < 4:
         tensor = tf.cast(tensor, tf.float32)
+    if sums.takes_product(tensor):
+        tensor = sums.sums_of_rows(tf.stop_gradient(tensor))
     rank = tensor.shape.rank
     if not rank:
         return tensor if rank == 0 else tf.reduce_sum(tensor)

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tfsafe import _args, _compat
+from tfsafe import _args
 from tfsafe._limits import LIMITS
-from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels import precision, sums
 from tfsafe.ops.kernels.lengths import direction, euclidean
 from tfsafe.ops.kernels.power import sqrt
 
@@ -222,11 +222,6 @@ def clip_together(
     return _clipped([gradients], clip_norm, halves, holds)[0] if gradients else []
 
 
-# Between so many elements, a compiled sum of squares takes two stages: of fewer, and of
-# more, whose squares would need memory, it takes one.
-_FEW, _MANY = 2**12, 2**22
-
-
 def half_of_squares(values: tf.Tensor) -> tf.Tensor:
     """Returns half the sum of the squares of a gradient's values.
 
@@ -236,19 +231,9 @@ def half_of_squares(values: tf.Tensor) -> tf.Tensor:
         values = tf.abs(values)
     if values.dtype.size < 4:
         values = tf.cast(values, tf.float32)
-    size, rank = values.shape.num_elements(), values.shape.rank
-    is_matrix = size is not None and rank > 1 and _FEW <= size <= _MANY
-    if not (is_matrix and _compat.is_traced_for_xla()):
-        return tf.nn.l2_loss(values)
-    if any(each.device_type != "CPU" for each in tf.config.list_logical_devices()):
-        # Their matrix products may round the squares to fewer digits.
-        return tf.nn.l2_loss(values)
-    # On a CPU, XLA adds one square after the other. A matrix product takes a fifth to a
-    # tenth of that time.
-    columns = values.shape[-1]
-    squares = tf.reshape(tf.square(values), [-1, columns])
-    rows = tf.matmul(squares, tf.fill([columns, 1], tf.constant(0.5, values.dtype)))
-    return tf.reduce_sum(rows)
+    if sums.takes_product(values):
+        return tf.reduce_sum(sums.sums_of_rows(tf.square(values), 0.5))
+    return tf.nn.l2_loss(values)
 
 
 def _clipped(
