@@ -44,6 +44,9 @@ FORMULAS = {
     "log1p": _of_points(lambda t, x: t.log1p(x)),
     "sqrt": _of_points(lambda t, x: t.sqrt(x)),
     "reciprocal": _of_points(lambda _, x: 1 / x, (-2.0, -2.0), (2.0, 0.5), (3.0, 3.1)),
+    "twice the reciprocal": _of_points(
+        lambda _, x: 2 / x, (-2.0, -2.0), (2.0, 0.5), (3.0, 3.1)
+    ),
     "sin": _of_points(lambda t, x: t.sin(x)),
     "cos": _of_points(lambda t, x: t.cos(x)),
     "tan": _of_points(lambda t, x: t.tan(x)),
@@ -117,6 +120,30 @@ FORMULAS = {
         (0.03125, 0.03125),
         (0.03125, 0.0312501),
         (0.0625, 0.03125),
+    ),
+    "three over a tensor, from 3": (
+        lambda _, x, c: c * (3 / x - 3) / (x - 1),
+        (1.0, 0.75),
+        (1.000001, 0.75),
+        (0.5, 0.75),
+    ),
+    "a number to a power of a quotient": (
+        lambda _, a, b: (3 ** (a / b - 1) - 1) / (a - b),
+        (0.75, 0.75),
+        (0.75, 0.7500001),
+        (2.0, 0.5),
+    ),
+    "a quotient that 1 is not taken from": (
+        lambda t, g, x: t.tanh(g / x) / t.sinh(2 * g / x),
+        (0.0, 0.75),
+        (1e-3, 0.75),
+        (1.0, 0.75),
+    ),
+    "a quotient and more that 2 is taken from": (
+        lambda t, a, b: t.tanh(a / b + b - 2) / t.sinh(2 * (a / b + b - 2)),
+        (1.0, 1.0),
+        (1.0, 1.0009765625),
+        (0.5, 2.0),
     ),
     "price of a bond": (
         lambda _, r, c: c * (1 - (1 + r) ** -10) / r + (1 + r) ** -10,
@@ -274,6 +301,11 @@ NEAR_MISSES = {
     "another function": lambda a, b: (tf.exp(a) - tf.sin(b)) / (a - b),
     "a sum": lambda a, b: (tf.exp(a) + tf.exp(b)) / (a + b),
     "another number": lambda a, _: (2 - tf.exp(a)) / a,
+    "another multiple of the reciprocal": lambda a, b: (2 / a - 1 / b) / (a - b),
+    "a multiple of the reciprocal that is not 1": lambda a, _: (1 - 2 / a) / (a - 1),
+    "functions of numbers": lambda a, _: (
+        a * tf.tanh(tf.constant(0.5)) / tf.tanh(tf.constant(0.25))
+    ),
     "another order": lambda a, b: (a**b - b**a) / (a - b),
     "another factor": lambda a, b: (3 * tf.exp(a) - tf.exp(b)) / (a - b),
     "a sum that is not 1": lambda a, b: tf.math.log(1 + tf.exp(a * b)) / a,

@@ -39,17 +39,19 @@ _CLOSE = 1e-6
 
 
 class _Function(NamedTuple):
-    """One function of a tensor.
+    """A multiple of one function of a tensor.
 
     Attributes:
       name: The key of its divided difference; `"Pow"` for powers of any order.
       x: The argument.
       order: Of a power.
+      factor: What it is multiplied by.
     """
 
     name: str
     x: tf.Tensor
     order: tf.Tensor | None = None
+    factor: float = 1.0
 
 
 class _Side(NamedTuple):
@@ -147,13 +149,12 @@ def _of_terms(reader: Reader, found: Sequence[Term]) -> Iterator[_Side]:
     (s, one), (t, other) = found
     numbers = reader.scalar(one), reader.scalar(other)
     if numbers == (None, None):
-        if abs(s + t) <= _CLOSE * abs(s):
-            first, second = _function(reader, one), _function(reader, other)
-            yield from _of_two(reader, first, second, s)
+        first, second = _function(reader, one, s), _function(reader, other, t)
+        yield from _of_two(reader, first, second)
         return
     if numbers[0] is not None:
         s, one, t, numbers = t, other, s, numbers[::-1]
-    function, whole = _function(reader, one), numbers[1]
+    function, whole = _function(reader, one, s), numbers[1]
     if function is None or whole is None or function.name not in _ONES:
         return
     # Over a power of their argument these have limits of their own.
@@ -161,31 +162,38 @@ def _of_terms(reader: Reader, found: Sequence[Term]) -> Iterator[_Side]:
     is_single = len(parts(reader, function.x)) == 1 and inside.type != "Mul"
     if function.name in _EVEN and is_single:
         return
-    if abs(t * whole + s) <= _CLOSE * abs(s):
-        yield from _at_number(reader, function, _ONES[function.name], s)
+    if _cancel(t * whole, function.factor):
+        yield from _at_number(reader, function, _ONES[function.name], function.factor)
 
 
-def _function(reader: Reader, tensor: tf.Tensor) -> _Function | None:
+def _cancel(a: float, b: float) -> bool:
+    return abs(a + b) <= _CLOSE * abs(a)
+
+
+def _function(reader: Reader, tensor: tf.Tensor, factor: float) -> _Function | None:
     op = reader.op(tensor)
     if op.type == "Pow":
-        return _Function("Pow", op.inputs[0], op.inputs[1])
+        return _Function("Pow", op.inputs[0], op.inputs[1], factor)
     if op.type in DIVIDED_DIFFERENCES and op.type != "Reciprocal":
-        return _Function(op.type, op.inputs[0])
+        return _Function(op.type, op.inputs[0], None, factor)
     square = square_of(reader, tensor)
     if square is not None:
-        return _Function("Square", square)
+        return _Function("Square", square, None, factor)
     inverse = inverted(reader, op) if op.inputs else None
-    if inverse is not None and inverse.factor == 1:
-        return _Function("Reciprocal", inverse.tensor)
+    if inverse is not None:
+        factor *= inverse.factor
+        return _Function("Reciprocal", inverse.tensor, None, factor)
     return None
 
 
 def _of_two(
-    reader: Reader, one: _Function | None, other: _Function | None, factor: float
+    reader: Reader, one: _Function | None, other: _Function | None
 ) -> Iterator[_Side]:
     if one is None or other is None or one.name != other.name:
         return
-    order = one.order
+    if not _cancel(one.factor, other.factor):
+        return
+    order, factor = one.order, one.factor
     if order is not None and other.order is not None:
         if not reader.same(order, other.order):
             return
