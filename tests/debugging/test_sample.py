@@ -6,13 +6,15 @@ import tensorflow as tf
 
 import tfsafe
 
-LOG = tf.function(lambda x: tf.reduce_sum(x * 2.0))
+
+def failure_in(function, *args):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(tf.function(function))(*args)
+    return caught.value
 
 
 def failure_of(x):
-    with pytest.raises(tfsafe.NumericsError) as caught:
-        tfsafe.checked(LOG)(tf.constant(x, tf.float32))
-    return caught.value
+    return failure_in(lambda x: tf.reduce_sum(x * 2.0), tf.constant(x, tf.float32))
 
 
 def test_an_image_has_the_rectangle_outlined():
@@ -51,6 +53,48 @@ def test_a_table_names_its_columns():
     page = error.to_html()
     assert '<td class="nonfinite">not finite</td>' in page
     assert "<th>25</th>" in page
+
+
+def test_a_series_shows_the_features_that_are_not_finite_three_at_most():
+    series = np.arange(4 * 7 * 8, dtype=float).reshape([4, 7, 8])
+    series[1, 2, [3, 4, 5, 6]] = np.nan
+    sample = failure_of(series).sample
+    assert sample.words == "step 2, features 3\u20136"
+    assert (len(sample.cells), sample.mark) == (3, -1)
+    for line, feature in zip(sample.cells, (3, 4, 5), strict=True):
+        known = series[1, :, feature]
+        assert line == (*known[:2], None, *known[3:])
+
+
+def test_of_a_finite_series_the_first_features_are_shown():
+    series = np.ones([4, 7, 8])
+    series[2] = np.arange(56).reshape([7, 8]) - 27.5
+    sample = failure_in(
+        lambda x: tf.math.log(tf.reduce_sum(x, [1, 2])), tf.constant(series)
+    ).sample
+    assert (sample.row, sample.words, sample.mark) == (2, "", -1)
+    assert sample.cells == tuple(map(tuple, series[2, :, :3].T))
+
+
+@pytest.mark.parametrize(
+    ("scales", "numbers"),
+    [
+        (tf.constant([[1.0, 1e30]]), lambda scales: scales),
+        (
+            tf.RaggedTensor.from_row_lengths(tf.fill([2, 1], 1e30), [2]),
+            lambda scales: scales.flat_values,
+        ),
+    ],
+    ids=["dense", "ragged"],
+)
+def test_an_argument_without_the_row_is_passed_over(scales, numbers):
+    # The product takes the scales themselves, and they have row 0 alone.
+    sample = failure_in(
+        lambda x, scales: tf.exp(x) * numbers(scales),
+        *(tf.constant([[1.0, 2.0], [3.0, 60.0]]), scales),
+    ).sample
+    assert (sample.name, sample.row) == ("x", 1)
+    assert sample.cells == ((0.0, 3.0), (1.0, 60.0))
 
 
 def test_without_a_row_there_is_no_sample():
@@ -131,3 +175,23 @@ def test_tokens_that_are_words_are_shown_around_the_one_that_failed():
     assert (sample.name, sample.row, sample.words) == ("numbers", 1, "token 30")
     assert sample.cells[sample.mark] == (30.0, 0.0)
     assert len(sample.cells) <= 16
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (tf.ragged.constant([["a"], ["b", "\u00fc"]]), ("b", "\u00fc")),
+        (tf.ragged.constant([[True], [True, False]]), ("True", "False")),
+        (
+            tf.ragged.constant([[[1.0, 2.0]], [[3.0, 4.0]] * 2], ragged_rank=1),
+            ("2 numbers", "2 numbers"),
+        ),
+    ],
+    ids=["words", "booleans", "vectors"],
+)
+def test_without_a_token_that_failed_the_first_are_shown(rows, columns):
+    numbers = tf.constant([1.0, -1.0])
+    sample = failure_in(lambda x, rows: tf.math.log(x), numbers, rows).sample
+    assert (sample.name, sample.row, sample.length) == ("rows", 1, 2)
+    assert sample.cells == ((0.0, None), (1.0, None))
+    assert (sample.columns, sample.words, sample.mark) == (columns, "", -1)

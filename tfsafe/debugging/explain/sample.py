@@ -24,43 +24,39 @@ _METHODS = {"evaluate", "fit", "test_on_batch", "train_on_batch"}
 
 def note(error: NumericsError) -> None:
     """Adds the row of the batch to an error whose finding has one."""
-    if not error.findings or error.findings[0].row is None:
-        return
     finding = error.findings[0]
-    if not finding.origin and explain.is_everywhere(finding):
+    row = finding.row
+    if row is None or (not finding.origin and explain.is_everywhere(finding)):
         return
     used = {_values.without_replica(each.name) for each in finding.inputs}
     # First the one that the operation itself took.
     named = sorted(error.inputs.items(), key=lambda each: _label(each[0]) not in used)
     origin = _values.without_replica(finding.origin)
     for name, value in named:
+        if name.endswith(_values.SPLITS) or origin not in {"", _label(name)}:
+            continue
         array = _compat.host_array(value)
         splits = _values.row_splits(error.inputs, name)
-        if splits is not None and origin in {"", _label(name)}:
-            error.sample = _tokens(name, finding, array, splits)
-            return
-        if name.endswith(_values.SPLITS):
+        if splits is not None:
+            if row + 1 < len(splits):
+                error.sample = _tokens(name, row, finding, array, splits)
+                return
             continue
-        is_meant = origin in {"", _label(name)}
-        if is_meant and array.dtype.kind in "fiu" and array.ndim in (2, 3, 4):
-            if finding.row is not None and finding.row < len(array):
-                row = array[finding.row].astype(np.float64)
-                place = finding.index[1:] if _label(name) in used else ()
-                # Element by element: the value at the place of the result.
-                is_alike = finding.shape[1:] == row.shape
-                error.sample = _sample(
-                    name, finding.row, row, _meant(row, place if is_alike else ())
-                )
+        is_batch = array.dtype.kind in "fiu" and array.ndim in (2, 3, 4)
+        if is_batch and row < len(array):
+            values = array[row].astype(np.float64)
+            place = finding.index[1:] if _label(name) in used else ()
+            # Element by element: the value at the place of the result.
+            is_alike = finding.shape[1:] == values.shape
+            meant = _meant(values, place if is_alike else ())
+            error.sample = _sample(name, row, values, meant)
             return
 
 
 def _tokens(
-    name: str, finding: Finding, values: np.ndarray, splits: np.ndarray
-) -> Sample | None:
+    name: str, row: int, finding: Finding, values: np.ndarray, splits: np.ndarray
+) -> Sample:
     """Returns a row of a ragged tensor: its tokens around the one that failed."""
-    row = finding.row or 0
-    if row + 1 >= len(splits):
-        return None
     begin, end = (int(each) for each in splits[row : row + 2])
     tokens = values[begin:end]
     if values.dtype.kind in "fiu":
