@@ -1,6 +1,7 @@
 """Finds what can be changed in a module: numbers, signs, comparisons, masks."""
 
 import ast
+import collections
 import copy
 import dataclasses
 from collections.abc import Iterator
@@ -56,6 +57,8 @@ class Change:
       start: Its first byte in the file.
       end: The byte behind its last.
       statement: The first line and the last of what is run when the change is run.
+      text: The line, without its indentation.
+      number: Which of the equal changes of equal lines it is, from 1.
     """
 
     path: str
@@ -65,9 +68,17 @@ class Change:
     start: int
     end: int
     statement: tuple[int, int]
+    text: str
+    number: int
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
+        return f"{self.path}:{self.line}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """Says what is changed, and after the first which of several it is."""
+        which = f"  ({self.number})" if self.number > 1 else ""
+        return f"{self.before}  ->  {self.after}{which}"
 
     def apply(self, source: bytes) -> bytes:
         """Returns the changed module; no other line moves."""
@@ -78,21 +89,27 @@ class Change:
 
 def changes(path: str, source: str) -> list[Change]:
     """Returns every change that can be made in a module."""
+    lines = source.splitlines(keepends=True)
     lengths = [0]
-    for line in source.splitlines(keepends=True):
+    for line in lines:
         lengths.append(lengths[-1] + len(line.encode()))
     found = []
+    counts: collections.Counter = collections.Counter()
     for node, statement in _decisions(ast.parse(source)):
         for changed in _changed(node):
+            what = ast.unparse(node), ast.unparse(changed)
+            text = lines[node.lineno - 1].strip()
+            counts[text, what] += 1
             found.append(
                 Change(
                     path,
                     node.lineno,
-                    ast.unparse(node),
-                    ast.unparse(changed),
+                    *what,
                     lengths[node.lineno - 1] + node.col_offset,
                     lengths[node.end_lineno - 1] + node.end_col_offset,
                     _lines(statement),
+                    text,
+                    counts[text, what],
                 )
             )
     return found

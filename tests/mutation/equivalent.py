@@ -3,7 +3,6 @@
 import pathlib
 
 from tests.mutation.changes import Change
-from tests.mutation.runs import ROOT
 
 Key = tuple[str, str, str]
 _LIST = pathlib.Path(__file__).with_suffix(".txt")
@@ -11,12 +10,7 @@ _LIST = pathlib.Path(__file__).with_suffix(".txt")
 
 def key(change: Change) -> Key:
     """Returns what tells a change from others while the lines above it come and go."""
-    lines = (ROOT / change.path).read_text().splitlines()
-    return (
-        change.path,
-        lines[change.line - 1].strip(),
-        f"{change.before}  ->  {change.after}",
-    )
+    return change.path, change.text, change.words
 
 
 def reasons() -> dict[Key, str]:

@@ -42,6 +42,15 @@ def test_an_expression_is_changed_and_nothing_else(before, after):
         assert changed == SOURCE.format(f"({change.after})")
 
 
+def test_equal_changes_of_equal_lines_are_numbered():
+    found = changes("m.py", SOURCE.format("x[1, 1]\n    return x[1, 1]"))
+    assert [change.words for change in found] == [
+        "1  ->  0",
+        *(f"1  ->  0  ({number})" for number in (2, 3, 4)),
+    ]
+    assert len({str(change) for change in found}) == 4
+
+
 class _Tree:
     def __deepcopy__(self, memo):
         raise AssertionError("the tree of another file was copied")
