@@ -681,6 +681,24 @@ def test_arguments_that_are_not_known_have_names_that_say_what_they_are():
     assert named == "tfsafe.ops.log_softmax(logits)"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "data"),
+    [
+        (("a",), {}, "a"),
+        ((), {"x": "a"}, "a"),
+        ((), {"y": "a", "x": "b"}, "b"),
+        # Which of several x is cannot be read from the call.
+        (("a", "b"), {}, ""),
+        (("a", "b"), {"x": "c"}, "c"),
+        (("a", "b"), {"y": "c"}, ""),
+    ],
+)
+def test_the_argument_that_failed_is_the_data_to_check(arguments, keywords, data):
+    code = choice.survey("argument `x`", caller.Call("step", arguments, keywords))
+    wanted = f'tfsafe.data.check_finite({data}, policy="report")' if data else ""
+    assert code == wanted
+
+
 def test_data_that_a_call_makes_are_made_once():
     call = caller.Call("model.fit", ("np.load('x.npy')", "y"), {})
     code = choice.survey("argument `x`", call)

@@ -11,7 +11,7 @@ from tests.rewriting.emitting import (
     rewritten,
 )
 from tests.rewriting.tables import RULES
-from tests.support import modes
+from tests.support import modes, oracle
 
 
 def _both(function, args, mode):
@@ -159,6 +159,32 @@ def test_a_temperature_of_0_is_the_limit(mode):
 def test_what_is_no_temperature_is_left_alone(function):
     args = [tf.ones([2, 3]), tf.ones([])]
     assert "softmax-temperature" not in fired(RULES, function, *args)
+
+
+HARMONIC = {
+    "a mean": (lambda x: 3 / tf.reduce_sum(1 / x, -1), 3),
+    "a mean with its axis": (lambda x: 3 / tf.reduce_sum(1 / x, -1, keepdims=True), 3),
+    "one over a sum": (lambda x: 1 / tf.reduce_sum(1 / x, -1), 1),
+    "the inverse of a sum": (
+        lambda x: tf.math.reciprocal(tf.reduce_sum(tf.math.reciprocal(x), -1)),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*HARMONIC))
+def test_a_number_over_a_sum_of_inverses_has_its_slopes_at_0(name, mode):
+    function, number = HARMONIC[name]
+    x = np.float32([[0.5, 2.0, -3.0], [7.0, 0.1, 0.3], [2.0, 0.0, 5.0]])
+    assert "harmonic-sum" in fired(RULES, function, tf.constant(x))
+    value, (slope,) = _both(function, [x], mode)
+    with np.errstate(divide="ignore"):
+        exact = 1 / np.sum(1 / np.float64(x), -1)
+    assert oracle.ulp_error(np.reshape(value, 3), number * exact) <= 2
+    # The slope is `number` times the square of what each contributes.
+    parts = exact[:2, None] / x[:2]
+    assert oracle.ulp_error(slope[:2], number * parts**2) <= 4
+    np.testing.assert_array_equal(slope[2], [0, number, 0])
 
 
 def test_infinite_logits_are_as_before():
