@@ -1,5 +1,7 @@
 """Arguments that users pass by mistake, and what the messages say."""
 
+import types
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ import tensorflow as tf
 import tfsafe
 from tfsafe.data import check_finite
 from tfsafe.debugging import plot, report, summarize
+
+NAN = float("nan")
 
 
 @pytest.mark.parametrize("function", [summarize, report])
@@ -31,6 +35,24 @@ def test_weights_are_drawn_one_by_one():
     for drawn in (plot(model.weights), plot(model)):
         assert len(drawn) == 2
         assert drawn[0].get_title().endswith("2x3 float32")
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (tf.sparse.from_dense([[NAN, 0.0, 2.0]]), 1),
+        (tf.ragged.constant([[1.0], [2.0, NAN]]), 1),
+        (tf.IndexedSlices(tf.ones([2, 3]), tf.constant([0, 1])), 1),
+        ({"kernel": np.ones([2, 2]), "none": None}.values(), 1),
+        (types.MappingProxyType({"a": np.ones(2), "b": np.ones([2, 2])}), 2),
+        ([None, tf.ragged.constant([[1.0], [2.0, NAN]]), np.ones(2)], 2),
+    ],
+)
+def test_what_is_summarized_is_drawn(value, count):
+    pytest.importorskip("matplotlib")
+    assert len(summarize(value)) == count
+    drawn = plot(value)
+    assert len(drawn if isinstance(drawn, list) else [drawn]) == count
 
 
 def test_a_page_goes_into_a_new_folder(tmp_path):

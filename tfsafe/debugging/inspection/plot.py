@@ -34,9 +34,11 @@ def plot(
     matplotlib.
 
     Args:
-      tensor: Tensor, variable or NumPy array of any shape and numeric dtype; complex
-        ones by their moduli. Lists, dicts and models are drawn tensor by tensor.
-        In an image all axes but the last run along its rows.
+      tensor: What `tfsafe.debugging.summarize` takes: a tensor, variable or NumPy
+        array of any shape and numeric dtype, complex ones by their moduli. Lists, dicts
+        and models are drawn tensor by tensor, a sparse or ragged tensor and
+        `tf.IndexedSlices` by their values. In an image all axes but the last run along
+        its rows.
       kind: `"image"` or `"histogram"`; if None, an image from rank 2 on.
       axes: matplotlib `Axes` to draw into; if None, those of a new figure.
       title: Heading; if None, the shape, the dtype and the fractions of non-finite
@@ -69,9 +71,12 @@ def plot(
         ) from error
     if isinstance(tensor, dict | list | tuple | keras.Layer):
         return _plot_all(tensor, kind, plt)
-    array = summary.array_of(tensor, "plot")
-    if array.dtype.kind not in "biufcV":
+    arrays = [array for _, array in summary.named_arrays(tensor, "plot")]
+    if not arrays:
         raise TypeError(f"`plot` needs numbers. Received: {tensor!r}.")
+    if len(arrays) > 1:
+        return _plot_all(tensor, kind, plt)
+    array = arrays[0]
     if axes is None:
         axes = plt.subplots(layout="constrained")[1]
     numbers = summary.real_numbers(array)
@@ -86,7 +91,7 @@ def plot(
 
 def _plot_all(tensor: Any, kind: str | None, plt: Any) -> Any:
     """Draws the tensors of a structure, each into axes of its own."""
-    arrays = list(summary.named_arrays(tensor))
+    arrays = list(summary.named_arrays(tensor, "plot"))
     if not arrays:
         raise TypeError(
             f"`plot` needs at least one tensor of numbers. Received: {tensor!r}."

@@ -98,8 +98,14 @@ def summarize(structure: Any) -> Summaries:
     return Summaries(stats_of(path, leaf) for path, leaf in named_arrays(structure))
 
 
-def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
+def named_arrays(
+    structure: Any, caller: str = "summarize"
+) -> Iterator[tuple[str, np.ndarray]]:
     """Yields the tensors of a structure, each with its path.
+
+    Args:
+      structure: What `summarize` takes.
+      caller: The public function that messages name.
 
     Raises:
       TypeError: If `structure` is None, text or a function.
@@ -108,8 +114,8 @@ def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
     is_function = callable(structure) and not isinstance(structure, keras.Layer)
     if structure is None or is_function or isinstance(structure, str | bytes):
         raise TypeError(
-            "Expected tensors, arrays, nested structures of them, or a model. "
-            f"Received: {structure!r}."
+            f"`{caller}` needs numbers. Expected tensors, arrays, nested structures of "
+            f"them, or a model. Received: {structure!r}."
         )
     if isinstance(structure, keras.Model | keras.Layer):
         if not structure.built:
@@ -121,7 +127,9 @@ def named_arrays(structure: Any) -> Iterator[tuple[str, np.ndarray]]:
     whole = "" if isinstance(structure, dict | list | tuple) else "tensor"
     by_path = itertools.groupby(values.leaves(structure, whole), lambda leaf: leaf[0])
     for path, leaves in by_path:
-        arrays = [array_of(leaf, "summarize") for _, leaf in leaves if leaf is not None]
+        if path.endswith(values.SPLITS):
+            continue
+        arrays = [array_of(leaf, caller) for _, leaf in leaves if leaf is not None]
         # Of a sparse or ragged tensor the values, not the integers that place them.
         placed = len(arrays) > 1
         for array in arrays:
