@@ -11,6 +11,7 @@ import tensorflow as tf
 import tfsafe
 from tests.debugging import programs
 from tests.support import modes
+from tfsafe import debugging
 from tfsafe.debugging.checks import failures, options as _options
 from tfsafe.debugging.checks.replayed_call import ReplayedCall
 
@@ -91,6 +92,28 @@ def test_strict_passes_the_constants_that_a_loss_selects_where_it_has_no_value()
     )
     with pytest.raises(tfsafe.NumericsError, match="NaN from `Const`"):
         own(probabilities)
+
+
+def test_strict_passes_the_infinity_of_a_mask(mode):
+    def weights(x):
+        return tf.nn.softmax(tf.where(x < 2.0, -float("inf"), tf.math.log(x)))
+
+    function = modes.compile_for(mode, weights)
+    strict = tfsafe.checked(function, checks="full", strict=True)
+    assert strict(tf.constant([1.0, 4.0])).numpy().tolist() == [0.0, 1.0]
+    finding = failure(strict, tf.constant([0.0, 4.0])).findings[0]
+    assert finding.op_type == "Log"
+
+
+def test_strict_passes_infinities_of_eager_masks_and_sees_what_follows():
+    x = tf.constant([1.0, 4.0])
+    with debugging.check_numerics(strict=True):
+        # More than the session remembers.
+        for _ in range(40):
+            kept = tf.where(x < 2.0, -float("inf"), x)
+        assert tf.nn.softmax(kept).numpy().tolist() == [0.0, 1.0]
+        with pytest.raises(tfsafe.NumericsError, match="NaN from `Sub"):
+            kept - kept
 
 
 def test_strict_looks_into_loops_branches_and_gradients():

@@ -80,7 +80,7 @@ def reportable(
 
     Returns:
       The results that are non-finite for another reason; under `strict`, also the
-      first origin of all.
+      first origin of all but the infinities that the program wrote, as in a mask.
     """
     kept = []
     for each in reported:
@@ -88,7 +88,8 @@ def reportable(
         if left or not each.origins:
             kept.append(each._replace(origins=left))
     if options.strict:
-        first = [each for each in origins if not is_excluded(each, options)][:1]
+        met = [each for each in origins if not each.is_intended]
+        first = [each for each in met if not is_excluded(each, options)][:1]
         kept += [NonFinite("", None, origins=frozenset(first))] if first else []
     return kept
 

@@ -85,7 +85,8 @@ def checked(
         overflow, such as a logarithm or a quotient; `"full"` all that compute floating
         numbers.
       strict: Whether to report the first non-finite output of any operation, even if
-        it reaches no result; of those of `"domain"` alone at that level.
+        it reaches no result; of those of `"domain"` alone at that level. An infinity
+        that the function writes, such as the `-inf` of a mask, is none.
       exclude: Operations whose NaN and Inf are not errors, each as `"op:<type>"`,
         `"name:<name or layer scope>"`, both with `*` for any text, or
         `"line:<end of a path>:<line>"`, without the line for a whole file:

@@ -97,7 +97,7 @@ class Session(Recorder):
         if tally.is_inside():
             self._note_call(kind)
             return
-        before = len(self.propagation.all)
+        known = self._last_origin()
         super().__call__(op_type, inputs, attrs, outputs, op_name, graph)
         self._note_unused(inputs, outputs)
         self.is_busy = True
@@ -105,8 +105,8 @@ class Session(Recorder):
             with tally.entered():
                 if kind.startswith(WRITES):
                     self._check_write(inputs[0], options)
-                if options.strict and len(self.propagation.all) > before:
-                    self._raise_if_due([], [], options)
+                if options.strict and self._last_origin() > known:
+                    self._raise_if_due([], [], options, known)
         finally:
             self.is_busy = False
 
@@ -243,11 +243,24 @@ class Session(Recorder):
                 ] + found
                 self._raise_if_due(found, [], options)
 
+    def _last_origin(self) -> int:
+        return self.propagation.all[-1].order if self.propagation.all else 0
+
     def _raise_if_due(
-        self, nonfinite: Sequence[NonFinite], held: Sequence[Held], options: Options
+        self,
+        nonfinite: Sequence[NonFinite],
+        held: Sequence[Held],
+        options: Options,
+        known: int | None = None,
     ) -> None:
+        """Raises for results; under `strict`, for what began after origin `known`."""
         found = [followed(each, self.propagation, each.key) for each in nonfinite]
-        reported = failures.reportable(found, self.propagation.all[-1:], options)
+        origins = self.propagation.all
+        if known is None:
+            origins = origins[-1:]
+        else:
+            origins = [each for each in origins if each.order > known]
+        reported = failures.reportable(found, origins, options)
         if reported:
             _state.restore(held)
             for slot, _ in held:
