@@ -16,7 +16,10 @@ from tfsafe.rewriting.log_space.form import (
     multiplied,
     once,
 )
-from tfsafe.rewriting.log_space.moved_sigmoids import moved_sigmoid_of
+from tfsafe.rewriting.log_space.moved_sigmoids import (
+    log_of_sigmoid_difference,
+    moved_sigmoid_of,
+)
 from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
@@ -227,9 +230,8 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
         return logs.complement(y)
     if reader.scalar(x) is not None:
         return None
-    sigmoids = [moved_sigmoid_of(reader.op(each), logs) for each in (x, y)]
-    if sigmoids[0] is not None and sigmoids[1] is not None:
-        log = _of_sigmoids(sigmoids[0], sigmoids[1])
+    log = log_of_sigmoid_difference(reader.op(x), reader.op(y), logs)
+    if log is not None:
         return _difference(log, reader.is_nonnegative(op.outputs[0]), True)
     a, b = logs.parts(x), logs.parts(y)
     if a.is_partial or b.is_partial or not a.name:
@@ -252,19 +254,6 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
             a.has_exp or b.has_exp,
         )
     return total(a, b, -1) if a.has_exp and b.has_exp else None
-
-
-def _of_sigmoids(u: Build, v: Build) -> Build:
-    """Builds `log(sigmoid(u) - sigmoid(v))`, also where both are near 1."""
-
-    def log(value: Value) -> tf.Tensor:
-        first, second = u(value), v(value)
-        step = tf.where(
-            tf.equal(first, second), tf.zeros([], first.dtype), second - first
-        )
-        return ops.log_sigmoid(first) + ops.log_sigmoid(-second) + ops.log1mexp(step)
-
-    return once(log)
 
 
 def _difference(log: Build, is_nonnegative: bool, has_exp: bool) -> Factored:
