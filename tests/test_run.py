@@ -194,6 +194,26 @@ def test_an_error_of_tensorflow_shows_the_frames_of_a_plain_run(
     assert absent not in frames
 
 
+def test_an_error_that_a_script_prints_shows_no_frames_of_tfsafe(here, write, capsys):
+    path = write("""
+        import traceback
+
+        import keras
+        import tensorflow as tf
+
+        model = keras.Sequential([keras.layers.Dense(3)])
+        model.compile("sgd", "categorical_crossentropy")
+        try:
+            model.fit(tf.ones([4, 3]), tf.ones([4, 5]), verbose=0)
+        except ValueError:
+            traceback.print_exc()
+    """)
+    here(path)
+    shown = capsys.readouterr().err
+    assert "must have the same shape" in shown
+    assert tfsafe.__path__[0] not in shown
+
+
 def test_an_error_in_a_trace_has_the_words_of_a_plain_run(here, write, capsys):
     path = write("""
         import tensorflow as tf

@@ -13,9 +13,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tfsafe import _compat
 from tfsafe.errors import NumericsError
 
 _PACKAGE = os.path.dirname(__file__)
+# What stands between Keras and the user's functions and raises no error of its own.
+_BETWEEN = ("_compat", "_faults", "_patching", "debugging", "graph", "rewriting")
 # The warnings so far, by task and place.
 REPORTED: set[tuple[str, str]] = set()
 # Set on errors that the user's code raised.
@@ -58,6 +61,11 @@ def users_code() -> Iterator[None]:
         # An error may be a frozen dataclass, which refuses `setattr`.
         error.__dict__[_MARK] = True
         raise
+
+
+def hide_frames() -> None:
+    """Makes an error of a Keras model have the frames that it has without tfsafe."""
+    _compat.hide_frames([os.path.join(_PACKAGE, each) for each in _BETWEEN])
 
 
 def is_of_program(error: BaseException, handled: BaseException | None = None) -> bool:

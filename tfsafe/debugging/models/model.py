@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tfsafe._faults import or_plain
+from tfsafe._faults import hide_frames, or_plain
 from tfsafe._patching import Patch, patches_on
 from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Options
@@ -134,6 +134,7 @@ class Steps:
                 "Apply `tfsafe.checked` to the step inside that function instead."
             )
         check_strategy(model)
+        hide_frames()
         self._model = model
         self._guard = guard
         self._options = options

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._faults import contained, or_plain
+from tfsafe._faults import contained, hide_frames, or_plain
 from tfsafe._patching import Patch, patches_on
 from tfsafe.errors import NumericsError
 from tfsafe.rewriting.engine import tape_recording
@@ -101,6 +101,7 @@ class _Step:
         self._step = step
         self._rules = rules
         self._verify = verify
+        hide_frames()
         self._make()
         functools.update_wrapper(self, step, updated=())
 
