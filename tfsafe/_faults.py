@@ -17,7 +17,7 @@ from tfsafe import _compat
 from tfsafe.errors import NumericsError
 
 _PACKAGE = os.path.dirname(__file__)
-# What stands between Keras and the user's functions and raises no error of its own.
+# What runs between Keras and the user's functions and raises no error of its own.
 _BETWEEN = ("_compat", "_faults", "_patching", "debugging", "graph", "rewriting")
 # The warnings so far, by task and place.
 REPORTED: set[tuple[str, str]] = set()
