@@ -97,6 +97,12 @@ def test_an_argument_without_the_row_is_passed_over(scales, numbers):
     assert sample.cells == ((0.0, 3.0), (1.0, 60.0))
 
 
+def test_where_every_row_fails_none_is_shown_unless_the_argument_is_the_cause():
+    x = tf.ones([3, 2])
+    assert failure_in(lambda x: tf.math.log(x - 1.0), x).sample is None
+    assert failure_in(lambda x: tf.reduce_sum(x - 1.0), x * np.nan).sample.row == 0
+
+
 def test_without_a_row_there_is_no_sample():
     assert failure_of(np.array(np.nan)).sample is None
 

@@ -240,16 +240,16 @@ def _power(exponent: float) -> _Case:
 
 def _pow(op: tf.Operation, logs: LogForms) -> Factored | None:
     base, exponent = op.inputs
-    number = logs.reader.scalar(exponent)
-    if number is not None:
-        a = _powered(logs.of(base), number)
-        is_even = number % 2 == 0
+    power = number(logs.reader, exponent, base)
+    if power is not None:
+        a = _powered(logs.of(base), power)
+        is_even = power % 2 == 0
         return (
             None
             if a is None
             else a._replace(is_nonnegative=a.is_nonnegative or is_even)
         )
-    constant = logs.reader.scalar(base)
+    constant = number(logs.reader, base, exponent)
     if constant is not None and constant > 0:
         rate = form.log_number(constant)
         return Factored(

@@ -92,7 +92,7 @@ def inverted(reader: Reader, op: tf.Operation) -> Term | None:
     """Reads a number that is not 0 over x, as the number and x."""
     if op.type in RECIPROCALS:
         return Term(1.0, op.inputs[0])
-    above = reader.scalar(op.inputs[0]) if op.type in DIVISIONS else None
+    above = number(reader, *op.inputs) if op.type in DIVISIONS else None
     return Term(above, op.inputs[1]) if above else None
 
 
