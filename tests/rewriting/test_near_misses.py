@@ -64,6 +64,16 @@ PAIRS = {
         lambda x: x * log(1.5) - 1.5 - tf.math.lgamma(x + 1),
         lambda x: x * log(1.5) - 1.5 - tf.exp(tf.math.lgamma(x + 1)),
     ),
+    "divergence-of-softmax": (
+        lambda x: tf.reduce_sum(
+            tf.nn.softmax(x) * (log(tf.nn.softmax(x)) - log(tf.nn.softmax(tf.sin(x)))),
+            -1,
+        ),
+        lambda x: tf.reduce_sum(
+            tf.nn.softmax(x) * (log(tf.nn.softmax(x)) + log(tf.nn.softmax(tf.sin(x)))),
+            -1,
+        ),
+    ),
     "fraction-of-powers": (
         lambda x: x**3.0 / (1 + x**3.0),
         lambda x: x**3.0 / (2 + x**3.0),
@@ -495,6 +505,7 @@ ASK = frozenset({
     "product-of-exponentials",
     "normalised-recurrence",
     "gamma-functions",
+    "divergence-of-softmax",
     "log-pochhammer",
     "digamma-difference",
     "weighted-lgamma",

@@ -24,6 +24,7 @@ from tfsafe.rewriting.rules.out_of_range import (
     standardised_moments,
 )
 from tfsafe.rewriting.rules.probability import (
+    distributions,
     gamma_functions,
     inverse_functions,
     likelihoods,
@@ -37,6 +38,7 @@ _BEFORE: Sequence[Rule] = (
     *limits.RULES,
     *likelihoods.RATIOS,
     gamma_functions.rule(_PARTS),
+    distributions.rule(_PARTS),
     *tangents.FIRST,
     *fractions.FIRST,
     *standardised_moments.RULES,

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import tensorflow as tf
 
@@ -64,17 +64,27 @@ def _anchors(
                     yield likelihoods.Anchor(factor, inner.inputs[0])
 
 
-class _Wide:
+class Wide:
     """Makes tensors in float64.
 
     Args:
       reader: Reader of the graph.
       others: Rules for parts of the formula.
+      more: Types of operations that are made in float64, too.
+      rules: Names of rules that are made in float64, too.
     """
 
-    def __init__(self, reader: Reader, others: Sequence[Rule]):
+    def __init__(
+        self,
+        reader: Reader,
+        others: Sequence[Rule],
+        more: Collection[str] = (),
+        rules: Collection[str] = (),
+    ):
         self._reader = reader
         self._others = others
+        self._any_dtype = _ANY_DTYPE.union(rules)
+        self._inside = _INSIDE.union(more)
 
     def of(self, value: Value) -> Value:
         """Returns the counterparts in float64 of tensors of a formula."""
@@ -90,13 +100,13 @@ class _Wide:
 
         def compute(tensor: tf.Tensor) -> tf.Tensor:
             op = tensor.op
-            if op.type not in _INSIDE or self._reader.constant(tensor) is not None:
+            if op.type not in self._inside or self._reader.constant(tensor) is not None:
                 return value(tensor)
             for rule in self._others:
                 if op.type in rule.op_types:
                     build = rule.match(op, self._reader)
                     if build is not None:
-                        is_any = rule.name in _ANY_DTYPE
+                        is_any = rule.name in self._any_dtype
                         is_wide = is_any or isinstance(rule.match, Trees)
                         return build(wide) if is_wide else value(tensor)
             return wider.run(op, [wide(each) for each in op.inputs])
@@ -120,7 +130,7 @@ def _match(
     groups, rest = likelihoods.groups(reader, found, anchors)
     if len(groups) == 1 and not rest:
         return None
-    in_float64 = _Wide(reader, others)
+    in_float64 = Wide(reader, others)
 
     def build(value: Value) -> tf.Tensor:
         wide = in_float64.of(value)
@@ -156,7 +166,7 @@ def _match_divergence(
         sizes.append(size)
     if not has_log or not _adds_up(sizes, -number):
         return None
-    formula = _Wide(reader, others)
+    formula = Wide(reader, others)
 
     def build(value: Value) -> tf.Tensor:
         like = tf.zeros([], tf.float64)
