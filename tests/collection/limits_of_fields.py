@@ -243,4 +243,16 @@ FORMULAS = [
         [[1e4, 1e-4], [12.0, 8.0]],
         [[2.0, 0.5], [2.0, 3.0]],
     ),
+    _of(
+        "curvature of a yield curve at a maturity of 0",
+        lambda k: (1 - tf.exp(-k)) / k**2 - 1 / k,
+        lambda k: (-m.expm1(-k) - k) / k**2,
+        bad=[[0.0, 1e-8, 1e-3, 1.5]],
+    ),
+    _of(
+        "second moment of an exponential integrator",
+        lambda z: 1 / z - tf.math.expm1(z) / z / z,
+        lambda z: (z - m.expm1(z)) / z**2,
+        bad=[[0.0, 1e-8, -1e-3, 1.5]],
+    ),
 ]

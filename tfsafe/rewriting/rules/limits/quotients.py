@@ -140,6 +140,20 @@ _TREES = (
         )
     ),
     *(
+        Tree((head, *pair), function)
+        for above, series in (
+            (("Sub", ("Exp", "x"), 1), removable.exp_minus_tangent_over_square),
+            (("Expm1", "x"), removable.exp_minus_tangent_over_square),
+            (("Sub", 1, ("Exp", ("Neg", "x"))), _minus(removable.exp_tangent_of_minus)),
+        )
+        for over in (("Div", above, ("Square", "x")), ("Div", ("Div", above, "x"), "x"))
+        for one in _inverses("x")
+        for head, pair, function in (
+            ("Sub", (over, one), series),
+            ("Sub", (one, over), _minus(series)),
+        )
+    ),
+    *(
         Tree(("Pow", ("Add", 1, ("Mul", "k", "z")), power), limits.power_of_one_plus)
         for power in (("Div", 1, "k"), ("Reciprocal", "k"))
     ),
@@ -335,7 +349,8 @@ RULES = (
         before="log(x) / (x - 1), (a - b) / log(a / b), (x ** k - 1) / k, "
         "(1 - (1 + r) ** -n) / r, log1p(k * z) / k, sin(t * x) / sin(x), "
         "(sin(s * x) * u + sin(t * x) * v) / sin(x), (exp(a) - exp(b)) / (a - b), "
-        "a / tanh(a * x) - b / tanh(b * x), minimum(x, k) / x",
+        "a / tanh(a * x) - b / tanh(b * x), (exp(x) - 1) / x ** 2 - 1 / x, "
+        "minimum(x, k) / x",
         after="the same; near the point where both sides are 0 a power series",
         fails_when="both sides are 0, or cancel near it",
         reference="Taylor series of the quotient",
