@@ -11,6 +11,7 @@ from tests.rewriting.emitting import fired, in_modes, rewritten, second_gradient
 from tests.rewriting.tables import RULES
 from tests.support import modes
 from tfsafe import stabilize
+from tfsafe.rewriting.rules.limits import steps
 from tfsafe.rewriting.rules.table import all_rules
 
 # By name: the formula, and the same for mpmath.
@@ -263,3 +264,20 @@ def test_another_quotient_is_left_alone(name):
 def test_a_nan_stays():
     for function, _ in FORMULAS.values():
         assert np.isnan(rewritten(RULES, function)(tf.constant([np.nan]))).all()
+
+
+@pytest.mark.parametrize("has_curve", [False, True])
+def test_a_sum_is_taken_apart_only_after_a_curve(has_curve, monkeypatch):
+    # Each sum of a long chain would be, which takes a quarter of the time to plan it.
+    taken = []
+    of_sum = steps._of_sum
+    monkeypatch.setattr(
+        steps, "_of_sum", lambda op, reader: taken.append(op) or of_sum(op, reader)
+    )
+
+    def formula(x, y):
+        first = tf.exp(x) if has_curve else x
+        return first + y * x - x / y
+
+    rewritten(RULES, formula)(tf.ones([2]), tf.ones([2]))
+    assert bool(taken) == has_curve

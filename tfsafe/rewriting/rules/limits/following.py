@@ -223,6 +223,23 @@ class Follower:
         return self._curved[op.name]
 
 
+class _Curved(frozenset[str]):
+    """Names of the operations that a curve is, or comes before."""
+
+
+def has_curve(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether an operation is a curve or is computed from one."""
+    known: _Curved | None = reader.memory.get(_Curved)
+    if known is None:
+        found: set[str] = set()
+        for each in reader.graph.get_operations():
+            above = (tensor.op.name in found for tensor in each.inputs)
+            if each.type in _CURVES or any(above):
+                found.add(each.name)
+        known = reader.memory[_Curved] = _Curved(found)
+    return op.name in known
+
+
 def _open_axes(tensor: tf.Tensor) -> frozenset[int] | None:
     """Returns the axes whose size is not 1, from the end; None for an unknown rank."""
     rank = tensor.shape.rank

@@ -37,6 +37,7 @@ from tfsafe.rewriting.rules.limits.following import (
     RESHAPED,
     Follower,
     Step,
+    has_curve,
     step_of,
 )
 
@@ -179,6 +180,9 @@ def _steps(
 
 def match(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a product, a power or a sum."""
+    # No formula without a curve has a limit, and each is taken apart to be read.
+    if not has_curve(reader, op):
+        return None
     if op.type == "Pow":
         return _of_power(op, reader)
     return _of_sum(op, reader) if op.type in SUMS else _of_product(op, reader)
