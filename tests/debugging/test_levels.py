@@ -94,6 +94,20 @@ def test_strict_passes_the_constants_that_a_loss_selects_where_it_has_no_value()
         own(probabilities)
 
 
+def test_a_loop_of_tensorflow_1_is_checked_by_its_results(level):
+    @tf.function
+    def loss(logits):
+        labels = tf.constant([[1, 2, 0], [2, 0, 0]])
+        lengths = tf.constant([2, 1]), tf.constant([8, 8])
+        return tf.nn.ctc_loss(labels, logits, *lengths, False, blank_index=0)
+
+    checked = tfsafe.checked(loss, checks=level)
+    logits = tf.random.stateless_normal([2, 8, 4], [1, 2])
+    np.testing.assert_array_equal(checked(logits), loss(logits))
+    with pytest.raises(tfsafe.NumericsError, match="NaN in output"):
+        checked(logits * np.nan)
+
+
 def test_strict_passes_the_infinity_of_a_mask(mode):
     def weights(x):
         return tf.nn.softmax(tf.where(x < 2.0, -float("inf"), tf.math.log(x)))

@@ -34,10 +34,10 @@ def function_graph(graph: Any, name: str) -> Any:
 
     `Graph._get_function`, tried with TensorFlow 2.16.1 and 2.21.0. The public
     `as_graph_def().library` has the function too, but not the stack traces of its
-    operations, which a finding needs.
+    operations, which a finding needs. None too for a function of TensorFlow 1, such as
+    the loop of `tf.nn.ctc_loss`, which has no graph.
     """
-    function = graph._get_function(name)
-    return None if function is None else function.graph
+    return getattr(graph._get_function(name), "graph", None)
 
 
 def count_operations(graph: Any) -> int:
