@@ -131,10 +131,19 @@ class Widened:
 
 
 def in_float32(build: Build, dtype: tf.DType) -> Build:
-    """Returns what builds a tensor of half precision in float32, rounded once."""
+    """Returns what builds a tensor of half precision in float32, rounded once.
+
+    Part of a formula in a wider dtype, it is made in that dtype and not rounded.
+    """
     if dtype not in precision.HALF:
         return build
-    return lambda value: tf.cast(build(Widened(value, tf.float32)), dtype)
+
+    def made(value: Value) -> tf.Tensor:
+        if isinstance(value, Widened):
+            return build(value)
+        return tf.cast(build(Widened(value, tf.float32)), dtype)
+
+    return made
 
 
 def dtype_for(value: Value, dtype: tf.DType) -> tf.DType:

@@ -10,6 +10,7 @@ from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways
 from tfsafe.rewriting.match.linear import Part, parts, total
@@ -90,7 +91,7 @@ class Wide:
         """Returns the counterparts in float64 of tensors of a formula."""
         made: dict[str, tf.Tensor] = {}
 
-        def wide(tensor: tf.Tensor) -> tf.Tensor:
+        def counterpart(tensor: tf.Tensor) -> tf.Tensor:
             if tensor.dtype not in _NARROW:
                 return value(tensor)
             source = self._reader.source(tensor)
@@ -111,6 +112,7 @@ class Wide:
                         return build(wide) if is_wide else value(tensor)
             return wider.run(op, [wide(each) for each in op.inputs])
 
+        wide = Widened(counterpart, tf.float64)
         return wide
 
 
