@@ -547,6 +547,19 @@ def test_strict_says_where_it_cannot_look_into_a_function(monkeypatch):
     assert tfsafe.checked(tf.function(lambda x: run(x)))(tf.ones([])).numpy() == 0.0
 
 
+def test_a_program_goes_on_where_strict_cannot_look(monkeypatch):
+    monkeypatch.setattr("tfsafe._compat.function_graph", lambda *_: None)
+    inner = tf.function(tf.math.log)
+    run = tf.function(lambda x: inner(x))
+    with tfsafe.debugging.check_numerics(strict=True):
+        with pytest.warns(RuntimeWarning, match="cannot look into") as warned:
+            assert run(tf.ones([])).numpy() == 0.0
+        assert run(tf.ones([])).numpy() == 0.0
+        with pytest.raises(tfsafe.NumericsError):
+            run(tf.zeros([]))
+    assert len(warned) == 1
+
+
 def test_what_cannot_be_run_again_is_named_as_the_reason():
     @tfsafe.checked
     @tf.function

@@ -1,10 +1,13 @@
 """Holds the options of a check: its level, strictness and exclusions."""
 
 import fnmatch
+import warnings
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, get_args
 
+from tfsafe._faults import RefusalError
 from tfsafe.errors import Site
+from tfsafe.graph import UnreadableError
 
 Level = Literal["watch", "domain", "full"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -53,11 +56,13 @@ class Options(NamedTuple):
       checks: Its level, one of `LEVELS`.
       strict: Whether a non-finite value that reaches no result is an error too.
       exclude: The operations to ignore.
+      is_for_program: Whether all that a program runs is checked, not what it named.
     """
 
     checks: str = "watch"
     strict: bool = False
     exclude: tuple[Excluded, ...] = ()
+    is_for_program: bool = False
 
     @property
     def level(self) -> str:
@@ -70,6 +75,18 @@ class Options(NamedTuple):
         """Returns whether an operation is excluded; see `Excluded.matches`."""
         types, names = list(types), list(names)
         return any(each.matches(types, names, site) for each in self.exclude)
+
+    def note_unreadable(self, error: UnreadableError) -> None:
+        """Says of a function that `strict` cannot be met in it.
+
+        Raises:
+          RefusalError: If the function was named; a program goes on.
+        """
+        text = f"`strict=True` cannot look into this function: {error}."
+        if self.strict and not self.is_for_program:
+            raise RefusalError(f"{text} Use `strict=False`.") from None
+        if self.strict:
+            warnings.warn(f"{text} Its results are checked.", RuntimeWarning, 2)
 
 
 def options_of(checks: Any, strict: Any, exclude: Any) -> Options:

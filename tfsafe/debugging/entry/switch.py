@@ -60,7 +60,7 @@ class Switch:
         with self._lock:
             was_on = bool(self._askers)
             self._askers = [each for each in self._askers if each[0] is not asker]
-            self._askers.append((asker, options))
+            self._askers.append((asker, options._replace(is_for_program=True)))
             if not was_on:
                 self._patches = list(self._made())
                 for patch in self._patches:

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._faults import RefusalError, or_plain, users_code
+from tfsafe._faults import or_plain, users_code
 from tfsafe.debugging.capsule.snapshot import Snapshot
 from tfsafe.debugging.checks import failures, tally
 from tfsafe.debugging.checks.failures import Failed, Known
@@ -250,11 +250,7 @@ class CompiledCheck:
                 raise TypeError("An argument has not the dtype that is expected.")
             traced = Instrumented(call, self._options, slots, holds=self._holds)
         except UnreadableError as error:
-            if self._options.strict:
-                raise RefusalError(
-                    f"`strict=True` cannot look into this function: {error}. Use "
-                    "`strict=False`."
-                ) from None
+            self._options.note_unreadable(error)
             return None
         return traced if traced.is_due else None
 
