@@ -127,6 +127,12 @@ FORMULAS = {
         (1.000001, 0.75),
         (0.5, 0.75),
     ),
+    "one less three over a tensor, from 3": (
+        lambda _, x, c: c * (1 - 3 / x) / (x - 3),
+        (3.0, 0.75),
+        (3.000001, 0.75),
+        (0.5, 0.75),
+    ),
     "a number to a power of a quotient": (
         lambda _, a, b: (3 ** (a / b - 1) - 1) / (a - b),
         (0.75, 0.75),

@@ -139,7 +139,7 @@ def _sides(reader: Reader, tensor: tf.Tensor) -> list[_Side]:
         return list(_of_terms(reader, terms(reader, tensor)))
     if op.type in _ZEROS:
         found = _Function(op.type, op.inputs[0])
-        return _at_number(reader, found, _ZEROS[op.type], 1.0)
+        return _at_number(reader, found, _ZEROS[op.type])
     return []
 
 
@@ -162,8 +162,11 @@ def _of_terms(reader: Reader, found: Sequence[Term]) -> Iterator[_Side]:
     is_single = len(parts(reader, function.x)) == 1 and inside.type != "Mul"
     if function.name in _EVEN and is_single:
         return
-    if _cancel(t * whole, function.factor):
-        yield from _at_number(reader, function, _ONES[function.name], function.factor)
+    number, point = t * whole, _ONES[function.name]
+    if function.name == "Reciprocal" and number:
+        yield from _at_number(reader, function, -function.factor / number)
+    elif _cancel(number, function.factor):
+        yield from _at_number(reader, function, point)
 
 
 def _cancel(a: float, b: float) -> bool:
@@ -209,11 +212,9 @@ def _of_two(
         )
 
 
-def _at_number(
-    reader: Reader, function: _Function, point: float, factor: float
-) -> list[_Side]:
+def _at_number(reader: Reader, function: _Function, point: float) -> list[_Side]:
     """Returns `f(x) - f(point)`; of a power also as one whose order is near 0."""
-    x, order = function.x, function.order
+    x, order, factor = function.x, function.order, function.factor
     if reader.constant(x) is not None and order is None:
         return []
     whole = merged(reader, [*parts(reader, x), Part(-point, None)])
