@@ -86,3 +86,20 @@ def test_what_was_right_at_an_infinity_still_is(case, infinity):
     guarded = case.rule == "log-of-guarded-probability" and np.isfinite(got)
     is_close = np.isclose(got, naive, rtol=1e-6, atol=0)
     assert (np.isnan(naive) | is_close | guarded).all(), (naive, got)
+
+
+def test_a_negative_difference_of_sigmoids_has_the_slopes_of_tensorflow(mode, dtype):
+    def formula(x, y):
+        return tf.math.log(tf.sigmoid(x) - tf.sigmoid(y))
+
+    narrow = [
+        tf.constant(points, dtype)
+        for points in ([1.0, -3.0, 0.0, -np.inf, 2.0], [2.0, -2.5, 20.0, 1.0, np.inf])
+    ]
+    wide = [tf.cast(x, tf.float64) for x in narrow]
+    value, slopes = modes.value_and_gradients(rewritten(RULES, formula), narrow, mode)
+    _, exact = modes.value_and_gradients(formula, wide, "graph")
+    assert np.isnan(value).all()
+    one = [np.ones(5)] * 2  # A slope that is nearly 0 is a difference of such near 1.
+    errors = map(oracle.ulp_error, slopes, (x.numpy() for x in exact), one)
+    assert max(errors) <= 3

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, known, unbroadcast
-from tfsafe.ops.kernels import logarithm, power, precision, zeros
+from tfsafe.ops.kernels import exponential, logarithm, power, precision, zeros
 from tfsafe.ops.kernels.zeros import (
     product_vjp,
     quotient_for_gradient,
@@ -106,6 +106,25 @@ def log(x: tf.Tensor) -> tf.Tensor:
 def log1p(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 + x)`, with slope 0 at -1 and `1 / (1 + x)` below."""
     return tf.math.log1p(x)
+
+
+@precision.runs_in_float32
+@with_slope(lambda x: -_odds(-x))
+def log1mexp(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 - exp(x))`, with slope 0 at 0 and TensorFlow's above."""
+    return exponential.log1mexp_value(x)
+
+
+@custom_gradient
+def _odds(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
+    """Returns `1 / (exp(x) - 1)`, also where that is negative."""
+    value = zeros.reciprocal(tf.math.expm1(x))
+
+    def vjp(upstream: tf.Tensor) -> tf.Tensor:
+        again = known(value, _odds, x)
+        return -times_where_nonzero(times_upstream(upstream, again), 1 + again)
+
+    return value, vjp
 
 
 @precision.runs_in_float32

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, raw_kernel
+from tfsafe.ops.formulas import unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import LogForms, once, with_inputs
@@ -77,7 +78,9 @@ def log_of_sigmoid_difference(
         if known is not None:
             is_nothing &= tf.math.is_inf(first)
         step = tf.where(is_nothing, tf.zeros([], step.dtype), step)
-        return ops.log_sigmoid(first) + ops.log_sigmoid(-second) + ops.log1mexp(step)
+        # Where the difference is negative, the slopes are TensorFlow's.
+        logs = ops.log_sigmoid(first) + ops.log_sigmoid(-second)
+        return logs + unchanged_values.log1mexp(step)
 
     return once(log)
 
