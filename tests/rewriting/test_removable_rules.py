@@ -137,6 +137,14 @@ FORMULAS = {
         lambda x: (tf.sinh(x) - x) / (x * x * x),
         lambda x: (mpmath.sinh(x) - x) / x**3,
     ),
+    "log(cosh(x)) / x**2": (
+        lambda x: tf.math.log(tf.cosh(x)) / x**2,
+        lambda x: mpmath.log(mpmath.cosh(x)) / x**2,
+    ),
+    "-log(cos(x / 2)) / x**2": (
+        lambda x: -tf.math.log(tf.cos(x / 2)) / x**2,
+        lambda x: -mpmath.log(mpmath.cos(x / 2)) / x**2,
+    ),
     "(cosh(x) - 1) / x**2": (
         lambda x: (tf.cosh(x) - 1) / x**2,
         lambda x: (mpmath.cosh(x) - 1) / x**2,

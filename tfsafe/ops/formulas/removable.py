@@ -136,6 +136,11 @@ def _rest(series: _Series, order: int) -> _Series:
     return [*series[order:], *[Fraction(0)] * order]
 
 
+def _integral(series: _Series) -> _Series:
+    """Returns the series of the integral of `x f(x)`, over `x ** 2`."""
+    return [c / (n + 2) for n, c in enumerate(series)]
+
+
 def _arcsine(sign: int) -> _Series:
     def coefficient(n: int) -> Fraction:
         half = n // 2
@@ -270,6 +275,12 @@ sinh_minus_x_over_cube = Removable(
 )
 cosh_minus_one_over_square = Removable(
     _even(1, 2), 2.0, lambda x: 2 * tf.square(tf.sinh(x / 2) / x)
+)
+log_cosh_over_square = Removable(
+    _integral(_TANHC), 0.5, lambda x: ops.log_cosh(x) / tf.square(x)
+)
+log_cos_over_square = Removable(
+    [-c for c in _integral(_TANC)], 0.5, lambda x: ops.log(tf.cos(x)) / tf.square(x)
 )
 # `(1 - (1 + x) exp(-x)) / x ** 2`.
 gamma_tail_over_square = Removable(

@@ -131,6 +131,8 @@ VANISHING = (
     Vanishing(("Sub", ("Tan", "x"), "x"), 3, removable.tan_minus_x_over_cube),
     Vanishing(("Sub", ("Sinh", "x"), "x"), 3, removable.sinh_minus_x_over_cube),
     Vanishing(("Sub", ("Cosh", "x"), 1), 2, removable.cosh_minus_one_over_square),
+    Vanishing(("Log", ("Cosh", "x")), 2, removable.log_cosh_over_square),
+    Vanishing(("Log", ("Cos", "x")), 2, removable.log_cos_over_square),
     Vanishing(
         ("Sub", 1, ("Mul", ("Add", 1, "x"), ("Exp", ("Neg", "x")))),
         2,
