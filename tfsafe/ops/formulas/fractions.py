@@ -179,6 +179,9 @@ def quotient_in_range(
     b: tf.Tensor,
     wide_a: tf.Tensor,
     wide_b: tf.Tensor,
+    divide: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = ops.xdivy,
+    *,
+    squares: bool = False,
 ) -> tf.Tensor:
     """Computes `a / b`, from numbers of a wider dtype where a side is out of range.
 
@@ -187,15 +190,27 @@ def quotient_in_range(
       b: Divisor.
       wide_a: The same dividend in a wider dtype.
       wide_b: The same divisor in a wider dtype.
+      divide: Computes a quotient; by default 0 for 0 / 0.
+      squares: Whether a divisor is out of range where its square is, which the slope
+        divides by.
 
     Returns:
-      The quotient, in the dtype of `a`; 0 for 0 / 0.
+      The quotient, in the dtype of `a`.
     """
-    is_lost = _is_lost(tf.abs(b)) | ~tf.math.is_finite(a) | ~tf.math.is_finite(b)
-    usual = ops.xdivy(
+    size = tf.abs(b)
+    is_lost = _is_lost(size) | ~tf.math.is_finite(a)
+    is_lost |= ~tf.math.is_finite(tf.square(b) if squares else b)
+    usual = divide(
         tf.where(is_lost, tf.zeros_like(a), a), tf.where(is_lost, tf.ones_like(b), b)
     )
-    return tf.where(is_lost, tf.cast(ops.xdivy(wide_a, wide_b), a.dtype), usual)
+    return tf.where(is_lost, tf.cast(divide(wide_a, wide_b), a.dtype), usual)
+
+
+def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
+    """Computes a function of nonnegative `x`, of `wide` where `x` is out of range."""
+    is_lost = _is_lost(x) | ~tf.math.is_finite(x)
+    usual = function(tf.where(is_lost, tf.ones_like(x), x))
+    return tf.where(is_lost, tf.cast(function(wide), x.dtype), usual)
 
 
 def one_minus_quotient(

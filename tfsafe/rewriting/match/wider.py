@@ -15,7 +15,7 @@ from tfsafe.graph import (
     op_types,
     raw_kernel,
 )
-from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
@@ -225,13 +225,28 @@ def in_float64(
     return wide(tensor, _DEPTH)
 
 
+def with_safe_products(
+    reader: Reader, tensor: tf.Tensor, value: Value, together: bool = False
+) -> tf.Tensor:
+    """Builds a sum of products of what may overflow: no slope is 0 times infinity."""
+    op = reader.op(tensor)
+    is_open = together or all(reader.constant(each) is None for each in op.inputs)
+    inside = ADDITIONS | {"Mul", "Sub", *DIVISIONS} if together else ADDITIONS | {"Mul"}
+    if op.type in inside and is_open and (together or may_leave_range(reader, tensor)):
+        return run(
+            op, [with_safe_products(reader, x, value, together) for x in op.inputs]
+        )
+    return value(tensor)
+
+
 def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Build:
-    """Returns how to build a quotient whose sides may be out of range, in float64."""
+    """Returns how to build a quotient, from float64 where a side is out of range."""
     together = may_overflow_together(reader, x, y)
 
     def build(value: Value) -> tf.Tensor:
+        a, b = (with_safe_products(reader, each, value, together) for each in (x, y))
         made: dict[str, tf.Tensor] = {}
-        wide = [in_float64(reader, each, value, made, together) for each in (x, y)]
-        return tf.cast(divide(*wide), x.dtype)
+        c, d = (in_float64(reader, each, value, made, together) for each in (x, y))
+        return fractions.quotient_in_range(a, b, c, d, divide, squares=together)
 
     return build
