@@ -60,6 +60,10 @@ _ELEMENTWISE = frozenset({
     *("Abs", "Div", "Inv", "Mul", "Neg", "RealDiv", "Reciprocal", "Sqrt", "Square"),
     "Sub",
 })
+_MOVES = op_types(OpFact.MOVES | OpFact.PICKS | OpFact.RESHAPES)
+_SINGLE = op_types(OpFact.ELEMENTWISE) | {
+    *("ReadVariableOp", "Split", "SplitV", "Unpack"),
+}
 # They are 0 only where all of their inputs are, or two of these are alike.
 _TOGETHER = frozenset({*ADDITIONS, "Maximum", "Minimum", "Sub"})
 # Longer formulas are computed as they are written.
@@ -118,12 +122,14 @@ def may_overflow_together(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     power = reader.scalar(y.op.inputs[1]) if y.op.type == "Pow" else None
     base = y.op.inputs[0] if power is not None and power > 0 else y
     found = terms(reader, base)
+    above, below = _variables(reader, x), _variables(reader, y)
     return (
         x.dtype == tf.float32
         and len(found) > 1
         and math.isinf(max(map(abs, reader.bounds(y))))
         and any(_is_product(reader, each.tensor) for each in found)
-        and not _variables(reader, x).isdisjoint(_variables(reader, y))
+        and not above.keys().isdisjoint(below)
+        and not _is_of_moments(reader, above | below)
     )
 
 
@@ -136,14 +142,31 @@ def _is_product(reader: Reader, tensor: tf.Tensor) -> bool:
     return op.type in _POWERS | {"Mul"} and all(_is_open(reader, x) for x in factors)
 
 
-def _variables(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> set[int]:
-    """Returns the numbers of the tensors that an elementwise formula begins with."""
+def _variables(
+    reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH
+) -> dict[int, tf.Tensor]:
+    """Returns the tensors that an elementwise formula begins with, by number."""
     op = reader.op(tensor)
     if reader.constant(tensor) is not None:
-        return set()
+        return {}
     if not depth or op.type not in _ELEMENTWISE | _POWERS:
-        return {reader.number(tensor)}
-    return {n for x in op.inputs for n in _variables(reader, x, depth - 1)}
+        return {reader.number(tensor): tensor}
+    found: dict[int, tf.Tensor] = {}
+    for each in op.inputs:
+        found |= _variables(reader, each, depth - 1)
+    return found
+
+
+def _is_of_moments(reader: Reader, variables: Mapping[int, tf.Tensor]) -> bool:
+    """Returns whether two or more are sums, whose products other rules know."""
+
+    def is_sum(tensor: tf.Tensor) -> bool:
+        op = reader.op(tensor)
+        while op.type in _MOVES:
+            op = reader.op(op.inputs[0])
+        return bool(op.inputs) and op.type not in _SINGLE
+
+    return sum(map(is_sum, variables.values())) > 1
 
 
 def is_difference_of_products(reader: Reader, tensor: tf.Tensor) -> bool:
@@ -231,7 +254,7 @@ def with_safe_products(
     """Builds a sum of products of what may overflow: no slope is 0 times infinity."""
     op = reader.op(tensor)
     is_open = together or all(reader.constant(each) is None for each in op.inputs)
-    inside = ADDITIONS | {"Mul", "Sub", *DIVISIONS} if together else ADDITIONS | {"Mul"}
+    inside = ADDITIONS | {"Mul", *DIVISIONS} if together else ADDITIONS | {"Mul"}
     if op.type in inside and is_open and (together or may_leave_range(reader, tensor)):
         return run(
             op, [with_safe_products(reader, x, value, together) for x in op.inputs]
