@@ -24,6 +24,13 @@ def _bounds(function, *specs):
     return reader.bounds(outputs[0])
 
 
+def _squared_often(x):
+    mask = tf.cast(x > 0, tf.float32)
+    for _ in range(40):
+        mask *= mask
+    return mask
+
+
 CONSTANTS = {
     "a number": (lambda x: tf.constant(3.0), 3),
     "arithmetic": (lambda x: tf.constant(2.0) * 3.0 + 1 - 4 / tf.constant(2.0), 5),
@@ -272,6 +279,7 @@ MASKS = {
     "one-hot": (lambda x: tf.one_hot([1], 3), True),
     "a smoothed one-hot": (lambda x: tf.one_hot([1], 3, 0.9, 0.1), False),
     "a product": (lambda x: tf.cast(x > 0, tf.float32) * tf.one_hot([1], 3), True),
+    "a long product": (_squared_often, True),
     "the rest": (lambda x: 1 - tf.cast(x > 0, tf.float32), True),
     "moved": (lambda x: tf.cast(x > 0, tf.float32)[:, None], True),
     "a constant": (lambda x: tf.constant([0.0, 1.0, 1.0]), True),

@@ -78,6 +78,7 @@ class Reader:
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[object, ...], int] = {}
         self._bounds: dict[str, Bounds] = {}
+        self._masks: dict[str, bool] = {}
         self._written: set[str] | None = None
         self._depth = 0
 
@@ -244,7 +245,13 @@ class Reader:
 
     def is_mask(self, tensor: tf.Tensor) -> bool:
         """Returns whether every element is 0 or 1."""
-        op = self.value_source(tensor).op
+        tensor = self.value_source(tensor)
+        if tensor.name not in self._masks:
+            self._masks[tensor.name] = self._is_mask(tensor)
+        return self._masks[tensor.name]
+
+    def _is_mask(self, tensor: tf.Tensor) -> bool:
+        op = tensor.op
         if op.type == "Cast":
             return op.inputs[0].dtype == tf.bool or self.is_mask(op.inputs[0])
         if op.type == "OneHot":
@@ -259,7 +266,7 @@ class Reader:
             return all(self.is_mask(each) for each in (op.inputs[0], *rest))
         if op.type == "Sub" and self.is_number(op.inputs[0], 1):
             return self.is_mask(op.inputs[1])
-        value = self.constant(self.value_source(tensor))
+        value = self.constant(tensor)
         return value is not None and bool(np.isin(value, (0, 1)).all())
 
     def is_scaled_mask(self, tensor: tf.Tensor) -> bool:

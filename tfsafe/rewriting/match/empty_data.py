@@ -171,11 +171,13 @@ def is_mean_by_count(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     return _is_count(reader, y) and _is_total(reader, x, _DEPTH)
 
 
-def is_sparse_mean(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+def is_sparse_mean(
+    reader: Reader, x: tf.Tensor, y: tf.Tensor, depth: int = _DEPTH
+) -> bool:
     """Returns whether `x / y` divides a product of a sparse matrix by its row sums."""
     total = reader.op(x)
-    if total.type == "Mul":
-        return any(is_sparse_mean(reader, each, y) for each in total.inputs)
+    if total.type == "Mul" and depth:
+        return any(is_sparse_mean(reader, each, y, depth - 1) for each in total.inputs)
     if total.type != "SparseTensorDenseMatMul":
         return False
     for step in reshaped(reader, y):

@@ -1,6 +1,6 @@
 """Takes tensors apart into numbers times tensors, through sums over axes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -115,24 +115,25 @@ def _has_axes(
 
 def merged(reader: Reader, found: Iterable[Part]) -> list[Part]:
     """Adds the factors of equal parts and drops those that cancel."""
-    total: list[Part] = []
+    total: dict[Hashable, Part] = {}
     for part in found:
-        for place, other in enumerate(total):
-            if alike(reader, part, other):
-                factor = part.factor + other.factor
-                total[place] = other._replace(factor=factor)
-                break
-        else:
-            total.append(part)
-    return [each for each in total if abs(each.factor) > 1e-12]
+        key = _key(reader, part)
+        known = total.get(key, part._replace(factor=0.0))
+        total[key] = known._replace(factor=known.factor + part.factor)
+    return [each for each in total.values() if abs(each.factor) > 1e-12]
 
 
 def alike(reader: Reader, a: Part, b: Part) -> bool:
     """Returns whether two parts differ by their factors at most."""
-    if a.tensor is None or b.tensor is None:
-        return a.tensor is b.tensor
-    is_same = reader.same(a.tensor, b.tensor)
-    return is_same and a.axes == b.axes and a.keepdims == b.keepdims
+    return _key(reader, a) == _key(reader, b)
+
+
+def _key(reader: Reader, part: Part) -> Hashable:
+    """Returns what parts have in common that differ by their factors at most."""
+    if part.tensor is None:
+        return None
+    number = reader.number(part.tensor)
+    return number, part.tensor.dtype, part.axes, part.keepdims
 
 
 def minus(found: Iterable[Part]) -> list[Part]:

@@ -58,12 +58,16 @@ def factored(
         if minus is not None:
             factor = -factor
             queue.append((minus, side))
-        elif inside and len(found.above) + len(found.below) < _MOST_FACTORS:
+        elif inside and _factors(found) + len(queue) < _MOST_FACTORS:
             found.parts.append(inner)
             queue += [(each, side * inner_side) for each, inner_side in inside]
         else:
             (found.above if side > 0 else found.below).append(reader.source(tensor))
     return found._replace(factor=factor)
+
+
+def _factors(product: Product) -> int:
+    return len(product.above) + len(product.below)
 
 
 def _inside(reader: Reader, tensor: tf.Tensor) -> list[tuple[tf.Tensor, int]]:

@@ -1,5 +1,6 @@
 """Finds the tensors with which a product, a sum or a norm vanishes."""
 
+import itertools
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -13,8 +14,8 @@ from tfsafe.rewriting.match.reductions import single_mean
 _POWERS = {"Abs": 1.0, "Neg": 1.0, "Square": 2.0, "Sqrt": 0.5}
 _REDUCTIONS = {"Sum", "Mean", "EuclideanNorm", *SEGMENT_SUMS}
 _PASSED = _REDUCTIONS | op_types(OpFact.RESHAPES) | {"BroadcastTo", "Tile"}
-# Deeper formulas are left alone.
-_DEPTH = 10
+# Deeper formulas and longer ones are left alone.
+_DEPTH, _MOST = 10, 64
 
 
 def factors(reader: Reader, tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
@@ -22,7 +23,8 @@ def factors(reader: Reader, tensor: tf.Tensor) -> list[tuple[tf.Tensor, float]]:
 
     A product of others is taken apart, through sums over axes, roots and squares.
     """
-    return list(_factors(reader, tensor, 1.0, _DEPTH))
+    found = list(itertools.islice(_factors(reader, tensor, 1.0, _DEPTH), _MOST + 1))
+    return found if len(found) <= _MOST else [(reader.source(tensor), 1.0)]
 
 
 def _factors(
@@ -66,7 +68,7 @@ def summands(
         if depth and number(reader, floor, x) == 0:
             inner = [x]
     found = [each for x in inner for each in summands(reader, x, power, depth - 1)]
-    return found or [(tensor, power)]
+    return found if 0 < len(found) <= _MOST else [(tensor, power)]
 
 
 def vanish_together(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:

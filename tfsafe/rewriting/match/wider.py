@@ -121,16 +121,14 @@ def may_overflow_together(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     """
     power = reader.scalar(y.op.inputs[1]) if y.op.type == "Pow" else None
     base = y.op.inputs[0] if power is not None and power > 0 else y
-    found = terms(reader, base)
+    found = terms(reader, base) if x.dtype == tf.float32 else []
+    if len(found) < 2 or not any(_is_product(reader, each.tensor) for each in found):
+        return False
+    if math.isfinite(max(map(abs, reader.bounds(y)))):
+        return False
     above, below = _variables(reader, x), _variables(reader, y)
-    return (
-        x.dtype == tf.float32
-        and len(found) > 1
-        and math.isinf(max(map(abs, reader.bounds(y))))
-        and any(_is_product(reader, each.tensor) for each in found)
-        and not above.keys().isdisjoint(below)
-        and not _is_of_moments(reader, above | below)
-    )
+    is_one_formula = not above.keys().isdisjoint(below)
+    return is_one_formula and not _is_of_moments(reader, above | below)
 
 
 def _is_product(reader: Reader, tensor: tf.Tensor) -> bool:
@@ -142,18 +140,24 @@ def _is_product(reader: Reader, tensor: tf.Tensor) -> bool:
     return op.type in _POWERS | {"Mul"} and all(_is_open(reader, x) for x in factors)
 
 
-def _variables(
-    reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH
-) -> dict[int, tf.Tensor]:
+def _variables(reader: Reader, tensor: tf.Tensor) -> dict[int, tf.Tensor]:
     """Returns the tensors that an elementwise formula begins with, by number."""
-    op = reader.op(tensor)
-    if reader.constant(tensor) is not None:
-        return {}
-    if not depth or op.type not in _ELEMENTWISE | _POWERS:
-        return {reader.number(tensor): tensor}
     found: dict[int, tf.Tensor] = {}
-    for each in op.inputs:
-        found |= _variables(reader, each, depth - 1)
+    seen: set[int] = set()
+    level = [tensor]
+    for depth in reversed(range(_DEPTH + 1)):
+        inner: list[tf.Tensor] = []
+        for each in level:
+            number = reader.number(each)
+            if number in seen or reader.constant(each) is not None:
+                continue
+            seen.add(number)
+            op = reader.op(each)
+            if depth and op.type in _ELEMENTWISE | _POWERS:
+                inner += op.inputs
+            else:
+                found[number] = each
+        level = inner
     return found
 
 
@@ -252,14 +256,24 @@ def with_safe_products(
     reader: Reader, tensor: tf.Tensor, value: Value, together: bool = False
 ) -> tf.Tensor:
     """Builds a sum of products of what may overflow: no slope is 0 times infinity."""
-    op = reader.op(tensor)
-    is_open = together or all(reader.constant(each) is None for each in op.inputs)
     inside = ADDITIONS | {"Mul", *DIVISIONS} if together else ADDITIONS | {"Mul"}
-    if op.type in inside and is_open and (together or may_leave_range(reader, tensor)):
-        return run(
-            op, [with_safe_products(reader, x, value, together) for x in op.inputs]
-        )
-    return value(tensor)
+    made: dict[str, tf.Tensor] = {}
+
+    def safe(tensor: tf.Tensor) -> tf.Tensor:
+        source = reader.source(tensor)
+        if source.name not in made:
+            made[source.name] = compute(source)
+        return made[source.name]
+
+    def compute(tensor: tf.Tensor) -> tf.Tensor:
+        op = tensor.op
+        is_open = together or all(reader.constant(each) is None for each in op.inputs)
+        is_inside = op.type in inside and is_open
+        if is_inside and (together or may_leave_range(reader, tensor)):
+            return run(op, [safe(each) for each in op.inputs])
+        return value(tensor)
+
+    return safe(tensor)
 
 
 def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Build:

@@ -1,6 +1,7 @@
 """Rules for products and powers whose logarithm, or root, is in range."""
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from tfsafe.rewriting.match.reductions import reduction, sum_of_squares
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
 
 # Longer products are left alone.
-_MOST = 12
+_MOST, _MOST_PARTS = 12, 64
 _MOST_SQUARES = 4
 # A constant power up to here keeps nearly all digits of its base.
 _LARGE = 256
@@ -137,7 +138,9 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
             numbers *= each
         else:
             found.append(each)
-    if not 0 < numbers < float("inf") or not 0 < len(found) <= _MOST:
+        if len(found) > _MOST:
+            return None
+    if not found or not 0 < numbers < float("inf"):
         return None
     if not _may_leave(found, x.dtype):
         return None
@@ -175,7 +178,18 @@ def _split(logs: Logarithms, tensor: tf.Tensor, power: float) -> _Split | None:
         return _Split([log for each in known for log in each.logs], rest)
     if logs.reader.is_mask(tensor):
         return None
-    return _Split([], list(_factors(logs.reader, tensor, power)))
+    few = itertools.islice(_factors(logs.reader, tensor, power), _MOST + 1)
+    return _Split([], list(few))
+
+
+def _is_long(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a product has too many factors to be split."""
+    parts = [tensor]
+    for each in parts:
+        parts += [part for part, _ in _signed_parts(reader.op(each))]
+        if len(parts) > _MOST_PARTS:
+            return True
+    return False
 
 
 def _signed_parts(op: tf.Operation) -> list[tuple[tf.Tensor, float]]:
@@ -194,7 +208,7 @@ def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
     x = op.inputs[0]
     if is_watched(reader, op) or reader.constant(x) is not None:
         return None
-    if not _signed_parts(reader.op(x)):
+    if not _signed_parts(reader.op(x)) or _is_long(reader, x):
         return None
     split = _split(logarithms(reader), x, 1.0)
     if split is None or not split.logs:

@@ -2,7 +2,7 @@
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
 
@@ -27,8 +27,10 @@ _RULES = frozenset({
 _Mixture = tuple[tuple[float, int], ...]
 # A number times a softmax times the logarithm of a mixture.
 _Term = tuple[float, int, _Mixture]
-# Longer sums are left alone.
-_MOST = 24
+# Stands for the softmax in a term that has none.
+_OTHER = -1
+# Longer sums are left alone, and deeper ones in a product.
+_MOST, _DEPTH = 24, 4
 
 
 class _Distributions:
@@ -40,7 +42,7 @@ class _Distributions:
     def weighted(self, tensor: tf.Tensor) -> Iterator[_Term]:
         """Yields weighted logarithms that add up to a tensor, also of what is summed.
 
-        Something else in the tensor is a term with no logarithm.
+        Something else in the tensor is a term of `_OTHER`, with no logarithm.
         """
         for factor, part in terms(self._reader, tensor):
             op = self._reader.op(part)
@@ -54,15 +56,17 @@ class _Distributions:
                 for a, weight in self.mixture(x)
                 for b, log in self._logs(y)
             ]
-            yield from found or [(factor, -1, ())]
+            yield from found or [(factor, _OTHER, ())]
 
     def mixture(self, tensor: tf.Tensor) -> _Mixture:
         """Returns the softmaxes that add up to a tensor; none for another tensor."""
-        found = [
-            (t.factor, self._logits(t.tensor)) for t in terms(self._reader, tensor)
-        ]
-        known = tuple(sorted((f, key) for f, key in found if key is not None))
-        return known if len(known) == len(found) else ()
+        found = []
+        for factor, part in terms(self._reader, tensor):
+            logits = self._logits(part)
+            if logits is None:
+                return ()
+            found.append((factor, logits))
+        return tuple(sorted(found))
 
     def _logits(self, tensor: tf.Tensor) -> int | None:
         op = self._reader.op(tensor)
@@ -78,7 +82,9 @@ class _Distributions:
         found = by_hand(op, self._reader) if op.type == "Sub" else None
         return None if found is None else self._reader.number(found[0])
 
-    def _logs(self, tensor: tf.Tensor) -> list[tuple[float, _Mixture]]:
+    def _logs(
+        self, tensor: tf.Tensor, depth: int = _DEPTH
+    ) -> list[tuple[float, _Mixture]]:
         """Returns the logarithms that add up to a tensor; none for another tensor."""
         logits = self._logits_of_log(tensor)
         if logits is not None:
@@ -92,13 +98,13 @@ class _Distributions:
                 for sign, side in zip((1.0, -1.0), sides, strict=False)
                 if (mixture := self.mixture(side))
             ]
-        if op.type not in SUMS:
+        if op.type not in SUMS or not depth:
             return []
         signs = (1.0, -1.0 if op.type == "Sub" else 1.0)
         return [
             (sign * factor, log)
             for sign, each in zip(signs, op.inputs, strict=False)
-            for factor, log in self._logs(each)
+            for factor, log in self._logs(each, depth - 1)
         ]
 
     def is_less_affinity(self, tensor: tf.Tensor) -> bool:
@@ -133,14 +139,18 @@ class _Distributions:
         return bool(p and q and p != q)
 
 
-def _cancels(found: Sequence[_Term]) -> bool:
+def _cancels(terms_of_sum: Iterable[_Term]) -> bool:
     """Returns whether the terms of each softmax are 0 if all logarithms are alike."""
     sums: defaultdict[int, float] = defaultdict(float)
-    for factor, weight, _ in found:
+    logs: set[_Mixture] = set()
+    most = 0.0
+    for count, (factor, weight, log) in enumerate(terms_of_sum):
+        if weight == _OTHER or count == _MOST:
+            return False
         sums[weight] += factor
-    most = max((abs(factor) for factor, _, _ in found), default=0.0)
-    is_divergence = len({log for _, _, log in found}) > 1 and len(found) <= _MOST
-    return is_divergence and all(abs(each) <= 1e-6 * most for each in sums.values())
+        logs.add(log)
+        most = max(most, abs(factor))
+    return len(logs) > 1 and all(abs(each) <= 1e-6 * most for each in sums.values())
 
 
 def _match(
@@ -155,7 +165,7 @@ def _match(
     elif op.type in SUMS and found.is_less_affinity(whole):
         is_near_0 = True
     else:
-        is_near_0 = _cancels(list(found.weighted(whole)))
+        is_near_0 = _cancels(found.weighted(whole))
     if not is_near_0:
         return None
     formula = Wide(reader, others, _MADE, _RULES)
