@@ -27,7 +27,7 @@ _RULES = frozenset({
 _Mixture = tuple[tuple[float, int], ...]
 # A number times a softmax times the logarithm of a mixture.
 _Term = tuple[float, int, _Mixture]
-# Stands for the softmax in a term that has none.
+# The number of the softmax in a term that has none.
 _OTHER = -1
 # Longer sums are left alone, and deeper ones in a product.
 _MOST, _DEPTH = 24, 4
