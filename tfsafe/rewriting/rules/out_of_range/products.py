@@ -162,7 +162,7 @@ class _Split(NamedTuple):
 
 
 def _split(logs: Logarithms, tensor: tf.Tensor, power: float) -> _Split | None:
-    """Splits a product; None if a factor may be 0 or negative by a mask or a sign."""
+    """Splits a product; None if a factor may not be positive, or if there are many."""
     op = logs.reader.op(tensor)
     parts = _signed_parts(op)
     splits = [_split(logs, each, sign * power) for each, sign in parts]
@@ -178,8 +178,9 @@ def _split(logs: Logarithms, tensor: tf.Tensor, power: float) -> _Split | None:
         return _Split([log for each in known for log in each.logs], rest)
     if logs.reader.is_mask(tensor):
         return None
-    few = itertools.islice(_factors(logs.reader, tensor, power), _MOST + 1)
-    return _Split([], list(few))
+    factors = itertools.islice(_factors(logs.reader, tensor, power), _MOST_PARTS + 1)
+    few = list(factors)
+    return _Split([], few) if len(few) <= _MOST_PARTS else None
 
 
 def _is_long(reader: Reader, tensor: tf.Tensor) -> bool:
