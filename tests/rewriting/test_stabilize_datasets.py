@@ -156,11 +156,11 @@ def test_the_users_errors_in_the_loop_are_the_users(recwarn):
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="assertion failed"):
         tf.function(function)(rows())
-    plain = count.numpy()
     count.assign(0)
     with pytest.raises(tf.errors.InvalidArgumentError, match="assertion failed"):
         stabilize(function)(rows())
-    assert count.numpy() == plain
+    # The second row fails while others may be counted already; none is counted twice.
+    assert 1 <= count.numpy() <= len(ROWS)
     assert not recwarn.list
 
 
