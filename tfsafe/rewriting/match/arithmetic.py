@@ -1,6 +1,6 @@
 """Recognises sums, products, squares and roots, however they are written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -135,6 +135,36 @@ def _terms(reader: Reader, tensor: tf.Tensor, depth: int) -> list[Term]:
         Term(t.factor * found.factor, t.tensor)
         for t in _terms(reader, found.tensor, depth - 1)
     ]
+
+
+def walk(
+    reader: Reader, tensor: tf.Tensor, inside: Collection[str], depth: int
+) -> Iterator[tuple[tf.Tensor, bool]]:
+    """Yields the tensors that a formula is made of, level by level and each once.
+
+    Args:
+      reader: Reader of the graph.
+      tensor: What the formula computes.
+      inside: Types of the operations that belong to the formula.
+      depth: Number of operations from the tensor to the deepest one in the formula.
+
+    Yields:
+      A tensor, and whether the formula goes on with the inputs of its operation.
+    """
+    seen: set[int] = set()
+    level = [tensor]
+    for left in reversed(range(depth + 1)):
+        inputs: list[tf.Tensor] = []
+        for each in level:
+            alike = reader.number(each)
+            if alike in seen:
+                continue
+            seen.add(alike)
+            op = reader.op(each)
+            is_inside = left > 0 and op.type in inside
+            inputs += op.inputs if is_inside else ()
+            yield each, is_inside
+        level = inputs
 
 
 def multiplied(reader: Reader, op: tf.Operation) -> Term | None:

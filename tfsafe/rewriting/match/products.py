@@ -51,6 +51,7 @@ def factored(
     queue = [(tensor, side) for tensor, side in _sides(reader, op)]
     while queue:
         tensor, side = queue.pop(0)
+        count = len(found.above) + len(found.below) + len(queue)
         inner = reader.op(tensor)
         is_whole = any(reader.same(tensor, each) for each in wholes)
         inside = [] if is_whole else _inside(reader, tensor)
@@ -58,16 +59,12 @@ def factored(
         if minus is not None:
             factor = -factor
             queue.append((minus, side))
-        elif inside and _factors(found) + len(queue) < _MOST_FACTORS:
+        elif inside and count < _MOST_FACTORS:
             found.parts.append(inner)
             queue += [(each, side * inner_side) for each, inner_side in inside]
         else:
             (found.above if side > 0 else found.below).append(reader.source(tensor))
     return found._replace(factor=factor)
-
-
-def _factors(product: Product) -> int:
-    return len(product.above) + len(product.below)
 
 
 def _inside(reader: Reader, tensor: tf.Tensor) -> list[tuple[tf.Tensor, int]]:

@@ -19,7 +19,7 @@ from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import square_of, terms
+from tfsafe.rewriting.match.arithmetic import square_of, terms, walk
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -119,9 +119,11 @@ def may_overflow_together(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
 
     Such as `x * x / (x * x + c)`, `a * x / (b + c * x)` and `x / (x * x + c) ** 1.5`.
     """
+    if x.dtype != tf.float32:
+        return False
     power = reader.scalar(y.op.inputs[1]) if y.op.type == "Pow" else None
     base = y.op.inputs[0] if power is not None and power > 0 else y
-    found = terms(reader, base) if x.dtype == tf.float32 else []
+    found = terms(reader, base)
     if len(found) < 2 or not any(_is_product(reader, each.tensor) for each in found):
         return False
     if math.isfinite(max(map(abs, reader.bounds(y)))):
@@ -142,23 +144,11 @@ def _is_product(reader: Reader, tensor: tf.Tensor) -> bool:
 
 def _variables(reader: Reader, tensor: tf.Tensor) -> dict[int, tf.Tensor]:
     """Returns the tensors that an elementwise formula begins with, by number."""
-    found: dict[int, tf.Tensor] = {}
-    seen: set[int] = set()
-    level = [tensor]
-    for depth in reversed(range(_DEPTH + 1)):
-        inner: list[tf.Tensor] = []
-        for each in level:
-            number = reader.number(each)
-            if number in seen or reader.constant(each) is not None:
-                continue
-            seen.add(number)
-            op = reader.op(each)
-            if depth and op.type in _ELEMENTWISE | _POWERS:
-                inner += op.inputs
-            else:
-                found[number] = each
-        level = inner
-    return found
+    return {
+        reader.number(each): each
+        for each, is_inside in walk(reader, tensor, _ELEMENTWISE | _POWERS, _DEPTH)
+        if not is_inside and reader.constant(each) is None
+    }
 
 
 def _is_of_moments(reader: Reader, variables: Mapping[int, tf.Tensor]) -> bool:

@@ -2,8 +2,7 @@
 
 import functools
 import itertools
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -132,17 +131,20 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     x = op.inputs[0]
     if is_watched(reader, op) or reader.constant(x) is not None:
         return None
+    return _log_of(_factors(reader, x, 1.0), x.dtype)
+
+
+def _log_of(factors: Iterable[_Factor | float], dtype: tf.DType) -> Build | None:
+    """Returns how to build the logarithm of a product; None if it is long or safe."""
     numbers, found = 1.0, []
-    for each in _factors(reader, x, 1.0):
+    for each in factors:
         if isinstance(each, float):
             numbers *= each
         else:
             found.append(each)
         if len(found) > _MOST:
             return None
-    if not found or not 0 < numbers < float("inf"):
-        return None
-    if not _may_leave(found, x.dtype):
+    if not found or not 0 < numbers < float("inf") or not _may_leave(found, dtype):
         return None
     return lambda value: log_products.log_of_product(
         [each.make(value) for each in found], numbers
@@ -178,8 +180,8 @@ def _split(logs: Logarithms, tensor: tf.Tensor, power: float) -> _Split | None:
         return _Split([log for each in known for log in each.logs], rest)
     if logs.reader.is_mask(tensor):
         return None
-    factors = itertools.islice(_factors(logs.reader, tensor, power), _MOST_PARTS + 1)
-    few = list(factors)
+    factors = _factors(logs.reader, tensor, power)
+    few = list(itertools.islice(factors, _MOST_PARTS + 1))
     return _Split([], few) if len(few) <= _MOST_PARTS else None
 
 
@@ -194,7 +196,7 @@ def _is_long(reader: Reader, tensor: tf.Tensor) -> bool:
 
 
 def _signed_parts(op: tf.Operation) -> list[tuple[tf.Tensor, float]]:
-    """Returns the factors of a product, a quotient or a square, with their powers."""
+    """Returns the factors of a product or a quotient, with their powers."""
     if op.type in DIVISIONS:
         return [(op.inputs[0], 1.0), (op.inputs[1], -1.0)]
     if op.type in RECIPROCALS:
@@ -214,15 +216,12 @@ def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
     split = _split(logarithms(reader), x, 1.0)
     if split is None or not split.logs:
         return None
-    numbers = math.prod(each for each in split.rest if isinstance(each, float))
-    rest = [each for each in split.rest if isinstance(each, _Factor)]
-    if not 0 < numbers < float("inf") or not 0 < len(rest) <= _MOST:
-        return None
-    if not _may_leave(rest, x.dtype):
+    log_of_rest = _log_of(split.rest, x.dtype)
+    if log_of_rest is None:
         return None
 
     def build(value: Value) -> tf.Tensor:
-        made = log_products.log_of_product([each.make(value) for each in rest], numbers)
+        made = log_of_rest(value)
         for found, power in split.logs:
             made += power * found.whole_log(value)
         return made

@@ -12,7 +12,7 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import both_ways
+from tfsafe.rewriting.match.arithmetic import both_ways, walk
 from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.trees import Trees
@@ -40,17 +40,6 @@ _ANY_DTYPE = frozenset({
     *("difference-of-function", "digamma-difference", "log-pochhammer"),
     *("weighted-lgamma", "weighted-log"),
 })
-
-
-def _formula(reader: Reader, whole: tf.Tensor) -> list[tf.Operation]:
-    """Returns the operations of the terms of a sum, and of their factors."""
-    found: dict[str, tf.Operation] = {}
-    level = [whole]
-    for _ in range(_DEPTH + 1):
-        new = {op.name: op for op in map(reader.op, level) if op.name not in found}
-        found |= new
-        level = [x for op in new.values() if op.type in _OUTSIDE for x in op.inputs]
-    return list(found.values())
 
 
 def _anchors(
@@ -125,7 +114,7 @@ def _match(
     found = parts(reader, whole)
     if not 2 <= len(found) <= _MOST:
         return None
-    formula = _formula(reader, whole)
+    formula = [reader.op(each) for each, _ in walk(reader, whole, _OUTSIDE, _DEPTH)]
     if all(each.type != "Lgamma" for each in formula):
         return None
     anchors = list(_anchors(reader, formula))
