@@ -1,8 +1,13 @@
-"""Shuffles the cases of each file, by a seed that is printed: `--order-seed N`."""
+"""Chance in the tests, by one seed that is printed: `--order-seed N`.
+
+It shuffles the cases of each file, and every case draws its weights and inputs from it
+(from 0 where the option is not given), whatever ran before.
+"""
 
 import itertools
 import random
 
+import keras
 import pytest
 
 
@@ -10,13 +15,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--order-seed",
         type=int,
-        help="run the cases of each file in the order that this number chooses",
+        help="shuffle the cases of each file, and draw weights and inputs, by this",
     )
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     seed = config.getoption("order_seed")
-    return [] if seed is None else [f"order of the cases: --order-seed {seed}"]
+    return [] if seed is None else [f"order and chance: --order-seed {seed}"]
+
+
+def _seed(config: pytest.Config) -> None:
+    keras.utils.set_random_seed(config.getoption("order_seed") or 0)
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    _seed(collector.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    _seed(item.config)
 
 
 @pytest.hookimpl(trylast=True)
