@@ -225,10 +225,11 @@ def replace(gradient: Any, variable: Any, within: tf.Tensor | None) -> Any:
     if gradient is None:
         return None
     values = values_of(gradient)
+    # Of `zeros_like`, the graph optimizer makes a constant that stays in memory.
     neutral = (
         tf.convert_to_tensor(variable, values.dtype)
         if is_overwritten(variable)
-        else tf.zeros_like(values)
+        else tf.zeros([], values.dtype)
     )
     return _with_values(gradient, tf.where(within, values, neutral))
 
