@@ -45,6 +45,20 @@ FORMULAS = [
         [[0.5, -0.3], [0.2, 0.1]],
     ),
     Formula(
+        "wrong answer of three parameters, a quotient of one exponential",
+        lambda z, c: log(1 - (c + (1 - c) / (1 + tf.exp(-z)))),
+        lambda z, c: m.log(_exact_rest(z, c)),
+        [[120.0, 30.0], [0.25, 0.1]],
+        [[0.5, -0.3], [0.2, 0.1]],
+    ),
+    Formula(
+        "wrong answer of three parameters, a quotient of two exponentials",
+        lambda z, c: log(1 - (c + (1 - c) * tf.exp(z) / (1 + tf.exp(z)))),
+        lambda z, c: m.log(_exact_rest(z, c)),
+        [[60.0, 30.0], [0.25, 0.1]],
+        [[0.5, -0.3], [0.2, 0.1]],
+    ),
+    Formula(
         "answers of three parameters, guesses by a sigmoid",
         lambda y, z, g: _answers(y, z, sigmoid(g)),
         lambda y, z, g: _exact_answers(y, z, 1 / (1 + m.exp(-g))),

@@ -58,8 +58,8 @@ _add(
     {
         "one_minus_fraction": (
             lambda x, y: y / (x + y),
-            [2.0, 1.0, 3.0],
-            [2.0**-40, 3.0, -1.0],
+            [2.0, 1.0, 3.0, 2.0],
+            [2.0**-40, 3.0, -1.0, 2.0**40],
         ),
         "part_of_sum": (lambda x, y: x / (x + y), [2.0, 1.0], [0.5, 3.0]),
         "angle_of_quotient": (
@@ -86,6 +86,10 @@ _add(
         "log_softplus": (
             lambda x: m.log(m.log1p(m.exp(x))),
             [-4.9, -5.1, -30.0, 0.5, 30.0],
+        ),
+        "log_one_minus_exp_of_exp": (
+            lambda x: m.log(-m.expm1(-m.exp(x))),
+            [-4.9, -5.1, -300.0, 0.5, 3.0],
         ),
         "log_half_erfc": (
             lambda x: m.log(m.erfc(x) / 2),

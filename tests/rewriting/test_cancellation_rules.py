@@ -31,6 +31,37 @@ ELEMENTWISE = {
         mpmath.log1p,
         [1e-8, -1e-5, 0.5, 3.0],
     ),
+    "log-of-one-plus of a cosine": (
+        [
+            lambda x: tf.math.log(1 - tf.cos(x)),
+            lambda x: tf.math.log(-tf.cos(x) + 1),
+        ],
+        lambda x: mpmath.log(2 * mpmath.sin(x / 2) ** 2),
+        [1e-8, -1e-3, 0.5, 3.0],
+    ),
+    "log-of-one-plus of a root": (
+        [lambda x: tf.math.log(1 - tf.sqrt(x)), lambda x: tf.math.log(1 - x**0.5)],
+        lambda x: mpmath.log(1 - mpmath.sqrt(x)),
+        [1 - 6e-8, 0.999, 0.5, 0.03125],
+    ),
+    "log-of-one-plus of a power": (
+        [
+            lambda x: tf.math.log(1 - (1 - x) ** 8.0),
+            lambda x: tf.math.log(-((1 - x) ** 8.0) + 1),
+        ],
+        lambda x: mpmath.log(1 - (1 - x) ** 8),
+        [1e-8, 1e-3, 0.0625, 0.125],
+    ),
+    "complement-of-power of a logarithm": (
+        [lambda x: tf.math.log1p(-(x**0.25))],
+        lambda x: mpmath.log(1 - x**0.25),
+        [1 - 6e-8, 0.999, 0.5, 0.25],
+    ),
+    "complement-of-power of a logarithm of a complement": (
+        [lambda x: tf.math.log1p(-((1 - x) ** 8.0))],
+        lambda x: mpmath.log(1 - (1 - x) ** 8),
+        [1e-8, 1e-3, 0.0625, 0.125],
+    ),
     "complement": (
         [
             lambda x: 1 - tf.cos(x),
@@ -123,6 +154,11 @@ ELEMENTWISE = {
         lambda x: mpmath.sqrt(1 + x) - 1,
         [1e-8, -1e-5, 0.5, 3.0],
     ),
+    "difference-from-one of a root": (
+        [lambda x: 1 - tf.sqrt(x), lambda x: -(tf.sqrt(x) - 1)],
+        lambda x: 1 - mpmath.sqrt(x),
+        [1 - 6e-8, 0.999, 0.03125, 4.0],
+    ),
 }
 
 
@@ -184,7 +220,6 @@ NEAR_MISSES = {
     "a sine": lambda x: 1 - tf.sin(x),
     "a cube": lambda x: 1 + tf.tanh(x) ** 3,
     "a product of two": lambda x: 1 - tf.tanh(x) * tf.sin(x),
-    "another number under the root": lambda x: tf.sqrt(2 + tf.nn.relu(x)) - 1,
     "another number beside the root": lambda x: tf.sqrt(1 + tf.nn.relu(x)) - 2,
     "a logarithm of another sum": lambda x: tf.math.log(1.5 + tf.nn.relu(x)),
     "integers": lambda x: tf.cast(tf.cast(x, tf.int32) ** 2 - 1, tf.float32),

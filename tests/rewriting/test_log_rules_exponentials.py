@@ -360,3 +360,82 @@ def test_a_log_softmax_by_hand_keeps_the_digits_of_the_likeliest(formula):
         object,
     )
     assert oracle.ulp_error(rewritten(RULES, formula)(x), truth) <= 8
+
+
+def _matrix(w, x):
+    return tf.matmul(exp(x[None]), w[:, None])[0, 0] / tf.reduce_sum(exp(x))
+
+
+def _einsum(w, x):
+    return tf.einsum("i,i->", exp(x), w) / tf.einsum("i->", exp(x))
+
+
+def _segments(w, x):
+    ids = tf.constant([0, 0])
+    total = tf.math.unsorted_segment_sum(exp(x), ids, 1)
+    return (tf.math.unsorted_segment_sum(w * exp(x), ids, 1) / total)[0]
+
+
+def _two_terms(w, x):
+    e = exp(x)
+    return (e[0] * w[0] + e[1] * w[1]) / (e[0] + e[1])
+
+
+WEIGHTED = {
+    "sum(w * exp(x)) / sum(exp(x))": lambda w, x: (
+        tf.reduce_sum(w * exp(x)) / tf.reduce_sum(exp(x))
+    ),
+    "mean(w * exp(x), 0) / mean(exp(x), 0)": lambda w, x: (
+        tf.reduce_mean(w * exp(x), 0) / tf.reduce_mean(exp(x), 0)
+    ),
+    "columns": lambda w, x: (
+        tf.reduce_sum(w[:, None] * exp(x)[:, None], 0)
+        / tf.reduce_sum(exp(x)[:, None], 0)
+    )[0],
+    "matmul": _matrix,
+    "tensordot": lambda w, x: tf.tensordot(exp(x), w, 1) / tf.reduce_sum(exp(x)),
+    "einsum": _einsum,
+    "segment_sum": _segments,
+    "two terms": _two_terms,
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+@pytest.mark.parametrize("x", [[100.0, 0.0], [-100.0, -200.0], [1.0, 2.0]], ids=str)
+def test_a_weight_of_exactly_0_has_its_slope(name, x, mode):
+    w = tf.constant([0.0, 1.0])
+    function = rewritten(RULES, WEIGHTED[name])
+    value, slopes = modes.value_and_gradients(function, [w, tf.constant(x)], mode)
+    p, q = soft([mp.mpf(v) for v in x])
+    assert oracle.ulp_error(value, np.array(q, object)) <= 4
+    assert oracle.ulp_error(slopes[0], np.array([p, q], object)) <= 4
+    np.testing.assert_allclose(
+        slopes[1], [float(-p * q), float(p * q)], rtol=1e-6, atol=1e-37
+    )
+
+
+HITS = {
+    "log(1 - exp(-sum(exp(x))))": lambda x: tf.math.log(
+        1 - exp(-tf.reduce_sum(exp(x), -1))
+    ),
+    "log(-expm1(-exp(x) - exp(y)))": lambda x: tf.math.log(
+        -tf.math.expm1(-(exp(x[:, 0]) + exp(x[:, 1])))
+    ),
+    "log1p(-exp(-sum(exp(x))))": lambda x: tf.math.log1p(
+        -exp(-tf.reduce_sum(exp(x), -1))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HITS)
+def test_the_chance_of_any_hit_is_right_where_every_rate_underflows(name, mode):
+    x = tf.constant([[-110.0, -112.0], [-9.0, -200.0], [0.5, -1.0]])
+    function = rewritten(RULES, HITS[name])
+    value, (slope,) = modes.value_and_gradients(function, [x], mode)
+    rates = [[mp.exp(v) for v in row] for row in x.numpy().tolist()]
+    exact = np.array([mp.log(-mp.expm1(-sum(row))) for row in rates], object)
+    slopes = np.array(
+        [[r / mp.expm1(sum(row)) for r in row] for row in rates], object
+    ).astype(float)
+    assert oracle.ulp_error(value, exact) <= 4
+    np.testing.assert_allclose(slope, slopes, rtol=1e-5, atol=1e-37)

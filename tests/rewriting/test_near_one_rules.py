@@ -57,6 +57,7 @@ FORMULAS = {
     ),
     "potential energy": (lambda f, a, b: a - a * f[COS](b), (9.75, 1e-5), (9.75, 1)),
     "growth": (lambda f, a, b: a * f[EXP](b) / 3 - a / 3, (9.75, 1e-6), (9.75, 1)),
+    "discount": (lambda _, a, b: 1 - 1 / (1 + a * b) ** 2, (1e-3, 1e-3), (0.25, 0.5)),
     "law of cosines": (_law_of_cosines, (2.0001, 1e-4), (3, 1)),
     "binary divergence": (_binary_divergence, (0.3, 0.30001), (0.25, 0.5)),
     "expanded divergence": (_expanded_divergence, (0.3, 0.30001), (0.25, 0.5)),

@@ -231,10 +231,12 @@ def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         total = x + y
         one = tf.ones_like(total)
-        is_usual = tf.not_equal(total, 0) & tf.math.is_finite(total)
-        usual = tf.where(is_usual, y, one) / tf.where(is_usual, total, one)
-        rest = 1 - ops.xdivy(tf.where(is_usual, one, x), tf.where(is_usual, one, total))
-        return tf.where(is_usual, usual, rest)
+        # Otherwise the two terms of a slope would cancel.
+        is_near = tf.not_equal(total, 0) & (tf.abs(y) <= tf.abs(x))
+        is_near &= tf.math.is_finite(total)
+        near = tf.where(is_near, y, one) / tf.where(is_near, total, one)
+        rest = 1 - ops.xdivy(tf.where(is_near, one, x), tf.where(is_near, one, total))
+        return tf.where(is_near, near, rest)
 
     return precision.in_float32(compute, x, y)
 

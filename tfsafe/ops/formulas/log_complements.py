@@ -74,6 +74,15 @@ def log_softplus(x: tf.Tensor) -> tf.Tensor:
     return tf.where(x < -5, shifted, usual)
 
 
+def log_one_minus_exp_of_exp(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 - exp(-exp(x)))`."""
+    # Below, `1 - exp(-t)` is t and a factor near 1.
+    low = tf.minimum(x, -5.0)
+    shifted = low + ops.log(removable.expm1_over_x(-ops.exp(low)))
+    usual = ops.log1mexp(-ops.exp(tf.maximum(x, -5.0)))
+    return tf.where(x < -5, shifted, usual)
+
+
 def log_erf_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `log(erf(x) - erf(y))`, of two that may be in the same tail."""
     dtype = x.dtype

@@ -139,6 +139,24 @@ def one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     )
 
 
+@precision.runs_in_float32
+def log_one_minus_power(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 - x ** y)`."""
+    return _log_of_rest(one_minus_power(x, y), unchanged_values.pow(x, y))
+
+
+@precision.runs_in_float32
+def log_one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 - (1 - x) ** y)`."""
+    rest = one_minus_power_of_complement(x, y)
+    return _log_of_rest(rest, unchanged_values.pow(1 - x, y))
+
+
+def _log_of_rest(rest: tf.Tensor, power: tf.Tensor) -> tf.Tensor:
+    log1p = unchanged_values.log1p(-power)
+    return tf.where(rest < 0.5, unchanged_values.log(rest), log1p)
+
+
 def one_minus_cumprod_of_complement(
     x: tf.Tensor, axis: int, exclusive: bool, reverse: bool
 ) -> tf.Tensor:

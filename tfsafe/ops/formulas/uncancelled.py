@@ -303,6 +303,12 @@ def root_minus_one(root: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 
 
 @precision.runs_in_float32
+def sqrt_minus_one(x: tf.Tensor) -> tf.Tensor:
+    """Computes `sqrt(x) - 1`."""
+    return root_minus_one(sqrt(x), x - 1)
+
+
+@precision.runs_in_float32
 def inverse_root_minus_one(inverse: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Computes `1 / sqrt(1 + x) - 1` from the inverse root and x."""
     near = _is_near(inverse)

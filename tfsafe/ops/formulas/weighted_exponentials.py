@@ -33,6 +33,19 @@ def shared_exponent(
     return finite_or_zero(largest)
 
 
+def raised(
+    exponent: tf.Tensor, least: tf.Tensor, axes: Sequence[int] = ()
+) -> tf.Tensor:
+    """Returns the larger of a shared exponent and another, which may lack axes.
+
+    What is divided by a sum of exponentials has the exponent of that sum at least: then
+    a weight of exactly 0, which is not counted, has its slope.
+    """
+    for axis in sorted(axes) if least.shape.rank else ():
+        least = tf.expand_dims(least, axis)
+    return tf.maximum(exponent, tf.stop_gradient(least))
+
+
 def counted(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     """Returns the exponents, -inf for those whose weight is 0."""
     never = tf.constant(-math.inf, exponent.dtype)

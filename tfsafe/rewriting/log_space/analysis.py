@@ -69,6 +69,32 @@ class Logarithms:
         found = self.of(tensor)
         return None if found is None else one_plus(found)
 
+    def divided_by(
+        self, tensor: tf.Tensor, divisor: tf.Tensor, by: Factored
+    ) -> Factored | None:
+        """Factors a weighted sum that is divided by a sum of exponentials.
+
+        Args:
+          tensor: The sum.
+          divisor: What it is divided by.
+          by: The factors of the divisor.
+
+        Returns:
+          The factors, with the divisor's exponent at least; None for other tensors.
+        """
+        op = self.reader.op(tensor)
+        shape, other = tensor.shape, divisor.shape
+        if by.log is None or other.rank not in {0, shape.rank}:
+            return None
+        if MOVERS.get(op.type) == (0,):
+            inner = op.inputs[0]
+            found = None if other.rank else self.divided_by(inner, divisor, by)
+            return None if found is None else _together(op, {0: found})
+        sizes = zip(shape, other, strict=True) if other.rank else ()
+        if any(size == 1 and larger != 1 for size, larger in sizes):
+            return None
+        return by_operation.weighted_sum(op, self, by.exponent)
+
     def parts(self, tensor: tf.Tensor) -> Factored:
         """Factors any tensor; one without an exponential is its own weight."""
         return self.of(tensor) or self.plain(tensor)

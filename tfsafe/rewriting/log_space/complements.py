@@ -1,6 +1,7 @@
 """Finds the logarithm of `1 - p`, by the operation that computes p."""
 
 import math
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -53,8 +54,10 @@ def complement(op: tf.Operation, logs: LogForms) -> Factored | None:
 def _of_mixture(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors `1 - (c + (1 - c) * p)`, which is `(1 - c) * (1 - p)`."""
     found = mixture_of(logs.reader, op)
-    left = None if found is None else logs.complement(found.p)
-    if found is None or left is None:
+    if found is None:
+        return None
+    left = _of_quotient(found.above, found.below, logs)
+    if left is None:
         return None
     rest = logs.parts(found.rest)
     return Factored(
@@ -66,6 +69,21 @@ def _of_mixture(op: tf.Operation, logs: LogForms) -> Factored | None:
         is_partial=rest.is_partial or left.is_partial,
         has_exp=rest.has_exp or left.has_exp,
     )
+
+
+def _of_quotient(
+    above: Sequence[tf.Tensor], below: Sequence[tf.Tensor], logs: LogForms
+) -> Factored | None:
+    """Factors 1 minus a tensor, `1 - a / (a + b)` or `1 - 1 / (1 + b)`."""
+    if len(above) == 1 and not below:
+        return logs.complement(above[0])
+    if len(above) > 1 or len(below) != 1:
+        return None
+    part = above[0] if above else None
+    found = probabilities.chances(part, logs.reader.op(below[0]), logs)
+    if found is None:
+        return None
+    return Factored(_NAME, applied(lambda log: ops.log_sigmoid(-log), found[0]))
 
 
 def _of_guarded(guard: probabilities.Guarded, logs: LogForms) -> Factored | None:
@@ -97,7 +115,7 @@ def _of_known(op: tf.Operation, logs: LogForms) -> Factored | None:
         return Factored(_NAME, once(lambda value: log_one_minus_tanh(value(x))))
     if op.type == "Erf":
         return Factored("log-of-erfc", once(lambda value: ops.log_erfc(value(x))))
-    return one_minus_exp(x) if op.type == "Exp" else None
+    return one_minus_exp(x, logs) if op.type == "Exp" else None
 
 
 def _of_product(op: tf.Operation, logs: LogForms) -> Factored | None:

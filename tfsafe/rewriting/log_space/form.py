@@ -9,10 +9,12 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
+from tfsafe.ops.formulas.log_complements import log_one_minus_exp_of_exp
 from tfsafe.ops.formulas.weighted_exponentials import floored_log
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.arithmetic import negated
 
 # Rules of `rules.logarithms`; the empty name is of what has no rule by itself.
 LogRule = Literal[
@@ -226,8 +228,13 @@ def kept_off_zero(found: Factored | None, floor: float | None) -> Factored | Non
     )
 
 
-def one_minus_exp(x: tf.Tensor) -> Factored:
-    """Factors `1 - exp(x)`."""
+def one_minus_exp(x: tf.Tensor, logs: LogForms) -> Factored:
+    """Factors `1 - exp(x)`; x may be the negative of an exponential."""
+    size = negated(logs.reader, x)
+    a = None if size is None else logs.of(size)
+    if a is not None and a.is_pure and a.has_exp and not a.is_partial:
+        log = applied(log_one_minus_exp_of_exp, a.exponent)
+        return Factored("log-of-complement", log, has_exp=True)
     return Factored(
         "log-of-complement",
         once(lambda value: ops.log1mexp(value(x))),

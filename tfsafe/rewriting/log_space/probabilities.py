@@ -297,11 +297,26 @@ def _chances_of(op: tf.Operation, logs: LogForms) -> tuple[Build, bool] | None:
     reader = logs.reader
     inverted = _inverted(op, reader)
     if inverted is not None:
-        part, total = None, reader.op(inverted)
-    elif op.type in DIVISIONS:
-        part, total = op.inputs[0], reader.op(op.inputs[1])
-    else:
+        return chances(None, reader.op(inverted), logs)
+    if op.type not in DIVISIONS:
         return None
+    return chances(op.inputs[0], reader.op(op.inputs[1]), logs)
+
+
+def chances(
+    part: tf.Tensor | None, total: tf.Operation, logs: LogForms
+) -> tuple[Build, bool] | None:
+    """Recognises `a / (a + b)`, one of the two being an exponential.
+
+    Args:
+      part: The first; None for 1.
+      total: The sum.
+      logs: What is known about logarithms.
+
+    Returns:
+      How to build `log(a) - log(b)`, and whether an exponential may overflow.
+    """
+    reader = logs.reader
     if not is_sum(total):
         return None
     for same, other in both_ways(total):

@@ -266,8 +266,8 @@ def _difference(log: Build, is_nonnegative: bool, has_exp: bool) -> Factored:
     )
 
 
-def total(a: Factored, b: Factored, sign: int) -> Factored:
-    """Factors `a + sign * b` with the larger exponent taken out."""
+def total(a: Factored, b: Factored, sign: int, least: Build | None = None) -> Factored:
+    """Factors `a + sign * b` with the larger exponent taken out, `least` at least."""
 
     def pairs(value: Value) -> list[tuple[tf.Tensor, tf.Tensor]]:
         dtype = _dtype(a, b, value)
@@ -282,7 +282,11 @@ def total(a: Factored, b: Factored, sign: int) -> Factored:
         first, second = (weighted.weighted_exp(w, e - shared) for w, e in pairs(value))
         return first + sign * second
 
-    log = once(lambda value: weighted.shared_exponent(pairs(value)))
+    def shared(value: Value) -> tf.Tensor:
+        largest = weighted.shared_exponent(pairs(value))
+        return largest if least is None else weighted.raised(largest, least(value))
+
+    log = once(shared)
     return Factored(
         "log-of-sum",
         log,
@@ -292,7 +296,9 @@ def total(a: Factored, b: Factored, sign: int) -> Factored:
     )
 
 
-def reduced_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
+def reduced_sum(
+    op: tf.Operation, logs: LogForms, least: Build | None = None
+) -> Factored | None:
     """Factors a sum or a mean over axes."""
     x = op.inputs[0]
     a = _signed(x, logs)
@@ -300,7 +306,7 @@ def reduced_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
     if a is None or not a.name or not axes:
         return None
     a = _shared_out(a, op) if a.is_pure and op.type == "Mean" else a
-    return sum_over(a, axes, op.get_attr("keep_dims"), _REDUCTIONS[op.type])
+    return sum_over(a, axes, op.get_attr("keep_dims"), _REDUCTIONS[op.type], least)
 
 
 def sum_over(
@@ -308,12 +314,13 @@ def sum_over(
     axes: tuple[int, ...],
     keepdims: bool,
     reduce: _Reduction = tf.reduce_sum,
+    least: Build | None = None,
 ) -> Factored | None:
     """Factors the sum of a factored tensor over axes."""
     if a.is_partial:
         return None
     if not a.is_pure:
-        return weighted_sum(a, axes, keepdims, reduce)
+        return weighted_sum(a, axes, keepdims, reduce, least)
     log = once(lambda value: ops.logsumexp(a.exponent(value), axes, keepdims))
     return Factored("log-of-sum", log, has_exp=a.has_exp)
 
@@ -323,9 +330,17 @@ def weighted_sum(
     axes: tuple[int, ...],
     keepdims: bool,
     reduce: _Reduction = tf.reduce_sum,
+    least: Build | None = None,
 ) -> Factored:
     """Factors a sum or a mean over axes, the largest exponent taken out."""
-    shared = once(lambda value: weighted.shared_exponent([a.pair(value)], axes))
+
+    def largest(value: Value) -> tf.Tensor:
+        found = weighted.shared_exponent([a.pair(value)], axes)
+        if least is None:
+            return found
+        return weighted.raised(found, least(value), () if keepdims else axes)
+
+    shared = once(largest)
 
     def weight(value: Value) -> tf.Tensor:
         factor, exponent = a.pair(value)

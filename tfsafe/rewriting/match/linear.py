@@ -1,6 +1,6 @@
 """Takes tensors apart into numbers times tensors, through sums over axes."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, terms
+from tfsafe.rewriting.match.products import factored
 
 
 class Part(NamedTuple):
@@ -154,17 +155,28 @@ def total(found: Sequence[Part], value: Value, like: tf.Tensor) -> tf.Tensor:
 
 
 class Mixture(NamedTuple):
-    """The sum `c + (1 - c) * p`, `rest` being the factor of p."""
+    """The sum `c + (1 - c) * p`; `rest` is `1 - c`, and p a quotient of products."""
 
     rest: tf.Tensor
-    p: tf.Tensor
+    above: Sequence[tf.Tensor]
+    below: Sequence[tf.Tensor]
 
 
 def mixture_of(reader: Reader, op: tf.Operation) -> Mixture | None:
-    """Recognises `c + (1 - c) * p`."""
+    """Recognises `c + (1 - c) * p` and `c + (1 - c) * a / b`."""
     for c, product in both_ways(op) if is_sum(op) else ():
-        for rest, p in both_ways(reader.op(product), "Mul"):
-            whole = [*parts(reader, rest), *parts(reader, c), Part(-1.0, None)]
-            if not merged(reader, whole):
-                return Mixture(rest, p)
+        for mixture in _mixtures(reader, reader.op(product)):
+            rest = parts(reader, mixture.rest)
+            if not merged(reader, [*rest, *parts(reader, c), Part(-1.0, None)]):
+                return mixture
     return None
+
+
+def _mixtures(reader: Reader, op: tf.Operation) -> Iterator[Mixture]:
+    """Yields each factor of a product with what is left of it."""
+    for rest, p in both_ways(op, "Mul"):
+        yield Mixture(rest, [p], [])
+    whole = factored(reader, op)
+    for place, rest in enumerate(whole.above if whole.factor == 1 else ()):
+        above = [*whole.above[:place], *whole.above[place + 1 :]]
+        yield Mixture(rest, above, whole.below)

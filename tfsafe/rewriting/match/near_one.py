@@ -46,6 +46,14 @@ def less_one(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> Build | 
     return _of_power(reader, tensor, depth) or _of_product(reader, tensor, depth)
 
 
+def root_less_one(reader: Reader, tensor: tf.Tensor) -> Build | None:
+    """Returns how to build the square root of any tensor, less 1."""
+    x = root_of(reader, tensor)
+    if x is None:
+        return None
+    return lambda value: uncancelled.sqrt_minus_one(value(x))
+
+
 def _of_sum(reader: Reader, tensor: tf.Tensor) -> Build | None:
     found = parts(reader, tensor)
     rest = [each for each in found if each.tensor is not None]
@@ -132,7 +140,7 @@ def _of_quotient(
     left = merged(reader, [*above, *minus(below)])
     if not left:
         return None
-    of_a, of_b = (less_one(reader, each, depth - 1) for each in (a, b))
+    of_a, of_b = (_known_less_one(reader, each, depth - 1) for each in (a, b))
 
     def top(value: Value) -> tf.Tensor:
         if len(left) < len(above) + len(below):
@@ -144,6 +152,14 @@ def _of_quotient(
     return lambda value: uncancelled.quotient_minus_one(
         value(tensor), top(value), value(b)
     )
+
+
+def _known_less_one(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
+    """Returns how to build a tensor less 1, also of a number."""
+    number = reader.scalar(tensor)
+    if number is None:
+        return less_one(reader, tensor, depth)
+    return lambda value: tf.constant(number - 1, value(tensor).dtype)
 
 
 def _of_power(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:

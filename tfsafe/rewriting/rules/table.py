@@ -65,12 +65,13 @@ _BEFORE: Sequence[Rule] = (
     *differences.RULES,
 )
 # In half precision these are computed in float32 as a whole, with their operands.
-_WHOLE = {"fraction-of-zero", "log-near-one", "log-of-one-plus", "log-out-of-range"}
+_WHOLE = {"fraction-of-zero", "log-near-one", "log-out-of-range"}
 _FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
     half_precision.rule(_FORMULAS),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
+    cancellation.logarithm(_FORMULAS),
     *fractions.LAST,
     *masking.RULES,
     *singular_gradients.RULES,

@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 from tfsafe.rewriting.log_space.sums import sum_over, weighted_sum
 from tfsafe.rewriting.match.reductions import axes_of_einsum
@@ -14,7 +14,9 @@ from tfsafe.rewriting.match.reductions import axes_of_einsum
 _MOST_TERMS = 1 << 14
 
 
-def product(op: tf.Operation, logs: LogForms) -> Factored | None:
+def product(
+    op: tf.Operation, logs: LogForms, least: Build | None = None
+) -> Factored | None:
     """Factors a product of matrices of exponentials, probabilities and numbers."""
     a, b = (logs.parts(each) for each in op.inputs)
     if not (a.name or b.name) or a.is_partial or b.is_partial or not _is_small(op):
@@ -43,10 +45,13 @@ def product(op: tf.Operation, logs: LogForms) -> Factored | None:
         is_nonnegative=a.is_nonnegative and b.is_nonnegative,
         has_exp=has_exp,
     )
-    return weighted_sum(whole, (op.outputs[0].shape.rank - 1,), False)
+    axes = (op.outputs[0].shape.rank - 1,)
+    return weighted_sum(whole, axes, False, least=least)
 
 
-def einsum(op: tf.Operation, logs: LogForms) -> Factored | None:
+def einsum(
+    op: tf.Operation, logs: LogForms, least: Build | None = None
+) -> Factored | None:
     """Factors a sum of products of two tensors in Einstein's notation."""
     if len(op.inputs) == 1:
         return _einsum_of_one(op, logs)
@@ -86,7 +91,7 @@ def einsum(op: tf.Operation, logs: LogForms) -> Factored | None:
         is_nonnegative=a.is_nonnegative and b.is_nonnegative,
         has_exp=has_exp,
     )
-    return weighted_sum(whole, axes, False) if axes else whole
+    return weighted_sum(whole, axes, False, least=least) if axes else whole
 
 
 def _einsum_of_one(op: tf.Operation, logs: LogForms) -> Factored | None:

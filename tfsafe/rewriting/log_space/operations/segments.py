@@ -9,10 +9,11 @@ from tfsafe import ops
 from tfsafe.ops.formulas.weighted_exponentials import (
     counted,
     finite_or_zero,
+    raised,
     running_weights,
     weighted_exp,
 )
-from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -39,7 +40,9 @@ class _Segments(NamedTuple):
 PRODUCTS = ("SegmentProd", "SegmentProdV2", "UnsortedSegmentProd")
 
 
-def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
+def segment_sum(
+    op: tf.Operation, logs: LogForms, least: Build | None = None
+) -> Factored | None:
     """Factors a sum or mean over segments, the largest exponent of each taken out."""
     kind = _KINDS[op.type]
     a = logs.of(op.inputs[kind.terms])
@@ -52,7 +55,8 @@ def segment_sum(op: tf.Operation, logs: LogForms) -> Factored | None:
         weight, exponent = a.pair(value)
         # The gradient takes it for a constant: it is a factor in front of the sum.
         terms = tf.stop_gradient(counted(weight, exponent))
-        return finite_or_zero(kind.largest(terms, op, value))
+        found = finite_or_zero(kind.largest(terms, op, value))
+        return found if least is None else raised(found, least(value))
 
     log = once(shared)
 

@@ -99,6 +99,11 @@ _POWERS = Trees(
         lambda x, y: tangents.one_minus_power_of_complement(-x, y),
     ),
     Tree(("Sub", 1, ("Pow", "x", "y")), tangents.one_minus_power),
+    Tree(
+        ("Log1p", ("Neg", ("Pow", ("Sub", 1, "x"), "y"))),
+        tangents.log_one_minus_power_of_complement,
+    ),
+    Tree(("Log1p", ("Neg", ("Pow", "x", "y"))), tangents.log_one_minus_power),
 )
 
 
@@ -125,7 +130,7 @@ RULES = (
     ),
     Rule(
         name="complement-of-power",
-        before="1 - x ** y, 1 - (1 - x) ** y",
+        before="1 - x ** y, 1 - (1 - x) ** y, log1p(-x ** y)",
         after="-ops.expm1(y * log(x)) where the power is near 1",
         fails_when="the power is near 1",
         reference="tfsafe.ops.expm1",

@@ -8,7 +8,7 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.linear import parts
-from tfsafe.rewriting.match.near_one import less_one
+from tfsafe.rewriting.match.near_one import less_one, root_less_one
 from tfsafe.rewriting.rules.out_of_range import products
 
 _COMPOSED = frozenset({"Div", "Mul", "Pow", "RealDiv", "Rsqrt", "Sqrt", "Square"})
@@ -27,7 +27,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if abs(part.factor + numbers[0]) > 1e-6 * abs(numbers[0]):
         return None
-    build = less_one(reader, part.tensor)
+    build = less_one(reader, part.tensor) or root_less_one(reader, part.tensor)
     if build is None:
         return None
     factor = part.factor
@@ -65,8 +65,8 @@ LOGARITHM = Rule(
 RULES = (
     Rule(
         name="difference-from-one",
-        before="a / b - 1, sqrt((1 + x) / (1 - x)) - 1, (1 + a) * (1 + b) - 1, "
-        "c - c * cos(x)",
+        before="a / b - 1, sqrt(x) - 1, sqrt((1 + x) / (1 - x)) - 1, "
+        "(1 + a) * (1 + b) - 1, c - c * cos(x)",
         after="the same from the differences of its parts from 1, such as (a - b) / b",
         fails_when="what 1 is taken from is near 1",
         reference="identities",

@@ -140,6 +140,8 @@ def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:
     logs = logarithms(reader)
     for part, total in probabilities.quotients(op, reader):
         a, b = (for_value(each, logs) for each in (part, total))
+        if not (a.is_pure or a.is_partial or b.is_partial):
+            a = logs.divided_by(part, total, b) or a
         is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
         if a.is_partial or b.is_partial:
             continue
