@@ -289,3 +289,55 @@ def test_a_sum_is_taken_apart_only_after_a_curve(has_curve, monkeypatch):
 
     rewritten(RULES, formula)(tf.ones([2]), tf.ones([2]))
     assert bool(taken) == has_curve
+
+
+def _norm(z):
+    return tf.norm(z, axis=-1)
+
+
+def _squares(z):
+    return tf.reduce_sum(z * z, -1)
+
+
+# A norm and its square, each written in a way of its own, and the function of the norm.
+LENGTHS = {
+    "(1 - cos(r)) / sum(z ** 2)": (
+        lambda z: (1 - tf.cos(_norm(z))) / tf.reduce_sum(z**2, -1),
+        lambda r: (1 - mpmath.cos(r)) / r**2,
+    ),
+    "(1 - cos(r)) / sum(z * z) with kept axes": (
+        lambda z: (
+            (1 - tf.cos(tf.norm(z, axis=-1, keepdims=True)))
+            / tf.reduce_sum(z * z, -1, keepdims=True)
+        )[:, 0],
+        lambda r: (1 - mpmath.cos(r)) / r**2,
+    ),
+    "(r - sin(r)) / (r * sum(z * z))": (
+        lambda z: (_norm(z) - tf.sin(_norm(z))) / (_norm(z) * _squares(z)),
+        lambda r: (r - mpmath.sin(r)) / r**3,
+    ),
+    "sin(r) / sqrt(sum(z * z))": (
+        lambda z: tf.sin(_norm(z)) / tf.sqrt(_squares(z)),
+        lambda r: mpmath.sin(r) / r,
+    ),
+    "(1 - r / 2 / tan(r / 2)) / sum(z * z)": (
+        lambda z: (1 - _norm(z) / 2 / tf.tan(_norm(z) / 2)) / _squares(z),
+        lambda r: (1 - r / 2 / mpmath.tan(r / 2)) / r**2,
+    ),
+    "sum(z * z) / r": (lambda z: _squares(z) / _norm(z), lambda r: r),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_a_norm_and_its_square_may_be_written_in_two_ways(name, mode):
+    function, exact = LENGTHS[name]
+    z = tf.constant([[1e-3, 1e-4, 0.0], [1e-20, 0.0, 0.0], [0.3, 1.0, 1.0]])
+    value, (slope,) = modes.value_and_gradients(rewritten(RULES, function), [z], mode)
+    for row, got, slopes in zip(z.numpy().tolist(), value, slope, strict=True):
+        with mpmath.workdps(100):
+            r = mpmath.sqrt(sum(mpmath.mpf(v) ** 2 for v in row))
+            wanted, rate = exact(r), mpmath.diff(exact, r, h=r * mpmath.mpf(10) ** -30)
+        np.testing.assert_allclose(got, float(wanted), rtol=2e-6)
+        np.testing.assert_allclose(
+            slopes, [float(rate * v / r) for v in row], rtol=1e-5, atol=1e-30
+        )

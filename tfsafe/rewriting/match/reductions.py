@@ -132,6 +132,38 @@ def norm(reader: Reader, tensor: tf.Tensor) -> Norm | None:
     return Norm(Base(direct.x), direct.axes, direct.keepdims)
 
 
+def is_length(reader: Reader, tensor: tf.Tensor, other: tf.Tensor) -> bool:
+    """Returns whether two tensors of one shape are the same norm, perhaps reshaped."""
+    a, b = (_through_shapes(reader, each, norm) for each in (tensor, other))
+    return same_shape(tensor, other) and _are_alike(reader, a, b)
+
+
+def is_square_of(reader: Reader, square: tf.Tensor, root: tf.Tensor) -> bool:
+    """Returns whether a sum of squares is that of a norm of the same shape."""
+    a = _through_shapes(reader, square, sum_of_squares)
+    b = _through_shapes(reader, root, norm)
+    return same_shape(square, root) and _are_alike(reader, a, b)
+
+
+def _through_shapes(
+    reader: Reader,
+    tensor: tf.Tensor,
+    read: Callable[[Reader, tf.Tensor], Norm | None],
+) -> Norm | None:
+    found = (read(reader, each) for each in reshaped(reader, tensor))
+    return next(filter(None, found), None)
+
+
+def _are_alike(reader: Reader, a: Norm | None, b: Norm | None) -> bool:
+    if a is None or b is None or a.axes != b.axes:
+        return False
+    if a.base.minus is None or b.base.minus is None:
+        is_alike = a.base.minus is b.base.minus
+    else:
+        is_alike = reader.same(a.base.minus, b.base.minus)
+    return is_alike and reader.same(a.base.x, b.base.x)
+
+
 def squared_length(reader: Reader, term: Term) -> Build | None:
     """Reads a number times a Euclidean norm, also reshaped, a root or an `acos`.
 

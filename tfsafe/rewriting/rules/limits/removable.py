@@ -20,7 +20,7 @@ from tfsafe.rewriting.match.products import (
     without,
 )
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
-from tfsafe.rewriting.match.reductions import norm, squared_length
+from tfsafe.rewriting.match.reductions import is_length, is_square_of, squared_length
 from tfsafe.rewriting.match.trees import argument
 from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs, steps
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
@@ -52,8 +52,7 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
         yield from removable_pairs.raised_cosine(reader, top, bottom)
         yield from divided_differences.limits(reader, top, bottom)
     for root in product.below:
-        if norm(reader, root) is not None:
-            yield from _squares(reader, root, product.above)
+        yield from _squares(reader, root, product.above)
         for top in product.above:
             yield from _angle(reader, top, root)
     yield from removable_pairs.cancelled(reader, product)
@@ -63,9 +62,8 @@ def _squares(
     reader: Reader, root: tf.Tensor, above: Sequence[tf.Tensor]
 ) -> Iterator[Limit]:
     """Yields a norm, or its square, that is divided by the norm."""
-    op = reader.op(root)
-    whole = [t for t in above if op.type == "Sqrt" and reader.same(t, op.inputs[0])]
-    same = [t for t in above if reader.same(t, root)]
+    whole = [t for t in above if is_square_of(reader, t, root)]
+    same = [t for t in above if is_length(reader, t, root)]
     if whole:
         yield Limit(lambda value: value(root), (whole[0],), (root,))
     elif same and len(above) > 1:
@@ -299,9 +297,10 @@ def _with_divisors(reader: Reader, product: Product) -> Product:
         ) - sum(is_reshaped(reader, each, x) for each in product.below)
         inside = root_of(reader, x)
         for each in list(product.below):
-            if room >= 2 and inside is not None and reader.same(each, inside):
-                product.below.remove(each)
-                product.below.extend([x, x])
+            is_square = inside is not None and reader.same(each, inside)
+            if room >= 2 and (is_square or is_square_of(reader, each, x)):
+                rest = [other for other in product.below if other is not each]
+                product.below[:] = [*rest, x, x]
                 room -= 2
         for each in list(product.above):
             if not room or each.name in product.builds or each is zero.tensor:

@@ -12,7 +12,7 @@ from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.index import Index, Pattern
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.quotients import is_reshaped
-from tfsafe.rewriting.match.reductions import reshaped, squared_length
+from tfsafe.rewriting.match.reductions import is_length, reshaped, squared_length
 from tfsafe.rewriting.match.trees import first_argument
 
 
@@ -182,8 +182,10 @@ class Zero(NamedTuple):
         """Returns whether a tensor is the argument, in the shape of the factor."""
         if reader.same(other, self.inside.tensor):
             return True
-        is_shape = same_shape(other, self.tensor)
-        return is_shape and is_reshaped(reader, other, self.inside.tensor)
+        if not same_shape(other, self.tensor):
+            return False
+        x = self.inside.tensor
+        return is_reshaped(reader, other, x) or is_length(reader, other, x)
 
     def build(
         self, reader: Reader, function: Removable, factor: float, power: int
