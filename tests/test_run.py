@@ -341,6 +341,35 @@ def test_a_finding_is_shown_with_the_users_lines_alone(here, write, capsys):
     assert "\x1b" not in told
 
 
+OUTSIDE = """
+    import tensorflow as tf
+
+    logs = tf.math.log([1.0, 0.0, 2.0])
+
+    @tf.function
+    def step(x):
+        return x / tf.reduce_sum(x)
+
+    step(logs - tf.reduce_mean(logs))
+"""
+
+
+def test_of_an_argument_that_the_script_computed_the_operation_is_named_by_strict(
+    here, write, capsys
+):
+    path = write(OUTSIDE)
+    hint = "`--strict` names the operation that fails first\n"
+    with pytest.raises(tfsafe.NumericsError, match="NaN in argument `x`") as raised:
+        here(path)
+    uncaught(raised)
+    assert capsys.readouterr().err.endswith(hint)
+    with pytest.raises(tfsafe.NumericsError, match="-Inf from `Log`") as raised:
+        here("--strict", path)
+    assert f"{path}:4 in <module>" in str(raised.value)
+    uncaught(raised)
+    assert hint not in capsys.readouterr().err
+
+
 def test_a_finding_is_coloured_on_a_terminal(here, write, capsys, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     with pytest.raises(tfsafe.NumericsError) as raised:

@@ -64,7 +64,7 @@ def run(arguments: Sequence[str]) -> None:
         raise
     except BaseException as error:
         with _faults.contained("preparing the end of the run"):
-            _show_at_exit(error, options.report, usual, options.capsule)
+            _show_at_exit(error, options, usual)
         raise
     else:
         conditions.conclude()
@@ -284,18 +284,16 @@ def _is_without_eager() -> bool:
     return not tf.compat.v1.executing_eagerly_outside_functions()
 
 
-def _show_at_exit(
-    error: BaseException, report: str | None, usual: Any, capsule: str | None = None
-) -> None:
+def _show_at_exit(error: BaseException, options: Any, usual: Any) -> None:
     """Makes Python show an uncaught error without the frames of tfsafe.
 
     Args:
       error: The error.
-      report: Where to write the report to, if it is due to a finding.
+      options: Of the command line.
       usual: The `sys.excepthook` of before. If the script has put another one there,
         it is used.
-      capsule: Where to save the failed step to.
     """
+    report = options.report
     show, lines = sys.excepthook, _of_the_script(error)
     errors = _chain(error)
     for each in errors[1:]:
@@ -305,9 +303,14 @@ def _show_at_exit(
         with _faults.contained("writing the report"):
             cause.to_html(report)
     notes = []
-    if cause is not None and capsule:
+    if cause is not None and not options.strict and _is_of_data(cause):
+        notes.append(
+            "if the script computes that argument with TensorFlow, `--strict` names the "
+            "operation that fails first"
+        )
+    if cause is not None and options.capsule:
         with _faults.contained("writing the capsule"):
-            notes = _saved(cause, capsule)
+            notes += _saved(cause, options.capsule)
 
     def excepthook(kind: Any, value: BaseException, _: Any) -> None:
         shown = False
@@ -332,6 +335,12 @@ def _show_at_exit(
 
     # Python calls it in the end, and sets the exit code: 1, or that of Ctrl-C.
     sys.excepthook = excepthook
+
+
+def _is_of_data(error: NumericsError) -> bool:
+    """Returns whether the first finding is an argument that was non-finite before."""
+    first = next(iter(error.findings), None)
+    return first is not None and first.origin.startswith("argument ")
 
 
 def _saved(error: NumericsError, path: str) -> list[str]:
