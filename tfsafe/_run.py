@@ -305,8 +305,8 @@ def _show_at_exit(error: BaseException, options: Any, usual: Any) -> None:
     notes = []
     if cause is not None and not options.strict and _is_of_data(cause):
         notes.append(
-            "if the script computes that argument with TensorFlow, `--strict` names the "
-            "operation that fails first"
+            "if the script computes that argument with TensorFlow, `--strict` names "
+            "the operation that fails first"
         )
     if cause is not None and options.capsule:
         with _faults.contained("writing the capsule"):

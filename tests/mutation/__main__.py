@@ -24,7 +24,7 @@ CHANGED = (
     "tfsafe/rewriting/rules",
     "tfsafe/debugging/explain",
 )
-# Test files of a change: what the first eight do not notice, the others do not either.
+# Test files of a change whose cases of both tiers are run.
 MOST = 8
 
 
@@ -66,17 +66,31 @@ def survivors(path: pathlib.Path) -> list[Change]:
 def killer(change: Change, tier: str, limit: float) -> str:
     """Runs the cases that reach a change until one fails.
 
-    Those of one test file, then of two, of four: the first notice most changes.
+    First those of tier one in all test files that reach it there, then the others in
+    the files that speak most of the module.
 
     Args:
       change: What to change.
       tier: Of the cases.
-      limit: Seconds that the cases take without a change; others are left.
+      limit: Seconds that the cases of a tier take without a change; others are left.
 
     Returns:
       The first test that failed; empty if none did.
     """
-    files = test_files(ROOT, change.path)[:MOST]
+    files = test_files(ROOT, change.path)
+    where = change.path, change.statement
+    near = [file for file in files if reaching(file, "one", *where)]
+    failed = _first_failure(change, near, "one", limit)
+    if failed or tier == "one":
+        return failed
+    likely = list(dict.fromkeys([*near, *files]))[:MOST]
+    return _first_failure(change, likely, tier, limit)
+
+
+def _first_failure(
+    change: Change, files: Sequence[str], tier: str, limit: float
+) -> str:
+    """Runs the cases of one file, then of two, of four: the first notice most."""
     count = 1
     while files and limit > 0:
         seconds: dict[str, float] = {}

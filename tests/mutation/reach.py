@@ -6,6 +6,7 @@ time, of the recorded cases of the same test.
 """
 
 import collections
+import functools
 import hashlib
 import itertools
 import json
@@ -142,13 +143,19 @@ def _recorded(file: str, tier: str, module: str) -> dict[str, Any]:
     KEPT.mkdir(parents=True, exist_ok=True)
     path = KEPT / f"{file.replace('/', '.')}.{tier}.{_digest(ROOT / file)}.json"
     if path.exists():
-        found = json.loads(path.read_text())
+        found = _read(path)
         if found["digests"].get(module) == _digest(ROOT / module):
             return found
     status, printed = in_fork(_record, LIMIT, file, tier, str(path))
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         path.unlink(missing_ok=True)
         raise RuntimeError("\n".join(["failed unchanged:", *printed[-20:]]))
+    _read.cache_clear()
+    return _read(path)
+
+
+@functools.cache
+def _read(path: pathlib.Path) -> dict[str, Any]:
     return json.loads(path.read_text())
 
 
