@@ -107,6 +107,14 @@ ROWS = {
         ZERO,
         *NORM,
     ),
+    "a norm of two parts": (
+        "hypot",
+        lambda x: tf.sqrt(
+            tf.reduce_sum(x[:, :1] ** 2, -1) + tf.reduce_sum(tf.square(x[:, 1:]), -1)
+        ),
+        ZERO,
+        *NORM,
+    ),
     "a smooth magnitude": (
         "hypot",
         lambda x: tf.sqrt(tf.reduce_max(x, -1) ** 2 + 9.0),
@@ -288,3 +296,25 @@ def test_a_near_miss_is_left_alone(name):
     assert not found & forms, found
     if "norm" not in name:
         assert "norm" not in found
+
+
+GLOBAL_NORMS = {
+    "sum()": lambda *x: tf.sqrt(sum(tf.reduce_sum(g * g) for g in x)),
+    "add_n": lambda *x: tf.sqrt(tf.add_n([tf.reduce_sum(g**2) for g in x])),
+    "l2_loss": lambda *x: tf.sqrt(2 * sum(tf.nn.l2_loss(g) for g in x)),
+    "a power": lambda *x: sum(tf.reduce_sum(tf.square(g)) for g in x) ** 0.5,
+}
+
+
+@pytest.mark.parametrize("name", GLOBAL_NORMS)
+@pytest.mark.parametrize("count", [2, 7])
+@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e25, 0.0])
+def test_a_norm_of_several_tensors_is_right_out_of_range(name, count, scale, mode):
+    x = [tf.constant([1.0, -2.0, i + 0.5]) * scale for i in range(count)]
+    function = rewritten(RULES, GLOBAL_NORMS[name])
+    value, slopes = modes.value_and_gradients(function, x, mode)
+    exact = np.linalg.norm(np.concatenate(x).astype(float))
+    np.testing.assert_allclose(value, exact, rtol=1e-6)
+    for slope, each in zip(slopes, x, strict=True):
+        unit = each.numpy().astype(float) / (exact or 1.0)
+        np.testing.assert_allclose(slope, unit, rtol=1e-6)

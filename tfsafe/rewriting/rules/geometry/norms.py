@@ -1,5 +1,6 @@
 """Rules for norms, deviations and means that were written out by hand."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
     Base,
+    Term,
     both_ways,
     number,
     root_of,
@@ -36,6 +38,8 @@ from tfsafe.rewriting.rules.masks import empty_sums
 
 # A vector shorter than the root of this counts as a zero vector.
 _LARGEST_EPSILON = 1e-6
+# More lengths than a few are put into one vector. More than many are left alone.
+_FEW, _MANY = 4, 64
 _LARGER = ("Maximum", ("Abs", "x"), ("Abs", "y"))
 _SMALLER = ("Minimum", ("Abs", "x"), ("Abs", "y"))
 
@@ -103,32 +107,64 @@ def deviation_form(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
 
 
 def _match_hypot(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches the root of a sum of squares, and of sums of squares over axes."""
     inside = root_of(reader, op.outputs[0])
     if inside is None:
         return None
-    found = terms(reader, inside)
-    if not 2 <= len(found) <= 4 or any(term.factor != 1 for term in found):
-        return None
-    bases: list[Base] = []
+    lengths: list[Build] = []
+    shapes: list[tf.TensorShape] = []
     floor = 0.0
-    for term in found:
+    for term in terms(reader, inside):
         constant = reader.scalar(term.tensor)
-        base = squared(reader, term.tensor)
-        if constant is not None and constant >= 0 and term.tensor.shape.rank == 0:
+        length = _length(reader, term)
+        if constant is not None and term.tensor.shape.rank == 0:
+            if term.factor != 1 or constant < 0:
+                return None
             floor += constant
-        elif base is not None:
-            bases.append(base)
-        else:
+        elif length is None:
             return None
-    return _hypot(bases, floor) if bases else None
+        else:
+            lengths.append(length)
+            shapes.append(term.tensor.shape)
+    count = len(lengths) + bool(floor)
+    if not lengths or count < 2 or (count > _FEW and not _are_scalars(shapes)):
+        return None
+    return _hypot(lengths, floor)
 
 
-def _hypot(bases: Sequence[Base], floor: float) -> Build:
+def _length(reader: Reader, term: Term) -> Build | None:
+    """Returns how to build the root of a square, or of a sum of squares over axes."""
+    base = squared(reader, term.tensor)
+    if base is not None:
+        return base.make if term.factor == 1 else None
+    op, factor = reader.op(term.tensor), term.factor
+    whole = sum_of_squares(reader, term.tensor)
+    if op.type == "L2Loss":
+        whole, factor = Norm(Base(op.inputs[0]), None, False), factor / 2
+    if whole is None or factor <= 0:
+        return None
+    known, root = whole, math.sqrt(factor)
+
     def build(value: Value) -> tf.Tensor:
-        lengths = [base.make(value) for base in bases]
+        x = known.base.make(value)
+        length = ops.norm(x, axis=known.axes, keepdims=known.keepdims)
+        return length if root == 1 else root * length
+
+    return build
+
+
+def _are_scalars(shapes: Sequence[tf.TensorShape]) -> bool:
+    return len(shapes) <= _MANY and all(shape.rank == 0 for shape in shapes)
+
+
+def _hypot(parts: Sequence[Build], floor: float) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        lengths = [part(value) for part in parts]
         if floor:
             # First, so that no partial length is 0, where curvature is lost.
             lengths.insert(0, tf.constant(floor**0.5, lengths[0].dtype))
+        if len(lengths) > _FEW:
+            return ops.norm(tf.stack(lengths))
         total = lengths[0]
         for each in lengths[1:]:
             total = ops.hypot(total, each)
@@ -237,8 +273,8 @@ RULES = (
     ),
     Rule(
         name="hypot",
-        before="sqrt(x * x + y * y)",
-        after="ops.hypot(x, y)",
+        before="sqrt(x * x + y * y), sqrt(sum(x * x) + sum(y * y))",
+        after="ops.hypot(x, y), ops.hypot(ops.norm(x), ops.norm(y))",
         fails_when="x = y = 0; a square overflows or underflows",
         reference="tfsafe.ops.hypot",
         op_types=["Sqrt", "Pow"],
