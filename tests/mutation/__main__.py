@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tests.mutation import equivalent
 from tests.mutation.changes import Change, changes
-from tests.mutation.choice import test_files
+from tests.mutation.choice import tables, test_files
 from tests.mutation.reach import reaching
 from tests.mutation.runs import ROOT, first_failure
 from tests.running.tiers import TIERS
@@ -78,12 +78,14 @@ def killer(change: Change, tier: str, limit: float) -> str:
       The first test that failed; empty if none did.
     """
     files = test_files(ROOT, change.path)
+    whole = tables(change.path)
     where = change.path, change.statement
-    near = [file for file in files if reaching(file, "one", *where)]
+    near = [file for file in (*files, *whole) if reaching(file, "one", *where)]
     failed = _first_failure(change, near, "one", limit)
     if failed or tier == "one":
         return failed
     likely = list(dict.fromkeys([*near, *files]))[:MOST]
+    likely = list(dict.fromkeys([*likely, *whole]))
     return _first_failure(change, likely, tier, limit)
 
 

@@ -15,6 +15,12 @@ _FOLDERS = {
     # What a finding suggests depends on where it is.
     "debugging": ("debugging", "losses", "layers", "callbacks"),
 }
+# Tables of whole formulas, and of everything: they run what has no test of its own.
+_TABLES = {
+    "ops": ["tests/rewriting/test_collection.py", "tests/test_traps.py"],
+    "rewriting": ["tests/rewriting/test_collection.py", "tests/test_traps.py"],
+}
+_TABLE = ["tests/test_traps.py"]
 # How much more a test in the main folder has to do with a module.
 _MAIN = 2.0
 
@@ -56,7 +62,12 @@ def test_files(root: pathlib.Path, module: str) -> list[str]:
         return shared * (_MAIN if path.parent.name == folders[0] else 1.0)
 
     ranked = sorted(files, key=likeness, reverse=True)
-    return [*(str(path.relative_to(root)) for path in ranked), "tests/test_traps.py"]
+    return [str(path.relative_to(root)) for path in ranked]
+
+
+def tables(module: str) -> list[str]:
+    """Returns the test files whose cases may run any line of a module."""
+    return _TABLES.get(module.split("/")[1], _TABLE)
 
 
 def _rarity(files: Sequence[pathlib.Path]) -> dict[str, float]:
