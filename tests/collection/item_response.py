@@ -73,6 +73,20 @@ FORMULAS = [
         [[0.0, 1.0, 0.0], [0.5, -0.3, 0.2], [0.2, 0.1, 0.25]],
     ),
     Formula(
+        "miss of a mixture of experts, all sure of a hit",
+        lambda w, z: log(1 - tf.reduce_sum(tf.nn.softmax(w) * sigmoid(z), -1)),
+        lambda w, z: m.log((m.exp(w) / (1 + m.exp(z))).sum() / m.exp(w).sum()),
+        [[0.5, -1.0, 2.0], [40.0, 50.0, 30.0]],
+        [[0.5, -1.0, 2.0], [1.0, -2.0, 0.3]],
+    ),
+    Formula(
+        "miss of a mixture of experts, rates of hits",
+        lambda w, t: log(1 - tf.reduce_sum(tf.nn.softmax(w) * (1 - tf.exp(-t)), -1)),
+        lambda w, t: m.log((m.exp(w) * m.exp(-t)).sum() / m.exp(w).sum()),
+        [[0.5, -1.0, 2.0], [40.0, 50.0, 30.0]],
+        [[0.5, -1.0, 2.0], [1.0, 2.0, 0.3]],
+    ),
+    Formula(
         "death after a long time, some cured",
         lambda t, p: log(1 - (p + (1 - p) * tf.exp(-t))),
         lambda t, p: m.log((1 - p) * (1 - m.exp(-t))),

@@ -23,7 +23,8 @@ from tfsafe.rewriting.log_space.form import (
     once,
     one_minus_exp,
 )
-from tfsafe.rewriting.match.arithmetic import number, square_of
+from tfsafe.rewriting.log_space.sums import sum_over
+from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of
 from tfsafe.rewriting.match.linear import mixture_of
 
 _NAME: LogRule = "log-of-complement"
@@ -46,6 +47,7 @@ def complement(op: tf.Operation, logs: LogForms) -> Factored | None:
     return (
         _of_known(op, logs)
         or _of_mixture(op, logs)
+        or _of_mean(op, logs)
         or _of_product(op, logs)
         or _of_any(op, logs)
     )
@@ -69,6 +71,30 @@ def _of_mixture(op: tf.Operation, logs: LogForms) -> Factored | None:
         is_partial=rest.is_partial or left.is_partial,
         has_exp=rest.has_exp or left.has_exp,
     )
+
+
+def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `1 - sum(softmax(x) * p)`, which is `sum(softmax(x) * (1 - p))`."""
+    x, reader = op.inputs[0] if op.inputs else None, logs.reader
+    rank = None if x is None else x.shape.rank
+    axes = reader.axes(op.inputs[1], rank) if op.type == "Sum" else None
+    if not axes or rank is None:
+        return None
+    for weights, p in both_ways(reader.op(x), "Mul"):
+        softmax = probabilities.softmax_of(reader.op(weights), logs)
+        if softmax is None or softmax.mask is not None or weights.shape.rank != rank:
+            continue
+        chance, left = logs.of(weights), logs.complement(p)
+        is_whole = {axis % rank for axis in softmax.axis} == set(axes)
+        if not is_whole or chance is None or left is None:
+            continue
+        terms = left._replace(
+            name=_NAME,
+            log=added(chance.log, left.log),
+            offset=chance.offset + left.offset,
+        )
+        return sum_over(terms, axes, op.get_attr("keep_dims"))
+    return None
 
 
 def _of_quotient(
