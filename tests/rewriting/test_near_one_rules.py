@@ -124,3 +124,13 @@ def test_far_from_one_a_quotient_keeps_its_infinities():
     less, log = change(tf.constant(a), tf.constant(b))
     np.testing.assert_array_equal(less, [np.inf, -1, -1, np.inf])
     np.testing.assert_array_equal(log, [np.inf, -np.inf, -np.inf, np.inf])
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-15, 1.0, 1e15, 1e30])
+def test_the_logarithm_of_a_quotient_has_its_slopes_far_from_1(scale, mode):
+    x, y = tf.constant([2.0, 3.0]) * scale, tf.constant([5.0, 0.25]) * scale
+    function = stabilize(lambda x, y: tf.math.log(x / y))
+    value, slopes = modes.value_and_gradients(function, [x, y], mode)
+    np.testing.assert_allclose(value, np.log([2 / 5, 3 / 0.25]), rtol=1e-6)
+    np.testing.assert_allclose(slopes[0], 1 / x.numpy().astype(float), rtol=1e-6)
+    np.testing.assert_allclose(slopes[1], -1 / y.numpy().astype(float), rtol=1e-6)

@@ -4,16 +4,18 @@ A product in range is computed as written, so that ordinary values keep their
 digits; elsewhere the logarithms of the factors are added.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.logarithm import log
 from tfsafe.ops.kernels.power import constant_power, pow
+from tfsafe.ops.kernels.zeros import reciprocal, times_upstream
 
 # A factor, and the power in which it is in the product.
 Power = tuple[tf.Tensor, float | tf.Tensor]
@@ -33,10 +35,23 @@ def log_of_product(powers: Sequence[Power], factor: float) -> tf.Tensor:
     exponents = [k for _, k in powers]
     tensors = [k for k in exponents if isinstance(k, tf.Tensor)]
 
-    def compute(*args: tf.Tensor) -> tf.Tensor:
+    # The slopes are of each factor alone: those of a product may be out of range.
+    @custom_gradient
+    def compute(*args: tf.Tensor) -> tuple[tf.Tensor, Callable[..., list[tf.Tensor]]]:
         given = iter(args[len(bases) :])
         each = [next(given) if isinstance(k, tf.Tensor) else k for k in exponents]
-        return _log(list(zip(args[: len(bases)], each, strict=True)), factor)
+        powers = list(zip(args[: len(bases)], each, strict=True))
+        value = _log(powers, factor)
+
+        def vjp(upstream: tf.Tensor) -> list[tf.Tensor]:
+            upstream = tf.where(tf.math.is_inf(value), tf.zeros_like(value), upstream)
+            rates = [(x, k * reciprocal(x)) for x, k in powers]
+            rates += [
+                (k, log(tf.abs(x))) for x, k in powers if isinstance(k, tf.Tensor)
+            ]
+            return [unbroadcast(times_upstream(upstream, r), x) for x, r in rates]
+
+        return value, vjp
 
     return precision.in_float32(compute, *bases, *tensors)
 
