@@ -132,7 +132,9 @@ QUOTIENTS = {
     "sum(x) * x / sum(y * y)": lambda x, y: (
         tf.reduce_sum(x) * x[0] / tf.reduce_sum(y * y)
     ),
-    "sum(x * x) / sum(y * y)": lambda x, y: tf.reduce_sum(x * x) / tf.reduce_sum(y * y),
+    "sum(x * x) / (sum(y) * y)": lambda x, y: (
+        tf.reduce_sum(x * x) / (tf.reduce_sum(y) * y[0])
+    ),
 }
 
 
