@@ -234,6 +234,10 @@ PAIRS = {
         lambda x: tf.reduce_sum(x, -1) ** 0.25,
     ),
     "squared-distances": (lambda x: _distances(x, 2.0), lambda x: _distances(x, 1.0)),
+    "power-mean": (
+        lambda x: tf.reduce_mean(x**3.0, -1) ** (1 / 3),
+        lambda x: tf.reduce_mean(x**3.0, -1) ** (1 / 4),
+    ),
     "removable-singularity": (
         lambda x: tf.sin(x) / x,
         lambda x: tf.sin(x) / (2 + x),
@@ -485,7 +489,7 @@ PAIRS = {
 # What is real in these formulas, such as a length, has rules.
 OF_REAL_PARTS = {
     "half-precision": {"half-precision"},
-    "p-norm": {"pow"},
+    "p-norm": {"pow", "power-mean"},
     "scaled-hypot": {"fraction-of-zero", "hypot"},
 }
 X = [[0.5, 0.25, 2.0], [0.1, 1.5, 0.75], [1.0, 3.0, 0.3]]
@@ -510,6 +514,7 @@ ASK = frozenset({
     "digamma-difference",
     "weighted-lgamma",
     "power-out-of-range",
+    "power-mean",
     "removable-singularity",
     "infinite-weight",
     "complement-of-fraction",

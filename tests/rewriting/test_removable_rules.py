@@ -341,3 +341,51 @@ def test_a_norm_and_its_square_may_be_written_in_two_ways(name, mode):
         np.testing.assert_allclose(
             slopes, [float(rate * v / r) for v in row], rtol=1e-5, atol=1e-30
         )
+
+
+POWER_MEANS = {
+    "mean": lambda x, p: tf.reduce_mean(x**p, -1) ** (1 / p),
+    "mean of a floor": lambda x, p: tf.pow(
+        tf.reduce_mean(tf.pow(tf.maximum(x, 1e-30), p), -1), 1 / p
+    ),
+    "mean over kept axes": lambda x, p: (
+        tf.reduce_mean(x**p, -1, keepdims=True) ** (1.0 / p)
+    )[:, 0],
+    "sum": lambda x, p: tf.reduce_sum(x**p, -1) ** (1 / p),
+}
+
+
+@pytest.mark.parametrize("name", POWER_MEANS)
+@pytest.mark.parametrize("p", [3.0, 40.0, -2.0, -30.0, 0.125])
+def test_a_power_mean_is_right_where_the_powers_leave_the_range(name, p, mode):
+    x = np.float32([[1.0, 2.0, 0.5], [1e-20, 3e-20, 2e-20], [4e18, 1e18, 3e18]])
+    function = rewritten(RULES, POWER_MEANS[name])
+    arguments = [tf.constant(x), tf.constant(p)]
+    value, (slope, rate) = modes.value_and_gradients(function, arguments, mode)
+    weight = 1.0 if name == "sum" else 1 / 3
+    rates = []
+    for row, got, slopes in zip(x.astype(float), value, slope, strict=True):
+        scaled = row / row.max()
+        total = weight * np.sum(scaled**p)
+        root = total ** (1 / p)
+        np.testing.assert_allclose(got, root * row.max(), rtol=5e-6)
+        exact = weight * scaled ** (p - 1) * total ** (1 / p - 1)
+        np.testing.assert_allclose(slopes, exact, rtol=1e-4, atol=1e-12)
+        inside = weight * np.sum(scaled**p * np.log(scaled)) / total
+        rates.append(root * row.max() * (inside - np.log(total) / p) / p)
+    # A sum whose largest term is 1 keeps no more digits of its logarithm.
+    limit = 1e-7 * np.max(x) / abs(p)
+    np.testing.assert_allclose(rate, np.sum(rates), rtol=1e-4, atol=limit)
+
+
+def test_a_power_mean_is_the_geometric_mean_at_0(mode):
+    x = tf.constant([1.0, 2.0, 0.5, 4.0])
+    function = rewritten(RULES, POWER_MEANS["mean"])
+    value, (slope, rate) = modes.value_and_gradients(
+        function, [x, tf.constant(0.0)], mode
+    )
+    logs = np.log(x.numpy().astype(float))
+    mean = np.exp(logs.mean())
+    np.testing.assert_allclose(value, mean, rtol=1e-6)
+    np.testing.assert_allclose(slope, mean / 4 / x.numpy().astype(float), rtol=1e-6)
+    np.testing.assert_allclose(rate, mean * logs.var() / 2, rtol=1e-5)

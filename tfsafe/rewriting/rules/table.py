@@ -14,7 +14,7 @@ from tfsafe.rewriting.rules.differences import (
     tangents,
 )
 from tfsafe.rewriting.rules.geometry import angles, lengths, norms
-from tfsafe.rewriting.rules.limits import quotients as limits, removable
+from tfsafe.rewriting.rules.limits import power_means, quotients as limits, removable
 from tfsafe.rewriting.rules.masks import masking, singular_gradients
 from tfsafe.rewriting.rules.out_of_range import (
     fractions,
@@ -49,6 +49,7 @@ _BEFORE: Sequence[Rule] = (
     *out_of_range.RULES,
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.
+    *power_means.RULES,
     *removable.RULES,
     *infinite_weights.RULES,
     *fractions.RULES,
