@@ -358,7 +358,7 @@ def test_of_an_argument_that_the_script_computed_the_operation_is_named_by_stric
     here, write, capsys
 ):
     path = write(OUTSIDE)
-    hint = "`--strict` names the operation that fails first\n"
+    hint = "`--strict` names the operation\n"
     with pytest.raises(tfsafe.NumericsError, match="in argument `x`") as raised:
         here(path)
     uncaught(raised)

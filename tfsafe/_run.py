@@ -303,10 +303,10 @@ def _show_at_exit(error: BaseException, options: Any, usual: Any) -> None:
         with _faults.contained("writing the report"):
             cause.to_html(report)
     notes = []
-    if cause is not None and not options.strict and _is_of_data(cause):
+    first = next(iter(cause.findings), None) if cause is not None else None
+    if first and first.origin.startswith("argument ") and not options.strict:
         notes.append(
-            "if the script computes that argument with TensorFlow, `--strict` names "
-            "the operation that fails first"
+            "if the script computes it with TensorFlow, `--strict` names the operation"
         )
     if cause is not None and options.capsule:
         with _faults.contained("writing the capsule"):
@@ -335,12 +335,6 @@ def _show_at_exit(error: BaseException, options: Any, usual: Any) -> None:
 
     # Python calls it in the end, and sets the exit code: 1, or that of Ctrl-C.
     sys.excepthook = excepthook
-
-
-def _is_of_data(error: NumericsError) -> bool:
-    """Returns whether the first finding is an argument that was non-finite before."""
-    first = next(iter(error.findings), None)
-    return first is not None and first.origin.startswith("argument ")
 
 
 def _saved(error: NumericsError, path: str) -> list[str]:

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.log_space import by_operation, complements
+from tfsafe.rewriting.log_space import by_operation, complements, weighted_sums
 from tfsafe.rewriting.log_space.form import (
     Factored,
     Widened,
@@ -93,7 +93,7 @@ class Logarithms:
         sizes = zip(shape, other, strict=True) if other.rank else ()
         if any(size == 1 and larger != 1 for size, larger in sizes):
             return None
-        return by_operation.weighted_sum(op, self, by.exponent)
+        return weighted_sums.weighted_sum(op, self, by.exponent)
 
     def parts(self, tensor: tf.Tensor) -> Factored:
         """Factors any tensor; one without an exponential is its own weight."""

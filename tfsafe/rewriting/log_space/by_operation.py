@@ -33,7 +33,7 @@ from tfsafe.rewriting.log_space.operations import (
     segments,
     sparse,
 )
-from tfsafe.rewriting.match.arithmetic import is_sum, number, square_of
+from tfsafe.rewriting.match.arithmetic import number, square_of
 
 _Case = Callable[[tf.Operation, LogForms], Factored | None]
 
@@ -49,24 +49,6 @@ def factored(op: tf.Operation, logs: LogForms) -> Factored | None:
             return found
     case = _CASES.get(op.type)
     return None if case is None else case(op, logs)
-
-
-def weighted_sum(op: tf.Operation, logs: LogForms, least: Build) -> Factored | None:
-    """Factors a sum whose terms may have weights of 0.
-
-    Args:
-      op: The operation.
-      logs: What is known about logarithms.
-      least: Builds what the exponent that is taken out is at least.
-
-    Returns:
-      The factors; None for another operation.
-    """
-    if is_sum(op) and len(op.inputs) == 2:
-        a, b = (logs.parts(each) for each in op.inputs)
-        return None if a.is_partial or b.is_partial else sums.total(a, b, 1, least)
-    case = _SUMS.get(op.type)
-    return None if case is None else case(op, logs, least)
 
 
 def _guarded(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -343,13 +325,6 @@ def _prod(op: tf.Operation, logs: LogForms) -> Factored | None:
     )
 
 
-# Those whose terms may have weights.
-_SUMS: dict[str, Callable[..., Factored | None]] = {
-    **dict.fromkeys(("BatchMatMulV2", "MatMul"), matrices.product),
-    "Einsum": matrices.einsum,
-    **dict.fromkeys(("Mean", "Sum"), sums.reduced_sum),
-    **dict.fromkeys(segments.SUMS, segments.segment_sum),
-}
 _CASES: dict[str, _Case] = {
     "Abs": _abs,
     **dict.fromkeys(("Add", "AddN", "AddV2"), sums.add),

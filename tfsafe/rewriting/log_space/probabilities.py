@@ -294,28 +294,17 @@ def _exp_of_log_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _chances_of(op: tf.Operation, logs: LogForms) -> tuple[Build, bool] | None:
-    reader = logs.reader
-    inverted = _inverted(op, reader)
-    if inverted is not None:
-        return chances(None, reader.op(inverted), logs)
-    if op.type not in DIVISIONS:
+    inverted = _inverted(op, logs.reader)
+    if inverted is None and op.type not in DIVISIONS:
         return None
-    return chances(op.inputs[0], reader.op(op.inputs[1]), logs)
+    part, total = (None, inverted) if inverted is not None else op.inputs
+    return chances(part, logs.reader.op(total), logs)
 
 
 def chances(
     part: tf.Tensor | None, total: tf.Operation, logs: LogForms
 ) -> tuple[Build, bool] | None:
-    """Recognises `a / (a + b)`, one of the two being an exponential.
-
-    Args:
-      part: The first; None for 1.
-      total: The sum.
-      logs: What is known about logarithms.
-
-    Returns:
-      How to build `log(a) - log(b)`, and whether an exponential may overflow.
-    """
+    """Recognises `a / (a + b)`; returns how to build `log(a) - log(b)`."""
     reader = logs.reader
     if not is_sum(total):
         return None

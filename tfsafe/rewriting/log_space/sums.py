@@ -336,9 +336,8 @@ def weighted_sum(
 
     def largest(value: Value) -> tf.Tensor:
         found = weighted.shared_exponent([a.pair(value)], axes)
-        if least is None:
-            return found
-        return weighted.raised(found, least(value), () if keepdims else axes)
+        missing = () if keepdims else axes
+        return found if not least else weighted.raised(found, least(value), missing)
 
     shared = once(largest)
 

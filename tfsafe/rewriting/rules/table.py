@@ -72,7 +72,7 @@ _RULES: Sequence[Rule] = (
     *_FORMULAS,
     half_precision.rule(_FORMULAS),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
-    cancellation.logarithm(_FORMULAS),
+    near_one.log_of_one_plus(_FORMULAS),
     *fractions.LAST,
     *masking.RULES,
     *singular_gradients.RULES,

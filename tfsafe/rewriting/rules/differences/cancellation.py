@@ -1,6 +1,5 @@
 """Rules for differences that cancel."""
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -15,7 +14,6 @@ from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.log_space.form import Widened, in_float32
 from tfsafe.rewriting.match.arithmetic import (
     Term,
     both_ways,
@@ -221,48 +219,6 @@ def _solution(
         )
 
     return build
-
-
-_LOG_ONE_PLUS = Trees(Tree(("Log", ("Add", 1, "x")), unchanged_values.log1p))
-
-
-def _match_log(
-    op: tf.Operation, reader: Reader, others: Sequence[Rule]
-) -> Build | None:
-    """Matches `log(1 + x)`; where `1 + x` is near 0, another rule may compute that."""
-    near_one = _LOG_ONE_PLUS(op, reader)
-    total = reader.op(op.inputs[0])
-    rules = [rule for rule in others if total.type in rule.op_types]
-    found = next(filter(None, (rule.match(total, reader) for rule in rules)), None)
-    if near_one is None or found is None:
-        return near_one
-
-    def build(value: Value) -> tf.Tensor:
-        # For half precision, the sum has digits to spare.
-        is_wider = isinstance(value, Widened)
-        whole = found(value) if is_wider else value(op.inputs[0])
-        is_far = tf.abs(whole - 1) > (2**-6 if is_wider else 0.5)
-        return tf.where(is_far, unchanged_values.log(whole), near_one(value))
-
-    return in_float32(build, op.outputs[0].dtype)
-
-
-def logarithm(others: Sequence[Rule]) -> Rule:
-    """Returns the rule for `log(1 + x)`.
-
-    Args:
-      others: Rules, one of which may compute `1 + x`.
-    """
-    return Rule(
-        name="log-of-one-plus",
-        before="log(1 + x)",
-        after="ops.log1p(x); the logarithm of 1 + x in its stable form where x is near "
-        "-1, as in log(1 - cos(y))",
-        fails_when="x is near 0; or near -1, as the cosine is",
-        reference="tfsafe.ops.log1p",
-        op_types=_LOG_ONE_PLUS.op_types,
-        match=functools.partial(_match_log, others=others),
-    )
 
 
 _EXP_MINUS_ONE = Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1))

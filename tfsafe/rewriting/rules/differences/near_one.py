@@ -1,5 +1,8 @@
 """Rules for quotients, roots, powers and products that are near 1."""
 
+import functools
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tfsafe.graph import SUMS
@@ -7,8 +10,10 @@ from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.form import Widened, in_float32
 from tfsafe.rewriting.match.linear import parts
 from tfsafe.rewriting.match.near_one import less_one, root_less_one
+from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules.out_of_range import products
 
 _COMPOSED = frozenset({"Div", "Mul", "Pow", "RealDiv", "Rsqrt", "Sqrt", "Square"})
@@ -51,6 +56,48 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
         return uncancelled.log_near_one(whole, inner(value), log)
 
     return build
+
+
+_LOG_ONE_PLUS = Trees(Tree(("Log", ("Add", 1, "x")), unchanged_values.log1p))
+
+
+def _match_one_plus(
+    op: tf.Operation, reader: Reader, others: Sequence[Rule]
+) -> Build | None:
+    """Matches `log(1 + x)`; where `1 + x` is near 0, another rule may compute that."""
+    near_one = _LOG_ONE_PLUS(op, reader)
+    total = reader.op(op.inputs[0])
+    rules = [rule for rule in others if total.type in rule.op_types]
+    found = next(filter(None, (rule.match(total, reader) for rule in rules)), None)
+    if near_one is None or found is None:
+        return near_one
+
+    def build(value: Value) -> tf.Tensor:
+        # For half precision, the sum has digits to spare.
+        is_wider = isinstance(value, Widened)
+        whole = found(value) if is_wider else value(op.inputs[0])
+        is_far = tf.abs(whole - 1) > (2**-6 if is_wider else 0.5)
+        return tf.where(is_far, unchanged_values.log(whole), near_one(value))
+
+    return in_float32(build, op.outputs[0].dtype)
+
+
+def log_of_one_plus(others: Sequence[Rule]) -> Rule:
+    """Returns the rule for `log(1 + x)`.
+
+    Args:
+      others: Rules that may compute `1 + x`.
+    """
+    return Rule(
+        name="log-of-one-plus",
+        before="log(1 + x)",
+        after="ops.log1p(x); the logarithm of 1 + x in its stable form where x is near "
+        "-1, as in log(1 - cos(y))",
+        fails_when="x is near 0; or near -1, as the cosine is",
+        reference="tfsafe.ops.log1p",
+        op_types=_LOG_ONE_PLUS.op_types,
+        match=functools.partial(_match_one_plus, others=others),
+    )
 
 
 LOGARITHM = Rule(
