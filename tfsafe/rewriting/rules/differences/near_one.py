@@ -66,10 +66,12 @@ def _match_one_plus(
 ) -> Build | None:
     """Matches `log(1 + x)`; where `1 + x` is near 0, another rule may compute that."""
     near_one = _LOG_ONE_PLUS(op, reader)
+    if near_one is None:
+        return None
     total = reader.op(op.inputs[0])
     rules = [rule for rule in others if total.type in rule.op_types]
     found = next(filter(None, (rule.match(total, reader) for rule in rules)), None)
-    if near_one is None or found is None:
+    if found is None:
         return near_one
 
     def build(value: Value) -> tf.Tensor:
