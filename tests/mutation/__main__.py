@@ -85,7 +85,7 @@ def killer(change: Change, tier: str, limit: float) -> str:
     if failed or tier == "one":
         return failed
     likely = list(dict.fromkeys([*near, *files]))[:MOST]
-    likely = list(dict.fromkeys([*likely, *whole]))
+    likely += [file for file in whole if file not in likely]
     return _first_failure(change, likely, tier, limit)
 
 

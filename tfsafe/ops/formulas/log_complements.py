@@ -5,13 +5,15 @@ puts them in the place of hand-written formulas.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.formulas import removable
 from tfsafe.ops.kernels import precision
+
+_Function = Callable[[tf.Tensor], tf.Tensor]
 
 
 def log_one_minus_softmax(
@@ -67,20 +69,23 @@ def lgamma_of_sum(x: tf.Tensor, axis: int, keepdims: bool) -> tf.Tensor:
 
 def log_softplus(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(softplus(x))`."""
-    # Below, softplus is exp(x) and a factor near 1.
-    low = tf.minimum(x, -5.0)
-    shifted = low + ops.log(removable.log1p_over_x(ops.exp(low)))
-    usual = ops.log(tf.nn.softplus(tf.maximum(x, -5.0)))
-    return tf.where(x < -5, shifted, usual)
+    return _log_of_change(
+        x, removable.log1p_over_x, lambda x: ops.log(tf.nn.softplus(x))
+    )
 
 
 def log_one_minus_exp_of_exp(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 - exp(-exp(x)))`."""
-    # Below, `1 - exp(-t)` is t and a factor near 1.
+    return _log_of_change(
+        x, lambda t: removable.expm1_over_x(-t), lambda x: ops.log1mexp(-ops.exp(x))
+    )
+
+
+def _log_of_change(x: tf.Tensor, over: _Function, usual: _Function) -> tf.Tensor:
+    """Computes `log(f(exp(x)))`, of `f(t) / t` where t is small: f is 0 at 0."""
     low = tf.minimum(x, -5.0)
-    shifted = low + ops.log(removable.expm1_over_x(-ops.exp(low)))
-    usual = ops.log1mexp(-ops.exp(tf.maximum(x, -5.0)))
-    return tf.where(x < -5, shifted, usual)
+    shifted = low + ops.log(over(ops.exp(low)))
+    return tf.where(x < -5, shifted, usual(tf.maximum(x, -5.0)))
 
 
 def log_erf_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

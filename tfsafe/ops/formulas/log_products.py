@@ -83,7 +83,7 @@ def _is_out(powers: Sequence[Power], factor: float) -> tf.Tensor:
     limits = LIMITS[made.dtype.name]
     is_out = tf.constant(False)
     for x, k in powers:
-        made *= tf.stop_gradient(_power(x, k))
+        made *= _power(x, k)
         size = tf.abs(made)
         is_out |= tf.logical_not((size >= limits.tiny) & (size <= limits.max))
     return is_out

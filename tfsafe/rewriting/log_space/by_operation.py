@@ -11,7 +11,7 @@ from tfsafe.ops.formulas import bessel
 from tfsafe.ops.formulas.log_complements import log_softplus
 from tfsafe.ops.formulas.weighted_exponentials import floored_log, weighted_log
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import form, probabilities, sums
+from tfsafe.rewriting.log_space import form, probabilities, sums, weighted_sums
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -27,7 +27,6 @@ from tfsafe.rewriting.log_space.operations import (
     extrema,
     gathers,
     lists,
-    matrices,
     normal,
     quotients,
     segments,
@@ -328,7 +327,6 @@ def _prod(op: tf.Operation, logs: LogForms) -> Factored | None:
 _CASES: dict[str, _Case] = {
     "Abs": _abs,
     **dict.fromkeys(("Add", "AddN", "AddV2"), sums.add),
-    **dict.fromkeys(("BatchMatMulV2", "MatMul"), matrices.product),
     "BesselI0": _of_input("log-of-bessel", bessel.log_bessel_i0, has_exp=True),
     "BesselI1": _of_input(
         "log-of-bessel",
@@ -350,7 +348,6 @@ _CASES: dict[str, _Case] = {
         is_partial=True,
         has_exp=True,
     ),
-    "Einsum": matrices.einsum,
     **dict.fromkeys(RECIPROCALS, _reciprocal),
     **dict.fromkeys(("Log", "Log1p"), probabilities.of_one_plus),
     "MatrixDeterminant": _of_input(
@@ -361,7 +358,6 @@ _CASES: dict[str, _Case] = {
     ),
     "Max": extrema.extremum(tf.reduce_max),
     "Maximum": extrema.larger,
-    "Mean": sums.reduced_sum,
     "Min": extrema.extremum(tf.reduce_min),
     "Minimum": extrema.larger,
     "Mul": _mul,
@@ -370,7 +366,6 @@ _CASES: dict[str, _Case] = {
     "Prod": _prod,
     "Rsqrt": _power(-0.5),
     **dict.fromkeys(segments.PRODUCTS, segments.segment_product),
-    **dict.fromkeys(segments.SUMS, segments.segment_sum),
     "Sinh": _of_input("log-of-cosh", ops.log_cosh, ops.tanh, has_exp=True),
     "Softplus": _of_input("log-of-softplus", log_softplus),
     "SparseReduceSum": sparse.row_sum,
@@ -378,8 +373,8 @@ _CASES: dict[str, _Case] = {
     "Sqrt": _power(0.5),
     "Square": _square,
     "Sub": sums.subtract,
-    "Sum": sums.reduced_sum,
     "TopKV2": gathers.largest,
     **dict.fromkeys(lists.READS, lists.item),
     "TensorListSetItem": lists.set_item,
+    **weighted_sums.CASES,
 }

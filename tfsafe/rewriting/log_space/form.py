@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import tensorflow as tf
@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
 from tfsafe.ops.formulas.log_complements import log_one_minus_exp_of_exp
-from tfsafe.ops.formulas.weighted_exponentials import floored_log
+from tfsafe.ops.formulas.weighted_exponentials import floored_log, raised
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
@@ -169,6 +169,13 @@ def once(build: Build) -> Build:
 def applied(function: Callable[[tf.Tensor], tf.Tensor], build: Build) -> Build:
     """Returns what builds `function` of what `build` builds."""
     return once(lambda value: function(build(value)))
+
+
+def at_least(build: Build, least: Build | None, axes: Sequence[int] = ()) -> Build:
+    """Returns what builds an exponent, not below another that may lack axes."""
+    if least is None:
+        return once(build)
+    return once(lambda value: raised(build(value), least(value), axes))
 
 
 def added(a: Build | None, b: Build | None) -> Build | None:

@@ -13,6 +13,7 @@ from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
     added,
+    at_least,
     multiplied,
     once,
 )
@@ -24,10 +25,10 @@ from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.linear import mixture_of
+from tfsafe.rewriting.match.reductions import REDUCTIONS
 
 _LOG_2 = math.log(2)
 _Reduction = Callable[..., tf.Tensor]
-_REDUCTIONS: dict[str, _Reduction] = {"Mean": tf.reduce_mean, "Sum": tf.reduce_sum}
 
 
 def add(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -282,11 +283,7 @@ def total(a: Factored, b: Factored, sign: int, least: Build | None = None) -> Fa
         first, second = (weighted.weighted_exp(w, e - shared) for w, e in pairs(value))
         return first + sign * second
 
-    def shared(value: Value) -> tf.Tensor:
-        largest = weighted.shared_exponent(pairs(value))
-        return largest if least is None else weighted.raised(largest, least(value))
-
-    log = once(shared)
+    log = at_least(lambda value: weighted.shared_exponent(pairs(value)), least)
     return Factored(
         "log-of-sum",
         log,
@@ -306,7 +303,7 @@ def reduced_sum(
     if a is None or not a.name or not axes:
         return None
     a = _shared_out(a, op) if a.is_pure and op.type == "Mean" else a
-    return sum_over(a, axes, op.get_attr("keep_dims"), _REDUCTIONS[op.type], least)
+    return sum_over(a, axes, op.get_attr("keep_dims"), REDUCTIONS[op.type], least)
 
 
 def sum_over(
@@ -333,13 +330,11 @@ def weighted_sum(
     least: Build | None = None,
 ) -> Factored:
     """Factors a sum or a mean over axes, the largest exponent taken out."""
-
-    def largest(value: Value) -> tf.Tensor:
-        found = weighted.shared_exponent([a.pair(value)], axes)
-        missing = () if keepdims else axes
-        return found if not least else weighted.raised(found, least(value), missing)
-
-    shared = once(largest)
+    shared = at_least(
+        lambda value: weighted.shared_exponent([a.pair(value)], axes),
+        least,
+        () if keepdims else axes,
+    )
 
     def weight(value: Value) -> tf.Tensor:
         factor, exponent = a.pair(value)
@@ -382,7 +377,7 @@ def for_value(tensor: tf.Tensor, logs: LogForms) -> Factored:
     axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
     if not axes:
         return found
-    return weighted_sum(a, axes, op.get_attr("keep_dims"), _REDUCTIONS[op.type])
+    return weighted_sum(a, axes, op.get_attr("keep_dims"), REDUCTIONS[op.type])
 
 
 def _shared_out(a: Factored, op: tf.Operation) -> Factored:

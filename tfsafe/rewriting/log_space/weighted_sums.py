@@ -10,7 +10,8 @@ from tfsafe.rewriting.log_space.form import Factored, LogForms
 from tfsafe.rewriting.log_space.operations import matrices, segments
 from tfsafe.rewriting.match.arithmetic import is_sum
 
-_SUMS: dict[str, Callable[..., Factored | None]] = {
+# Of each type of operation, how to factor it.
+CASES: dict[str, Callable[..., Factored | None]] = {
     **dict.fromkeys(("BatchMatMulV2", "MatMul"), matrices.product),
     "Einsum": matrices.einsum,
     **dict.fromkeys(("Mean", "Sum"), sums.reduced_sum),
@@ -32,5 +33,5 @@ def weighted_sum(op: tf.Operation, logs: LogForms, least: Build) -> Factored | N
     if is_sum(op) and len(op.inputs) == 2:
         a, b = (logs.parts(each) for each in op.inputs)
         return None if a.is_partial or b.is_partial else sums.total(a, b, 1, least)
-    case = _SUMS.get(op.type)
+    case = CASES.get(op.type)
     return None if case is None else case(op, logs, least)

@@ -21,6 +21,12 @@ from tfsafe.rewriting.match.arithmetic import (
     without_floor,
 )
 
+# The functions that take sums and means over axes, by the type of the operation.
+REDUCTIONS: dict[str, Callable[..., tf.Tensor]] = {
+    "Mean": tf.reduce_mean,
+    "Sum": tf.reduce_sum,
+}
+
 
 class Reduction(NamedTuple):
     """A sum or mean of `x` over `axes`, over all of them if None."""

@@ -9,7 +9,6 @@ from tfsafe import ops
 from tfsafe.ops.formulas.weighted_exponentials import (
     counted,
     finite_or_zero,
-    raised,
     running_weights,
     weighted_exp,
 )
@@ -18,6 +17,7 @@ from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
     applied,
+    at_least,
     once,
     with_inputs,
 )
@@ -55,10 +55,9 @@ def segment_sum(
         weight, exponent = a.pair(value)
         # The gradient takes it for a constant: it is a factor in front of the sum.
         terms = tf.stop_gradient(counted(weight, exponent))
-        found = finite_or_zero(kind.largest(terms, op, value))
-        return found if least is None else raised(found, least(value))
+        return finite_or_zero(kind.largest(terms, op, value))
 
-    log = once(shared)
+    log = at_least(shared, least)
 
     def weight(value: Value) -> tf.Tensor:
         factor, exponent = a.pair(value)

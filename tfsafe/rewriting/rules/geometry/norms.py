@@ -116,16 +116,16 @@ def _match_hypot(op: tf.Operation, reader: Reader) -> Build | None:
     floor = 0.0
     for term in terms(reader, inside):
         constant = reader.scalar(term.tensor)
-        length = _length(reader, term)
         if constant is not None and term.tensor.shape.rank == 0:
             if term.factor != 1 or constant < 0:
                 return None
             floor += constant
-        elif length is None:
+            continue
+        length = _length(reader, term)
+        if length is None:
             return None
-        else:
-            lengths.append(length)
-            shapes.append(term.tensor.shape)
+        lengths.append(length)
+        shapes.append(term.tensor.shape)
     count = len(lengths) + bool(floor)
     if not lengths or count < 2 or (count > _FEW and not _are_scalars(shapes)):
         return None

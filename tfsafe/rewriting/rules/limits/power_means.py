@@ -4,25 +4,20 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe.graph import DIVISIONS, RECIPROCALS
 from tfsafe.ops.formulas.power_means import root_of_powers
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import number
-from tfsafe.rewriting.match.reductions import Reduction, reduction
-
-_REDUCTIONS: dict[str, Callable[..., tf.Tensor]] = {
-    "Mean": tf.reduce_mean,
-    "Sum": tf.reduce_sum,
-}
+from tfsafe.rewriting.match.products import inverted
+from tfsafe.rewriting.match.reductions import REDUCTIONS, Reduction, reduction
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     total, inverse = op.inputs
     if is_watched(reader, op):
         return None
-    for name, reduce in _REDUCTIONS.items():
+    for name, reduce in REDUCTIONS.items():
         found = reduction(reader, total, name)
         power = None if found is None else reader.op(found.x)
         if found is None or power is None or power.type != "Pow":
@@ -42,11 +37,10 @@ def _are_inverse(
         # Norms have rules of their own.
         is_norm = first == 2 or reader.op(x).type == "Abs"
         return abs(first * second - 1) < 1e-6 and not is_norm
-    op = reader.op(q)
-    if op.type in RECIPROCALS:
-        return reader.same(op.inputs[0], p)
-    is_inverse = op.type in DIVISIONS and number(reader, *op.inputs) == 1
-    return is_inverse and reader.same(op.inputs[1], p)
+    inverse = inverted(reader, reader.op(q))
+    if inverse is None or inverse.factor != 1:
+        return False
+    return reader.same(inverse.tensor, p)
 
 
 def _root(
