@@ -106,6 +106,26 @@ def test_a_recurrent_layer_is_one_layer_of_the_model():
     assert [name for name, *_ in caught.value.layers] == ["reader", "rownorm"]
 
 
+def test_a_layer_that_computes_by_itself_comes_before_the_layers_in_it():
+    class Block(keras.layers.Layer):
+        def __init__(self, name):
+            super().__init__(name=name)
+            self.inner = keras.layers.Dense(3, name="inner")
+
+        def call(self, x):
+            return self.inner(x / tf.math.reduce_std(x, -1, keepdims=True))
+
+    head = keras.layers.Dense(1, name="head")
+    model = keras.Sequential([keras.Input([4]), Block("block"), head])
+    model.compile("sgd", "mse", jit_compile=False)
+    error = failure_of(tfsafe.checked(model), np.ones([4, 4]), np.ones([4, 1]))
+    assert error.layers == (
+        ("block", "Layer", "first"),
+        ("inner", "Dense", "reached"),
+        ("head", "Dense", "reached"),
+    )
+
+
 def test_step_epoch_and_batch_are_known(error):
     assert (error.step, error.epoch, error.batch) == (2, 0, 2)
     assert "  when:  step 2, epoch 0, batch 2, learning rate 0.5\n" in str(error)
@@ -136,6 +156,7 @@ def test_a_number_that_belongs_to_a_name_stays():
     assert found.path_of("unit_1/MatMul", is_exact=False) == "unit"
     assert found.path_of("unit_1/MatMul", is_exact=True) == "unit_1"
     assert found.path_of("norm/Mul", is_exact=False) == ""
+    assert found.names_in(["unit_1_2/MatMul"]) == {"unit_1": "Dense"}
     del held
 
 
@@ -188,17 +209,19 @@ def test_a_formula_within_a_layer_of_keras_is_that_of_the_layer(wrap):
 
 
 @pytest.mark.parametrize(
-    ("scope", "code"),
+    ("scope", "name"),
     [
-        ("compile_loss/mse_1/sub", "from tfsafe import losses"),
-        ("compile_loss/categorical_crossentropy", "from tfsafe import losses"),
+        ("compile_loss/mse_1/sub", "MeanSquaredError"),
+        ("compile_loss/categorical_crossentropy", "CategoricalCrossentropy"),
         ("compile_loss/my_own", ""),
         ("compile_loss", ""),
         ("adam", ""),
     ],
 )
-def test_a_loss_of_keras_is_replaced_by_its_namesake(scope, code):
-    assert layers.swap_of(None, scope)[0] == code
+def test_a_loss_of_keras_is_replaced_by_its_namesake(scope, name):
+    code, words = layers.swap_of(None, scope)
+    assert code == ("from tfsafe import losses" if name else "")
+    assert words.startswith(f"compile(loss=losses.{name}()) replaces" if name else "")
 
 
 def test_a_layer_without_a_safe_namesake_has_no_swap():

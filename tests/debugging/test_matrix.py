@@ -58,6 +58,8 @@ def test_a_nan_that_came_in_is_named_by_argument_row_and_index(mode):
     assert finding.origin == "argument `x`"
     assert (finding.kind, finding.count, finding.size) == ("NaN", 1, 4)
     assert (finding.index, finding.row) == ((1, 1), 1)
+    origins = [link.origin for link in finding.chain]
+    assert origins == ["argument `x`", "", "", "output"]
     assert not finding.op_type
 
 

@@ -168,6 +168,7 @@ def test_a_failure_that_the_compiler_makes_has_its_line(checks, jit_compile):
     assert finding.site.source.endswith("# merged")
     assert finding.op_type == "Log"
     assert "adds the constants 1 and 1e-10" in finding.cause
+    assert finding.suggestion.startswith("log(0) is infinite: keep the argument above")
     assert count.numpy() == 2.0
     # What it suggests.
     assert tfsafe.checked(tfsafe.stabilize(entropy))(p).numpy() < -20

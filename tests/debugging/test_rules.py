@@ -243,6 +243,7 @@ def test_every_row_of_the_table_has_a_test():
         ("RealDiv", [[1]], [NAN]),
         ("Exp", [[1]], [NAN]),
         ("Cholesky", [[[2, 1], [1, 2]]], [[NAN, NAN], [NAN, NAN]]),
+        ("Cholesky", [[[NAN, 1], [1, 1]]], [[NAN, NAN], [NAN, NAN]]),
     ],
 )
 def test_a_rule_that_does_not_hold_leaves_the_statistics(op, inputs, output):
@@ -403,6 +404,9 @@ def test_the_kind_of_the_fault_is_reported_with_the_cause():
     assert fault("RealDiv", [[1], [0]], [INF]) == "domain"
     assert fault("RealDiv", [[1e30], [1e-30]], [INF]) == "overflow"
     assert fault("Tanh", [[INF]], [NAN]) == "unknown"
+    for op in ("Log", "Rsqrt"):
+        assert fault(op, [[0, 1]], [INF, 1]) == "domain"
+        assert fault(op, [[0, -1]], [INF, NAN]) == "negative"
 
 
 def test_every_name_that_a_suggestion_recommends_exists():

@@ -107,14 +107,21 @@ def test_without_a_row_there_is_no_sample():
     assert failure_of(np.array(np.nan)).sample is None
 
 
+@pytest.mark.parametrize("shape", [[3, 0], [3, 0, 2], [3, 0, 5, 2]])
+def test_of_an_argument_without_values_there_is_no_sample(shape):
+    y = tf.constant([1.0, 0.0, 1.0])
+    assert failure_in(lambda x, y: tf.math.log(y), tf.zeros(shape), y).sample is None
+
+
 @pytest.mark.parametrize(
     ("x", "words", "mark"),
     [
         (np.ones([4, 5]), "column 3", 3),
         (np.ones([4, 9, 2]), "step 3, feature 1", 3),
         (np.ones([4, 6, 6, 3]), "channel 2, row 3, column 4", -1),
+        (np.ones([4, 6, 6, 8]), "channel 2, row 3, column 4", -1),
     ],
-    ids=["table", "series", "image"],
+    ids=["table", "series", "image", "channels"],
 )
 def test_the_finite_value_that_an_operation_failed_at_is_marked(x, words, mark):
     x[(2, 3, 1) if x.ndim == 3 else (2, 3, 4, 2)[: x.ndim]] = 0.0

@@ -262,6 +262,17 @@ def test_correlations_agree_with_float64(axis):
     np.testing.assert_allclose(concordance, truth, rtol=1e-3)
 
 
+def test_xla_correlates_a_long_row_with_a_few_large_values():
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=(1, 300_000))
+    p = 0.9 * y + 0.3 * rng.normal(size=y.shape)
+    y, p = np.exp(2 * y).astype("float32"), np.exp(2 * p).astype("float32")
+    # XLA adds one number after the other, so that the mean has few digits.
+    got = modes.compile_for("xla", metrics.pearson_correlation)(y, p)
+    truth = np.corrcoef(y.astype("float64"), p.astype("float64"))[0, 1]
+    np.testing.assert_allclose(got, [truth], rtol=1e-4)
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1e-5, 1.0, 1e30])
 def test_correlations_do_not_depend_on_the_scale(scale):
     y = np.array([[1.0, 2.0, 4.0]], "float32")

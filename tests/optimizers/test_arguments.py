@@ -63,9 +63,19 @@ def test_a_limit_that_is_no_positive_number_is_refused(limit):
         SafeOptimizer("adam", limit=limit)
 
 
-@pytest.mark.parametrize("limit", [1, 1e3, np.float32(1e3), math.inf])
-def test_a_limit_is_kept_as_a_python_number(limit):
-    assert type(SafeOptimizer("adam", limit=limit).limit) is float
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        *(("limit", each, float) for each in (1, 1e3, np.float32(1e3), math.inf)),
+        ("outlier_threshold", np.float32(0.5), float),
+        ("max_consecutive", np.int64(1), int),
+        ("outlier_patience", np.int64(1), int),
+    ],
+)
+def test_an_argument_is_kept_as_a_python_number(name, value, kind):
+    kept = getattr(SafeOptimizer("adam", **{name: value}), name)
+    assert type(kept) is kind
+    assert kept == value
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, "3"])

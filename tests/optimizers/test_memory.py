@@ -58,8 +58,9 @@ def waits_for(later, earlier):
 def test_large_variables_are_updated_in_turn(monkeypatch):
     first, second = update_of(training("skip")[1])
     assert not waits_for(second, first)
-    monkeypatch.setattr(_counters, "_LARGE", 0)
-    first, second = update_of(training("skip")[1])
+    variables, step = training("skip")
+    monkeypatch.setattr(_counters, "_LARGE", 4 * sum(v.shape[0] for v in variables))
+    first, second = update_of(step)
     assert waits_for(second, first)
 
 

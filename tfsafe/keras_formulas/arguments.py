@@ -84,8 +84,6 @@ def predictions(y_pred: Any) -> tf.Tensor:
     Raises:
       TypeError: If they are not dense.
     """
-    if isinstance(y_pred, tf.Tensor) and y_pred.dtype in _args.FLOATS:
-        return y_pred
     dtype = getattr(y_pred, "dtype", None)
     if dtype is not None and not tf.as_dtype(dtype).is_floating:
         y_pred = tf.cast(y_pred, tf.float32)

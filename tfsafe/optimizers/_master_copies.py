@@ -75,19 +75,10 @@ class MasterCopies:
 
     def _on_each_device(self, function: Callable[..., Any], pairs: Pairs) -> None:
         """Calls `function` with the two variables of each pair, as Keras' steps do."""
-        values = [tuple(map(_compat.tf_variable, pair)) for pair in pairs]
-
-        def update(strategy: Any) -> None:
-            for target, source in values:
-                strategy.extended.update(target, function, args=(source,), group=False)
-
-        if not pairs:
-            return
-        replica = tf.distribute.get_replica_context()
-        if replica is not None and _compat.strategy_needs_merge_call():
-            replica.merge_call(update)
-        else:
-            update(_compat.strategy_of(self._inner))
+        for pair in pairs:
+            target, source = map(_compat.tf_variable, pair)
+            extended = _compat.strategy_of(self._inner).extended
+            extended.update(target, function, args=(source,), group=False)
 
 
 def is_half(variable: Any) -> bool:

@@ -96,12 +96,11 @@ def _named(
     return test
 
 
-def _only_if(index: int, holds: Callable[[Any], Any], test: Test) -> Test:
+def _only_if(holds: Callable[[Any], Any], test: Test) -> Test:
     """Restricts a test to inputs with an element for which `holds` is true."""
 
     def guarded(evidence: Evidence) -> str:
-        inputs = evidence.inputs[index : index + 1]
-        return test(evidence) if any(np.any(holds(x)) for x in inputs) else ""
+        return test(evidence) if any(np.any(holds(x)) for x in evidence.inputs) else ""
 
     return guarded
 
@@ -322,7 +321,7 @@ RULES = [
     Rule("RealDiv", _overflow("the quotient"), "overflow"),
     Rule("Reciprocal", _named(0, "the reciprocal of {}", _ZERO)),
     Rule("Inv", _named(0, "the reciprocal of {}", _ZERO)),
-    Rule("Log", _only_if(0, _is_negative, _LOG), "negative"),
+    Rule("Log", _only_if(_is_negative, _LOG), "negative"),
     Rule("Log", _LOG),
     Rule(
         "Log1p",
@@ -342,7 +341,7 @@ RULES = [
         ),
     ),
     Rule("Sqrt", _named(0, "sqrt of {}", _NEGATIVE)),
-    Rule("Rsqrt", _only_if(0, _is_negative, _ROOT), "negative"),
+    Rule("Rsqrt", _only_if(_is_negative, _ROOT), "negative"),
     Rule("Rsqrt", _ROOT),
     Rule("SqrtGrad", _root_slope),
     Rule("Exp", _exponential("exp"), "overflow"),

@@ -18,7 +18,6 @@ from tfsafe.errors import Finding, NumericsError
 
 # Longest side of an image, most steps of a series, most columns of a table.
 _SIDE, _STEPS, _COLUMNS = 48, 120, 16
-_CHANNELS = (1, 3, 4)
 _METHODS = {"evaluate", "fit", "test_on_batch", "train_on_batch"}
 
 
@@ -43,7 +42,7 @@ def note(error: NumericsError) -> None:
                 return
             continue
         is_batch = array.dtype.kind in "fiu" and array.ndim in (2, 3, 4)
-        if is_batch and row < len(array):
+        if is_batch and array.size and row < len(array):
             values = array[row].astype(np.float64)
             place = finding.index[1:] if _label(name) in used else ()
             # Element by element: the value at the place of the result.
@@ -109,16 +108,8 @@ def _meant(values: np.ndarray, place: Sequence[int]) -> np.ndarray:
 
 
 def _sample(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample:
-    if values.ndim == 3 and values.shape[-1] in _CHANNELS:
-        found = _image(name, row, values, meant)
-    elif values.ndim == 2:
-        found = _series(name, row, values, meant)
-    elif values.ndim == 1:
-        found = _table(name, row, values, meant)
-    else:
-        # As one channel.
-        is_meant = np.asarray(meant.any(-1, keepdims=True))
-        found = _image(name, row, values.mean(-1, keepdims=True), is_meant)
+    drawn = {1: _table, 2: _series, 3: _image}[values.ndim]
+    found = drawn(name, row, values, meant)
     is_finite = bool(np.isfinite(values).all())
     return dataclasses.replace(found, is_finite=is_finite)
 
@@ -127,7 +118,7 @@ def _image(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample
     words = ""
     box: tuple[int, ...] = ()
     height, width = values.shape[:2]
-    steps = max(1, math.ceil(max(height, width) / _SIDE))
+    steps = math.ceil(max(height, width) / _SIDE)
     if meant.any():
         places = [(int(each.min()), int(each.max())) for each in np.nonzero(meant)]
         (top, bottom), (left, right), channels = places
@@ -148,7 +139,7 @@ def _image(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample
 
 def _series(name: str, row: int, values: np.ndarray, meant: np.ndarray) -> Sample:
     words = ""
-    every = max(1, math.ceil(len(values) / _STEPS))
+    every = math.ceil(len(values) / _STEPS)
     mark = -1
     if meant.any():
         steps, features = (

@@ -176,7 +176,6 @@ def announced(kind: str, handles: Collection[Any]) -> Iterator[None]:
             step = f" at step {' and '.join(map(str, sorted(counts)))}"
     line = f"tfsafe: {kind}{step}; replaying the step to find where\n"
     timer = threading.Timer(_PATIENCE, sys.stderr.write, [line])
-    timer.daemon = True
     timer.start()
     try:
         yield
