@@ -242,3 +242,22 @@ def test_equal_constants_have_a_gradient_each(mode):
 
     got = modes.compile_for(mode, stabilize(function))(tf.constant(1.0))
     assert [float(each) for each in got] == [50.0, 3.0]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["called", "compiled"])
+def test_each_call_of_a_function_has_a_gradient_of_its_own(jit_compile, mode):
+    @tf.function(jit_compile=jit_compile)
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = log_softmax(x)[:, 1]
+        return tape.gradient(value, x)
+
+    def function(x):
+        first = slope(x)
+        return first, slope(x + first)
+
+    got = modes.compile_for(mode, stabilize(function))(logits())
+    first = [0.0, 1.0] - tf.nn.softmax(logits())
+    assert_close(got[0], first)
+    assert_close(got[1], [0.0, 1.0] - tf.nn.softmax(logits() + first))

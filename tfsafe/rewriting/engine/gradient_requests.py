@@ -105,7 +105,10 @@ def placeholders(request: Request, value: Value, add: Callable[[Request], None])
 
 
 class Answered:
-    """Makes the outputs of the marks of a request from one common answer."""
+    """Makes the outputs of the marks of a request from one common answer.
+
+    A graph that is emitted for each of its calls has an answer for each.
+    """
 
     def __init__(
         self,
@@ -115,15 +118,15 @@ class Answered:
         self.reads = request.reads()
         self._request = request
         self._answer = answer
-        self._answers: Sequence[tf.Tensor] = ()
+        self._answers: dict[Value, Sequence[tf.Tensor]] = {}
 
     def part(self, index: int) -> Callable[[Value], Sequence[tf.Tensor]]:
         """Returns the maker for one mark."""
 
         def make(value: Value) -> Sequence[tf.Tensor]:
-            if not self._answers:
-                self._answers = self._answer(self._request, value)
-            return [self._answers[index]]
+            if value not in self._answers:
+                self._answers[value] = self._answer(self._request, value)
+            return [self._answers[value][index]]
 
         make.reads = self.reads  # type: ignore[attr-defined]
         return make
