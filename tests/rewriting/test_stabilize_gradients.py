@@ -120,6 +120,20 @@ def of_rows(x):
     return tf.convert_to_tensor(slices), slices.indices
 
 
+def zeros_for_what_it_does_not_watch(x):
+    with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch(x)
+        y = log_softmax(x * WEIGHTS)
+    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+        z = log_softmax(WEIGHTS)
+    return [
+        tape.gradient(y, [x, WEIGHTS], unconnected_gradients="zero"),
+        tape.jacobian(y, {"w": WEIGHTS, "x": x}, tf.UnconnectedGradients.ZERO),
+        tf.gradients(y, [x, FIXED], unconnected_gradients="zero"),
+        accumulator.jvp([z, y], unconnected_gradients="zero"),
+    ]
+
+
 def jacobians(x):
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -141,6 +155,7 @@ def by_tf_gradients(x):
         many_at_once,
         old_policy_outside_the_tape,
         of_rows,
+        zeros_for_what_it_does_not_watch,
         jacobians,
         by_tf_gradients,
     ],
@@ -261,3 +276,19 @@ def test_each_call_of_a_function_has_a_gradient_of_its_own(jit_compile, mode):
     first = [0.0, 1.0] - tf.nn.softmax(logits())
     assert_close(got[0], first)
     assert_close(got[1], [0.0, 1.0] - tf.nn.softmax(logits() + first))
+
+
+def test_a_formula_of_the_gradient_of_a_called_function_is_stable():
+    @tf.function
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = log_softmax(x)[:, 1]
+        return tape.gradient(value, x)
+
+    def direction(x):
+        grad = 1e-30 * slope(x)
+        return 0.1 * grad / tf.norm(grad)
+
+    got = stabilize(direction)(FIXED)
+    assert_close(got, [[-0.1 * 0.5**0.5, 0.1 * 0.5**0.5]])

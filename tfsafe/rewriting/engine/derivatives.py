@@ -86,6 +86,31 @@ def tangents(asked: Asked) -> Sequence[Any]:
     ]
 
 
+def with_zeros(derivative: Derivative, asked: Sequence[Any], results: Any) -> Any:
+    """Returns results with zeros in place of None, as for `"zero"`.
+
+    Args:
+      derivative: What they are results of; not `batch_jacobians`, which has no None.
+      asked: Targets and sources as they were given, and what else was asked.
+      results: The results.
+    """
+    targets, sources = (tf.nest.flatten(each) for each in asked[:2])
+
+    def zeros(index: int) -> tf.Tensor:
+        if derivative is tangents:
+            return tf.zeros_like(targets[index])
+        if derivative is gradients:
+            return tf.zeros_like(sources[index])
+        shapes = [tf.shape(targets[0]), tf.shape(sources[index])]
+        return tf.zeros(tf.concat(shapes, 0), targets[0].dtype)
+
+    flat = [
+        zeros(index) if each is None else each
+        for index, each in enumerate(tf.nest.flatten(results))
+    ]
+    return tf.nest.pack_sequence_as(results, flat)
+
+
 def _dense(asked: Asked) -> list[tf.Tensor]:
     return [tf.convert_to_tensor(each) for each in gradients(asked)]
 

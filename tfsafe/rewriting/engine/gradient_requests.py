@@ -84,6 +84,11 @@ def _part(derivative: Any, mark: Mark) -> tf.Tensor:
     return tf.range(tf.shape(derivative, like.dtype)[0])
 
 
+def opaque_copy(tensor: tf.Tensor) -> tf.Tensor:
+    """Copies a tensor so that tapes look through the copy and rules do not."""
+    return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
+
+
 def placeholders(request: Request, value: Value, add: Callable[[Request], None]) -> Any:
     """Makes the marks of a request in a graph that will only be read.
 
@@ -98,7 +103,7 @@ def placeholders(request: Request, value: Value, add: Callable[[Request], None])
     marks = []
     for mark in request.marks:
         like = mark.op.outputs[0]
-        empty = tf.identity(tf.compat.v1.placeholder(like.dtype, like.shape))
+        empty = opaque_copy(tf.compat.v1.placeholder(like.dtype, like.shape))
         marks.append(mark._replace(op=empty.op))
     add(request.counterpart(value, marks))
     return [mark.op.outputs[0] for mark in marks]

@@ -24,8 +24,16 @@ from tfsafe.rewriting.engine.derivatives import (
     gradients,
     jacobians,
     tangents,
+    with_zeros,
 )
-from tfsafe.rewriting.engine.gradient_requests import Mark, Request, frontier, inside
+from tfsafe.rewriting.engine.gradient_requests import (
+    Mark,
+    Request,
+    frontier,
+    inside,
+    opaque_copy,
+)
+from tfsafe.rewriting.engine.spans import Spans
 
 
 class Recording:
@@ -33,7 +41,7 @@ class Recording:
 
     def __init__(self) -> None:
         self._requests: list[Request] = []
-        self._spans: dict[int, _Spans] = {}
+        self._spans: dict[int, Spans] = {}
         self._fresh: dict[int, tuple[Any, Any]] = {}
 
     def requests(self, graph: tf.Graph) -> list[Request]:
@@ -52,7 +60,7 @@ class Recording:
           restart: Whether it forgot what it had recorded before.
         """
         if restart or id(tape) not in self._spans:
-            self._spans[id(tape)] = _Spans(tape)
+            self._spans[id(tape)] = Spans(tape)
         self._spans[id(tape)].begin()
 
     def stops(self, tape: Any) -> None:
@@ -109,7 +117,7 @@ class Recording:
         tapes = [each.tape for each in self._spans.values()]
         if any(isinstance(each, tf.autodiff.ForwardAccumulator) for each in tapes):
             return _copy_for_accumulators
-        return _copy
+        return opaque_copy
 
     def fresh(self, function: Any) -> Any:
         """Returns a `tf.function` like this one that was not traced before.
@@ -144,48 +152,19 @@ def _marked(
     )
 
 
-def _copy(tensor: tf.Tensor) -> tf.Tensor:
-    """Copies a tensor so that tapes look through it and rules do not."""
-    return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)
-
-
 @tf.custom_gradient
 def _copy_for_accumulators(tensor: tf.Tensor) -> Any:
-    """Does what `_copy` does, with a derivative that accumulators know."""
+    """Copies a tensor as `opaque_copy`, with a derivative that accumulators know."""
     return tf.identity(tensor), lambda upstream: upstream
-
-
-class _Spans:
-    """The operations of a graph that a tape or accumulator has recorded."""
-
-    def __init__(self, tape: Any):
-        self.graph = tf.compat.v1.get_default_graph()
-        # Held, so that no other tape is given its id.
-        self.tape = tape
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-
-    def begin(self) -> None:
-        self._starts.append(len(self.graph.get_operations()))
-
-    def end(self) -> None:
-        if len(self._ends) < len(self._starts):
-            self._ends.append(len(self.graph.get_operations()))
-
-    def names(self) -> set[str]:
-        ops = self.graph.get_operations()
-        ends = [*self._ends, len(ops)]
-        return {
-            op.name
-            for start, end in zip(self._starts, ends, strict=False)
-            for op in ops[start:end]
-        }
 
 
 _RECORDINGS: dict[int, Recording] = {}
 _TASK = "following the tapes of a function"
 # Attribute of an accumulator: its primals and tangents.
 _SEEDS = "_tfsafe_seeds"
+# The argument that says what to return for what is not differentiated by.
+_UNCONNECTED = "unconnected_gradients"
+_ZEROS = (tf.UnconnectedGradients.ZERO, tf.UnconnectedGradients.ZERO.value)
 _LOCK = threading.Lock()
 FUNCTION: Any = type(tf.function(lambda: None))
 
@@ -313,17 +292,25 @@ def _asks(
             recording = _active()
             if recording is None:
                 return original(*args, **kwargs)
+            try:
+                given = signature.bind(*args, **kwargs)
+            except TypeError:
+                return original(*args, **kwargs)
+            given.apply_defaults()
+            mode = given.arguments[_UNCONNECTED]
+            # Of what the tape does not see, the graph might give another answer.
+            is_zero = mode in _ZEROS and derivative is not batch_jacobians
+            if is_zero:
+                given.arguments[_UNCONNECTED] = tf.UnconnectedGradients.NONE
             _PAUSE.is_on = True
             try:
-                results = original(*args, **kwargs)
+                results = original(*given.args)
             finally:
                 _PAUSE.is_on = False
+            recorder, *tensors = asked(*given.args)
             with _noting():
-                given = signature.bind(*args, **kwargs)
-                given.apply_defaults()
-                recorder, *tensors = asked(*given.args)
-                return recording.answered(recorder, derivative, tensors, results)
-            return results
+                results = recording.answered(recorder, derivative, tensors, results)
+            return with_zeros(derivative, tensors, results) if is_zero else results
 
         return ask
 
