@@ -82,6 +82,17 @@ def _squared(x):
     return x / variance
 
 
+def _scale(x):
+    scale = tf.nn.relu(x)  # Here
+    heads = tf.concat([tf.stack([x, scale], 1), tf.ones([2, 1])], 1)
+    return tf.math.log(heads[:, 1])
+
+
+def _unit(x):
+    h = tf.nn.relu(x)  # Here
+    return h / tf.reduce_sum(h)
+
+
 def _line(function):
     code = function.__code__
     with open(code.co_filename, encoding="utf-8") as file:
@@ -114,6 +125,8 @@ def _found(function, *args):
         (_odds, [60.0, 1.0], "`Sub`{}, which subtracts", "tf.sigmoid(-x)"),
         (_softplus, [200.0, 1.0], "`Softplus`{}, which underflows", "softplus(x) + 1"),
         (_squared, [60.0, 1.0], "`Pow`{}, which underflows", "too small for the dtype"),
+        (_scale, [-1.0, 1.0], "`Relu`{}, which is 0 for a neg", "Use tf.nn.softplus"),
+        (_unit, [-1.0, -2.0], "`Relu`{}, which is 0 for a negative", "returns 0"),
     ],
     ids=[
         "difference",
@@ -129,6 +142,8 @@ def _found(function, *args):
         "odds",
         "softplus",
         "squared",
+        "scale",
+        "unit",
     ],
 )
 def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
@@ -147,6 +162,8 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         (lambda x: tf.math.log(x**3), [0.0, 1.0]),
         (lambda x: tf.math.log(tf.math.cumprod(x)), [0.0, 1e-30]),
         (lambda x: tf.math.log(tf.nn.softmax(tf.math.log(x))), [0.0, 1.0]),
+        (lambda x: tf.math.log(tf.nn.relu(x)), [0.0, 1.0]),
+        (lambda x: tf.math.log(tf.concat([0 * x, tf.nn.relu(x)], 0)), [-1.0, 1.0]),
         # One sum is 0 for its data.
         (lambda x: 1.0 / tf.reduce_sum(tf.stack([x * x, 0 * x]), 1), [1e-30, 1e-30]),
         # The zero of the numerator is not what fails.
@@ -159,6 +176,8 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         "power",
         "cumprod",
         "softmax",
+        "relu",
+        "concatenation",
         "mask",
         "numerator",
     ],

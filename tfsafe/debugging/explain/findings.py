@@ -20,7 +20,13 @@ from tfsafe.debugging.explain.suggestions import (
 from tfsafe.debugging.explain.training import history
 from tfsafe.debugging.explain.training.layers import Layers
 from tfsafe.debugging.inspection import pictures
-from tfsafe.debugging.tracing.lost_digits import CANCELLATION, OVERFLOW, UNDERFLOW, Zero
+from tfsafe.debugging.tracing.lost_digits import (
+    CANCELLATION,
+    OVERFLOW,
+    RECTIFIED,
+    UNDERFLOW,
+    Zero,
+)
 from tfsafe.debugging.tracing.provenance import Origin, PathStep
 from tfsafe.debugging.tracing.step import Step
 from tfsafe.errors import Finding
@@ -48,6 +54,7 @@ _CONSTANT = re.compile(fixes.CONSTANT)
 _LOST = {
     UNDERFLOW: "underflows",
     CANCELLATION: "subtracts equal numbers",
+    RECTIFIED: "is 0 for a negative input",
     OVERFLOW: "divides by infinity",
 }
 _FACTS = ("kind", "dtype", "count", "size", "index", "shape", "row")

@@ -1,4 +1,4 @@
-"""Follows the zeros that rounding made to the operation that cannot take a zero."""
+"""Follows zeros that rounding or a ReLU made to what cannot take a zero."""
 
 import weakref
 from collections.abc import Callable, Sequence
@@ -13,8 +13,10 @@ from tfsafe.graph import MATRIX_PRODUCTS, OpFact, Place, op_types
 UNDERFLOW = "underflow"
 CANCELLATION = "cancellation"
 OVERFLOW = "overflow"
+RECTIFIED = "rectified"
 
 _PRODUCTS = frozenset({"Cumprod", "Mul", "Prod", "Square"})
+_RECTIFIERS = frozenset({"Relu", "Relu6"})
 _TAILS = frozenset({"Erfc", "Exp", "Sigmoid", "Softmax", "Softplus"})
 # Which elements of the output come from which of the input is known.
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | {"Identity"}
@@ -27,7 +29,8 @@ class Zero(NamedTuple):
     """Where a number that is not 0 became 0.
 
     Attributes:
-      kind: `UNDERFLOW`, `CANCELLATION` or `OVERFLOW`, that of a denominator.
+      kind: `UNDERFLOW`, `CANCELLATION`, `RECTIFIED` or `OVERFLOW`, that of a
+        denominator.
       type: Type of the operation.
       place: Where it comes from.
     """
@@ -44,7 +47,7 @@ class _Mark(NamedTuple):
 
 
 class LostDigits:
-    """Knows which zeros of the tensors that are alive rounding made, and where."""
+    """Knows which zeros of the tensors that are alive were made, and where."""
 
     def __init__(self) -> None:
         self._marks: dict[int, _Mark] = {}
@@ -85,6 +88,13 @@ class LostDigits:
     def _passed(
         self, step: Step, is_zero: np.ndarray
     ) -> tuple[np.ndarray, Zero] | None:
+        if step.type == "ConcatV2":
+            axis = int(step.inputs[-1])
+            return self._joined(step.inputs[:-1], lambda x: np.concatenate(x, axis))
+        if step.type == "Pack":
+            return self._joined(
+                step.inputs, lambda x: np.stack(x, step.attribute("axis"))
+            )
         for each in step.inputs:
             mark = self._marks.get(id(each))
             if mark is None:
@@ -98,16 +108,32 @@ class LostDigits:
                 return is_zero, mark.zero
         return None
 
+    def _joined(
+        self, parts: Sequence[Any], join: Callable[[list[np.ndarray]], np.ndarray]
+    ) -> tuple[np.ndarray, Zero] | None:
+        marks = [self._marks.get(id(each)) for each in parts]
+        zeros = [mark.zero for mark in marks if mark is not None]
+        if not zeros:
+            return None
+        where = [
+            np.zeros(each.shape, bool) if mark is None else mark.where
+            for each, mark in zip(parts, marks, strict=True)
+        ]
+        return join(where), zeros[0]
+
 
 def _dropper(drop: Callable[..., Any], key: int) -> Callable[[Any], Any]:
     return lambda _: drop(key, None)
 
 
 def _made(step: Step, is_zero: np.ndarray) -> tuple[np.ndarray, Zero] | None:
-    """Recognises numbers that are not 0, and whose product or difference is."""
+    """Recognises numbers that are not 0, and whose function is."""
     kind = UNDERFLOW
     inputs: Sequence[np.ndarray]
-    if step.type in _TAILS:
+    if step.type in _RECTIFIERS:
+        kind = RECTIFIED
+        where = is_zero & (values.array(step.inputs[0]) < 0)
+    elif step.type in _TAILS:
         where = is_zero & np.isfinite(values.array(step.inputs[0]))
     elif step.type in _PRODUCTS:
         inputs = [values.array(each) for each in step.inputs]

@@ -27,8 +27,8 @@ class Failure(NamedTuple):
       layer: Class of the Keras layer around the operation, if it is in one.
       kind: What the values became: `"NaN"`, `"+Inf"`.
       place: File and number of the user's line.
-      zero: How rounding made the zero behind it, `UNDERFLOW` or `CANCELLATION`; empty
-        where it did not.
+      zero: How the zero behind it was made, `UNDERFLOW`, `CANCELLATION` or
+        `RECTIFIED`; empty where the program wrote it.
       zero_of: Type of the operation that made that zero.
       is_stable: Whether its function runs in its stable form already.
       is_ragged: Whether the operation runs on the values of ragged rows.

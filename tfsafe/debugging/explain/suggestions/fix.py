@@ -23,8 +23,8 @@ class Fix(NamedTuple):
       dtype: Name of the dtype; empty for any.
       kind: What the values became; empty for anything.
       written: What the user's line calls, as a regular expression; empty for anything.
-      zero: How rounding made the zero behind it, or the type of the operation that did,
-        see `Failure`; empty for anything.
+      zero: How the zero behind it was made, or the type of the operation that did, see
+        `Failure`; empty for anything.
       replaces: What the code takes the place of: `"all"`, the operation and those that
         its values met next; `"first"`, the operation alone; empty where it is more
         than an expression.

@@ -2,7 +2,7 @@
 
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.formula_fixes import OF_FORMULAS
-from tfsafe.debugging.tracing.lost_digits import CANCELLATION, UNDERFLOW
+from tfsafe.debugging.tracing.lost_digits import CANCELLATION, RECTIFIED, UNDERFLOW
 from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO
 
 _SLOPE = "has the same values, and gradient 0 where the true one is infinite."
@@ -105,11 +105,14 @@ _UNIT = (
     "vectors use tfsafe.ops.angle_between(a, b)."
 )
 _ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
-_SEMIDEFINITE = "returns a column of zeros where a pivot is 0."
+_DIAGONAL = "add to its diagonal: {0} + 1e-3 * tf.eye(tf.shape({0})[-1])."
+_SEMIDEFINITE = (
+    "returns a column of zeros where a pivot is 0. For a determinant, or to solve with "
+    f"the matrix, {_DIAGONAL}"
+)
 _INDEFINITE = (
     "find out why the matrix is not positive definite, as a covariance is. If what it "
-    "is made of is rounded, add to its diagonal: "
-    "{0} + 1e-3 * tf.eye(tf.shape({0})[-1])."
+    f"is made of is rounded, {_DIAGONAL}"
 )
 _ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
 CONSTANT = r"cast\(\s*-?\d"
@@ -191,7 +194,7 @@ FIXES = [
         is_rewritten=True,
     ),
     Fix("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Fix("Log", "", _RELU, source="Relu"),
+    Fix("Log", "", _RELU, zero=RECTIFIED),
     Fix(
         "Log",
         "tfsafe.ops.xlogy({weight}, {0})",
