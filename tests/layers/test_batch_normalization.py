@@ -267,7 +267,8 @@ two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 one = tf.distribute.get_strategy()
 truth, shared, alone = run(one, True), run(two, True), run(two, False)
 for a, b in zip(truth, shared):
-    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+    unit = np.finfo("float32").eps * np.abs(a).max()
+    np.testing.assert_allclose(a, b, rtol=0, atol=4 * unit)
 assert not np.allclose(truth[0], alone[0], atol=0.1)
 x[0, 0] = np.nan
 for synchronized in (True, False):
