@@ -194,6 +194,31 @@ def test_an_error_of_tensorflow_shows_the_frames_of_a_plain_run(
     assert absent not in frames
 
 
+@pytest.mark.parametrize("options", [[], ["--stabilize"], ["--checks", "full"]])
+def test_an_error_of_a_kernel_names_the_line_of_the_program(
+    options, here, write, capsys
+):
+    path = write("""
+        import keras
+        import tensorflow as tf
+
+        def loss(y_true, y_pred):
+            picked = tf.gather(y_pred, tf.cast(y_true, tf.int32), batch_dims=1)
+            return tf.math.log(1.0 + tf.exp(picked))
+
+        model = keras.Sequential([keras.layers.Dense(3)])
+        model.compile("sgd", loss)
+        model.fit(tf.ones([4, 3]), tf.constant([[0], [1], [2], [9]]), verbose=0)
+    """)
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        here(*options, path)
+    uncaught(raised)
+    shown = capsys.readouterr().err
+    _, _, noted = shown.partition("defined at (most recent call last)")
+    assert re.search(rf'File "{path}", line \d+, in loss\n', noted)
+    assert tfsafe.__path__[0] not in shown
+
+
 def test_an_error_that_a_script_prints_shows_no_frames_of_tfsafe(here, write, capsys):
     path = write("""
         import traceback

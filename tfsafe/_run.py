@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _LEVELS = ("watch", "domain", "full", "none")
 _PACKAGES = ("tensorflow", "keras")
+_STRICT = "if the script computes it with TensorFlow, `--strict` names the operation"
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 # Files whose frames are hidden: those between `python` and the script.
 _BETWEEN = (
@@ -302,12 +303,9 @@ def _show_at_exit(error: BaseException, options: Any, usual: Any) -> None:
     if cause is not None and report is not None:
         with _faults.contained("writing the report"):
             cause.to_html(report)
-    notes = []
-    first = next(iter(cause.findings), None) if cause is not None else None
-    if first and first.origin.startswith("argument ") and not options.strict:
-        notes.append(
-            "if the script computes it with TensorFlow, `--strict` names the operation"
-        )
+    first = None if cause is None else next(iter(cause.findings), None)
+    is_given = first is not None and first.origin.startswith("argument ")
+    notes = [_STRICT] if is_given and not options.strict else []
     if cause is not None and options.capsule:
         with _faults.contained("writing the capsule"):
             notes += _saved(cause, options.capsule)
@@ -360,6 +358,7 @@ def _of_the_script(error: BaseException) -> types.TracebackType | None:
     is_others = _faults.is_of_kernel(error) or _faults.is_of_program(error)
     is_ours = is_last and not is_others
     hidden = (*_BETWEEN, _PACKAGE) if is_filtered and not is_ours else _BETWEEN
+    _compat.hide_noted_frames(error, hidden)
     kept = [line for line in frames if not _is_of(line, hidden)]
     for line, inner in zip(kept, [*kept[1:], None], strict=False):
         line.tb_next = inner

@@ -94,6 +94,7 @@ from tfsafe._compat._keras import (
     variable_positions,
     without_weight_decay,
 )
+from tfsafe._compat._stacks import hide_noted_frames, stacks_of_program
 
 __all__ = [
     "GRADIENT_FRAMES",
@@ -130,6 +131,7 @@ __all__ = [
     "graph_attribute",
     "hidden_callers",
     "hide_frames",
+    "hide_noted_frames",
     "host_array",
     "is_called_in_place",
     "is_called_with_mask",
@@ -165,6 +167,7 @@ __all__ = [
     "skipped_inputs",
     "softmax_of",
     "spectrogram_parts",
+    "stacks_of_program",
     "stop_recording",
     "strategy_needs_merge_call",
     "strategy_of",

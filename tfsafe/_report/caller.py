@@ -56,6 +56,11 @@ def is_user_file(path: str) -> bool:
     return not path.startswith(_STANDARD) or any(mark in path for mark in _INSTALLED)
 
 
+def is_part_of_tensorflow(path: str) -> bool:
+    """Returns whether a file is TensorFlow's, or made by it of another."""
+    return path.startswith(_LIBRARIES[0]) or any(mark in path for mark in _GENERATED)
+
+
 def is_own_file(path: str) -> bool:
     """Returns whether a file is of this package."""
     return path.startswith(_PACKAGE)

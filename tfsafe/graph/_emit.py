@@ -73,6 +73,8 @@ class Emission:
         # The graph is kept with its plan so that its `id` stays taken.
         self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
         self._flags = tf.zeros([0], tf.bool)
+        # Called with an operation and what to make in its place.
+        self.at: Callable[..., Any]
 
     def emit(
         self,
@@ -97,7 +99,8 @@ class Emission:
         for variable in variables:
             # A tape learns of a variable by its name, not by what reads it.
             _compat.watch(variable)
-        outputs, self._flags = Body(self, graph, inputs).run()
+        with _places.kept() as self.at:
+            outputs, self._flags = Body(self, graph, inputs).run()
         self.flagged = _flags.outputs_of(graph, self.checks)
         return outputs
 
@@ -259,7 +262,7 @@ class Body:
         """Returns what the plan makes for an operation; None if that fails."""
         begin = self._replacements.begin()
         try:
-            outputs = self._plan[op.name](self.value)
+            outputs = self._emission.at(op, self._plan[op.name], self.value)
         except _functions.TooDeepError:
             raise
         except Exception as error:
@@ -300,7 +303,9 @@ class Body:
         with _custom_gradients.kept(
             op, self.value, lambda *call: self._body(*call).run()[0]
         ) as gradient:
-            copy = _compat.create_op(
+            copy = self._emission.at(
+                op,
+                _compat.create_op,
                 op.type,
                 list(inputs),
                 [tensor.dtype for tensor in op.outputs],

@@ -1,9 +1,10 @@
 """Where an operation comes from: the user's line, the forward operation, the scope."""
 
+import contextlib
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -77,6 +78,22 @@ def note_stable(graphs: Iterable[tf.Graph]) -> None:
 def note_copy(copy: tf.Operation, op: tf.Operation) -> None:
     """Notes that one operation was emitted for another, whose place it has."""
     _compat.graph_attribute(copy.graph, _ORIGINALS, dict)[copy.name] = original(op)
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[Callable[..., Any]]:
+    """Has TensorFlow's errors show the place of an operation for its copy.
+
+    Yields:
+      A function `at(op, make, ...)` that calls `make(...)`: what that makes is shown
+      where the operation is.
+    """
+    with stacks_kept(), _compat.stacks_of_program() as at:
+
+        def at_place(op: tf.Operation, *call: Any, **kwargs: Any) -> Any:
+            return at(stack_of(original(op)).frame, *call, **kwargs)
+
+        yield at_place
 
 
 class Replacements:

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._report.caller import is_own_file, is_part_of_keras, is_user_file
+from tfsafe._report.caller import (
+    is_own_file,
+    is_part_of_keras,
+    is_part_of_tensorflow,
+    is_user_file,
+)
 from tfsafe.errors import Site
 
 # One frame of a stack: file, line, function.
@@ -62,6 +67,8 @@ class Stack:
         self.inner_site = site_of(self.inner)
         self.kind = _gradient_of(self.inner)
         self.is_library = _is_in_library(self.outer)
+        # The innermost frame of the program or of a library that it calls.
+        self.frame = next(filter(_is_outside, reversed(frames)), None)
 
 
 class _Known:
@@ -117,6 +124,10 @@ def _gradient_of(frames: Sequence[Frame]) -> str:
     """Returns the type of operation that a gradient function is registered for."""
     types = (_compat.differentiated_type(path, name) for path, _, name in frames)
     return next(filter(None, types), "")
+
+
+def _is_outside(frame: Frame) -> bool:
+    return not is_part_of_tensorflow(frame[0])
 
 
 def _is_in_library(frames: Sequence[Frame]) -> bool:

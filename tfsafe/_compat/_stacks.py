@@ -1,0 +1,79 @@
+"""The Python stacks that TensorFlow notes for operations and shows in its errors."""
+
+import contextlib
+import pathlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# File, line, function.
+Frame = tuple[str, int, str]
+# All of this package but this file, whose frames are shown as the program's.
+_HIDDEN = {str(path) for path in pathlib.Path(__file__).parent.parent.rglob("*.py")}
+_HIDDEN.remove(__file__)
+
+
+def _at(
+    _: Frame | None, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    return function(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def stacks_of_program() -> Iterator[Callable[..., Any]]:
+    """Gives operations that are made in the block the stacks of the program's.
+
+    `tf_stack.StackTraceFilter` and `StackTraceMapper`, by which AutoGraph shows the
+    code that it converted. Tried: TensorFlow 2.16.1 and 2.21.0. Where they are missing,
+    the stacks are those of the package.
+
+    Yields:
+      A function `at(frame, function, ...)` that calls `function(...)`: what that makes
+      has the frame as its innermost one; `frame` may be None.
+    """
+    try:
+        from tensorflow.python.util import tf_stack
+
+        class Filter(tf_stack.StackTraceFilter):
+            def get_filtered_filenames(self) -> Any:
+                return _HIDDEN | self.parent.get_filtered_filenames()
+
+        class Mapper(tf_stack.StackTraceMapper):
+            internal_map: Any
+
+            def get_effective_source_map(self) -> Any:
+                return self.parent.get_effective_source_map()
+
+            def at(self, frame: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+                if frame is None:
+                    return function(*args, **kwargs)
+                before = self.internal_map
+                around = self.get_effective_source_map().items()
+                shown = (__file__, sys._getframe().f_lineno + 4), frame
+                self.internal_map = type(before)()
+                self.internal_map.update_to((*around, shown))
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    self.internal_map = before
+
+        mapper, hiding = Mapper(), Filter()
+    except (ImportError, AttributeError):
+        yield _at
+        return
+    with mapper, hiding:
+        yield mapper.at
+
+
+def hide_noted_frames(error: Any, paths: tuple[str, ...]) -> None:
+    """Leaves frames of files that begin so out of the message of a kernel's error.
+
+    `OpError._message`, to which TensorFlow adds the stack of the operation. Tried:
+    TensorFlow 2.16.1 and 2.21.0. The message of another error stays.
+    """
+    message = getattr(error, "_message", None)
+    if isinstance(message, str):
+        begins = "|".join(map(re.escape, (*paths, "<frozen runpy>")))
+        frames = rf'^  File "(?:{begins})[^\n]*\n(?:    [^\n]*\n)*\n?'
+        error._message = re.sub(frames, "", message, flags=re.MULTILINE)
