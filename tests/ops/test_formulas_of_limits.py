@@ -9,7 +9,13 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.elementwise import NEAR_0, NEAR_1, check_derivatives
-from tfsafe.ops.formulas import bessel, quotients, removable, tangents
+from tfsafe.ops.formulas import (
+    bessel,
+    divided_differences,
+    quotients,
+    removable,
+    tangents,
+)
 
 # By name: the formula, what it computes, and each argument's numbers.
 FORMULAS = {}
@@ -201,6 +207,21 @@ FORMULAS |= {
         lambda x: x - m.log1p(x),
         [NEAR_0],
     ),
+    "bessel_j1_over_x": (
+        removable.bessel_j1_over_x,
+        lambda x: m.besselj(1, x) / x,
+        [NEAR_0],
+    ),
+    "inverse_of_sine_minus_inverse": (
+        dict(removable.INVERSES)["Sin", "x"],
+        lambda x: 1 / m.sin(x) - 1 / x,
+        [NEAR_0],
+    ),
+    "difference_of_erf": (
+        lambda b, d: divided_differences.DIVIDED_DIFFERENCES["Erf"].near(b, d, d),
+        lambda b, d: (m.erf(b + d) - m.erf(b)) / d,
+        [[0.5, 1.0, -1.5, 2.0], [2.0**-40, 0.02, -0.02, 2.0**-6]],
+    ),
     "x_minus_one_minus_log": (
         lambda x: tangents.x_minus_one_minus_log(x, tf.math.log(x)),
         lambda x: x - 1 - m.log(x),
@@ -233,3 +254,12 @@ def test_a_function_that_is_not_used_is_computed_of_numbers_at_which_it_is_finit
         )
     used, unused = (5.0, 3.0), (0.5, 0.25)
     assert seen == [used, unused, unused, used]
+
+
+def test_a_check_of_every_operation_finds_no_logarithm_of_0():
+    tf.debugging.enable_check_numerics()
+    try:
+        value = tangents.one_minus_power(tf.constant([0.0, -3.0]), tf.constant(2.0))
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert value.numpy().tolist() == [1.0, -8.0]

@@ -128,9 +128,14 @@ def test_the_affinity_of_logits_beyond_float64_has_a_logarithm():
     np.testing.assert_allclose(slopes[0], [[-0.25, 0.25]])
 
 
-def test_two_losses_together_stay_in_their_dtype():
-    def formula(a, b):
-        return tf.reduce_sum(a * a) + tf.reduce_sum(softmax(b) * log(softmax(b)))
-
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda a, b: tf.reduce_sum(a * a) + total(softmax(b) * log(softmax(b))),
+        lambda a, b: total(softmax(a) * (a * log(softmax(a)) - a * log(softmax(b)))),
+    ],
+    ids=["two losses", "weighted logarithms"],
+)
+def test_other_formulas_stay_in_their_dtype(formula):
     report = stabilize.report(formula, tf.constant(LOGITS), tf.constant(NOISE))
     assert "divergence-of-softmax" not in str(report)

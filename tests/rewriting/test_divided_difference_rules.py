@@ -326,6 +326,9 @@ NEAR_MISSES = {
     "other places": lambda a, b: tf.math.expm1(a[:, None] * b) / a,
     "a pole inside": lambda a, b: b * tf.math.log(b / a + 1e-7) / a,
     "a logarithm of 0": lambda a, b: b * tf.math.log(a) / a,
+    "powers over another order": lambda a, b: (
+        tf.math.log(tf.reduce_sum(a ** b[0])) / (1 - b[1])
+    ),
     "an epsilon": lambda a, b: (tf.exp(a) - tf.exp(b)) / (a - b + 1e-6),
     "another divisor": lambda a, b: tf.math.tanh(a * b) / tf.math.tanh(a + b),
     "two divisors": lambda a, b: 1 / a - tf.exp(-a) / b,

@@ -187,6 +187,40 @@ def test_a_number_over_a_sum_of_inverses_has_its_slopes_at_0(name, mode):
     np.testing.assert_array_equal(slope[2], [0, number, 0])
 
 
+POWERS = {
+    "squares": (lambda a, b: a**2 / b**2, 1, 2),
+    "half of the cubes": (lambda a, b: 0.5 * a**3 / b**3, 0.5, 3),
+}
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_a_quotient_of_powers_is_right_where_they_leave_the_range(name, mode):
+    function, factor, order = POWERS[name]
+    args = np.float32([[2.0, 1e-25, 3e25], [3.0, 2e-25, 2e25]])
+    value, slopes = _both(function, args, mode)
+    a, b = args.astype(np.float64)
+    exact = factor * (a / b) ** order
+    assert oracle.ulp_error(value, exact) <= 4
+    assert oracle.ulp_error(slopes[0], order * exact / a) <= 8
+    assert oracle.ulp_error(slopes[1], -order * exact / b) <= 8
+
+
+def test_powers_in_half_precision_are_those_of_fractions_of_the_largest_base(mode):
+    x = np.array([0.04, 5e-7], np.float16)
+    function = rewritten(RULES, lambda x, k: x**k / tf.reduce_sum(x**k, -1)[None])
+    value = modes.compile_for(mode, function)(tf.constant(x), tf.constant(0.9, "half"))
+    powers = x.astype(float) ** float(np.float16(0.9))
+    np.testing.assert_allclose(value, powers / powers.sum(), rtol=1e-3, atol=1e-7)
+
+
+def test_powers_of_one_row_to_several_exponents_are_left_alone():
+    def function(x, k):
+        powers = x**k
+        return powers / tf.reduce_sum(powers, -1, keepdims=True)
+
+    assert "powers-over-sum" not in fired(RULES, function, tf.ones(3), tf.ones([2, 1]))
+
+
 def test_infinite_logits_are_as_before():
     def function(z, t):
         return tf.nn.softmax(z / t)

@@ -125,7 +125,7 @@ def whole_power(order: int) -> DividedDifference | None:
         for _ in range(size - 1):
             power *= b
             whole = whole * a + power
-        return whole if order > 0 else -whole / (tf.pow(a, size) * power * b)
+        return whole if order == size else -whole / (tf.pow(a, size) * power * b)
 
     if order < 0:
         return DividedDifference(_is_ratio_of_any_sign, near, 1.0)

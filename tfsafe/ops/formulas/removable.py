@@ -347,7 +347,6 @@ def squared_acos(c: tf.Tensor) -> tf.Tensor:
 @precision.runs_in_float32
 def atan2_over_length(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     """Computes `atan2(y, x) / y` of a length `y`, which is `1 / x` at 0 for x > 0."""
-    square, x = square + tf.zeros_like(x), x + tf.zeros_like(square)
     is_near = (x > 0) & (square < tf.square(0.25 * x))
     one = tf.ones_like(x)
     below = tf.where(is_near, x, one)
