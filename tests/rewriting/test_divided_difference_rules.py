@@ -326,6 +326,9 @@ NEAR_MISSES = {
     "other places": lambda a, b: tf.math.expm1(a[:, None] * b) / a,
     "a pole inside": lambda a, b: b * tf.math.log(b / a + 1e-7) / a,
     "a logarithm of 0": lambda a, b: b * tf.math.log(a) / a,
+    "powers of a fixed order": lambda a, _: (
+        (1 - tf.reduce_sum(a ** tf.constant(2.5))) / (tf.constant(2.5) - 1)
+    ),
     "powers over another order": lambda a, b: (
         tf.math.log(tf.reduce_sum(a ** b[0])) / (1 - b[1])
     ),

@@ -205,6 +205,21 @@ def test_a_quotient_of_powers_is_right_where_they_leave_the_range(name, mode):
     assert oracle.ulp_error(slopes[1], -order * exact / b) <= 8
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lambda a, b, k: (a / (a + b)) ** k, lambda a, b, k: (1 / (1 + b / a)) ** k],
+    ids=["of numbers", "of 1"],
+)
+def test_a_power_of_a_fraction_near_1_has_the_digits_of_the_rest(function, mode):
+    args = np.float32([4e8, 4.0, 1e8])
+    value, slopes = _both(function, args, mode)
+    a, b, k = args.astype(np.float64)
+    exact = np.exp(-k * np.log1p(b / a))
+    assert same(value, exact, 1e-6)
+    rates = [k * b / a / (a + b), -k / (a + b), -np.log1p(b / a)]
+    np.testing.assert_allclose(slopes, exact * np.array(rates), rtol=2e-6)
+
+
 def test_powers_in_half_precision_are_those_of_fractions_of_the_largest_base(mode):
     x = np.array([0.04, 5e-7], np.float16)
     function = rewritten(RULES, lambda x, k: x**k / tf.reduce_sum(x**k, -1)[None])

@@ -240,14 +240,20 @@ def test_a_mean_weighted_by_exponentials_survives_their_underflow():
     )
 
 
-def test_the_complement_of_a_softmax_keeps_the_digits_of_the_others():
-    def formula(x):
-        return 1 - tf.nn.softmax(x)
-
+@pytest.mark.parametrize(
+    ("formula", "place"),
+    [
+        (lambda x: 1 - tf.nn.softmax(x), np.s_[:]),
+        (lambda x: 1 - tf.nn.softmax(x)[:, 0], np.s_[:, 0]),
+        (lambda x: 1 - tf.reduce_sum(tf.nn.softmax(x) * [1.0, 0, 0], -1), np.s_[:, 0]),
+    ],
+    ids=["each", "of one class", "of the class of a label"],
+)
+def test_the_complement_of_a_softmax_keeps_the_digits_of_the_others(formula, place):
     x = tf.constant([[20.0, 0.0, -1.0]])
-    assert fired(RULES, formula, x) == ["complement-of-softmax"]
+    assert fired(RULES, formula, x)[-1] == "complement-of-softmax"
     p = soft([mp.mpf(20), mp.mpf(0), mp.mpf(-1)])
-    truth = np.array([[1 - v for v in p]], object)
+    truth = np.array([[1 - v for v in p]], object)[place]
     assert oracle.ulp_error(rewritten(RULES, formula)(x), truth) <= 8
 
 
@@ -309,6 +315,15 @@ def test_the_difference_of_two_lgammas_keeps_its_digits_and_its_domain():
         value[5], float(mp.loggamma(-0.5).real - mp.log(2)), 1e-6
     )
     assert np.isfinite(np.array(slopes)[:, [0, 1, 2, 3, 5]]).all()
+
+
+def test_two_differences_of_lgammas_in_one_sum_both_keep_their_digits(mode):
+    def formula(x, y):
+        rise = tf.math.lgamma(x + 3) - tf.math.lgamma(x)
+        return rise + tf.math.lgamma(y + 2) - tf.math.lgamma(y)
+
+    value = modes.compile_for(mode, rewritten(RULES, formula))(*tf.constant([1e8, 1e7]))
+    np.testing.assert_allclose(value, 3 * np.log(1e8) + 2 * np.log(1e7), rtol=1e-6)
 
 
 LOG_SUMS = {
