@@ -130,6 +130,12 @@ def test_logarithms_that_other_rules_know_better_are_left_to_them():
     assert same(rewritten(all_rules(), of_probabilities)(x, y), [1.0], 1e-6)
 
 
+def test_logarithms_of_multiples_keep_their_digits():
+    a, b = tf.constant([1000.0]), tf.constant([1000.5])
+    value = rewritten(RULES, lambda a, b: tf.math.log(2 * a) - tf.math.log(2 * b))(a, b)
+    assert same(value, np.log1p(-0.5 / np.float64(b)), 1e-6)
+
+
 def test_points_of_other_shapes_are_broadcast(mode):
     a, b = tf.constant([[1.0], [2.0]]), tf.constant([1.0, 1.001, 5.0])
     value, (in_a, in_b) = modes.value_and_gradients(

@@ -134,6 +134,9 @@ UNITS = {
     ),
     "tf.math.l2_normalize": lambda x: tf.math.l2_normalize(x, -1),
     "a product": lambda x: x * tf.math.rsqrt(tf.reduce_sum(x * x, -1, keepdims=True)),
+    "a product with the floor in front": lambda x: (
+        x * tf.math.rsqrt(tf.maximum(1e-12, tf.reduce_sum(x * x, -1, keepdims=True)))
+    ),
 }
 
 

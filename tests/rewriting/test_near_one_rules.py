@@ -10,9 +10,12 @@ from tests.support import modes
 from tfsafe import stabilize
 from tfsafe.rewriting.rules.table import all_rules
 
-LOG, SQRT, COS, EXP = 0, 1, 2, 3
-TENSORFLOW = tf.math.log, tf.sqrt, tf.cos, tf.exp
-MPMATH = mpmath.log, mpmath.sqrt, mpmath.cos, mpmath.exp
+LOG, SQRT, COS, EXP, XLOGY = range(5)
+TENSORFLOW = tf.math.log, tf.sqrt, tf.cos, tf.exp, tf.math.xlogy
+MPMATH = (
+    *(mpmath.log, mpmath.sqrt, mpmath.cos, mpmath.exp),
+    lambda x, y: x * mpmath.log(y),
+)
 
 
 def _binary_divergence(f, p, q):
@@ -28,10 +31,10 @@ def _kimura(f, p, q):
 
 
 def _repeated_divergence(x, y):
-    # What is subtracted is not repeated as the logarithms are.
-    x = tf.stack([x, x])
-    logs = tf.reduce_sum(x * tf.math.log(x / y))
-    return logs - tf.reduce_sum(x) + tf.reduce_sum(y)
+    # What is added is not repeated as the logarithms are.
+    x, y = tf.stack([x, x], -1), y[:, None]
+    logs = tf.reduce_sum(x * tf.math.log(x / y), -1)
+    return logs - tf.reduce_sum(x, -1) + tf.reduce_sum(y, -1)
 
 
 def _law_of_cosines(f, a, b):
@@ -65,6 +68,16 @@ FORMULAS = {
         lambda f, a, b: a * f[LOG](a / b) - a + b,
         (1000, 1000.125),
         (2, 3),
+    ),
+    "poisson deviance by xlogy": (
+        lambda f, a, b: f[XLOGY](a, a / b) - a + b,
+        (1000, 1000.125),
+        (2, 3),
+    ),
+    "penalised linex loss": (
+        lambda f, a, b: 2 * f[EXP](b) - 2 - 2 * b + a * b * b,
+        (0.5, 1e-4),
+        (0.5, 1),
     ),
     "gamma deviance": (
         lambda f, a, b: (a - b) / b - f[LOG](a / b),

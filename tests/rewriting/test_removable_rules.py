@@ -316,6 +316,10 @@ LENGTHS = {
         lambda z: (_norm(z) - tf.sin(_norm(z))) / (_norm(z) * _squares(z)),
         lambda r: (r - mpmath.sin(r)) / r**3,
     ),
+    "(r - sin(r)) / r": (
+        lambda z: (_norm(z) - tf.sin(_norm(z))) / _norm(z),
+        lambda r: (r - mpmath.sin(r)) / r,
+    ),
     "sin(r) / sqrt(sum(z * z))": (
         lambda z: tf.sin(_norm(z)) / tf.sqrt(_squares(z)),
         lambda r: mpmath.sin(r) / r,
@@ -337,7 +341,7 @@ def test_a_norm_and_its_square_may_be_written_in_two_ways(name, mode):
         with mpmath.workdps(100):
             r = mpmath.sqrt(sum(mpmath.mpf(v) ** 2 for v in row))
             wanted, rate = exact(r), mpmath.diff(exact, r, h=r * mpmath.mpf(10) ** -30)
-        np.testing.assert_allclose(got, float(wanted), rtol=2e-6)
+        np.testing.assert_allclose(got, float(wanted), rtol=2e-6, atol=1e-38)
         np.testing.assert_allclose(
             slopes, [float(rate * v / r) for v in row], rtol=1e-5, atol=1e-30
         )
@@ -389,3 +393,17 @@ def test_a_power_mean_is_the_geometric_mean_at_0(mode):
     np.testing.assert_allclose(value, mean, rtol=1e-6)
     np.testing.assert_allclose(slope, mean / 4 / x.numpy().astype(float), rtol=1e-6)
     np.testing.assert_allclose(rate, mean * logs.var() / 2, rtol=1e-5)
+
+
+def test_a_certainty_equivalent_is_the_mean_at_0(mode):
+    x = tf.constant([1.0, 2.0, 0.5, 4.0])
+    function = rewritten(
+        RULES, lambda x, a: tf.math.log(tf.reduce_mean(tf.exp(a * x))) / a
+    )
+    value, (slope, rate) = modes.value_and_gradients(
+        function, [x, tf.constant(0.0)], mode
+    )
+    exact = x.numpy().astype(float)
+    np.testing.assert_allclose(value, exact.mean(), rtol=1e-6)
+    np.testing.assert_allclose(slope, 1 / 4, rtol=1e-6)
+    np.testing.assert_allclose(rate, exact.var() / 2, rtol=1e-6)
