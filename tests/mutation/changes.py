@@ -42,7 +42,7 @@ _CALLS = {
     "ones_like": "zeros_like",
 }
 # Their contents are names and text, not decisions, as is the `strict=` of a `zip`.
-_SKIPPED = (ast.JoinedStr, ast.arg, ast.AnnAssign, ast.Import, ast.ImportFrom)
+_SKIPPED = (ast.JoinedStr, ast.arg, ast.Import, ast.ImportFrom)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +134,9 @@ def _decisions(
     """
     for child in ast.iter_child_nodes(node):
         is_strict = isinstance(child, ast.keyword) and child.arg == "strict"
-        if isinstance(child, _SKIPPED) or is_strict:
+        # Python evaluates no annotation in a function.
+        is_annotation = isinstance(node, ast.AnnAssign) and child is node.annotation
+        if isinstance(child, _SKIPPED) or is_strict or is_annotation:
             continue
         if isinstance(child, ast.FunctionDef):
             for each in child.body:

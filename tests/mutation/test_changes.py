@@ -51,6 +51,11 @@ def test_equal_changes_of_equal_lines_are_numbered():
     assert len({str(change) for change in found}) == 4
 
 
+def test_an_annotation_is_not_changed():
+    found = changes("m.py", SOURCE.format("x\n    y: A | B = -x"))
+    assert [change.words for change in found] == ["-x  ->  x"]
+
+
 class _Tree:
     def __deepcopy__(self, memo):
         raise AssertionError("the tree of another file was copied")
