@@ -353,3 +353,15 @@ def test_far_points_keep_value_and_slopes_where_the_argument_is_infinite():
     value, slopes = modes.value_and_gradients(decay, [t, a], "graph")
     assert value[0] == 0
     np.testing.assert_array_equal([slope[0] for slope in slopes], [0, 0])
+
+
+def test_a_certainty_equivalent_is_the_mean_at_0(mode):
+    x = tf.constant([1.0, 2.0, 0.5, 4.0])
+    function = stabilize(lambda x, a: tf.math.log(tf.reduce_mean(tf.exp(a * x))) / a)
+    value, (slope, rate) = modes.value_and_gradients(
+        function, [x, tf.constant(0.0)], mode
+    )
+    exact = x.numpy().astype(float)
+    np.testing.assert_allclose(value, exact.mean(), rtol=1e-6)
+    np.testing.assert_allclose(slope, 1 / 4, rtol=1e-6)
+    np.testing.assert_allclose(rate, exact.var() / 2, rtol=1e-6)

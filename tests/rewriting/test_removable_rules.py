@@ -393,17 +393,3 @@ def test_a_power_mean_is_the_geometric_mean_at_0(mode):
     np.testing.assert_allclose(value, mean, rtol=1e-6)
     np.testing.assert_allclose(slope, mean / 4 / x.numpy().astype(float), rtol=1e-6)
     np.testing.assert_allclose(rate, mean * logs.var() / 2, rtol=1e-5)
-
-
-def test_a_certainty_equivalent_is_the_mean_at_0(mode):
-    x = tf.constant([1.0, 2.0, 0.5, 4.0])
-    function = rewritten(
-        RULES, lambda x, a: tf.math.log(tf.reduce_mean(tf.exp(a * x))) / a
-    )
-    value, (slope, rate) = modes.value_and_gradients(
-        function, [x, tf.constant(0.0)], mode
-    )
-    exact = x.numpy().astype(float)
-    np.testing.assert_allclose(value, exact.mean(), rtol=1e-6)
-    np.testing.assert_allclose(slope, 1 / 4, rtol=1e-6)
-    np.testing.assert_allclose(rate, exact.var() / 2, rtol=1e-6)

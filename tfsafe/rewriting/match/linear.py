@@ -89,29 +89,23 @@ def _summed(reader: Reader, tensor: tf.Tensor) -> list[Part]:
     if not axes or rank is None:
         return whole
     from_end = tuple(axis - rank for axis in axes)
-    inner = [Part(each.factor, each.tensor) for each in terms(reader, x)]
-    if not all(_has_axes(each.tensor, x.shape, from_end) for each in inner):
+    found = terms(reader, x)
+    inner = [Part(each.factor, each.tensor) for each in found]
+    if not all(same_sizes(each.tensor.shape, x.shape, from_end) for each in found):
         inner = [Part(1.0, x)]
     keepdims = op.get_attr("keep_dims")
     # A term of lower rank would keep or lose other axes.
     is_whole = len(from_end) == rank and not keepdims
-    if not is_whole and any(t.tensor.shape.rank != rank for t in terms(reader, x)):
+    if not is_whole and any(each.tensor.shape.rank != rank for each in found):
         inner = [Part(1.0, x)]
     return [each._replace(axes=from_end, keepdims=keepdims) for each in inner]
 
 
-def _has_axes(
-    tensor: tf.Tensor | None, shape: tf.TensorShape, axes: Sequence[int]
-) -> bool:
-    """Returns whether a term has the sizes of the whole along some axes."""
-    if tensor is None or tensor.shape.rank is None:
+def same_sizes(a: tf.TensorShape, b: tf.TensorShape, axes: Sequence[int]) -> bool:
+    """Returns whether two shapes have the same sizes along axes from the end."""
+    if a.rank is None or b.rank is None or min(a.rank, b.rank) < -min(axes):
         return False
-    if tensor.shape.rank < -min(axes):
-        return False
-    return all(
-        tensor.shape[axis] is not None and tensor.shape[axis] == shape[axis]
-        for axis in axes
-    )
+    return all(a[axis] is not None and a[axis] == b[axis] for axis in axes)
 
 
 def merged(reader: Reader, found: Iterable[Part]) -> list[Part]:

@@ -11,7 +11,15 @@ from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways
-from tfsafe.rewriting.match.linear import Group, Part, merged, minus, parts, total
+from tfsafe.rewriting.match.linear import (
+    Group,
+    Part,
+    merged,
+    minus,
+    parts,
+    same_sizes,
+    total,
+)
 
 _Ratio = tuple[tf.Tensor, tf.Tensor]
 
@@ -148,6 +156,4 @@ def _weighted_logs(reader: Reader, found: Sequence[Part]) -> Iterator[_WeightedL
 
 def line_up(part: Part, a: tf.Tensor, b: tf.Tensor) -> bool:
     """Returns whether what is summed over axes is not repeated along them."""
-    if part.axes is None:
-        return True
-    return a.shape.is_fully_defined() and a.shape == b.shape
+    return part.axes is None or same_sizes(a.shape, b.shape, part.axes)
