@@ -265,3 +265,36 @@ def test_slopes_of_a_quotient_cancel_in_float64(mode):
     _, (slope,) = _both(lambda x: x / (1 + x * x), [x], mode)
     exact = x.astype(np.float64)
     assert same(slope, (1 - exact**2) / (1 + exact**2) ** 2, 1e-6)
+
+
+# Quotients of sums of powers, of which one side or both leave the range of float32.
+QUOTIENTS = {
+    "Lehmer mean of order 1.5": lambda x: (
+        tf.reduce_sum(x**1.5, -1) / tf.reduce_sum(x**0.5, -1)
+    ),
+    "Lehmer mean of order 3": lambda x: (
+        tf.reduce_sum(x**3, -1) / tf.reduce_sum(x**2, -1)
+    ),
+    "participation ratio": lambda x: (
+        tf.reduce_sum(x**2, -1) ** 2 / tf.reduce_sum(x**4, -1)
+    ),
+    "participation ratio of products": lambda x: (
+        tf.square(tf.reduce_sum(x * x, -1)) / tf.reduce_sum(x * x * x * x, -1)
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*QUOTIENTS))
+@pytest.mark.parametrize("scale", [1.0, 1e-10, 1e-15, 1e-25, 1e10, 1e15, 1e25])
+def test_a_quotient_of_sums_of_powers_is_right_out_of_range(name, scale, mode):
+    function = QUOTIENTS[name]
+    x = np.float32([[1.0, 2.0, 0.5], [3.0, 0.25, 1.0]]) * np.float32(scale)
+    value, (slope,) = _both(function, [x], mode)
+    wide = tf.constant(x, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(wide)
+        exact = function(wide)
+    np.testing.assert_allclose(value, exact, rtol=1e-6)
+    slopes = tape.gradient(exact, wide)
+    limit = 3e-6 * np.abs(slopes).max()
+    np.testing.assert_allclose(slope, slopes, rtol=3e-6, atol=limit)

@@ -197,13 +197,15 @@ def quotient_in_range(
     Returns:
       The quotient, in the dtype of `a`.
     """
-    size = tf.abs(b)
-    is_lost = _is_lost(size) | ~tf.math.is_finite(a)
+    wide = tf.cast(divide(wide_a, wide_b), a.dtype)
+    is_lost = _is_lost(tf.abs(b)) | ~tf.math.is_finite(a)
     is_lost |= ~tf.math.is_finite(tf.square(b) if squares else b)
+    # A dividend of 0 may be meant, where it is made of what a mask leaves out.
+    is_lost |= _is_lost(tf.abs(a)) & tf.math.is_finite(wide)
     usual = divide(
         tf.where(is_lost, tf.zeros_like(a), a), tf.where(is_lost, tf.ones_like(b), b)
     )
-    return tf.where(is_lost, tf.cast(divide(wide_a, wide_b), a.dtype), usual)
+    return tf.where(is_lost, wide, usual)
 
 
 def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:

@@ -37,6 +37,7 @@ SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Reciprocal": unchanged_values.reciprocal,
     "Rsqrt": unchanged_values.rsqrt,
     "Sqrt": ops.sqrt,
+    "Square": lambda x: unchanged_values.multiply(x, x),
 }
 _CONTRACTIONS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 _POWERS = frozenset({"Pow", "Square", "SquaredDifference"})
@@ -245,7 +246,7 @@ def in_float64(
 def with_safe_products(
     reader: Reader, tensor: tf.Tensor, value: Value, together: bool = False
 ) -> tf.Tensor:
-    """Builds a sum of products of what may overflow: no slope is 0 times infinity."""
+    """Builds a sum of products and powers: no slope is 0 times infinity."""
     inside = ADDITIONS | {"Mul", *DIVISIONS} if together else ADDITIONS | {"Mul"}
     made: dict[str, tf.Tensor] = {}
 
@@ -261,9 +262,22 @@ def with_safe_products(
         is_inside = op.type in inside and is_open
         if is_inside and (together or may_leave_range(reader, tensor)):
             return run(op, [safe(each) for each in op.inputs])
+        if _is_steep(reader, tensor):
+            count = 2 if op.type == "Mul" else 1
+            rest = [value(each) for each in op.inputs[count:]]
+            return run(op, [*map(safe, op.inputs[:count]), *rest])
         return value(tensor)
 
     return safe(tensor)
+
+
+def _is_steep(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a tensor is a power or product of products, or a sum of them."""
+    op = reader.op(tensor)
+    if op.type in {"Mul", "Square"}:
+        is_open = all(_is_open(reader, each) for each in op.inputs)
+        return is_open and any(may_vanish(reader, each) for each in op.inputs)
+    return op.type in {"Mean", "Pow", "Sum"} and may_vanish(reader, tensor)
 
 
 def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Build:

@@ -1,42 +1,75 @@
 """The rule for roots of means and of sums of powers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
+from tfsafe import ops
+from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas.power_means import root_of_powers
-from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import number
+from tfsafe.rewriting.match.arithmetic import both_ways, number
 from tfsafe.rewriting.match.products import inverted
 from tfsafe.rewriting.match.reductions import REDUCTIONS, Reduction, reduction
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
-    total, inverse = op.inputs
     if is_watched(reader, op):
         return None
-    for name, reduce in REDUCTIONS.items():
-        found = reduction(reader, total, name)
-        power = None if found is None else reader.op(found.x)
-        if found is None or power is None or power.type != "Pow":
-            continue
-        x, order = power.inputs
-        if _are_inverse(reader, order, x, inverse, total):
-            return _root(x, order, inverse, found, reduce)
+    for total, inverse, is_divisor in _roots(op, reader):
+        for name, reduce in REDUCTIONS.items():
+            found = reduction(reader, total, name)
+            power = None if found is None else reader.op(found.x)
+            if found is None or power is None or power.type != "Pow":
+                continue
+            x, order = power.inputs
+            # Norms have rules of their own.
+            if op.type == "Pow" and _is_norm(reader, x, order):
+                continue
+            if is_divisor and _are_equal(reader, order, x, inverse, total):
+                return _root(x, order, None, found, reduce)
+            if not is_divisor and _are_inverse(reader, order, x, inverse, total):
+                return _root(x, order, inverse, found, reduce)
     return None
+
+
+def _roots(
+    op: tf.Operation, reader: Reader
+) -> Iterator[tuple[tf.Tensor, tf.Tensor, bool]]:
+    """Yields `t` and `q` of `t ** q`, and whether `1 / q` is meant."""
+    if op.type == "Pow":
+        yield op.inputs[0], op.inputs[1], False
+        return
+    inner = reader.op(op.inputs[0])
+    pairs = [(*pair, False) for pair in both_ways(inner, "Mul")]
+    if inner.type in DIVISIONS:
+        pairs.append((*inner.inputs, True))
+    for log, q, is_divisor in pairs:
+        if reader.op(log).type == "Log":
+            yield reader.op(log).inputs[0], q, is_divisor
+
+
+def _is_norm(reader: Reader, x: tf.Tensor, order: tf.Tensor) -> bool:
+    p = number(reader, order, x)
+    return p == 2 or (p is not None and reader.op(x).type == "Abs")
+
+
+def _are_equal(
+    reader: Reader, p: tf.Tensor, x: tf.Tensor, q: tf.Tensor, total: tf.Tensor
+) -> bool:
+    first, second = number(reader, p, x), number(reader, q, total)
+    return reader.same(p, q) or (first is not None and first == second)
 
 
 def _are_inverse(
     reader: Reader, p: tf.Tensor, x: tf.Tensor, q: tf.Tensor, total: tf.Tensor
 ) -> bool:
-    """Returns whether `p * q` is 1, but for a norm."""
+    """Returns whether `p * q` is 1."""
     first, second = number(reader, p, x), number(reader, q, total)
     if first is not None and second is not None:
-        # Norms have rules of their own.
-        is_norm = first == 2 or reader.op(x).type == "Abs"
-        return abs(first * second - 1) < 1e-6 and not is_norm
+        return abs(first * second - 1) < 1e-6
     inverse = inverted(reader, reader.op(q))
     if inverse is None or inverse.factor != 1:
         return False
@@ -46,23 +79,27 @@ def _are_inverse(
 def _root(
     x: tf.Tensor,
     order: tf.Tensor,
-    inverse: tf.Tensor,
+    inverse: tf.Tensor | None,
     found: Reduction,
     reduce: Callable[..., tf.Tensor],
 ) -> Build:
-    return lambda value: root_of_powers(
-        value(x), value(order), value(inverse), found.axes, found.keepdims, reduce
-    )
+    def build(value: Value) -> tf.Tensor:
+        p = value(order)
+        q = ops.reciprocal(p) if inverse is None else value(inverse)
+        return root_of_powers(value(x), p, q, found.axes, found.keepdims, reduce)
+
+    return build
 
 
 RULES = (
     Rule(
         name="power-mean",
-        before="mean(x ** p) ** (1 / p), sum(x ** p) ** (1 / p)",
+        before="mean(x ** p) ** (1 / p), sum(x ** p) ** (1 / p), "
+        "exp(log(mean(x ** p)) / p)",
         after="the same of x over its largest element, times that; near p = 0 a series",
         fails_when="the powers leave the range, and the root does not; p is near 0",
         reference="Radenovic et al., IEEE TPAMI 41(7), 2019, section 3.2: GeM pooling",
-        op_types=("Pow",),
+        op_types=("Exp", "Pow"),
         match=_match,
     ),
 )
