@@ -82,7 +82,7 @@ def test_it_is_keras_loss_where_that_is_right(
             continue
         ours, theirs = both(name, y_true, y_pred, options, sample_weight=weights)
         close(ours[0], theirs[0])
-        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-7)
 
 
 @every_case

@@ -53,7 +53,7 @@ def test_it_is_the_sum_over_all_paths(mode, dtype):
         moved[index] += step
         row = index[0]
         above = -np.log(probability(LABELS[row], softmax(moved[row])))
-        close(slope[index], (above - truth[row]) / step, rtol=1e-3)
+        close(slope[index], (above - truth[row]) / step, rtol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
@@ -72,7 +72,7 @@ def test_its_gradient_of_the_gradient_is_that_of_differences(mode):
         moved = LOGITS.copy()
         moved[index] += 1e-6
         difference = slope(tf.constant(moved)) - slope(x)
-        close(second[index], difference / 1e-6, rtol=1e-3)
+        close(second[index], difference / 1e-6, rtol=1e-5)
 
 
 def test_labels_that_do_not_fit_cost_nothing(mode):

@@ -63,12 +63,12 @@ def test_it_is_keras_loss_where_that_is_right(
         theirs(**options), y_true, y_pred, "eager"
     )
     # A sum that cancels has the rounding of its terms, of size 1.
-    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-7)
-    np.testing.assert_allclose(slope, expected_slope, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(slope, expected_slope, rtol=1e-6, atol=1e-6)
     assert isinstance(ours, theirs)
     got = getattr(losses, function)(y_true, y_pred, **options)
     expected = getattr(keras.losses, function)(y_true, y_pred, **options)
-    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-7)
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=2e-7)
 
 
 @with_overlaps
