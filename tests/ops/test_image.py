@@ -29,7 +29,7 @@ def test_it_is_that_of_tensorflow(shape, mode):
     )
     assert value.shape == truth.shape
     assert np.allclose(value, truth, rtol=1e-5)
-    assert np.allclose(slopes, wanted, rtol=1e-3, atol=1e-5)
+    assert np.allclose(slopes, wanted, rtol=1e-5, atol=5e-7)
 
 
 def test_its_five_scales_are_those_of_tensorflow():

@@ -164,7 +164,7 @@ def test_axes_that_others_lie_between_are_reduced_one_after_another(axis, mode):
     numbers = np.asarray(x, np.float64)
     rest = numbers - numbers.mean(tuple(axis), keepdims=True)
     true = rest / np.sqrt(np.square(rest).mean(tuple(axis), keepdims=True) + EPSILON)
-    np.testing.assert_allclose(run(x), true, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(run(x), true, rtol=5e-7, atol=1e-6)
 
 
 def test_runs_of_axes_know_all_and_none():
