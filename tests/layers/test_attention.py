@@ -66,7 +66,8 @@ def test_what_is_masked_does_not_matter(make, mode):
     np.testing.assert_allclose(hidden, output, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(scores[KEEP], others[KEEP], rtol=1e-5)
     for slope, expected in zip(slopes, right, strict=True):
-        np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-6)
+        # That of the scale is a sum that cancels, and XLA adds in another order.
+        np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-6)
     assert not np.any(slopes[0][~KEEP])
     assert not np.any(scores[2])
     assert not np.any(hidden[2])
@@ -85,7 +86,8 @@ def test_what_is_masked_does_not_matter_to_any_head(make, mode):
     output, _, right = _run(layer, zeroed, "eager", **masks)
     np.testing.assert_allclose(hidden, output, rtol=1e-5, atol=1e-7)
     for slope, expected in zip(slopes, right, strict=True):
-        np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-6)
+        # That of the bias of the keys is 0 but for the rounding.
+        np.testing.assert_allclose(slope, expected, rtol=2e-6, atol=2e-6)
     assert not np.any(slopes[0][~KEEP])
     assert not np.any(scores[2])
     np.testing.assert_array_equal(hidden[~KEEP], 0)

@@ -61,7 +61,7 @@ def test_finite_batches_give_what_keras_gives(options, mode):
         inference = modes.compile_for(mode, layer)(tf.constant(X))
         results.append([value, *gradients, inference, *_statistics(layer)])
     for ours, theirs in zip(*results, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=2e-6)
 
 
 def test_a_mask_leaves_positions_out_of_the_statistics(mode):
@@ -85,13 +85,13 @@ def test_a_mask_leaves_positions_out_of_the_statistics(mode):
         true = other(only, training=True)
         loss = tf.reduce_sum(true**3)
     truths = tape.gradient(loss, [only, other.gamma.value, other.beta.value])
-    np.testing.assert_allclose(value.numpy()[MASK], true[:, 0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(value.numpy()[MASK], true[:, 0], rtol=5e-7, atol=1e-7)
     np.testing.assert_allclose(
-        in_x.numpy()[MASK], truths[0][:, 0], rtol=1e-3, atol=1e-5
+        in_x.numpy()[MASK], truths[0][:, 0], rtol=1e-6, atol=2e-6
     )
     np.testing.assert_array_equal(in_x.numpy()[~MASK], 0)
-    np.testing.assert_allclose(in_gamma, truths[1], rtol=1e-4)
-    np.testing.assert_allclose(in_beta, truths[2], rtol=1e-4)
+    np.testing.assert_allclose(in_gamma, truths[1], rtol=1e-6)
+    np.testing.assert_allclose(in_beta, truths[2], rtol=1e-6)
     for ours, theirs in zip(_statistics(layer), _statistics(other), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 

@@ -64,7 +64,8 @@ def test_the_cell_keeps_the_normalised_state_where_it_is_configured():
         )
         kept[place] = np.asarray(cell(x, states)[1][1])
     np.testing.assert_allclose(kept["stored"].mean(-1), 0, atol=1e-6)
-    np.testing.assert_allclose(kept["stored"].std(-1), 1, rtol=1e-3)
+    # Its epsilon takes 6e-5.
+    np.testing.assert_allclose(kept["stored"].std(-1), 1, rtol=2e-4)
     assert np.all(np.abs(kept["output"].mean(-1)) > 1e-3)
 
 
