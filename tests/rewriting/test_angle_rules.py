@@ -83,9 +83,9 @@ def test_the_plain_angle_is_wrong():
 def test_shapes_that_are_not_known_are_no_error(name, shape):
     specs = [tf.TensorSpec(shape, tf.float32)] * 2
     value = rewritten(RULES, ANGLES[name], *specs)(tf.constant(U), tf.constant(V))
-    np.testing.assert_allclose(
-        value, ANGLES[name](tf.constant(U), tf.constant(V)), atol=2e-3
-    )
+    plain = ANGLES[name](tf.constant(U), tf.constant(V))
+    # The plain angle has lost half of its digits.
+    np.testing.assert_allclose(value, plain, atol=5e-4)
 
 
 def test_zero_vectors_keep_the_right_angle():
@@ -179,9 +179,9 @@ def test_a_product_of_any_vectors_has_the_slope_of_the_inverse_cosine(length):
     exact = np.arccos(min(cosine[0], 1.0))
     if length == 1:
         exact = 1e-3
-    np.testing.assert_allclose(value, exact, rtol=2e-3)
-    np.testing.assert_allclose(slopes[0], -second / np.sin(exact), rtol=2e-3)
-    np.testing.assert_allclose(slopes[1], -first / np.sin(exact), rtol=2e-3)
+    np.testing.assert_allclose(value, exact, rtol=5e-6)
+    np.testing.assert_allclose(slopes[0], -second / np.sin(exact), rtol=5e-6)
+    np.testing.assert_allclose(slopes[1], -first / np.sin(exact), rtol=5e-6)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_the_second_derivative_is_right_at_and_around_no_rotation(name, v):
     with mpmath.workdps(80):
         exact = _second(formula, [v])
     found = modes.second_gradient(safe, tf.constant([v]), "graph")
-    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found, exact, rtol=5e-7, atol=5e-7)
 
 
 EVEN = {

@@ -75,9 +75,9 @@ def test_a_model_trains_where_the_naive_loss_destroys_it(options):
     made = model(**options)
     assert stabilize(made) is made
     got, stable = trained(made)
-    np.testing.assert_allclose(got, loss, rtol=1e-4)
+    np.testing.assert_allclose(got, loss, rtol=1e-6)
     for one, other in zip(stable, weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4)
+        np.testing.assert_allclose(one, other, rtol=5e-6)
     evaluated = made.evaluate(X, Y, batch_size=5, verbose=0)
     assert np.isfinite(evaluated).all()
     assert made.predict(X, batch_size=20, verbose=0).shape == (20, CLASSES)

@@ -247,7 +247,7 @@ def test_mixed_precision_is_judged_in_float64():
         return tf.cast(tf.math.log(half), tf.float32), tf.argmax(half, -1)
 
     value, index = stabilize(function, verify=True)(tf.constant([[1.0, 2.0]]))
-    np.testing.assert_allclose(value, [[-1.3132617, -0.3132617]], rtol=2e-3)
+    np.testing.assert_allclose(value, [[-1.3132617, -0.3132617]], rtol=5e-4)
     assert index.numpy().tolist() == [1]
 
 
