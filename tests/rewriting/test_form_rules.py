@@ -218,6 +218,16 @@ def test_half_precision_has_the_range_of_its_results():
     assert rewritten(RULES, tf.norm)(x).dtype == tf.float16
 
 
+def test_an_epsilon_that_is_0_in_half_precision_keeps_its_size():
+    mean, square = (
+        tf.constant([6e-8, 1e-3, 0], "half"),
+        tf.constant([0, 1e-4, 0], "half"),
+    )
+    got = rewritten(RULES, lambda m, s: m / (tf.sqrt(s) + 1e-8))(mean, square)
+    m, s = mean.numpy().astype("float64"), square.numpy().astype("float64")
+    np.testing.assert_allclose(got, m / (np.sqrt(s) + 1e-8), rtol=2**-10)
+
+
 def _scaled_hypot(x, y, one=1.0, shrunk=None):
     # How Keras writes it.
     x, y = tf.abs(x), tf.abs(y)
