@@ -259,14 +259,16 @@ def test_equal_constants_have_a_gradient_each(mode):
     assert [float(each) for each in got] == [50.0, 3.0]
 
 
+def of_the_second(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = log_softmax(x)[:, 1]
+    return tape.gradient(value, x)
+
+
 @pytest.mark.parametrize("jit_compile", [False, True], ids=["called", "compiled"])
 def test_each_call_of_a_function_has_a_gradient_of_its_own(jit_compile, mode):
-    @tf.function(jit_compile=jit_compile)
-    def slope(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = log_softmax(x)[:, 1]
-        return tape.gradient(value, x)
+    slope = tf.function(of_the_second, jit_compile=jit_compile)
 
     def function(x):
         first = slope(x)
@@ -279,12 +281,7 @@ def test_each_call_of_a_function_has_a_gradient_of_its_own(jit_compile, mode):
 
 
 def test_a_formula_of_the_gradient_of_a_called_function_is_stable():
-    @tf.function
-    def slope(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = log_softmax(x)[:, 1]
-        return tape.gradient(value, x)
+    slope = tf.function(of_the_second)
 
     def direction(x):
         grad = 1e-30 * slope(x)

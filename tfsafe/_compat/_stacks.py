@@ -1,22 +1,22 @@
 """The Python stacks that TensorFlow notes for operations and shows in its errors."""
 
 import contextlib
+import functools
 import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# File, line, function.
-Frame = tuple[str, int, str]
-# All of this package but this file, whose frames are shown as the program's.
-_HIDDEN = {str(path) for path in pathlib.Path(__file__).parent.parent.rglob("*.py")}
-_HIDDEN.remove(__file__)
+
+@functools.cache
+def _hidden() -> frozenset[str]:
+    """Returns all files but this one, whose frames are shown as the program's."""
+    files = map(str, pathlib.Path(__file__).parent.parent.rglob("*.py"))
+    return frozenset(files) - {__file__}
 
 
-def _at(
-    _: Frame | None, function: Callable[..., Any], *args: Any, **kwargs: Any
-) -> Any:
+def _at(_: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
@@ -37,22 +37,30 @@ def stacks_of_program() -> Iterator[Callable[..., Any]]:
 
         class Filter(tf_stack.StackTraceFilter):
             def get_filtered_filenames(self) -> Any:
-                return _HIDDEN | self.parent.get_filtered_filenames()
+                return _hidden() | self.parent.get_filtered_filenames()
 
         class Mapper(tf_stack.StackTraceMapper):
             internal_map: Any
 
+            def __init__(self) -> None:
+                super().__init__()
+                self._maps: dict[Any, Any] = {}
+
             def get_effective_source_map(self) -> Any:
                 return self.parent.get_effective_source_map()
 
+            def _showing(self, line: int, frame: Any) -> Any:
+                # Few frames make all operations.
+                if frame not in self._maps:
+                    around = self.get_effective_source_map().items()
+                    self._maps[frame] = type(self.internal_map)()
+                    self._maps[frame].update_to((*around, ((__file__, line), frame)))
+                return self._maps[frame]
+
             def at(self, frame: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-                if frame is None:
-                    return function(*args, **kwargs)
-                before = self.internal_map
-                around = self.get_effective_source_map().items()
-                shown = (__file__, sys._getframe().f_lineno + 4), frame
-                self.internal_map = type(before)()
-                self.internal_map.update_to((*around, shown))
+                before, line = self.internal_map, sys._getframe().f_lineno + 4
+                if frame is not None:
+                    self.internal_map = self._showing(line, frame)
                 try:
                     return function(*args, **kwargs)
                 finally:

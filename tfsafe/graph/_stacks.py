@@ -68,7 +68,8 @@ class Stack:
         self.kind = _gradient_of(self.inner)
         self.is_library = _is_in_library(self.outer)
         # The innermost frame of the program or of a library that it calls.
-        self.frame = next(filter(_is_outside, reversed(frames)), None)
+        inward = reversed(frames)
+        self.frame = next((x for x in inward if not is_part_of_tensorflow(x[0])), None)
 
 
 class _Known:
@@ -124,10 +125,6 @@ def _gradient_of(frames: Sequence[Frame]) -> str:
     """Returns the type of operation that a gradient function is registered for."""
     types = (_compat.differentiated_type(path, name) for path, _, name in frames)
     return next(filter(None, types), "")
-
-
-def _is_outside(frame: Frame) -> bool:
-    return not is_part_of_tensorflow(frame[0])
 
 
 def _is_in_library(frames: Sequence[Frame]) -> bool:
