@@ -17,15 +17,16 @@ Reads = Callable[[tf.Operation], Sequence[tf.Tensor]]
 
 
 def upstream(tensors: Iterable[tf.Tensor], reads: Reads) -> Iterator[tf.Tensor]:
-    """Yields tensors and all that they are computed from; some more than once."""
-    seen: set[str] = set()
+    """Yields tensors and all that they are computed from, each once."""
     queue = list(tensors)
-    while queue:
-        tensor = queue.pop()
+    seen, made = set(map(id, queue)), set()
+    for tensor in queue:
         yield tensor
-        if tensor.op.name not in seen:
-            seen.add(tensor.op.name)
-            queue.extend(reads(tensor.op))
+        if tensor.op not in made:
+            made.add(tensor.op)
+            new = [each for each in reads(tensor.op) if id(each) not in seen]
+            seen.update(map(id, new))
+            queue += new
 
 
 def _upstream(tensors: Iterable[tf.Tensor], reads: Reads) -> dict[str, tf.Tensor]:
