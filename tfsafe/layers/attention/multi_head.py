@@ -73,6 +73,9 @@ class _SafeHeads(_KerasLayer):
             copies = [(tensor, copy) for tensor, copy in pairs if tensor is not copy]
         for tensor, copy in copies:
             _compat.set_keras_mask(copy, _compat.keras_mask(tensor))
+        # Keras 3.3 warns of a projection that drops a mask; they are all in `allowed`.
+        for projection in _compat.sublayers(self):
+            projection.supports_masking = True
         outputs = super().call(
             query,
             value,
