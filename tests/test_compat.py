@@ -113,6 +113,18 @@ def test_keras_models_still_expose_the_layers_at_any_depth():
     assert _compat.sublayers(outer) == [outer.forward_layer, outer.backward_layer]
 
 
+@pytest.mark.parametrize("has_targets", [True, False])
+def test_keras_models_can_still_be_built_without_a_step(has_targets):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("adam", "mse", metrics=["mae"])
+    batch = (tf.ones([2, 3]), tf.ones([2, 1]))
+    _compat.build_state(model, batch, has_targets=has_targets)
+    assert [v.shape for v in model.variables] == [(3, 1), (1,)]
+    assert model.optimizer.built == has_targets
+    if has_targets:
+        assert len(model.metrics_variables) == 4
+
+
 def test_tensorflow_still_reports_whether_a_step_must_leave_its_replica():
     assert not _compat.strategy_needs_merge_call()
     with tf.distribute.OneDeviceStrategy("CPU:0").scope():

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+import tfsafe
 from tfsafe import NumericsError, callbacks
 from tfsafe.optimizers import SafeOptimizer
 
@@ -25,6 +26,7 @@ def main() -> None:
     )
     warnings.simplefilter("ignore")
     found = {"monitor": monitor(), "rollback": rollback(), "finding": finding()}
+    found["unbuilt"] = [unbuilt(is_checked) for is_checked in (True, False)]
     json.dump(found, sys.stdout)
 
 
@@ -68,25 +70,44 @@ def finding() -> dict:
     return found
 
 
+def unbuilt(is_checked: bool) -> list[float]:
+    """Predicts, and trains another model, where the first step makes all variables."""
+    found = []
+    for is_trained in (False, True):
+        model = compiled(keras.optimizers.Adam)
+        if is_checked:
+            tfsafe.checked(model)
+        x = np.linspace(0, 1, 16, dtype="float32").reshape(8, 2)
+        if is_trained:
+            model.fit(x, x[:, :1], verbose=0)
+        found.append(float(np.sum(model.predict(x, verbose=0))))
+    return found
+
+
 def guarded() -> SafeOptimizer:
     return SafeOptimizer("sgd", "skip")
 
 
 def train(optimizer: Any, callback: Any, batches: Any = (0, 1, 2)) -> keras.Model:
     """Trains with `model.fit` on batches of 8, of which 4 go to each replica."""
-    # TensorFlow 2.16 fails in `fit` if anything is reduced before Adam, unless so.
-    reduction = tf.distribute.ReductionToOneDevice()
-    strategy = tf.distribute.MirroredStrategy(DEVICES, cross_device_ops=reduction)
-    keras.utils.set_random_seed(0)
-    with strategy.scope():
-        layers = [keras.Input((2,)), keras.layers.BatchNormalization()]
-        model = keras.Sequential([*layers, keras.layers.Dense(1)])
-        model.compile(optimizer(), "mse", metrics=["mae"])
+    model = compiled(optimizer, keras.Input((2,)))
     x = np.random.default_rng(0).normal(1, 1, size=(3, 8, 2)).astype("float32")
     x[1, 5] = np.nan
     x = x[list(batches)].reshape(-1, 2)
     y = np.ones((len(x), 1), "float32")
     model.fit(x, y, batch_size=8, shuffle=False, verbose=0, callbacks=[callback])
+    return model
+
+
+def compiled(optimizer: Any, *inputs: Any) -> keras.Model:
+    # TensorFlow 2.16 fails in `fit` if anything is reduced before Adam, unless so.
+    reduction = tf.distribute.ReductionToOneDevice()
+    strategy = tf.distribute.MirroredStrategy(DEVICES, cross_device_ops=reduction)
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        layers = [*inputs, keras.layers.BatchNormalization()]
+        model = keras.Sequential([*layers, keras.layers.Dense(1)])
+        model.compile(optimizer(), "mse", metrics=["mae"])
     return model
 
 

@@ -41,3 +41,8 @@ def test_the_row_of_a_replica_is_that_of_the_whole_batch(results):
 def test_a_capsule_of_a_step_on_replicas_is_refused_with_what_to_do(results):
     assert "on several replicas cannot be saved" in results["finding"]["refusal"]
     assert "Train on one device" in results["finding"]["refusal"]
+
+
+def test_the_first_step_of_replicas_may_make_the_variables(results):
+    checked, plain = results["unbuilt"]
+    assert checked == plain

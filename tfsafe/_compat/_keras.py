@@ -7,7 +7,7 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 
@@ -121,63 +121,6 @@ def attention_dropout(layer: Any) -> Any:
     return layer._dropout_layer
 
 
-# What Keras' `SwapEMAWeights` reads of the optimizer that it finds under a
-# `LossScaleOptimizer`. Tried: Keras 3.3.3 and 3.15.1.
-OPTIMIZER_INTERNALS = (
-    "_distribution_strategy",
-    "_model_variables_moving_average",
-    "_trainable_variables",
-)
-
-
-def built_variables(optimizer: Any) -> list[Any]:
-    """Returns the variables that a Keras optimizer was built with.
-
-    Tried: Keras 3.3.3 and 3.15.1.
-    """
-    return list(optimizer._trainable_variables)
-
-
-def variable_positions(optimizer: Any, variables: Sequence[Any]) -> list[int]:
-    """Returns the positions of variables in the list an optimizer was built with.
-
-    Uses Keras' index, which counts the replicas of a distributed variable as one.
-    Tried: Keras 3.3.3 and 3.15.1.
-
-    Returns:
-      One position per variable.
-
-    Raises:
-      ValueError: Keras' own, if the optimizer does not know one of them.
-    """
-    optimizer._check_variables_are_known(variables)
-    return [optimizer._get_variable_index(variable) for variable in variables]
-
-
-def strategy_of(optimizer: Any) -> Any:
-    """Returns the distribution strategy under which a Keras optimizer was made.
-
-    Tried: Keras 3.3.3 and 3.15.1.
-    """
-    return optimizer._distribution_strategy
-
-
-def variable_key(optimizer: Any, variable: Any) -> Any:
-    """Returns the key by which a Keras optimizer identifies a variable.
-
-    All its replicas have the same key. Tried: Keras 3.3.3 and 3.15.1.
-    """
-    return optimizer._var_key(variable)
-
-
-def without_weight_decay(optimizer: Any, variables: Sequence[Any]) -> list[Any]:
-    """Returns the variables that a Keras optimizer excludes from its weight decay.
-
-    Keras compares the names of TensorFlow's variables. Tried: Keras 3.3.3 and 3.15.1.
-    """
-    return [v for v in variables if not optimizer._use_weight_decay(tf_variable(v))]
-
-
 def tf_variable(variable: Any) -> Any:
     """Returns the TensorFlow variable that a Keras variable wraps, or is.
 
@@ -198,15 +141,6 @@ def is_keras_variable(thing: Any) -> bool:
     return isinstance(thing, keras.Variable) or any(
         base.__name__ == "KerasVariable" for base in type(thing).__mro__
     )
-
-
-def centered_moments(optimizer: Any, variable: Any) -> tuple[Any, Any]:
-    """Returns the slots of a centered `RMSprop`: mean square and mean of the gradient.
-
-    Tried: Keras 3.3.3 and 3.15.1.
-    """
-    index = optimizer._get_variable_index(variable)
-    return optimizer._velocities[index], optimizer._average_gradients[index]
 
 
 def set_path(variable: Any, path: str) -> None:
@@ -232,6 +166,28 @@ def sublayers(layer: Any) -> list[Any]:
     `_flatten_layers`, tried with Keras 3.3.3 and 3.15.1.
     """
     return list(layer._flatten_layers(include_self=False, recursive=False))
+
+
+def build_state(model: Any, batch: Any, *, has_targets: bool) -> None:
+    """Makes the variables that a model would make in its first step on such a batch.
+
+    `_symbolic_build` and `compute_output_spec`, tried with Keras 3.3.3 and 3.15.1. The
+    first makes those of the metrics and of the optimizer too; it needs the targets.
+
+    Args:
+      model: The model.
+      batch: What the step takes.
+      has_targets: Whether the step trains or evaluates.
+    """
+    import keras
+    from keras.src import backend, tree
+
+    if has_targets:
+        model._symbolic_build(data_batch=batch)
+    elif not all(layer.built for layer in all_layers(model)):
+        x, _, _ = keras.utils.unpack_x_y_sample_weight(batch)
+        specs = [keras.KerasTensor(each.shape, each.dtype) for each in tree.flatten(x)]
+        backend.compute_output_spec(model, tree.pack_sequence_as(x, specs))
 
 
 def is_stateless() -> bool:

@@ -17,6 +17,7 @@ from tfsafe.debugging.models.loss_scale import without_gradients
 from tfsafe.debugging.models.step import (
     CompiledStep,
     batch_labels,
+    build_for_replicas,
     check_strategy,
     joined,
     mean,
@@ -172,6 +173,8 @@ class Steps:
         def one_step(data: Any) -> Any:
             strategy = model.distribute_strategy
             is_one = strategy.num_replicas_in_sync == 1
+            if not is_one:
+                build_for_replicas(model, kind, data)
             optimizer = getattr(model, "optimizer", None) if is_one else None
             with noted_steps(optimizer, self._options.level) as noted:
                 results = reduce(strategy, strategy.run(step, args=(data,)))

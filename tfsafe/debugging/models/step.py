@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.explain.training.history import (
@@ -224,6 +225,20 @@ def why_unchecked(model: keras.Model) -> str | None:
         f"under {type(strategy).__name__} with {replicas} replicas. Look for the "
         "failure under `tf.distribute.MirroredStrategy`, or on one replica."
     )
+
+
+def build_for_replicas(model: keras.Model, kind: str, data: Any) -> None:
+    """Makes the variables of a model that the trace of its step would make.
+
+    Within a replica, TensorFlow makes them by running the step, not by tracing it. What
+    this cannot make, by an error of the program, the trace makes or raises.
+    """
+    strategy = model.distribute_strategy
+    batch = tf.nest.map_structure(
+        lambda each: strategy.experimental_local_results(each)[0], data
+    )
+    with contextlib.suppress(Exception), tf.init_scope(), strategy.scope():
+        _compat.build_state(model, batch, has_targets=kind != "predict")
 
 
 def mean(strategy: tf.distribute.Strategy, results: Any) -> Any:
