@@ -253,6 +253,9 @@ def test_infinite_logits_are_as_before():
         lambda x, y: x / (1 + x) + y,
         lambda x, y: tf.sigmoid(x) / (1 + tf.sigmoid(x) * tf.tanh(y)),
         lambda x, y: x / (1 + tf.reduce_sum(x * y)),
+        lambda x, y: 1 / (x * y),
+        lambda x, y: x * y / (1 + tf.exp(y)),
+        lambda x, y: x * tf.sin(y) / tf.cos(x),
     ],
 )
 def test_a_divisor_that_stays_in_range_or_shares_nothing_is_left_alone(function):

@@ -432,6 +432,14 @@ PAIRS = {
         lambda x: log(tf.reduce_mean(x**2 * tf.sin(x) ** 2)),
         lambda x: log(tf.reduce_mean(x**2 * tf.sin(x) ** 2) + 1e-3),
     ),
+    "power-of-product": (
+        lambda x: (tf.sin(x) * x**2) ** (1 / 3),
+        lambda x: tf.sin(x) ** (1 / 3) * x,
+    ),
+    "product-with-inverse": (
+        lambda x: x**2 * tf.math.rsqrt(tf.cosh(x) - 1),
+        lambda x: x**2 * tf.math.rsqrt(relu(x) + 1),
+    ),
     "mask-after": (
         lambda x: tf.cast(_positive(x), tf.float32) * log(x),
         lambda x: relu(x) * log(x),
@@ -543,6 +551,8 @@ ASK = frozenset({
     "quotient-of-powers",
     "quotient-of-sums",
     "root-of-sums",
+    "power-of-product",
+    "product-with-inverse",
     "mask-after",
     "mask-over",
     "softmax-of-masked",

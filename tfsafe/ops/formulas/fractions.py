@@ -208,6 +208,18 @@ def quotient_in_range(
     return tf.where(is_lost, wide, usual)
 
 
+def product_in_range(
+    a: tf.Tensor, b: tf.Tensor, wide_a: tf.Tensor, wide_b: tf.Tensor
+) -> tf.Tensor:
+    """Computes `a * b`, from a wider dtype where a factor is out of range."""
+    is_lost = ~(tf.math.is_finite(a) & tf.math.is_finite(b))
+    is_lost |= _is_lost(tf.abs(a)) | _is_lost(tf.abs(b))
+    wide = tf.cast(unchanged_values.multiply(wide_a, wide_b), a.dtype)
+    nothing = tf.zeros([], a.dtype)
+    kept = (tf.where(is_lost, nothing, each) for each in (a, b))
+    return tf.where(is_lost, wide, unchanged_values.multiply(*kept))
+
+
 def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
     """Computes a function of nonnegative `x`, of `wide` where `x` is out of range."""
     is_lost = _is_lost(x) | ~tf.math.is_finite(x)

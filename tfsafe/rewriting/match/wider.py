@@ -20,6 +20,7 @@ from tfsafe.ops.kernels.exponential import exp
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of, terms, walk
+from tfsafe.rewriting.match.degrees import quotient_may_leave
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -61,6 +62,7 @@ _ELEMENTWISE = frozenset({
     *("Abs", "Div", "Inv", "Mul", "Neg", "RealDiv", "Reciprocal", "Sqrt", "Square"),
     "Sub",
 })
+_PARTS = _ELEMENTWISE | {"Maximum", "Minimum", "Rsqrt", "SquaredDifference"}
 _MOVES = op_types(OpFact.MOVES | OpFact.PICKS | OpFact.RESHAPES)
 _SINGLE = op_types(OpFact.ELEMENTWISE) | {
     *("ReadVariableOp", "Split", "SplitV", "Unpack"),
@@ -132,6 +134,15 @@ def may_overflow_together(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     above, below = _variables(reader, x), _variables(reader, y)
     is_one_formula = not above.keys().isdisjoint(below)
     return is_one_formula and not _is_of_moments(reader, above | below)
+
+
+def may_leave(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether sides of `x / y` without sums over axes may be out of range."""
+    return (
+        all(may_leave_range(reader, each) for each in (x, y))
+        or may_overflow_together(reader, x, y)
+        or quotient_may_leave(reader, x, y)
+    )
 
 
 def _is_product(reader: Reader, tensor: tf.Tensor) -> bool:
@@ -234,7 +245,7 @@ def in_float64(
 
     def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
         op = tensor.op
-        is_inside = op.type in (_ELEMENTWISE if is_elementwise else _INSIDE)
+        is_inside = op.type in (_PARTS if is_elementwise else _INSIDE)
         is_open = depth and is_inside and reader.constant(tensor) is None
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
@@ -283,11 +294,54 @@ def _is_steep(reader: Reader, tensor: tf.Tensor) -> bool:
 def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Build:
     """Returns how to build a quotient, from float64 where a side is out of range."""
     together = may_overflow_together(reader, x, y)
+    squares = together or quotient_may_leave(reader, x, y)
+    is_elementwise = together or (
+        squares and not any(adds_products(reader, each) for each in (x, y))
+    )
 
     def build(value: Value) -> tf.Tensor:
         a, b = (with_safe_products(reader, each, value, together) for each in (x, y))
         made: dict[str, tf.Tensor] = {}
-        c, d = (in_float64(reader, each, value, made, together) for each in (x, y))
-        return fractions.quotient_in_range(a, b, c, d, divide, squares=together)
+        c, d = (
+            in_float64(reader, each, value, made, is_elementwise) for each in (x, y)
+        )
+        return fractions.quotient_in_range(a, b, c, d, divide, squares=squares)
 
     return build
+
+
+def product(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:
+    """Returns how to build a product, from float64 where a factor is out of range."""
+    is_elementwise = not any(adds_products(reader, each) for each in (x, y))
+
+    def build(value: Value) -> tf.Tensor:
+        made: dict[str, tf.Tensor] = {}
+        a, b = (with_safe_products(reader, each, value) for each in (x, y))
+        c, d = (
+            in_float64(reader, each, value, made, is_elementwise) for each in (x, y)
+        )
+        return fractions.product_in_range(a, b, c, d)
+
+    return build
+
+
+def function_of(
+    reader: Reader, x: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor]
+) -> Build:
+    """Returns how to build a function, from float64 where `x` is out of range."""
+    is_elementwise = not adds_products(reader, x)
+
+    def build(value: Value) -> tf.Tensor:
+        wide = in_float64(reader, x, value, is_elementwise=is_elementwise)
+        plain = with_safe_products(reader, x, value)
+        return fractions.in_range(function, plain, wide)
+
+    return build
+
+
+def adds_products(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a formula has sums over axes of products or powers."""
+    return any(
+        reader.op(each).type in _SUMS and may_vanish(reader, each)
+        for each, _ in walk(reader, tensor, _INSIDE - _SUMS, _DEPTH)
+    )

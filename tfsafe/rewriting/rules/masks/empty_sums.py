@@ -79,9 +79,7 @@ def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if reader.same(x, y):
         return lambda value: ops.divide(value(x), value(y), at_zero=1.0)
-    overflows = all(wider.may_leave_range(reader, each) for each in (x, y))
-    overflows = overflows or wider.may_overflow_together(reader, x, y)
-    if not overflows and not wider.may_vanish(reader, y):
+    if not wider.may_leave(reader, x, y) and not wider.may_vanish(reader, y):
         return lambda value: ops.xdivy(value(x), value(y))
     # Sums of products are 0 where these underflow, and the quotient is not.
     return wider.quotient(reader, x, y, ops.xdivy)

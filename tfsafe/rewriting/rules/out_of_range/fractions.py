@@ -15,7 +15,8 @@ from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import number, square_of
+from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of
+from tfsafe.rewriting.match.degrees import product_may_leave, root_may_leave
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import inverted, scaled
 from tfsafe.rewriting.match.reductions import (
@@ -197,8 +198,7 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
     x, y = op.inputs
     if is_watched(reader, op):
         return None
-    overflows = all(wider.may_leave_range(reader, each) for each in (x, y))
-    if not overflows and not wider.may_overflow_together(reader, x, y):
+    if not wider.may_leave(reader, x, y):
         if not wider.adds_up(reader, y):
             return None
         if not (wider.may_vanish(reader, x) and wider.may_vanish(reader, y)):
@@ -209,15 +209,43 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
 def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches the root of a sum of squares over segments, and a logarithm of any."""
     x = op.inputs[0]
-    if is_watched(reader, op) or not _may_be_lost(op, reader):
+    if is_watched(reader, op):
         return None
     function = wider.SAFE[op.type]
+    if op.type != "Log" and root_may_leave(reader, x):
+        return wider.function_of(reader, x, function)
+    if not _may_be_lost(op, reader):
+        return None
 
     def build(value: Value) -> tf.Tensor:
         wide = wider.in_float64(reader, x, value)
         return fractions.in_range(function, value(x), wide)
 
     return build
+
+
+def _match_root_as_power(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `x ** k` of a number k between -1 and 1."""
+    x, exponent = op.inputs
+    power = number(reader, exponent, x)
+    if power is None or not 0 < abs(power) < 1 or is_watched(reader, op):
+        return None
+    if not root_may_leave(reader, x):
+        return None
+    known = power
+    return wider.function_of(
+        reader, x, lambda x: unchanged_values.pow(x, tf.constant(known, x.dtype))
+    )
+
+
+def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `a * b * (1 / c)` and `(a / b) * (c / d)`."""
+    if is_watched(reader, op):
+        return None
+    for x, inverse in both_ways(op, "Mul"):
+        if product_may_leave(reader, x, inverse):
+            return wider.product(reader, x, inverse)
+    return None
 
 
 def _may_be_lost(op: tf.Operation, reader: Reader) -> bool:
@@ -327,7 +355,7 @@ LAST = (
         name="quotient-of-sums",
         before="sum(v / d ** 4) / sum(1 / d ** 4), segment_sum(a * a) / "
         "segment_sum(b * c), (exp(x) - a) / (b * exp(x) + c), x * x / (x * x + c), "
-        "x / (x * x + c) ** 1.5",
+        "x / (x * x + c) ** 1.5, a * b / (a + b), a * b / c ** 2, a ** 2 / b",
         after="the same of sums in float64 where a sum is out of range",
         fails_when="the powers or products underflow or overflow, and the quotient "
         "does not",
@@ -338,12 +366,30 @@ LAST = (
     Rule(
         name="root-of-sums",
         before="sqrt(segment_sum(x * x)), log(mean(x * x)), sqrt(exp(x) - 1), "
-        "log(x ** k / (1 + x ** k) ** 2), log(abs(a * d - b * c))",
+        "log(x ** k / (1 + x ** k) ** 2), log(abs(a * d - b * c)), sqrt(a * b)",
         after="the same of a sum in float64 where that in float32 is out of range",
         fails_when="the squares underflow or overflow, and the root or the logarithm "
         "does not",
         reference="identity",
         op_types=("Log", "Rsqrt", "Sqrt"),
         match=_match_root,
+    ),
+    Rule(
+        name="power-of-product",
+        before="(a * b * c) ** (1 / 3), (a / b) ** 0.25",
+        after="the same of a product in float64 where that in float32 is out of range",
+        fails_when="the product underflows or overflows, and the power does not",
+        reference="identity",
+        op_types=("Pow",),
+        match=_match_root_as_power,
+    ),
+    Rule(
+        name="product-with-inverse",
+        before="a * b * (1 / c), (a / b) * (c / d), a * b * rsqrt(c)",
+        after="the same in float64 where a factor in float32 is out of range",
+        fails_when="a factor underflows or overflows, and the product does not",
+        reference="identity",
+        op_types=("Mul",),
+        match=_match_product,
     ),
 )

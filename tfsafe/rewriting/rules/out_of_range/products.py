@@ -10,7 +10,6 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.formulas import log_products
-from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -115,15 +114,11 @@ def _hypot(reader: Reader, tensor: tf.Tensor, power: float) -> _Factor | None:
     return _Factor(length, 2 * power)
 
 
-def _may_leave(found: list[_Factor], dtype: tf.DType) -> bool:
+def _may_leave(found: list[_Factor]) -> bool:
     """Returns whether a product may be out of range where its factors are not."""
     if any(each.exponent is not None for each in found):
         return True
-    powers = [each.power for each in found]
-    if len(powers) == 1:
-        return abs(powers[0]) > 1
-    # A quotient of two numbers is out of range in half precision alone.
-    return sorted(powers) != [-1, 1] or dtype in precision.HALF
+    return len(found) > 1 or abs(found[0].power) > 1
 
 
 def match_log(op: tf.Operation, reader: Reader) -> Build | None:
@@ -131,10 +126,10 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     x = op.inputs[0]
     if is_watched(reader, op) or reader.constant(x) is not None:
         return None
-    return _log_of(_factors(reader, x, 1.0), x.dtype)
+    return _log_of(_factors(reader, x, 1.0))
 
 
-def _log_of(factors: Iterable[_Factor | float], dtype: tf.DType) -> Build | None:
+def _log_of(factors: Iterable[_Factor | float]) -> Build | None:
     """Returns how to build the logarithm of a product; None if it is long or safe."""
     numbers, found = 1.0, []
     for each in factors:
@@ -144,7 +139,7 @@ def _log_of(factors: Iterable[_Factor | float], dtype: tf.DType) -> Build | None
             found.append(each)
         if len(found) > _MOST:
             return None
-    if not found or not 0 < numbers < float("inf") or not _may_leave(found, dtype):
+    if not found or not 0 < numbers < float("inf") or not _may_leave(found):
         return None
     return lambda value: log_products.log_of_product(
         [each.make(value) for each in found], numbers
@@ -216,7 +211,7 @@ def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
     split = _split(logarithms(reader), x, 1.0)
     if split is None or not split.logs:
         return None
-    log_of_rest = _log_of(split.rest, x.dtype)
+    log_of_rest = _log_of(split.rest)
     if log_of_rest is None:
         return None
 

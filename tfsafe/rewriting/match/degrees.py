@@ -1,0 +1,83 @@
+"""Finds products of float32 that leave the range, in formulas that do not."""
+
+import math
+
+import tensorflow as tf
+
+from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.arithmetic import number
+
+_ALIKE = ADDITIONS | {"Abs", "Maximum", "Minimum", "Neg", "Sub"}
+_PRODUCTS = DIVISIONS | {"Mul"}
+# Formulas that are deeper count as one factor.
+_DEPTH = 8
+
+
+class _Degrees(dict[str, float]):
+    """The degrees of the tensors of a graph, by their names."""
+
+
+def degree(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> float:
+    """Returns how many open factors the largest product in a formula has.
+
+    Each may be as small or as large as its dtype allows. A quotient counts the factors
+    of both of its sides.
+    """
+    known = reader.memory.setdefault(_Degrees, _Degrees())
+    if tensor.name not in known:
+        known[tensor.name] = _degree(reader, tensor, depth)
+    return known[tensor.name]
+
+
+def _degree(reader: Reader, tensor: tf.Tensor, depth: int) -> float:
+    if reader.constant(tensor) is not None or reader.is_mask(tensor):
+        return 0.0
+    low, high = reader.bounds(tensor)
+    # Such as a sine: it is small where its argument is.
+    if -math.inf < low < 0 < high < math.inf:
+        return 0.0
+    op = reader.op(tensor)
+    parts = [degree(reader, each, depth - 1) for each in op.inputs] if depth else []
+    if depth and op.type in _ALIKE:
+        return max(parts)
+    if depth and op.type in _PRODUCTS:
+        return sum(parts)
+    if depth and op.type in {"Square", "SquaredDifference"}:
+        return 2 * max(parts)
+    if depth and op.type in {"Rsqrt", "Sqrt", *RECIPROCALS}:
+        return parts[0] / (1 if op.type in RECIPROCALS else 2)
+    if depth and op.type == "Pow":
+        power = number(reader, op.inputs[1], op.inputs[0])
+        return 2.0 if power is None else abs(power) * parts[0]
+    return 1.0
+
+
+def quotient_may_leave(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether a side of `x / y` may leave the range, and the quotient not.
+
+    Such as `a * b / (a + b)`, `a ** 2 / b` and `a * b / c ** 2`.
+    """
+    if x.dtype != tf.float32 or reader.constant(x) is not None:
+        return False
+    # A dividend that underflows is nothing, divided by what does not vanish.
+    is_open = reader.bounds(y).low <= 0 and degree(reader, y) >= 1
+    return is_open and max(degree(reader, each) for each in (x, y)) >= 2
+
+
+def root_may_leave(reader: Reader, x: tf.Tensor) -> bool:
+    """Returns whether `x` may leave the range, and its root not: `sqrt(a * b)`."""
+    is_open = x.dtype == tf.float32 and reader.constant(x) is None
+    return is_open and degree(reader, x) >= 2
+
+
+def product_may_leave(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether a factor of `x * y` may leave the range, and the product not.
+
+    Such as `a * b * (1 / c)` and `(a / b) * (c / d)`.
+    """
+    op = reader.op(y)
+    if x.dtype != tf.float32 or op.type not in DIVISIONS | RECIPROCALS | {"Rsqrt"}:
+        return False
+    is_open = reader.bounds(op.inputs[-1]).low <= 0
+    return is_open and degree(reader, op.inputs[-1]) > 0 and degree(reader, x) >= 2
