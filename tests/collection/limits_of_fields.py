@@ -255,4 +255,16 @@ FORMULAS = [
         lambda z: (z - m.expm1(z)) / z**2,
         bad=[[0.0, 1e-8, -1e-3, 1.5]],
     ),
+    _of(
+        "chance that a photon escapes from a sphere of gas",
+        lambda t: (1 - tf.exp(-t * t)) / (t * t),
+        lambda t: -m.expm1(-t * t) / t**2,
+        bad=[[0.0, 1e-4, 1e-3, 1.5]],
+    ),
+    _of(
+        "logarithm of one plus a square over the square",
+        lambda t: tf.math.log(1 + t**2) / t**2,
+        lambda t: m.log1p(t * t) / t**2,
+        bad=[[0.0, 1e-4, 1e-3, 1.5]],
+    ),
 ]

@@ -326,6 +326,10 @@ PAIRS = {
             tf.sin(x) * tf.sin(x / 2) - tf.cos(x) * tf.cos(x / 2) * tf.cos(tf.sqrt(x))
         ),
     ),
+    "acos-of-one-minus": (
+        lambda x: tf.acos(tf.clip_by_value(1 - 2 * x, -1.0, 1.0)),
+        lambda x: tf.acos(2 - 2 * x),
+    ),
     "rounded-domain": (
         lambda x: tf.asin(_total(x) / 10),
         lambda x: tf.asin(tf.sin(x)),
@@ -370,6 +374,10 @@ PAIRS = {
     "function-less-tangent": (
         lambda x: exp(x) - x * tf.sin(x) - 1 - x,
         lambda x: exp(x) - 1 - 2 * x,
+    ),
+    "argument-less-multiple": (
+        lambda x: x - sqrt(x) * tf.sin(x),
+        lambda x: x - sqrt(x) * tf.sin(2 * x),
     ),
     "complement-of-product": (
         lambda x: 1 - tf.math.cumprod(1 - x),
@@ -537,6 +545,7 @@ ASK = frozenset({
     "mean-of-kept",
     "softmax-temperature",
     "angle-of-unit-vectors",
+    "acos-of-one-minus",
     "rounded-domain",
     "rounded-root",
     "rounded-acosh",

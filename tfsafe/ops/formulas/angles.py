@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._gradients import custom_gradient
 from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import quotient_no_nan, times_upstream
 
@@ -146,6 +147,23 @@ def above(function: _Function, lowest: float, scale: float) -> _Function:
         return function(tf.where(is_rounded, tf.cast(lowest, x.dtype), x))
 
     return of_rounded
+
+
+@precision.runs_in_float32
+def acos_of_one_minus(x: tf.Tensor) -> tf.Tensor:
+    """Computes `acos(1 - x)`, with slope 0 at 0; 0 where x rounds to slightly less."""
+    known = above(tf.identity, 0.0, 1.0)(x)
+    return near_or_far(
+        (known >= 0) & (known < 0.5),
+        lambda x: 2 * tf.asin(ops.sqrt(0.5 * x)),
+        lambda x: within_domain(ops.acos)(1 - x),
+        known,
+    )
+
+
+def acos_of_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `acos(x / (x + y))`."""
+    return acos_of_one_minus(ops.xdivy(y, x + y))
 
 
 def acosh1p(x: tf.Tensor) -> tf.Tensor:

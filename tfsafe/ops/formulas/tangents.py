@@ -57,6 +57,29 @@ x_minus_tanh = _times_power(
 )
 
 
+sinh_minus_x = _times_power(
+    removable.sinh_minus_x_over_cube, 3, 1.0, lambda x: tf.sinh(x) - x
+)
+
+
+def x_minus_multiple(
+    function: Callable[[tf.Tensor], tf.Tensor],
+    x_minus: Callable[[tf.Tensor], tf.Tensor],
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """Returns `x - k * function(x)`, given `x - function(x)`."""
+
+    def compute(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+        return near_or_far(
+            (tf.abs(x) < 1) & (tf.abs(k - 1) < _NEAR),
+            lambda x, k: (1 - k) * x + k * x_minus(x),
+            lambda x, k: x - k * function(x),
+            x,
+            k,
+        )
+
+    return lambda x, k: precision.in_float32(compute, x, k)
+
+
 # `((1 + x) log1p(x) - x) / x ** 2`.
 _ENTROPY = Removable(
     [Fraction((-1) ** n, (n + 1) * (n + 2)) for n in range(40)],

@@ -223,11 +223,30 @@ def negated(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
 
 
 def are_opposite(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> bool:
-    """Returns whether one tensor is the negative of the other."""
+    """Returns whether one tensor is the negative of the other: `-x * x` of `x * x`."""
     minus_a, minus_b = negated(reader, a), negated(reader, b)
-    return (minus_a is not None and reader.same(minus_a, b)) or (
-        minus_b is not None and reader.same(minus_b, a)
-    )
+    if minus_a is not None or minus_b is not None:
+        return (minus_a is not None and reader.same(minus_a, b)) or (
+            minus_b is not None and reader.same(minus_b, a)
+        )
+    first, second = _unsigned(reader, a), _unsigned(reader, b)
+    return first[0] * second[0] < 0 and first[1] == second[1]
+
+
+def _unsigned(reader: Reader, tensor: tf.Tensor) -> tuple[int, list[int]]:
+    """Returns the sign of `-x * y`, and the numbers of x and y."""
+    op = reader.op(tensor)
+    if op.type == "Square":
+        return 1, 2 * [reader.number(op.inputs[0])]
+    if op.type != "Mul":
+        return 0, []
+    minus = [negated(reader, each) for each in op.inputs]
+    inside = [
+        each if other is None else other
+        for each, other in zip(op.inputs, minus, strict=True)
+    ]
+    sign = (-1) ** sum(each is not None for each in minus)
+    return sign, sorted(map(reader.number, inside))
 
 
 def one_plus(reader: Reader, op: tf.Operation, op_type: str) -> tf.Tensor | None:

@@ -142,7 +142,12 @@ def _of_quotient(
         return None
     of_a, of_b = (_known_less_one(reader, each, depth - 1) for each in (a, b))
 
+    rest = _rest_of_root(reader, a, b)
+
     def top(value: Value) -> tf.Tensor:
+        if rest is not None:
+            x = value(a)
+            return -uncancelled.root_minus(x, tf.cast(total(rest, value, x), x.dtype))
         if len(left) < len(above) + len(below):
             return difference(reader, left, tensor)(value)
         if of_a is not None and of_b is not None:
@@ -152,6 +157,18 @@ def _of_quotient(
     return lambda value: uncancelled.quotient_minus_one(
         value(tensor), top(value), value(b)
     )
+
+
+def _rest_of_root(reader: Reader, x: tf.Tensor, root: tf.Tensor) -> list[Part] | None:
+    """Returns y of `root = sqrt(x * x + y)`."""
+    inside = root_of(reader, root)
+    found = [] if inside is None else parts(reader, inside)
+    for each in found if len(found) > 1 else ():
+        base = None if each.tensor is None else square_of(reader, each.tensor)
+        is_square = each.factor == 1 and each.axes is None and base is not None
+        if is_square and base is not None and reader.same(base, x):
+            return [other for other in found if other is not each]
+    return None
 
 
 def _known_less_one(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:

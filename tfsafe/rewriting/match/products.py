@@ -10,6 +10,7 @@ from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
     Term,
+    are_opposite,
     multiplied,
     negated,
     number,
@@ -53,7 +54,10 @@ def factored(
         tensor, side = queue.pop(0)
         count = len(found.above) + len(found.below) + len(queue)
         inner = reader.op(tensor)
-        is_whole = any(reader.same(tensor, each) for each in wholes)
+        is_whole = any(
+            reader.same(tensor, each) or are_opposite(reader, tensor, each)
+            for each in wholes
+        )
         inside = [] if is_whole else _inside(reader, tensor)
         minus = None if inside else negated(reader, tensor)
         if minus is not None:

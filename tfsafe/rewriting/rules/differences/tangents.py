@@ -269,6 +269,21 @@ _TANGENTS: dict[str, tuple[Callable[..., tf.Tensor], float, int, int]] = {
 }
 
 
+_MULTIPLES = {
+    "Sin": tangents.x_minus_multiple(tf.sin, tangents.x_minus_sin),
+    "Sinh": tangents.x_minus_multiple(tf.sinh, lambda x: -tangents.sinh_minus_x(x)),
+    "Tan": tangents.x_minus_multiple(tf.tan, tangents.x_minus_tan),
+    "Tanh": tangents.x_minus_multiple(tf.tanh, tangents.x_minus_tanh),
+}
+
+
+def _multiples() -> Iterator[Tree]:
+    """Yields `x - k * f(x)` and its negative."""
+    for op_type, function in _MULTIPLES.items():
+        product = ("Mul", "k", (op_type, "x"))
+        yield Tree(("Sub", "x", product), function)
+
+
 # Before the rules for logarithms and for fractions, which take other parts of these.
 FIRST = (
     Rule(
@@ -314,6 +329,14 @@ RULES = (
         reference="Taylor series; binomial formula",
         op_types=SUMS,
         match=_match_sum,
+    ),
+    Rule(
+        name="argument-less-multiple",
+        before="x - k * sin(x), k * sinh(x) - x",
+        after="(1 - k) * x + k * (x - sin(x)) where x is near 0 and k near 1",
+        fails_when="x is near 0 and k near 1",
+        reference="Taylor series",
+        match=Trees(*_multiples()),
     ),
     *complements.RULES,
     Rule(

@@ -1,5 +1,6 @@
 """Rules for angles whose cosine or sine rounds to 1 or beyond it."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -13,6 +14,7 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, same_shape
 from tfsafe.rewriting.match.arithmetic import (
     both_ways,
+    is_sum,
     number,
     root_of,
     square_of,
@@ -27,7 +29,7 @@ from tfsafe.rewriting.match.reductions import (
     reduction,
     reshaped,
 )
-from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.match.trees import Tree, Trees, argument
 from tfsafe.rewriting.rules.geometry.norms import unit_vector
 
 _SUMS = SUMS | {"Sum", "Mean", "Einsum", "Cumsum"}
@@ -126,6 +128,33 @@ def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     x, y, total = product
     return lambda value: angles.between(value(x), value(y), total.axes, total.keepdims)
+
+
+def _match_near_zero(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `acos(1 - x)` and `acos(a / (a + b))`."""
+    x = op.inputs[0]
+    cosine = _unclipped(reader, x)
+    found = argument(reader, cosine, ("Sub", 1, "x"))
+    if is_watched(reader, op):
+        return None
+    if found is not None and found[0] > 0:
+        return _clipped(angles.acos_of_one_minus, found[1].make, cosine is not x)
+    inner = reader.op(cosine)
+    if inner.type not in DIVISIONS or not is_sum(reader.op(inner.inputs[1])):
+        return None
+    for a, b in both_ways(reader.op(inner.inputs[1])):
+        if reader.same(a, inner.inputs[0]):
+            return lambda value: angles.acos_of_fraction(value(a), value(b))
+    return None
+
+
+def _clipped(
+    function: Callable[[tf.Tensor], tf.Tensor], x: Build, is_clipped: bool
+) -> Build:
+    """Returns how to build a function of x, which may be clipped to [0, 2]."""
+    if not is_clipped:
+        return lambda value: function(x(value))
+    return lambda value: function(tf.clip_by_value(x(value), 0.0, 2.0))
 
 
 def _quotient_of_sums(reader: Reader, cosine: tf.Tensor) -> _Cosine | None:
@@ -249,6 +278,15 @@ RULES = (
                 )
             )
         ),
+    ),
+    Rule(
+        name="acos-of-one-minus",
+        before="acos(1 - x), acos(a / (a + b)), also clipped",
+        after="2 * asin(sqrt(x / 2)) where x is near 0",
+        fails_when="x is near 0: the cosine rounds to 1",
+        reference="half-angle formula",
+        op_types=["Acos"],
+        match=_match_near_zero,
     ),
     Rule(
         name="rounded-domain",

@@ -11,7 +11,13 @@ from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import Term, both_ways, number, root_of
+from tfsafe.rewriting.match.arithmetic import (
+    Term,
+    are_opposite,
+    both_ways,
+    number,
+    root_of,
+)
 from tfsafe.rewriting.match.products import (
     Product,
     factored,
@@ -28,6 +34,8 @@ from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_
 # Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
 _NEAR = 0.5
 _PRODUCTS = DIVISIONS | {"Mul"}
+# Arguments that stay whole where a product is taken apart.
+_WHOLES = _PRODUCTS | {"Pow", "Square"}
 
 
 class _Memory(dict[str, tuple[int, Build | None]]):
@@ -103,7 +111,7 @@ def _limit(
     reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
 ) -> Limit | None:
     vanishing, inside = zero.vanishing, zero.inside
-    numbered = [(each, scaled(reader, each)) for each in others]
+    numbered = [(each, _scaled_like(reader, each, inside.tensor)) for each in others]
     same = [pair for pair in numbered if zero.is_argument(reader, pair[1].tensor)]
     if vanishing.order == 1:
         same = same[:1]
@@ -132,6 +140,14 @@ def _limit(
     if angle.type == "Acos" and is_sine and is_shape:
         build = _of_acos(angle.inputs[0], factor)
     return Limit(build, alike, (zero.tensor,))
+
+
+def _scaled_like(reader: Reader, tensor: tf.Tensor, x: tf.Tensor) -> Term:
+    """Reads a tensor as a number times another; as one times x, where it is `-x`."""
+    found = scaled(reader, tensor)
+    if are_opposite(reader, found.tensor, x):
+        return Term(-found.factor, x)
+    return found
 
 
 def _part_of_argument(
@@ -328,7 +344,7 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
     wholes = [
         each.inside.tensor
         for each in zeros
-        if each is not None and reader.op(each.inside.tensor).type in _PRODUCTS
+        if each is not None and reader.op(each.inside.tensor).type in _WHOLES
     ]
     if wholes:
         product = factored(reader, op, wholes)
