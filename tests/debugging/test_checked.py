@@ -406,18 +406,19 @@ def test_a_function_under_xla_that_only_fails_there_is_looked_into_eagerly_too()
 
 
 def test_a_function_that_cannot_be_looked_into_is_named_where_it_is_called():
+    data = iter(tf.data.Dataset.from_tensors(1.0))
+
     @tf.function
-    def reduce(x):
-        data = tf.data.Dataset.from_tensors(x)
-        return tf.math.log(data.reduce(0.0, lambda total, each: total + each))
+    def draw(x):
+        return tf.math.log(x * next(data))
 
     @tfsafe.checked
     def run(x):
-        return reduce(x) * 2.0
+        return draw(x) * 2.0
 
     with pytest.raises(tfsafe.NumericsError) as caught:
         run(tf.constant(0.0))
-    assert caught.value.findings[0].site.source == "return reduce(x) * 2.0"
+    assert caught.value.findings[0].site.source == "return draw(x) * 2.0"
 
 
 def test_of_several_results_of_a_function_the_nonfinite_one_is_followed():
@@ -560,18 +561,32 @@ def test_a_program_goes_on_where_strict_cannot_look(monkeypatch):
     assert len(warned) == 1
 
 
-def test_what_cannot_be_run_again_is_named_as_the_reason():
-    @tfsafe.checked
-    @tf.function
-    def run(x):
-        data = tf.data.Dataset.from_tensors(x)
-        return tf.math.log(data.reduce(0.0, lambda total, each: total + each))
+@pytest.mark.parametrize("options", [{}, {"checks": "full"}], ids=["watch", "full"])
+def test_the_body_of_a_loop_over_a_dataset_is_looked_into(options):
+    total = tf.Variable([0.0, 0.0], name="total")
 
+    @tf.function
+    def epoch(data):
+        for count, x in data.enumerate():
+            if count > 3:
+                break
+            total.assign_add(tf.math.log(x))
+        return total + 0.0
+
+    data = tf.data.Dataset.from_tensor_slices([[1.0, 1.0], [2.0, 1.0], [1.0, 0.0]])
+    check = tfsafe.checked(epoch, **options)
     with pytest.raises(tfsafe.NumericsError) as caught:
-        run(tf.constant(0.0))
-    words = " ".join(str(caught.value).split())
-    assert "could not be found: `ReduceDataset` runs a function of its own." in words
-    assert caught.value.findings[0].kind == "-Inf"
+        check(data)
+    finding = caught.value.findings[0]
+    assert (finding.op_type, finding.iteration, finding.index) == ("Log", (2,), (1,))
+    assert finding.site.source == "total.assign_add(tf.math.log(x))"
+    assert finding.cause == "log of 1 zero (at (1,))."
+    assert finding.inputs[0].name == "an element of the dataset"
+    assert total.numpy().tolist() == [0.0, 0.0]
+    np.testing.assert_array_equal(check(data.take(2)), tf.math.log([2.0, 1.0]))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        check(data.map(lambda x: x * np.nan))
+    assert caught.value.findings[0].origin == "an element of the dataset"
 
 
 def test_the_state_of_a_random_generator_is_restored(mode):

@@ -1,4 +1,4 @@
-"""Emits the functions that operations on datasets call, such as the body of a loop.
+"""Reads and emits the functions that datasets call, such as the body of a loop.
 
 AutoGraph makes `for x in dataset` a scan of the dataset and a reduction. These, `map`,
 `filter` and others call one function, of state and element and of what it captured.
@@ -48,8 +48,8 @@ def first_argument(op: tf.Operation, graph: tf.Graph) -> int:
     The captured ones are among both; state and element come from the dataset.
     """
     names = [each.name for each in _compat.op_def(op).input_arg]
-    before = list(_named(op, op.inputs).values())[: names.index(_CAPTURED)]
-    captured = len(_named(op, op.inputs)[_CAPTURED])
+    before = list(named(op, op.inputs).values())[: names.index(_CAPTURED)]
+    captured = len(named(op, op.inputs)[_CAPTURED])
     start = sum(len(each) if isinstance(each, list) else 1 for each in before)
     return start + captured - len(graph.inputs)
 
@@ -101,8 +101,8 @@ def emitted(
         )
     ):
         return None
-    named = _named(op, inputs)
-    captured = named[_CAPTURED]
+    by_name = named(op, inputs)
+    captured = by_name[_CAPTURED]
     count = len(graph.inputs) - len(captured)
 
     def function(*args: tf.Tensor) -> Sequence[tf.Tensor]:
@@ -122,8 +122,8 @@ def emitted(
     except Exception as error:
         warn_of_fault(f"the function of `{op.type}`", error)
         return None
-    named[_CAPTURED] = concrete.captured_inputs
-    call: dict[str, Any] = {**named, **_functions.attributes(op)}
+    by_name[_CAPTURED] = concrete.captured_inputs
+    call: dict[str, Any] = {**by_name, **_functions.attributes(op)}
     call[attribute], call["name"] = concrete, op.name
     made = getattr(tf.raw_ops, op.type)(**call)
     copy = tf.nest.flatten(made)[0].op
@@ -133,13 +133,13 @@ def emitted(
     return copy.outputs
 
 
-def _named(op: tf.Operation, inputs: Sequence[Any]) -> dict[str, Any]:
-    """Returns the copies of the inputs of an operation by name."""
-    left, named = iter(inputs), {}
+def named(op: tf.Operation, inputs: Sequence[Any]) -> dict[str, Any]:
+    """Returns values for the inputs of an operation by name."""
+    left, found = iter(inputs), {}
     for each in _compat.op_def(op).input_arg:
         if each.type_list_attr:
             count = len(op.get_attr(each.type_list_attr))
-            named[each.name] = [next(left) for _ in range(count)]
+            found[each.name] = [next(left) for _ in range(count)]
         else:
-            named[each.name] = next(left)
-    return named
+            found[each.name] = next(left)
+    return found

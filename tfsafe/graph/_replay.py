@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.graph import _functions
+from tfsafe.graph._dataset_elements import Datasets, is_reduction
 from tfsafe.graph._functions import UnreadableError
 from tfsafe.graph._op_facts import OpFact, op_types
 
@@ -91,6 +92,10 @@ class Replay:
         self._observe = observe
         self._xla = xla
         self._programs: dict[tuple[int, bool], _Program] = {}
+        self._datasets = Datasets(
+            lambda graph, inputs, loops: self.run(graph, inputs, loops=loops),
+            lambda *executed: observe(Executed(*executed)),
+        )
 
     def run(
         self,
@@ -133,6 +138,7 @@ class Replay:
             for slot, value in zip(results, values, strict=False):
                 slots[slot] = value
             if kernel is not None and op.type not in _PASS:
+                self._datasets.note(op, arguments, values)
                 self._observe(Executed(op, arguments, values, loops))
             for slot in last_uses:
                 slots[slot] = None
@@ -189,6 +195,8 @@ class Replay:
         loops: tuple[int, ...],
     ) -> Sequence[Any]:
         compiled = compiled or _functions.is_compiled(op)
+        if is_reduction(op):
+            return self._datasets.reduced(op, inputs, loops)
         if op.type in _functions.LOOPS:
             return self._loop(op, inputs, compiled, loops)
         if op.type in _functions.BRANCHES:
@@ -227,7 +235,8 @@ def _kernel_of(
     """Returns the function that runs a step; None for a call."""
     if together:
         return kernel(together)
-    return None if _functions.is_call(op) else _kernel(op, compiled)
+    calls = _functions.is_call(op) or is_reduction(op)
+    return None if calls else _kernel(op, compiled)
 
 
 def _known(values: Sequence[Any], _: Sequence[Any]) -> Sequence[Any]:
@@ -293,14 +302,14 @@ def raw_kernel(op: tf.Operation) -> _Kernel:
     """Returns the function that makes `op` from a list of tensors for its inputs.
 
     Raises:
-      UnreadableError: If the operation holds a function or a resource of its own.
+      UnreadableError: If the operation holds a resource of its own.
     """
     function = getattr(tf.raw_ops, op.type, None)
     if function is None or "Iterator" in op.type or "Collective" in op.type:
         raise UnreadableError(f"`{op.type}` cannot be run a second time on its own")
     fixed = _functions.attributes(op)
-    if any(hasattr(value, "attr") for value in fixed.values()):
-        raise UnreadableError(f"`{op.type}` runs a function of its own")
+    # A function is given by its name.
+    fixed = {name: getattr(each, "name", each) for name, each in fixed.items()}
     names = [name for name in inspect.signature(function).parameters if name != "name"]
     arguments = op.op_def.input_arg
     # `tf.raw_ops` renames a few arguments and keeps their order.

@@ -16,6 +16,7 @@ from tfsafe.graph import OpFact, Place, op_types
 
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
 _ELEMENTS = op_types(OpFact.NEXT_ELEMENT) | {"OptionalGetValue"}
+_ELEMENT = "an element of the dataset"
 # They only pass values on.
 _PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
 # Maximum number of propagation paths to inspect.
@@ -318,7 +319,7 @@ class Propagation:
             return self.name(value) or "a tensor from outside"
         if id(value) in self._reads:
             return self.name(self._reads[id(value)][1]) or "a variable"
-        return producer
+        return _ELEMENT if _draws(producer) else producer
 
     def _note_read(self, step: Step) -> None:
         if step.type == "ReadVariableOp":
@@ -349,8 +350,8 @@ class Propagation:
                 handle = step.inputs[0]
                 name = self.name(handle) or "a variable"
                 return frozenset([self.outside(output, name, handle)])
-            if step.type in _ELEMENTS:
-                return frozenset([self.outside(output, "an element of the dataset")])
+            if _draws(step.type):
+                return frozenset([self.outside(output, _ELEMENT)])
             infinite = step.type == "Const" and not np.isnan(value).any()
             return frozenset([self._new(output, step=step, is_intended=infinite)])
         if np.isnan(value).any() and all(each.is_intended for each in sources):
@@ -389,6 +390,11 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
+
+
+def _draws(op_type: str) -> bool:
+    """Returns whether the numbers that an operation gives are elements of a dataset."""
+    return op_type in _ELEMENTS or op_type.endswith("Dataset")
 
 
 def _is_container(value: Any) -> bool:

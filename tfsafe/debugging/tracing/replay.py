@@ -8,7 +8,14 @@ import tensorflow as tf
 
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.step import Step, maker
-from tfsafe.graph import Drawing, Executed, Replay, family, locate, position_on_line
+from tfsafe.graph import (
+    Drawing,
+    Executed,
+    Replay,
+    dataset_family,
+    locate,
+    position_on_line,
+)
 
 
 def follow(
@@ -36,7 +43,7 @@ def follow(
       The outputs, and the types of the operations met that draw random numbers from
       a state that cannot be rewound.
     """
-    graphs = [each for root in (graph, *others) for each in family(root)]
+    graphs = [each for root in (graph, *others) for each in dataset_family(root)]
     # By `id`: what is alive was made by the last operation of that key, or came from
     # outside and was there from the beginning.
     makers: dict[int, str] = {}
