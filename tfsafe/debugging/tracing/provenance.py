@@ -11,11 +11,10 @@ import tensorflow as tf
 from tfsafe.debugging import values
 from tfsafe.debugging.tracing.batch_rows import Rows
 from tfsafe.debugging.tracing.lost_digits import LostDigits, Zero
-from tfsafe.debugging.tracing.step import Step
+from tfsafe.debugging.tracing.step import Step, draws_element
 from tfsafe.graph import OpFact, Place, op_types
 
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
-_ELEMENTS = op_types(OpFact.NEXT_ELEMENT) | {"OptionalGetValue"}
 _ELEMENT = "an element of the dataset"
 # They only pass values on.
 _PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
@@ -319,7 +318,7 @@ class Propagation:
             return self.name(value) or "a tensor from outside"
         if id(value) in self._reads:
             return self.name(self._reads[id(value)][1]) or "a variable"
-        return _ELEMENT if _draws(producer) else producer
+        return _ELEMENT if draws_element(producer) else producer
 
     def _note_read(self, step: Step) -> None:
         if step.type == "ReadVariableOp":
@@ -350,7 +349,7 @@ class Propagation:
                 handle = step.inputs[0]
                 name = self.name(handle) or "a variable"
                 return frozenset([self.outside(output, name, handle)])
-            if _draws(step.type):
+            if draws_element(step.type):
                 return frozenset([self.outside(output, _ELEMENT)])
             infinite = step.type == "Const" and not np.isnan(value).any()
             return frozenset([self._new(output, step=step, is_intended=infinite)])
@@ -390,11 +389,6 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
-
-
-def _draws(op_type: str) -> bool:
-    """Returns whether the numbers that an operation gives are elements of a dataset."""
-    return op_type in _ELEMENTS or op_type.endswith("Dataset")
 
 
 def _is_container(value: Any) -> bool:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tfsafe.graph import Place
+from tfsafe.graph import OpFact, Place, op_types
 
 # TensorFlow computes them over the last axis alone.
 _OVER_LAST_AXIS = {"LogSoftmax", "Softmax"}
+_ELEMENTS = op_types(OpFact.NEXT_ELEMENT) | {"OptionalGetValue"}
 
 
 def maker(op_type: str, before: str) -> str:
@@ -19,6 +20,11 @@ def maker(op_type: str, before: str) -> str:
     """
     is_moved = op_type == "Transpose" and before in _OVER_LAST_AXIS
     return before if is_moved or (op_type == "Identity" and before) else op_type
+
+
+def draws_element(op_type: str) -> bool:
+    """Returns whether the numbers that an operation gives are elements of a dataset."""
+    return op_type in _ELEMENTS or op_type.endswith("Dataset")
 
 
 def _unknown(name: str) -> Any:
