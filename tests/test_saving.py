@@ -136,7 +136,7 @@ def test_each_layer_has_its_counterpart(layer):
     plain = tfsafe.to_keras(model)
     assert plain.layers[0].__module__.startswith("keras.")
     assert plain.layers[0].name == layer.name
-    np.testing.assert_allclose(plain(X), model(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(plain(X), model(X), rtol=1e-6, atol=1e-7)
 
 
 # Keras 3.3 says so of its own MultiHeadAttention.

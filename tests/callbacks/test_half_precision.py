@@ -52,9 +52,9 @@ def test_averages_are_validated_with(swap_on_epoch, scaled):
     assert any((weight != 0).any() for weight in expected)
     if not swap_on_epoch:
         for found, weight in zip(spy.seen, expected, strict=True):
-            np.testing.assert_allclose(found, weight, rtol=0.01, atol=1e-3)
+            np.testing.assert_allclose(found, weight, rtol=1e-6, atol=0)
     for found, weight in zip(weights_of(model), expected, strict=True):
-        np.testing.assert_allclose(found, weight, rtol=0.01, atol=1e-3)
+        np.testing.assert_allclose(found, weight, rtol=1e-6, atol=0)
 
 
 def test_the_swap_is_that_of_keras_without_a_guard():

@@ -126,7 +126,7 @@ def _differentiates_the_spectral_norm(package):
         kernel = dense.kernel.numpy().astype("float64")
         step = 1e-6 * np.eye(4).reshape(4, 2, 2)
         true = [quotient(kernel + d) - quotient(kernel - d) for d in step]
-        return np.allclose(np.ravel(got), np.array(true) / 2e-6, rtol=1e-4)
+        return np.allclose(np.ravel(got), np.array(true) / 2e-6, rtol=1e-6)
 
     return is_right
 

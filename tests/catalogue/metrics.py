@@ -53,7 +53,7 @@ def large_labels(package, mode):
     got = result_of(package.R2Score(), *batches, mode=mode)
     wide, errors = labels.astype("float64"), labels.astype("float64") - predictions
     truth = 1 - (errors**2).sum() / ((wide - wide.mean()) ** 2).sum()
-    return bool(np.isclose(got, truth, rtol=1e-3, atol=0))
+    return bool(np.isclose(got, truth, rtol=1e-6, atol=0))
 
 
 def constant_row(package, mode):

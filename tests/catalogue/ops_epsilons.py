@@ -40,7 +40,7 @@ def _row(id, trap, function, args, value, fails_in=("graph",)):
     def is_right(form: Callable[..., Any], mode: str) -> bool:
         tensors = [tf.constant(each, tf.float32) for each in args]
         found = modes.compile_for(mode, form)(*tensors)
-        return bool(np.allclose(found, value, rtol=1e-4, atol=1e-6))
+        return bool(np.allclose(found, value, rtol=1e-6, atol=0))
 
     return Row(
         id,

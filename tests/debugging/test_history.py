@@ -100,7 +100,7 @@ def test_fit_gives_the_losses_of_the_batches():
     with pytest.raises(tfsafe.NumericsError) as caught:
         model.fit(x, y, batch_size=1, shuffle=False, verbose=0, callbacks=[monitor])
     squares = [each**2 for each in range(1, 8)]
-    np.testing.assert_allclose(caught.value.losses[-7:], squares, rtol=1e-4)
+    np.testing.assert_allclose(caught.value.losses[-7:], squares, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
