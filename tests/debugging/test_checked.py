@@ -558,7 +558,8 @@ def test_a_program_goes_on_where_strict_cannot_look(monkeypatch):
         assert run(tf.ones([])).numpy() == 0.0
         with pytest.raises(tfsafe.NumericsError):
             run(tf.zeros([]))
-    assert len(warned) == 1
+    # On Python 3.13 AutoGraph adds its own.
+    assert [each.category for each in warned].count(RuntimeWarning) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"checks": "full"}], ids=["watch", "full"])
