@@ -123,4 +123,30 @@ FORMULAS = [
         [[1e4], [1.0]],
         [[1.0, 0.5], [2.0, 0.25]],
     ),
+    Formula(
+        "mass of a halo within two radii, one as a fraction of the other",
+        lambda c, d: (
+            (tf.math.log(1 + c) - c / (1 + c)) / (tf.math.log(1 + d) - d / (1 + d))
+        ),
+        lambda c, d: (m.log(1 + c) - c / (1 + c)) / (m.log(1 + d) - d / (1 + d)),
+        [[1e-4], [2e-4]],
+        [[1.0], [3.0]],
+    ),
+    Formula(
+        "hedge of an option to sell that is far out of the money",
+        lambda d: 0.5 * (1 + tf.math.erf(d / math.sqrt(2))) - 1,
+        lambda d: -m.ncdf(-d),
+        [[7.0, 9.0]],
+        [[-0.5, 1.0]],
+    ),
+    Formula(
+        "Brillouin function by hyperbolic sines and cosines",
+        lambda x: (
+            1.5 * tf.cosh(1.5 * x) / tf.sinh(1.5 * x)
+            - 0.5 * (tf.cosh(0.5 * x) / tf.sinh(0.5 * x))
+        ),
+        lambda x: 1.5 / m.tanh(1.5 * x) - 0.5 / m.tanh(0.5 * x),
+        [[1e-4, 1e-3, 200.0]],
+        [[1.0, 3.0]],
+    ),
 ]

@@ -375,7 +375,7 @@ PAIRS = {
         lambda x: exp(x) - x * tf.sin(x) - 1 - x,
         lambda x: exp(x) - 1 - 2 * x,
     ),
-    "argument-less-multiple": (
+    "function-less-other": (
         lambda x: x - sqrt(x) * tf.sin(x),
         lambda x: x - sqrt(x) * tf.sin(2 * x),
     ),

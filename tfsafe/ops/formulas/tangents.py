@@ -57,6 +57,9 @@ x_minus_tanh = _times_power(
 )
 
 
+log1p_minus_fraction = _times_power(
+    removable.log1p_moment, 2, 0.25, lambda x: tf.math.log1p(x) - x / (1 + x)
+)
 sinh_minus_x = _times_power(
     removable.sinh_minus_x_over_cube, 3, 1.0, lambda x: tf.sinh(x) - x
 )

@@ -111,6 +111,21 @@ def hypot_minus(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     return _by_conjugate(root, x, y * quotient_no_nan(y, root + x)), vjp
 
 
+@precision.runs_in_float32
+def less_root(x: tf.Tensor, root: tf.Tensor, *rest: tf.Tensor) -> tf.Tensor:
+    """Computes `x - root` of `root = sqrt(x^2 + y)`, y being the product of rest."""
+    limits = LIMITS[x.dtype.name]
+    is_near = (x > 0) & tf.math.is_finite(root)
+    for each in rest:
+        size = tf.abs(each)
+        is_near &= (size >= limits.tiny / limits.eps) & tf.math.is_finite(size)
+    kept = [tf.where(is_near, each, tf.ones([], x.dtype)) for each in (x, root, *rest)]
+    near = -kept[2] / (kept[1] + kept[0])
+    for each in kept[3:]:
+        near *= each
+    return tf.where(is_near, near, x - root)
+
+
 def _by_conjugate(root: tf.Tensor, x: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
     return tf.where((x > 0) & tf.math.is_finite(root), value, root - x)
 

@@ -146,8 +146,7 @@ def _of_quotient(
 
     def top(value: Value) -> tf.Tensor:
         if rest is not None:
-            x = value(a)
-            return -uncancelled.root_minus(x, tf.cast(total(rest, value, x), x.dtype))
+            return uncancelled.less_root(value(a), value(b), *rest(value))
         if len(left) < len(above) + len(below):
             return difference(reader, left, tensor)(value)
         if of_a is not None and of_b is not None:
@@ -159,16 +158,28 @@ def _of_quotient(
     )
 
 
-def _rest_of_root(reader: Reader, x: tf.Tensor, root: tf.Tensor) -> list[Part] | None:
-    """Returns y of `root = sqrt(x * x + y)`."""
+def _rest_of_root(
+    reader: Reader, x: tf.Tensor, root: tf.Tensor
+) -> Callable[[Value], Sequence[tf.Tensor]] | None:
+    """Returns how to build factors of y, of `root = sqrt(x * x + y)`."""
     inside = root_of(reader, root)
     found = [] if inside is None else parts(reader, inside)
-    for each in found if len(found) > 1 else ():
-        base = None if each.tensor is None else square_of(reader, each.tensor)
-        is_square = each.factor == 1 and each.axes is None and base is not None
-        if is_square and base is not None and reader.same(base, x):
-            return [other for other in found if other is not each]
-    return None
+    bases = [
+        square_of(reader, each.tensor)
+        if each.tensor is not None and each.factor == 1 and each.axes is None
+        else None
+        for each in found
+    ]
+    places = [i for i, base in enumerate(bases) if base is not None]
+    own = next((i for i in places if reader.same(bases[i], x)), None)
+    if own is None or len(found) < 2:
+        return None
+    rest = [*found[:own], *found[own + 1 :]]
+    y = bases[1 - own] if len(found) == 2 else None
+    if y is not None:
+        base = y
+        return lambda value: [value(base)] * 2
+    return lambda value: [tf.cast(total(rest, value, value(x)), x.dtype)]
 
 
 def _known_less_one(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:

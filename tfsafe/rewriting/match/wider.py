@@ -271,7 +271,11 @@ def with_safe_products(
         op = tensor.op
         is_open = together or all(reader.constant(each) is None for each in op.inputs)
         is_inside = op.type in inside and is_open
-        if is_inside and (together or may_leave_range(reader, tensor)):
+        may_leave = together or may_leave_range(reader, tensor)
+        has_steep = op.type in ADDITIONS and any(
+            _is_steep(reader, each) for each in op.inputs
+        )
+        if has_steep or (is_inside and may_leave):
             return run(op, [safe(each) for each in op.inputs])
         if _is_steep(reader, tensor):
             count = 2 if op.type == "Mul" else 1

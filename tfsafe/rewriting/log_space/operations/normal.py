@@ -25,7 +25,7 @@ _TYPES = frozenset({
 def tail(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a number times `erfc(x)`, or times `erf(x) - erf(y)`."""
     one_sided = tail_of(op, logs.reader)
-    if one_sided is not None:
+    if one_sided is not None and one_sided[0] > 0:
         scale, sign, x = one_sided
         if abs(scale - 0.5) < 1e-6:
             log = once(lambda value: log_half_erfc(sign * value(x)))
@@ -79,9 +79,9 @@ def tail_of(op: tf.Operation, reader: Reader) -> tuple[float, int, tf.Tensor] | 
     if len(errors) != 1:
         return None
     ((factor, x),) = errors
-    if number <= 0 or abs(abs(factor) - number) > 1e-6 * number:
+    if not number or abs(abs(factor) - abs(number)) > 1e-6 * abs(number):
         return None
-    return number, -1 if factor > 0 else 1, x
+    return number, -1 if factor * number > 0 else 1, x
 
 
 def _interval(

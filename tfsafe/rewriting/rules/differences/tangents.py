@@ -277,8 +277,13 @@ _MULTIPLES = {
 }
 
 
-def _multiples() -> Iterator[Tree]:
-    """Yields `x - k * f(x)` and its negative."""
+_FRACTION = ("Div", "x", ("Add", 1, "x"))
+
+
+def _functions_less_others() -> Iterator[Tree]:
+    """Yields `log(1 + x) - x / (1 + x)` and `x - k * f(x)`."""
+    for log in (("Log1p", "x"), ("Log", ("Add", 1, "x"))):
+        yield Tree(("Sub", log, _FRACTION), tangents.log1p_minus_fraction)
     for op_type, function in _MULTIPLES.items():
         product = ("Mul", "k", (op_type, "x"))
         yield Tree(("Sub", "x", product), function)
@@ -331,12 +336,12 @@ RULES = (
         match=_match_sum,
     ),
     Rule(
-        name="argument-less-multiple",
-        before="x - k * sin(x), k * sinh(x) - x",
-        after="(1 - k) * x + k * (x - sin(x)) where x is near 0 and k near 1",
-        fails_when="x is near 0 and k near 1",
+        name="function-less-other",
+        before="x - k * sin(x), k * sinh(x) - x, log(1 + x) - x / (1 + x)",
+        after="(1 - k) * x + k * (x - sin(x)) where x is near 0 and k near 1, a series",
+        fails_when="x is near 0, and k near 1",
         reference="Taylor series",
-        match=Trees(*_multiples()),
+        match=Trees(*_functions_less_others()),
     ),
     *complements.RULES,
     Rule(

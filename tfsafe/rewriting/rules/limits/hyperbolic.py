@@ -61,6 +61,10 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
 def _pole(reader: Reader, term: Term) -> _Pole | None:
     """Reads a number over `tanh(x)` or over x."""
     op, top = reader.op(term.tensor), 1.0
+    cotangent = _cotangent(reader, op)
+    if cotangent is not None:
+        number, x = cotangent
+        return _Pole(term.factor * number, Term(1.0, x), True)
     if op.type in DIVISIONS:
         whole = reader.scalar(op.inputs[0])
         if whole is None or op.inputs[0].shape.rank != 0:
@@ -75,3 +79,17 @@ def _pole(reader: Reader, term: Term) -> _Pole | None:
     number, op = term.factor * top / below.factor, reader.op(below.tensor)
     is_tanh = op.type == "Tanh"
     return _Pole(number, Term(1.0, op.inputs[0] if is_tanh else below.tensor), is_tanh)
+
+
+def _cotangent(reader: Reader, op: tf.Operation) -> Term | None:
+    """Reads a number times `cosh(x) / sinh(x)`, as the number and x."""
+    if op.type not in DIVISIONS:
+        return None
+    above, below = (scaled(reader, each) for each in op.inputs)
+    cosh, sinh = reader.op(above.tensor), reader.op(below.tensor)
+    if (cosh.type, sinh.type) != ("Cosh", "Sinh"):
+        return None
+    x = cosh.inputs[0]
+    return (
+        Term(above.factor / below.factor, x) if reader.same(x, sinh.inputs[0]) else None
+    )

@@ -304,7 +304,7 @@ def _axis_of_sum(reader: Reader, total: tf.Tensor, x: tf.Tensor) -> int | None:
 
 
 def _match_tail(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `1 - erf(x)` and `1 - cdf(x)`."""
+    """Matches `1 - erf(x)` and `1 - cdf(x)`, and their negatives."""
     found = tail_of(op, reader)
     if found is None or found[1] < 0:
         return None
@@ -385,8 +385,8 @@ RULES = (
     ),
     Rule(
         name="tail-of-normal",
-        before="1 - erf(x), 1 - 0.5 * (1 + erf(x))",
-        after="erfc(x), 0.5 * erfc(x)",
+        before="1 - erf(x), 1 - 0.5 * (1 + erf(x)), erf(x) - 1",
+        after="erfc(x), 0.5 * erfc(x), -erfc(x)",
         fails_when="x is above 3: the difference cancels",
         reference="identity",
         op_types=SUMS,
