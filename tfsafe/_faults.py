@@ -116,6 +116,7 @@ def or_plain(
     except Exception as error:
         # An error of a kernel: the function has run, and may have written variables.
         if is_of_kernel(error) or is_of_program(error, handled):
+            _compat.hide_noted_frames(error, (os.path.join(_PACKAGE, ""),))
             raise
         fault = error
     result = plain()

@@ -185,6 +185,15 @@ def test_arguments_that_do_not_fit_are_shown_as_they_were_given():
         tfsafe.checked(concrete)(tf.constant(1))
 
 
+@pytest.mark.parametrize("look_every", [1, 2])
+def test_the_message_of_a_kernels_error_shows_no_frames_of_tfsafe(look_every):
+    checked = tfsafe.checked(tf.function(tf.gather), look_every=look_every)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="5 is not in") as caught:
+        checked([1.0, 2.0], tf.constant(5))
+    assert f'File "{__file__}"' in str(caught.value)
+    assert tfsafe.__path__[0] not in str(caught.value)
+
+
 def test_a_function_may_create_its_variables_in_the_first_call():
     class Lazy:
         weight = None
