@@ -8,7 +8,8 @@ from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import number
 
-_ALIKE = ADDITIONS | {"Abs", "Maximum", "Minimum", "Neg", "Sub"}
+_SUMS = ADDITIONS | {"Sub"}
+_ALIKE = {"Abs", "Maximum", "Minimum", "Neg"}
 _PRODUCTS = DIVISIONS | {"Mul"}
 # Formulas that are deeper count as one factor.
 _DEPTH = 8
@@ -39,6 +40,9 @@ def _degree(reader: Reader, tensor: tf.Tensor, depth: int) -> float:
         return 0.0
     op = reader.op(tensor)
     parts = [degree(reader, each, depth - 1) for each in op.inputs] if depth else []
+    if depth and op.type in _SUMS:
+        # The terms have one unit: `0.9 * v + 0.1 * g * g` is in range where v is.
+        return min(filter(None, parts), default=0.0)
     if depth and op.type in _ALIKE:
         return max(parts)
     if depth and op.type in _PRODUCTS:
