@@ -107,6 +107,23 @@ FORMULAS = [
         bad=[[0.0, 1e-3, 1.5]],
     ),
     _of("tanh over its argument", lambda x: tf.tanh(x) / x, lambda x: m.tanh(x) / x),
+    *(
+        Formula(
+            name,
+            function,
+            lambda d, a: m.expm1(d * off_zero(a)) / off_zero(a),
+            [[0.5, 0.5, 1e-3], [0.0, 1e-6, 0.0]],
+            [[0.5, 0.1], [-1.0, -3.0]],
+        )
+        for name, function in {
+            "zero-order hold of a state space": lambda d, a: (
+                (tf.exp(d * a) - 1) / (d * a) * d
+            ),
+            "zero-order hold by an inverse": lambda d, a: (
+                1 / (d * a) * (tf.exp(d * a) - 1) * d
+            ),
+        }.items()
+    ),
     _of("argument over sine", lambda t: t / tf.sin(t), lambda t: t / m.sin(t)),
     _of("argument over tanh", lambda t: t / tf.tanh(t), lambda t: t / m.tanh(t)),
     _of("sinh over its argument", lambda t: tf.sinh(t) / t, lambda t: m.sinh(t) / t),

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -26,7 +27,7 @@ from tfsafe.rewriting.match.products import (
     without,
 )
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
-from tfsafe.rewriting.match.reductions import is_length, is_square_of, squared_length
+from tfsafe.rewriting.match.reductions import is_square_of, squared_length
 from tfsafe.rewriting.match.trees import argument
 from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs, steps
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
@@ -38,8 +39,22 @@ _PRODUCTS = DIVISIONS | {"Mul"}
 _WHOLES = _PRODUCTS | {"Pow", "Square"}
 
 
-class _Memory(dict[str, tuple[int, Build | None]]):
-    """By operation: how many divisors are removed, and how to build the result."""
+class _Read(NamedTuple):
+    """What is known of a product.
+
+    Attributes:
+      removed: How many divisors are removed.
+      is_whole: Whether these are all that it has.
+      build: How to build the product; None where a factor removes them.
+    """
+
+    removed: int = 0
+    is_whole: bool = False
+    build: Build | None = None
+
+
+class _Memory(dict[str, _Read]):
+    """By operation."""
 
 
 def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
@@ -60,22 +75,10 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
         yield from removable_pairs.raised_cosine(reader, top, bottom)
         yield from divided_differences.limits(reader, top, bottom)
     for root in product.below:
-        yield from _squares(reader, root, product.above)
+        yield from removable_pairs.squares(reader, root, product.above)
         for top in product.above:
             yield from _angle(reader, top, root)
     yield from removable_pairs.cancelled(reader, product)
-
-
-def _squares(
-    reader: Reader, root: tf.Tensor, above: Sequence[tf.Tensor]
-) -> Iterator[Limit]:
-    """Yields a norm, or its square, that is divided by the norm."""
-    whole = [t for t in above if is_square_of(reader, t, root)]
-    same = [t for t in above if is_length(reader, t, root)]
-    if whole:
-        yield Limit(lambda value: value(root), (whole[0],), (root,))
-    elif same and len(above) > 1:
-        yield Limit(lambda value: tf.ones_like(value(root)), (same[0],), (root,))
 
 
 _SINE_OF_ACOS = ("Sqrt", ("Sub", 1, ("Square", "c")))
@@ -329,16 +332,15 @@ def _with_divisors(reader: Reader, product: Product) -> Product:
     return product
 
 
-def _read(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
-    memory = reader.memory.setdefault(_Memory, _Memory())
+def _read(reader: Reader, op: tf.Operation) -> _Read:
+    memory: _Memory = reader.memory.setdefault(_Memory, _Memory())
     if op.name not in memory:
-        memory[op.name] = (0, None)
+        memory[op.name] = _Read()
         memory[op.name] = _computed(reader, op)
-    found: tuple[int, Build | None] = memory[op.name]
-    return found
+    return memory[op.name]
 
 
-def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
+def _computed(reader: Reader, op: tf.Operation) -> _Read:
     product = factored(reader, op)
     zeros = [zero_of(reader, each) for each in (*product.above, *product.below)]
     wholes = [
@@ -350,7 +352,7 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
         product = factored(reader, op, wholes)
     product = _with_divisors(reader, product)
     if not product.below:
-        return 0, None
+        return _Read()
     limits: list[Limit] = []
     above, below = list(product.above), list(product.below)
     for limit in _limits(reader, product):
@@ -359,8 +361,9 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
             above, below = left[0], left[1]
             limits.append(limit)
     removed = len(product.below) - len(below)
-    if removed <= sum(_read(reader, part)[0] for part in outermost(reader, product)):
-        return removed, None
+    inside = sum(_read(reader, part).removed for part in outermost(reader, product))
+    if removed <= inside:
+        return _Read(removed, removed > 0 and not below)
 
     def build(value: Value) -> tf.Tensor:
         made, *rest = [each.build(value) for each in limits]
@@ -370,14 +373,16 @@ def _computed(reader: Reader, op: tf.Operation) -> tuple[int, Build | None]:
             made = unchanged_values.divide(made, each)
         return made if product.factor == 1 else product.factor * made
 
-    return removed, build
+    return _Read(removed, not below, build)
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
-    found = _read(reader, op)[1] if op.type in _PRODUCTS else None
-    return found or steps.match(op, reader)
+    found = _read(reader, op) if op.type in _PRODUCTS else _Read()
+    if found.is_whole or found.build is not None:
+        return found.build
+    return steps.match(op, reader)
 
 
 RULES = (

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
@@ -12,6 +12,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, number
 from tfsafe.rewriting.match.linear import Part, parts
 from tfsafe.rewriting.match.products import Product, scaled
+from tfsafe.rewriting.match.reductions import is_length, is_square_of
 from tfsafe.rewriting.match.trees import scaled_argument
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit
 
@@ -52,6 +53,18 @@ def cancelled(reader: Reader, product: Product) -> Iterator[Limit]:
     if len(pairs) < len(product.above):
         for top, bottom in pairs:
             yield Limit(_one(bottom), (top,), (bottom,))
+
+
+def squares(
+    reader: Reader, root: tf.Tensor, above: Sequence[tf.Tensor]
+) -> Iterator[Limit]:
+    """Yields a norm, or its square, that is divided by the norm."""
+    whole = [t for t in above if is_square_of(reader, t, root)]
+    same = [t for t in above if is_length(reader, t, root)]
+    if whole:
+        yield Limit(lambda value: value(root), (whole[0],), (root,))
+    elif same and len(above) > 1:
+        yield Limit(lambda value: tf.ones_like(value(root)), (same[0],), (root,))
 
 
 _LESS_ONE = (("Sub", ("Exp", "x"), 1), ("Expm1", "x"))

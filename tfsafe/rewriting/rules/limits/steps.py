@@ -219,7 +219,11 @@ def _divided(
         cases = []
         for each in found:
             others = _without(inner, [formula], [each.step.divisor])
-            cases.append(_case(each, lambda m: m.change(formula), others, value))
+            near, form = _case(each, lambda m: m.change(formula), others, value)
+            # The limit at one divisor is divided by the others.
+            for other in others.below:
+                near &= tf.not_equal(value(other), 0)
+            cases.append((near, form))
         made = changes.selected(cases, lambda keep: _made(inner, value, keep))
         return tf.cast(_made(rest, value, start=made), op.outputs[0].dtype)
 
