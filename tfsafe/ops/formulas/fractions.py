@@ -33,6 +33,11 @@ def _is_lost(total: tf.Tensor) -> tf.Tensor:
     return (total >= 0) & (total < tf.constant(limit.tiny / limit.eps, total.dtype))
 
 
+def _is_out_of_range(size: tf.Tensor) -> tf.Tensor:
+    """Returns where a nonnegative number is lost, infinite or NaN."""
+    return _is_lost(size) | ~tf.math.is_finite(size)
+
+
 def renormalised(
     part: tf.Tensor,
     total: tf.Tensor,
@@ -212,8 +217,7 @@ def product_in_range(
     a: tf.Tensor, b: tf.Tensor, wide_a: tf.Tensor, wide_b: tf.Tensor
 ) -> tf.Tensor:
     """Computes `a * b`, from a wider dtype where a factor is out of range."""
-    is_lost = ~(tf.math.is_finite(a) & tf.math.is_finite(b))
-    is_lost |= _is_lost(tf.abs(a)) | _is_lost(tf.abs(b))
+    is_lost = _is_out_of_range(tf.abs(a)) | _is_out_of_range(tf.abs(b))
     wide = tf.cast(unchanged_values.multiply(wide_a, wide_b), a.dtype)
     nothing = tf.zeros([], a.dtype)
     kept = (tf.where(is_lost, nothing, each) for each in (a, b))
@@ -222,7 +226,7 @@ def product_in_range(
 
 def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
     """Computes a function of nonnegative `x`, of `wide` where `x` is out of range."""
-    is_lost = _is_lost(x) | ~tf.math.is_finite(x)
+    is_lost = _is_out_of_range(x)
     usual = function(tf.where(is_lost, tf.ones_like(x), x))
     return tf.where(is_lost, tf.cast(function(wide), x.dtype), usual)
 

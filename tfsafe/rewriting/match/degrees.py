@@ -38,20 +38,22 @@ def _degree(reader: Reader, tensor: tf.Tensor, depth: int) -> float:
     # Such as a sine: it is small where its argument is.
     if -math.inf < low < 0 < high < math.inf:
         return 0.0
+    if not depth:
+        return 1.0
     op = reader.op(tensor)
-    parts = [degree(reader, each, depth - 1) for each in op.inputs] if depth else []
-    if depth and op.type in _SUMS:
+    parts = [degree(reader, each, depth - 1) for each in op.inputs]
+    if op.type in _SUMS:
         # The terms have one unit: `0.9 * v + 0.1 * g * g` is in range where v is.
         return min(filter(None, parts), default=0.0)
-    if depth and op.type in _ALIKE:
+    if op.type in _ALIKE:
         return max(parts)
-    if depth and op.type in _PRODUCTS:
+    if op.type in _PRODUCTS:
         return sum(parts)
-    if depth and op.type in {"Square", "SquaredDifference"}:
+    if op.type in {"Square", "SquaredDifference"}:
         return 2 * max(parts)
-    if depth and op.type in {"Rsqrt", "Sqrt", *RECIPROCALS}:
+    if op.type in {"Rsqrt", "Sqrt", *RECIPROCALS}:
         return parts[0] / (1 if op.type in RECIPROCALS else 2)
-    if depth and op.type == "Pow":
+    if op.type == "Pow":
         power = number(reader, op.inputs[1], op.inputs[0])
         return 2.0 if power is None else abs(power) * parts[0]
     return 1.0

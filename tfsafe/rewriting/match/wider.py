@@ -299,9 +299,7 @@ def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Buil
     """Returns how to build a quotient, from float64 where a side is out of range."""
     together = may_overflow_together(reader, x, y)
     squares = together or quotient_may_leave(reader, x, y)
-    is_elementwise = together or (
-        squares and not any(adds_products(reader, each) for each in (x, y))
-    )
+    is_elementwise = together or (squares and not _adds_products(reader, x, y))
 
     def build(value: Value) -> tf.Tensor:
         a, b = (with_safe_products(reader, each, value, together) for each in (x, y))
@@ -316,7 +314,7 @@ def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Buil
 
 def product(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:
     """Returns how to build a product, from float64 where a factor is out of range."""
-    is_elementwise = not any(adds_products(reader, each) for each in (x, y))
+    is_elementwise = not _adds_products(reader, x, y)
 
     def build(value: Value) -> tf.Tensor:
         made: dict[str, tf.Tensor] = {}
@@ -333,7 +331,7 @@ def function_of(
     reader: Reader, x: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor]
 ) -> Build:
     """Returns how to build a function, from float64 where `x` is out of range."""
-    is_elementwise = not adds_products(reader, x)
+    is_elementwise = not _adds_products(reader, x)
 
     def build(value: Value) -> tf.Tensor:
         wide = in_float64(reader, x, value, is_elementwise=is_elementwise)
@@ -343,9 +341,10 @@ def function_of(
     return build
 
 
-def adds_products(reader: Reader, tensor: tf.Tensor) -> bool:
-    """Returns whether a formula has sums over axes of products or powers."""
+def _adds_products(reader: Reader, *tensors: tf.Tensor) -> bool:
+    """Returns whether formulas have sums over axes of products or powers."""
     return any(
         reader.op(each).type in _SUMS and may_vanish(reader, each)
+        for tensor in tensors
         for each, _ in walk(reader, tensor, _INSIDE - _SUMS, _DEPTH)
     )
