@@ -600,4 +600,10 @@ def test_the_bias_correction_of_an_optimizer_stays():
         step = tf.cast(tf.cast(x, tf.int64) + 1, tf.float32)
         return x / (1 - tf.pow(0.9, step))
 
+    def rate(x):
+        step = tf.cast(tf.cast(x, tf.int64) + 1, tf.float32)
+        return x * tf.sqrt(1 - tf.pow(0.999, step)) / (1 - tf.pow(0.9, step))
+
     assert "complement-of-power" not in fired(all_rules(), corrected, tf.constant(X))
+    # Of the others, the slopes are made safe.
+    assert set(fired(all_rules(), rate, tf.constant(X))) == {"division", "sqrt"}

@@ -1,5 +1,6 @@
 """`stabilize` on Keras losses and models."""
 
+import collections
 import copy
 
 import keras
@@ -17,6 +18,13 @@ GENERATOR = np.random.default_rng(0)
 # So large that the softmax of most rows holds exact zeros.
 X = (GENERATOR.normal(size=(20, 4)) * 300).astype(np.float32)
 Y = np.eye(CLASSES, dtype=np.float32)[GENERATOR.integers(0, CLASSES, 20)]
+
+# Those that wrap others need one.
+OPTIMIZERS = [
+    name
+    for name, kind in vars(keras.optimizers).items()
+    if "update_step" in getattr(kind, "__dict__", {}) and "Optimizer" not in name
+]
 
 
 @keras.saving.register_keras_serializable("tests")
@@ -81,6 +89,26 @@ def test_a_model_trains_where_the_naive_loss_destroys_it(options):
     evaluated = made.evaluate(X, Y, batch_size=5, verbose=0)
     assert np.isfinite(evaluated).all()
     assert made.predict(X, batch_size=20, verbose=0).shape == (20, CLASSES)
+
+
+def rewritten(optimizer):
+    made = model(None, "mse", optimizer)
+    return collections.Counter(each.rule for each in stabilize.report(made, X, Y))
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_arithmetic_of_an_optimizer_of_keras_stays(name):
+    optimizer = getattr(keras.optimizers, name)()
+    assert rewritten(optimizer) == rewritten("sgd")
+
+
+def test_the_arithmetic_of_an_optimizer_of_ones_own_is_rewritten():
+    class Normalized(keras.optimizers.SGD):
+        def update_step(self, gradient, variable, learning_rate):
+            step = gradient / tf.sqrt(tf.reduce_sum(gradient * gradient))
+            self.assign_sub(variable, learning_rate * step)
+
+    assert (rewritten(Normalized()) - rewritten("sgd")).total() == 2
 
 
 def test_a_model_may_be_compiled_after_it_was_stabilised():

@@ -34,10 +34,14 @@ _LIBRARIES = tuple(
     _package(name)
     for name in ("tensorflow", "keras", "numpy", "optree", "tfsafe")
 )
+_OPTIMIZERS_OF_KERAS = os.path.join(_package("keras"), "src", "optimizers") + os.sep
 # Not what the user's formulas are made of: `keras/src/ops`, `activations`, `backend`.
-_PARTS_OF_KERAS = tuple(
-    os.path.join(_package("keras"), "src", part) + os.sep
-    for part in ("layers", "losses", "metrics", "models", "optimizers", "trainers")
+_PARTS_OF_KERAS = (
+    *(
+        os.path.join(_package("keras"), "src", part) + os.sep
+        for part in ("layers", "losses", "metrics", "models", "trainers")
+    ),
+    _OPTIMIZERS_OF_KERAS,
 )
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
@@ -69,6 +73,11 @@ def is_own_file(path: str) -> bool:
 def is_part_of_keras(path: str) -> bool:
     """Returns whether a file has layers, losses, metrics or the training of Keras."""
     return path.startswith(_PARTS_OF_KERAS)
+
+
+def is_file_of_optimizers(path: str) -> bool:
+    """Returns whether a file is one of Keras' optimizers."""
+    return path.startswith(_OPTIMIZERS_OF_KERAS)
 
 
 class Call(NamedTuple):

@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._report.caller import is_own_file, is_user_file as is_user_file
+from tfsafe._report.caller import (
+    is_file_of_optimizers,
+    is_own_file,
+    is_user_file as is_user_file,
+)
 from tfsafe.errors import Site
 from tfsafe.graph import _functions
 from tfsafe.graph._stacks import frames_of, stack_of, stacks_kept
@@ -259,6 +263,19 @@ def is_library_code(op: tf.Operation) -> bool:
         if forward is not None:
             return is_library_code(forward)
     return stack.inner_site is None and stack.is_library
+
+
+def is_optimizer_of_keras(op: tf.Operation) -> bool:
+    """Returns whether an optimizer of Keras makes an operation.
+
+    Not one that the user derives from it, in what the user writes.
+    """
+    for path, _, _ in reversed(frames_of(original(op))):
+        if is_user_file(path):
+            return False
+        if is_file_of_optimizers(path):
+            return True
+    return False
 
 
 def is_ours(op: tf.Operation) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe._faults import warn_of_fault
-from tfsafe.graph import live_operations
+from tfsafe.graph import is_optimizer_of_keras, live_operations
 from tfsafe.rewriting.engine.gradient_requests import Request, inside, makers
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.engine.tape_recording import Recording
@@ -96,10 +96,10 @@ class Planner:
             if form is not None and key in plain:
                 continue
             found = self._first(op, reader, opaque, key[0])
-            if found is not None:
-                plan[op.name] = self._maker(op, *found)
-            else:
+            if found is None:
                 plain.add(key)
+            elif not is_optimizer_of_keras(op):
+                plan[op.name] = self._maker(op, *found)
         return plan | answers
 
     def _first(

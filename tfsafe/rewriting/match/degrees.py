@@ -41,6 +41,8 @@ def _degree(reader: Reader, tensor: tf.Tensor, depth: int) -> float:
     if not depth:
         return 1.0
     op = reader.op(tensor)
+    if op.type == "Cast" and op.inputs[0].dtype.is_integer:
+        return 0.0
     parts = [degree(reader, each, depth - 1) for each in op.inputs]
     if op.type in _SUMS:
         # The terms have one unit: `0.9 * v + 0.1 * g * g` is in range where v is.
@@ -55,7 +57,10 @@ def _degree(reader: Reader, tensor: tf.Tensor, depth: int) -> float:
         return parts[0] / (1 if op.type in RECIPROCALS else 2)
     if op.type == "Pow":
         power = number(reader, op.inputs[1], op.inputs[0])
-        return 2.0 if power is None else abs(power) * parts[0]
+        if power is not None:
+            return abs(power) * parts[0]
+        # `0.9 ** t` with the number t of a step is a decay.
+        return 2.0 if parts[0] else min(parts[1], 1.0)
     return 1.0
 
 
