@@ -208,6 +208,11 @@ WRONG = {
         TypeError,
         ("`mean_squared_error`", "Received: none", "Pass them after the function"),
     ),
+    "report-model-without-batch": (
+        lambda: tfsafe.stabilize.report(keras.Sequential(name="net")),
+        TypeError,
+        ("`net`", "Received: none", r"`stabilize.report\(net, x\)`"),
+    ),
     "report-text": (
         lambda: tfsafe.stabilize.report("x"),
         TypeError,

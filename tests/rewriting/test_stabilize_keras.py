@@ -93,7 +93,7 @@ def test_a_model_trains_where_the_naive_loss_destroys_it(options):
 
 def rewritten(optimizer):
     made = model(None, "mse", optimizer)
-    return collections.Counter(each.rule for each in stabilize.report(made, X, Y))
+    return collections.Counter(each.rule for each in stabilize.report(made, (X, Y)))
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

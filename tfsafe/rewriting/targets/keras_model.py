@@ -70,6 +70,8 @@ def model_report(
 ) -> Report:
     """Reports on the train step of a model, or on its prediction if it has no loss."""
     batch = (*args, *kwargs.values())
+    if len(batch) == 1 and isinstance(batch[0], tuple):
+        (batch,) = batch
     name = "train_step" if getattr(model, "optimizer", None) else "predict_step"
     steps = [p.wrapper for p in _stable(model, name) if isinstance(p.wrapper, _Step)]
     if not steps:

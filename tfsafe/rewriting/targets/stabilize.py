@@ -87,7 +87,8 @@ def report(target: Any, /, *args: Any, **kwargs: Any) -> Report:
       target: What `stabilize` takes, or what it returned. A function that was not
         stabilised is examined with all rules.
       *args: Arguments to trace it with: tensors, arrays, `tf.TensorSpec`. For a
-        Keras model a batch: inputs, and targets and sample weights if there are any.
+        Keras model a batch: inputs, and targets and sample weights if there are any;
+        a tuple of them, as a dataset yields it, is one too.
       **kwargs: Arguments by name.
 
     Returns:
@@ -125,9 +126,10 @@ def _check_needs_none(target: Any) -> None:
     """Refuses a function without arguments that it needs, before TensorFlow does."""
     if getattr(target, "input_signature", None) is not None:
         return
-    with contextlib.suppress(TypeError, ValueError):
-        inspect.signature(target).bind()
-        return
+    if not isinstance(target, keras.Model):
+        with contextlib.suppress(TypeError, ValueError):
+            inspect.signature(target).bind()
+            return
     name = getattr(target, "__name__", None) or getattr(target, "name", "f")
     raise TypeError(
         f"`stabilize.report` traces `{name}` with arguments of yours. Received: none. "
