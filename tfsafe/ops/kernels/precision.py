@@ -1,6 +1,7 @@
 """Keeps intermediate results in range: float32 inside, scaling by powers of 2."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -77,6 +78,26 @@ def scaled(
     inverse = 1 / power
     # Not a quotient, which XLA would merge with a division that follows.
     return x * inverse, power, inverse
+
+
+def contracted(
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    a: tf.Tensor,
+    b: tf.Tensor,
+    factor: float,
+) -> tf.Tensor:
+    """Returns `factor * function(a, b)` of a contraction that may overflow.
+
+    The larger of the two is multiplied by the power of 2 in the factor beforehand.
+    """
+    power = 2.0 ** (math.frexp(factor)[1] - 1)
+    one, down = (tf.constant(each, a.dtype) for each in (1, power))
+    sizes = [tf.reduce_max(tf.abs(tf.stop_gradient(each))) for each in (a, b)]
+    is_first = sizes[0] > sizes[1]
+    made = function(
+        a * tf.where(is_first, down, one), b * tf.where(is_first, one, down)
+    )
+    return made if factor == power else made * tf.constant(factor / power, a.dtype)
 
 
 def reduce_in_runs(

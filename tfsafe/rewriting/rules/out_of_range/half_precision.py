@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS, SEGMENT_SUMS
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SEGMENT_SUMS, raw_kernel
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -15,6 +15,8 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
+from tfsafe.rewriting.match.arithmetic import Term
+from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.masks import empty_sums
 
@@ -56,6 +58,8 @@ _INSIDE = frozenset({
 })
 # What people add to a root so that it is not 0.
 _EPSILON = 1e-8
+# A smaller factor would leave nothing of small elements.
+_LEAST_SCALE = 2.0**-8
 # Operations in float32 between two casts.
 _DEPTH = 6
 (_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
@@ -227,16 +231,46 @@ def _match(
     tensor = op.outputs[0]
     if tensor.dtype not in precision.HALF or is_watched(reader, op):
         return None
+    scale = _scale(op, reader)
+    if scale is not None and _is_contraction(reader.op(scale.tensor), scale.factor):
+        return _scaled_first(reader.op(scale.tensor), scale.factor)
     chain = _Chain(op, reader, others)
     if not chain.stretches:
         return None
-    if op.type == "Mul" and not chain.inverts:
+    if op.type == "Mul" and not chain.inverts and scale is None:
         return None
     if op.type == "Pow" and not _is_root(op, reader):
         return None
     if op.type == "Log" and not chain.inverts and not _is_moment(op, reader):
         return None
     return lambda value: chain.build(tensor, value)
+
+
+def _scale(op: tf.Operation, reader: Reader) -> Term | None:
+    """Reads a tensor times a number that brings it nearer to 0."""
+    # bfloat16 has the range of float32.
+    if op.outputs[0].dtype != tf.float16:
+        return None
+    term = scaled(reader, op.outputs[0])
+    return term if 0 < abs(term.factor) < 1 else None
+
+
+def _is_contraction(op: tf.Operation, factor: float) -> bool:
+    """Returns whether a factor of a contraction may be multiplied beforehand."""
+    is_pair = op.type in _CONTRACTIONS and len(op.inputs) == 2
+    return is_pair and abs(factor) > _LEAST_SCALE
+
+
+def _scaled_first(op: tf.Operation, factor: float) -> Build:
+    """Returns how to build a contraction times a number, in float16 as it was."""
+
+    def build(value: Value) -> tf.Tensor:
+        a, b = map(value, op.inputs)
+        return precision.contracted(
+            lambda a, b: raw_kernel(op)([a, b])[0], a, b, factor
+        )
+
+    return build
 
 
 def _is_moment(op: tf.Operation, reader: Reader) -> bool:
@@ -257,8 +291,8 @@ def rule(others: Sequence[Rule]) -> Rule:
     return Rule(
         name="half-precision",
         before="x * rsqrt(mean(x * x)), sum(x) / n, m / (sqrt(v) + 1e-8), "
-        "log(mean(x * x)) in float16",
-        after="the same, computed in float32 and rounded once",
+        "log(mean(x * x)), 0.5 * x ** 2, matmul(q, k) / 8 in float16",
+        after="the same, computed in float32 and rounded once; matmul(q / 8, k)",
         fails_when="a square, a product or a sum overflows or vanishes, and the result "
         "does not; an epsilon that is cast to half precision is 0",
         reference="Micikevicius et al., Mixed Precision Training, ICLR 2018",
