@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe._gradients import custom_gradient
 from tfsafe.ops.formulas import removable
 from tfsafe.ops.kernels import precision
+from tfsafe.ops.kernels.zeros import times_upstream
 
 _Function = Callable[[tf.Tensor], tf.Tensor]
 
@@ -36,6 +38,35 @@ def log_one_minus_tanh(x: tf.Tensor) -> tf.Tensor:
     near = ops.log1p(-ops.tanh(tf.minimum(x, 0.5)))
     far = math.log(2) + ops.log_sigmoid(-2 * tf.maximum(x, 0.5))
     return tf.where(x > 0.5, far, near)
+
+
+def log_one_minus_part(w: tf.Tensor, log_p: tf.Tensor, left: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 - w * p)` from `log(p)` and `left`, which is `log(1 - p)`."""
+    product = w * ops.exp(log_p)
+    is_far = (product >= 0.5) & (log_p <= 0)
+    half = tf.fill(tf.shape(product), tf.constant(0.5, product.dtype))
+    near = ops.log1p(-tf.where(is_far, half, product))
+    far = _log_of_rest(tf.where(is_far, w, half), tf.where(is_far, left, -math.log(2)))
+    return tf.where(is_far, far, near)
+
+
+@custom_gradient
+def _log_of_rest(
+    w: tf.Tensor, left: tf.Tensor
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """Computes `log((1 - w) + w * exp(left))`, for w near 1."""
+    rest = (1 - w) + w * ops.exp(left)
+    is_whole = tf.equal(w, 1)
+    value = tf.where(
+        is_whole, left, ops.log(tf.where(is_whole, tf.ones_like(rest), rest))
+    )
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        in_w = ops.expm1(left) * ops.exp(-value)
+        in_left = w * ops.exp(left - value)
+        return times_upstream(upstream, in_w), times_upstream(upstream, in_left)
+
+    return value, vjp
 
 
 def lgamma_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

@@ -11,7 +11,7 @@ from tfsafe.ops.formulas.log_complements import (
     log_one_minus_tanh,
 )
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.log_space import probabilities, weighted_complements
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -50,6 +50,7 @@ def complement(op: tf.Operation, logs: LogForms) -> Factored | None:
         or _of_mean(op, logs)
         or _of_product(op, logs)
         or _of_any(op, logs)
+        or weighted_complements.of_part(op, logs)
     )
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.ops.formulas import log_complements, weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.log_space import weighted_complements
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -61,6 +62,9 @@ def _one_plus(op: tf.Operation, logs: LogForms) -> Factored | None:
         inner = reader.op(x)
         if inner.type == "Elu":
             return _elu_plus_one(inner.inputs[0])
+        rest = weighted_complements.of_rest(inner, logs)
+        if rest is not None:
+            return rest
         a = logs.of(x)
         if a is not None:
             return one_plus(a)

@@ -1,0 +1,47 @@
+"""Logarithms of 1 less a part of a probability."""
+
+import tensorflow as tf
+
+from tests.collection.formula import Formula, m
+
+log = tf.math.log
+
+
+def _sigmoid(x):
+    return 1 / (1 + m.exp(-x))
+
+
+def _softmax(x):
+    return m.exp(x) / m.exp(x).sum()
+
+
+FORMULAS = [
+    Formula(
+        "survival of intervals, those after the time multiplied by 0",
+        lambda x, kept: -tf.reduce_sum(log(1 + kept * (tf.sigmoid(x) - 1))),
+        lambda x, kept: -m.log(1 + kept * (_sigmoid(x) - 1)).sum(),
+        [[-100.0, -50.0, 3.0], [0.999, 1.0, 0.0]],
+        [[-1.0, 0.5, 3.0], [1.0, 1.0, 0.0]],
+    ),
+    Formula(
+        "any of several causes by the links that are on",
+        lambda links, x: tf.reduce_sum(log(1 - links * tf.sigmoid(x))),
+        lambda links, x: m.log(1 - links * _sigmoid(x)).sum(),
+        [[1.0, 0.0, 0.25], [40.0, 100.0, -60.0]],
+        [[1.0, 0.0, 0.25], [0.4, 1.0, -0.6]],
+    ),
+    Formula(
+        "classes that labels between 0 and 1 rule out",
+        lambda labels, x: tf.reduce_sum(log(1 - labels * tf.nn.softmax(x))),
+        lambda labels, x: m.log(1 - labels * _softmax(x)).sum(),
+        [[1.0, 0.0, 0.5], [40.0, -10.0, 3.0]],
+        [[1.0, 0.0, 0.5], [0.4, 1.0, -0.6]],
+    ),
+    Formula(
+        "events that may be missed, after a short time",
+        lambda seen, t: tf.reduce_sum(log(1 - seen * tf.exp(-t))),
+        lambda seen, t: m.log(1 - seen * m.exp(-t)).sum(),
+        [[1.0, 0.5, 2.0], [1e-10, 3.0, 1.0]],
+        [[1.0, 0.5, 2.0], [0.3, 3.0, 1.0]],
+    ),
+]

@@ -1,0 +1,54 @@
+"""Finds the logarithm of 1 minus a part of a probability."""
+
+import tensorflow as tf
+
+from tfsafe.ops.formulas.log_complements import log_one_minus_part
+from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.log_space.form import Factored, LogForms, once
+from tfsafe.rewriting.match.arithmetic import both_ways, number
+
+_LARGEST = 1 - 1e-3
+
+
+def of_part(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors 1 minus `op`, which multiplies a probability by any tensor."""
+    for weight, p in both_ways(op, "Mul"):
+        found = _factored(weight, logs.of(p), logs.complement(p), logs)
+        if found is not None:
+            return found
+    return None
+
+
+def of_rest(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors 1 plus `op`, which multiplies `p - 1` by any tensor."""
+    for weight, less in both_ways(op, "Mul"):
+        inner = logs.reader.op(less)
+        if inner.type != "Sub" or number(logs.reader, *inner.inputs[::-1]) != 1:
+            continue
+        p = inner.inputs[0]
+        found = _factored(weight, logs.complement(p), logs.of(p), logs)
+        if found is not None:
+            return found
+    return None
+
+
+def _factored(
+    weight: tf.Tensor, p: Factored | None, left: Factored | None, logs: LogForms
+) -> Factored | None:
+    # A smaller part leaves a number that is not near 0.
+    if logs.reader.bounds(weight).high < _LARGEST:
+        return None
+    if p is None or left is None or not (p.is_nonnegative and left.is_pure):
+        return None
+    log_p: Build = p.whole_log
+
+    def log(value: Value) -> tf.Tensor:
+        return log_one_minus_part(value(weight), log_p(value), left.whole_log(value))
+
+    return Factored(
+        "log-of-complement",
+        once(log),
+        is_nonnegative=False,
+        is_partial=True,
+        has_exp=p.has_exp,
+    )
