@@ -110,6 +110,34 @@ ELEMENTWISE = {
         lambda x: 2 * mpmath.sinh(x / 2) ** 2,
         [1e-8, -1e-3, 0.5, 3.0],
     ),
+    "complement of a negative cosine": (
+        [
+            lambda x: 1 + tf.cos(x),
+            lambda x: -(-tf.cos(x) - 1),
+            lambda x: 2 * (0.5 + 0.5 * tf.cos(x)),
+        ],
+        lambda x: 2 * mpmath.cos(x / 2) ** 2,
+        [3.1415925, -3.125, 0.5, 1e-8],
+    ),
+    "complement of a sine": (
+        [
+            lambda x: 1 - tf.sin(x),
+            lambda x: 1 + tf.sin(-x),
+            lambda x: 2 * (0.5 - 0.5 * tf.sin(x)),
+        ],
+        lambda x: 1 - mpmath.sin(x),
+        [1.5707963, 1.5, -2.0, 1e-8],
+    ),
+    "atanh-of-one-minus of a small number": (
+        [lambda x: tf.atanh(1 - x), lambda x: -tf.atanh(x - 1)],
+        lambda x: mpmath.log((2 - x) / x) / 2,
+        [1e-30, 1.9999999, 0.75, 1.25],
+    ),
+    "log-of-one-plus of a size": (
+        [lambda x: tf.math.log(tf.abs(1 + x)), lambda x: tf.math.log(abs(x + 1))],
+        lambda x: mpmath.log(abs(1 + x)),
+        [1e-10, -1e-3, -3.0, 5.0],
+    ),
     "softplus-minus-argument": (
         [
             lambda x: tf.nn.softplus(x) - x,
@@ -216,8 +244,8 @@ NEAR_MISSES = {
     "a number of a shape of its own": lambda x: tf.exp(x) - tf.constant([[1.0], [1.0]]),
     "another factor": lambda x: 1 - 2.001 * tf.cos(x),
     "nearly 1": lambda x: 1.0001 - tf.cos(x),
-    "a plus": lambda x: 1 + tf.cos(x),
-    "a sine": lambda x: 1 - tf.sin(x),
+    "a plus": lambda x: 0.5 + tf.cos(x),
+    "a sine": lambda x: 2 - tf.sin(x),
     "a cube": lambda x: 1 + tf.tanh(x) ** 3,
     "a product of two": lambda x: 1 - tf.tanh(x) * tf.sin(x),
     "another number beside the root": lambda x: tf.sqrt(1 + tf.nn.relu(x)) - 2,

@@ -225,6 +225,10 @@ PAIRS = {
         lambda x: tf.atanh(tf.tanh(x)),
         lambda x: tf.atanh(tf.sin(x)),
     ),
+    "atanh-of-one-minus": (
+        lambda x: tf.atanh(1 - x),
+        lambda x: tf.atanh(0.5 - x),
+    ),
     "inverse-by-hand": (
         lambda x: log(x + sqrt(x * x + 1)),
         lambda x: log(x + sqrt(x * x + 2)),

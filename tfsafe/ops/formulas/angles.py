@@ -166,6 +166,17 @@ def acos_of_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return acos_of_one_minus(ops.xdivy(y, x + y))
 
 
+@precision.runs_in_float32
+def atanh_of_one_minus(x: tf.Tensor) -> tf.Tensor:
+    """Computes `atanh(1 - x)`, by logarithms where x is near 0 or near 2."""
+    return near_or_far(
+        tf.abs(x - 1) <= 0.5,
+        lambda x: ops.atanh(1 - x),
+        lambda x: 0.5 * (ops.log(2 - x) - ops.log(x)),
+        x,
+    )
+
+
 def acosh1p(x: tf.Tensor) -> tf.Tensor:
     """Computes `acosh(1 + x)`, with slope 0 at 0."""
     return precision.in_float32(lambda x: 2 * tf.asinh(ops.sqrt(0.5 * x)), x)

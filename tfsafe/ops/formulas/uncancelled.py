@@ -38,6 +38,22 @@ def one_minus_cos(x: tf.Tensor) -> tf.Tensor:
 
 
 @precision.runs_in_float32
+@with_slope(lambda x: -elementwise(tf.sin)(x))
+def one_plus_cos(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 + cos(x)` as `2 cos(x / 2)^2`."""
+    return 2 * tf.square(tf.cos(0.5 * x))
+
+
+@precision.runs_in_float32
+@with_slope(lambda x: -elementwise(tf.cos)(x))
+def one_minus_sin(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - sin(x)` as `cos(x)^2 / (1 + sin(x))` where the sine is positive."""
+    sine = tf.sin(x)
+    known = tf.maximum(sine, 0)
+    return tf.where(sine > 0, tf.square(tf.cos(x)) / (1 + known), 1 - sine)
+
+
+@precision.runs_in_float32
 @custom_gradient
 def sech_squared(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `1 - tanh(x)^2` as `1 / cosh(x)^2`."""
@@ -345,3 +361,12 @@ def log_near_one(x: tf.Tensor, less_one: tf.Tensor, log: tf.Tensor) -> tf.Tensor
     """Computes `log(x)` from x, `x - 1` and the written logarithm."""
     near = _is_near(x)
     return tf.where(near, unchanged_values.log1p(_inside(near, less_one)), log)
+
+
+def log_abs_one_plus(x: tf.Tensor) -> tf.Tensor:
+    """Computes `log(abs(1 + x))`."""
+    is_above = x > -1
+    none = tf.zeros_like(x)
+    above = unchanged_values.log1p(tf.where(is_above, x, none))
+    below = unchanged_values.log(tf.abs(1 + tf.where(is_above, none, x)))
+    return tf.where(is_above, above, below)

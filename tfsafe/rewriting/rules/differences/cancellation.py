@@ -97,12 +97,32 @@ def _match_exp(op: tf.Operation, reader: Reader) -> Build | None:
         inner = reader.op(exp)
         whole = number(reader, constant, exp)
         if inner.type == "Exp" and whole is not None and whole * other == -factor:
-            return _times_expm1(factor, inner.inputs[0])
+            return _scaled(factor, ops.expm1, inner.inputs[0])
     return None
 
 
-def _times_expm1(factor: float, x: tf.Tensor) -> Build:
-    return lambda value: factor * ops.expm1(value(x))
+def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `1 - f(x)`, and `c + c * cos(x)` or `c - c * sin(x)` of a number c."""
+    found = _COMPLEMENTS(op, reader)
+    pair = _pair(reader, op) if found is None and op.type in SUMS else None
+    if pair is None:
+        return found
+    a, b, x, y = pair
+    for factor, wave, other, constant in ((a, x, b, y), (b, y, a, x)):
+        inner = reader.op(wave)
+        whole = number(reader, constant, wave)
+        if whole is None or abs(whole * other) != abs(factor):
+            continue
+        function = _WAVES.get((inner.type, whole * other == factor))
+        if function is not None:
+            return _scaled(whole * other, function, inner.inputs[0])
+    return None
+
+
+def _scaled(
+    factor: float, function: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor
+) -> Build:
+    return lambda value: factor * function(value(x))
 
 
 def _match_guard(op: tf.Operation, reader: Reader) -> Build | None:
@@ -222,6 +242,28 @@ def _solution(
 
 
 _EXP_MINUS_ONE = Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1))
+_COMPLEMENTS = Trees(
+    Tree(("Sub", 1, ("Cos", "x")), uncancelled.one_minus_cos),
+    Tree(("Add", 1, ("Cos", "x")), uncancelled.one_plus_cos),
+    Tree(("Sub", 1, ("Sin", "x")), uncancelled.one_minus_sin),
+    Tree(("Add", 1, ("Sin", "x")), lambda x: uncancelled.one_minus_sin(-x)),
+    Tree(("Sub", 1, ("Sigmoid", "x")), lambda x: ops.sigmoid(-x)),
+    Tree(("Add", 1, ("Tanh", "x")), uncancelled.one_plus_tanh),
+    Tree(("Sub", 1, ("Tanh", "x")), lambda x: uncancelled.one_plus_tanh(-x)),
+    Tree(("Add", 1, ("Erf", "x")), lambda x: _erfc(-x)),
+    Tree(("Sub", 1, ("Erfc", "x")), _erf),
+    Tree(("Sub", ("Cosh", "x"), 1), uncancelled.cosh_minus_one),
+    Tree(("Sub", 1, ("Square", ("Tanh", "x"))), uncancelled.sech_squared),
+    Tree(("Sub", 1, ("Square", ("Cos", "x"))), lambda x: square(tf.sin(x))),
+    Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
+    Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
+    *(Tree(("Sub", turn, ("Atan", "x")), _angle_left) for turn in _RIGHT_ANGLES),
+)
+_WAVES = {
+    ("Cos", True): uncancelled.one_plus_cos,
+    ("Sin", False): uncancelled.one_minus_sin,
+    ("Sin", True): lambda x: uncancelled.one_minus_sin(-x),
+}
 _INVERSE_ROOTS = (
     ("Div", 1, ("Sqrt", ("Add", 1, "x"))),
     ("Reciprocal", ("Sqrt", ("Add", 1, "x"))),
@@ -249,31 +291,16 @@ RULES = (
     ),
     Rule(
         name="complement",
-        before="1 - cos(x), cosh(x) - 1, 1 - sigmoid(x), 1 - tanh(x), 1 + tanh(x), "
-        "1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, 1 - cos(x)**2, 1 - x**2 or "
-        "pi / 2 - atan(x)",
-        after="2 sin(x / 2)^2, 2 sinh(x / 2)^2, sigmoid(-x), 2 sigmoid(-2 x), "
-        "2 sigmoid(2 x), erfc(-x), erf(x), 1 / cosh(x)^2, sin(x)^2, (1 - x)(1 + x) or "
-        "atan2(1, x)",
+        before="1 - cos(x), 1 + cos(x), 1 - sin(x), cosh(x) - 1, 1 - sigmoid(x), "
+        "1 - tanh(x), 1 + tanh(x), 1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, "
+        "1 - cos(x)**2, 1 - x**2 or pi / 2 - atan(x)",
+        after="2 sin(x / 2)^2, 2 cos(x / 2)^2, cos(x)^2 / (1 + sin(x)), "
+        "2 sinh(x / 2)^2, sigmoid(-x), 2 sigmoid(-2 x), 2 sigmoid(2 x), erfc(-x), "
+        "erf(x), 1 / cosh(x)^2, sin(x)^2, (1 - x)(1 + x) or atan2(1, x)",
         fails_when="what is subtracted is near 1",
         reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
-        match=Trees(
-            Tree(("Sub", 1, ("Cos", "x")), uncancelled.one_minus_cos),
-            Tree(("Sub", 1, ("Sigmoid", "x")), lambda x: ops.sigmoid(-x)),
-            Tree(("Add", 1, ("Tanh", "x")), uncancelled.one_plus_tanh),
-            Tree(("Sub", 1, ("Tanh", "x")), lambda x: uncancelled.one_plus_tanh(-x)),
-            Tree(("Add", 1, ("Erf", "x")), lambda x: _erfc(-x)),
-            Tree(("Sub", 1, ("Erfc", "x")), _erf),
-            Tree(("Sub", ("Cosh", "x"), 1), uncancelled.cosh_minus_one),
-            Tree(("Sub", 1, ("Square", ("Tanh", "x"))), uncancelled.sech_squared),
-            Tree(("Sub", 1, ("Square", ("Cos", "x"))), lambda x: square(tf.sin(x))),
-            Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
-            Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
-            *(
-                Tree(("Sub", turn, ("Atan", "x")), _angle_left)
-                for turn in _RIGHT_ANGLES
-            ),
-        ),
+        op_types=SUMS,
+        match=_match_complement,
     ),
     Rule(
         name="difference-of-squares",

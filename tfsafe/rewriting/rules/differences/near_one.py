@@ -14,6 +14,7 @@ from tfsafe.rewriting.log_space.form import Widened, in_float32
 from tfsafe.rewriting.match.linear import parts
 from tfsafe.rewriting.match.near_one import less_one, root_less_one
 from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.rules.limits import removable
 from tfsafe.rewriting.rules.out_of_range import products
 
 _COMPOSED = frozenset({"Div", "Mul", "Pow", "RealDiv", "Rsqrt", "Sqrt", "Square"})
@@ -48,7 +49,8 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     if inner is None:
         return None
 
-    far = products.match_log(op, reader)
+    # Its factors are 0 where a quotient has a limit.
+    far = None if _has_limit(reader, x) else products.match_log(op, reader)
 
     def build(value: Value) -> tf.Tensor:
         whole = value(x)
@@ -58,7 +60,16 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
-_LOG_ONE_PLUS = Trees(Tree(("Log", ("Add", 1, "x")), unchanged_values.log1p))
+def _has_limit(reader: Reader, x: tf.Tensor) -> bool:
+    op = reader.op(x)
+    rules = [rule for rule in removable.RULES if op.type in rule.op_types]
+    return any(rule.match(op, reader) is not None for rule in rules)
+
+
+_LOG_ONE_PLUS = Trees(
+    Tree(("Log", ("Add", 1, "x")), unchanged_values.log1p),
+    Tree(("Log", ("Abs", ("Add", 1, "x"))), uncancelled.log_abs_one_plus),
+)
 
 
 def _match_one_plus(
@@ -92,7 +103,7 @@ def log_of_one_plus(others: Sequence[Rule]) -> Rule:
     """
     return Rule(
         name="log-of-one-plus",
-        before="log(1 + x)",
+        before="log(1 + x), log(abs(1 + x))",
         after="ops.log1p(x); the logarithm of 1 + x in its stable form where x is near "
         "-1, as in log(1 - cos(y))",
         fails_when="x is near 0; or near -1, as the cosine is",

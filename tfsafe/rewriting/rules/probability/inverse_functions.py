@@ -70,6 +70,17 @@ RULES = (
         ),
     ),
     Rule(
+        name="atanh-of-one-minus",
+        before="atanh(1 - x), atanh(1 - 2 * p)",
+        after="log((2 - x) / x) / 2 where x is near 0 or 2",
+        fails_when="x is near 0: 1 - x rounds to 1",
+        reference="identity",
+        match=Trees(
+            Tree(("Atanh", ("Sub", 1, "x")), angles.atanh_of_one_minus),
+            Tree(("Atanh", ("Sub", "x", 1)), lambda x: -angles.atanh_of_one_minus(x)),
+        ),
+    ),
+    Rule(
         name="inverse-by-hand",
         before="log(x + sqrt(x * x + 1)), log(x + sqrt(x * x - 1)), "
         "log((1 + x) / (1 - x)), log(tan(pi / 4 + x / 2))",
