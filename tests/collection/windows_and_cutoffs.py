@@ -1,4 +1,4 @@
-"""Windows, cutoffs and flows whose sums cancel at an end."""
+"""Windows, cutoffs, flows and activations whose sums cancel at a point."""
 
 import tensorflow as tf
 
@@ -65,5 +65,26 @@ FORMULAS = [
         lambda d: m.atanh(1 - d).sum(),
         [[1e-12, 1e-9]],
         [[0.1, 0.7]],
+    ),
+    Formula(
+        "per-channel energy normalisation of a quiet band",
+        lambda e, smooth: tf.reduce_sum(tf.sqrt(e / smooth**0.98 + 4) - 2),
+        lambda e, smooth: (m.sqrt(e / smooth ** m.mpf(0.98) + 4) - 2).sum(),
+        [[1e-12, 2e-9], [1e-4, 1e-2]],
+        [[0.1, 0.5], [0.2, 0.3]],
+    ),
+    Formula(
+        "per-channel energy normalisation with learned powers",
+        lambda e, bias, power: tf.reduce_sum((e + bias) ** power - bias**power),
+        lambda e, bias, power: ((e + bias) ** power - bias**power).sum(),
+        [[1e-8, 1e-7], [2.0, 1.0], [0.5, 0.25]],
+        [[0.1, 0.5], [2.0, 1.0], [0.5, 0.25]],
+    ),
+    Formula(
+        "softplus moved through the origin",
+        lambda x: tf.reduce_sum(tf.nn.softplus(x) - tf.math.log(2.0)),
+        lambda x: (m.log(1 + m.exp(x)) - m.log(m.mpf(2))).sum(),
+        [[1e-6, 3e-5]],
+        [[0.5, -1.0]],
     ),
 ]

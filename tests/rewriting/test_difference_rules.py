@@ -30,6 +30,11 @@ FUNCTIONS = {
     "tan": (tf.tan, mpmath.tan, [(1.0, 1.002), (0.3, 0.301), (0.7, -1.0)]),
     "atan": (tf.atan, mpmath.atan, [(100.0, 101.0), (-3.0, -3.01), (2.0, -3.0)]),
     "sqrt": (tf.sqrt, mpmath.sqrt, [(1e4, 1.0001e4), (2.0, 3.0), (0.01, 9.0)]),
+    "power": (
+        lambda x: x**2.5,
+        lambda x: x ** mpmath.mpf(2.5),
+        [(1e3, 1.001e3), (2.0, 3.0), (0.01, 9.0)],
+    ),
     "reciprocal": (
         lambda x: 3.0 / x,
         lambda x: 3 / x,
@@ -145,3 +150,40 @@ def test_points_of_other_shapes_are_broadcast(mode):
     assert same(value, np.exp(wide_a) - np.exp(wide_b), 1e-6)
     assert same(in_a, 3 * np.exp(wide_a), 1e-6)
     assert same(in_b, -2 * np.exp(wide_b), 1e-6)
+
+
+# The function less its value at 0, which is a number; and the truth.
+LESS_NUMBERS = {
+    "sqrt": (lambda x: tf.sqrt(x + 3) - 1.7320508, lambda x: mpmath.sqrt(x + 3)),
+    "root": (lambda x: (16 + x) ** 0.25 - 2, lambda x: (16 + x) ** mpmath.mpf(0.25)),
+    "log": (lambda x: tf.math.log(x + 2) - 0.6931472, lambda x: mpmath.log(x + 2)),
+    "softplus": (lambda x: tf.nn.softplus(x) - 0.6931472, _softplus),
+    "sigmoid": (lambda x: 0.5 - tf.sigmoid(x), lambda x: -_sigmoid(x)),
+}
+
+
+@pytest.mark.parametrize("name", LESS_NUMBERS)
+def test_less_its_value_at_a_number_it_keeps_its_digits(name, mode):
+    function, truth = LESS_NUMBERS[name]
+    x = tf.constant([1e-9, -1e-4, 0.25, 5.0])
+    assert "difference-of-function" in fired(RULES, function, x)
+    value, (slope,) = modes.value_and_gradients(rewritten(RULES, function), [x], mode)
+    exact = oracle.exact(lambda x: truth(x) - truth(mpmath.mpf(0)), x)
+    assert oracle.ulp_error(value, exact) <= 6
+    wanted = oracle.exact(lambda x: mpmath.diff(truth, x), x).astype(float)
+    assert same(slope, wanted, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.sqrt(x + 3) - 1.732,
+        lambda x: tf.sqrt(x) - 1.7320508,
+        lambda x: tf.nn.softplus(x) - 0.7,
+        lambda x: tf.sigmoid(x) + 0.5,
+        lambda x: x**3 - (x + 1) ** 2.5,
+    ],
+)
+def test_less_another_number_or_power_it_is_left_alone(function):
+    found = fired(RULES, function, tf.constant([0.5, 2.0]))
+    assert "difference-of-function" not in found

@@ -168,6 +168,17 @@ DIFFERENCES = {
     "Tanh": Difference(_is_in_tails, lambda b, d: 2 * _of_sigmoid(2 * b, 2 * d), 0),
 }
 
+
+def of_power(exponent: tf.Tensor) -> Difference:
+    """Returns how to compute `a ** k - b ** k`."""
+
+    def near(b: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
+        k = tf.cast(exponent, b.dtype)
+        return tf.pow(b, k) * tf.math.expm1(k * tf.math.log1p(d / b))
+
+    return Difference(_is_ratio_near_one, near, 1)
+
+
 # So many steps of the recurrence; then the asymptotic series has all digits.
 _STEPS = 10
 # Coefficients of the powers -2, -4, ... in the series of digamma.

@@ -1,9 +1,16 @@
 """Rules for the difference of one function at two points."""
 
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
 import tensorflow as tf
 
 from tfsafe.graph import SUMS
-from tfsafe.ops.formulas.function_differences import DIFFERENCES
+from tfsafe.ops.formulas.function_differences import (
+    DIFFERENCES,
+    Difference,
+    of_power,
+)
 from tfsafe.ops.kernels import activation
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
@@ -13,6 +20,18 @@ from tfsafe.rewriting.match.products import inverted
 
 # The slopes of these need their argument, not their value.
 _WITH_SLOPES = {"Sigmoid": activation.sigmoid, "Tanh": activation.tanh}
+
+# The values at the numbers at which people write them.
+_AT_NUMBERS: Mapping[str, Callable[[float], float]] = {
+    "Log": math.log,
+    "Pow": math.sqrt,
+    "Sigmoid": lambda c: 1 / (1 + math.exp(-c)),
+    "Softplus": lambda c: math.log1p(math.exp(c)),
+    "Sqrt": math.sqrt,
+}
+_EVERYWHERE = frozenset({"Sigmoid", "Softplus"})
+# How far off a number of float32 may be.
+_CLOSE = 2e-7
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
@@ -25,9 +44,11 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         _function(reader, each.tensor) for each in found
     )
     scale = found[0].factor
-    if scale != -found[1].factor or name != other or one != two:
+    if name == other == "Pow" and not _are_powers_alike(reader, first, second):
         return None
-    if name not in DIFFERENCES:
+    if scale != -found[1].factor or name != other or one != two:
+        return _less_number(reader, found)
+    if name not in DIFFERENCES and name != "Pow":
         return None
     if any(reader.constant(each) is not None for each in (a, b)):
         return None
@@ -39,10 +60,10 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     is_log = name == "Log"
     if is_log and not all(_is_plain(reader, each, step is None) for each in (a, b)):
         return None
-    difference = DIFFERENCES[name]
     function = _WITH_SLOPES.get(name)
 
     def build(value: Value) -> tf.Tensor:
+        difference = _difference(name, first, value)
         # Other rules may know the values of a logarithm where its argument underflows.
         of_a, of_b = (
             value(each.outputs[0]) if function is None else function(value(point))
@@ -55,6 +76,63 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         else:
             made = difference.of_step(value(b), step.make(value), of_a, of_b)
         return made if scale * one == 1 else scale * one * made
+
+    return build
+
+
+def _difference(name: str, op: tf.Operation, value: Value) -> Difference:
+    return of_power(value(op.inputs[1])) if name == "Pow" else DIFFERENCES[name]
+
+
+def _are_powers_alike(reader: Reader, a: tf.Operation, b: tf.Operation) -> bool:
+    return reader.same(a.inputs[1], b.inputs[1])
+
+
+def _less_number(reader: Reader, found: Sequence[Term]) -> Build | None:
+    """Matches `f(x + c) - f(c)` of a number c; the second is written as a number."""
+    for part, other in (found, found[::-1]):
+        op = reader.op(part.tensor)
+        known = number(reader, other.tensor, part.tensor)
+        if op.type not in _AT_NUMBERS or known is None or not known * other.factor:
+            continue
+        for c, step in _steps(reader, op.inputs[0]):
+            at = _at_number(reader, op, c)
+            size = known * other.factor
+            if at is not None and abs(part.factor * at + size) <= _CLOSE * abs(size):
+                return _from_number(op, part.factor, c, at, step)
+    return None
+
+
+def _steps(reader: Reader, x: tf.Tensor) -> Iterator[tuple[float, Term]]:
+    """Yields c and d where x is `c + d`."""
+    yield 0.0, Term(1.0, x)
+    found = terms(reader, x)
+    for one, other in (found, found[::-1]) if len(found) == 2 else ():
+        c = number(reader, other.tensor, one.tensor)
+        if c is not None and reader.constant(one.tensor) is None:
+            yield c * other.factor, one
+
+
+def _at_number(reader: Reader, op: tf.Operation, c: float) -> float | None:
+    """Returns the value of a function at a number."""
+    if op.type == "Pow":
+        exponent = number(reader, op.inputs[1], op.inputs[0])
+        return c**exponent if c > 0 and exponent is not None else None
+    return _AT_NUMBERS[op.type](c) if c > 0 or op.type in _EVERYWHERE else None
+
+
+def _from_number(
+    op: tf.Operation, factor: float, c: float, at: float, step: Term
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        function = _WITH_SLOPES.get(op.type)
+        of_a = (
+            value(op.outputs[0]) if function is None else function(value(op.inputs[0]))
+        )
+        b, of_b = (tf.constant(each, of_a.dtype) for each in (c, at))
+        difference = _difference(op.type, op, value)
+        made = difference.of_step(b, step.make(value), of_a, of_b)
+        return made if factor == 1 else factor * made
 
     return build
 
@@ -95,8 +173,8 @@ def _is_plain(reader: Reader, x: tf.Tensor, is_sum_known: bool) -> bool:
 RULES = (
     Rule(
         name="difference-of-function",
-        before="f(a) - f(b) of a logarithm, exponential, root, reciprocal, sine, "
-        "cosine, tangent, arctangent, sigmoid, tanh, erf or softplus",
+        before="f(a) - f(b) of a logarithm, exponential, root, power, reciprocal, "
+        "sine, cosine, tangent, arctangent, sigmoid, tanh, erf or softplus",
         after="by a - b, such as log1p((a - b) / b), exp(b) * expm1(a - b) or "
         "2 cos((a + b) / 2) sin((a - b) / 2), where the two are near each other",
         fails_when="a is near b, or both are in a tail",
