@@ -301,3 +301,18 @@ def test_a_quotient_of_sums_of_powers_is_right_out_of_range(name, scale, mode):
     slopes = tape.gradient(exact, wide)
     limit = 3e-6 * np.abs(slopes).max()
     np.testing.assert_allclose(slope, slopes, rtol=3e-6, atol=limit)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (x**3 + y**2.5) ** (1 / 3),
+        lambda x, y: (x**3 + y**3) ** 0.25,
+        lambda x, y: (x**2 + y**2) ** 0.5,
+        lambda x, y: (x**3 + y) ** (1 / 3),
+    ],
+)
+def test_a_root_of_other_powers_is_left_alone(function):
+    args = tf.constant([0.5, 2.0]), tf.constant([1.5, 3.0])
+    assert "power-mean" not in fired(RULES, function, *args)
+    assert "power-mean" in fired(RULES, lambda x, y: (x**3 + y**3) ** (1 / 3), *args)

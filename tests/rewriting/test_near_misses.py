@@ -233,15 +233,15 @@ PAIRS = {
         lambda x: log(x + sqrt(x * x + 1)),
         lambda x: log(x + sqrt(x * x + 2)),
     ),
+    "power-mean": (
+        lambda x: tf.reduce_mean(x**3.0, -1) ** (1 / 3),
+        lambda x: tf.reduce_mean(x**3.0, -1) ** (1 / 4),
+    ),
     "power-out-of-range": (
         lambda x: tf.reduce_prod(x, -1) ** 0.25,
         lambda x: tf.reduce_sum(x, -1) ** 0.25,
     ),
     "squared-distances": (lambda x: _distances(x, 2.0), lambda x: _distances(x, 1.0)),
-    "power-mean": (
-        lambda x: tf.reduce_mean(x**3.0, -1) ** (1 / 3),
-        lambda x: tf.reduce_mean(x**3.0, -1) ** (1 / 4),
-    ),
     "removable-singularity": (
         lambda x: tf.sin(x) / x,
         lambda x: tf.sin(x) / (2 + x),

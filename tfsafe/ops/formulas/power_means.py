@@ -10,6 +10,8 @@ from tfsafe.ops.kernels import precision
 
 # A power nearer to 0 is expanded about it.
 _NEAR = 0.25
+# How far the weights of float32 may be from adding up to 1.
+_ROUNDED = 1e-6
 
 
 def root_of_powers(
@@ -19,6 +21,7 @@ def root_of_powers(
     axes: Sequence[int] | None,
     keepdims: bool,
     reduce: Callable[..., tf.Tensor],
+    is_mean: bool,
 ) -> tf.Tensor:
     """Computes `mean(x ** p) ** (1 / p)`, or that of the sum.
 
@@ -28,7 +31,8 @@ def root_of_powers(
       inverse: 1 / p.
       axes: Of the mean, None for all.
       keepdims: Whether the result keeps them.
-      reduce: `tf.reduce_mean` or `tf.reduce_sum`.
+      reduce: Takes the mean or the sum, perhaps with weights.
+      is_mean: Whether the weights add up to 1.
 
     Returns:
       The root. It is computed of x over its largest element, or its smallest for a
@@ -46,15 +50,50 @@ def root_of_powers(
         total = reduce(ops.pow(y, order), axes, keepdims=keepdims)
         scale = tf.reshape(scale, tf.shape(total))
         root = ops.pow(total, inverse)
-        if reduce is tf.reduce_mean:
+        if is_mean:
             is_near = tf.abs(order) < _NEAR
             p = tf.where(is_near, order, tf.zeros_like(order))
             is_near &= tf.reduce_all(y > 0, axes, keepdims=keepdims)
             logs = ops.log(tf.where(y > 0, y, tf.ones_like(y)))
             rise = logs * removable.expm1_over_x(p * logs)
-            mean = tf.reduce_mean(rise, axes, keepdims=keepdims)
+            mean = reduce(rise, axes, keepdims=keepdims)
             limit = ops.exp(mean * removable.log1p_over_x(p * mean))
             root = tf.where(is_near, limit, root)
         return root * scale
 
     return precision.in_float32(compute, x, order, inverse)
+
+
+def root_of_sum(
+    bases: Sequence[tf.Tensor | float],
+    weights: Sequence[float],
+    total: tf.Tensor,
+    order: tf.Tensor,
+    inverse: tf.Tensor,
+) -> tf.Tensor:
+    """Computes `(a * x ** p + b * y ** p + ...) ** (1 / p)`.
+
+    Args:
+      bases: x, y, ...; 1 for a number that is added.
+      weights: a, b, ...
+      total: The sum, which has the shape.
+      order: The power p.
+      inverse: 1 / p.
+
+    Returns:
+      The root, of the shape of `total`.
+    """
+    shape = tf.shape(total)
+    x = tf.stack([tf.broadcast_to(tf.cast(each, total.dtype), shape) for each in bases])
+
+    def reduce(
+        terms: tf.Tensor, axes: Sequence[int], keepdims: bool = False
+    ) -> tf.Tensor:
+        factors = tf.reshape(
+            tf.constant(list(weights), terms.dtype),
+            tf.concat([[len(weights)], tf.ones_like(shape)], 0),
+        )
+        return tf.reduce_sum(factors * terms, axes, keepdims)
+
+    is_mean = abs(sum(weights) - 1) < _ROUNDED
+    return root_of_powers(x, order, inverse, [0], False, reduce, is_mean)

@@ -46,10 +46,11 @@ _BEFORE: Sequence[Rule] = (
     *logarithms.RULES,
     *inverse_functions.RULES,
     near_one.LOGARITHM,
+    # A root of a sum with 1 is also a power of 1 plus a tensor.
+    *power_means.RULES,
     *out_of_range.RULES,
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.
-    *power_means.RULES,
     *removable.RULES,
     *infinite_weights.RULES,
     *fractions.RULES,

@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas.power_means import root_of_powers
+from tfsafe.graph import DIVISIONS, SUMS
+from tfsafe.ops.formulas.power_means import root_of_powers, root_of_sum
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, number
-from tfsafe.rewriting.match.products import inverted
+from tfsafe.rewriting.match.arithmetic import both_ways, number, terms
+from tfsafe.rewriting.match.products import inverted, scaled
 from tfsafe.rewriting.match.reductions import REDUCTIONS, Reduction, reduction
+
+# Longer sums are not taken apart.
+_MOST = 6
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
@@ -32,7 +35,38 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
                 return _root(x, order, None, found, reduce)
             if not is_divisor and _are_inverse(reader, order, x, inverse, total):
                 return _root(x, order, inverse, found, reduce)
-    return None
+    return _match_sum(op, reader) if op.type == "Pow" else None
+
+
+def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `(a * x ** p + b * y ** p + c) ** (1 / p)` of numbers a, b and c."""
+    total, inverse = op.inputs
+    found = terms(reader, total) if reader.op(total).type in SUMS else []
+    if not 2 <= len(found) <= _MOST:
+        return None
+    orders: list[tf.Tensor] = []
+    bases: list[tf.Tensor | None] = []
+    weights: list[float] = []
+    for factor, tensor in found:
+        power, known = reader.op(tensor), reader.scalar(tensor)
+        if known is None and power.type != "Pow":
+            return None
+        weights.append(factor if known is None else factor * known)
+        bases.append(power.inputs[0] if known is None else None)
+        orders += [power.inputs[1]] if known is None else []
+    if not orders or not all(reader.same(orders[0], each) for each in orders):
+        return None
+    order = orders[0]
+    if number(reader, order, total) == 2:
+        return None
+    if not _are_inverse(reader, order, total, inverse, total):
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        made = [1.0 if each is None else value(each) for each in bases]
+        return root_of_sum(made, weights, value(total), value(order), value(inverse))
+
+    return build
 
 
 def _roots(
@@ -70,10 +104,12 @@ def _are_inverse(
     first, second = number(reader, p, x), number(reader, q, total)
     if first is not None and second is not None:
         return abs(first * second - 1) < 1e-6
-    inverse = inverted(reader, reader.op(q))
-    if inverse is None or inverse.factor != 1:
+    whole, inverse = scaled(reader, p), inverted(reader, reader.op(q))
+    if inverse is None:
         return False
-    return reader.same(inverse.tensor, p)
+    divisor = scaled(reader, inverse.tensor)
+    size = inverse.factor * whole.factor / divisor.factor
+    return size == 1 and reader.same(divisor.tensor, whole.tensor)
 
 
 def _root(
@@ -83,10 +119,14 @@ def _root(
     found: Reduction,
     reduce: Callable[..., tf.Tensor],
 ) -> Build:
+    is_mean = reduce is tf.reduce_mean
+
     def build(value: Value) -> tf.Tensor:
         p = value(order)
         q = ops.reciprocal(p) if inverse is None else value(inverse)
-        return root_of_powers(value(x), p, q, found.axes, found.keepdims, reduce)
+        return root_of_powers(
+            value(x), p, q, found.axes, found.keepdims, reduce, is_mean
+        )
 
     return build
 
@@ -95,6 +135,7 @@ RULES = (
     Rule(
         name="power-mean",
         before="mean(x ** p) ** (1 / p), sum(x ** p) ** (1 / p), "
+        "(a * x ** p + b * y ** p + c) ** (1 / p), "
         "exp(log(mean(x ** p)) / p)",
         after="the same of x over its largest element, times that; near p = 0 a series",
         fails_when="the powers leave the range, and the root does not; p is near 0",
