@@ -166,6 +166,8 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         (lambda x: tf.math.log(tf.concat([0 * x, tf.nn.relu(x)], 0)), [-1.0, 1.0]),
         # One sum is 0 for its data.
         (lambda x: 1.0 / tf.reduce_sum(tf.stack([x * x, 0 * x]), 1), [1e-30, 1e-30]),
+        # So is the product with weights of 0.
+        (lambda x: 1.0 / (tf.nn.relu(x)[None] @ tf.zeros([2, 1])), [-1.0, 1.0]),
         # The zero of the numerator is not what fails.
         (lambda x: (x * x) / tf.constant([0.0, 1.0]), [1e-30, 1e-30]),
     ],
@@ -179,6 +181,7 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         "relu",
         "concatenation",
         "mask",
+        "weights",
         "numerator",
     ],
 )

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import pathlib
 import re
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,8 +28,8 @@ def stacks_of_program() -> Iterator[Callable[..., Any]]:
     the stacks are those of the package.
 
     Yields:
-      A function `at(frame, function, ...)` that calls `function(...)`: what that makes
-      has the frame as its innermost one; `frame` may be None.
+      A function `at(frames, function, ...)` that calls `function(...)`: what that makes
+      has the frames as its innermost ones. These are two at most, outermost first.
     """
     try:
         from tensorflow.python.util import tf_stack
@@ -49,22 +48,29 @@ def stacks_of_program() -> Iterator[Callable[..., Any]]:
             def get_effective_source_map(self) -> Any:
                 return self.parent.get_effective_source_map()
 
-            def _showing(self, line: int, frame: Any) -> Any:
+            def _showing(self, frames: Any) -> Any:
                 # Few frames make all operations.
-                if frame not in self._maps:
+                if frames not in self._maps:
+                    first = self.at.__code__.co_firstlineno
+                    lines = (first + 4, first + 10) if frames[1:] else (first + 5,)
+                    shown = zip(((__file__, x) for x in lines), frames, strict=False)
                     around = self.get_effective_source_map().items()
-                    self._maps[frame] = type(self.internal_map)()
-                    self._maps[frame].update_to((*around, ((__file__, line), frame)))
-                return self._maps[frame]
+                    self._maps[frames] = type(self.internal_map)()
+                    self._maps[frames].update_to((*around, *shown))
+                return self._maps[frames]
 
-            def at(self, frame: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-                before, line = self.internal_map, sys._getframe().f_lineno + 4
-                if frame is not None:
-                    self.internal_map = self._showing(line, frame)
+            # The lines of the calls are shown as the frames.
+            def at(self, frames: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+                before, self.internal_map = self.internal_map, self._showing(frames)
                 try:
+                    if frames[1:]:
+                        return self._within(function, *args, **kwargs)
                     return function(*args, **kwargs)
                 finally:
                     self.internal_map = before
+
+            def _within(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+                return function(*args, **kwargs)
 
         mapper, hiding = Mapper(), Filter()
     except (ImportError, AttributeError):

@@ -95,7 +95,7 @@ def kept() -> Iterator[Callable[..., Any]]:
     with stacks_kept(), _compat.stacks_of_program() as at:
 
         def at_place(op: tf.Operation, *call: Any, **kwargs: Any) -> Any:
-            return at(stack_of(original(op)).frame, *call, **kwargs)
+            return at(stack_of(original(op)).frames, *call, **kwargs)
 
         yield at_place
 

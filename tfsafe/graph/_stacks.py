@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import itertools
 import linecache
 import os
 import weakref
@@ -67,9 +68,16 @@ class Stack:
         self.inner_site = site_of(self.inner)
         self.kind = _gradient_of(self.inner)
         self.is_library = _is_in_library(self.outer)
-        # The innermost frame of the program or of a library that it calls.
-        inward = reversed(frames)
-        self.frame = next((x for x in inward if not is_part_of_tensorflow(x[0])), None)
+        self.frames = _shown(frames)
+
+
+def _shown(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Returns the innermost frames of a traced function and of a library it calls."""
+    called = itertools.dropwhile(lambda x: not is_user_file(x[0]), frames)
+    traced = itertools.dropwhile(lambda x: not is_part_of_tensorflow(x[0]), called)
+    inner = [x for x in traced if not is_part_of_tensorflow(x[0])]
+    users = [x for x in inner if is_user_file(x[0])]
+    return tuple(dict.fromkeys((*users[-1:], *inner[-1:])))
 
 
 class _Known:

@@ -103,10 +103,19 @@ class LostDigits:
                 where = is_zero & np.broadcast_to(mark.where, is_zero.shape)
                 if where.any():
                     return where, mark.zero
-            # Another zero may be behind that of the output.
-            elif step.type in _SUMS and (mark.where == (values.array(each) == 0)).all():
+            elif step.type in _SUMS and not self._has_other_zeros(step):
                 return is_zero, mark.zero
         return None
+
+    def _has_other_zeros(self, step: Step) -> bool:
+        """Says whether another zero may be behind that of the output."""
+        for each in filter(values.is_float, step.inputs):
+            is_zero, mark = values.array(each) == 0, self._marks.get(id(each))
+            if mark is not None:
+                is_zero &= ~mark.where
+            if is_zero.any():
+                return True
+        return False
 
     def _joined(
         self, parts: Sequence[Any], join: Callable[[list[np.ndarray]], np.ndarray]
