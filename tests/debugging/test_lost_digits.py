@@ -57,6 +57,11 @@ def _ratio(x):
     return new[1] / old[1]
 
 
+def _entropy(x):
+    p = tf.nn.relu(x)  # Here
+    return tf.reduce_sum(p * tf.math.log(p))
+
+
 def _gate(x):
     gate = tf.sigmoid(-x)  # Here
     return tf.math.log(tf.abs(gate))
@@ -126,6 +131,12 @@ def _found(function, *args):
         (_softplus, [200.0, 1.0], "`Softplus`{}, which underflows", "softplus(x) + 1"),
         (_squared, [60.0, 1.0], "`Pow`{}, which underflows", "too small for the dtype"),
         (_scale, [-1.0, 1.0], "`Relu`{}, which is 0 for a neg", "Use tf.nn.softplus"),
+        (
+            _entropy,
+            [-1.0, 1.0],
+            "`Relu`{}, which is 0 for a neg",
+            "returns weight * log",
+        ),
         (_unit, [-1.0, -2.0], "`Relu`{}, which is 0 for a negative", "returns 0"),
     ],
     ids=[
@@ -143,6 +154,7 @@ def _found(function, *args):
         "softplus",
         "squared",
         "scale",
+        "entropy",
         "unit",
     ],
 )

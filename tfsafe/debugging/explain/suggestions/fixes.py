@@ -194,7 +194,6 @@ FIXES = [
         is_rewritten=True,
     ),
     Fix("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Fix("Log", "", _RELU, zero=RECTIFIED),
     Fix(
         "Log",
         "tfsafe.ops.xlogy({weight}, {0})",
@@ -202,6 +201,7 @@ FIXES = [
         met_next=(PRODUCT_WITH_ZERO,),
         is_rewritten=True,
     ),
+    Fix("Log", "", _RELU, zero=RECTIFIED),
     *(
         Fix("Log", "", _PROBABILITY, zero=each, is_rewritten=True)
         for each in ("Softmax", "Sigmoid")
