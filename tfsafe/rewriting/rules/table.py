@@ -45,7 +45,7 @@ _BEFORE: Sequence[Rule] = (
     *out_of_range.FIRST,
     *logarithms.RULES,
     *inverse_functions.RULES,
-    near_one.LOGARITHM,
+    near_one.log_near_one(removable.RULES),
     # A root of a sum with 1 is also a power of 1 plus a tensor.
     *power_means.RULES,
     *out_of_range.RULES,

@@ -14,7 +14,6 @@ from tfsafe.rewriting.log_space.form import Widened, in_float32
 from tfsafe.rewriting.match.linear import parts
 from tfsafe.rewriting.match.near_one import less_one, root_less_one
 from tfsafe.rewriting.match.trees import Tree, Trees
-from tfsafe.rewriting.rules.limits import removable
 from tfsafe.rewriting.rules.out_of_range import products
 
 _COMPOSED = frozenset({"Div", "Mul", "Pow", "RealDiv", "Rsqrt", "Sqrt", "Square"})
@@ -40,8 +39,20 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     return build if factor == 1 else lambda value: factor * build(value)
 
 
-def match_log(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches the logarithm of a quotient, root, power or product near 1."""
+def match_log(
+    op: tf.Operation, reader: Reader, limits: Sequence[Rule] = ()
+) -> Build | None:
+    """Matches the logarithm of a quotient, root, power or product near 1.
+
+    Args:
+      op: The logarithm.
+      reader: Reads its graph.
+      limits: Rules for quotients that have a limit: the logarithm is not that of their
+        factors, which are 0 there.
+
+    Returns:
+      How to build it, or None.
+    """
     x = op.inputs[0]
     if is_watched(reader, op) or reader.op(x).type not in _COMPOSED:
         return None
@@ -49,8 +60,9 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     if inner is None:
         return None
 
-    # Its factors are 0 where a quotient has a limit.
-    far = None if _has_limit(reader, x) else products.match_log(op, reader)
+    far = None
+    if not any(_fits(rule, reader.op(x), reader) for rule in limits):
+        far = products.match_log(op, reader)
 
     def build(value: Value) -> tf.Tensor:
         whole = value(x)
@@ -60,10 +72,8 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
-def _has_limit(reader: Reader, x: tf.Tensor) -> bool:
-    op = reader.op(x)
-    rules = [rule for rule in removable.RULES if op.type in rule.op_types]
-    return any(rule.match(op, reader) is not None for rule in rules)
+def _fits(rule: Rule, op: tf.Operation, reader: Reader) -> bool:
+    return op.type in rule.op_types and rule.match(op, reader) is not None
 
 
 _LOG_ONE_PLUS = Trees(
@@ -113,15 +123,23 @@ def log_of_one_plus(others: Sequence[Rule]) -> Rule:
     )
 
 
-LOGARITHM = Rule(
-    name="log-near-one",
-    before="log(a / b), log((1 + a) * sqrt(1 + b)), log((1 + a) / (1 + b))",
-    after="the same; where a is near b log1p((a - b) / b), and so on",
-    fails_when="the argument is near 1, where its digits beyond 1 are lost",
-    reference="tfsafe.ops.log1p",
-    op_types=("Log",),
-    match=match_log,
-)
+def log_near_one(limits: Sequence[Rule]) -> Rule:
+    """Returns the rule for the logarithm of a product near 1.
+
+    Args:
+      limits: Rules for quotients that have a limit.
+    """
+    return Rule(
+        name="log-near-one",
+        before="log(a / b), log((1 + a) * sqrt(1 + b)), log((1 + a) / (1 + b))",
+        after="the same; where a is near b log1p((a - b) / b), and so on",
+        fails_when="the argument is near 1, where its digits beyond 1 are lost",
+        reference="tfsafe.ops.log1p",
+        op_types=("Log",),
+        match=functools.partial(match_log, limits=limits),
+    )
+
+
 RULES = (
     Rule(
         name="difference-from-one",
