@@ -181,6 +181,10 @@ def test_less_its_value_at_a_number_it_keeps_its_digits(name, mode):
         lambda x: tf.sqrt(x) - 1.7320508,
         lambda x: tf.nn.softplus(x) - 0.7,
         lambda x: tf.sigmoid(x) + 0.5,
+        # The value at the number is beyond float64.
+        lambda x: tf.nn.softplus(x + 1000) - 1000,
+        lambda x: tf.sigmoid(x - 1000) - 0.25,
+        lambda x: (x + 1e30) ** 12 - 1,
         lambda x: x**3 - (x + 1) ** 2.5,
     ],
 )

@@ -1,5 +1,6 @@
 """Rules for the difference of one function at two points."""
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -22,9 +23,9 @@ from tfsafe.rewriting.match.products import inverted
 _WITH_SLOPES = {"Sigmoid": activation.sigmoid, "Tanh": activation.tanh}
 
 # The values at the numbers at which people write them.
-_AT_NUMBERS: Mapping[str, Callable[[float], float]] = {
+_AT_NUMBERS: Mapping[str, Callable[..., float]] = {
     "Log": math.log,
-    "Pow": math.sqrt,
+    "Pow": math.pow,
     "Sigmoid": lambda c: 1 / (1 + math.exp(-c)),
     "Softplus": lambda c: math.log1p(math.exp(c)),
     "Sqrt": math.sqrt,
@@ -114,11 +115,13 @@ def _steps(reader: Reader, x: tf.Tensor) -> Iterator[tuple[float, Term]]:
 
 
 def _at_number(reader: Reader, op: tf.Operation, c: float) -> float | None:
-    """Returns the value of a function at a number."""
-    if op.type == "Pow":
-        exponent = number(reader, op.inputs[1], op.inputs[0])
-        return c**exponent if c > 0 and exponent is not None else None
-    return _AT_NUMBERS[op.type](c) if c > 0 or op.type in _EVERYWHERE else None
+    """Returns the value of a function at a number, or None."""
+    others = [number(reader, each, op.inputs[0]) for each in op.inputs[1:]]
+    if None in others or not (c > 0 or op.type in _EVERYWHERE):
+        return None
+    with contextlib.suppress(OverflowError):
+        return _AT_NUMBERS[op.type](c, *others)
+    return None
 
 
 def _from_number(
