@@ -254,7 +254,7 @@ NEAR_MISSES = {
     "complex numbers": lambda x: tf.math.real(tf.exp(tf.complex(x, x)) - 1),
     "a softplus less another tensor": lambda x: tf.nn.softplus(x) - 2 * x,
     "a sum of squares": lambda x: x * x + tf.sin(x) ** 2,
-    "a difference of cubes": lambda x: x**3 - tf.sin(x) ** 3,
+    "a difference of powers": lambda x: x**3 - tf.sin(x) ** 4,
     "a guard that is exact": lambda x: (1 - x) + 0.5,
     "a guard of a sum": lambda x: (tf.sin(x) + x) + 1e-7,
     "a margin": lambda x: (tf.cos(x) - x) + 0.5,

@@ -49,7 +49,7 @@ UNTOUCHED = {
     "log(1.0001 - p)": lambda x: log(1.0001 - sigmoid(x)),
     "log(2 - p)": lambda x: log(2 - sigmoid(x)),
     "log(1 + p)": lambda x: log(1 + sigmoid(x)),
-    "log(1 - 0.3 * p)": lambda x: log(1 - 0.3 * sigmoid(x)),
+    "log(1 - w * p)": lambda x: log(1 - 0.3 * tf.sin(x) ** 2 * sigmoid(x)),
     "log(1 - x * y)": lambda x: log(1 - x * tf.sin(x)),
     "log(1 + x * (p - 2))": lambda x: log(1 + x * (sigmoid(x) - 2)),
     "log(0.5 - p)": lambda x: log(0.5 - sigmoid(x)),

@@ -356,7 +356,7 @@ PAIRS = {
         lambda x: tf.reduce_mean(x * x, -1) - tf.reduce_mean(x, 0) ** 2,
     ),
     "exp-minus-one": (lambda x: exp(x) - 1, lambda x: exp(x) - 1.01),
-    "complement": (lambda x: 1 - tf.cos(x), lambda x: 1 - tf.sin(x)),
+    "complement": (lambda x: 1 - tf.cos(x), lambda x: 2 - tf.cos(x)),
     "difference-of-squares": (
         lambda x: x * x - tf.sin(x) ** 2,
         lambda x: x * x + tf.sin(x) ** 2,
