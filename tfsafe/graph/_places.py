@@ -17,7 +17,7 @@ from tfsafe._report.caller import (
 )
 from tfsafe.errors import Site
 from tfsafe.graph import _functions
-from tfsafe.graph._stacks import frames_of, stack_of, stacks_kept
+from tfsafe.graph._stacks import frames_of, is_made_by, stack_of, stacks_kept
 
 
 class Place(NamedTuple):
@@ -270,22 +270,12 @@ def is_optimizer_of_keras(op: tf.Operation) -> bool:
 
     Not one that the user derives from it, in what the user writes.
     """
-    for path, _, _ in reversed(frames_of(original(op))):
-        if is_user_file(path):
-            return False
-        if is_file_of_optimizers(path):
-            return True
-    return False
+    return is_made_by(is_file_of_optimizers, frames_of(original(op)))
 
 
 def is_ours(op: tf.Operation) -> bool:
     """Returns whether tfsafe makes an operation, not the line of the user."""
-    for path, _, _ in reversed(frames_of(original(op))):
-        if is_user_file(path):
-            return False
-        if is_own_file(path):
-            return True
-    return False
+    return is_made_by(is_own_file, frames_of(original(op)))
 
 
 def _forward_op(

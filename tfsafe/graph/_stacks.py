@@ -6,7 +6,7 @@ import itertools
 import linecache
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import tensorflow as tf
 
@@ -67,7 +67,9 @@ class Stack:
         self.site = site_of(self.outer)
         self.inner_site = site_of(self.inner)
         self.kind = _gradient_of(self.inner)
-        self.is_library = _is_in_library(self.outer)
+        self.is_library = is_made_by(
+            lambda path: is_part_of_keras(path) or is_own_file(path), self.outer
+        )
         self.frames = _shown(frames)
 
 
@@ -135,9 +137,10 @@ def _gradient_of(frames: Sequence[Frame]) -> str:
     return next(filter(None, types), "")
 
 
-def _is_in_library(frames: Sequence[Frame]) -> bool:
+def is_made_by(is_theirs: Callable[[str], bool], frames: Sequence[Frame]) -> bool:
+    """Returns whether a file of a library is the innermost, and not one of the user."""
     for path, _, _ in reversed(frames):
-        if is_part_of_keras(path) or is_own_file(path):
+        if is_theirs(path):
             return True
         if is_user_file(path):
             return False

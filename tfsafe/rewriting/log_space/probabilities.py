@@ -14,7 +14,13 @@ from tfsafe.rewriting.log_space.logsumexp_by_hand import (
     log_softmax_of,
     unshifted,
 )
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, negated, number, terms
+from tfsafe.rewriting.match.arithmetic import (
+    beside_number,
+    both_ways,
+    is_sum,
+    negated,
+    number,
+)
 from tfsafe.rewriting.match.reductions import (
     adds_axes,
     axes_of_einsum,
@@ -356,15 +362,9 @@ def _half_tanh_of(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _tanh_plus(op: tf.Operation, weight: float, reader: Reader) -> tf.Tensor | None:
     """Recognises `weight * tanh(u) + weight`; returns `u`."""
-    found = terms(reader, op.outputs[0])
-    if not is_sum(op) or len(found) != 2:
-        return None
-    for tanh, constant in (found, found[::-1]):
-        inner = reader.op(tanh.tensor)
-        one = number(reader, constant.tensor, tanh.tensor)
-        if inner.type != "Tanh" or one is None or tanh.factor != weight:
-            continue
-        if one * constant.factor == weight:
+    for term, c in beside_number(reader, op.outputs[0]) if is_sum(op) else ():
+        inner = reader.op(term.tensor)
+        if inner.type == "Tanh" and term.factor == c == weight:
             return inner.inputs[0]
     return None
 

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe.ops.formulas.log_complements import log_one_minus_part
-from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 from tfsafe.rewriting.match.arithmetic import both_ways, number
 
@@ -40,10 +40,11 @@ def _factored(
         return None
     if p is None or left is None or not (p.is_nonnegative and left.is_pure):
         return None
-    log_p: Build = p.whole_log
 
     def log(value: Value) -> tf.Tensor:
-        return log_one_minus_part(value(weight), log_p(value), left.whole_log(value))
+        return log_one_minus_part(
+            value(weight), p.whole_log(value), left.whole_log(value)
+        )
 
     return Factored(
         "log-of-complement",

@@ -137,6 +137,15 @@ def _terms(reader: Reader, tensor: tf.Tensor, depth: int) -> list[Term]:
     ]
 
 
+def beside_number(reader: Reader, tensor: tf.Tensor) -> Iterator[tuple[Term, float]]:
+    """Yields `c * x` and the number d where a tensor is `c * x + d`."""
+    found = terms(reader, tensor)
+    for term, other in (found, found[::-1]) if len(found) == 2 else ():
+        d = number(reader, other.tensor, term.tensor)
+        if d is not None:
+            yield term, other.factor * d
+
+
 def walk(
     reader: Reader, tensor: tf.Tensor, inside: Collection[str], depth: int
 ) -> Iterator[tuple[tf.Tensor, bool]]:

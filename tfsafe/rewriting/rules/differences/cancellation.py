@@ -16,9 +16,9 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import (
     Term,
+    beside_number,
     both_ways,
     negated,
-    number,
     squared,
     terms,
 )
@@ -36,17 +36,6 @@ _RIGHT_ANGLES = (math.pi / 2, float(np.float32(math.pi / 2)))
 _LARGEST_GUARD = 0.01
 
 
-def _pair(
-    reader: Reader, op: tf.Operation
-) -> tuple[float, float, tf.Tensor, tf.Tensor] | None:
-    """Reads a sum of two terms, each perhaps a number times a tensor."""
-    found = terms(reader, op.outputs[0])
-    if len(found) != 2:
-        return None
-    (a, x), (b, y) = found
-    return a, b, x, y
-
-
 def _match_variance(op: tf.Operation, reader: Reader) -> Build | None:
     found = difference_form(reader, op.outputs[0])
     if found is None:
@@ -58,11 +47,10 @@ def _match_variance(op: tf.Operation, reader: Reader) -> Build | None:
 def difference_form(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
     """Reads `mean(x^2) - mean(x)^2`."""
     op = reader.op(tensor)
-    pair = _pair(reader, op) if op.type in SUMS else None
-    if pair is None:
+    found = terms(reader, op.outputs[0]) if op.type in SUMS else []
+    if len(found) != 2:
         return None
-    a, b, x, y = pair
-    first, second = Term(a, x), Term(b, y)
+    first, second = found
     if squared(reader, second.tensor) is None:
         first, second = second, first
     whole, base = mean_of(reader, first), squared(reader, second.tensor)
@@ -89,33 +77,25 @@ def _plain_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:
 def _match_exp(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `exp(x) - 1`, and `c - c * exp(x)` of a number c."""
     found = _EXP_MINUS_ONE(op, reader)
-    pair = _pair(reader, op) if found is None else None
-    if pair is None:
+    if found is not None:
         return found
-    a, b, x, y = pair
-    for factor, exp, other, constant in ((a, x, b, y), (b, y, a, x)):
-        inner = reader.op(exp)
-        whole = number(reader, constant, exp)
-        if inner.type == "Exp" and whole is not None and whole * other == -factor:
-            return _scaled(factor, ops.expm1, inner.inputs[0])
+    for term, c in beside_number(reader, op.outputs[0]):
+        inner = reader.op(term.tensor)
+        if inner.type == "Exp" and term.factor == -c:
+            return _scaled(term.factor, ops.expm1, inner.inputs[0])
     return None
 
 
 def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `1 - f(x)`, and `c + c * cos(x)` or `c - c * sin(x)` of a number c."""
     found = _COMPLEMENTS(op, reader)
-    pair = _pair(reader, op) if found is None and op.type in SUMS else None
-    if pair is None:
+    if found is not None:
         return found
-    a, b, x, y = pair
-    for factor, wave, other, constant in ((a, x, b, y), (b, y, a, x)):
-        inner = reader.op(wave)
-        whole = number(reader, constant, wave)
-        if whole is None or abs(whole * other) != abs(factor):
-            continue
-        function = _WAVES.get((inner.type, whole * other == factor))
-        if function is not None:
-            return _scaled(whole * other, function, inner.inputs[0])
+    for term, c in beside_number(reader, op.outputs[0]):
+        inner = reader.op(term.tensor)
+        function = _WAVES.get((inner.type, term.factor == c))
+        if function is not None and abs(term.factor) == abs(c):
+            return _scaled(c, function, inner.inputs[0])
     return None
 
 

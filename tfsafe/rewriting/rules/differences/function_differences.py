@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import tensorflow as tf
 
@@ -16,7 +16,13 @@ from tfsafe.ops.kernels import activation
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import logarithms
-from tfsafe.rewriting.match.arithmetic import Term, is_sum, number, terms
+from tfsafe.rewriting.match.arithmetic import (
+    Term,
+    beside_number,
+    is_sum,
+    number,
+    terms,
+)
 from tfsafe.rewriting.match.products import inverted
 
 # The slopes of these need their argument, not their value.
@@ -45,10 +51,10 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         _function(reader, each.tensor) for each in found
     )
     scale = found[0].factor
-    if name == other == "Pow" and not _are_powers_alike(reader, first, second):
+    if name == other == "Pow" and not reader.same(first.inputs[1], second.inputs[1]):
         return None
     if scale != -found[1].factor or name != other or one != two:
-        return _less_number(reader, found)
+        return _less_number(reader, op.outputs[0])
     if name not in DIFFERENCES and name != "Pow":
         return None
     if any(reader.constant(each) is not None for each in (a, b)):
@@ -61,15 +67,10 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     is_log = name == "Log"
     if is_log and not all(_is_plain(reader, each, step is None) for each in (a, b)):
         return None
-    function = _WITH_SLOPES.get(name)
 
     def build(value: Value) -> tf.Tensor:
         difference = _difference(name, first, value)
-        # Other rules may know the values of a logarithm where its argument underflows.
-        of_a, of_b = (
-            value(each.outputs[0]) if function is None else function(value(point))
-            for each, point in ((first, a), (second, b))
-        )
+        of_a, of_b = (_known(each, value) for each in (first, second))
         if one != 1:
             of_a, of_b = of_a / one, of_b / one
         if step is None:
@@ -81,37 +82,38 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
+def _known(op: tf.Operation, value: Value) -> tf.Tensor:
+    """Returns the value of a function."""
+    function = _WITH_SLOPES.get(op.type)
+    if function is not None:
+        return function(value(op.inputs[0]))
+    # Other rules may know that of a logarithm where its argument underflows.
+    return value(op.outputs[0])
+
+
 def _difference(name: str, op: tf.Operation, value: Value) -> Difference:
     return of_power(value(op.inputs[1])) if name == "Pow" else DIFFERENCES[name]
 
 
-def _are_powers_alike(reader: Reader, a: tf.Operation, b: tf.Operation) -> bool:
-    return reader.same(a.inputs[1], b.inputs[1])
-
-
-def _less_number(reader: Reader, found: Sequence[Term]) -> Build | None:
+def _less_number(reader: Reader, difference: tf.Tensor) -> Build | None:
     """Matches `f(x + c) - f(c)` of a number c; the second is written as a number."""
-    for part, other in (found, found[::-1]):
+    for part, size in beside_number(reader, difference):
         op = reader.op(part.tensor)
-        known = number(reader, other.tensor, part.tensor)
-        if op.type not in _AT_NUMBERS or known is None or not known * other.factor:
+        if op.type not in _AT_NUMBERS or not size:
             continue
-        for c, step in _steps(reader, op.inputs[0]):
+        for step, c in _steps(reader, op.inputs[0]):
             at = _at_number(reader, op, c)
-            size = known * other.factor
             if at is not None and abs(part.factor * at + size) <= _CLOSE * abs(size):
                 return _from_number(op, part.factor, c, at, step)
     return None
 
 
-def _steps(reader: Reader, x: tf.Tensor) -> Iterator[tuple[float, Term]]:
-    """Yields c and d where x is `c + d`."""
-    yield 0.0, Term(1.0, x)
-    found = terms(reader, x)
-    for one, other in (found, found[::-1]) if len(found) == 2 else ():
-        c = number(reader, other.tensor, one.tensor)
-        if c is not None and reader.constant(one.tensor) is None:
-            yield c * other.factor, one
+def _steps(reader: Reader, x: tf.Tensor) -> Iterator[tuple[Term, float]]:
+    """Yields d and the number c where x is `d + c`."""
+    yield Term(1.0, x), 0.0
+    for step, c in beside_number(reader, x):
+        if reader.constant(step.tensor) is None:
+            yield step, c
 
 
 def _at_number(reader: Reader, op: tf.Operation, c: float) -> float | None:
@@ -128,10 +130,7 @@ def _from_number(
     op: tf.Operation, factor: float, c: float, at: float, step: Term
 ) -> Build:
     def build(value: Value) -> tf.Tensor:
-        function = _WITH_SLOPES.get(op.type)
-        of_a = (
-            value(op.outputs[0]) if function is None else function(value(op.inputs[0]))
-        )
+        of_a = _known(op, value)
         b, of_b = (tf.constant(each, of_a.dtype) for each in (c, at))
         difference = _difference(op.type, op, value)
         made = difference.of_step(b, step.make(value), of_a, of_b)

@@ -61,7 +61,7 @@ def match_log(
         return None
 
     far = None
-    if not any(_fits(rule, reader.op(x), reader) for rule in limits):
+    if _first(limits, reader.op(x), reader) is None:
         far = products.match_log(op, reader)
 
     def build(value: Value) -> tf.Tensor:
@@ -72,8 +72,10 @@ def match_log(
     return build
 
 
-def _fits(rule: Rule, op: tf.Operation, reader: Reader) -> bool:
-    return op.type in rule.op_types and rule.match(op, reader) is not None
+def _first(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Build | None:
+    """Returns what the first rule that fits makes of an operation."""
+    found = (each.match(op, reader) for each in rules if op.type in each.op_types)
+    return next(filter(None, found), None)
 
 
 _LOG_ONE_PLUS = Trees(
@@ -89,9 +91,7 @@ def _match_one_plus(
     near_one = _LOG_ONE_PLUS(op, reader)
     if near_one is None:
         return None
-    total = reader.op(op.inputs[0])
-    rules = [rule for rule in others if total.type in rule.op_types]
-    found = next(filter(None, (rule.match(total, reader) for rule in rules)), None)
+    found = _first(others, reader.op(op.inputs[0]), reader)
     if found is None:
         return near_one
 
