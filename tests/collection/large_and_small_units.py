@@ -99,4 +99,25 @@ FORMULAS = [
         [[1e-30, 1e30], [1e20, 1e-15]],
         [[1.0], [2.0]],
     ),
+    Formula(
+        "distance of an image from a thin lens",
+        lambda f, d: 1 / (1 / f - 1 / d),
+        lambda f, d: f * d / (d - f),
+        [[1e-24, 1e24], [2e-24, 3e24]],
+        [[1.0, 2.0], [3.0, 5.0]],
+    ),
+    Formula(
+        "harmonic mean of precision and recall of rare events",
+        lambda p, r: 2 / (1 / p + 1 / r),
+        lambda p, r: 2 * p * r / (p + r),
+        [[1e-24, 0.5], [3e-24, 0.25]],
+        [[0.25, 0.5], [0.75, 0.5]],
+    ),
+    Formula(
+        "harmonic mean of small rates",
+        lambda x: 1 / tf.reduce_mean(1 / x),
+        lambda x: x.size / (1 / x).sum(),
+        [[1e-24, 2e-24, 4e-24]],
+        [[1.0, 2.0, 4.0]],
+    ),
 ]

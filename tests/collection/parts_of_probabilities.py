@@ -1,5 +1,6 @@
-"""Logarithms of 1 less a part of a probability."""
+"""Roots of probabilities, and logarithms of 1 less a part of one."""
 
+import numpy as np
 import tensorflow as tf
 
 from tests.collection.formula import Formula, m
@@ -43,5 +44,37 @@ FORMULAS = [
         lambda seen, t: m.log(1 - seen * m.exp(-t)).sum(),
         [[1.0, 0.5, 2.0], [1e-10, 3.0, 1.0]],
         [[1.0, 0.5, 2.0], [0.3, 3.0, 1.0]],
+    ),
+    Formula(
+        "amplitudes of states by their logits",
+        lambda x: tf.reduce_sum([1.0, 1e20, 1.0] * tf.sqrt(tf.nn.softmax(x))),
+        lambda x: (np.array([1, 10**20, 1]) * m.sqrt(_softmax(x))).sum(),
+        [[3.0, -90.0, -100.0]],
+        [[3.0, -1.0, 0.5]],
+    ),
+    Formula(
+        "image of a diffusion by its noise and the ratio of signal and noise",
+        lambda x, e, g: tf.reduce_sum(
+            (x - tf.sqrt(tf.sigmoid(-g)) * e) / tf.sqrt(tf.sigmoid(g))
+        ),
+        lambda x, e, g: ((x - m.sqrt(_sigmoid(-g)) * e) / m.sqrt(_sigmoid(g))).sum(),
+        [[1.0, 2.0], [0.5, 3.0], [-80.0, 95.0]],
+        [[1.0, 2.0], [0.5, 3.0], [-2.0, 3.0]],
+    ),
+    Formula(
+        "signal and noise in half precision",
+        lambda g: tf.reduce_sum(tf.sqrt(tf.sigmoid(g)) + tf.sqrt(1 - tf.sigmoid(g))),
+        lambda g: (m.sqrt(_sigmoid(g)) + m.sqrt(_sigmoid(-g))).sum(),
+        [[-18.0, 17.0]],
+        [[-2.0, 1.0]],
+        dtype="float16",
+    ),
+    Formula(
+        "weights by the root of the odds in half precision",
+        lambda g: tf.reduce_sum(tf.math.rsqrt(tf.sigmoid(g)) * 2.0**-8),
+        lambda g: (1 / m.sqrt(_sigmoid(g))).sum() / 256,
+        [[-18.0, -19.0]],
+        [[-2.0, 1.0]],
+        dtype="float16",
     ),
 ]

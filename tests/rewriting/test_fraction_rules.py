@@ -165,6 +165,7 @@ HARMONIC = {
     "a mean": (lambda x: 3 / tf.reduce_sum(1 / x, -1), 3),
     "a mean with its axis": (lambda x: 3 / tf.reduce_sum(1 / x, -1, keepdims=True), 3),
     "one over a sum": (lambda x: 1 / tf.reduce_sum(1 / x, -1), 1),
+    "two over a mean": (lambda x: 2 / tf.reduce_mean(1 / x, -1), 6),
     "the inverse of a sum": (
         lambda x: tf.math.reciprocal(tf.reduce_sum(tf.math.reciprocal(x), -1)),
         1,

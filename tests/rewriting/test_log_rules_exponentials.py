@@ -118,6 +118,30 @@ ELEMENTWISE = {
         lambda x: mp.exp(x / 4),
         BOTH,
     ),
+    "sqrt(sigmoid(x))": (
+        "root-of-probability",
+        lambda x: tf.sqrt(tf.sigmoid(x)),
+        lambda x: mp.sqrt(sig(x)),
+        BOTH,
+    ),
+    "rsqrt(1 - sigmoid(x))": (
+        "root-of-probability",
+        lambda x: tf.math.rsqrt(1 - tf.sigmoid(x)),
+        lambda x: 1 / mp.sqrt(sig(-x)),
+        BOTH,
+    ),
+    "sigmoid(x) ** -0.25": (
+        "root-of-probability",
+        lambda x: tf.sigmoid(x) ** -0.25,
+        lambda x: sig(x) ** -0.25,
+        BOTH,
+    ),
+    "sqrt(softplus(x))": (
+        "root-of-probability",
+        lambda x: tf.sqrt(tf.nn.softplus(x)),
+        lambda x: mp.sqrt(mp.log1p(mp.exp(x))),
+        BOTH,
+    ),
 }
 
 

@@ -128,6 +128,10 @@ PAIRS = {
         lambda x: exp(x) + exp(tf.sin(x)),
     ),
     "root-of-exponential": (lambda x: sqrt(exp(x)), lambda x: sqrt(exp(x) + x)),
+    "root-of-probability": (
+        lambda x: tf.sigmoid(x) ** 0.25,
+        lambda x: tf.sigmoid(x) ** 1.25,
+    ),
     "normalised-recurrence": (
         lambda x: _rescaled(exp(x)),
         lambda x: _rescaled(1 + tf.sin(x)),
@@ -250,6 +254,10 @@ PAIRS = {
         lambda x: (1 / x) / _total(1 / x),
         lambda x: (1 / x) / _total(1 / tf.sin(x)),
     ),
+    "harmonic-sum": (
+        lambda x: 3 / tf.reduce_sum(1 / x),
+        lambda x: 3 / tf.reduce_sum(2 / x),
+    ),
     "complement-of-fraction": (
         lambda x: 1 - x / (x + tf.sin(x)),
         lambda x: 1 - x / (x * tf.sin(x)),
@@ -257,10 +265,6 @@ PAIRS = {
     "powers-over-sum": (
         lambda x: x**3.0 / _total(x**3.0),
         lambda x: x**3.0 / _total(x**2.0),
-    ),
-    "harmonic-sum": (
-        lambda x: 3 / tf.reduce_sum(1 / x),
-        lambda x: 3 / tf.reduce_sum(2 / x),
     ),
     "projection": (
         lambda x: tf.reduce_sum(x * tf.sin(x), -1) / tf.reduce_sum(x * x, -1),
@@ -534,6 +538,7 @@ ASK = frozenset({
     "digamma-difference",
     "weighted-lgamma",
     "power-out-of-range",
+    "root-of-probability",
     "power-mean",
     "removable-singularity",
     "infinite-weight",

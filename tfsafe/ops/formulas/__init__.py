@@ -4,7 +4,7 @@ Quotients with a limit where both of their sides vanish: `removable` has functio
 one argument with a hole at 0, `quotients` those with two arguments or a hole elsewhere,
 `divided_differences` one function at two points, `field_limits` formulas of single
 fields, `tangents` a function less its tangent, `fractions` quotients whose sides
-overflow or underflow.
+overflow or underflow, `harmonic` sums of reciprocals.
 
 Differences of nearly equal numbers: `uncancelled` has those of elementary functions,
 `function_differences` those of one function at two points, `log_complements` logarithms

@@ -12,7 +12,7 @@ from tfsafe import ops
 from tfsafe._gradients import custom_gradient, custom_gradient_in, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import unchanged_values
-from tfsafe.ops.formulas.weighted_exponentials import exp_of_sum
+from tfsafe.ops.formulas.weighted_exponentials import exp_of_sum, finite_or_zero
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.power import constant_power
 from tfsafe.ops.kernels.zeros import (
@@ -231,6 +231,25 @@ def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
     return tf.where(is_lost, tf.cast(function(wide), x.dtype), usual)
 
 
+def normal_or_exp(function: Function, x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Computes a power of `x` from its logarithm where `x` has lost digits.
+
+    The gradient is that of the exponential everywhere: the slope of a power may be
+    infinite where `x` is small.
+
+    Args:
+      function: Takes the power.
+      x: Number that is not negative.
+      log: Logarithm of the power.
+
+    Returns:
+      The power.
+    """
+    is_lost = x < tf.constant(LIMITS[x.dtype.name].tiny, x.dtype)
+    value = tf.stop_gradient(tf.where(is_lost, ops.exp(log), function(x)))
+    return value * ops.exp(log - finite_or_zero(log))
+
+
 def one_minus_quotient(
     p: tf.Tensor, q: tf.Tensor, log_p: tf.Tensor, log_q: tf.Tensor
 ) -> tf.Tensor:
@@ -305,36 +324,6 @@ def angle_of_quotient(y: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, _Gradients
         return unbroadcast(rate * b, y), unbroadcast(-rate * a, x)
 
     return tf.atan(tf.where(is_origin, tf.zeros_like(size), y / x)), vjp
-
-
-def harmonic_sum(x: tf.Tensor, axes: Sequence[int] | None) -> tf.Tensor:
-    """Computes `1 / sum(1 / x)` over axes that keep size 1, with its slopes at 0."""
-    return precision.in_float32(lambda x: _harmonic_sum(x, axes), x)
-
-
-@custom_gradient_in(1)
-def _harmonic_sum(
-    x: tf.Tensor, axes: Sequence[int] | None
-) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    value = 1 / tf.reduce_sum(1 / x, axes, keepdims=True)
-
-    def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        is_zero = tf.equal(x, 0)
-        one = tf.ones_like(x)
-        count = tf.reduce_sum(tf.cast(is_zero, x.dtype), axes, keepdims=True)
-        # Several zeros have equal parts of the slope along all of them.
-        fraction = tf.where(
-            is_zero, 1 / tf.maximum(count, 1), value / tf.where(is_zero, one, x)
-        )
-        return times_upstream(upstream * one, tf.square(fraction))
-
-    return value, vjp
-
-
-def parallel(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Computes `1 / (1 / x + 1 / y)`, with its slopes at 0."""
-    both = tf.stack([x + tf.zeros_like(y), y + tf.zeros_like(x)])
-    return tf.squeeze(harmonic_sum(both, [0]), 0)
 
 
 def odd(function: Function) -> Function:

@@ -19,6 +19,7 @@ from tfsafe.rewriting.rules.masks import masking, singular_gradients
 from tfsafe.rewriting.rules.out_of_range import (
     fractions,
     half_precision,
+    harmonic,
     infinite_weights,
     products as out_of_range,
     standardised_moments,
@@ -53,6 +54,7 @@ _BEFORE: Sequence[Rule] = (
     # A limit has a slope, and the quotients of `norms` have the slope 0.
     *removable.RULES,
     *infinite_weights.RULES,
+    *harmonic.RULES,
     *fractions.RULES,
     *lengths.RULES,
     *norms.RULES,

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS
+from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.formulas.uncancelled import sqrt1pm1
-from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -18,11 +17,10 @@ from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of
 from tfsafe.rewriting.match.degrees import product_may_leave, root_may_leave
 from tfsafe.rewriting.match.index import Pattern
-from tfsafe.rewriting.match.products import inverted, scaled
+from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.reductions import (
     Norm,
     dot_product,
-    reduction,
     sum_of_squares,
 )
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -157,42 +155,6 @@ def _over_sum(
     return build
 
 
-def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `n / sum(1 / x)`; `1 / (1 / x + 1 / y)` is a fixed tree."""
-    if is_watched(reader, op):
-        return None
-    pair = _PARALLEL(op, reader)
-    if pair is not None:
-        return pair
-    factor = number(reader, op.inputs[0], op.inputs[-1])
-    if op.type in RECIPROCALS:
-        factor = 1.0
-    total = reduction(reader, op.inputs[-1], "Sum")
-    if total is None or factor is None:
-        return None
-    inner = inverted(reader, reader.op(total.x))
-    if inner is None or inner.factor != 1:
-        return None
-
-    def build(value: Value) -> tf.Tensor:
-        made = fractions.harmonic_sum(value(inner.tensor), total.axes)
-        shaped = made if total.keepdims else precision.drop(made, total.axes)
-        return shaped if factor == 1 else factor * shaped
-
-    return build
-
-
-_INVERSES = [(("Div", 1, name), ("Reciprocal", name)) for name in ("x", "y")]
-_PARALLEL = Trees(
-    *(
-        Tree((*whole, ("Add", one, other)), fractions.parallel)
-        for whole in (("Div", 1), ("Reciprocal",))
-        for one in _INVERSES[0]
-        for other in _INVERSES[1]
-    )
-)
-
-
 def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a quotient of sums of products or powers in float32."""
     x, y = op.inputs
@@ -311,15 +273,6 @@ RULES = (
         reference="identity",
         op_types=DIVISIONS | {"Mul"},
         match=_match_powers,
-    ),
-    Rule(
-        name="harmonic-sum",
-        before="1 / (1 / a + 1 / b), n / sum(1 / x)",
-        after="the same with its slopes at 0",
-        fails_when="one of them is 0: the value is 0, and the slope 0 times infinity",
-        reference="the limit",
-        op_types=("Div", "Inv", "RealDiv", "Reciprocal"),
-        match=_match_harmonic,
     ),
     Rule(
         name="projection",
