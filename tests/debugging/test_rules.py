@@ -16,9 +16,12 @@ INF = np.inf
 
 
 def cause(op, inputs, output, dtype="float32"):
+    slope_of, _, op = op.rpartition("/")
     arrays = [np.asarray(each, np.float64) for each in inputs]
     value = np.asarray(output, np.float64)
-    evidence = causes.Evidence(arrays, value, ~np.isfinite(value), dtype)
+    evidence = causes.Evidence(
+        arrays, value, ~np.isfinite(value), dtype, slope_of=slope_of
+    )
     return causes.cause_of(op, evidence)[0]
 
 
@@ -186,6 +189,16 @@ ROWS = [
         "the matrix is singular.",
     ),
 ]
+SLOPES = [
+    ("Acos/Reciprocal", "acos is infinite at -1 and 1"),
+    ("Asin/Reciprocal", "asin is infinite at -1 and 1"),
+    ("Atanh/Reciprocal", "atanh is infinite at -1 and 1"),
+    ("Acosh/RealDiv", "acosh is infinite at 1"),
+    ("Log/Reciprocal", "log is infinite at 0"),
+    ("Log1p/Reciprocal", "log1p is infinite at -1"),
+    ("Atan2/RealDiv", "atan2 is not defined at the origin"),
+    ("EuclideanNorm/RealDiv", "a norm is not defined at 0"),
+]
 OVERFLOWS = [
     ("Square", "the square"),
     ("SquaredDifference", "the square"),
@@ -208,6 +221,13 @@ def test_a_rule_says_what_is_wrong_with_the_inputs(op, inputs, output, text):
     assert cause(op, inputs, output) == text
 
 
+@pytest.mark.parametrize(("op", "slope"), SLOPES)
+def test_a_gradient_that_divides_by_zero_is_explained_by_its_function(op, slope):
+    divided = [[1, 2, 3], [0, 1, 0]] if op.endswith("Div") else [[0, 1, 0]]
+    where = "2 arguments are there (the first at (0,))."
+    assert cause(op, divided, [INF, 1, INF]) == f"the slope of {slope}: {where}"
+
+
 @pytest.mark.parametrize(("op", "what"), OVERFLOWS)
 def test_an_overflow_is_reported_with_the_limit_of_the_dtype(op, what):
     text = cause(op, [[-300.0, 2.0]], [INF, 1.0], "float16")
@@ -225,7 +245,7 @@ def test_whole_numbers_have_no_statistics():
 
 
 def test_every_row_of_the_table_has_a_test():
-    tested = {op for op, *_ in [*ROWS, *OVERFLOWS]}
+    tested = {op for op, *_ in [*ROWS, *SLOPES, *OVERFLOWS]}
     # A label that is no class is tested with the losses.
     rules = {rule.op for rule in causes.RULES if rule.fault != "label"}
     assert rules - {"*"} <= tested

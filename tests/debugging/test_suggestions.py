@@ -150,6 +150,10 @@ def area_tangent(v):
     return tf.where(v < 1, tf.atanh(v), 0.0)
 
 
+def logarithm_of_one_more(v):
+    return tf.where(v > -1, tf.math.log1p(v), 0.0)
+
+
 def angle(a, b):
     return tf.atan2(a, b)
 
@@ -246,6 +250,7 @@ CASES = [
     (arc_sine, [[[0.0, -1.0]]], True),
     (area_cosine, [ZEROS], True),
     (area_tangent, [[[0.0, 1.0]]], True),
+    (logarithm_of_one_more, [[[0.0, -1.0]]], True),
     (angle, [ZEROS, ZEROS], True),
     (aspect, [[[1.0, 2.0]], [[0.0, 1.0]]], True),
     (log_cosh, [S], False),
@@ -413,6 +418,20 @@ def test_the_line_with_its_suggestion_mends_the_function(function, arguments, la
             return
         found = finding_of(function, arguments, False)
     pytest.fail(f"not mended: {source}")
+
+
+@pytest.mark.parametrize(
+    ("function", "slope"),
+    [
+        (arc_cosine, "the slope of acos is infinite at -1 and 1: 1 argument is there"),
+        (logarithm_of_one_more, "the slope of log1p is infinite at -1: 1 argument is"),
+    ],
+)
+def test_a_slope_at_the_end_of_a_domain_is_no_loss_of_digits(function, slope):
+    """The gradient subtracts equal numbers there, as it should."""
+    cause = finding_of(function, [tf.constant([[0.0, -1.0]])], True).cause
+    assert cause.startswith(slope)
+    assert "comes from" not in cause
 
 
 def test_every_formula_and_every_rewrite_that_is_reported_is_run():

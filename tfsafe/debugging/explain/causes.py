@@ -24,6 +24,7 @@ class Evidence(NamedTuple):
       nonfinite: Which elements of the output became non-finite here.
       dtype: Name of the output's dtype.
       scope: Name scope of the operation, if known.
+      slope_of: Type of the operation whose gradient it belongs to, if to one.
     """
 
     inputs: list[np.ndarray]
@@ -31,6 +32,7 @@ class Evidence(NamedTuple):
     nonfinite: np.ndarray
     dtype: str
     scope: str = ""
+    slope_of: str = ""
 
 
 Test = Callable[[Evidence], str]
@@ -40,7 +42,8 @@ class Rule(NamedTuple):
     """One row: for which operation, and what to look for.
 
     Attributes:
-      op: Type of the operation; `"*"` for any.
+      op: Type of the operation, in the gradient of another `"Log/Reciprocal"`; `"*"`
+        for any.
       test: Returns the cause in words, or an empty string.
       fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
         other function repairs, `"zero"` for a power of 0, `"label"`, `"overflow"` or
@@ -54,8 +57,9 @@ class Rule(NamedTuple):
 
 def cause_of(op_type: str, evidence: Evidence) -> tuple[str, str]:
     """Returns what is wrong with the operation's inputs, in words, and its kind."""
+    ops = {f"{evidence.slope_of}/{op_type}", op_type, "*"}
     for rule in RULES:
-        if rule.op in {op_type, "*"}:
+        if rule.op in ops:
             cause = rule.test(evidence)
             if cause:
                 return f"{cause}.", rule.fault
@@ -148,6 +152,10 @@ _POLE = (
     "numbers, 0 or negative and whole, where it has poles",
 )
 _OUTSIDE_ONE = (lambda x: abs(x) > 1, "number", "numbers")
+_FROM_ONE = (lambda x: abs(x) >= 1, "number", "numbers")
+_BELOW_ONE = (lambda x: x < 1, "number", "numbers")
+_TO_MINUS_ONE = (lambda x: x <= -1, "number", "numbers")
+_UNSEEN = "the tf.function called here changes variables, so it cannot be replayed"
 
 
 def _limit(evidence: Evidence) -> str:
@@ -271,6 +279,11 @@ def _root_slope(evidence: Evidence) -> str:
     )
 
 
+def _slope(function: str, what: str) -> Test:
+    text = f"the slope of {function} is {what}: {{}} there"
+    return _named(-1, text, (_ZERO[0], "argument is", "arguments are"))
+
+
 def _lowest_eigenvalue(evidence: Evidence) -> tuple[float, float]:
     """Returns that of the first matrix that failed, and what rounding makes of 0."""
     (x,) = evidence.inputs
@@ -308,13 +321,16 @@ def _statistics(evidence: Evidence) -> str:
     return "; ".join(phrases)
 
 
-def _unseen(evidence: Evidence) -> str:
-    del evidence
-    return "the tf.function called here changes variables, so it cannot be replayed"
-
-
 RULES = [
-    Rule("StatefulPartitionedCall", _unseen),
+    Rule("StatefulPartitionedCall", lambda _: _UNSEEN),
+    Rule("Acos/Reciprocal", _slope("acos", "infinite at -1 and 1")),
+    Rule("Asin/Reciprocal", _slope("asin", "infinite at -1 and 1")),
+    Rule("Atanh/Reciprocal", _slope("atanh", "infinite at -1 and 1")),
+    Rule("Acosh/RealDiv", _slope("acosh", "infinite at 1")),
+    Rule("Log/Reciprocal", _slope("log", "infinite at 0")),
+    Rule("Log1p/Reciprocal", _slope("log1p", "infinite at -1")),
+    Rule("Atan2/RealDiv", _slope("atan2", "not defined at the origin")),
+    Rule("EuclideanNorm/RealDiv", _slope("a norm", "not defined at 0")),
     Rule("RealDiv", _named(1, "{} in the denominator", _ZERO)),
     Rule("Div", _named(1, "{} in the denominator", _ZERO)),
     Rule("Xdivy", _named(1, "{} in the denominator", _ZERO)),
@@ -334,12 +350,7 @@ RULES = [
     ),
     Rule("Xlogy", _named(1, "log of {}", _NEGATIVE), "negative"),
     Rule("Xlogy", _weighted_log),
-    Rule(
-        "Xlog1py",
-        _named(
-            1, "log1p of {} of at most -1", (lambda x: x <= -1, "number", "numbers")
-        ),
-    ),
+    Rule("Xlog1py", _named(1, "log1p of {} of at most -1", _TO_MINUS_ONE)),
     Rule("Sqrt", _named(0, "sqrt of {}", _NEGATIVE)),
     Rule("Rsqrt", _only_if(_is_negative, _ROOT), "negative"),
     Rule("Rsqrt", _ROOT),
@@ -353,18 +364,8 @@ RULES = [
     Rule("Pow", _overflow("the power"), "overflow"),
     Rule("Asin", _named(0, "asin of {} outside [-1, 1]", _OUTSIDE_ONE)),
     Rule("Acos", _named(0, "acos of {} outside [-1, 1]", _OUTSIDE_ONE)),
-    Rule(
-        "Acosh",
-        _named(0, "acosh of {} below 1", (lambda x: x < 1, "number", "numbers")),
-    ),
-    Rule(
-        "Atanh",
-        _named(
-            0,
-            "atanh of {} outside (-1, 1)",
-            (lambda x: abs(x) >= 1, "number", "numbers"),
-        ),
-    ),
+    Rule("Acosh", _named(0, "acosh of {} below 1", _BELOW_ONE)),
+    Rule("Atanh", _named(0, "atanh of {} outside (-1, 1)", _FROM_ONE)),
     Rule("Lgamma", _named(0, "lgamma of {}", _POLE)),
     Rule("Digamma", _named(0, "digamma of {}", _POLE)),
     Rule("Mul", _zero_times_inf),

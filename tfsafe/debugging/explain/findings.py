@@ -135,11 +135,15 @@ def _from_operation(
 ) -> Finding:
     place = origin.place
     inputs = [values.numbers(each) for each in step.inputs if values.is_number(each)]
-    evidence = causes.Evidence(inputs, value, nonfinite, facts["dtype"], place.scope)
+    evidence = causes.Evidence(
+        inputs, value, nonfinite, facts["dtype"], place.scope, place.forward_op
+    )
     cause, fault = causes.cause_of(step.type, evidence)
     if step.type == "Const":
         cause, fault = "the program writes this constant.", "constant"
-    if origin.zero is not None and fault not in {"overflow", "unknown"}:
+    # The formula of a slope may subtract equal numbers itself, as it should.
+    is_own = origin.zero and place.is_gradient and origin.zero.place == place
+    if origin.zero and not is_own and fault not in {"overflow", "unknown"}:
         cause = f"{cause} {_lost(origin.zero)}"
     if origin.absorbed_at is not None:
         cause = f"{cause} {_absorbed(*origin.absorbed_at)}"

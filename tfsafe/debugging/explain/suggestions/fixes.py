@@ -226,6 +226,7 @@ FIXES = [
     ),
     Fix("Log", "", _EQUAL, zero=CANCELLATION),
     Fix("Log", "", _INFINITE),
+    Fix("Log1p", "tfsafe.ops.log1p({0})", _SLOPE, when="gradient"),
     Fix("Log1p", "", "keep the argument above -1."),
     Fix("Xlogy", "", _NEGATIVE.replace("{0}", "{1}"), fault="negative"),
     Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),

@@ -25,6 +25,7 @@ FUNCTIONS = {
     "EuclideanNorm": {"norm", "reduce_euclidean_norm"},
     "Exp": {"exp"},
     "Log": {"log"},
+    "Log1p": {"log1p"},
     "Lgamma": {"lgamma"},
     "LogSoftmax": {"log_softmax"},
     "Div": {"divide", "truediv", "true_divide"},
