@@ -31,6 +31,18 @@ def test_a_loss_that_grew(mode):
     )
 
 
+def test_a_loss_that_runs_to_minus_infinity_is_not_blamed_on_the_learning_rate():
+    step = tfsafe.checked(tf.function(lambda x: -tf.square(x)))
+    for each in (0.5, 1.0, 0.9, 1.1, 1.0, 10.0, 1e3, 1e6):
+        step(tf.constant(each))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant(1e20))
+    text = str(caught.value).replace("\n" + " " * 9, " ")
+    assert "fell over 3 steps, from -1 to -1e+12: the loss seems to have" in text
+    assert "  fix:   check the sign of the loss and of each of its terms" in text
+    assert "ower the learning rate" not in text
+
+
 def test_a_failure_out_of_the_blue():
     text = str(failure_after([1.0, 1.1, 0.9, 1.0, 1.2]))
     assert "out of the blue: the loss before was 1.2. Look for one unusual row" in text
@@ -88,17 +100,31 @@ def test_what_is_no_loss_is_ignored():
     assert losses.values() == []
 
 
-def test_fit_gives_the_losses_of_the_batches():
+def fit(model, x, y, callbacks=()):
+    model.fit(x, y, batch_size=1, shuffle=False, verbose=0, callbacks=callbacks)
+
+
+def fit_monitored(model, x, y):
+    fit(model, x, y, [tfsafe.callbacks.NumericsMonitor()])
+
+
+def train_on_batches(model, x, y):
+    for each in range(len(x)):
+        model.train_on_batch(x[each : each + 1], y[each : each + 1])
+
+
+@pytest.mark.parametrize("train", [fit, fit_monitored, train_on_batches])
+def test_training_gives_the_losses_of_the_batches(train):
     """Keras shows running means, which start again with each epoch."""
     model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
     model.compile(keras.optimizers.SGD(0.0), "mse")
     x = np.zeros([8, 1], "float32")
     y = np.arange(1.0, 9.0)[:, None]
     y[7] = np.nan
-    monitor = tfsafe.callbacks.NumericsMonitor()
-    model.fit(x[:7], y[:7], batch_size=1, shuffle=False, verbose=0, callbacks=[monitor])
-    with pytest.raises(tfsafe.NumericsError) as caught:
-        model.fit(x, y, batch_size=1, shuffle=False, verbose=0, callbacks=[monitor])
+    with tfsafe.check_numerics():
+        train(model, x[:7], y[:7])
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            train(model, x, y)
     squares = [each**2 for each in range(1, 8)]
     np.testing.assert_allclose(caught.value.losses[-7:], squares, rtol=1e-6)
 

@@ -35,6 +35,10 @@ class Clock:
     def begin_call(self) -> None:
         """Notes that Keras asks for its next steps."""
         self._before = self._batch
+        fit = _compat.running_fit(self._model)
+        if fit is None or fit.batch == 0:
+            # Of an epoch, or of `train_on_batch`: Keras starts its means again.
+            self._averaged = 0
 
     def timed(
         self, step: Callable[[Any], Any], count: Callable[[Any], int] = lambda _: 1

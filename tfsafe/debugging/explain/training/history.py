@@ -26,6 +26,11 @@ EXPLODED = (
     "have exploded: lower the learning rate, clip the gradients (clipnorm=1.0), or "
     "scale the inputs down."
 )
+_UNBOUNDED = (
+    "check the sign of the loss and of each of its terms: it runs to minus infinity, "
+    "so a lower learning rate only delays this. In a likelihood, bound the scale "
+    "below, as tf.nn.softplus(x) + 1e-3 does."
+)
 
 
 class Past(NamedTuple):
@@ -139,6 +144,8 @@ def note(error: NumericsError, past: Past) -> None:
             first = error.findings[0]
             found = f"came with this batch. {_look_at(first)}, and clip the inputs."
             error.change_first(suggestion=first.suggestion.replace(EXPLODED, found))
+        elif has_grown and _falls(losses):
+            error.change_first(suggested_code="", suggestion=_UNBOUNDED)
 
 
 def _look_at(finding: Finding) -> str:
@@ -185,10 +192,15 @@ def _words(past: Past, error: NumericsError) -> str:
         return f"{before} {_look_at(first)}, or a formula at the edge of its domain."
     steps = _growing(sizes)
     many = f"{steps} step{'s' * (steps > 1)}"
-    return (
-        f"grew over {many}, from {values[-1 - steps]:.4g} to {values[-1]:.4g}: the "
-        f"training diverges. {lower}"
-    )
+    span = f"over {many}, from {values[-1 - steps]:.4g} to {values[-1]:.4g}"
+    if _falls(values):
+        return f"fell {span}: the loss seems to have no lower bound. Check its sign."
+    return f"grew {span}: the training diverges. {lower}"
+
+
+def _falls(losses: Sequence[float]) -> bool:
+    """Returns whether a loss that has grown did so below 0."""
+    return max(losses[-_growing(list(map(abs, losses))) :]) < 0
 
 
 def _growing(sizes: Sequence[float]) -> int:
