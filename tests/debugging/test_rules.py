@@ -388,7 +388,7 @@ def test_every_suggestion_can_be_reached(row):
         "Exp": "tf.math.unsorted_segment_sum(tf.exp(x), i, n)",
         "Log": f"tf.math.log(1 - tf.{name}(x))",
     }
-    for function in ("erf", "reduce_mean"):
+    for function in ("average", "erf", "reduce_mean"):
         if f"b{function}" in row.written:
             written = f"y = tf.{function}(x)"
     if row.is_read:

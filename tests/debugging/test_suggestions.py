@@ -154,6 +154,10 @@ def logarithm_of_one_more(v):
     return tf.where(v > -1, tf.math.log1p(v), 0.0)
 
 
+def mean_of_chosen(v):
+    return tf.reduce_mean(tf.boolean_mask(v, v > 2), axis=0, keepdims=True)
+
+
 def angle(a, b):
     return tf.atan2(a, b)
 
@@ -251,6 +255,7 @@ CASES = [
     (area_cosine, [ZEROS], True),
     (area_tangent, [[[0.0, 1.0]]], True),
     (logarithm_of_one_more, [[[0.0, -1.0]]], True),
+    (mean_of_chosen, [ZEROS], False),
     (angle, [ZEROS, ZEROS], True),
     (aspect, [[[1.0, 2.0]], [[0.0, 1.0]]], True),
     (log_cosh, [S], False),
@@ -302,6 +307,7 @@ SCENES = [
     (log_softmax_over_columns, [[[[200.0], [1.0]], [[-2.0], [0.0]]]], 0.0),
     (cosine, [ZEROS, [[1.0, 2.0], [3.0, 4.0]]], 1.0),
     (standardized, [ZEROS], 3.0),
+    (mean_of_chosen, [ZEROS], 0.0),
     (picked_logarithm, [S], None),
     *((each, [ZEROS], 3.0) for each in (softmax_less_the_largest, masked)),
 ]

@@ -12,8 +12,8 @@ class Fix(NamedTuple):
         call that is the first, `{weight}` for what the result is multiplied by,
         `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
         before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
-        `{segments}` and `{count}` for those of a sum over segments; empty where there
-        is none.
+        `{segments}` and `{count}` for those of a sum over segments, `{rest}` for all
+        arguments but the first; empty where there is none.
       words: What it does, or what to change; with the fields of the code.
       when: `"forward"`, `"gradient"`, or empty for both.
       source: Type of the operation that made an input; empty for any.

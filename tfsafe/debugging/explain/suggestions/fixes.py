@@ -96,9 +96,12 @@ _VARIANCE = (
 )
 _BY_ROOT = "tfsafe.ops.divide(x, root) is 0 where the root is."
 _MEAN = (
-    "tfsafe.ops.mean(x, mask=mask) returns 0 where the mask selects nothing, and sums "
-    "half precision in float32; "
-    "tfsafe.layers.SafeMeanPooling is the layer built on it."
+    "returns 0, with gradient 0, for an empty set, and sums half precision in float32. "
+    "With mask=mask it selects as well; tfsafe.layers.SafeMeanPooling is the layer "
+    "built on it."
+)
+_WEIGHTED_MEAN = (
+    "tfsafe.ops.mean(x, mask=weights) returns 0 where the weights sum to 0."
 )
 _UNIT = (
     "bound the argument: tf.clip_by_value({0}, -1.0, 1.0). For the angle between two "
@@ -171,6 +174,7 @@ FIXES = [
         "UnsortedSegmentSum",
         written=r"\breduce_mean\(",
     ),
+    Fix("RealDiv", "", _WEIGHTED_MEAN, "forward", written=r"^[^/]*\baverage\([^/]*$"),
     Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
@@ -267,7 +271,7 @@ FIXES = [
     Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
     Fix("FloorMod", "", _CLASSES, fault="label"),
     Fix("SparseSoftmaxCrossEntropyWithLogits", "", _LABELS, fault="label"),
-    Fix("Mean", "", _MEAN),
+    Fix("Mean", "tfsafe.ops.mean({0}{rest})", _MEAN),
     Fix("Max", "", "give the empty set a value of its own before the reduction."),
     Fix("Min", "", "give the empty set a value of its own before the reduction."),
     Fix(

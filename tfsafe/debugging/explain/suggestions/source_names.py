@@ -70,6 +70,8 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
         node, arguments = found
         fields = {f"{{{i}}}": ast.unparse(each) for i, each in enumerate(arguments)}
         first = arguments[0]
+        rest = [*arguments[1:], *getattr(node, "keywords", ())]
+        fields["{rest}"] = "".join(f", {ast.unparse(each)}" for each in rest)
         if isinstance(first, ast.Name):
             first = syntax.assigned(first.id, *place) or first
         summed = node
@@ -220,6 +222,7 @@ def in_words(op_type: str, code: str) -> str:
     first, second = _ROLES.get(op_type, ("x", "y"))
     names = {"{0}": first, "{1}": second, "{inner}": "logits", "{weight}": "weight"}
     names |= {"{axis}": _LAST_AXIS if op_type in _OF_SUMS else "", "{keepdims}": ""}
+    names["{rest}"] = ""
     return _FIELD.sub(lambda field: names[field[0]], code)
 
 
