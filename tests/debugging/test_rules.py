@@ -380,6 +380,20 @@ def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words
     assert bool(told) == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("model.fit(x, y)", "an exponential activation needs small arguments: scale"),
+        ("y = tf.math.log(1 + tf.exp(x))", "computes log(1 + exp(x))"),
+        ("e = tf.exp(x)", "computes log(1 + exp(x))"),
+    ],
+)
+def test_the_activation_of_a_layer_is_no_part_of_a_formula_by_hand(source, words):
+    path = ("AddV2", "Log")
+    told = fix_of("Exp", source, fault="overflow", met_next=[path]).words
+    assert told.startswith(words)
+
+
 @pytest.mark.parametrize("row", choice.FIXES, ids=lambda row: f"{row.op}-{row.words}")
 def test_every_suggestion_can_be_reached(row):
     written = "y = tf.cast(-1e9, t) - tf.cos(tf.sin(x)) + tf.atan(a / b) / (1 - p)"
@@ -388,7 +402,7 @@ def test_every_suggestion_can_be_reached(row):
         "Exp": "tf.math.unsorted_segment_sum(tf.exp(x), i, n)",
         "Log": f"tf.math.log(1 - tf.{name}(x))",
     }
-    for function in ("average", "erf", "reduce_mean"):
+    for function in ("average", "erf", "exp", "reduce_mean"):
         if f"b{function}" in row.written:
             written = f"y = tf.{function}(x)"
     if row.is_read:

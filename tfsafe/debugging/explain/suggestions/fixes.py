@@ -140,6 +140,11 @@ _LOG_SPACE = (
     "A scale that the model predicts, and an exp under a tf.where, need a bound: "
     "tf.exp(tf.minimum({0}, bound))."
 )
+_ACTIVATION = (
+    "an exponential activation needs small arguments: scale the inputs of the model, "
+    "as keras.layers.Normalization does, or let the layer predict the logarithm. "
+    "activation='softplus' is positive too, and does not overflow."
+)
 _OF_HALF = [
     Fix(op, "", _HALF_EPSILON, "forward", "AddV2", dtype="float16")
     for op in ("RealDiv", "Reciprocal", "Rsqrt", "Log")
@@ -239,6 +244,8 @@ FIXES = [
     Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
     Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", f"{_VARIANCE} {_BY_ROOT}"),
     Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
+    # Of a line that calls a model or a layer.
+    Fix("Exp", "", _ACTIVATION, "forward", fault="overflow", written="^(?!.*exp)."),
     Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
     Fix("Expm1", "", _LOG_SPACE, fault=""),
     Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),

@@ -151,6 +151,8 @@ OF_FORMULAS = [
             fault="overflow",
             met_next=path,
             is_rewritten=True,
+            # Not the activation of a layer, and the logarithm of a loss.
+            written=r"\bexp\(",
         )
         for path in (("AddV2", "Log"), ("Log1p",))
     ),
