@@ -128,10 +128,6 @@ PAIRS = {
         lambda x: exp(x) + exp(tf.sin(x)),
     ),
     "root-of-exponential": (lambda x: sqrt(exp(x)), lambda x: sqrt(exp(x) + x)),
-    "root-of-probability": (
-        lambda x: tf.sigmoid(x) ** 0.25,
-        lambda x: tf.sigmoid(x) ** 1.25,
-    ),
     "normalised-recurrence": (
         lambda x: _rescaled(exp(x)),
         lambda x: _rescaled(1 + tf.sin(x)),
@@ -224,6 +220,10 @@ PAIRS = {
     "weighted-lgamma": (
         lambda x: x * tf.math.lgamma(x),
         lambda x: 3 * tf.math.lgamma(x),
+    ),
+    "root-of-probability": (
+        lambda x: tf.sigmoid(x) ** 0.25,
+        lambda x: tf.sigmoid(x) ** 1.25,
     ),
     "inverse-of-function": (
         lambda x: tf.atanh(tf.tanh(x)),

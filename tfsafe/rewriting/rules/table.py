@@ -30,6 +30,7 @@ from tfsafe.rewriting.rules.probability import (
     inverse_functions,
     likelihoods,
     logarithms,
+    roots,
 )
 
 # What a formula in float64 is made of.
@@ -45,6 +46,7 @@ _BEFORE: Sequence[Rule] = (
     *standardised_moments.RULES,
     *out_of_range.FIRST,
     *logarithms.RULES,
+    *roots.RULES,
     *inverse_functions.RULES,
     near_one.log_near_one(removable.RULES),
     # A root of a sum with 1 is also a power of 1 plus a tensor.

@@ -378,4 +378,21 @@ RULES = (
         op_types=("Mul",),
         match=_match_product,
     ),
+    Rule(
+        name="root-of-exponential",
+        before="sqrt(exp(x)), exp(x) ** k for k < 1",
+        after="exp(x / 2), exp(k * x)",
+        fails_when="the exponential overflows or underflows, and the root does not",
+        reference="identity",
+        match=Trees(
+            Tree(("Sqrt", ("Exp", "x")), lambda x: ops.exp(0.5 * x)),
+            Tree(("Rsqrt", ("Exp", "x")), lambda x: ops.exp(-0.5 * x)),
+            Tree(("Reciprocal", ("Exp", "x")), lambda x: ops.exp(-x)),
+            Tree(
+                ("Pow", ("Exp", "x"), "#k"),
+                lambda x, k: ops.exp(k * x),
+                where=lambda k: k < 1,
+            ),
+        ),
+    ),
 )

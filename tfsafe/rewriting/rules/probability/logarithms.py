@@ -16,7 +16,6 @@ from tfsafe.rewriting.rules.probability import (
     likelihoods,
     log_space,
     recurrences,
-    roots,
 )
 
 
@@ -175,7 +174,6 @@ if {rule.name for rule in _LOG_RULES} != set(get_args(LogRule)) - {""}:
 # Those for larger formulas come before those for their parts.
 RULES = (
     *exponentials.RULES,
-    *roots.RULES,
     *recurrences.RULES,
     *log_space.RULES,
     *_LOG_RULES,

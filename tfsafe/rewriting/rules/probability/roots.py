@@ -1,4 +1,4 @@
-"""Rules for roots of exponentials and of probabilities that leave their range."""
+"""The rule for roots of probabilities that leave their range."""
 
 import tensorflow as tf
 
@@ -11,7 +11,6 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.log_space.form import LogRule, in_float32, with_inputs
 from tfsafe.rewriting.match.arithmetic import number
-from tfsafe.rewriting.match.trees import Tree, Trees
 
 # The rules for the logarithms of what has roots here.
 _PROBABILITIES: frozenset[LogRule] = frozenset({
@@ -51,23 +50,6 @@ def _match_probability(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 RULES = (
-    Rule(
-        name="root-of-exponential",
-        before="sqrt(exp(x)), exp(x) ** k for k < 1",
-        after="exp(x / 2), exp(k * x)",
-        fails_when="the exponential overflows or underflows, and the root does not",
-        reference="identity",
-        match=Trees(
-            Tree(("Sqrt", ("Exp", "x")), lambda x: ops.exp(0.5 * x)),
-            Tree(("Rsqrt", ("Exp", "x")), lambda x: ops.exp(-0.5 * x)),
-            Tree(("Reciprocal", ("Exp", "x")), lambda x: ops.exp(-x)),
-            Tree(
-                ("Pow", ("Exp", "x"), "#k"),
-                lambda x, k: ops.exp(k * x),
-                where=lambda k: k < 1,
-            ),
-        ),
-    ),
     Rule(
         name="root-of-probability",
         before="sqrt(sigmoid(x)), sqrt(softmax(x)), sqrt(1 - sigmoid(x)), p ** k for "
