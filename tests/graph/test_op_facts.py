@@ -28,7 +28,8 @@ def test_every_domain_fault_that_is_explained_belongs_to_a_singular_type():
     # These need an infinite input, which another operation made.
     of_infinities = {"Add", "AddV2", "LogSoftmax", "Mul", "Softmax", "Sub"}
     of_infinities |= op_types(OpFact.PLAIN_CALL)
-    explained = {rule.op for rule in RULES if rule.fault == "domain"}
+    # Of a gradient, "Log/Reciprocal" names its operation last.
+    explained = {rule.op.split("/")[-1] for rule in RULES if rule.fault == "domain"}
     assert explained - of_infinities <= op_types(OpFact.SINGULAR)
 
 

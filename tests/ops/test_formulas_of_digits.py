@@ -13,6 +13,7 @@ from tfsafe.ops.formulas import (
     angles,
     field_limits,
     fractions,
+    harmonic,
     log_complements,
     log_products,
     uncancelled,
@@ -67,9 +68,12 @@ _add(
             [2.0, -1.0, 3.0, 0.25],
             [0.5, 3.0, -1.0, -2.0],
         ),
-        "parallel": (lambda x, y: x * y / (x + y), [2.0, 1.0], [0.5, -3.0]),
         "square_of_quotient": (lambda a, b: (a / b) ** 2, [2.0, 3.0], [0.5, 4.0]),
     },
+)
+_add(
+    harmonic,
+    {"parallel": (lambda x, y: x * y / (x + y), [2.0, 1.0], [0.5, -3.0])},
 )
 _add(
     log_complements,
