@@ -210,11 +210,11 @@ def running_fit(model: Any, method: str = "fit") -> Fit | None:
     The locals `x`, `epoch`, `begin_step` and `epoch_iterator` of Keras' trainer, tried
     with Keras 3.3.3 and 3.15.1. A callback receives the numbers, but not the data.
     """
+    needed = {"epoch_iterator", "epoch"} if method == "fit" else {"epoch_iterator"}
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         names = frame.f_locals if frame.f_code.co_name == method else {}
-        needed = {"epoch_iterator", "epoch"} if method == "fit" else {"epoch_iterator"}
-        if names.get("self") is model and needed <= set(names):
+        if names.get("self") is model and needed <= names.keys():
             batch = names.get("begin_step", names.get("step"))
             return Fit(names.get("x"), names.get("epoch"), batch)
         frame = frame.f_back
