@@ -19,7 +19,7 @@ tf.config.experimental.enable_tensor_float_32_execution(False)
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     wants_gpu = item.get_closest_marker("gpu") is not None
-    if wants_gpu and not tf.config.list_physical_devices("GPU"):
+    if wants_gpu and not modes.HAS_GPU:
         missing = "no GPU is visible to TensorFlow"
         if os.environ.get("TFSAFE_REQUIRE_GPU") == "1":
             pytest.fail(f"TFSAFE_REQUIRE_GPU=1 is set, but {missing}.", pytrace=False)

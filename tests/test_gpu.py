@@ -63,9 +63,7 @@ def test_cudnn_is_used_where_the_mask_allows_it_and_the_loop_elsewhere(layer_cla
                 np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.skipif(
-    bool(tf.config.list_physical_devices("GPU")), reason="a GPU is visible"
-)
+@pytest.mark.skipif(modes.HAS_GPU, reason="a GPU is visible")
 @pytest.mark.parametrize(("required", "outcome"), [("0", "skipped"), ("1", "errors")])
 def test_without_a_gpu_these_tests_skip_or_fail_as_asked(required, outcome):
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", __file__]

@@ -185,6 +185,7 @@ def test_arguments_that_do_not_fit_are_shown_as_they_were_given():
         tfsafe.checked(concrete)(tf.constant(1))
 
 
+@pytest.mark.skipif(modes.HAS_GPU, reason="this kernel gives zeros on a GPU")
 @pytest.mark.parametrize("look_every", [1, 2])
 def test_the_message_of_a_kernels_error_shows_no_frames_of_tfsafe(look_every):
     checked = tfsafe.checked(tf.function(tf.gather), look_every=look_every)

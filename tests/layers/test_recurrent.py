@@ -279,9 +279,7 @@ def _gradients(layer, *, second=False):
     return of_gradients if second else gradients
 
 
-@pytest.mark.skipif(
-    bool(tf.config.list_physical_devices("GPU")), reason="only a CPU gains by it"
-)
+@pytest.mark.skipif(modes.HAS_GPU, reason="only a CPU gains by it")
 @pytest.mark.parametrize("layer_class", [layers.LayerNormLSTM, layers.LayerNormGRU])
 def test_the_loop_over_a_long_sequence_is_compiled_alone(layer_class):
     # In float64: the slope of 40 normalised steps has lost up to three digits.

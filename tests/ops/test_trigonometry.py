@@ -81,7 +81,7 @@ TRUTHS = {
     ),
 }
 # A GPU rounds float32 roots and quotients less well: 6.6 was measured for `hypot`.
-FLOAT32 = 7.0 if tf.config.list_physical_devices("GPU") else 5.0
+FLOAT32 = 7.0 if modes.HAS_GPU else 5.0
 BUDGETS = {"float16": 0.51, "bfloat16": 0.51, "float32": FLOAT32, "float64": 5.0}
 
 

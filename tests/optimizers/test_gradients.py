@@ -131,7 +131,7 @@ def test_tensorflow_variables_and_numpy_gradients_are_taken(policy):
 
 
 @pytest.mark.skipif(
-    bool(tf.config.list_physical_devices("GPU")),
+    modes.HAS_GPU,
     reason="a plain SGD of a complex variable ends the process there",
 )
 def test_complex_gradients_are_tested_by_their_magnitude(policy):

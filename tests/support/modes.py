@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 MODES = ("eager", "graph", "xla")
+HAS_GPU = bool(tf.config.list_physical_devices("GPU"))
 
 
 def compile_for(mode: str, function: Callable[..., Any]) -> Callable[..., Any]:

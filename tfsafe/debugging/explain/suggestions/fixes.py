@@ -127,7 +127,7 @@ _CLASSES = (
 )
 _LABELS = (
     "number the classes from 0, as `labels - 1` does if they begin at 1, or end the "
-    "model in more classes. Without XLA, TensorFlow raises an error."
+    "model in more classes. On a CPU, TensorFlow raises an error without XLA."
 )
 _HALF_EPSILON = (
     "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
