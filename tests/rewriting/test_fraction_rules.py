@@ -304,6 +304,39 @@ def test_a_quotient_of_sums_of_powers_is_right_out_of_range(name, scale, mode):
     np.testing.assert_allclose(slope, slopes, rtol=3e-6, atol=limit)
 
 
+# Logarithms and roots of sums, of which a product leaves the range of float32.
+OUT_OF_RANGE = {
+    "log of 1 and a square": lambda x, y: tf.math.log(1 + x * x) + 0 * y,
+    "log of a square and 1": lambda x, y: tf.math.log(x**2 + 1) + 0 * y,
+    "log1p of a square over a number": lambda x, y: tf.math.log1p(x * x / 4) + 0 * y,
+    "log1p of a square over another": lambda x, y: tf.math.log1p(x * x / y),
+    "log1p of an even power": lambda x, y: tf.math.log1p((0.5 * x) ** 4) + 0 * y,
+    "log of two squares": lambda x, y: 0.5 * tf.math.log(x * x + tf.square(y)),
+    "log of a product and a number": lambda x, y: tf.math.log(x * x * y + 3),
+    "log of two quotients": lambda x, y: tf.math.log(y / (x * x) + x * x / y),
+    "log of 1 and a quotient": lambda x, y: tf.math.log(1 + x * x / (y + 1)),
+    "root of a quotient": lambda x, y: tf.sqrt(x * x / (y + 1)),
+    "log of 1 and a sum": lambda x, y: tf.math.log(1 + tf.reduce_sum(x * x)) + 0 * y,
+    "log1p of a sum": lambda x, y: tf.math.log1p(tf.reduce_sum(x * x)) + 0 * y,
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*OUT_OF_RANGE))
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e10, 1e15, 1e25])
+def test_a_logarithm_or_root_of_a_sum_is_right_out_of_range(name, scale, mode):
+    function = OUT_OF_RANGE[name]
+    x = np.float32([0.5, -3, 2, -0.125]) * np.float32(scale)
+    y = np.float32([2, 0.75, 3, 1.25])
+    value, slopes = _both(function, [x, y], mode)
+    wide = [tf.constant(each, tf.float64) for each in (x, y)]
+    with tf.GradientTape() as tape:
+        tape.watch(wide)
+        exact = function(*wide)
+    np.testing.assert_allclose(value, exact, rtol=1e-6)
+    for slope, wanted in zip(slopes, tape.gradient(exact, wide), strict=True):
+        np.testing.assert_allclose(slope, wanted, rtol=3e-6, atol=1e-37)
+
+
 @pytest.mark.parametrize(
     "function",
     [

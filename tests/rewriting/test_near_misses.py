@@ -446,7 +446,7 @@ PAIRS = {
     ),
     "root-of-sums": (
         lambda x: log(tf.reduce_mean(x**2 * tf.sin(x) ** 2)),
-        lambda x: log(tf.reduce_mean(x**2 * tf.sin(x) ** 2) + 1e-3),
+        lambda x: log(tf.reduce_mean(tf.abs(tf.sin(x))) + 1e-3),
     ),
     "power-of-product": (
         lambda x: (tf.sin(x) * x**2) ** (1 / 3),

@@ -45,18 +45,6 @@ def logistic_growth(p: tf.Tensor, t: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
 
 
 @precision.runs_in_float32
-def log_one_plus_square_over(x: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
-    """Computes `log(1 + x ** 2 / n)`, also where the square overflows."""
-    return near_or_far(
-        (tf.abs(x) > _LARGE) & (n > 0) & (n < tf.abs(x)) & tf.math.is_finite(x),
-        lambda x, n: 2 * tf.math.log(tf.abs(x)) - tf.math.log(n),
-        lambda x, n: tf.math.log1p(tf.square(x) / n),
-        x,
-        n,
-    )
-
-
-@precision.runs_in_float32
 def one_plus_square_times(h: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
     """Computes `1 + h ** 2 * (a - 1)`, which vanishes at `h = 1` and `a = 0`."""
     return near_or_far(

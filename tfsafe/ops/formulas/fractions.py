@@ -34,8 +34,9 @@ def _is_lost(total: tf.Tensor) -> tf.Tensor:
 
 
 def _is_out_of_range(size: tf.Tensor) -> tf.Tensor:
-    """Returns where a nonnegative number is lost, infinite or NaN."""
-    return _is_lost(size) | ~tf.math.is_finite(size)
+    """Returns where the square of a nonnegative number is, as a slope may be."""
+    largest = tf.constant(LIMITS[size.dtype.name].tiny ** -0.5, size.dtype)
+    return ((size >= 0) & (size < 1 / largest)) | ~(size <= largest)
 
 
 def renormalised(

@@ -113,11 +113,12 @@ def log_one_plus_power(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 + x ** k)`, also where the power overflows."""
 
     def compute(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
-        positive = tf.where(x > 0, x, tf.ones_like(x))
-        exponent = tf.stop_gradient(k * tf.math.log(positive))
+        size = tf.where(tf.equal(x, 0), tf.ones_like(x), tf.abs(x))
+        exponent = tf.stop_gradient(k * tf.math.log(size))
+        is_positive = tf.pow(tf.sign(x), k) > 0
         return near_or_far(
-            (x > 0) & (exponent > 40) & tf.math.is_finite(x),
-            lambda x, k: k * tf.math.log(x),
+            is_positive & (exponent > 40) & tf.math.is_finite(x),
+            lambda x, k: k * tf.math.log(tf.abs(x)),
             lambda x, k: tf.math.log1p(pow(x, k)),
             x,
             k,

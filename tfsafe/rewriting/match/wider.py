@@ -32,6 +32,7 @@ SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Expm1": ops.expm1,
     "Inv": unchanged_values.reciprocal,
     "Log": unchanged_values.log,
+    "Log1p": ops.log1p,
     "Mul": unchanged_values.multiply,
     "Pow": unchanged_values.pow,
     "RealDiv": unchanged_values.divide,
@@ -335,7 +336,7 @@ def function_of(
 
     def build(value: Value) -> tf.Tensor:
         wide = in_float64(reader, x, value, is_elementwise=is_elementwise)
-        plain = with_safe_products(reader, x, value)
+        plain = with_safe_products(reader, x, value, is_elementwise)
         return fractions.in_range(function, plain, wide)
 
     return build

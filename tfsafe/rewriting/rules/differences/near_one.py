@@ -5,16 +5,17 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import SUMS
+from tfsafe.graph import ADDITIONS, SUMS
 from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened, in_float32
+from tfsafe.rewriting.match.arithmetic import both_ways
 from tfsafe.rewriting.match.linear import parts
 from tfsafe.rewriting.match.near_one import less_one, root_less_one
 from tfsafe.rewriting.match.trees import Tree, Trees
-from tfsafe.rewriting.rules.out_of_range import products
+from tfsafe.rewriting.rules.out_of_range import fractions, products
 
 _COMPOSED = frozenset({"Div", "Mul", "Pow", "RealDiv", "Rsqrt", "Sqrt", "Square"})
 
@@ -93,7 +94,7 @@ def _match_one_plus(
         return None
     found = _first(others, reader.op(op.inputs[0]), reader)
     if found is None:
-        return near_one
+        return _out_of_range(op, reader) or near_one
 
     def build(value: Value) -> tf.Tensor:
         # For half precision, the sum has digits to spare.
@@ -105,6 +106,17 @@ def _match_one_plus(
     return in_float32(build, op.outputs[0].dtype)
 
 
+def _out_of_range(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `log(1 + x)` of an `x` that may leave the range: `log(1 + a * b)`."""
+    if is_watched(reader, op):
+        return None
+    inner = reader.op(op.inputs[0])
+    for x, one in both_ways(inner, *ADDITIONS):
+        if reader.is_number(one, 1):
+            return fractions.in_range(reader, "Log1p", x)
+    return None
+
+
 def log_of_one_plus(others: Sequence[Rule]) -> Rule:
     """Returns the rule for `log(1 + x)`.
 
@@ -113,9 +125,9 @@ def log_of_one_plus(others: Sequence[Rule]) -> Rule:
     """
     return Rule(
         name="log-of-one-plus",
-        before="log(1 + x), log(abs(1 + x))",
-        after="ops.log1p(x); the logarithm of 1 + x in its stable form where x is near "
-        "-1, as in log(1 - cos(y))",
+        before="log(1 + x), log(abs(1 + x)), log(1 + a * b)",
+        after="ops.log1p(x), in float64 where x is out of range; the logarithm of "
+        "1 + x in its stable form where x is near -1, as in log(1 - cos(y))",
         fails_when="x is near 0; or near -1, as the cosine is",
         reference="tfsafe.ops.log1p",
         op_types=_LOG_ONE_PLUS.op_types,

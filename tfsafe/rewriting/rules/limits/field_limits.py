@@ -96,10 +96,6 @@ def _scaled_tanh() -> Iterator[Tree]:
 
 
 def _squares() -> Iterator[Tree]:
-    square = ("Square", "x")
-    for inside in (("Div", square, "n"), ("Mul", square, ("Div", 1, "n"))):
-        for log in _log_one_plus(inside):
-            yield Tree(log, field_limits.log_one_plus_square_over)
     # Trowbridge-Reitz, or GGX: `(n . h) ** 2 * (a ** 2 - 1) + 1`.
     yield Tree(
         ("Add", 1, ("Mul", ("Square", "h"), ("Sub", "a", 1))),

@@ -14,7 +14,7 @@ from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of
+from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of, terms
 from tfsafe.rewriting.match.degrees import product_may_leave, root_may_leave
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled
@@ -169,21 +169,16 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches the root of a sum of squares over segments, and a logarithm of any."""
-    x = op.inputs[0]
-    if is_watched(reader, op):
-        return None
-    function = wider.SAFE[op.type]
-    if op.type != "Log" and root_may_leave(reader, x):
-        return wider.function_of(reader, x, function)
-    if not _may_be_lost(op, reader):
-        return None
+    """Matches a root or a logarithm of products, sums of them or exponentials."""
+    return None if is_watched(reader, op) else in_range(reader, op.type, op.inputs[0])
 
-    def build(value: Value) -> tf.Tensor:
-        wide = wider.in_float64(reader, x, value)
-        return fractions.in_range(function, value(x), wide)
 
-    return build
+def in_range(reader: Reader, op_type: str, x: tf.Tensor) -> Build | None:
+    """Returns how to build a root or logarithm of an `x` that may leave the range."""
+    is_log = op_type.startswith("Log")
+    if not (root_may_leave(reader, x) or _may_be_lost(reader, x, is_log)):
+        return None
+    return wider.function_of(reader, x, wider.SAFE[op_type])
 
 
 def _match_root_as_power(op: tf.Operation, reader: Reader) -> Build | None:
@@ -210,15 +205,16 @@ def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
     return None
 
 
-def _may_be_lost(op: tf.Operation, reader: Reader) -> bool:
-    (x,) = op.inputs
+def _may_be_lost(reader: Reader, x: tf.Tensor, is_log: bool) -> bool:
     if wider.may_leave_range(reader, x):
         return True
-    if op.type == "Log" and wider.is_difference_of_products(reader, x):
+    if is_log and wider.is_difference_of_products(reader, x):
         return wider.may_vanish(reader, x)
-    is_sum = wider.adds_up if op.type == "Log" else wider.adds_up_segments
-    is_nonnegative = reader.is_nonnegative(x)
-    return is_nonnegative and wider.may_vanish(reader, x) and is_sum(reader, x)
+    is_sum = wider.adds_up if is_log else wider.adds_up_segments
+    return reader.is_nonnegative(x) and any(
+        wider.may_vanish(reader, each.tensor) and is_sum(reader, each.tensor)
+        for each in terms(reader, x)
+    )
 
 
 _SIZE = ("Abs", "x")
@@ -319,12 +315,13 @@ LAST = (
     Rule(
         name="root-of-sums",
         before="sqrt(segment_sum(x * x)), log(mean(x * x)), sqrt(exp(x) - 1), "
-        "log(x ** k / (1 + x ** k) ** 2), log(abs(a * d - b * c)), sqrt(a * b)",
+        "log(x ** k / (1 + x ** k) ** 2), log(abs(a * d - b * c)), sqrt(a * b), "
+        "log(a * a + b * b), log1p(a * b)",
         after="the same of a sum in float64 where that in float32 is out of range",
         fails_when="the squares underflow or overflow, and the root or the logarithm "
         "does not",
         reference="identity",
-        op_types=("Log", "Rsqrt", "Sqrt"),
+        op_types=("Log", "Log1p", "Rsqrt", "Sqrt"),
         match=_match_root,
     ),
     Rule(
