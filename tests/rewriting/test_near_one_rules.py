@@ -79,6 +79,31 @@ FORMULAS = {
         (0.5, 1e-4),
         (0.5, 1),
     ),
+    "normal divergence": (
+        lambda f, a, b: f[LOG](b / a) + a * a / (2 * b * b) - 0.5,
+        (1, 1.0001),
+        (2, 3),
+    ),
+    "normal divergence of a quotient": (
+        lambda f, a, b: 0.5 * (a / b) ** 2 - f[LOG](a / b) - 0.5,
+        (1, 1.0001),
+        (2, 3),
+    ),
+    "divergence from the unit normal": (
+        lambda f, a, b: 0.5 * (a * a - 1) - f[LOG](a) + 0 * b,
+        (1.0001, 2),
+        (0.25, 0.5),
+    ),
+    "divergence of a variance that is a square": (
+        lambda f, a, b: a * a - 1 - f[LOG](a * a) + 0 * b,
+        (1.0001, 2),
+        (0.25, 0.5),
+    ),
+    "exponential of a step": (
+        lambda f, a, b: b * (f[EXP](a - 1) - a),
+        (1.0001, 2),
+        (0.25, 0.5),
+    ),
     "gamma deviance": (
         lambda f, a, b: (a - b) / b - f[LOG](a / b),
         (1000, 1000.1),

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas import tangents, unchanged_values
+from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -53,20 +53,27 @@ def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[Group]:
     inside = divergences.summed(reader, x, part)
     wanted = [each._replace(factor=sign * made.factor * each.factor) for each in inside]
     if constant:
-        wanted.append(Part(constant * made.factor * size, None))
+        number = Part(constant * made.factor * size, None)
+        wanted = merged(reader, [*wanted, number])
     if op.type != "Log":
         yield Group([part, *wanted], made, lambda value: function(value(x)))
         return
-    # Other rules may know the logarithm where its argument underflows.
     log = op.outputs[0]
-    quotient = reader.op(x)
-    if quotient.type in DIVISIONS:
-        a, b = quotient.inputs
-        less_one = _less_one(a, b, log)
-        step = made._replace(tensor=_Step(a, b))
-        yield Group([part, step], made, less_one)
-        yield Group([part, *wanted], made, less_one)
-    yield Group([part, *wanted], made, lambda value: function(value(x), value(log)))
+    less_one = near_one.less_one(reader, x) or _square_less_one(reader, x)
+
+    def step(value: Value) -> tf.Tensor:
+        return value(x) - 1 if less_one is None else less_one(value)
+
+    def build(value: Value) -> tf.Tensor:
+        # Other rules may know the logarithm where its argument underflows.
+        if less_one is None:
+            return function(value(x), value(log))
+        return tangents.step_minus_log(less_one(value), value(log))
+
+    if reader.op(x).type in DIVISIONS:
+        quotient = made._replace(tensor=_Step(*reader.op(x).inputs))
+        yield Group([part, quotient], made, build)
+    yield Group([part, *wanted], made, build)
     # `s^2 - 1 - 2 log(s)`
     made = part._replace(factor=-0.5 * part.factor)
     wanted = [Part(-made.factor * size, None)]
@@ -74,19 +81,15 @@ def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[Group]:
     yield Group(
         [part, square, *wanted],
         made,
-        lambda value: function(tf.square(value(x)), 2 * value(log)),
+        lambda value: tf.square(step(value)) + 2 * build(value),
     )
 
 
-def _less_one(a: tf.Tensor, b: tf.Tensor, log: tf.Tensor) -> Build:
-    """Returns how to build `a / b - 1 - log(a / b)`."""
-
-    def build(value: Value) -> tf.Tensor:
-        x, y = value(a), value(b)
-        step = unchanged_values.divide(x - y, y)
-        return tangents.step_minus_log(step, value(log))
-
-    return build
+def _square_less_one(reader: Reader, x: tf.Tensor) -> Build | None:
+    base = square_of(reader, x)
+    if base is None:
+        return None
+    return lambda value: (value(base) - 1) * (value(base) + 1)
 
 
 class _Step(NamedTuple):

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Collection, Iterator, Sequence
 
 import tensorflow as tf
@@ -14,7 +15,7 @@ from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways, walk
 from tfsafe.rewriting.match.linear import Part, parts, total
-from tfsafe.rewriting.match.products import scaled
+from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.probability import likelihoods
 
@@ -168,10 +169,12 @@ def _match_divergence(
 
 def _size(reader: Reader, part: Part, tensor: tf.Tensor) -> float | None:
     """Returns what a part is where all tensors that it multiplies are 1."""
-    op, number = reader.op(tensor), 1.0
-    if op.type in DIVISIONS:
-        above, below = (scaled(reader, each).factor for each in op.inputs)
-        number = above / below if below else 1.0
+    product = factored(reader, reader.op(tensor))
+    above, below = (
+        math.prod(filter(None, map(reader.scalar, side)))
+        for side in (product.above, product.below)
+    )
+    number = product.factor * above / below
     axes = part.axes or ()
     terms = tf.TensorShape([tensor.shape[axis] for axis in axes]).num_elements()
     return None if terms is None else part.factor * number * terms
