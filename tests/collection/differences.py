@@ -29,6 +29,16 @@ def _exact_rest(x):
     return np.array([mpmath.atan2(1, each) * 1000 for each in x], object)
 
 
+def _rapidity(across, along):
+    energy = tf.sqrt(across**2 + along**2 + 0.25)
+    return 0.5 * tf.math.log((energy + along) / (energy - along))
+
+
+def _exact_rapidity(across, along):
+    energy = m.sqrt(across**2 + along**2 + 0.25)
+    return m.log((energy + along) ** 2 / (across**2 + 0.25)) / 2
+
+
 CERTAIN = [[30.0, 1.0, 2.0], [0.0, -3.0, 28.0]]
 UNSURE = [[1.0, 0.5, 0.25], [0.0, -1.0, 2.0]]
 
@@ -148,5 +158,12 @@ FORMULAS = [
         lambda x: 1.5 / m.tanh(1.5 * x) - 0.5 / m.tanh(0.5 * x),
         [[1e-4, 1e-3, 200.0]],
         [[1.0, 3.0]],
+    ),
+    Formula(
+        "rapidity of a particle near the beam",
+        _rapidity,
+        _exact_rapidity,
+        [[0.5, 0.25], [3000.0, 1000.0]],
+        [[1.0, 0.5], [2.0, -0.5]],
     ),
 ]

@@ -1,5 +1,9 @@
 """Arguments that are inside a domain by construction, and outside by rounding."""
 
+import math
+
+import mpmath
+import numpy as np
 import tensorflow as tf
 
 from tests.collection.formula import Formula, m
@@ -28,6 +32,17 @@ def _sine_margin(u, v):
     cosine = tf.reduce_sum(tf.nn.l2_normalize(u, -1) * tf.nn.l2_normalize(v, -1), -1)
     sine = tf.sqrt(1 - cosine**2)
     return cosine * tf.cos(0.5) - sine * tf.sin(0.5)
+
+
+def _network_kernel(u, v):
+    cosine = tf.reduce_sum(u * v, -1) / (tf.norm(u, axis=-1) * tf.norm(v, axis=-1))
+    angle = tf.acos(cosine)
+    return tf.sqrt(1 - cosine**2) + (math.pi - angle) * cosine
+
+
+def _exact_network_kernel(u, v):
+    cosine = np.minimum(_exact_cosine(u, v), 1)
+    return m.sqrt(1 - cosine**2) + (mpmath.pi - m.acos(cosine)) * cosine
 
 
 def _haversine(a, b):
@@ -150,6 +165,14 @@ FORMULAS = [
         ),
         [[[0.1, 0.2], [0.3, 0.4]], [[0.1, 0.2], [0.3, 0.4001]]],
         [[[0.1, 0.2]], [[0.5, -0.4]]],
+        slopes="finite",
+    ),
+    Formula(
+        "kernel of a wide network of a vector and itself",
+        _network_kernel,
+        _exact_network_kernel,
+        [U, U],
+        [U, [[0.1, 0.2, 0.9], [0.9, 0.1, 0.2]]],
         slopes="finite",
     ),
 ]

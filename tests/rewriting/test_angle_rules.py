@@ -201,3 +201,17 @@ def test_a_quotient_by_another_length_is_no_cosine(lengths):
 
     found = fired(all_rules(), divided, tf.constant(U), tf.constant(V))
     assert "angle-of-unit-vectors" not in found
+
+
+def test_an_angle_and_its_sine_are_those_of_one_cosine():
+    def kernel(x, y):
+        lengths = tf.norm(x, axis=-1) * tf.norm(y, axis=-1)
+        cosine = tf.reduce_sum(x * y, -1) / lengths
+        return tf.sqrt(1 - cosine**2) - tf.acos(cosine)
+
+    x = tf.constant(U)
+    assert "sine-of-unit-vectors" in fired(all_rules(), kernel, x, x)
+    assert not np.all(kernel(x, x) == 0)
+    value, slopes = modes.value_and_gradients(stabilize(kernel), [x, x], "graph")
+    assert not np.any(value)
+    assert not np.any(slopes)

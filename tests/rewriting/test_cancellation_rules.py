@@ -306,6 +306,36 @@ def test_a_length_less_one_side_keeps_its_digits(mode):
 @pytest.mark.parametrize(
     "function",
     [
+        lambda x, y, z: tf.sqrt(x * x + y * y + z) - x,
+        lambda x, y, z: -tf.sqrt(y * y + x**2 + z) * -1 - x,
+        lambda x, y, z: 2 * (tf.sqrt(z + x**2 + y * y) + -x) / 2,
+    ],
+)
+def test_a_root_of_three_terms_less_one_keeps_its_digits(function, mode):
+    x, y, z = (tf.constant(each) for each in ([1e4, -3.0], [1.0, 1.0], [4.0, 6.0]))
+    assert "root-minus-argument" in fired(RULES, function, x, y, z)
+    value, slopes = modes.value_and_gradients(
+        rewritten(RULES, function), [x, y, z], mode
+    )
+    assert function(x, y, z)[0] != value[0]
+    assert same(value, [2.5e-4, 7.0], 1e-6)
+    for slope, right in zip(
+        slopes, ([-2.5e-8, -1.75], [1e-4, 0.25], [5e-5, 0.125]), strict=True
+    ):
+        assert same(slope, right, 1e-6)
+
+
+def test_a_root_of_three_terms_less_twice_one_is_left_alone():
+    def function(x, y, z):
+        return tf.sqrt(x * x + y * y + z) - 2 * x
+
+    found = fired(RULES, function, *(tf.constant([0.5, 2.0]) for _ in range(3)))
+    assert "root-minus-argument" not in found
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
         lambda a, b: a * a - b * b,
         lambda a, b: tf.square(a) - b**2,
         lambda a, b: -(b * b) + a * a,

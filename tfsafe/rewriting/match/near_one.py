@@ -142,7 +142,7 @@ def _of_quotient(
         return None
     of_a, of_b = (_known_less_one(reader, each, depth - 1) for each in (a, b))
 
-    rest = _rest_of_root(reader, a, b)
+    rest = rest_of_root(reader, a, b)
 
     def top(value: Value) -> tf.Tensor:
         if rest is not None:
@@ -158,10 +158,10 @@ def _of_quotient(
     )
 
 
-def _rest_of_root(
+def rest_of_root(
     reader: Reader, x: tf.Tensor, root: tf.Tensor
 ) -> Callable[[Value], Sequence[tf.Tensor]] | None:
-    """Returns how to build factors of y, of `root = sqrt(x * x + y)`."""
+    """Returns how to build factors of y, of any tensor `sqrt(x * x + y)`."""
     inside = root_of(reader, root)
     found = [] if inside is None else parts(reader, inside)
     bases = [

@@ -1,5 +1,6 @@
 """Rules for differences that cancel."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -24,6 +25,7 @@ from tfsafe.rewriting.match.arithmetic import (
 )
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.linear import parts
+from tfsafe.rewriting.match.near_one import rest_of_root
 from tfsafe.rewriting.match.ratios import ratio_of
 from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
 from tfsafe.rewriting.match.trees import Tree, Trees, at_root
@@ -175,6 +177,39 @@ def _roots_minus(inside: Pattern, function: Callable[..., tf.Tensor]) -> Sequenc
     )
 
 
+def _match_root_minus(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `sqrt(x^2 + y) - x`, y being one term or several."""
+    found = _ROOT_MINUS(op, reader)
+    sides = [] if found is not None else terms(reader, op.outputs[0])
+    for root, x in (sides, sides[::-1]) if len(sides) == 2 else ():
+        rest = rest_of_root(reader, x.tensor, root.tensor)
+        if rest is not None and abs(x.factor) == abs(root.factor):
+            return _less_any(root, x, rest)
+    return found
+
+
+def _less_any(
+    root: Term, x: Term, rest: Callable[[Value], Sequence[tf.Tensor]]
+) -> Build:
+    sign = -x.factor / root.factor
+
+    def build(value: Value) -> tf.Tensor:
+        y = functools.reduce(tf.multiply, rest(value))
+        return root.factor * uncancelled.root_minus(sign * value(x.tensor), y)
+
+    return build
+
+
+_ROOT_MINUS = Trees(
+    *(
+        tree
+        for inside, function in (
+            (("Square", "y"), uncancelled.hypot_minus),
+            ("y", uncancelled.root_minus),
+        )
+        for tree in _roots_minus(inside, function)
+    )
+)
 _ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), "y"))
 _ROOT_LESS = ((1.0, ("Sub", _ROOT, "x")), (-1.0, ("Add", _ROOT, "x")))
 
@@ -327,20 +362,12 @@ RULES = (
     ),
     Rule(
         name="root-minus-argument",
-        before="sqrt(x * x + y) - x, sqrt(x * x + y * y) - x",
+        before="sqrt(x * x + y) - x, sqrt(x * x + y * y) - x, also of more terms",
         after="y / (sqrt(x * x + y) + x) where x is positive",
         fails_when="x is much larger than the root of y",
         reference="multiplication by the conjugate",
-        match=Trees(
-            *(
-                tree
-                for inside, function in (
-                    (("Square", "y"), uncancelled.hypot_minus),
-                    ("y", uncancelled.root_minus),
-                )
-                for tree in _roots_minus(inside, function)
-            )
-        ),
+        op_types=_ROOT_MINUS.op_types,
+        match=_match_root_minus,
     ),
     Rule(
         name="sqrt1pm1",

@@ -184,7 +184,8 @@ def _match_sine(op: tf.Operation, reader: Reader) -> Build | None:
         is_one = number(reader, one.tensor, other.tensor) == one.factor == 1
         if square is None or other.factor != -1 or not is_one:
             continue
-        product = _of_units(reader, _unclipped(reader, square))
+        cosine = _unclipped(reader, square)
+        product = _of_units(reader, cosine) or _quotient_of_sums(reader, cosine)
         if product is not None:
             a, b, (_, axes, keepdims) = product
             return lambda value: angles.sine_squared(a(value), b(value), axes, keepdims)
@@ -325,7 +326,8 @@ RULES = (
     ),
     Rule(
         name="sine-of-unit-vectors",
-        before="1 - sum(a * b) ** 2, of vectors that were divided by their lengths",
+        before="1 - sum(a * b) ** 2, of vectors that were divided by their lengths, "
+        "or the sum by both",
         after="(norm(a - b) * norm(a + b) / 2) ** 2",
         fails_when="a is near b: the square of the cosine rounds to 1 or beyond",
         reference="product of the sine and cosine of the half angle",
