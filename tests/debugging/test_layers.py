@@ -224,6 +224,25 @@ def test_a_loss_of_keras_is_replaced_by_its_namesake(scope, name):
     assert words.startswith(f"compile(loss=losses.{name}()) replaces" if name else "")
 
 
+def test_a_loss_of_the_users_is_not_taken_for_the_one_of_keras_with_its_name():
+    class BCE(keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return tf.reduce_sum(y_true * tf.linalg.logdet(y_pred[..., None]), -1)
+
+    def mse(y_true, y_pred):
+        del y_true
+        return tf.math.reduce_std(y_pred) / tf.reduce_sum(y_pred, -1)
+
+    for loss in (BCE(), mse):
+        model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+        model.compile("sgd", loss)
+        y = np.ones([4, 1], "float32")
+        model.layers[0].set_weights([np.array([[-1.0]]), np.zeros([1])])
+        finding = failure_of(tfsafe.checked(model), y * 0, y).findings[0]
+        assert finding.scope.startswith("compile_loss/")
+        assert "losses" not in finding.suggested_code
+
+
 def test_a_layer_without_a_safe_namesake_has_no_swap():
     assert layers.swap_of(RowNorm, "") == ("", "")
     assert layers.swap_of(tfsafe.layers.Normalization, "") == ("", "")

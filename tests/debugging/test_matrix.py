@@ -157,6 +157,10 @@ def test_a_constant_that_the_program_writes_is_named_as_such(mode):
     if mode == "eager":
         # An eager constant is no operation.
         assert finding.origin == "a constant, or a tensor made before the call"
+        assert f"test_matrix.py:{finding.site.line} in <lambda> (which reads" in str(
+            finding
+        )
+        assert "x + tf.constant(" in finding.site.source
     else:
         assert finding.op_type == "Const"
         assert finding.cause == "the program writes this constant."

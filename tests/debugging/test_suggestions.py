@@ -673,6 +673,17 @@ def test_a_statement_of_several_lines_is_read_at_the_line_of_the_operation():
     assert finding.suggested_code == "tfsafe.ops.divide(t, t - t)"
 
 
+def test_a_line_that_is_a_part_of_a_statement_is_read_as_an_expression():
+    @tf.function
+    def function(t):
+        return tf.reduce_sum(
+            t / (t + 1.0) + (t - 1.0) / (t - 2.0), axis=0
+        )  # fmt: skip
+
+    finding = finding_of(function, [tf.constant([2.0])], is_gradient=False)
+    assert finding.suggested_code == "tfsafe.ops.divide(t - 1.0, t - 2.0)"
+
+
 @pytest.mark.parametrize(
     ("code", "safe"),
     [

@@ -140,6 +140,8 @@ def place_of(finding: FindingFields) -> str:
         notes.append(f"loop iteration {', '.join(map(str, finding.iteration))}")
     if finding.is_gradient and finding.forward_op and finding.site is not None:
         notes.insert(0, "the forward operation")
+    if finding.origin and finding.site is not None:
+        notes.insert(0, "which reads it first")
     return "; ".join(notes)
 
 

@@ -42,7 +42,9 @@ class Finding(records.FindingFields):
       count: Number of its elements that are non-finite.
       size: Number of its elements.
       index: Index of the first non-finite element.
-      site: The user's line, or None where only library code is on the stack.
+      site: The user's line, or None where only library code is on the stack. Where no
+        operation made the values and their holder has no name, the line that reads
+        them first.
       is_gradient: Whether the operation belongs to the backward pass. `site` is
         then the line of the forward operation that it differentiates.
       cause: What is wrong with the operation's inputs, in words.

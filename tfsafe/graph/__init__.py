@@ -65,7 +65,13 @@ from tfsafe.graph._replay import (
     is_drawn,
     raw_kernel,
 )
-from tfsafe.graph._stacks import Frame, site_of, split_frames, stacks_kept
+from tfsafe.graph._stacks import (
+    Frame,
+    is_of_library,
+    site_of,
+    split_frames,
+    stacks_kept,
+)
 from tfsafe.graph._traced_call import TracedCall, Wrapper, resemble
 from tfsafe.graph._written import READERS, written_inputs
 
@@ -105,6 +111,7 @@ __all__ = [
     "is_custom",
     "is_drawn",
     "is_library_code",
+    "is_of_library",
     "is_optimizer_of_keras",
     "is_ours",
     "is_user_file",

@@ -29,6 +29,7 @@ class Place(NamedTuple):
       forward_op: Type of the forward operation that it differentiates, if known.
       scope: Name scope of the operation.
       is_stable: Whether its function runs in its stable form.
+      is_library: Whether Keras or tfsafe makes it, not the line of the user.
     """
 
     site: Site | None
@@ -36,6 +37,7 @@ class Place(NamedTuple):
     forward_op: str = ""
     scope: str = ""
     is_stable: bool = False
+    is_library: bool = False
 
 
 def body_of(function: Callable[..., Any]) -> Any:
@@ -193,7 +195,9 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     stack, scope = stack_of(first), _compat.forward_scope(named.name)
     is_stable = hasattr(first.graph, _STABLE)
     if not stack.inner:
-        return Place(stack.site, scope=scope, is_stable=is_stable)
+        return Place(
+            stack.site, scope=scope, is_stable=is_stable, is_library=stack.is_library
+        )
     if stack.inner_site is not None:
         return Place(stack.inner_site, True, scope=scope, is_stable=is_stable)
     forward = _forward_op(op, stack.kind, graphs)

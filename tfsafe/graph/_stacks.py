@@ -67,9 +67,7 @@ class Stack:
         self.site = site_of(self.outer)
         self.inner_site = site_of(self.inner)
         self.kind = _gradient_of(self.inner)
-        self.is_library = is_made_by(
-            lambda path: is_part_of_keras(path) or is_own_file(path), self.outer
-        )
+        self.is_library = is_of_library(self.outer)
         self.frames = _shown(frames)
 
 
@@ -135,6 +133,11 @@ def _gradient_of(frames: Sequence[Frame]) -> str:
     """Returns the type of operation that a gradient function is registered for."""
     types = (_compat.differentiated_type(path, name) for path, _, name in frames)
     return next(filter(None, types), "")
+
+
+def is_of_library(frames: Sequence[Frame]) -> bool:
+    """Returns whether Keras or tfsafe is the innermost, and not a line of the user."""
+    return is_made_by(lambda path: is_part_of_keras(path) or is_own_file(path), frames)
 
 
 def is_made_by(is_theirs: Callable[[str], bool], frames: Sequence[Frame]) -> bool:

@@ -107,11 +107,14 @@ def describe(
 def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
     holder = origin.holder or "a constant, or a tensor made before the call"
     is_variable = holder.startswith(("variable", "a variable"))
+    # The name of the holder says more than the line that reads it first.
+    site = None if origin.holder else origin.place.site
     survey = suggestions.survey(holder, caller.user_call(is_user_file))
     return Finding(
         op_type="",
         op_name="",
         origin=holder,
+        site=site,
         cause="it was non-finite before the call.",
         suggested_code="" if is_variable else survey,
         suggestion=(
@@ -164,6 +167,7 @@ def _from_operation(
         *(origin.zero[:2] if origin.zero else ("", "")),
         is_stable=place.is_stable,
         is_ragged=origin.is_ragged,
+        is_library=place.is_library,
         on_line=step.on_line,
     )
     code, words, replaces, line = suggestions.fix_of(failure)
@@ -298,6 +302,7 @@ def by_flag(
         place.scope,
         layer=layers.class_of(place.scope, is_exact=False),
         is_stable=place.is_stable,
+        is_library=place.is_library,
     )
     code, words, replaces, line = suggestions.fix_of(failure)
     cause = f"its values are not known: {reason}"

@@ -21,6 +21,7 @@ from tfsafe.graph import (
     Frame,
     Place,
     UnreadableError,
+    is_of_library,
     is_user_file,
     site_of,
     split_frames,
@@ -193,7 +194,7 @@ class Recorder:
         outer, inner = split_frames(_stack(frame))
         scope = _layers(frame)
         if not inner:
-            return Place(site_of(outer), scope=scope)
+            return Place(site_of(outer), scope=scope, is_library=is_of_library(outer))
         own = site_of(inner)
         forward = _compat.differentiated(frame)
         if own is not None or forward is None:

@@ -44,7 +44,8 @@ class Origin:
       value: The non-finite tensor.
       births: Which elements became non-finite here; None for all that are.
       step: The operation, or None for a value from outside.
-      place: Where the operation comes from.
+      place: Where the operation comes from; of a value from outside, where it is read
+        first, if that is known.
       producers: Types of the operations that made its inputs.
       names: Names of its inputs: their producers, or values from outside.
       holder: Name of the value from outside, such as ``"argument `x`"``.
@@ -337,7 +338,9 @@ class Propagation:
         for each in step.inputs:
             known = self.origins(each)
             if not known and values.is_float(each) and not values.is_finite(each):
-                known = frozenset([self.outside(each, self.name(each))])
+                origin = self.outside(each, self.name(each))
+                origin.place = step.place()
+                known = frozenset([origin])
             found |= known
         return frozenset(found)
 

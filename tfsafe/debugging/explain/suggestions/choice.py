@@ -32,6 +32,7 @@ class Failure(NamedTuple):
       zero_of: Type of the operation that made that zero.
       is_stable: Whether its function runs in its stable form already.
       is_ragged: Whether the operation runs on the values of ragged rows.
+      is_library: Whether Keras makes the operation, not the line of the user.
       on_line: Finds which of those on its line it is, see `tracing.Step`.
     """
 
@@ -50,6 +51,7 @@ class Failure(NamedTuple):
     zero_of: str = ""
     is_stable: bool = False
     is_ragged: bool = False
+    is_library: bool = False
     on_line: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
 
@@ -208,7 +210,7 @@ def _fix_of(failure: Failure) -> Suggestion:
             return Suggestion(f"{formula.code}({call})", words, f"{name}({call})")
     # An overflow is one in the safe class too.
     is_domain = failure.fault in {"domain", "negative", "zero"}
-    if is_domain and not syntax.is_written(failure.op, failure.source):
+    if is_domain and failure.is_library:
         code, words = swap_of(failure.layer, failure.scope)
         if code:
             return Suggestion(code, words)

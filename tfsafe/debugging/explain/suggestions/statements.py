@@ -3,7 +3,7 @@
 import ast
 import dataclasses
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tfsafe.debugging.explain.suggestions import syntax
 from tfsafe.errors import Site
@@ -28,12 +28,27 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
     uses = [] if statement is None else list(syntax.uses(op_type, statement))
     nodes = [node for node, _ in uses]
     here = [node for node in nodes if node.lineno == site.line] or nodes
-    if statement is None or len(here) != 1:
+    if statement is None or not here:
         return site, site.source
+    if len(here) != 1:
+        return site, _whole(site.source, statement, here)
     line = here[0].lineno
     text = linecache.getline(site.path, line).strip()
     source = ast.unparse(statement) if len(nodes) == 1 else text
     return dataclasses.replace(site, line=line, source=text), source
+
+
+def _whole(line: str, statement: ast.stmt, uses: Sequence[ast.expr]) -> str:
+    """Returns a line; if it is a part of an expression, the smallest whole one."""
+    if syntax.is_whole(line):
+        return line
+    around = [
+        each
+        for each in syntax.expressions(statement)
+        if set(uses) <= set(syntax.expressions(each))
+    ]
+    # What contains the uses is walked from the outside.
+    return ast.unparse(around[-1]) if around else line
 
 
 def _statement(site: Site) -> ast.stmt | None:

@@ -106,6 +106,11 @@ def parsed(source: str) -> ast.AST:
     return _Expanded().visit(tree)
 
 
+def is_whole(source: str) -> bool:
+    """Returns whether source code has a syntax tree of its own."""
+    return bool(getattr(parsed(source), "body", ()))
+
+
 class _Expanded(ast.NodeTransformer):
     """Writes `x /= y` as `x = x / y`."""
 
