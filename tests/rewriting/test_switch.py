@@ -68,6 +68,25 @@ def test_functions_and_models_are_stable_while_it_is_on():
 
 
 @pytest.mark.usefixtures("switched")
+def test_a_function_that_cannot_be_read_runs_as_written_and_those_in_it_are_stable():
+    inner = tf.function(gradient)
+
+    @tf.function
+    def outer(logits, labels, x):
+        # Its loop is a function of TensorFlow 1.
+        loss = tf.nn.ctc_loss(labels, logits, [2, 2], [4, 4], False, blank_index=-1)
+        return loss, inner(x)
+
+    logits = tf.random.stateless_normal([2, 4, 3], [2, 2])
+    labels = tf.constant([[0, 1], [1, 1]])
+    expected = tf.nn.ctc_loss(labels, logits, [2, 2], [4, 4], False, blank_index=-1)
+    with pytest.warns(RuntimeWarning, match="`outer` is not rewritten"):
+        loss, slope = outer(logits, labels, LOGITS)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    np.testing.assert_allclose(slope, [[-1.0, 1.0]])
+
+
+@pytest.mark.usefixtures("switched")
 def test_what_it_does_not_rewrite():
     stable = stabilize(gradient)
     np.testing.assert_allclose(stable(LOGITS), [[-1.0, 1.0]])

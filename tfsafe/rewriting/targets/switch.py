@@ -57,6 +57,8 @@ class _Switch:
             *(Patch(keras.Model, name, self._enters) for name in _ENTRIES),
         ]
         self._stable: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        # What the stable forms are made of, and run where they cannot be made.
+        self._written: weakref.WeakSet[Any] = weakref.WeakSet()
         self._models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
 
     @property
@@ -94,7 +96,8 @@ class _Switch:
             is_due = False
             with contained("choosing what to rewrite"):
                 is_ours = tape_recording.active() is not None or is_as_written()
-                is_due = self._is_on and not is_ours and _is_naive(function)
+                is_written = is_ours or function in self._written
+                is_due = self._is_on and not is_written and _is_naive(function)
             if not is_due:
                 return original(function, *args, **kwargs)
             return or_plain(
@@ -133,6 +136,7 @@ class _Switch:
         if function not in self._stable:
             # Made of another one: the copy must not keep alive what it is known by.
             copy = _compat.with_body(function)
+            self._written.add(copy)
             self._stable[function] = stabilized(copy, all_rules())
         return self._stable[function]
 
