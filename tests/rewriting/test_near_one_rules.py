@@ -99,6 +99,21 @@ FORMULAS = {
         (1.0001, 2),
         (0.25, 0.5),
     ),
+    "weighted divergence": (
+        lambda f, a, b: b * (0.5 * (a * a - 1) - f[LOG](a)),
+        (1.0001, 2),
+        (0.25, 0.5),
+    ),
+    "weighted divergence of variances": (
+        lambda f, a, b: (b - 1) * (f[LOG](b / a) + a / b - 1),
+        (3, 3.0001),
+        (0.25, 0.5),
+    ),
+    "divergence of no weight": (
+        lambda f, a, b: (b - 1) * (a - 1 - f[LOG](a)),
+        (1e-30, 1),
+        (3, 1),
+    ),
     "exponential of a step": (
         lambda f, a, b: b * (f[EXP](a - 1) - a),
         (1.0001, 2),

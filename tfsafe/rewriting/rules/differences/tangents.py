@@ -234,7 +234,8 @@ def _match_cumulative(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
-def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
+def match_sum(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a sum of which some terms nearly cancel, such as `x - 1 - log(x)`."""
     if is_watched(reader, op):
         return None
     left = parts(reader, op.outputs[0])
@@ -336,7 +337,7 @@ RULES = (
         fails_when="x is near 0, or near 1 for the logarithm; a is near b",
         reference="Taylor series; binomial formula",
         op_types=SUMS,
-        match=_match_sum,
+        match=match_sum,
     ),
     Rule(
         name="function-less-other",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import SUMS, OpFact, op_types
 from tfsafe.ops.formulas import entropies_of_order, field_limits
 from tfsafe.ops.formulas.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -17,10 +17,13 @@ from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.log_space.probabilities import quotients
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
-from tfsafe.rewriting.rules.differences import near_one
+from tfsafe.rewriting.rules.differences import near_one, tangents
+from tfsafe.rewriting.rules.probability import gamma_functions
 from tfsafe.rewriting.rules.probability.likelihoods import FRACTION
 
 _LOGARITHMS = op_types(OpFact.LOGARITHM)
+# Sums that have a stable form as a whole.
+_DIVERGENCES = tangents.match_sum, gamma_functions.match_divergence
 _DEPTH = 8
 
 
@@ -56,6 +59,8 @@ def _bounded(
     op = reader.op(tensor)
     if op.type in _LOGARITHMS or op.type in MOVERS or _is_log_sigmoid(op, reader):
         return _leaf(tensor, weight, value, reader)
+    if op.type in SUMS and any(match(op, reader) for match in _DIVERGENCES):
+        return zero_where_weightless(value(tensor), weight)
     parts = [
         _bounded(each, weight, value, reader) if _is_log(each, reader) else value(each)
         for each in op.inputs

@@ -135,7 +135,7 @@ def _match(
     return build
 
 
-def _match_divergence(
+def match_divergence(
     op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
 ) -> Build | None:
     """Matches a logarithm, a number, and terms that add up to minus that number."""
@@ -203,7 +203,7 @@ def divergence(others: Sequence[Rule]) -> Rule:
         fails_when="a is near b: no digit is left",
         reference="Kullback and Leibler, On Information and Sufficiency, 1951",
         op_types=SUMS,
-        match=functools.partial(_match_divergence, others=others),
+        match=functools.partial(match_divergence, others=others),
     )
 
 
