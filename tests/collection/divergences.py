@@ -69,6 +69,20 @@ FORMULAS = [
         [[1.0], [2.0], [0.5]],
     ),
     Formula(
+        "KL divergence of a weight from its prior of fixed width",
+        lambda mean, std: log(2.0 / std) + (std * std + mean * mean) / 8.0 - 0.5,
+        lambda mean, std: m.log(2 / std) + (std * std + mean * mean) / 8 - 0.5,
+        [[2.0**-20, 1e-4], [2.0001, 1.9999]],
+        [[1.0, 0.5], [3.0, 0.25]],
+    ),
+    Formula(
+        "annealed KL divergence from the unit normal",
+        lambda beta, std: beta * (0.5 * (tf.square(std) - 1.0) - log(std)),
+        lambda beta, std: beta * ((std**2 - 1) / 2 - m.log(std)),
+        [[0.1, 0.7], [1.0001, 0.9999]],
+        [[0.1, 0.7], [3.0, 0.25]],
+    ),
+    Formula(
         "skewness from raw moments, powers by **",
         _skewness,
         _exact_skewness,

@@ -99,6 +99,16 @@ FORMULAS = {
         (1.0001, 2),
         (0.25, 0.5),
     ),
+    "divergence from a prior": (
+        lambda f, a, b: f[LOG](2 / a) + (a * a + b * b) / 8 - 0.5,
+        (2.0001, 2**-20),
+        (3, 1),
+    ),
+    "inverse gamma divergence from a prior": (
+        lambda f, a, b: f[LOG](a / 3) + 3 / a - 1 + 0 * b,
+        (3.0001, 1),
+        (2, 1),
+    ),
     "weighted divergence": (
         lambda f, a, b: b * (0.5 * (a * a - 1) - f[LOG](a)),
         (1.0001, 2),
@@ -157,6 +167,8 @@ def test_it_agrees_with_mpmath(name, mode):
     "formula",
     [
         lambda x, y: x - y * tf.cos(x),
+        lambda x, y: tf.math.log(x / 3) + 3 / x - 0.5 + y,
+        lambda x, y: tf.math.log(2 / x) + y * y / 8 - 0.5,
         lambda x, y: x + x * tf.cos(y),
         lambda x, y: x * x + y * y - 3 * x * y * tf.cos(x),
         _repeated_divergence,
@@ -165,7 +177,8 @@ def test_it_agrees_with_mpmath(name, mode):
 )
 def test_other_sums_stay(formula):
     names = fired(all_rules(), formula, tf.constant([0.5]), tf.constant([0.25]))
-    assert not {"function-less-tangent", "difference-from-one"} & set(names)
+    others = {"divergence", "function-less-tangent", "difference-from-one"}
+    assert not others & set(names)
 
 
 # Of rows, summed before they cancel.

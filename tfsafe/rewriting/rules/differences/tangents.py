@@ -235,7 +235,7 @@ def _match_cumulative(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def match_sum(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches a sum of which some terms nearly cancel, such as `x - 1 - log(x)`."""
+    """Matches a sum with terms that nearly cancel, such as `x - 1 - log(x)`."""
     if is_watched(reader, op):
         return None
     left = parts(reader, op.outputs[0])

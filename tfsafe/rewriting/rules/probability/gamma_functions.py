@@ -15,6 +15,7 @@ from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways, walk
 from tfsafe.rewriting.match.linear import Part, parts, total
+from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.probability import likelihoods
@@ -138,7 +139,7 @@ def _match(
 def match_divergence(
     op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
 ) -> Build | None:
-    """Matches a logarithm, a number, and terms that add up to minus that number."""
+    """Matches a logarithm, a number, and terms that cancel it where it is least."""
     whole = op.outputs[0]
     found = parts(reader, whole) if whole.dtype in _NARROW else []
     number = sum(each.factor for each in found if each.tensor is None)
@@ -156,7 +157,9 @@ def match_divergence(
         if size is None:
             return None
         sizes.append(size)
-    if not has_log or not _adds_up(sizes, -number):
+    if not has_log:
+        return None
+    if not (_adds_up(sizes, -number) or _touches_zero(reader, found, number)):
         return None
     formula = Wide(reader, others)
 
@@ -187,6 +190,46 @@ def _adds_up(sizes: Sequence[float], wanted: float) -> bool:
         for count in (1, 2, 3)
         for some in itertools.combinations(sizes, count)
     )
+
+
+def _touches_zero(reader: Reader, found: Sequence[Part], number: float) -> bool:
+    """Returns whether a term `a * x ** k`, a logarithm of `x` and a number vanish.
+
+    They do at their extremum, as `log(c / x) + x ** 2 / (2 * c ** 2) - 0.5` at c.
+    """
+    logs: list[tuple[float, tf.Tensor]] = []
+    powers: list[tuple[float, int, tf.Tensor]] = []
+    for part in found:
+        if part.tensor is None or part.axes is not None:
+            continue
+        op = reader.op(part.tensor)
+        is_log = op.type == "Log"
+        product = numbered(reader, reader.op(op.inputs[0]) if is_log else op)
+        sides = product.above or product.below
+        x = sides[0] if sides else op.inputs[0] if is_log else part.tensor
+        count = len(product.above) - len(product.below) if sides else 1
+        if (product.above and product.below) or not all(
+            reader.same(each, x) for each in sides
+        ):
+            continue
+        if not is_log:
+            powers.append((part.factor * product.factor, count, x))
+        elif product.factor > 0:
+            logs.append((part.factor * count, x))
+            number += part.factor * math.log(product.factor)
+    return len(logs) == 1 and any(
+        reader.same(x, logs[0][1]) and _extremum(a, k, logs[0][0], number)
+        for a, k, x in powers
+    )
+
+
+def _extremum(a: float, k: int, b: float, number: float) -> bool:
+    """Returns whether `a * x ** k + b * log(x) + number` is 0 where it is least."""
+    power = -b / (a * k)
+    if power <= 0:
+        return False
+    terms = a * power, b / k * math.log(power), number
+    return abs(sum(terms)) <= 1e-6 * max(map(abs, terms))
 
 
 def divergence(others: Sequence[Rule]) -> Rule:
