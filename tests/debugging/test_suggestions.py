@@ -673,6 +673,53 @@ def test_a_statement_of_several_lines_is_read_at_the_line_of_the_operation():
     assert finding.suggested_code == "tfsafe.ops.divide(t, t - t)"
 
 
+@pytest.mark.parametrize(
+    ("bound", "start"), [("relu", "random"), ("relu", "orthogonal"), ("tanh", "random")]
+)
+def test_of_values_that_a_loop_multiplied_the_loop_is_told(bound, start):
+    activation = {"relu": tf.nn.relu, "tanh": tf.tanh}[bound]
+    w = 3.0 * tf.random.stateless_normal([8, 8], [1, 2])
+    if start == "orthogonal":
+        w = tf.linalg.qr(w)[0]
+
+    @tf.function
+    def state(h):
+        for _ in tf.range(60):
+            h = activation(h @ w)
+        return h
+
+    if bound == "relu" and start == "random":
+        finding = finding_of(state, [tf.ones([1, 8])], is_gradient=False)
+        assert finding.op_type == "MatMul"
+        (steps,) = finding.iteration
+        assert f" after {steps} iterations of the loop: bound" in finding.suggestion
+        assert "by tanh" in finding.suggestion
+        assert "keras.initializers.Orthogonal()" in finding.suggestion
+        assert "learning rate, clip" not in finding.suggestion
+    else:
+        assert np.isfinite(tfsafe.checked(state)(tf.ones([1, 8]))).all()
+
+
+def test_the_logarithm_of_a_frequency_gets_a_count_more():
+    @tf.function
+    def function(counts):
+        return tf.math.log(counts / tf.reduce_sum(counts))
+
+    finding = finding_of(function, [tf.constant([2.0, 0.0])], is_gradient=False)
+    assert "add 1 to each count before the division" in finding.suggestion
+
+
+def test_the_logarithm_of_a_prediction_below_0_names_activation_and_logits():
+    @tf.function
+    def function(y_pred):
+        return tf.math.log(y_pred)
+
+    finding = finding_of(function, [tf.constant([-2.0])], is_gradient=False)
+    assert "activation='softplus'" in finding.suggestion
+    assert "from_logits=True" in finding.suggestion
+    assert "tf.maximum(y_pred, 1e-7)" in finding.suggestion
+
+
 def test_a_line_that_is_a_part_of_a_statement_is_read_as_an_expression():
     @tf.function
     def function(t):

@@ -44,6 +44,7 @@ EXPECTED = {
     ),
     "likelihood": ("RealDiv", _ZERO, "bound what it is made of"),
     "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
+    "logits": ("Log", "negative numbers (the first at", "with from_logits=True"),
     "negative_variance": ("Sqrt", "sqrt of 1", "tfsafe.ops."),
     "padded_row": (
         "Softmax",
@@ -53,6 +54,11 @@ EXPECTED = {
     "power": ("Pow", "0 to the power -0.5 is infinite", "tfsafe.ops.pow(w, 0.5)"),
     "probability": ("Log", "log of 1 zero (at (0,)).", "StableCrossEntropy"),
     "rate": ("Exp", "exp overflows float32 above 88.72", "stay in log space"),
+    "recurrence": (
+        "MatMul",
+        "a sum of products overflows float32 above 3.403e+38",
+        "after 39 iterations of the loop: bound what it carries, by tanh",
+    ),
     "signed_error": (
         "Log",
         "log of 1 negative number (at (1,)).",
@@ -64,6 +70,11 @@ EXPECTED = {
         "Exp",
         "exp overflows float32",
         "tfsafe.ops.softmax(x, axis=-1)",
+    ),
+    "unseen": (
+        "Log",
+        "log of 2 zeros (the first at (0, 2)).",
+        "add 1 to each count before the division",
     ),
 }
 # What the finding suggests, and what it takes the place of.
@@ -106,6 +117,7 @@ MENDED = {
         "tf.math.log(tf.reduce_sum(tf.exp(log_p)))",
         "tfsafe.ops.logsumexp(log_p, axis=None)",
     ),
+    "logits": ("BCE()", "keras.losses.BinaryCrossentropy(from_logits=True)"),
     "negative_variance": (
         "tf.sqrt(tf.reduce_mean(x * x) - mean * mean)",
         "tfsafe.ops.sqrt(tf.nn.relu(tf.reduce_mean(x * x) - mean * mean))",
@@ -117,6 +129,7 @@ MENDED = {
         "tfsafe.losses.StableCrossEntropy()(y[:, None], logits[:, None])",
     ),
     "rate": ("100.0", "1e-3"),
+    "recurrence": ("tf.nn.relu(", "tf.tanh("),
     "signed_error": (
         "1.0 - 2.0 * error)",
         "tf.maximum(1.0 - 2.0 * error, 1e-7))",
@@ -126,6 +139,10 @@ MENDED = {
     "softmax_by_hand": (
         "e / tf.reduce_sum(e, axis=-1, keepdims=True)",
         "tfsafe.ops.softmax(x, axis=-1)",
+    ),
+    "unseen": (
+        "counts / tf.reduce_sum(counts,",
+        "(counts + 1.0) / tf.reduce_sum(counts + 1.0,",
     ),
 }
 

@@ -44,6 +44,12 @@ _RAN_AWAY = (
     "the loss scale ran away: it doubles after each dynamic_growth_steps finite steps, "
     "an infinite one cannot come back, and every step is skipped."
 )
+_GREW = (
+    "values reach {:.1e} after {} iterations of the loop: bound what it carries, by "
+    "tanh or a normalization, and begin with recurrent weights that keep its size, "
+    "such as keras.initializers.Orthogonal(). If training has made the weights large, "
+    "or is the loop, lower the learning rate or clip the gradients."
+)
 _LOSS_SCALE = (
     "set LossScaleOptimizer(optimizer, initial_scale=2.0**15), and more "
     "dynamic_growth_steps (2000 are usual). A scale that grows without an overflow "
@@ -174,7 +180,7 @@ def _from_operation(
     if fault == "overflow":
         # A constant that is too large does not come from an explosion.
         is_constant = "Const" in origin.producers or _CONSTANT.search(source)
-        exploded = "" if is_constant else _exploded(inputs)
+        exploded = "" if is_constant else _exploded(inputs, step.loops)
         if words == suggestions.SCALE:
             words = ""
         if exploded:
@@ -211,12 +217,14 @@ def _once(names: Sequence[str], inputs: Sequence[Any]) -> Iterable[tuple[str, An
     return {id(each): (name, each) for name, each in named}.values()
 
 
-def _exploded(inputs: Sequence[np.ndarray]) -> str:
-    """Names the learning rate where the inputs are unusually large."""
+def _exploded(inputs: Sequence[np.ndarray], loops: Sequence[int]) -> str:
+    """Names the learning rate, or the loop, where the inputs are unusually large."""
     floats = [np.abs(x[np.isfinite(x)]) for x in inputs if x.dtype.kind == "f"]
     largest = max((float(x.max()) for x in floats if x.size), default=0.0)
     if largest < _EXPLODED:
         return ""
+    if loops and loops[-1]:
+        return _GREW.format(largest, loops[-1])
     return (
         f"values of {largest:.1e} {history.EXPLODED} tfsafe.optimizers."
         "SafeOptimizer(optimizer) keeps one such step from reaching the weights."

@@ -74,8 +74,16 @@ _WEIGHS = (
     "tfsafe.losses.StableCrossEntropy."
 )
 _NEGATIVE = (
-    "a logarithm needs positive numbers: find out why the argument is negative. If "
-    "it is a rounding error around 0, bound it below: tf.maximum({0}, 1e-7)."
+    "a logarithm needs positive numbers: find out why the argument is negative. What "
+    "a layer predicts is positive with activation='softplus'; logits belong in a loss "
+    "of logits, with from_logits=True. If it is a rounding error around 0, bound it "
+    "below: tf.maximum({0}, 1e-7)."
+)
+_FREQUENCY = (
+    "log(0) is infinite. If this is the frequency of something that was never seen, "
+    "add 1 to each count before the division; otherwise keep it above 0, as "
+    "tf.maximum({0}, 1e-6) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the weight "
+    "is 0."
 )
 _LOWEST = (
     "float16 ends at 65504. For a mask, select instead: tf.where(mask, x, x.dtype.min)."
@@ -234,6 +242,7 @@ FIXES = [
         is_rewritten=True,
     ),
     Fix("Log", "", _EQUAL, zero=CANCELLATION),
+    Fix("Log", "", _FREQUENCY, source="RealDiv"),
     Fix("Log", "", _INFINITE),
     Fix("Log1p", "tfsafe.ops.log1p({0})", _SLOPE, when="gradient"),
     Fix("Log1p", "", "keep the argument above -1."),
