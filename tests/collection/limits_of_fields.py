@@ -267,4 +267,16 @@ FORMULAS = [
         lambda t: m.log1p(t * t) / t**2,
         bad=[[0.0, 1e-4, 1e-3, 1.5]],
     ),
+    _of(
+        "weight of a source along a short ray",
+        lambda t: 1 - (1 - tf.exp(-t)) / t,
+        lambda t: 1 + m.expm1(-t) / t,
+    ),
+    Formula(
+        "end-to-end distance of a stiff chain",
+        lambda n, p: 2 * p * n * (1 - p / n * (1 - tf.exp(-n / p))),
+        lambda n, p: 2 * p * n * (1 + p / n * m.expm1(-n / p)),
+        [[0.01, 2.0], [50.0, 0.5]],
+        [[3.0, 2.0], [2.0, 0.5]],
+    ),
 ]

@@ -404,8 +404,8 @@ PAIRS = {
         lambda x: log(x) - log(tf.sin(x)) + tf.sin(x) / x - 2,
     ),
     "difference-from-one": (
-        lambda x: tf.sin(x) / x - 1,
-        lambda x: tf.sin(x) / x - 2,
+        lambda x: (tf.sin(x) + 1) / x - 1,
+        lambda x: (tf.sin(x) + 1) / x - 2,
     ),
     "covariance": (
         lambda x: _mean(x * tf.sin(x)) - _mean(x) * _mean(tf.sin(x)),

@@ -61,6 +61,7 @@ class Removable:
       far: The function elsewhere.
 
     Attributes:
+      limit: The function at 0.
       is_even: Whether the function is one of `x * x`.
     """
 
@@ -68,11 +69,16 @@ class Removable:
         self._series = series
         self._near = near
         self._far = far
+        self.limit = float(series[0])
         self.is_even = not any(series[1::2])
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """Computes the function of one tensor."""
         return precision.in_float32(self._at, x)
+
+    def less_limit(self, x: tf.Tensor) -> tf.Tensor:
+        """Computes the function less its limit at 0."""
+        return precision.in_float32(self._less_at, x)
 
     def of_length(self, square: tf.Tensor) -> tf.Tensor:
         """Computes an even function of the length of a vector.
@@ -90,14 +96,22 @@ class Removable:
         value = self._sum(tf.square(small) if self.is_even else small)
         return tf.where(is_near, value, self._far(_elsewhere(is_near, self._near, x)))
 
+    def _less_at(self, x: tf.Tensor) -> tf.Tensor:
+        is_near = tf.abs(x) < self._near
+        small = tf.where(is_near, x, tf.zeros_like(x))
+        argument = tf.square(small) if self.is_even else small
+        value = argument * self._sum(argument, 1)
+        far = self._far(_elsewhere(is_near, self._near, x)) - self.limit
+        return tf.where(is_near, value, far)
+
     def _of_square(self, square: tf.Tensor) -> tf.Tensor:
         is_near = square < self._near**2
         value = self._sum(tf.where(is_near, square, tf.zeros_like(square)))
         other = _elsewhere(is_near, self._near**2, square)
         return tf.where(is_near, value, self._far(tf.sqrt(other)))
 
-    def _sum(self, argument: tf.Tensor) -> tf.Tensor:
-        """Computes the series by Horner's rule."""
+    def _sum(self, argument: tf.Tensor, first: int = 0) -> tf.Tensor:
+        """Computes the series from a term on by Horner's rule."""
         # The terms of the second derivative are larger by n^2 / x^2.
         least = LIMITS[argument.dtype.name].eps / 8
         sizes = [
@@ -105,7 +119,8 @@ class Removable:
         ]
         count = max(n for n, size in enumerate(sizes) if n < 3 or size > least) + 1
         total = tf.zeros_like(argument)
-        for coefficient in reversed(self._series[: count : 2 if self.is_even else 1]):
+        terms = self._series[: count : 2 if self.is_even else 1]
+        for coefficient in reversed(terms[first:]):
             total = total * argument + tf.constant(float(coefficient), argument.dtype)
         return total
 

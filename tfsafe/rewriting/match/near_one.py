@@ -127,9 +127,15 @@ def is_opposite(reader: Reader, other: Part, part: Part, rest: Product) -> bool:
     if not found.above and not found.below:
         found = found._replace(above=[other.tensor])
     size = other.factor * found.factor + part.factor * rest.factor
-    return abs(size) <= 1e-6 * abs(other.factor * found.factor) and all(
+    cancels = abs(size) <= 1e-6 * abs(other.factor * found.factor)
+    return cancels and are_alike(reader, found, rest)
+
+
+def are_alike(reader: Reader, a: Product, b: Product) -> bool:
+    """Returns whether two products differ by their numbers at most."""
+    return all(
         sorted(map(reader.number, first)) == sorted(map(reader.number, second))
-        for first, second in ((found.above, rest.above), (found.below, rest.below))
+        for first, second in ((a.above, b.above), (a.below, b.below))
     )
 
 

@@ -382,7 +382,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     found = _read(reader, op) if op.type in _PRODUCTS else _Read()
     if found.is_whole or found.build is not None:
         return found.build
-    return steps.match(op, reader)
+    return removable_pairs.less_limit(op, reader) or steps.match(op, reader)
 
 
 RULES = (
@@ -390,7 +390,7 @@ RULES = (
         name="removable-singularity",
         before="sin(x) / x, (1 - cos(x)) / x ** 2, tanh(x) / x, x / expm1(x), "
         "(exp(-a) - exp(-b)) / (b - a), (1 - q) / (1 - q ** n), tanh(a * x) / tanh(a), "
-        "log(mean(exp(a * x))) / a",
+        "log(mean(exp(a * x))) / a, 1 - sin(x) / x",
         after="the same; near 0 the power series",
         fails_when="x = 0: the value is 0 / 0; x is near 0: the derivatives cancel",
         reference="Taylor series of the quotient",

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
+from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import quotients, removable
+from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import Term, number
+from tfsafe.rewriting.facts.tensors import Reader, same_shape
+from tfsafe.rewriting.match.arithmetic import Term, beside_number, number
 from tfsafe.rewriting.match.linear import Part, parts
+from tfsafe.rewriting.match.near_one import are_alike, numbered
 from tfsafe.rewriting.match.products import Product, scaled
 from tfsafe.rewriting.match.reductions import is_length, is_square_of
 from tfsafe.rewriting.match.trees import scaled_argument
-from tfsafe.rewriting.rules.limits.vanishing_functions import Limit
+from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
 
 # How far a number in float32 may be from pi / 2.
 _ROUNDED = 1e-6
@@ -53,6 +56,53 @@ def cancelled(reader: Reader, product: Product) -> Iterator[Limit]:
     if len(pairs) < len(product.above):
         for top, bottom in pairs:
             yield Limit(_one(bottom), (top,), (bottom,))
+
+
+def less_limit(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a quotient less the number that it is at 0: `1 - sin(x) / x`."""
+    for part, size in beside_number(reader, op.outputs[0]):
+        for zero, function, factor in _quotients(reader, reader.op(part.tensor)):
+            whole = part.factor * factor
+            if abs(whole * function.limit + size) <= _ROUNDED * abs(size):
+                return _of_rest(zero, function, whole)
+    return None
+
+
+def _of_rest(zero: Zero, function: Removable, factor: float) -> Build:
+    return lambda value: factor * function.less_limit(zero.term.make(value))
+
+
+def _quotients(
+    reader: Reader, op: tf.Operation
+) -> Iterator[tuple[Zero, Removable, float]]:
+    """Yields the `f(x) / x`, `f(x) / x ** 2` or `x / f(x)` that an operation is.
+
+    Also where x is a quotient, as in `b / a * f(a / b)`.
+
+    Yields:
+      f, its quotient, and the number that this is multiplied by.
+    """
+    if op.type not in DIVISIONS | {"Mul"}:
+        return
+    product = numbered(reader, op)
+    for tensor in (*product.above, *product.below):
+        zero = zero_of(reader, tensor)
+        if zero is None or not same_shape(zero.inside.tensor, tensor):
+            continue
+        x = numbered(reader, reader.op(zero.inside.tensor))
+        if not x.above and not x.below:
+            x = x._replace(above=[zero.inside.tensor])
+        size, order = zero.inside.factor * x.factor, zero.vanishing.order
+        above, below = order * x.above, order * x.below
+        if are_alike(
+            reader, product._replace(above=[tensor, *below], below=above), product
+        ):
+            factor = product.factor * zero.sign * size**order
+            yield zero, zero.vanishing.over_power, factor
+        under = product._replace(above=above, below=[tensor, *below])
+        inverse = zero.vanishing.inverse
+        if inverse is not None and are_alike(reader, under, product):
+            yield zero, inverse, product.factor * zero.sign / size
 
 
 def squares(
