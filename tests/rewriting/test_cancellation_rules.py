@@ -76,6 +76,20 @@ ELEMENTWISE = {
         lambda x: 1 / (1 + mpmath.exp(x)),
         [20.0, 50.0, -5.0, 0.5],
     ),
+    "complement of a shifted square": (
+        [
+            lambda x: 1 - (1 - x) ** 2,
+            lambda x: -(tf.square(1 - x) - 1),
+            lambda x: 1 - (1 + (-x)) * (1 + (-x)),
+        ],
+        lambda x: x * (2 - x),
+        [1e-8, -1e-3, 0.5, 3.0],
+    ),
+    "complement-of-power of a quotient": (
+        [lambda x: 1 - (x / 3.0) ** 0.25, lambda x: -((x / 3.0) ** 0.25 - 1)],
+        lambda x: 1 - (x / 3) ** 0.25,
+        [3.0000002, 2.999, 3.5, 1e-4],
+    ),
     "complement of a squared tanh": (
         [
             lambda x: 1 - tf.tanh(x) ** 2,
@@ -254,6 +268,7 @@ NEAR_MISSES = {
     "complex numbers": lambda x: tf.math.real(tf.exp(tf.complex(x, x)) - 1),
     "a softplus less another tensor": lambda x: tf.nn.softplus(x) - 2 * x,
     "a sum of squares": lambda x: x * x + tf.sin(x) ** 2,
+    "a shifted square less another number": lambda x: 1.5 - (1 - x) ** 2,
     "a difference of powers": lambda x: x**3 - tf.sin(x) ** 4,
     "a guard that is exact": lambda x: (1 - x) + 0.5,
     "a guard of a sum": lambda x: (tf.sin(x) + x) + 1e-7,

@@ -153,6 +153,19 @@ def one_minus_power(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 
 @precision.runs_in_float32
+def one_minus_power_of_quotient(a: tf.Tensor, b: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - (a / b) ** y`."""
+    return near_or_far(
+        tf.abs(a - b) < 0.25 * tf.abs(b),
+        lambda a, b, y: one_minus_power_of_complement((b - a) / b, y),
+        lambda a, b, y: one_minus_power(unchanged_values.divide(a, b), y),
+        a,
+        b,
+        y,
+    )
+
+
+@precision.runs_in_float32
 def one_minus_power_of_complement(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `1 - (1 - x) ** y`."""
     log = y * tf.math.log1p(tf.where(x < 1, -x, tf.zeros_like(x)))

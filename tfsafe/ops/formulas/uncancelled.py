@@ -204,6 +204,18 @@ def sqrt1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
 
 
 @precision.runs_in_float32
+def twice_less_square(x: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - (1 - x)^2` as `x (2 - x)`."""
+    return x * (2 - x)
+
+
+@precision.runs_in_float32
+def twice_plus_square(x: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + x)^2 - 1` as `x (2 + x)`."""
+    return x * (2 + x)
+
+
+@precision.runs_in_float32
 @custom_gradient
 def difference_of_squares(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `a^2 - b^2` as `(a - b) (a + b)`."""

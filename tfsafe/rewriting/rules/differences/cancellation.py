@@ -271,6 +271,8 @@ _COMPLEMENTS = Trees(
     Tree(("Sub", 1, ("Square", ("Tanh", "x"))), uncancelled.sech_squared),
     Tree(("Sub", 1, ("Square", ("Cos", "x"))), lambda x: square(tf.sin(x))),
     Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
+    Tree(("Sub", 1, ("Square", ("Sub", 1, "x"))), uncancelled.twice_less_square),
+    Tree(("Sub", ("Square", ("Add", 1, "x")), 1), uncancelled.twice_plus_square),
     Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
     *(Tree(("Sub", turn, ("Atan", "x")), _angle_left) for turn in _RIGHT_ANGLES),
 )
@@ -308,10 +310,10 @@ RULES = (
         name="complement",
         before="1 - cos(x), 1 + cos(x), 1 - sin(x), cosh(x) - 1, 1 - sigmoid(x), "
         "1 - tanh(x), 1 + tanh(x), 1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, "
-        "1 - cos(x)**2, 1 - x**2 or pi / 2 - atan(x)",
+        "1 - cos(x)**2, 1 - x**2, 1 - (1 - x)**2 or pi / 2 - atan(x)",
         after="2 sin(x / 2)^2, 2 cos(x / 2)^2, cos(x)^2 / (1 + sin(x)), "
         "2 sinh(x / 2)^2, sigmoid(-x), 2 sigmoid(-2 x), 2 sigmoid(2 x), erfc(-x), "
-        "erf(x), 1 / cosh(x)^2, sin(x)^2, (1 - x)(1 + x) or atan2(1, x)",
+        "erf(x), 1 / cosh(x)^2, sin(x)^2, (1 - x)(1 + x), x (2 - x) or atan2(1, x)",
         fails_when="what is subtracted is near 1",
         reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
         op_types=SUMS,

@@ -98,6 +98,10 @@ _POWERS = Trees(
         ("Sub", 1, ("Pow", ("Add", 1, "x"), "y")),
         lambda x, y: tangents.one_minus_power_of_complement(-x, y),
     ),
+    Tree(
+        ("Sub", 1, ("Pow", ("Div", "x", "z"), "y")),
+        tangents.one_minus_power_of_quotient,
+    ),
     Tree(("Sub", 1, ("Pow", "x", "y")), tangents.one_minus_power),
     Tree(
         ("Log1p", ("Neg", ("Pow", ("Sub", 1, "x"), "y"))),
@@ -130,7 +134,7 @@ RULES = (
     ),
     Rule(
         name="complement-of-power",
-        before="1 - x ** y, 1 - (1 - x) ** y, log1p(-x ** y)",
+        before="1 - x ** y, 1 - (1 - x) ** y, 1 - (a / b) ** y, log1p(-x ** y)",
         after="-ops.expm1(y * log(x)) where the power is near 1",
         fails_when="the power is near 1",
         reference="tfsafe.ops.expm1",
