@@ -122,6 +122,20 @@ FORMULAS = [
         LARGE,
         PARAMETERS,
     ),
+    Formula(
+        "equation for the shape of a gamma distribution",
+        lambda shape, spread: log(shape) - digamma(shape) - spread,
+        lambda shape, spread: m.log(shape) - m.digamma(shape) - spread,
+        [[1e3, 1e6], [2.0**-12, 2.0**-22]],
+        [[3.0, 0.5], [0.25, 1.5]],
+    ),
+    Formula(
+        "weighted slope of a gamma likelihood",
+        lambda shape, weight: weight * (log(shape) - digamma(shape)),
+        lambda shape, weight: weight * (m.log(shape) - m.digamma(shape)),
+        [[1e3, 1e6], [0.25, 2.0]],
+        [[3.0, 0.5], [0.25, 1.5]],
+    ),
     Formula("KL divergence of betas", _beta, _exact_beta, BETAS, PARAMETERS),
     Formula(
         "KL divergence of betas by lbeta",

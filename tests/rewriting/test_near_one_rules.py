@@ -109,6 +109,36 @@ FORMULAS = {
         (3.0001, 1),
         (2, 1),
     ),
+    "divergence generator": (
+        lambda f, a, b: a * f[LOG](a) - a + 1 + 0 * b,
+        (1.0001, 1),
+        (3, 1),
+    ),
+    "Bennett's function": (
+        lambda f, a, b: b * ((1 + a) * f[LOG](1 + a) - a),
+        (1e-4, 2),
+        (0.25, 0.5),
+    ),
+    "weighted difference of logarithms": (
+        lambda f, a, b: b * (f[LOG](a + 1) - f[LOG](a)),
+        (2**20, 0.25),
+        (3, 0.25),
+    ),
+    "weighted inverse cosine": (
+        lambda f, a, b: b * f[LOG](a + f[SQRT](a * a - 1)),
+        (1.0001, 0.25),
+        (3, 0.25),
+    ),
+    "weighted inverse sine": (
+        lambda f, a, b: b * f[LOG](a + f[SQRT](a * a + 1)),
+        (1e-5, 0.25),
+        (3, 0.25),
+    ),
+    "weighted log1p less its fraction": (
+        lambda f, a, b: b * (f[LOG](1 + a) - a / (1 + a)),
+        (1e-4, 0.25),
+        (3, 0.25),
+    ),
     "weighted divergence": (
         lambda f, a, b: b * (0.5 * (a * a - 1) - f[LOG](a)),
         (1.0001, 2),

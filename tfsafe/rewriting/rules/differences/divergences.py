@@ -28,6 +28,7 @@ def of_product(reader: Reader, part: Part, op: tf.Operation) -> Iterator[Group]:
     """Yields `x * log(x / y) - x + y`, for a part that is a product."""
     for x, log in both_ways(op):
         yield from _entropy(reader, part, x, _ratio_of_log(reader, log))
+        yield from _entropy_near_one(reader, part, x, reader.op(log))
 
 
 def of_xlogy(reader: Reader, part: Part, op: tf.Operation) -> Iterator[Group]:
@@ -77,6 +78,28 @@ def _entropy(
         part,
         _bregman(reader, *ratio),
     )
+
+
+def _entropy_near_one(
+    reader: Reader, part: Part, x: tf.Tensor, log: tf.Operation
+) -> Iterator[Group]:
+    """Yields `x log(x) - x + 1` and `(1 + y) log1p(y) - y`."""
+    if part.axes is not None or log.type not in {"Log", "Log1p"}:
+        return
+    step, inside = parts(reader, x), parts(reader, log.inputs[0])
+    step = merged(reader, [*step, Part(-1.0, None)])
+    if log.type == "Log":
+        inside = [*inside, Part(-1.0, None)]
+    if merged(reader, [*step, *minus(inside)]):
+        return
+    wanted = [each._replace(factor=-part.factor * each.factor) for each in step]
+
+    def build(value: Value) -> tf.Tensor:
+        a = value(x)
+        difference = total(step, value, x) + tf.zeros_like(a)
+        return tangents.bregman_of_entropy(a, tf.ones_like(a), difference)
+
+    yield Group([part, *wanted], part, build)
 
 
 def _bregman(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:

@@ -234,8 +234,7 @@ def _match_cumulative(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
-def match_sum(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches a sum with terms that nearly cancel, such as `x - 1 - log(x)`."""
+def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
     left = parts(reader, op.outputs[0])
@@ -337,7 +336,7 @@ RULES = (
         fails_when="x is near 0, or near 1 for the logarithm; a is near b",
         reference="Taylor series; binomial formula",
         op_types=SUMS,
-        match=match_sum,
+        match=_match_sum,
     ),
     Rule(
         name="function-less-other",

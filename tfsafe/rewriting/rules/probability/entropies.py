@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import SUMS, OpFact, op_types
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.formulas import entropies_of_order, field_limits
 from tfsafe.ops.formulas.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -17,13 +17,23 @@ from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.log_space.probabilities import quotients
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
-from tfsafe.rewriting.rules.differences import near_one, tangents
-from tfsafe.rewriting.rules.probability import gamma_functions
+from tfsafe.rewriting.rules.differences import (
+    function_differences,
+    near_one,
+    tangents,
+)
+from tfsafe.rewriting.rules.probability import gamma_functions, inverse_functions
 from tfsafe.rewriting.rules.probability.likelihoods import FRACTION
 
 _LOGARITHMS = op_types(OpFact.LOGARITHM)
-# Sums that have a stable form as a whole.
-_DIVERGENCES = tangents.match_sum, gamma_functions.match_divergence
+# Logarithms and sums of them that have a stable form as a whole.
+_WHOLE = (
+    *function_differences.RULES,
+    *inverse_functions.RULES,
+    *tangents.RULES,
+    gamma_functions.divergence(()),
+    gamma_functions.rule(()),
+)
 _DEPTH = 8
 
 
@@ -52,6 +62,10 @@ def _is_log(tensor: tf.Tensor, reader: Reader, depth: int = 0) -> bool:
     return False
 
 
+def _is_whole(op: tf.Operation, reader: Reader) -> bool:
+    return any(op.type in each.op_types and each.match(op, reader) for each in _WHOLE)
+
+
 def _bounded(
     tensor: tf.Tensor, weight: tf.Tensor, value: Value, reader: Reader
 ) -> tf.Tensor:
@@ -59,7 +73,7 @@ def _bounded(
     op = reader.op(tensor)
     if op.type in _LOGARITHMS or op.type in MOVERS or _is_log_sigmoid(op, reader):
         return _leaf(tensor, weight, value, reader)
-    if op.type in SUMS and any(match(op, reader) for match in _DIVERGENCES):
+    if _is_whole(op, reader):
         return zero_where_weightless(value(tensor), weight)
     parts = [
         _bounded(each, weight, value, reader) if _is_log(each, reader) else value(each)
@@ -124,6 +138,8 @@ def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
     """Returns what a logarithm is taken of, if no rule says how to take it."""
     op = reader.op(tensor)
     if op.type != "Log" or logarithms(reader).of(op.inputs[0]) is not None:
+        return None
+    if _is_whole(op, reader):
         return None
     if FRACTION(op, reader) is not None or near_one.match_log(op, reader) is not None:
         return None

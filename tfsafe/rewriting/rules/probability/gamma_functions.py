@@ -117,7 +117,8 @@ def _match(
     if not 2 <= len(found) <= _MOST:
         return None
     formula = [reader.op(each) for each, _ in walk(reader, whole, _OUTSIDE, _DEPTH)]
-    if all(each.type != "Lgamma" for each in formula):
+    types = {each.type for each in formula}
+    if "Lgamma" not in types and not types >= {"Digamma", "Log"}:
         return None
     anchors = list(_anchors(reader, formula))
     groups, rest = likelihoods.groups(reader, found, anchors)
@@ -136,7 +137,7 @@ def _match(
     return build
 
 
-def match_divergence(
+def _match_divergence(
     op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
 ) -> Build | None:
     """Matches a logarithm, a number, and terms that cancel it where it is least."""
@@ -246,7 +247,7 @@ def divergence(others: Sequence[Rule]) -> Rule:
         fails_when="a is near b: no digit is left",
         reference="Kullback and Leibler, On Information and Sufficiency, 1951",
         op_types=SUMS,
-        match=functools.partial(match_divergence, others=others),
+        match=functools.partial(_match_divergence, others=others),
     )
 
 
@@ -258,7 +259,7 @@ def rule(others: Sequence[Rule]) -> Rule:
     """
     return Rule(
         name="gamma-functions",
-        before="lgamma(b) - lgamma(a) - (b - a) * digamma(a), "
+        before="lgamma(b) - lgamma(a) - (b - a) * digamma(a), log(a) - digamma(a), "
         "y * log(r) - r - lgamma(y + 1)",
         after="the same, computed in float64 and rounded once",
         fails_when="the parameters are large: the terms are far larger than the sum",
