@@ -71,6 +71,20 @@ def test_few_steps_say_nothing():
     assert "since:" not in str(failure_after([1.0, 1.1, 0.9, 1.0]))
 
 
+def test_in_the_first_step_no_learning_rate_is_to_blame():
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    x = np.full([4, 2], 1e25, "float32")
+    checked = tfsafe.checked(model)
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked.fit(x, np.ones([4, 1]), batch_size=4, verbose=0)
+    (suggestion,) = {each.suggestion for each in caught.value.findings[:1]}
+    assert caught.value.step == 0
+    assert "e+2" in suggestion
+    assert "before any training: scale the inputs down" in suggestion
+    assert "lower the learning rate" not in suggestion
+
+
 def test_two_steps_are_enough_to_see_that_a_loss_exploded():
     text = str(failure_after([40.0, 1e30]))
     assert "grew over 1 step, from 40 to 1e+30: the" in text

@@ -26,6 +26,10 @@ EXPLODED = (
     "have exploded: lower the learning rate, clip the gradients (clipnorm=1.0), or "
     "scale the inputs down."
 )
+_UNTRAINED = (
+    "are there before any training: scale the inputs down, or begin with smaller "
+    "weights."
+)
 _UNBOUNDED = (
     "check the sign of the loss and of each of its terms: it runs to minus infinity, "
     "so a lower learning rate only delays this. In a likelihood, bound the scale "
@@ -132,6 +136,9 @@ def note(error: NumericsError, past: Past) -> None:
     )
     has_grown = len(losses) > 1 and _grown(list(map(abs, losses)))
     if len(losses) < _FEWEST and not has_grown:
+        if error.step == 0 and error.findings:
+            words = error.findings[0].suggestion.replace(EXPLODED, _UNTRAINED)
+            error.change_first(suggestion=words)
         return
     words = _words(Past(losses, norms, updates), error)
     error.add_past(losses, norms, updates, words)
