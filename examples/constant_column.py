@@ -3,7 +3,8 @@
 Four columns of customer data, one of them the same for everybody. Standardised by hand,
 `(x - mean) / std`, that column is 0 / 0. Keras prints a loss of 0.6931 in each epoch,
 which looks like slow learning: the predictions are all equal, because the NaN went into
-the weights and a ReLU hides it.
+the weights and a ReLU hides it: no NaN is larger than 0. (TensorFlow's own ReLU hides a
+NaN on some processors and not on others.)
 
     python examples/constant_column.py                 # a finite loss, a dead model
     python -m tfsafe run examples/constant_column.py   # stops at the first step
@@ -21,9 +22,14 @@ y = (x[:, 0] + x[:, 1] > 0).astype("float32")
 with np.errstate(invalid="ignore"):
     x = (x - x.mean(axis=0)) / x.std(axis=0)
 
+
+def relu(x):
+    return keras.ops.where(x > 0, x, 0.0)
+
+
 model = keras.Sequential([
     keras.Input((4,)),
-    keras.layers.Dense(16, activation="relu"),
+    keras.layers.Dense(16, activation=relu),
     keras.layers.Dense(1, activation="sigmoid"),
 ])
 model.compile("adam", "binary_crossentropy", metrics=["accuracy"])
