@@ -62,7 +62,7 @@ def match_log(
         return None
 
     far = None
-    if _first(limits, reader.op(x), reader) is None:
+    if first(limits, reader.op(x), reader) is None:
         far = products.match_log(op, reader)
 
     def build(value: Value) -> tf.Tensor:
@@ -73,7 +73,7 @@ def match_log(
     return build
 
 
-def _first(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Build | None:
+def first(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Build | None:
     """Returns what the first rule that fits makes of an operation."""
     found = (each.match(op, reader) for each in rules if op.type in each.op_types)
     return next(filter(None, found), None)
@@ -92,7 +92,7 @@ def _match_one_plus(
     near_one = _LOG_ONE_PLUS(op, reader)
     if near_one is None:
         return None
-    found = _first(others, reader.op(op.inputs[0]), reader)
+    found = first(others, reader.op(op.inputs[0]), reader)
     if found is None:
         return _out_of_range(op, reader) or near_one
 

@@ -63,7 +63,7 @@ def _is_log(tensor: tf.Tensor, reader: Reader, depth: int = 0) -> bool:
 
 
 def _is_whole(op: tf.Operation, reader: Reader) -> bool:
-    return any(op.type in each.op_types and each.match(op, reader) for each in _WHOLE)
+    return near_one.first(_WHOLE, op, reader) is not None
 
 
 def _bounded(

@@ -205,23 +205,31 @@ def _touches_zero(reader: Reader, found: Sequence[Part], number: float) -> bool:
             continue
         op = reader.op(part.tensor)
         is_log = op.type == "Log"
-        product = numbered(reader, reader.op(op.inputs[0]) if is_log else op)
-        sides = product.above or product.below
-        x = sides[0] if sides else op.inputs[0] if is_log else part.tensor
-        count = len(product.above) - len(product.below) if sides else 1
-        if (product.above and product.below) or not all(
-            reader.same(each, x) for each in sides
-        ):
+        power = _power(reader, op.inputs[0] if is_log else part.tensor)
+        if power is None:
             continue
+        factor, order, x = power
         if not is_log:
-            powers.append((part.factor * product.factor, count, x))
-        elif product.factor > 0:
-            logs.append((part.factor * count, x))
-            number += part.factor * math.log(product.factor)
+            powers.append((part.factor * factor, order, x))
+        elif factor > 0:
+            logs.append((part.factor * order, x))
+            number += part.factor * math.log(factor)
     return len(logs) == 1 and any(
         reader.same(x, logs[0][1]) and _extremum(a, k, logs[0][0], number)
         for a, k, x in powers
     )
+
+
+def _power(reader: Reader, tensor: tf.Tensor) -> tuple[float, int, tf.Tensor] | None:
+    """Reads `c * x ** k`; returns the numbers c and k, and x."""
+    product = numbered(reader, reader.op(tensor))
+    factors = product.above or product.below
+    if not factors:
+        return product.factor, 1, tensor
+    is_one = all(reader.same(each, factors[0]) for each in factors)
+    if not is_one or (product.above and product.below):
+        return None
+    return product.factor, len(product.above) - len(product.below), factors[0]
 
 
 def _extremum(a: float, k: int, b: float, number: float) -> bool:
