@@ -2,6 +2,7 @@
 
 import inspect
 import linecache
+import math
 import textwrap
 from typing import Any
 from unittest import mock
@@ -93,6 +94,19 @@ def softplus(s):
 
 def softplus_by_log1p(s):
     return tf.math.log1p(tf.exp(s))
+
+
+def log_of_a_little_more(s):
+    return tf.math.log(1e-6 + tf.exp(s))
+
+
+def log_of_two_exponentials(a, b):
+    return tf.math.log(tf.exp(a) + tf.exp(b))
+
+
+def log_of_a_weight_and_an_exponential(w, s):
+    grown = tf.exp(s)
+    return tf.math.log(grown + w)
 
 
 def chosen_power(v):
@@ -262,6 +276,8 @@ CASES = [
     (factor, [[[1.0, 1.0], [1.0, 1.0]]], False),
     (softmax_less_the_largest, [ZEROS], False),
     (softplus_by_log1p, [S], False),
+    (log_of_a_little_more, [S], False),
+    (log_of_a_weight_and_an_exponential, [[[2.0, 1.0]], S], False),
     (picked_logarithm, [S], False),
 ]
 
@@ -381,6 +397,7 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
 
     def suggested(*values):
         known = {
+            "math": math,
             "np": np,
             "tf": tf,
             "tfsafe": tfsafe,
@@ -476,6 +493,43 @@ def test_a_suggested_power_has_slope_zero_where_it_is_not_chosen():
 
     (slope,) = derived(suggested)(tf.constant(CHOSEN[1][0]))
     np.testing.assert_allclose(slope, [0.0, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "code"),
+    [
+        (softplus, [S], "tf.nn.softplus(s)"),
+        (log_of_a_little_more, [S], "tfsafe.ops.log_add_exp(s, math.log(1e-06))"),
+        (log_of_two_exponentials, [S, ZEROS], "tfsafe.ops.log_add_exp(a, b)"),
+        (
+            log_of_a_weight_and_an_exponential,
+            [[[2.0, 1.0]], S],
+            "tfsafe.ops.log_add_exp(s, tf.math.log(w))",
+        ),
+    ],
+)
+def test_the_logarithm_of_an_exponential_and_more_is_suggested_with_that(
+    function, arguments, code
+):
+    arguments = [tf.constant(each) for each in arguments]
+    # XLA: the graph optimizer mends some.
+    run = tf.function(function, jit_compile=True, autograph=False)
+    assert finding_of(run, arguments, False).suggested_code == code
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    known = {"math": math, "tf": tf, "tfsafe": tfsafe}
+    exact = function(*(tf.cast(each, tf.float64) for each in arguments))
+    suggested = eval(code, known, dict(zip(names, arguments, strict=True)))
+    np.testing.assert_allclose(suggested, exact, rtol=1e-6)
+
+
+def test_of_a_sum_of_more_exponentials_no_part_is_suggested():
+    found = finding_of(
+        lambda a, b: tf.math.log(tf.exp(a) + 2.0 * tf.exp(b)),
+        [tf.constant(S), tf.constant(ZEROS)],
+        False,
+    )
+    assert found.suggested_code == ""
+    assert "tfsafe.ops.log_add_exp(a, b)" in found.suggestion
 
 
 def normalized_row(s):

@@ -12,6 +12,8 @@ class Fix(NamedTuple):
         call that is the first, `{weight}` for what the result is multiplied by,
         `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
         before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
+        `{beside_one}` for what is in `1 + exp(x)`, `{log_added}` for the logarithm of
+        anything else that is added to it,
         `{segments}` and `{count}` for those of a sum over segments, `{rest}` for all
         arguments but the first; empty where there is none.
       words: What it does, or what to change; with the fields of the code.

@@ -28,9 +28,12 @@ _SEGMENT_LOG_SUM = (
     "tfsafe.ops.unsorted_segment_max(x, ids, n), it is m + log(sum(exp(x - gather(m, "
     "ids))))."
 )
-_SOFTPLUS = (
-    "computes log(1 + exp(x)), which no argument overflows. For log(exp(a) + exp(b)) "
-    "use tfsafe.ops.log_add_exp(a, b)."
+_SOFTPLUS = "computes log(1 + exp(x)), which no argument overflows."
+_LOG_ADD = "computes the logarithm of this sum, which no argument overflows."
+_LOG_OF_TWO = (
+    "log(1 + exp(x)) is tf.nn.softplus(x), log(exp(a) + exp(b)) is "
+    "tfsafe.ops.log_add_exp(a, b), and log(a + exp(x)) is "
+    "tfsafe.ops.log_add_exp(tf.math.log(a), x): no argument overflows them."
 )
 _LIMIT = (
     "numerator and denominator are 0 there, and the quotient has a limit; "
@@ -146,15 +149,21 @@ OF_FORMULAS = [
     *(
         Fix(
             "Exp",
-            "tf.nn.softplus({0})",
-            _SOFTPLUS,
+            code,
+            words,
             fault="overflow",
             met_next=path,
+            is_read=bool(code) and path != ("Log1p",),
             is_rewritten=True,
             # Not the activation of a layer, and the logarithm of a loss.
             written=r"\bexp\(",
         )
-        for path in (("AddV2", "Log"), ("Log1p",))
+        for path, code, words in (
+            (("Log1p",), "tf.nn.softplus({0})", _SOFTPLUS),
+            (("AddV2", "Log"), "tf.nn.softplus({beside_one})", _SOFTPLUS),
+            (("AddV2", "Log"), "tfsafe.ops.log_add_exp({0}, {log_added})", _LOG_ADD),
+            (("AddV2", "Log"), "", _LOG_OF_TWO),
+        )
     ),
     Fix(
         "Cosh",

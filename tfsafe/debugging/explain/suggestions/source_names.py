@@ -83,6 +83,7 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
         fields |= _complement(first, place)
         if op_type in _OF_SUMS:
             fields |= _reduced(node, tree, *place) | _segments(node, tree, *place)
+            fields |= _added(node, first, tree, *place)
         elif isinstance(summed, ast.Call):
             fields["{axis}"] = syntax.keyword(summed, "axis", 1)
     return (
@@ -183,6 +184,33 @@ def _segments(
         found = {field: syntax.keyword(each, name, at) for field, name, at in names}
         return {field: text.partition("=")[2] for field, text in found.items() if text}
     return {}
+
+
+def _added(
+    node: ast.expr, argument: ast.expr, tree: ast.AST, path: str = "", line: int = 0
+) -> dict[str, str]:
+    """Returns `x` of `1 + exp(x)`, or the logarithm of what else is added to it."""
+    scope = syntax.scope_of(path, line) if path else tree
+    names = {ast.unparse(node), *syntax.names_at(scope, line)}
+    others = {
+        ast.unparse(terms[1 - i]): terms[1 - i]
+        for _, terms in syntax.uses("AddV2", scope)
+        for i, each in enumerate(terms[:2])
+        if ast.unparse(each) in names
+    }
+    if len(others) != 1:
+        return {}
+    ((text, other),) = others.items()
+    if isinstance(other, ast.Constant):
+        if other.value == 1:
+            return {"{beside_one}": ast.unparse(argument)}
+        return {"{log_added}": f"math.log({text})"}
+    exponents = [each for _, (each, *_) in syntax.uses("Exp", other)]
+    if not exponents:
+        return {"{log_added}": f"tf.math.log({text})"}
+    # Not of a sum that has another exponential in it.
+    is_one = isinstance(other, ast.Call) and exponents == other.args
+    return {"{log_added}": ast.unparse(exponents[0])} if is_one else {}
 
 
 def _of_values(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 # How Python code writes an operation: as an operator or as a function.
 _OPERATORS = {
+    "AddV2": ast.Add,
     "Div": ast.Div,
     "Mul": ast.Mult,
     "Pow": ast.Pow,
@@ -16,6 +17,7 @@ _OPERATORS = {
 FUNCTIONS = {
     "Acos": {"acos", "arccos"},
     "Acosh": {"acosh", "arccosh"},
+    "AddV2": {"add"},
     "Asin": {"asin", "arcsin"},
     "Atan2": {"atan2", "arctan2"},
     "Atanh": {"atanh", "arctanh"},
