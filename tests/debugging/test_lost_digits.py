@@ -1,5 +1,6 @@
 """Findings name the operation whose rounding made the zero that fails later."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -227,3 +228,15 @@ def test_the_merge_of_an_epsilon_with_a_difference_is_named():
     with pytest.raises(tfsafe.NumericsError) as caught:
         checked(tf.function(gap))(*args)
     assert "adds the constant 1e-09 to one side" in caught.value.findings[0].cause
+
+
+def test_the_layer_is_named_in_which_a_number_became_0():
+    inputs = keras.Input([1])
+    ones = {"kernel_initializer": "ones", "activation": "relu"}
+    spread = keras.layers.Dense(1, name="spread", **ones)(inputs)
+    model = keras.Model(inputs, spread, name="vae")
+    model.compile(loss=lambda y, p: tf.math.log(p))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(model).fit(-np.ones([2, 1]), np.ones([2, 1]), verbose=0)
+    cause = caught.value.findings[0].cause
+    assert " inside vae/spread, which is 0 for a negative input." in cause

@@ -385,7 +385,8 @@ def test_a_failure_without_a_row_of_its_own_gets_advice_by_its_kind(facts, words
     [
         ("model.fit(x, y)", "an exponential activation needs small arguments: scale"),
         ("y = tf.math.log(1 + tf.exp(x))", "computes log(1 + exp(x))"),
-        ("e = tf.exp(x)", "computes log(1 + exp(x))"),
+        ("e = tf.exp(x)", "log(1 + exp(x)) is tf.nn.softplus(x)"),
+        ("y = tf.math.log(a + tf.exp(x))", "computes the logarithm of this sum"),
     ],
 )
 def test_the_activation_of_a_layer_is_no_part_of_a_formula_by_hand(source, words):
@@ -405,8 +406,11 @@ def test_every_suggestion_can_be_reached(row):
     for function in ("average", "erf", "exp", "reduce_mean"):
         if f"b{function}" in row.written:
             written = f"y = tf.{function}(x)"
+    added = {"{beside_one}": "1", "{log_added}": "a"}
     if row.is_read:
         written = shown[row.op]
+    for field in filter(row.code.__contains__, added):
+        written = f"y = tf.math.log({added[field]} + tf.exp(x))"
     facts = {
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",

@@ -522,6 +522,19 @@ def test_the_logarithm_of_an_exponential_and_more_is_suggested_with_that(
     np.testing.assert_allclose(suggested, exact, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lambda p: tf.math.log1p(p), lambda p: tf.math.xlog1py(tf.ones([2]), p)],
+    ids=["log1p", "xlog1py"],
+)
+def test_a_bound_is_suggested_for_the_logarithm_of_1_and_a_prediction(function):
+    p = tf.constant([-3.0, 2.0])
+    words = finding_of(function, [p], False).suggestion
+    assert "activation='softplus'" in words
+    bound = words.rpartition(": ")[2].rstrip(".")
+    np.testing.assert_array_equal(eval(bound, {"tf": tf, "p": p}), [0.0, 2.0])
+
+
 def test_of_a_sum_of_more_exponentials_no_part_is_suggested():
     found = finding_of(
         lambda a, b: tf.math.log(tf.exp(a) + 2.0 * tf.exp(b)),

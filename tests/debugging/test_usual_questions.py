@@ -77,6 +77,19 @@ def test_the_weights_of_the_samples_are_part_of_the_suggested_check():
     assert "row 1" in str(report)
 
 
+def test_labels_that_are_nan_throughout_are_told_to_be_numbered():
+    x, labels = np.ones([4, 1], "float32"), np.array(["yes", "no", "no", "yes"])
+    y = np.full([4], np.nan, "float32")
+    finding = caught_in(fitted(line("sgd"), x, y)).findings[0]
+    assert "reports all such rows before the training. W" in finding.suggestion
+    (code,) = re.findall(r"np\.unique\(.*\)\[1\]", finding.suggestion)
+    numbers = eval(code, {"np": np, "labels": labels})
+    line("sgd").fit(x, numbers, verbose=0, callbacks=[tfsafe.NumericsMonitor()])
+    y[0] = 1.0
+    finding = caught_in(fitted(line("sgd"), x, y)).findings[0]
+    assert finding.suggestion.endswith('policy="drop" removes them.')
+
+
 def test_a_loop_over_a_data_set_is_told_to_check_the_data_set():
     data = tf.data.Dataset.from_tensor_slices([1.0, np.nan]).batch(1)
     mean = tfsafe.checked(tf.function(lambda x: tf.reduce_mean(x)))

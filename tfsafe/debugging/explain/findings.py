@@ -40,6 +40,11 @@ _TEXT = {tf.string}
 _SINGULAR = op_types(OpFact.SINGULAR)
 _SUMS = {"Add", "AddV2", "Sub"}
 _APART = "tfsafe.stabilize(f) keeps the constants of a function or model f apart."
+_UNREAD = (
+    "reports all such rows before the training. Where all values are NaN, text may "
+    "have been read as numbers: read it as text and number the classes, as "
+    "np.unique(labels, return_inverse=True)[1] does."
+)
 _RAN_AWAY = (
     "the loss scale ran away: it doubles after each dynamic_growth_steps finite steps, "
     "an infinite one cannot come back, and every step is skipped."
@@ -116,6 +121,14 @@ def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
     # The name of the holder says more than the line that reads it first.
     site = None if origin.holder else origin.place.site
     survey = suggestions.survey(holder, caller.user_call(is_user_file))
+    check = "" if survey else "tfsafe.data.check_finite "
+    words = (
+        f'{check}reports all such rows before the training; policy="drop" removes them.'
+    )
+    if is_variable:
+        words = "start from a checkpoint whose weights are finite."
+    elif holder.startswith("argument") and _is_nan_throughout(facts):
+        words = f"{check}{_UNREAD}"
     return Finding(
         op_type="",
         op_name="",
@@ -123,14 +136,13 @@ def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
         site=site,
         cause="it was non-finite before the call.",
         suggested_code="" if is_variable else survey,
-        suggestion=(
-            "start from a checkpoint whose weights are finite."
-            if is_variable
-            else f"{'' if survey else 'tfsafe.data.check_finite '}reports all such "
-            'rows before the training; policy="drop" removes them.'
-        ),
+        suggestion=words,
         **facts,
     )
+
+
+def _is_nan_throughout(facts: dict[str, Any]) -> bool:
+    return facts["kind"] == "NaN" and facts["count"] == facts["size"] > 1
 
 
 def _from_operation(
@@ -153,7 +165,7 @@ def _from_operation(
     # The formula of a slope may subtract equal numbers itself, as it should.
     is_own = origin.zero and place.is_gradient and origin.zero.place == place
     if origin.zero and not is_own and fault not in {"overflow", "unknown"}:
-        cause = f"{cause} {_lost(origin.zero)}"
+        cause = f"{cause} {_lost(origin.zero, layers, not step.name)}"
     if origin.absorbed_at is not None:
         cause = f"{cause} {_absorbed(*origin.absorbed_at)}"
     op_type = place.forward_op or step.type
@@ -231,10 +243,13 @@ def _exploded(inputs: Sequence[np.ndarray], loops: Sequence[int]) -> str:
     )
 
 
-def _lost(zero: Zero) -> str:
-    site = zero.place.site
-    where = f" at {site.short_place}" if site else ""
-    return f"The 0 comes from `{zero.type}`{where}, which {_LOST[zero.kind]}."
+def _lost(zero: Zero, layers: Layers, is_exact: bool) -> str:
+    place = zero.place
+    where = f" at {place.site.short_place}" if place.site else ""
+    # The user's line only calls the model.
+    layer = layers.path_of(place.scope, is_exact) if place.is_library else ""
+    inside = f" inside {layer}" if layer else ""
+    return f"The 0 comes from `{zero.type}`{where}{inside}, which {_LOST[zero.kind]}."
 
 
 def _absorbed(division: str, place: Place) -> str:

@@ -79,6 +79,11 @@ _NEGATIVE = (
     "of logits, with from_logits=True. If it is a rounding error around 0, bound it "
     "below: tf.maximum({0}, 1e-7)."
 )
+_ABOVE_MINUS_ONE = (
+    "keep the argument above -1. What a layer predicts is above 0 with "
+    "activation='softplus'; what cannot be negative, as a count or a price, may be "
+    "bounded below: tf.maximum({0}, 0.0)."
+)
 _FREQUENCY = (
     "log(0) is infinite. If this is the frequency of something that was never seen, "
     "add 1 to each count before the division; otherwise keep it above 0, as "
@@ -245,11 +250,11 @@ FIXES = [
     Fix("Log", "", _FREQUENCY, source="RealDiv"),
     Fix("Log", "", _INFINITE),
     Fix("Log1p", "tfsafe.ops.log1p({0})", _SLOPE, when="gradient"),
-    Fix("Log1p", "", "keep the argument above -1."),
+    Fix("Log1p", "", _ABOVE_MINUS_ONE),
     Fix("Xlogy", "", _NEGATIVE.replace("{0}", "{1}"), fault="negative"),
     Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),
     Fix("Xlogy", "", _WEIGHS),
-    Fix("Xlog1py", "", "keep the second argument above -1."),
+    Fix("Xlog1py", "", _ABOVE_MINUS_ONE.replace("{0}", "{1}")),
     Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
     Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", f"{_VARIANCE} {_BY_ROOT}"),
     Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),

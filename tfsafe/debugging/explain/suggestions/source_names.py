@@ -25,6 +25,7 @@ _ROLES = {
     **dict.fromkeys(("Div", "RealDiv", "Xdivy"), ("numerator", "denominator")),
     "Atan2": ("y", "x"),
     "Pow": ("base", "exponent"),
+    "Xlog1py": ("weight", "x"),
     "Xlogy": ("weight", "x"),
 }
 # Functions whose slope at 0 is infinite, or not defined, as tfsafe has them.

@@ -45,6 +45,7 @@ FUNCTIONS = {
     "Sum": {"reduce_sum", "sum"},
     "UnsortedSegmentSum": {"unsorted_segment_sum"},
     "Xdivy": {"xdivy"},
+    "Xlog1py": {"xlog1py"},
     "Xlogy": {"xlogy"},
 }
 
