@@ -10,22 +10,17 @@ from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
-from tfsafe.rewriting.log_space.logsumexp_by_hand import (
-    log_softmax_of,
-    unshifted,
-)
+from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of, unshifted
 from tfsafe.rewriting.match.arithmetic import (
+    LOST_EPSILON,
+    adds_lost_epsilon,
     beside_number,
     both_ways,
     is_sum,
     negated,
     number,
 )
-from tfsafe.rewriting.match.reductions import (
-    adds_axes,
-    axes_of_einsum,
-    lines_up,
-)
+from tfsafe.rewriting.match.reductions import adds_axes, axes_of_einsum, lines_up
 
 _MOVED = op_types(OpFact.MOVES)
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm
@@ -71,6 +66,8 @@ def guarded(op: tf.Operation, reader: Reader) -> Guarded | None:
     """Recognises `p + 1e-7`, `max(p, 1e-7)`, `min(p, 1 - 1e-7)`, `1 + 1e-7 - p`."""
     if op.type == "Relu":
         return Guarded(op.inputs[0])
+    if adds_lost_epsilon(reader, op):
+        return Guarded(op.inputs[0], floor=LOST_EPSILON, is_shifted=True)
     if op.type == "ClipByValue":
         low, high = (reader.scalar(each) for each in op.inputs[1:])
         if low is None or high is None or low > _GUARD or high < 1 - _GUARD:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 
@@ -144,6 +145,20 @@ def beside_number(reader: Reader, tensor: tf.Tensor) -> Iterator[tuple[Term, flo
         d = number(reader, other.tensor, term.tensor)
         if d is not None:
             yield term, other.factor * d
+
+
+# What people add to a root, or to what they take the logarithm of.
+LOST_EPSILON = 1e-8
+
+
+def adds_lost_epsilon(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether a sum has an epsilon that is 0 in half precision."""
+    # Python's `sum` adds to a 0 in front.
+    if op.type not in ADDITIONS or op.outputs[0].dtype not in precision.HALF:
+        return False
+    epsilon = reader.op(op.inputs[1])
+    is_number = epsilon.type == "Const" and epsilon.outputs[0].shape.rank == 0
+    return is_number and reader.scalar(op.inputs[1]) == 0
 
 
 def walk(

@@ -176,6 +176,21 @@ def _is_of_moments(reader: Reader, variables: Mapping[int, tf.Tensor]) -> bool:
     return sum(map(is_sum, variables.values())) > 1
 
 
+def adds_products(reader: Reader, *tensors: tf.Tensor) -> bool:
+    """Returns whether formulas of any dtype all have sums and products or powers.
+
+    A number may stand in place of one of them.
+    """
+
+    def adds(tensor: tf.Tensor) -> bool:
+        inside = [each for each, _ in walk(reader, tensor, _INSIDE, _DEPTH // 2)]
+        has_sum = any(reader.op(each).type in {"Mean", "Sum"} for each in inside)
+        return has_sum and any(_is_product(reader, each) for each in inside)
+
+    formulas = [each for each in tensors if reader.constant(each) is None]
+    return bool(formulas) and all(map(adds, formulas))
+
+
 def is_difference_of_products(reader: Reader, tensor: tf.Tensor) -> bool:
     """Returns whether a tensor is `a * d - b * c`, or the magnitude of it."""
     op = reader.op(tensor)

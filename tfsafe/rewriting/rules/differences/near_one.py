@@ -7,10 +7,12 @@ import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, SUMS
 from tfsafe.ops.formulas import uncancelled, unchanged_values
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened, in_float32
+from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways
 from tfsafe.rewriting.match.linear import parts
 from tfsafe.rewriting.match.near_one import less_one, root_less_one
@@ -22,7 +24,9 @@ _COMPOSED = frozenset({"Div", "Mul", "Pow", "RealDiv", "Rsqrt", "Sqrt", "Square"
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `c * f - c` of a number c."""
-    if is_watched(reader, op):
+    is_half = op.outputs[0].dtype in precision.HALF
+    # Sums overflow there: `half-precision` has the whole difference.
+    if is_watched(reader, op) or (is_half and wider.adds_products(reader, *op.inputs)):
         return None
     found = parts(reader, op.outputs[0])
     numbers = [each.factor for each in found if each.tensor is None]

@@ -15,7 +15,7 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import Term
+from tfsafe.rewriting.match.arithmetic import LOST_EPSILON, Term, adds_lost_epsilon
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.masks import empty_sums
@@ -49,6 +49,7 @@ _INSIDE = frozenset({
     "Neg",
     "Reshape",
     "Sigmoid",
+    "Softmax",
     "Squeeze",
     "StopGradient",
     "StridedSlice",
@@ -56,10 +57,10 @@ _INSIDE = frozenset({
     "Tile",
     "Transpose",
 })
-# What people add to a root so that it is not 0.
-_EPSILON = 1e-8
 # A smaller factor would leave nothing of small elements.
 _LEAST_SCALE = 2.0**-8
+# Rules that make probabilities in the dtype of their logits.
+_PROBABILITIES = {"complement-of-softmax", "sigmoid-by-hand", "softmax-by-hand"}
 # Operations in float32 between two casts.
 _DEPTH = 6
 (_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
@@ -79,6 +80,7 @@ class _Chain:
       inside: Names of its operations.
       stretches: Whether a part may leave the range of the dtype.
       inverts: Whether a part divides by another.
+      restores: Whether an epsilon is added that the dtype does not have.
     """
 
     def __init__(self, op: tf.Operation, reader: Reader, others: Sequence[Rule]):
@@ -86,6 +88,8 @@ class _Chain:
         self.inside: set[str] = set()
         self.stretches = False
         self.inverts = False
+        self.restores = False
+        self._logged: set[str] = set()
         self._known: dict[str, Build] = {}
         self._guarded: set[str] = set()
         queue = collections.deque([op])
@@ -97,9 +101,12 @@ class _Chain:
             if each is not op:
                 self.stretches |= self._stretches(each)
                 self.inverts |= each.type in _INVERSES
-            self.stretches |= self._epsilon(each) is not None
-            for tensor in each.inputs:
-                self.stretches |= self._loses_epsilon(tensor)
+            if each.type == "Log":
+                self._logged.add(reader.op(each.inputs[0]).name)
+            self.restores |= self._epsilon(each) is not None
+            # Logits are as exact as their dtype.
+            for tensor in each.inputs if each.type != "Softmax" else ():
+                self.restores |= self._loses_epsilon(tensor)
                 inner = reader.op(tensor)
                 if self._is_computed(tensor) and not self._is_known(inner, others):
                     queue.append(inner)
@@ -138,8 +145,10 @@ class _Chain:
                 self._guarded.add(op.name)
             elif build is not None:
                 # A fixed tree is made in the dtype of what it is made of.
-                if isinstance(rule.match, Trees):
+                is_tree = isinstance(rule.match, Trees)
+                if is_tree or rule.name in _PROBABILITIES:
                     self._known[op.name] = build
+                if is_tree:
                     inner = (self._reader.op(each) for each in op.inputs)
                     self.stretches |= any(e.type in _STRETCHES for e in inner)
                 return True
@@ -159,23 +168,13 @@ class _Chain:
             and self._reader.scalar(wide)
         )
 
-    def _is_vanished(self, tensor: tf.Tensor) -> bool:
-        """Returns whether 0 is added: an epsilon that the dtype does not have."""
-        op = self._reader.op(tensor)
-        return (
-            tensor.dtype in precision.HALF
-            and op.type == "Const"
-            and tensor.shape.rank == 0
-            and self._reader.scalar(tensor) == 0
-        )
-
     def _epsilon(self, op: tf.Operation) -> float | None:
         """Returns what to add in place of an epsilon that is 0 in the dtype."""
-        # Python's `sum` adds to a 0 in front.
-        if op.type not in _ADDITIONS or not self._is_vanished(op.inputs[1]):
+        if not adds_lost_epsilon(self._reader, op):
             return None
         is_root = self._reader.op(op.inputs[0]).type in {"Sqrt", "EuclideanNorm"}
-        return _EPSILON if is_root else _EPSILON**2
+        is_one = is_root or op.name in self._logged
+        return LOST_EPSILON if is_one else LOST_EPSILON**2
 
     def _before_cast(self, tensor: tf.Tensor) -> tf.Tensor | None:
         op = self._reader.op(tensor)
@@ -213,6 +212,8 @@ class _Chain:
                 return inputs[0] + inputs[1] + epsilon
             if _is_fraction(op, self._reader):
                 return ops.xdivy(*inputs)
+            if op.type == "Softmax":
+                return ops.softmax(*inputs)
             return wider.run(op, inputs)
 
         return tf.cast(wide(tensor), tensor.dtype)
@@ -234,14 +235,18 @@ def _match(
     scale = _scale(op, reader)
     if scale is not None and _is_contraction(reader.op(scale.tensor), scale.factor):
         return _scaled_first(reader.op(scale.tensor), scale.factor)
-    chain = _Chain(op, reader, others)
-    if not chain.stretches:
+    if op.type == "Sub" and not wider.adds_products(reader, *op.inputs):
         return None
-    if op.type == "Mul" and not chain.inverts and scale is None:
+    chain = _Chain(op, reader, others)
+    # The sum of a mean may overflow.
+    if not (chain.stretches or chain.restores or op.type == "Mean"):
+        return None
+    is_open = chain.inverts or chain.restores
+    if op.type == "Mul" and not is_open and scale is None:
         return None
     if op.type == "Pow" and not _is_root(op, reader):
         return None
-    if op.type == "Log" and not chain.inverts and not _is_moment(op, reader):
+    if op.type == "Log" and not is_open and not _is_moment(op, reader):
         return None
     return lambda value: chain.build(tensor, value)
 
@@ -290,12 +295,12 @@ def rule(others: Sequence[Rule]) -> Rule:
     """Returns the rule."""
     return Rule(
         name="half-precision",
-        before="x * rsqrt(mean(x * x)), sum(x) / n, m / (sqrt(v) + 1e-8), "
-        "log(mean(x * x)), 0.5 * x ** 2, matmul(q, k) / 8 in float16",
+        before="x * rsqrt(mean(x * x)), mean(x), m / (sqrt(v) + 1e-8), log(p + 1e-9), "
+        "0.5 * x ** 2, sum(x * x) - sum(y * y), matmul(q, k) / 8 in float16",
         after="the same, computed in float32 and rounded once; matmul(q / 8, k)",
         fails_when="a square, a product or a sum overflows or vanishes, and the result "
         "does not; an epsilon that is cast to half precision is 0",
         reference="Micikevicius et al., Mixed Precision Training, ICLR 2018",
-        op_types=("Sqrt", "Rsqrt", "Pow", "Mul", "Log", *_DIVISIONS),
+        op_types=("Sqrt", "Rsqrt", "Pow", "Mul", "Log", "Mean", "Sub", *_DIVISIONS),
         match=functools.partial(_match, others=others),
     )

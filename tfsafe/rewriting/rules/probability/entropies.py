@@ -15,7 +15,12 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.log_space.probabilities import quotients
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.arithmetic import (
+    adds_lost_epsilon,
+    both_ways,
+    is_sum,
+    number,
+)
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
 from tfsafe.rewriting.rules.differences import (
     function_differences,
@@ -41,7 +46,9 @@ def _is_log(tensor: tf.Tensor, reader: Reader, depth: int = 0) -> bool:
     """Returns whether a tensor is a sum of logarithms, with any constant factors."""
     op = reader.op(tensor)
     if op.type in _LOGARITHMS:
-        return True
+        # `half-precision` adds the epsilon in float32.
+        is_lost = adds_lost_epsilon(reader, reader.op(op.inputs[0]))
+        return not is_lost or logarithms(reader).of(op.inputs[0]) is not None
     if depth > _DEPTH:
         return False
     if _is_log_sigmoid(op, reader):

@@ -1,0 +1,137 @@
+"""Formulas in half precision are computed in float32 where a part leaves its range."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.ops.edges import same
+from tests.rewriting.emitting import fired, in_modes, rewritten
+from tests.rewriting.tables import RULES
+from tests.support import modes
+from tfsafe import stabilize
+
+SUM = tf.reduce_sum
+# Each function in float16, and numbers for which its parts overflow or vanish and its
+# result does not. Its value and its slopes are those of float64.
+OUT_OF_RANGE = {
+    "a mean": (tf.reduce_mean, [np.linspace(10, 90, 3000)]),
+    "a mean along an axis": (
+        lambda x: tf.reduce_mean(x, 0, keepdims=True),
+        [np.full((2000, 2), 60.0)],
+    ),
+    "a mean of squares": (
+        lambda x, y: tf.reduce_mean((x - y) ** 2, -1),
+        [[300.0, 10.0, 2.0, 3.0], [3.0, 20.0, 5.0, 300.0]],
+    ),
+    "a mean of other powers": (lambda x: tf.reduce_mean(x**3), [[50.0, 3.0, 1.0]]),
+    "a margin between squared distances": (
+        lambda a, b, c: tf.nn.relu(
+            SUM(tf.square(a - b), -1) - SUM(tf.square(a - c), -1) + 0.25
+        ),
+        [[300.0, 10.0], [3.0, 20.0], [5.0, 20.0]],
+    ),
+    "1 less a quotient of sums": (
+        lambda x, y: 1 - 2 * SUM(x * y) / (SUM(x * x) + SUM(y * y) + 1e-6),
+        [[200.0, 110.0, 200.0], [200.0, 110.0, 20.0]],
+    ),
+    "a logarithm of a square with an epsilon": (
+        lambda x: tf.math.log(tf.square(x) + 1e-8),
+        [[0.0, 1e-3, 300.0]],
+    ),
+    "a weighted logarithm with an epsilon": (
+        lambda p, q: SUM(p * (tf.math.log(p + 1e-8) - tf.math.log(q + 1e-8))),
+        [[0.25, 0.0, 0.75], [0.0, 0.5, 0.5]],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*OUT_OF_RANGE))
+def test_a_formula_has_the_range_of_its_result(name, mode):
+    function, numbers = OUT_OF_RANGE[name]
+    args = [tf.constant(each, tf.float16) for each in numbers]
+    value, slopes = modes.value_and_gradients(rewritten(RULES, function), args, mode)
+    wide = [tf.cast(each, tf.float64) for each in args]
+    exact, exact_slopes = modes.value_and_gradients(function, wide, "eager")
+    # Rounded once, and so is each slope.
+    assert value.dtype == tf.float16
+    np.testing.assert_allclose(value, exact, rtol=2**-11)
+    for slope, right in zip(slopes, exact_slopes, strict=True):
+        largest = np.abs(right).max()
+        is_in_range = np.abs(right) < tf.float16.max
+        np.testing.assert_allclose(
+            slope[is_in_range], right[is_in_range], 2**-10, 2**-11 * largest
+        )
+
+
+@pytest.mark.parametrize(
+    "probs",
+    [
+        tf.nn.softmax,
+        lambda x: tf.exp(x) / SUM(tf.exp(x), -1, keepdims=True),
+        lambda x: tf.nn.softmax(x)[:, :2],
+    ],
+)
+def test_a_logarithm_of_a_probability_with_a_lost_epsilon_is_exact(probs, mode):
+    x = tf.constant([[-30.0, 6.0, 3.0]], tf.float16)
+    function = stabilize(lambda x: tf.math.log(probs(x) + 1e-8))
+    value, (slope,) = modes.value_and_gradients(function, [x], mode)
+
+    def log(x):
+        return tf.nn.log_softmax(x)[:, : value.shape[1]]
+
+    wide = tf.cast(x, tf.float64)
+    exact, (right,) = modes.value_and_gradients(log, [wide], "eager")
+    np.testing.assert_allclose(value, exact, rtol=2**-11)
+    np.testing.assert_allclose(slope, right, atol=2**-10)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x - tf.square(x),
+        lambda x: tf.tanh(x) - tf.sin(x),
+        lambda x: SUM(x, 0) - SUM(x * x, 0)[0],
+        lambda x: tf.math.log(x + 0.5),
+        lambda x: SUM(x),
+    ],
+)
+def test_what_stays_in_range_is_left_in_half_precision(function):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]], tf.float16)
+    assert "half-precision" not in fired(RULES, function, x)
+    single = tf.cast(x, tf.float32)
+    assert "half-precision" not in fired(RULES, lambda x: tf.reduce_mean(x * x), single)
+
+
+def test_half_precision_has_the_range_of_its_results():
+    x = tf.constant([300.0, -300.0], tf.float16)
+    assert same(rewritten(RULES, tf.math.reduce_std)(x), 300.0)
+    assert same(rewritten(RULES, tf.norm)(x), 424.25, 1e-3)
+    assert rewritten(RULES, tf.norm)(x).dtype == tf.float16
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factor", "name"),
+    [("half", 0.125, True), ("half", 2.0, False), ("bfloat16", 0.125, False)],
+)
+def test_a_contraction_is_scaled_first_where_the_scale_is_below_1(dtype, factor, name):
+    def scores(q, k):
+        return tf.matmul(q, k) * tf.cast(factor, q.dtype)
+
+    q = tf.constant([[300.0, 1.0], [2.0, 300.0]], dtype)
+    k = tf.constant([[300.0, 2**-10], [0.5, 300.0]], dtype)
+    assert ("half-precision" in fired(RULES, scores, q, k)) == name
+    if name:
+        # As exact as before: no element of the smaller operand is rounded.
+        got = rewritten(RULES, scores)(q, k)
+        exact = (q.numpy().astype(float) @ k.numpy().astype(float)) * factor
+        np.testing.assert_allclose(got, exact, rtol=2**-10)
+
+
+def test_an_epsilon_that_is_0_in_half_precision_keeps_its_size():
+    mean, square = (
+        tf.constant([6e-8, 1e-3, 0], "half"),
+        tf.constant([0, 1e-4, 0], "half"),
+    )
+    got = rewritten(RULES, lambda m, s: m / (tf.sqrt(s) + 1e-8))(mean, square)
+    m, s = mean.numpy().astype("float64"), square.numpy().astype("float64")
+    np.testing.assert_allclose(got, m / (np.sqrt(s) + 1e-8), rtol=2**-10)
