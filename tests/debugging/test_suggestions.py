@@ -522,6 +522,19 @@ def test_the_logarithm_of_an_exponential_and_more_is_suggested_with_that(
     np.testing.assert_allclose(suggested, exact, rtol=1e-6)
 
 
+def test_a_root_with_the_sign_of_its_argument_is_suggested():
+    v = tf.constant([-8.0, 0.0, 27.0])
+    words = finding_of(lambda v: v ** (1 / 3), [v], False).suggestion
+    code = words.rpartition(" is ")[2].rstrip(".")
+
+    def root(v):
+        return eval(code, {"tf": tf, "tfsafe": tfsafe, "v": v})
+
+    np.testing.assert_allclose(root(v), [-2.0, 0.0, 3.0], rtol=1e-6)
+    (slope,) = derived(root)(v)
+    np.testing.assert_allclose(slope, [1 / 12, 0.0, 1 / 27], rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "function",
     [lambda p: tf.math.log1p(p), lambda p: tf.math.xlog1py(tf.ones([2]), p)],

@@ -102,7 +102,11 @@ _BESSEL = (
     "log(bessel_i0e(x)) + x, for x above 0."
 )
 _POLES = "keep the argument above 0, as tf.nn.softplus({0}) + 1e-6 does."
-_POWER = "keep the base positive: a fractional power of a negative number is not real."
+_POWER = (
+    "keep the base positive: a fractional power of a negative number is not real. A "
+    "root with the sign of its argument, such as a cube root, is tf.sign({0}) * "
+    "tfsafe.ops.pow(tf.abs({0}), {1})."
+)
 _VARIANCE = (
     "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
     "and tfsafe.ops.std never return any."
