@@ -340,6 +340,30 @@ def test_a_logarithm_or_root_of_a_sum_is_right_out_of_range(name, scale, mode):
 @pytest.mark.parametrize(
     "function",
     [
+        tf.sqrt,
+        tf.math.log1p,
+        lambda mean: tf.math.log(1 + mean),
+        lambda mean: mean ** (1 / 3),
+        lambda mean: tf.math.rsqrt(mean + 1e-6),
+    ],
+)
+def test_a_function_of_a_mean_of_nothing_is_that_of_0(function, mode):
+    def masked(x, mask):
+        total = tf.reduce_sum(mask * (x - 1) ** 2, 1)
+        return function(total / tf.reduce_sum(mask, 1))
+
+    x = [[0.5, -3.0], [2.0, 0.25], [4.0, 3.0]]
+    mask = [[1.0, 1.0], [0.0, 0.0], [0.0, 1.0]]
+    value, (slope, _) = _both(masked, [x, mask], mode)
+    means = tf.constant([2**-3 + 8.0, 0.0, 4.0], tf.float64)
+    np.testing.assert_allclose(value, function(means), rtol=1e-6)
+    assert np.isfinite(slope).all()
+    assert not np.asarray(slope)[1].any()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
         lambda x, y: (x**3 + y**2.5) ** (1 / 3),
         lambda x, y: (x**3 + y**3) ** 0.25,
         lambda x, y: (x**2 + y**2) ** 0.5,
