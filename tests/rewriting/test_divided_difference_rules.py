@@ -222,6 +222,24 @@ FORMULAS = {
         (1.00001, 0.5),
         (1.5, 0.5),
     ),
+    "a base that is 1 and any power": (
+        lambda _, a, b: (1 - a * b) ** (3 / a),
+        (0.0, 0.5),
+        (1e-6, 0.5),
+        (0.25, 0.5),
+    ),
+    "a divisor of the second order in one factor": (
+        lambda t, a, b: (t.exp(a * b) - 1 - a * b) / a**2,
+        (0.0, 0.75),
+        (-1e-3, 0.75),
+        (2.0, 0.75),
+    ),
+    "a power inside and below": (
+        lambda t, a, b: (1 - t.exp(-a * b**2)) / b**2,
+        (0.75, 0.0),
+        (0.75, 1e-3),
+        (0.5, 2.0),
+    ),
     "two poles": (
         lambda t, r, c: (1 / r - t.exp(-r) / r) * c,
         (0.0, 0.5),
@@ -234,7 +252,7 @@ ORDERS = (0, 0), (1, 0), (0, 1), (2, 0), (0, 2)
 
 def _exact(formula, point):
     """Returns the value, the slopes and the second derivatives, also of a limit."""
-    with mpmath.workdps(150):
+    with mpmath.workdps(400):
         far, step = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -40
         a, b = (mpmath.mpf(float(x)) for x in point)
         # Beside the point, and off the line where the two are equal.
@@ -325,6 +343,7 @@ NEAR_MISSES = {
     ),
     "other places": lambda a, b: tf.math.expm1(a[:, None] * b) / a,
     "a pole inside": lambda a, b: b * tf.math.log(b / a + 1e-7) / a,
+    "a power that is not inside": lambda a, b: (1 + tf.exp(-a * b**3)) / b**3,
     "a logarithm of 0": lambda a, b: b * tf.math.log(a) / a,
     "powers of a fixed order": lambda a, _: (
         (1 - tf.reduce_sum(a ** tf.constant(2.5))) / (tf.constant(2.5) - 1)

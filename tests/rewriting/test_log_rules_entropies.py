@@ -7,6 +7,7 @@ import tensorflow as tf
 from tests.rewriting.emitting import fired, rewritten, second_gradients
 from tests.rewriting.tables import LOGARITHMS as RULES
 from tests.support import contrast, modes
+from tfsafe import stabilize
 
 log, softmax, sigmoid = tf.math.log, tf.nn.softmax, tf.sigmoid
 NAN, INF = np.nan, np.inf
@@ -56,6 +57,39 @@ def test_a_nan_that_came_in_stays(formula, factor):
     value = np.sign(factor) * rewritten(RULES, formula)(y, p)
     assert np.isnan(value[:4]).all()
     assert value[4] == 0
+
+
+# Of weights w, predictions p and truths q: 0 times the square of the logarithm of 0.
+SQUARED = {
+    "w * log(p / q) ** 2": lambda w, p, q: w * log(p / q) ** 2,
+    "w * square(log(p) - log(q))": lambda w, p, q: w * tf.square(log(p) - log(q)),
+    "squared_difference(log(p), log(q)) * w": lambda w, p, q: (
+        tf.math.squared_difference(log(p), log(q)) * w
+    ),
+    "abs(log(p) - log(q)) * w": lambda w, p, q: tf.abs(log(p) - log(q)) * w,
+}
+
+
+@pytest.mark.parametrize("name", SQUARED)
+def test_nothing_times_a_squared_logarithm_of_nothing_is_nothing(name, mode):
+    formula = stabilize(SQUARED[name])
+    w = tf.constant([0.0, 0.0, 2.0, 0.0])
+    p = tf.constant([0.0, 0.5, 0.25, 0.5])
+    q = tf.constant([0.5, 0.0, 0.5, 0.25])
+    value, (in_w, *slopes) = modes.value_and_gradients(formula, [w, p, q], mode)
+    power = 1 if "abs" in name else 2
+    gap, factor = np.log(2.0) ** power, power * np.log(2.0) ** (power - 1)
+    np.testing.assert_allclose(value, [0, 0, 2 * gap, 0], rtol=1e-6)
+    np.testing.assert_allclose(in_w[2:], [gap, gap], rtol=1e-6)
+    np.testing.assert_allclose(slopes[0], [0, 0, -8 * factor, 0], rtol=1e-6)
+    np.testing.assert_allclose(slopes[1], [0, 0, 4 * factor, 0], rtol=1e-6)
+
+
+def test_a_squared_logarithm_that_counts_stays_infinite():
+    formula = stabilize(SQUARED["w * log(p / q) ** 2"])
+    assert np.isinf(formula(*map(tf.constant, (2.0, 0.0, 0.5))))
+    others = fired(RULES, lambda w, p: w * tf.square(p), *map(tf.constant, (2.0, 0.5)))
+    assert "weighted-log" not in others
 
 
 # Rows of logits, with a class that has all the probability and one that has none.

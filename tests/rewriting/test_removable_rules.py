@@ -444,3 +444,57 @@ def test_a_power_mean_is_the_geometric_mean_at_0(mode):
     np.testing.assert_allclose(value, mean, rtol=1e-6)
     np.testing.assert_allclose(slope, mean / 4 / x.numpy().astype(float), rtol=1e-6)
     np.testing.assert_allclose(rate, mean * logs.var() / 2, rtol=1e-5)
+
+
+LOGS_OF_POWERS = {
+    "sum": lambda x, p, w: tf.math.log(tf.reduce_sum(w * x**p, -1)),
+    "weights last": lambda x, p, w: tf.math.log(
+        tf.reduce_sum(x**p * w, -1, keepdims=True)
+    )[:, 0],
+    "mean": lambda x, p, w: tf.math.log(tf.reduce_mean(x**p, -1)) + 0 * w[0],
+}
+
+
+@pytest.mark.parametrize("name", LOGS_OF_POWERS)
+def test_a_logarithm_of_powers_is_right_where_the_powers_leave_the_range(name, mode):
+    x = np.float32([[1.0, 2.0, 0.5], [1e-20, 3e-20, 0.0], [4e18, -1e18, 3e15]])
+    w = np.float32([0.5, 2.0, 1.0])
+    function = rewritten(RULES, LOGS_OF_POWERS[name])
+    arguments = [tf.constant(x), tf.constant(3.0), tf.constant(w)]
+    value, (slope, *_) = modes.value_and_gradients(function, arguments, mode)
+    weights = np.ones(3) / 3 if name == "mean" else w
+    wide = x.astype(float)
+    total = np.sum(weights * wide**3, -1)
+    np.testing.assert_allclose(value, np.log(total), rtol=1e-6)
+    exact = weights * 3 * wide**2 / total[:, None]
+    # A term that is out of range has the digits of its logarithm.
+    np.testing.assert_allclose(slope, exact, rtol=1e-4, atol=1e-30)
+
+
+def test_other_logarithms_of_sums_are_no_logarithms_of_powers():
+    x = tf.constant([0.5, 2.0])
+    for formula in (
+        lambda x: tf.math.log(tf.reduce_sum(x**3.0 + 1)),
+        lambda x: tf.math.log(tf.reduce_sum(tf.sin(x))),
+    ):
+        assert "log-out-of-range" not in fired(all_rules(), formula, x)
+
+
+def test_an_angle_over_its_hyperbolic_sine_has_its_limit_at_1(mode):
+    c = [1.0, 1.0000001, 1.0001, 1.029, 1.031, 3.0, 1e10]
+    function = rewritten(RULES, lambda c: tf.acosh(c) / tf.sqrt(c * c - 1))
+    value, (slope,) = modes.value_and_gradients(function, [tf.constant(c)], mode)
+
+    def exact(c):
+        return mpmath.re(mpmath.acosh(c) / mpmath.sqrt(c * c - 1))
+
+    with mpmath.workdps(100):
+        points = [mpmath.mpf(float(np.float32(x))) + mpmath.mpf(10) ** -40 for x in c]
+        wanted = [float(exact(x)) for x in points]
+        rates = [float(mpmath.diff(exact, x, h=mpmath.mpf(10) ** -45)) for x in points]
+    np.testing.assert_allclose(value, wanted, rtol=2e-6)
+    np.testing.assert_allclose(slope, rates, rtol=1e-5)
+    # Far below 1, and where the root is another one, it stays.
+    assert np.isnan(function(tf.constant([0.98]))[0])
+    other = lambda c: tf.acosh(c) / tf.sqrt(c * c + 1)  # noqa: E731
+    assert NAME not in fired(all_rules(), other, tf.constant(c))

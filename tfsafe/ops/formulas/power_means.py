@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas import removable
+from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas import removable, unchanged_values
+from tfsafe.ops.formulas.quotients import near_or_far
+from tfsafe.ops.formulas.weighted_exponentials import shared_exponent, weighted_exp
 from tfsafe.ops.kernels import precision
 
 # A power nearer to 0 is expanded about it.
@@ -62,6 +65,54 @@ def root_of_powers(
         return root * scale
 
     return precision.in_float32(compute, x, order, inverse)
+
+
+def log_of_powers(
+    x: tf.Tensor,
+    order: tf.Tensor,
+    weight: tf.Tensor,
+    axes: Sequence[int] | None,
+    keepdims: bool,
+    reduce: Callable[..., tf.Tensor],
+) -> tf.Tensor:
+    """Computes `log(sum(w * x ** p))`, or that of the mean.
+
+    Where the sum leaves the range, from the logarithms of its terms.
+
+    Args:
+      x: The numbers.
+      order: The power p.
+      weight: w.
+      axes: Of the sum, None for all.
+      keepdims: Whether the result keeps them.
+      reduce: Takes the sum or the mean.
+
+    Returns:
+      The logarithm.
+    """
+
+    def compute(x: tf.Tensor, order: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+        limit = LIMITS[x.dtype.name]
+        whole = reduce(weight * tf.pow(x, order), axes, keepdims=True)
+        size = tf.abs(tf.stop_gradient(whole))
+        is_out = (size < limit.tiny / limit.eps) | ~tf.math.is_finite(size)
+
+        def near(x: tf.Tensor, order: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+            size = tf.abs(x)
+            log = order * tf.math.log(tf.where(size > 0, size, tf.ones_like(size)))
+            signed = weight * tf.pow(tf.sign(x), order)
+            shared = shared_exponent([(signed, log)], axes)
+            total = reduce(weighted_exp(signed, log - shared), axes, keepdims=True)
+            return unchanged_values.log(total) + shared
+
+        def far(x: tf.Tensor, order: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+            total = reduce(weight * ops.pow(x, order), axes, keepdims=True)
+            return unchanged_values.log(total)
+
+        made = near_or_far(is_out, near, far, x, order, weight)
+        return made if keepdims else tf.squeeze(made, axes)
+
+    return precision.in_float32(compute, x, order, weight)
 
 
 def root_of_sum(

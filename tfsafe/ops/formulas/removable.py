@@ -353,6 +353,19 @@ def acos_over_sine(c: tf.Tensor) -> tf.Tensor:
     )
 
 
+@precision.runs_in_float32
+def acosh_over_sine(c: tf.Tensor) -> tf.Tensor:
+    """Computes `acosh(c) / sqrt(c * c - 1)`, which is 1 where c rounds to 1 or less."""
+    least = 1 - 8 * LIMITS[c.dtype.name].eps
+    is_near = (c > least) & (c < 2 - _NEAR_ONE)
+    # A series in the squared hyperbolic sine.
+    small = tf.where(is_near, (c - 1) * (c + 1), tf.zeros_like(c))
+    near = asinh_over_x.of_length(small)
+    other = tf.where(is_near, 2 * tf.ones_like(c), c)
+    far = tf.acosh(other) * ops.rsqrt(other - 1) * ops.rsqrt(other + 1)
+    return tf.where(is_near, near, far)
+
+
 @with_slope(lambda c: -2 * acos_over_sine(c))
 def squared_acos(c: tf.Tensor) -> tf.Tensor:
     """Computes `acos(c) ** 2`, which has a slope at 1."""

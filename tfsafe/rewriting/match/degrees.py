@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import number
+from tfsafe.rewriting.match.arithmetic import number, terms
+from tfsafe.rewriting.match.products import factored
 
 _SUMS = ADDITIONS | {"Sub"}
 _ALIKE = {"Abs", "Maximum", "Minimum", "Neg"}
@@ -71,9 +72,28 @@ def quotient_may_leave(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     """
     if x.dtype != tf.float32 or reader.constant(x) is not None:
         return False
-    # A dividend that underflows is nothing, divided by what does not vanish.
-    is_open = reader.bounds(y).low <= 0 and degree(reader, y) >= 1
+    # A dividend that underflows is nothing, divided by what does not vanish; one that
+    # overflows is finite, divided by what is as large as a factor of it.
+    is_open = reader.bounds(y).low <= 0 or _grows_with(reader, y, x)
+    is_open = is_open and degree(reader, y) >= 1
     return is_open and max(degree(reader, each) for each in (x, y)) >= 2
+
+
+def _grows_with(reader: Reader, y: tf.Tensor, x: tf.Tensor) -> bool:
+    """Returns whether a factor of a product is a term of a sum, as in `|x| + 1`."""
+    sizes = [
+        {reader.number(_size_of(reader, each)) for each in tensors}
+        for tensors in (
+            factored(reader, reader.op(x)).above,
+            [each.tensor for each in terms(reader, y)],
+        )
+    ]
+    return not sizes[0].isdisjoint(sizes[1])
+
+
+def _size_of(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
+    op = reader.op(tensor)
+    return op.inputs[0] if op.type == "Abs" else tensor
 
 
 def root_may_leave(reader: Reader, x: tf.Tensor) -> bool:

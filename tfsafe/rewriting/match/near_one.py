@@ -107,6 +107,13 @@ def numbered(reader: Reader, op: tf.Operation) -> Product:
     return product._replace(factor=factor, above=sides[0], below=sides[1])
 
 
+def product_of(reader: Reader, tensor: tf.Tensor) -> Product:
+    """Reads any tensor as a product of a number and other tensors."""
+    found = numbered(reader, reader.op(tensor))
+    is_product = found.above or found.below
+    return found if is_product else found._replace(above=[tensor])
+
+
 def _of_function(reader: Reader, tensor: tf.Tensor) -> Build:
     op = reader.op(tensor)
     return lambda value: FUNCTIONS[op.type](value(op.inputs[0]))
@@ -123,9 +130,7 @@ def is_opposite(reader: Reader, other: Part, part: Part, rest: Product) -> bool:
     """Returns whether a part is the negative of a product times a part's factor."""
     if other.tensor is None or other.axes is not None:
         return False
-    found = numbered(reader, reader.op(other.tensor))
-    if not found.above and not found.below:
-        found = found._replace(above=[other.tensor])
+    found = product_of(reader, other.tensor)
     size = other.factor * found.factor + part.factor * rest.factor
     cancels = abs(size) <= 1e-6 * abs(other.factor * found.factor)
     return cancels and are_alike(reader, found, rest)

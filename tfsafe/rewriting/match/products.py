@@ -126,6 +126,18 @@ def made(product: Product, value: Value) -> tf.Tensor:
     return whole if product.factor == 1 else product.factor * whole
 
 
+def joined(reader: Reader, a: Product, b: Product) -> Product:
+    """Multiplies two products; what is above and below goes."""
+    above, below = [*a.above, *b.above], []
+    for each in (*a.below, *b.below):
+        place = next((i for i, x in enumerate(above) if reader.same(x, each)), None)
+        if place is None:
+            below.append(each)
+        else:
+            del above[place]
+    return a._replace(factor=a.factor * b.factor, above=above, below=below)
+
+
 def without(
     tensors: Sequence[tf.Tensor], dropped: Sequence[tf.Tensor]
 ) -> list[tf.Tensor] | None:

@@ -25,10 +25,10 @@ from tfsafe.rewriting.match.arithmetic import (
 )
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.linear import parts
-from tfsafe.rewriting.match.near_one import rest_of_root
+from tfsafe.rewriting.match.near_one import less_one, rest_of_root
 from tfsafe.rewriting.match.ratios import ratio_of
 from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
-from tfsafe.rewriting.match.trees import Tree, Trees, at_root
+from tfsafe.rewriting.match.trees import Tree, Trees, at_root, scaled_argument
 from tfsafe.rewriting.rules import references
 
 _BINARY_SUMS = ("Sub", "Add", "AddV2")
@@ -93,6 +93,10 @@ def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
     found = _COMPLEMENTS(op, reader)
     if found is not None:
         return found
+    for sign, x, _ in scaled_argument(reader, op.outputs[0], _ONE_MINUS_SQUARE):
+        # Of `1 - exp(x) ** 2`, the difference of the root from 1 is known.
+        if less_one(reader, x.tensor) is None:
+            return _one_minus_square(sign, x)
     for term, c in beside_number(reader, op.outputs[0]):
         inner = reader.op(term.tensor)
         function = _WAVES.get((inner.type, term.factor == c))
@@ -154,18 +158,16 @@ def _angle_left(x: tf.Tensor) -> tf.Tensor:
     return ops.atan2(tf.ones_like(x), x)
 
 
-def _one_minus_square(x: tf.Tensor) -> tf.Tensor:
-    return uncancelled.difference_of_squares(tf.ones([], x.dtype), x)
+def _one_minus_square(sign: int, x: Term) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        made = x.make(value)
+        return sign * uncancelled.difference_of_squares(tf.ones([], made.dtype), made)
+
+    return build
 
 
-@precision.runs_in_float32
-def _erf(x: tf.Tensor) -> tf.Tensor:
-    return tf.math.erf(x)
-
-
-@precision.runs_in_float32
-def _erfc(x: tf.Tensor) -> tf.Tensor:
-    return tf.math.erfc(x)
+_erf = precision.runs_in_float32(tf.math.erf)
+_erfc = precision.runs_in_float32(tf.math.erfc)
 
 
 def _roots_minus(inside: Pattern, function: Callable[..., tf.Tensor]) -> Sequence[Tree]:
@@ -273,9 +275,9 @@ _COMPLEMENTS = Trees(
     Tree(("Sub", 1, ("Square", ("Sin", "x"))), lambda x: square(tf.cos(x))),
     Tree(("Sub", 1, ("Square", ("Sub", 1, "x"))), uncancelled.twice_less_square),
     Tree(("Sub", ("Square", ("Add", 1, "x")), 1), uncancelled.twice_plus_square),
-    Tree(("Sub", 1, ("Square", "x")), _one_minus_square),
     *(Tree(("Sub", turn, ("Atan", "x")), _angle_left) for turn in _RIGHT_ANGLES),
 )
+_ONE_MINUS_SQUARE = (("Sub", 1, ("Square", "x")),)
 _WAVES = {
     ("Cos", True): uncancelled.one_plus_cos,
     ("Sin", False): uncancelled.one_minus_sin,

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS
 from tfsafe.rewriting.log_space.form import with_inputs
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.linear import Mixture, mixture_of
+from tfsafe.rewriting.match.near_one import FUNCTIONS
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 
@@ -28,6 +31,9 @@ def _complement(reader: Reader, tensor: tf.Tensor) -> Build | None:
     product = reader.op(tensor)
     if product.type in MOVERS or product.type in {"ConcatV2", "Pack", "Pad", "PadV2"}:
         return _of_moved(reader, product)
+    mixture = mixture_of(reader, product)
+    if mixture is not None:
+        return _of_mixture(reader, mixture)
     if product.type not in {"Cumprod", "Prod"}:
         return None
     factor = reader.op(product.inputs[0])
@@ -56,6 +62,23 @@ def _complement(reader: Reader, tensor: tf.Tensor) -> Build | None:
     return lambda value: tangents.one_minus_cumprod_of_complement(
         argument(value), axes[0], *order
     )
+
+
+def _of_mixture(reader: Reader, mixture: Mixture) -> Build | None:
+    """Returns what builds 1 minus `c + (1 - c) * p`, which is `(1 - c) * (1 - p)`."""
+    if len(mixture.above) != 1 or mixture.below:
+        return None
+    (p,) = mixture.above
+    op, inner = reader.op(p), _complement(reader, p)
+
+    def rest(value: Value) -> tf.Tensor:
+        if inner is not None:
+            return inner(value)
+        if op.type == "Sigmoid":
+            return ops.sigmoid(-value(op.inputs[0]))
+        return 1 - value(p)
+
+    return lambda value: value(mixture.rest) * rest(value)
 
 
 def _added_to_one(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
@@ -115,18 +138,25 @@ def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `1 - x ** y`, but not the `1 - beta ** step` of optimizers."""
     # It is never near 0, and their steps are to be those of a plain run.
     for power in map(reader.op, op.inputs):
-        if power.type == "Pow" and reader.scalar(power.inputs[0]) is not None:
-            exponent = reader.op(power.inputs[1])
+        if power.type != "Pow":
+            continue
+        base, exponent = power.inputs[0], reader.op(power.inputs[1])
+        if reader.scalar(base) is not None:
             if exponent.type == "Cast" and exponent.inputs[0].dtype.is_integer:
                 return None
+        # Of `1 - exp(x) ** y`, the difference of the base from 1 is known.
+        elif reader.op(base).type in FUNCTIONS:
+            return None
     return _POWERS(op, reader)
 
 
 RULES = (
     Rule(
         name="complement-of-product",
-        before="1 - cumprod(1 - x), 1 - prod(1 - x), prod(1 + x) - 1",
-        after="-ops.expm1(cumsum(ops.log1p(-x))) where the product is near 1",
+        before="1 - cumprod(1 - x), 1 - prod(1 - x), prod(1 + x) - 1, "
+        "1 - (c + (1 - c) * p)",
+        after="-ops.expm1(cumsum(ops.log1p(-x))) where the product is near 1, "
+        "(1 - c) * (1 - p)",
         fails_when="the product is near 1",
         reference="tfsafe.ops.expm1",
         op_types=("Sub",),

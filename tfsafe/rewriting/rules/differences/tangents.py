@@ -1,5 +1,6 @@
 """Rules for sums whose terms nearly cancel: a function less its tangent, and others."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,14 +13,12 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match import near_one
-from tfsafe.rewriting.match.arithmetic import (
-    root_of,
-    square_of,
-)
+from tfsafe.rewriting.match.arithmetic import root_of, square_of
 from tfsafe.rewriting.match.linear import Group, Part, merged, minus, parts, total
+from tfsafe.rewriting.match.products import Product, joined
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
-from tfsafe.rewriting.rules.differences import complements, divergences
+from tfsafe.rewriting.rules.differences import complements, divergences, hazards
 
 # Longer sums are not taken apart.
 _MOST = 12
@@ -35,11 +34,14 @@ def _groups(reader: Reader, found: Sequence[Part]) -> Iterator[Group]:
         elif op.type == "Sqrt":
             yield from _roots(reader, part, op.inputs[0])
         elif op.type == "Mul":
+            yield from _scaled_tangent(reader, found, part, op)
             yield from _factored(reader, found, part, op)
             yield from _product(reader, part, op)
             yield from divergences.of_product(reader, part, op)
         elif op.type == "Xlogy":
             yield from divergences.of_xlogy(reader, part, op)
+        elif op.type in DIVISIONS:
+            yield from hazards.of_quotient(reader, part, op)
 
 
 def _tangent(reader: Reader, part: Part, op: tf.Operation) -> Iterator[Group]:
@@ -147,6 +149,44 @@ def _factored(
         made = part._replace(factor=-0.5 * part.factor * rest.factor)
         wanted = [made._replace(tensor=_Square(each)) for each in (a, b)]
         yield Group([part, *wanted], made, _cosine_rule(a, b, rest.factor, less_one))
+
+
+def _scaled_tangent(
+    reader: Reader, found: Sequence[Part], part: Part, op: tf.Operation
+) -> Iterator[Group]:
+    """Yields `a * x - a * f(x)`, such as `x - s * log(1 + x / s)`."""
+    product = near_one.numbered(reader, op)
+    for place, each in enumerate(product.above if part.axes is None else ()):
+        inner = reader.op(each)
+        if inner.type not in _TANGENTS:
+            continue
+        above = [*product.above[:place], *product.above[place + 1 :]]
+        rest = product._replace(above=above)
+        for group in _tangent(reader, Part(1.0, each), inner):
+            others = [part]
+            for wanted in group.parts[1:]:
+                others += _multiple(reader, found, wanted, rest, part.factor)
+            if len(others) == len(group.parts):
+                yield Group(others, part, near_one.times(rest, group.make))
+
+
+def _multiple(
+    reader: Reader, found: Sequence[Part], part: Part, rest: Product, factor: float
+) -> list[Part]:
+    """Returns the part of a sum that is another part times a product, if any."""
+    whole = rest
+    if isinstance(part.tensor, tf.Tensor):
+        whole = joined(reader, rest, near_one.product_of(reader, part.tensor))
+    elif part.tensor is not None:
+        return []
+    for other in found:
+        if other.tensor is not None and other.axes is None:
+            product = near_one.product_of(reader, other.tensor)
+            size = factor * part.factor * whole.factor
+            is_size = math.isclose(other.factor * product.factor, size, rel_tol=1e-6)
+            if is_size and near_one.are_alike(reader, product, whole):
+                return [other]
+    return []
 
 
 def _cosine_rule(a: tf.Tensor, b: tf.Tensor, factor: float, less_one: Build) -> Build:
@@ -331,10 +371,12 @@ RULES = (
         before="exp(x) - 1 - x, x - 1 - log(x), x - log1p(x), x - sin(x), "
         "x * log(x / y) - x + y, a + b - 2 sqrt(a * b), a * a + b * b - 2 * a * b, "
         "a * cos(x) - a, a * a + b * b - 2 * a * b * cos(x), "
-        "p * log(p / q) + (1 - p) * log((1 - p) / (1 - q))",
-        after="where the terms cancel a power series, or a square",
-        fails_when="x is near 0, or near 1 for the logarithm; a is near b",
-        reference="Taylor series; binomial formula",
+        "p * log(p / q) + (1 - p) * log((1 - p) / (1 - q)), pdf(x) / cdf(x) + x",
+        after="where the terms cancel a power series, a continued fraction or a square",
+        fails_when="x is near 0, or near 1 for the logarithm; a is near b; x is far in "
+        "the tail of the normal distribution",
+        reference="Taylor series; binomial formula; Abramowitz and Stegun, Handbook of "
+        "Mathematical Functions, 26.2.14",
         op_types=SUMS,
         match=_match_sum,
     ),

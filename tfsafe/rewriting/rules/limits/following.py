@@ -32,6 +32,7 @@ _NUMBERS: Mapping[str, Callable[..., float]] = {
     "Log1p": math.log1p,
     "Mul": operator.mul,
     "Neg": operator.neg,
+    "Pow": math.pow,
     "Sub": operator.sub,
 }
 # Formulas of more operations are left alone.

@@ -22,6 +22,8 @@ from tfsafe.rewriting.rules.limits import (
     field_limits,
     hyperbolic,
     sabr,
+    steps,
+    truncated_normals,
 )
 from tfsafe.rewriting.rules.probability import entropies
 
@@ -248,13 +250,25 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if op.type in DIVISIONS:
         found = _ratio(op, reader) or _ratios(op, reader) or sabr.match(op, reader)
         found = found or entropies.match_of_order(op, reader)
+        found = found or truncated_normals.match(op, reader)
         if found is not None:
             return found
     return (
         _FIXED(op, reader)
         or hyperbolic.match(op, reader)
         or divided_differences.match_common_divisor(op, reader)
+        or _power(op, reader)
     )
+
+
+def _power(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `(1 - a * x) ** (b / a)`, which the rules for any power do not know."""
+    base = op.inputs[0]
+    found = argument(reader, base, ("Sub", 1, "x")) if op.type == "Pow" else None
+    # `(1 + x ** p) ** (1 / p)` is a power mean.
+    if found is None or reader.op(found[1].tensor).type == "Pow":
+        return None
+    return steps.match(op, reader)
 
 
 def _ratios(op: tf.Operation, reader: Reader) -> Build | None:
@@ -350,7 +364,8 @@ RULES = (
         "(1 - (1 + r) ** -n) / r, log1p(k * z) / k, sin(t * x) / sin(x), "
         "(sin(s * x) * u + sin(t * x) * v) / sin(x), (exp(a) - exp(b)) / (a - b), "
         "a / tanh(a * x) - b / tanh(b * x), (exp(x) - 1) / x ** 2 - 1 / x, "
-        "minimum(x, k) / x",
+        "minimum(x, k) / x, (1 - a * x) ** (b / a), "
+        "(pdf(a) - pdf(b)) / (cdf(b) - cdf(a))",
         after="the same; near the point where both sides are 0 a power series",
         fails_when="both sides are 0, or cancel near it",
         reference="Taylor series of the quotient",

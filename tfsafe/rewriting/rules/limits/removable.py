@@ -30,10 +30,13 @@ from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import is_square_of, squared_length
 from tfsafe.rewriting.match.trees import argument
 from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs, steps
+from tfsafe.rewriting.rules.limits.parts_of_arguments import (
+    NEAR,
+    near_or_plain,
+    part_of_argument,
+)
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit, Zero, zero_of
 
-# Nearer to 0, a quotient of two functions, or by a factor of the argument, is a series.
-_NEAR = 0.5
 _PRODUCTS = DIVISIONS | {"Mul"}
 # Arguments that stay whole where a product is taken apart.
 _WHOLES = _PRODUCTS | {"Pow", "Square"}
@@ -81,19 +84,23 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
     yield from removable_pairs.cancelled(reader, product)
 
 
-_SINE_OF_ACOS = ("Sqrt", ("Sub", 1, ("Square", "c")))
+# By the inverse function: the sine of its value, and the function over that.
+_SINES = {
+    "Acos": (("Sqrt", ("Sub", 1, ("Square", "c"))), removable.acos_over_sine),
+    "Acosh": (("Sqrt", ("Sub", ("Square", "c"), 1)), removable.acosh_over_sine),
+}
 
 
 def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]:
     """Yields an angle over its sine."""
     op = reader.op(top)
-    if op.type == "Acos":
-        c = op.inputs[0]
-        found = argument(reader, bottom, _SINE_OF_ACOS)
+    if op.type in _SINES:
+        c, (sine, function) = op.inputs[0], _SINES[op.type]
+        found = argument(reader, bottom, sine)
         if found is None or found[1].factor != 1:
             return
         if reader.same(found[1].tensor, c):
-            yield Limit(_of_acos(c, 1.0), (top,), (bottom,))
+            yield Limit(lambda value: function(value(c)), (top,), (bottom,))
     elif op.type == "Atan2" and reader.same(op.inputs[0], bottom):
         y, x = op.inputs
         square = squared_length(reader, Term(1.0, y))
@@ -120,7 +127,7 @@ def _limit(
         same = same[:1]
     if not same:
         return (
-            _part_of_argument(reader, zero, others, is_above)
+            part_of_argument(reader, zero, others, is_above)
             or _ratio(reader, zero, others, is_above)
             or _of_function(reader, zero, others, is_above)
         )
@@ -151,50 +158,6 @@ def _scaled_like(reader: Reader, tensor: tf.Tensor, x: tf.Tensor) -> Term:
     if are_opposite(reader, found.tensor, x):
         return Term(-found.factor, x)
     return found
-
-
-def _part_of_argument(
-    reader: Reader, zero: Zero, others: Sequence[tf.Tensor], is_above: bool
-) -> Limit | None:
-    """Returns the limit of `f(a * b) / a` or of `a / f(a * b)`."""
-    vanishing, op = zero.vanishing, reader.op(zero.inside.tensor)
-    function = vanishing.over_power if is_above else vanishing.inverse
-    if function is None or op.type not in _PRODUCTS:
-        return None
-    if vanishing.order != 1 and not is_above:
-        return None
-    inside = factored(reader, op)
-    for other in others:
-        a = scaled(reader, other)
-        for place, each in enumerate(inside.above):
-            if reader.same(a.tensor, each) and not inside.builds:
-                rest = [*inside.above[:place], *inside.above[place + 1 :]]
-                factor = zero.inside.factor * inside.factor / a.factor * zero.sign
-                rest_of = inside._replace(factor=factor, above=rest)
-                return _of_part(zero, other, rest_of, function, is_above)
-    return None
-
-
-def _of_part(
-    zero: Zero, other: tf.Tensor, rest: Product, function: Removable, is_above: bool
-) -> Limit:
-    def build(value: Value) -> tf.Tensor:
-        x = zero.term.make(value)
-        near = tf.abs(x) < _NEAR
-        ratio = tf.constant(rest.factor, x.dtype)
-        for each in rest.above:
-            ratio *= _kept(near, value(each))
-        for each in rest.below:
-            ratio /= _kept(near, value(each))
-        inside = tf.where(near, x, tf.zeros_like(x))
-        made = function(inside)
-        for _ in range(zero.vanishing.order - 1):
-            made *= inside
-        made = made * ratio if is_above else made / ratio
-        return _near_or_plain(near, made, zero.tensor, other, is_above, value)
-
-    above, below = (zero.tensor,), (other,)
-    return Limit(build, above, below) if is_above else Limit(build, below, above)
 
 
 def _of_function(
@@ -259,31 +222,13 @@ def _of_two(zero: Zero, below: Zero, inverse: Removable) -> Limit:
 
     def build(value: Value) -> tf.Tensor:
         x, y = zero.term.make(value), below.term.make(value)
-        near = (tf.abs(x) < _NEAR) & (tf.abs(y) < _NEAR)
+        near = (tf.abs(x) < NEAR) & (tf.abs(y) < NEAR)
         nothing = tf.zeros_like(x)
         made = zero.vanishing.over_power(tf.where(near, x, nothing))
         made *= factor * inverse(tf.where(near, y, nothing))
-        return _near_or_plain(near, made, zero.tensor, below.tensor, True, value)
+        return near_or_plain(near, made, zero.tensor, (below.tensor,), True, value)
 
     return Limit(build, (zero.tensor,), (below.tensor,))
-
-
-def _kept(condition: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-    return tf.where(condition, x, tf.ones([], x.dtype))
-
-
-def _near_or_plain(
-    near: tf.Tensor,
-    made: tf.Tensor,
-    zero: tf.Tensor,
-    other: tf.Tensor,
-    is_above: bool,
-    value: Value,
-) -> tf.Tensor:
-    """Selects between a limit and the written quotient."""
-    far = tf.logical_not(near)
-    a, b = _kept(far, value(zero)), _kept(far, value(other))
-    return tf.where(near, made, a / b if is_above else b / a)
 
 
 def _of_acos(c: tf.Tensor, factor: float) -> Build:

@@ -2,17 +2,17 @@
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
-from tfsafe.ops.formulas import log_products
+from tfsafe.ops.formulas import log_products, power_means
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored
 from tfsafe.rewriting.match.arithmetic import (
@@ -20,10 +20,16 @@ from tfsafe.rewriting.match.arithmetic import (
     is_sum,
     number,
     root_of,
+    square_of,
     squared,
     terms,
 )
-from tfsafe.rewriting.match.reductions import reduction, sum_of_squares
+from tfsafe.rewriting.match.reductions import (
+    REDUCTIONS,
+    Reduction,
+    reduction,
+    sum_of_squares,
+)
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
 
 # Longer products are left alone.
@@ -126,7 +132,39 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     x = op.inputs[0]
     if is_watched(reader, op) or reader.constant(x) is not None:
         return None
-    return _log_of(_factors(reader, x, 1.0))
+    return _log_of(_factors(reader, x, 1.0)) or _log_of_powers(reader, x)
+
+
+def _log_of_powers(reader: Reader, total: tf.Tensor) -> Build | None:
+    """Matches `log(sum(w * x ** p))` and `log(mean(x ** p))`."""
+    for name, reduce in REDUCTIONS.items():
+        found = reduction(reader, total, name)
+        if found is None:
+            continue
+        sides = [(found.x, None), *both_ways(reader.op(found.x), "Mul")]
+        for term, weight in sides:
+            power = reader.op(term)
+            # A sum of squares is in the range of float64.
+            is_square = square_of(reader, term) is not None
+            if power.type == "Pow" and is_float(term) and not is_square:
+                return _of_powers(power, weight, found, reduce)
+    return None
+
+
+def _of_powers(
+    power: tf.Operation,
+    weight: tf.Tensor | None,
+    found: Reduction,
+    reduce: Callable[..., tf.Tensor],
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        x, order = map(value, power.inputs)
+        w = tf.ones([], x.dtype) if weight is None else value(weight)
+        return power_means.log_of_powers(
+            x, order, w, found.axes, found.keepdims, reduce
+        )
+
+    return build
 
 
 def _log_of(factors: Iterable[_Factor | float]) -> Build | None:
@@ -335,7 +373,7 @@ RULES = (
     Rule(
         name="log-out-of-range",
         before="log(x ** 3), log(a * b), log(sqrt(a * b)), "
-        "log(sum(a * a) / sum(b * b))",
+        "log(sum(a * a) / sum(b * b)), log(sum(w * x ** p))",
         after="the same; where the product underflows or overflows the sum of the "
         "logarithms",
         fails_when="the product underflows or overflows",

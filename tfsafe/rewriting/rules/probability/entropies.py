@@ -20,6 +20,7 @@ from tfsafe.rewriting.match.arithmetic import (
     both_ways,
     is_sum,
     number,
+    squared,
 )
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
 from tfsafe.rewriting.rules.differences import (
@@ -159,11 +160,14 @@ def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     for weight, log in both_ways(op):
-        if reader.scalar(weight) is not None or not _is_log(log, reader):
-            continue
         # Masks have a rule of their own.
-        if reader.is_mask(weight):
-            return None
+        if reader.scalar(weight) is not None or reader.is_mask(weight):
+            continue
+        found = _squared_or_absolute(weight, log, reader)
+        if found is not None:
+            return found
+        if not _is_log(log, reader):
+            continue
         if _is_log(weight, reader):
             return None
         plain = _plain(log, reader)
@@ -175,6 +179,26 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _xlogy(weight: tf.Tensor, probs: tf.Tensor) -> Build:
     return lambda value: ops.xlogy(value(weight), value(probs))
+
+
+def _squared_or_absolute(
+    weight: tf.Tensor, tensor: tf.Tensor, reader: Reader
+) -> Build | None:
+    """Matches `weight * log ** 2` and `weight * abs(log)`, also of a difference."""
+    op, base = reader.op(tensor), squared(reader, tensor)
+    if base is None and op.type != "Abs":
+        return None
+    function = tf.square if base is not None else tf.abs
+    x, minus = (op.inputs[0], None) if base is None else base
+    logs = [each for each in (x, minus) if each is not None]
+    if not all(_is_log(each, reader) for each in logs):
+        return None
+
+    def build(value: Value) -> tf.Tensor:
+        sides = [_bounded(each, value(weight), value, reader) for each in logs]
+        return value(weight) * function(functools.reduce(tf.subtract, sides))
+
+    return build
 
 
 def _weighed(weight: tf.Tensor, log: tf.Tensor, reader: Reader) -> Build:
@@ -274,7 +298,8 @@ def _order(reader: Reader, tensor: tf.Tensor, q: tf.Tensor) -> int | None:
 RULES = (
     Rule(
         name="weighted-log",
-        before="y * log(p), -p * log(p), p * (log(p) - log(q))",
+        before="y * log(p), -p * log(p), p * (log(p) - log(q)), w * log(p / q) ** 2, "
+        "w * abs(log(p))",
         after="ops.xlogy(y, p); 0 where y is exactly 0, however small p is",
         fails_when="y and p are both 0: 0 times -inf",
         reference="tfsafe.ops.xlogy",
