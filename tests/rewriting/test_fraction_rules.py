@@ -256,6 +256,7 @@ def test_infinite_logits_are_as_before():
         lambda x, y: x / (1 + tf.reduce_sum(x * y)),
         lambda x, y: 1 / (x * y),
         lambda x, y: x * y / (1 + tf.exp(y)),
+        lambda x, y: x * y / (1 + tf.abs(x - y)),
         lambda x, y: x * tf.sin(y) / tf.cos(x),
     ],
 )
@@ -269,6 +270,15 @@ def test_slopes_of_a_quotient_cancel_in_float64(mode):
     _, (slope,) = _both(lambda x: x / (1 + x * x), [x], mode)
     exact = x.astype(np.float64)
     assert same(slope, (1 - exact**2) / (1 + exact**2) ** 2, 1e-6)
+
+
+def test_a_square_over_what_grows_as_its_base_is_right_far_out(mode):
+    x = np.array([1e20, -3e25, 2.0, 0.0], np.float32)
+    value, (slope,) = _both(lambda x: x * x / (tf.abs(x) + 1), [x], mode)
+    size = np.abs(x.astype(float))
+    np.testing.assert_allclose(value, size * (size / (size + 1)), rtol=1e-6)
+    wanted = np.sign(x) * (1 - 1 / (size + 1) ** 2)
+    np.testing.assert_allclose(slope, wanted, rtol=1e-6, atol=1e-7)
 
 
 # Quotients of sums of powers, of which one side or both leave the range of float32.
