@@ -24,6 +24,11 @@ EXPECTED = {
     "constant_column": ("RealDiv", _ZERO, _DIVIDE),
     "cosine": ("RealDiv", _ZERO, _DIVIDE),
     "eager_measure": ("Log", "log of 1 zero (at (1,)).", "tf.maximum(1.0 - scores,"),
+    "cube_root": (
+        "Pow",
+        "the negative number -2 to the power 0.3333",
+        "tf.sign(volume) * tfsafe.ops.pow(tf.abs(volume), 1 / 3)",
+    ),
     "empty_text": ("RealDiv", _ZERO, _DIVIDE),
     "epsilon_removed": ("RealDiv", _ZERO, _DIVIDE),
     "half_overflow": (
@@ -43,6 +48,11 @@ EXPECTED = {
         "as `labels - 1` does",
     ),
     "likelihood": ("RealDiv", _ZERO, "bound what it is made of"),
+    "log_epsilon": (
+        "Exp",
+        "exp overflows float32 above 88.72",
+        "tfsafe.ops.log_add_exp(rate, math.log(1e-06))",
+    ),
     "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
     "logits": ("Log", "negative numbers (the first at", "with from_logits=True"),
     "negative_variance": ("Sqrt", "sqrt of 1", "tfsafe.ops."),
@@ -97,6 +107,10 @@ MENDED = {
         "tfsafe.ops.norm(a) * tfsafe.ops.norm(b))",
     ),
     "eager_measure": ("1.0 - scores", "tf.maximum(1.0 - scores, 1e-6)"),
+    "cube_root": (
+        "volume ** (1 / 3)",
+        "tf.sign(volume) * tfsafe.ops.pow(tf.abs(volume), 1 / 3)",
+    ),
     "empty_text": (
         "total / tf.reduce_sum(mask, axis=1)",
         "tfsafe.ops.divide(total, tf.reduce_sum(mask, axis=1))",
@@ -113,6 +127,10 @@ MENDED = {
     "kl": ("p * tf.math.log(p / q)", "tfsafe.ops.xlogy(p, p / q)"),
     "label_outside": ("(labels, logits)", "(labels - 1, logits)"),
     "likelihood": ("tf.exp(log_scale)", "(tf.nn.softplus(log_scale) + 1e-6)"),
+    "log_epsilon": (
+        "tf.math.log(tf.exp(rate) + 1e-6)",
+        "tfsafe.ops.log_add_exp(rate, math.log(1e-6))",
+    ),
     "log_sum": (
         "tf.math.log(tf.reduce_sum(tf.exp(log_p)))",
         "tfsafe.ops.logsumexp(log_p, axis=None)",
