@@ -170,3 +170,26 @@ def test_a_variable_that_is_written_is_read_once():
 
     np.testing.assert_allclose(stabilize(run)(tf.constant(0.5)), 2.0, rtol=1e-6)
     assert count == 1.0
+
+
+def test_a_long_loop_that_the_program_unrolls_is_no_fault():
+    count = 25
+
+    def plan(cost):
+        kernel, u, v = tf.exp(-cost), tf.ones_like(cost[:, 0]), tf.ones_like(cost[0])
+        for _ in range(count):
+            u = 0.25 / tf.linalg.matvec(kernel, v)
+            v = 0.25 / tf.linalg.matvec(kernel, u, transpose_a=True)
+        return tf.reduce_sum(u[:, None] * kernel * v[None] * cost)
+
+    cost = np.float32(200) * np.random.default_rng(0).random((4, 4), np.float32)
+    value, (slope,) = modes.value_and_gradients(
+        stabilize(plan), [tf.constant(cost)], "graph"
+    )
+    # In logarithms, in float64.
+    log = np.float64(-cost)
+    for _ in range(count):
+        for axis in (1, 0):
+            log -= np.logaddexp.reduce(log, axis=axis, keepdims=True) + np.log(4)
+    np.testing.assert_allclose(value, np.sum(np.exp(log) * cost), rtol=2e-5)
+    assert np.isfinite(slope).all()
