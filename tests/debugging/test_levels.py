@@ -94,6 +94,21 @@ def test_strict_passes_the_constants_that_a_loss_selects_where_it_has_no_value()
         own(probabilities)
 
 
+def test_what_made_a_tensor_that_is_gone_is_not_said_of_a_later_one():
+    def logarithm(scores):
+        for _ in range(1000):
+            gone = id(tf.nn.softmax(scores))
+            frequency = tf.constant([0.0, 1.0])
+            if id(frequency) == gone:
+                return tf.math.log(frequency)
+        raise AssertionError("no tensor has had the place of another one")
+
+    error = failure(tfsafe.checked(logarithm), tf.constant([1.0, 2.0]))
+    finding = error.findings[0]
+    assert finding.inputs[0].name != "Softmax"
+    assert "log_softmax" not in finding.suggested_code
+
+
 def test_a_loop_of_tensorflow_1_is_checked_by_its_results(level):
     @tf.function
     def loss(logits):

@@ -51,7 +51,7 @@ class Recorder:
             weakref.WeakValueDictionary()
         )
         # What made a tensor, and what read it: for the forward line of a gradient.
-        self._makers: dict[int, tuple[str, Frame]] = {}
+        self._makers: dict[int, tuple[str, Frame, weakref.ref[tf.Tensor]]] = {}
         self._readers: dict[tuple[str, int, int], Frame] = {}
         # The variables met, by `id` of the handle.
         self._owners: weakref.WeakValueDictionary[int, Any] = (
@@ -102,7 +102,7 @@ class Recorder:
             inputs,
             outputs,
             functools.partial(self._place, frame),
-            lambda: [self._makers.get(id(each), ("",))[0] for each in inputs],
+            lambda: [self._made(each)[0] for each in inputs],
             # Alternately names and values.
             attribute=dict(zip(attrs[::2], attrs[1::2], strict=True)).get,
         )
@@ -119,16 +119,22 @@ class Recorder:
         outputs: Sequence[tf.Tensor],
         line: Frame,
     ) -> None:
-        before = self._makers.get(id(inputs[0]), ("", line)) if inputs else ("", line)
-        made_by = maker(kind, before[0])
-        made = made_by, line if made_by == kind else before[1]
+        before, there = self._made(inputs[0], line) if inputs else ("", line)
+        made_by = maker(kind, before)
         for each in outputs:
-            self._makers[id(each)] = made
+            where = line if made_by == kind else there
+            self._makers[id(each)] = made_by, where, weakref.ref(each)
         for index, each in enumerate(inputs):
             self._readers[kind, index, id(each)] = line
         for known in (self._makers, self._readers):
             if len(known) > _AT_MOST:
                 _halve(known)
+
+    def _made(self, tensor: tf.Tensor, line: Frame = _UNKNOWN) -> tuple[str, Frame]:
+        """Returns what made a tensor, and its line; no type and `line` if unknown."""
+        made_by, where, made = self._makers.get(id(tensor), ("", line, None))
+        # A tensor that is gone may have had this `id` before.
+        return (made_by, where) if made and made() is tensor else ("", line)
 
     def name_of(self, handle: tf.Tensor) -> str:
         """Returns the name of a variable that the program holds; empty if unknown."""
@@ -220,7 +226,7 @@ class Recorder:
         self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> Frame:
         for each in outputs:
-            made_by, line = self._makers.get(id(each), ("", _UNKNOWN))
+            made_by, line = self._made(each)
             if made_by == kind:
                 return line
         found = (
