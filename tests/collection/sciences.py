@@ -32,6 +32,10 @@ def _exact_hazard(x):
     return m.npdf(x) / m.ncdf(x)
 
 
+def _entropy_of_mixing(x):
+    return ((1 + x) * m.log1p(x) - x) / x**2
+
+
 def _silog(w, p, q):
     return tf.reduce_sum(w * tf.square(tf.math.log(p) - tf.math.log(q)))
 
@@ -48,6 +52,34 @@ FORMULAS = [
         lambda a, d: (m.exp(d * (a + SHIFT)) - 1 - d * (a + SHIFT)) / (a + SHIFT) ** 2,
         [[0.0, -1e-3], [0.1, 0.1]],
         [[-1.0, -10.0], [1.0, 0.1]],
+    ),
+    Formula(
+        "mean squared displacement of a persistent walk",
+        lambda k, t: 2 * (k * t - 1 + tf.exp(-k * t)) / k**2,
+        lambda k, t: (
+            2 * ((k + SHIFT) * t - 1 + m.exp(-(k + SHIFT) * t)) / (k + SHIFT) ** 2
+        ),
+        [[0.0, 1e-3], [2.0, 2.0]],
+        [[1.0, 3.0], [2.0, 1.0]],
+    ),
+    Formula(
+        "entropy of mixing over the square of a step",
+        lambda x: ((1 + x) * tf.math.log1p(x) - x) / x**2,
+        lambda x: _entropy_of_mixing(off_zero(x)),
+        [[0.0, 1e-9, 1e-4]],
+        [[0.5, 1.0, 30.0]],
+    ),
+    Formula(
+        "mean of a scaled normal distribution between two limits",
+        lambda mean, s, a, b: mean + s * _mean_between((a - mean) / s, (b - mean) / s),
+        lambda mean, s, a, b: (
+            mean
+            + s
+            * (m.npdf((a - mean) / s) - m.npdf((b - mean) / s))
+            / (m.ncdf((b - mean) / s) - m.ncdf((a - mean) / s))
+        ),
+        [0.0, 2.0, [40.0, -90.0], [42.0, -80.0]],
+        [0.5, 2.0, [-1.0, 0.0], [1.0, 3.0]],
     ),
     Formula(
         "scale of the input of a gated linear recurrence",

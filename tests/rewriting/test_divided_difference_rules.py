@@ -234,6 +234,18 @@ FORMULAS = {
         (-1e-3, 0.75),
         (2.0, 0.75),
     ),
+    "a divisor of the second order, the argument negated": (
+        lambda t, a, b: (a * b - 1 + t.exp(-a * b)) / (a * a),
+        (0.0, 0.75),
+        (1e-3, 0.75),
+        (2.0, 0.75),
+    ),
+    "an entropy over a square": (
+        lambda t, a, b: b * ((1 + a) * t.log1p(a) - a) / a**2,
+        (0.0, 0.75),
+        (1e-4, 0.75),
+        (0.5, 0.75),
+    ),
     "a power inside and below": (
         lambda t, a, b: (1 - t.exp(-a * b**2)) / b**2,
         (0.75, 0.0),
@@ -344,6 +356,7 @@ NEAR_MISSES = {
     "other places": lambda a, b: tf.math.expm1(a[:, None] * b) / a,
     "a pole inside": lambda a, b: b * tf.math.log(b / a + 1e-7) / a,
     "a power that is not inside": lambda a, b: (1 + tf.exp(-a * b**3)) / b**3,
+    "a sum that is 2 at 0": lambda a, b: (a * b + 1 + tf.exp(-a * b)) / (a * a),
     "a logarithm of 0": lambda a, b: b * tf.math.log(a) / a,
     "powers of a fixed order": lambda a, _: (
         (1 - tf.reduce_sum(a ** tf.constant(2.5))) / (tf.constant(2.5) - 1)

@@ -321,6 +321,12 @@ log1p_moment = Removable(
     0.25,
     lambda x: (ops.log1p(x) - x / (1 + x)) / tf.square(x),
 )
+# `((1 + x) log1p(x) - x) / x ** 2`.
+entropy_over_square = Removable(
+    _series(lambda n: Fraction((-1) ** n, (n + 1) * (n + 2))),
+    0.3,
+    lambda x: ((1 + x) * ops.log1p(x) - x) / tf.square(x),
+)
 two_atanh_over_x, x_over_two_atanh = _pair(
     [2 * c for c in _arctangent(1)], (0.25, 0.25), lambda x: 2 * tf.atanh(x)
 )

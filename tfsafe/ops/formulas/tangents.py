@@ -5,14 +5,12 @@ is written, so that ordinary values keep their digits.
 """
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.formulas import removable, unchanged_values
 from tfsafe.ops.formulas.quotients import near_or_far
-from tfsafe.ops.formulas.removable import Removable
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.zeros import quotient_no_nan
@@ -83,14 +81,6 @@ def x_minus_multiple(
     return lambda x, k: precision.in_float32(compute, x, k)
 
 
-# `((1 + x) log1p(x) - x) / x ** 2`.
-_ENTROPY = Removable(
-    [Fraction((-1) ** n, (n + 1) * (n + 2)) for n in range(40)],
-    0.3,
-    lambda x: ((1 + x) * tf.math.log1p(x) - x) / tf.square(x),
-)
-
-
 @precision.runs_in_float32
 def x_minus_one_minus_log(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
     """Computes `x - 1 - log(x)`; the logarithm may be known where `x` underflows."""
@@ -129,7 +119,7 @@ def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.
 
     def near(_: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.Tensor:
         step = difference / y
-        return y * step * step * _ENTROPY(step)
+        return y * step * step * removable.entropy_over_square(step)
 
     def far(x: tf.Tensor, y: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
         is_nothing = tf.equal(x, 0) & tf.equal(y, 0)

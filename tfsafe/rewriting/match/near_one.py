@@ -96,9 +96,11 @@ def products(reader: Reader, op: tf.Operation) -> Iterator[tuple[Build, Product]
             yield _of_function(reader, each), product._replace(above=above)
 
 
-def numbered(reader: Reader, op: tf.Operation) -> Product:
-    """Takes a product apart, and the numbers in it out."""
-    product = factored(reader, op)
+def numbered(
+    reader: Reader, op: tf.Operation, wholes: Sequence[tf.Tensor] = ()
+) -> Product:
+    """Takes a product apart, but not `wholes`, and the numbers in it out."""
+    product = factored(reader, op, wholes)
     factor, sides = product.factor, []
     for side, sign in ((product.above, 1), (product.below, -1)):
         numbers = [reader.scalar(x) if x.shape.rank == 0 else None for x in side]

@@ -26,6 +26,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import (
     Base,
     Term,
+    are_opposite,
     both_ways,
     negated,
     number,
@@ -313,4 +314,7 @@ def _alike(reader: Reader, a: Term | Base | float, b: Term | Base | float) -> bo
     if a.factor == b.factor and reader.same(a.tensor, b.tensor):
         return True
     first, second = (scaled(reader, each.tensor, each.factor) for each in (a, b))
-    return first.factor == second.factor and reader.same(first.tensor, second.tensor)
+    if first.factor == second.factor:
+        return reader.same(first.tensor, second.tensor)
+    is_negative = first.factor == -second.factor
+    return is_negative and are_opposite(reader, first.tensor, second.tensor)

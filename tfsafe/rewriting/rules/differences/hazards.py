@@ -46,7 +46,7 @@ def is_density(reader: Reader, tensor: tf.Tensor | None, x: Term) -> bool:
     op = None if tensor is None else reader.op(tensor)
     if op is None or op.type != "Exp":
         return False
-    square = numbered(reader, reader.op(op.inputs[0]))
+    square = numbered(reader, reader.op(op.inputs[0]), [x.tensor])
     is_square = not square.below and len(square.above) == 2
     if not is_square or not all(reader.same(x.tensor, t) for t in square.above):
         return False

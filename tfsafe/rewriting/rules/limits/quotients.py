@@ -23,7 +23,6 @@ from tfsafe.rewriting.rules.limits import (
     hyperbolic,
     sabr,
     steps,
-    truncated_normals,
 )
 from tfsafe.rewriting.rules.probability import entropies
 
@@ -250,7 +249,6 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if op.type in DIVISIONS:
         found = _ratio(op, reader) or _ratios(op, reader) or sabr.match(op, reader)
         found = found or entropies.match_of_order(op, reader)
-        found = found or truncated_normals.match(op, reader)
         if found is not None:
             return found
     return (
@@ -364,8 +362,7 @@ RULES = (
         "(1 - (1 + r) ** -n) / r, log1p(k * z) / k, sin(t * x) / sin(x), "
         "(sin(s * x) * u + sin(t * x) * v) / sin(x), (exp(a) - exp(b)) / (a - b), "
         "a / tanh(a * x) - b / tanh(b * x), (exp(x) - 1) / x ** 2 - 1 / x, "
-        "minimum(x, k) / x, (1 - a * x) ** (b / a), "
-        "(pdf(a) - pdf(b)) / (cdf(b) - cdf(a))",
+        "minimum(x, k) / x, (1 - a * x) ** (b / a)",
         after="the same; near the point where both sides are 0 a power series",
         fails_when="both sides are 0, or cancel near it",
         reference="Taylor series of the quotient",

@@ -29,7 +29,12 @@ from tfsafe.rewriting.match.products import (
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import is_square_of, squared_length
 from tfsafe.rewriting.match.trees import argument
-from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs, steps
+from tfsafe.rewriting.rules.limits import (
+    divided_differences,
+    removable_pairs,
+    steps,
+    truncated_normals,
+)
 from tfsafe.rewriting.rules.limits.parts_of_arguments import (
     NEAR,
     near_or_plain,
@@ -77,6 +82,7 @@ def _limits(reader: Reader, product: Product) -> Iterator[Limit]:
         yield from removable_pairs.power_over_order(reader, top, bottom)
         yield from removable_pairs.raised_cosine(reader, top, bottom)
         yield from divided_differences.limits(reader, top, bottom)
+        yield from truncated_normals.limits(reader, top, bottom)
     for root in product.below:
         yield from removable_pairs.squares(reader, root, product.above)
         for top in product.above:
@@ -335,7 +341,8 @@ RULES = (
         name="removable-singularity",
         before="sin(x) / x, (1 - cos(x)) / x ** 2, tanh(x) / x, x / expm1(x), "
         "(exp(-a) - exp(-b)) / (b - a), (1 - q) / (1 - q ** n), tanh(a * x) / tanh(a), "
-        "log(mean(exp(a * x))) / a, 1 - sin(x) / x",
+        "log(mean(exp(a * x))) / a, 1 - sin(x) / x, "
+        "(pdf(a) - pdf(b)) / (cdf(b) - cdf(a))",
         after="the same; near 0 the power series",
         fails_when="x = 0: the value is 0 / 0; x is near 0: the derivatives cancel",
         reference="Taylor series of the quotient",

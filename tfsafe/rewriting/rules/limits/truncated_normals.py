@@ -1,17 +1,19 @@
 """Matches means of normal distributions that are cut off on both sides."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.graph import SUMS
 from tfsafe.ops.formulas.normal_hazards import mean_between
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.linear import Part, parts
-from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.rules.differences.hazards import ROUNDED, is_density
+from tfsafe.rewriting.rules.limits.vanishing_functions import Limit
 
 
 class _Limit(NamedTuple):
@@ -21,30 +23,33 @@ class _Limit(NamedTuple):
     x: Term
 
 
-def match(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `(pdf(a) - pdf(b)) / (cdf(b) - cdf(a))`."""
-    quotient = numbered(reader, op)
-    if len(quotient.above) != 1 or len(quotient.below) != 1:
-        return None
-    above, below = (parts(reader, each) for each in (*quotient.above, *quotient.below))
-    limits = [_limit(reader, each) for each in below]
-    if len(above) != 2 or len(limits) != 2 or not _are_opposite(above):
-        return None
-    first, second = limits
-    if first is None or second is None or not _are_opposite(below):
-        return None
+def limits(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]:
+    """Yields `(pdf(a) - pdf(b)) / (cdf(b) - cdf(a))`."""
+    if reader.op(top).type not in SUMS or reader.op(bottom).type not in SUMS:
+        return
+    above, below = parts(reader, top), parts(reader, bottom)
+    if not (_are_opposite(above) and _are_opposite(below)):
+        return
+    first, second = (_limit(reader, each) for each in below)
+    if first is None or second is None:
+        return
     for a, b in ((first, second), (second, first)):
-        if is_density(reader, above[0].tensor, a.x) and is_density(
-            reader, above[1].tensor, b.x
-        ):
-            factor = quotient.factor * above[0].factor / b.factor
-            return lambda value: factor * mean_between(a.x.make(value), b.x.make(value))
-    return None
+        sides = zip(above, (a.x, b.x), strict=True)
+        if all(is_density(reader, each.tensor, x) for each, x in sides):
+            build = _between(a.x, b.x, above[0].factor / b.factor)
+            yield Limit(build, (top,), (bottom,))
+
+
+def _between(a: Term, b: Term, factor: float) -> Build:
+    return lambda value: factor * mean_between(a.make(value), b.make(value))
 
 
 def _are_opposite(found: list[Part]) -> bool:
+    """Returns whether the parts of a sum are two whose factors cancel."""
+    if len(found) != 2 or any(each.axes is not None for each in found):
+        return False
     a, b = (each.factor for each in found)
-    return abs(a + b) <= ROUNDED * abs(a) and all(e.axes is None for e in found)
+    return abs(a + b) <= ROUNDED * abs(a)
 
 
 def _limit(reader: Reader, part: Part) -> _Limit | None:

@@ -78,6 +78,14 @@ VANISHING = (
         2,
         removable.log1p_moment,
     ),
+    *(
+        Vanishing(
+            ("Sub", ("Mul", ("Add", 1, "x"), log), "x"),
+            2,
+            removable.entropy_over_square,
+        )
+        for log in (("Log1p", "x"), ("Log", ("Add", 1, "x")))
+    ),
     Vanishing(
         ("Sub", ("Exp", "x"), ("Exp", ("Neg", "x"))),
         1,
