@@ -1,5 +1,7 @@
 """Gradients that a stabilised function takes itself, of what its tapes saw."""
 
+import warnings
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -289,3 +291,46 @@ def test_a_formula_of_the_gradient_of_a_called_function_is_stable():
 
     got = stabilize(direction)(FIXED)
     assert_close(got, [[-0.1 * 0.5**0.5, 0.1 * 0.5**0.5]])
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_the_effects_of_a_gradient_happen_once(is_nested, is_used):
+    weight, steps = tf.Variable([1.0, 2.0]), tf.Variable(0)
+
+    @tf.custom_gradient
+    def counted(x):
+        def gradient(upstream):
+            steps.assign_add(1)
+            return 2.0 * upstream
+
+        return tf.identity(x), gradient
+
+    inner = tf.function(counted) if is_nested else counted
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.math.log(tf.reduce_sum(tf.exp(inner(weight))))
+        slope = tape.gradient(loss, weight)
+        return slope if is_used else 2 * tf.nn.softmax(weight)
+
+    slope = stabilize(tf.function(step))()
+    np.testing.assert_allclose(slope, 2 * tf.nn.softmax(weight), rtol=1e-6)
+    assert int(steps) == 1
+
+
+def test_the_gradient_of_a_python_function_is_taken_once():
+    weight = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            square = tf.py_function(lambda x: x**2, [weight], tf.float32)
+            square.set_shape([2])
+            loss = tf.reduce_sum(square) - tf.math.log(tf.reduce_sum(tf.exp(weight)))
+        return tape.gradient(loss, weight)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        slope = stabilize(step)()
+    np.testing.assert_allclose(slope, 2 * weight - tf.nn.softmax(weight), rtol=1e-6)

@@ -50,6 +50,7 @@ class Emission:
       checks: Gives the indices of the outputs of an operation that flags are for.
       summed: Called with the number behind each flag.
       datasets: Whether to emit the functions of datasets that have a plan, too.
+      repeated: Gives the names of operations whose effects those of the plan have.
 
     Attributes:
       flagged: The operation and the index of its output behind each flag.
@@ -63,12 +64,14 @@ class Emission:
         checks: _flags.Checks = lambda _: (),
         summed: Callable[[tf.Tensor], None] = lambda _: None,
         datasets: bool = False,
+        repeated: Callable[[tf.Graph], Collection[str]] = lambda _: (),
     ):
         self.plan = plan
         self.observe = observe
         self.checks = functools.cache(checks)
         self.summed = summed
         self.datasets = datasets
+        self.repeated = repeated
         self.flagged: list[_flags.Output] = []
         # The graph is kept with its plan so that its `id` stays taken.
         self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
@@ -174,10 +177,10 @@ class Body:
         outputs = self._graph.outputs
         wanted = range(len(outputs)) if wanted is None else wanted
         read = [outputs[i] for i in wanted]
-        possible, self._used = _liveness.needed(self._graph, read, self._reads)
-        certain = possible
-        if self._plan:
-            certain, _ = _liveness.needed(self._graph, read, self._reads_first)
+        repeated = self._emission.repeated(self._graph)
+        needed = functools.partial(_liveness.needed, self._graph, read, repeated)
+        possible, self._used = needed(self._reads)
+        certain = needed(self._reads_first)[0] if self._plan else possible
         for op in _functions.as_made(self._graph):
             # What a maker may ask for is made when it does, save what might give
             # something else by then.
@@ -292,11 +295,8 @@ class Body:
         return outputs
 
     def _copy(self, op: tf.Operation, inputs: Sequence[Any]) -> Sequence[tf.Tensor]:
-        attributes = {
-            name: value
-            for name, value in op.node_def.attr.items()
-            if name not in _LEFT_OUT
-        }
+        given = op.node_def.attr.items()
+        attributes = {name: each for name, each in given if name not in _LEFT_OUT}
         for value in attributes.values():
             if value.HasField("func"):
                 _compat.share_function(op.graph, value.func.name)

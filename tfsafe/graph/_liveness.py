@@ -34,14 +34,25 @@ def _upstream(tensors: Iterable[tf.Tensor], reads: Reads) -> dict[str, tf.Tensor
 
 
 def needed(
-    graph: tf.Graph, outputs: Iterable[tf.Tensor], reads: Reads
+    graph: tf.Graph,
+    outputs: Iterable[tf.Tensor],
+    without: Collection[str],
+    reads: Reads,
 ) -> tuple[set[str], set[str]]:
     """Finds what is computed for some tensors of a graph and for its effects.
+
+    Args:
+      graph: The graph.
+      outputs: The tensors.
+      without: Names of the operations that need not run for their effects.
+      reads: Gives the tensors that an operation reads.
 
     Returns:
       The names of the operations, and those of the tensors that are read.
     """
-    effects = [op for op in graph.get_operations() if has_effect(op)]
+    effects = [
+        op for op in graph.get_operations() if op.name not in without and has_effect(op)
+    ]
     read = [tensor for op in effects for tensor in reads(op)]
     behind = _upstream([*outputs, *read], reads)
     names = {op.name for op in effects} | {each.op.name for each in behind.values()}
@@ -63,7 +74,7 @@ def live_operations(
             return instead[op.name]
         return [*op.inputs, *_custom_gradients.reads(op)]
 
-    live, _ = needed(graph, graph.outputs, reads)
+    live, _ = needed(graph, graph.outputs, (), reads)
     return [op for op in graph.get_operations() if op.name in live]
 
 

@@ -1,6 +1,6 @@
 """Describes a derivative that a traced function asked for and recomputes it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -33,12 +33,14 @@ class Request(NamedTuple):
       asked: The tensors between which it was asked. The stops depend on a source but
         were made while the tape did not record.
       marks: The operations that carry the answer.
+      made: Names of the operations that gave the first answer.
     """
 
     graph: tf.Graph
     derivative: Derivative
     asked: Asked
     marks: Sequence[Mark]
+    made: Collection[str] = ()
 
     def reads(self) -> list[tf.Tensor]:
         """Returns all tensors that the answer depends on."""

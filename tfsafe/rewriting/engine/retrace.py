@@ -78,7 +78,7 @@ def rewritten(
     for variable in _compat.living_variables(call.concrete):
         # Before `inside`: a tape follows the handle of a variable that it knows.
         _compat.watch(variable)
-    emission = Emission(plan=planner.plan, datasets=True)
+    emission = Emission(plan=planner.plan, datasets=True, repeated=recording.superseded)
     outputs = emission.emit(graph, [inside(i) for i in inputs])
     return call.packed(outputs), planner.rewrites(graphs)
 
@@ -149,5 +149,6 @@ def _flat(
         flat.inputs = [
             tf.compat.v1.placeholder(each.dtype, each.shape) for each in inputs
         ]
-        flat.outputs = Emission(plan=plan, datasets=True).emit(graph, flat.inputs)
+        emission = Emission(plan=plan, datasets=True, repeated=recording.superseded)
+        flat.outputs = emission.emit(graph, flat.inputs)
     return flat, recorded_flat

@@ -9,7 +9,7 @@ first gradient disappears with the operations that only it used.
 import contextlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -48,6 +48,17 @@ class Recording:
         """Returns the requests made in one graph; the body of a loop is another."""
         return [each for each in self._requests if each.graph is graph]
 
+    def superseded(self, graph: tf.Graph) -> set[str]:
+        """Returns the names of the operations of the gradients that are recomputed."""
+        read = {x.op.name for op in graph.get_operations() for x in op.inputs}
+        read |= {x.op.name for x in graph.outputs}
+        return {
+            name
+            for request in self.requests(graph)
+            if any(mark.op.name in read for mark in request.marks)
+            for name in request.made
+        }
+
     def add(self, request: Request) -> None:
         """Notes a request."""
         self._requests.append(request)
@@ -74,6 +85,7 @@ class Recording:
         derivative: Derivative,
         asked: Sequence[Any],
         results: Any,
+        made: Collection[str],
     ) -> Any:
         """Notes a request that a tape or an accumulator has answered.
 
@@ -82,6 +94,7 @@ class Recording:
           derivative: Computes the answer.
           asked: Targets, sources, what comes in (or None) and stops, as in `Asked`.
           results: The answer.
+          made: Names of the operations made for it.
 
         Returns:
           The answer with marks, or unchanged where it cannot be recomputed.
@@ -110,7 +123,7 @@ class Recording:
         for place, index in enumerate(known):
             flat[index] = _marked(flat[index], place, marks, self._copies())
         tensors = Asked(targets, sources, incoming, [_tensor(x) for x in stops])
-        self.add(Request(graph, derivative, tensors, marks))
+        self.add(Request(graph, derivative, tensors, marks, made))
         return tf.nest.pack_sequence_as(results, flat)
 
     def _copies(self) -> Callable[[Any], Any]:
@@ -302,14 +315,17 @@ def _asks(
             is_zero = mode in _ZEROS and derivative is not batch_jacobians
             if is_zero:
                 given.arguments[_UNCONNECTED] = tf.UnconnectedGradients.NONE
+            graph = tf.compat.v1.get_default_graph()
+            before = len(graph.get_operations())
             _PAUSE.is_on = True
             try:
                 results = original(*given.args)
             finally:
                 _PAUSE.is_on = False
-            recorder, *tensors = asked(*given.args)
+            made = {op.name for op in graph.get_operations()[before:]}
+            tape, *tensors = asked(*given.args)
             with _noting():
-                results = recording.answered(recorder, derivative, tensors, results)
+                results = recording.answered(tape, derivative, tensors, results, made)
             return with_zeros(derivative, tensors, results) if is_zero else results
 
         return ask
