@@ -86,6 +86,17 @@ def _part(derivative: Any, mark: Mark) -> tf.Tensor:
     return tf.range(tf.shape(derivative, like.dtype)[0])
 
 
+def superseded(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
+    """Returns the names of the operations of first answers that are recomputed.
+
+    An answer that is not read is not recomputed, and has the effects of the first.
+    """
+    read = {x.op.name for op in graph.get_operations() for x in op.inputs}
+    read |= {x.op.name for x in graph.outputs}
+    used = [r for r in requests if any(mark.op.name in read for mark in r.marks)]
+    return {name for request in used for name in request.made}
+
+
 def opaque_copy(tensor: tf.Tensor) -> tf.Tensor:
     """Copies a tensor so that tapes look through the copy and rules do not."""
     return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape)

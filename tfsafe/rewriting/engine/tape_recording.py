@@ -32,6 +32,7 @@ from tfsafe.rewriting.engine.gradient_requests import (
     frontier,
     inside,
     opaque_copy,
+    superseded,
 )
 from tfsafe.rewriting.engine.spans import Spans
 
@@ -50,14 +51,7 @@ class Recording:
 
     def superseded(self, graph: tf.Graph) -> set[str]:
         """Returns the names of the operations of the gradients that are recomputed."""
-        read = {x.op.name for op in graph.get_operations() for x in op.inputs}
-        read |= {x.op.name for x in graph.outputs}
-        return {
-            name
-            for request in self.requests(graph)
-            if any(mark.op.name in read for mark in request.marks)
-            for name in request.made
-        }
+        return superseded(graph, self.requests(graph))
 
     def add(self, request: Request) -> None:
         """Notes a request."""
