@@ -2,7 +2,7 @@
 
 import collections
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -23,7 +23,7 @@ from tfsafe.rewriting.rules.masks import empty_sums
 # What makes numbers much larger or smaller, and what brings them back into range.
 _CONTRACTIONS = frozenset({"Einsum", "MatMul", "BatchMatMulV2"})
 _STRETCHES = frozenset({
-    *("Exp", "Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean"),
+    *("Exp", "L2Loss", "Mul", "Square", "SquaredDifference", "Pow", "Sum", "Mean"),
     *_CONTRACTIONS,
     *SEGMENT_SUMS,
 })
@@ -47,6 +47,7 @@ _INSIDE = frozenset({
     "Maximum",
     "Minimum",
     "Neg",
+    "Pack",
     "Reshape",
     "Sigmoid",
     "Softmax",
@@ -59,6 +60,10 @@ _INSIDE = frozenset({
 })
 # A smaller factor would leave nothing of small elements.
 _LEAST_SCALE = 2.0**-8
+_SOFTMAXES: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "LogSoftmax": ops.log_softmax,
+    "Softmax": ops.softmax,
+}
 # Rules that make probabilities in the dtype of their logits.
 _PROBABILITIES = {"complement-of-softmax", "sigmoid-by-hand", "softmax-by-hand"}
 # Operations in float32 between two casts.
@@ -105,7 +110,7 @@ class _Chain:
                 self._logged.add(reader.op(each.inputs[0]).name)
             self.restores |= self._epsilon(each) is not None
             # Logits are as exact as their dtype.
-            for tensor in each.inputs if each.type != "Softmax" else ():
+            for tensor in each.inputs if each is op or each.type != "Softmax" else ():
                 self.restores |= self._loses_epsilon(tensor)
                 inner = reader.op(tensor)
                 if self._is_computed(tensor) and not self._is_known(inner, others):
@@ -212,8 +217,8 @@ class _Chain:
                 return inputs[0] + inputs[1] + epsilon
             if _is_fraction(op, self._reader):
                 return ops.xdivy(*inputs)
-            if op.type == "Softmax":
-                return ops.softmax(*inputs)
+            if op.type in _SOFTMAXES:
+                return _SOFTMAXES[op.type](*inputs)
             return wider.run(op, inputs)
 
         return tf.cast(wide(tensor), tensor.dtype)
@@ -235,7 +240,10 @@ def _match(
     scale = _scale(op, reader)
     if scale is not None and _is_contraction(reader.op(scale.tensor), scale.factor):
         return _scaled_first(reader.op(scale.tensor), scale.factor)
-    if op.type == "Sub" and not wider.adds_products(reader, *op.inputs):
+    is_sum_inside = op.type == "Sub" or op.type in _SOFTMAXES
+    if is_sum_inside and not wider.adds_products(reader, *op.inputs):
+        return None
+    if op.type == "Cast" and not _is_mean_of_keras(op, reader):
         return None
     chain = _Chain(op, reader, others)
     # The sum of a mean may overflow.
@@ -249,6 +257,16 @@ def _match(
     if op.type == "Log" and not is_open and not _is_moment(op, reader):
         return None
     return lambda value: chain.build(tensor, value)
+
+
+def _is_mean_of_keras(op: tf.Operation, reader: Reader) -> bool:
+    """Returns whether a mean is taken in float32, of a power in half precision."""
+    mean = reader.op(op.inputs[0])
+    wide = reader.op(mean.inputs[0]) if mean.type == "Mean" else mean
+    if wide is mean or wide.type != "Cast":
+        return False
+    power = wide.inputs[0]
+    return power.dtype in precision.HALF and reader.op(power).type in _STRETCHES
 
 
 def _scale(op: tf.Operation, reader: Reader) -> Term | None:
@@ -301,6 +319,10 @@ def rule(others: Sequence[Rule]) -> Rule:
         fails_when="a square, a product or a sum overflows or vanishes, and the result "
         "does not; an epsilon that is cast to half precision is 0",
         reference="Micikevicius et al., Mixed Precision Training, ICLR 2018",
-        op_types=("Sqrt", "Rsqrt", "Pow", "Mul", "Log", "Mean", "Sub", *_DIVISIONS),
+        op_types=(
+            *("Cast", "Log", "Mean", "Mul", "Pow", "Rsqrt", "Sqrt", "Sub"),
+            *_DIVISIONS,
+            *_SOFTMAXES,
+        ),
         match=functools.partial(_match, others=others),
     )
