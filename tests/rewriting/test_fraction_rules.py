@@ -85,6 +85,9 @@ def test_a_fraction_of_nothing_is_0(name, mode):
         lambda x, w: (x + 0.0) / tf.constant(0.0),
         lambda x, w: tf.reduce_sum(x * [1.0, 2.0], -1) / tf.reduce_sum([1.0, 2.0]),
         lambda x, w: tf.where(tf.math.is_nan(x / (x + w)), 5.0, x),
+        # They have a limit where both are equal, which is not 0.
+        lambda x, w: (w * tf.exp(-3 * x) - x * tf.exp(-3 * w)) / (w - x),
+        lambda x, w: (x * tf.sinh(w) - w * tf.sinh(x)) / (5 * (x - w)),
     ],
 )
 def test_other_values_than_fractions_may_be_nan(function):

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SEGMENT_SUMS, SUMS, OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import number, square_of
+from tfsafe.rewriting.match.arithmetic import number, square_of, walk
 from tfsafe.rewriting.match.reductions import reshaped
 
 _SCATTERED = {"ScatterNd", "TensorScatterAdd"}
@@ -22,6 +22,8 @@ _TOTALS = (
     | SEGMENT_SUMS
     | _SCATTERED
 )
+_SCALED = _LAYOUTS | {"Abs", "Mul", "Neg"}
+_FORMULA = op_types(OpFact.ELEMENTWISE) | _LAYOUTS | DIVISIONS | SUMS | {"Mul", "Pow"}
 # Deeper formulas are left alone.
 _DEPTH = 12
 
@@ -162,8 +164,31 @@ def is_empty_quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     # The quotient by `u` has a limit.
     if _exponent(reader, reader.op(x)) is not None:
         return False
+    if _is_of_both(reader, x, y):
+        return False
     zeros = _Zeros(reader, y)
     return zeros.is_joint and zeros.degree(x) >= 1 - 1e-6
+
+
+def _is_of_both(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
+    """Returns whether `y` has a difference of two numbers that `x` is made of, too.
+
+    `(b * exp(a) - a * exp(b)) / (b - a)` has a limit where these are equal, which is
+    not 0.
+    """
+    made = {reader.number(each) for each, _ in walk(reader, x, _FORMULA, _DEPTH)}
+    steps = (reader.op(each) for each, _ in walk(reader, y, _SCALED, _DEPTH))
+    return any(
+        op.type == "Sub"
+        and not any(_is_reduced(reader, each) for each in op.inputs)
+        and made.issuperset(map(reader.number, op.inputs))
+        for op in steps
+    )
+
+
+def _is_reduced(reader: Reader, tensor: tf.Tensor) -> bool:
+    steps = (reader.op(each).type for each in reshaped(reader, tensor))
+    return reader.constant(tensor) is not None or not _SUMMED.isdisjoint(steps)
 
 
 def is_mean_by_count(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
