@@ -183,7 +183,7 @@ def test_five_failures_are_found_explained_and_fixed(tmp_path):
         assert what in story
         assert source in story
         assert why in story
-        for line in re.findall(r"find_the_nan.py:(\d+) in", story):
+        for line in re.findall(r"find_the_nan.py:(\d+) in ", story):
             assert source in lines[int(line) - 1]
         first, last = re.findall(r"^loss (\S+) -> ([^,\s]+)", story, re.M)[0]
         assert float(last) < float(first)

@@ -227,7 +227,7 @@ def product_in_range(
 
 def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
     """Computes a function of nonnegative `x`, of `wide` where `x` is out of range."""
-    # An `x` that is a number where `wide` is none is meant: 0 in place of 0 / 0.
+    # Where only `wide` is NaN, `x` is the 0 that another formula has for 0 / 0.
     is_lost = _is_out_of_range(x) & ~tf.math.is_nan(wide)
     usual = function(tf.where(is_lost, tf.ones_like(x), x))
     return tf.where(is_lost, tf.cast(function(wide), x.dtype), usual)
