@@ -9,7 +9,6 @@ from collections.abc import Mapping
 OPEN: Mapping[str, Mapping[str, str]] = {
     "open_likelihoods": {
         "Frank's copula of independent variables": "a limit inside of a limit",
-        "mean of a normal distribution truncated to a tail": "no rule yet",
         "log-logistic hazard after a long time": "a sum with a power overflows "
         "inside of a product whose logarithm is known",
     },

@@ -28,6 +28,12 @@ def _mean_between(a, b):
     return (_pdf(a) - _pdf(b)) / (_cdf(b) - _cdf(a))
 
 
+def _mean_in_tail(a, b):
+    return (_pdf(a) - _pdf(b)) / (
+        0.5 * tf.math.erf(b / _ROOT) - 0.5 * tf.math.erf(a / _ROOT)
+    )
+
+
 def _exact_hazard(x):
     return m.npdf(x) / m.ncdf(x)
 
@@ -162,6 +168,13 @@ FORMULAS = [
         lambda x, s: x - s * m.log1p(x / s),
         [[1e-4, 1e-3], [1.0, 10.0]],
         [[1.0, 5.0], [2.0, 1.0]],
+    ),
+    Formula(
+        "mean of a normal distribution truncated to a tail",
+        _mean_in_tail,
+        lambda a, b: (m.npdf(a) - m.npdf(b)) / (m.ncdf(-a) - m.ncdf(-b)),
+        [[8.0, -15.0], [9.0, -14.0]],
+        [[-1.0], [1.5]],
     ),
     Formula(
         "distance along a soft clip",

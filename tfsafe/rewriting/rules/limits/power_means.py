@@ -18,7 +18,8 @@ from tfsafe.rewriting.match.reductions import REDUCTIONS, Reduction, reduction
 _MOST = 6
 
 
-def _match(op: tf.Operation, reader: Reader) -> Build | None:
+def match(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches a root of a mean or of a sum of powers."""
     if is_watched(reader, op):
         return None
     for total, inverse, is_divisor in _roots(op, reader):
@@ -141,6 +142,6 @@ RULES = (
         fails_when="the powers leave the range, and the root does not; p is near 0",
         reference="Radenovic et al., IEEE TPAMI 41(7), 2019, section 3.2: GeM pooling",
         op_types=("Exp", "Pow"),
-        match=_match,
+        match=match,
     ),
 )

@@ -21,6 +21,7 @@ from tfsafe.rewriting.rules.limits import (
     divided_differences,
     field_limits,
     hyperbolic,
+    power_means,
     sabr,
     steps,
 )
@@ -263,8 +264,8 @@ def _power(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `(1 - a * x) ** (b / a)`, which the rules for any power do not know."""
     base = op.inputs[0]
     found = argument(reader, base, ("Sub", 1, "x")) if op.type == "Pow" else None
-    # `(1 + x ** p) ** (1 / p)` is a power mean.
-    if found is None or reader.op(found[1].tensor).type == "Pow":
+    # `(x ** p + y ** p - 1) ** (1 / p)` is a power mean.
+    if found is None or power_means.match(op, reader) is not None:
         return None
     return steps.match(op, reader)
 
