@@ -34,7 +34,7 @@ def counted():
     lines = {
         name: sum(
             len(path.read_text(encoding="utf-8").splitlines())
-            for path in (package / name).glob("*.py")
+            for path in (package / name).rglob("*.py")
         )
         for name in ("rules", "match", "log_space")
     }
