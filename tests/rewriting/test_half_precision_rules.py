@@ -102,6 +102,20 @@ def test_a_logarithm_of_a_probability_with_a_lost_epsilon_is_exact(probs, mode):
     np.testing.assert_allclose(slope, right, atol=2**-10)
 
 
+@pytest.mark.parametrize("others", [[], [3.0], [0.0, 3.0]])
+def test_a_sum_of_several_keeps_all_of_them(others, mode):
+    def function(x):
+        added = [tf.constant(each, x.dtype) for each in (0.0, *others)]
+        total = tf.raw_ops.AddN(inputs=[x * x, *(added if others else [])])
+        return tf.math.log(total)
+
+    x = tf.constant(2.0, tf.float16)
+    value, (slope,) = modes.value_and_gradients(stabilize(function), [x], mode)
+    total = 4 + sum(others)
+    np.testing.assert_allclose(value, np.log(total), rtol=2**-11)
+    np.testing.assert_allclose(slope, 4 / total, rtol=2**-10)
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -152,10 +152,10 @@ LOST_EPSILON = 1e-8
 
 
 def adds_lost_epsilon(reader: Reader, op: tf.Operation) -> bool:
-    """Returns whether a sum has an epsilon that is 0 in half precision."""
-    # Python's `sum` adds to a 0 in front.
-    if op.type not in ADDITIONS or op.outputs[0].dtype not in precision.HALF:
+    """Returns whether a sum of two has an epsilon that is 0 in half precision."""
+    if op.type not in {"Add", "AddV2"} or op.outputs[0].dtype not in precision.HALF:
         return False
+    # Python's `sum` adds to a 0 in front.
     epsilon = reader.op(op.inputs[1])
     is_number = epsilon.type == "Const" and epsilon.outputs[0].shape.rank == 0
     return is_number and reader.scalar(op.inputs[1]) == 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS, SEGMENT_SUMS, raw_kernel
+from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SEGMENT_SUMS, raw_kernel
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -29,14 +29,12 @@ _STRETCHES = frozenset({
 })
 _DIVISIONS = DIVISIONS | {"DivNoNan"}
 _INVERSES = RECIPROCALS | _DIVISIONS | {"Rsqrt", "Pow", "Exp"}
-_ADDITIONS = frozenset({"Add", "AddV2"})
 _INSIDE = frozenset({
     *_STRETCHES,
     *wider.SAFE,
-    *_ADDITIONS,
+    *ADDITIONS,
     *_CONTRACTIONS,
     "Abs",
-    "AddN",
     "BroadcastTo",
     "EuclideanNorm",
     "Exp",
