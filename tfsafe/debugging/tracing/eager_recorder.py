@@ -121,8 +121,8 @@ class Recorder:
     ) -> None:
         before, there = self._made(inputs[0], line) if inputs else ("", line)
         made_by = maker(kind, before)
+        where = line if made_by == kind else there
         for each in outputs:
-            where = line if made_by == kind else there
             self._makers[id(each)] = made_by, where, weakref.ref(each)
         for index, each in enumerate(inputs):
             self._readers[kind, index, id(each)] = line

@@ -91,6 +91,8 @@ def superseded(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
 
     An answer that is not read is not recomputed, and has the effects of the first.
     """
+    if not requests:
+        return set()
     read = {x.op.name for op in graph.get_operations() for x in op.inputs}
     read |= {x.op.name for x in graph.outputs}
     used = [r for r in requests if any(mark.op.name in read for mark in r.marks)]
