@@ -257,11 +257,12 @@ class NumericsError(ArithmeticError):
         self._insert("  when:  ", f"call {number} of this function")
 
     def add_suggestion(self, words: str) -> None:
-        """Puts a suggestion before that of the first finding, once."""
+        """Puts a suggestion in words before that of the first finding, once."""
         first = self.findings[0]
         if words not in first.suggestion:
-            rest = f" Otherwise: {first.suggestion}" if first.suggested_code else ""
-            self.change_first(suggestion=f"{words}{rest}")
+            code = first.suggested_code
+            rest = f" Otherwise {code} {first.suggestion}" if code else ""
+            self.change_first(suggested_code="", suggestion=f"{words}{rest}")
 
     def add_cause(self, words: str) -> None:
         """Adds a sentence to the cause of the first finding, once."""

@@ -149,3 +149,51 @@ def test_training_gives_the_losses_of_the_batches(train):
 )
 def test_sparklines(values, line):
     assert _text.sparkline(values) == line
+
+
+def diverged(rate, steps=20):
+    """Trains on a loss that is bounded, until an exponential overflows."""
+    keras.utils.set_random_seed(0)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=[64, 10]).astype("float32"), rng.integers(0, 3, 64)
+    layers = [keras.layers.Dense(32, "relu") for _ in range(2)]
+    model = keras.Sequential([keras.Input([10]), *layers, keras.layers.Dense(3)])
+    optimizer = keras.optimizers.SGD(rate)
+
+    @tfsafe.checked
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            e = tf.exp(model(x))
+            p = e / tf.reduce_sum(e, -1, keepdims=True)
+            loss = tf.reduce_mean(1 - tf.gather(p, y, batch_dims=1))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(
+            zip(gradients, model.trainable_variables, strict=True)
+        )
+        return loss
+
+    for _ in range(steps):
+        step(x, y)
+    # A batch that is large, after steps that were not.
+    step(100 * x, y)
+
+
+@pytest.mark.parametrize("rate", [100.0, 1000.0])
+def test_weights_that_grew_blame_the_learning_rate_though_the_loss_is_bounded(rate):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        diverged(rate)
+    (first,) = caught.value.findings[:1]
+    assert "The weights grew " in first.cause
+    assert "out of the blue" not in str(caught.value)
+    assert first.suggestion.startswith(f"lower the learning rate {rate:.0f} first: ")
+    assert "Otherwise tfsafe.ops.softmax(" in first.suggestion
+    assert not first.suggested_code
+
+
+def test_weights_that_kept_their_size_blame_nothing():
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        diverged(0.01)
+    (first,) = caught.value.findings[:1]
+    assert first.cause.endswith("out of the blue: the steps before were steady.")
+    assert first.suggested_code.startswith("tfsafe.ops.softmax(")

@@ -539,3 +539,20 @@ def test_the_inputs_of_the_operation_are_named(mode):
     assert finding.inputs[0].zeros == 1
     assert finding.inputs[0].name == "argument `x`"
     assert finding.output.neginfs == 1
+
+
+def test_an_axis_is_no_input_that_is_named(mode):
+    function = modes.compile_for(mode, lambda x: tf.reduce_mean(x, axis=1))
+    x = tf.zeros([2, 0])
+    (named,) = failure(tfsafe.checked(function), x).findings[0].inputs
+    assert named.name == "argument `x`"
+
+
+def test_strict_passes_the_constants_that_a_function_of_keras_selects(mode):
+    def middle(x):
+        return keras.ops.median(x, axis=-1), keras.ops.quantile(x, 0.25, axis=-1)
+
+    function = modes.compile_for(mode, middle)
+    strict = tfsafe.checked(function, checks="full", strict=True)
+    found = strict(tf.constant([[1.0, 2.0, 4.0]]))
+    np.testing.assert_array_equal(found, [[2.0], [1.5]])

@@ -3,6 +3,7 @@
 import inspect
 import linecache
 import math
+import sys
 import textwrap
 from typing import Any
 from unittest import mock
@@ -614,6 +615,26 @@ def test_of_equal_operations_on_a_line_the_one_that_failed_is_known():
     for s, t, meant in ((calm, wild, "q"), (wild, calm, "p")):
         found = finding_of(run, [tf.constant(s), tf.constant(t)], False)
         assert found.replaces == f"tf.math.log({meant})"
+
+
+def test_of_different_operations_on_an_eager_line_the_one_that_failed_is_known():
+    def quotients(x, y, z):
+        return x / y + z / x + (
+            x / z
+        )  # fmt: skip
+
+    one, zero = tf.constant(1.0), tf.constant(0.0)
+    for arguments, meant in (
+        ((one, zero, one), "x / y"),
+        ((one, one, zero), "x / z"),
+        ((zero, one, one), "z / x"),
+    ):
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            tfsafe.checked(quotients)(*arguments)
+        (found,) = caught.value.findings
+        # Python 3.10 does not know the expression.
+        expected = {meant} if sys.version_info >= (3, 11) else {meant, ""}
+        assert found.replaces in expected
 
 
 def test_ragged_rows_take_the_code_by_their_values():

@@ -75,6 +75,11 @@ def is_part_of_keras(path: str) -> bool:
     return path.startswith(_PARTS_OF_KERAS)
 
 
+def is_file_of_keras(path: str) -> bool:
+    """Returns whether a file is Keras', with its functions of tensors."""
+    return path.startswith(_LIBRARIES[1])
+
+
 def is_file_of_optimizers(path: str) -> bool:
     """Returns whether a file is one of Keras' optimizers."""
     return path.startswith(_OPTIMIZERS_OF_KERAS)

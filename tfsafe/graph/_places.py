@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._report.caller import (
+    is_file_of_keras,
     is_file_of_optimizers,
     is_own_file,
     is_user_file as is_user_file,
@@ -277,9 +278,12 @@ def is_optimizer_of_keras(op: tf.Operation) -> bool:
     return is_made_by(is_file_of_optimizers, frames_of(original(op)))
 
 
-def is_ours(op: tf.Operation) -> bool:
-    """Returns whether tfsafe makes an operation, not the line of the user."""
-    return is_made_by(is_own_file, frames_of(original(op)))
+def is_in_a_formula(op: tf.Operation) -> bool:
+    """Returns whether a formula of Keras or tfsafe has an operation in it."""
+    return is_made_by(
+        lambda path: is_own_file(path) or is_file_of_keras(path),
+        frames_of(original(op)),
+    )
 
 
 def _forward_op(

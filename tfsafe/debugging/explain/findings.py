@@ -38,6 +38,7 @@ _EXPLODED = 1e6
 _ENDS = 20
 _TEXT = {tf.string}
 _SINGULAR = op_types(OpFact.SINGULAR)
+_REDUCTIONS = op_types(OpFact.REDUCES)
 _SUMS = {"Add", "AddV2", "Sub"}
 _APART = "tfsafe.stabilize(f) keeps the constants of a function or model f apart."
 _UNREAD = (
@@ -186,7 +187,7 @@ def _from_operation(
         is_stable=place.is_stable,
         is_ragged=origin.is_ragged,
         is_library=place.is_library,
-        on_line=step.on_line,
+        on_line=origin.on_line,
     )
     code, words, replaces, line = suggestions.fix_of(failure)
     if fault == "overflow":
@@ -216,11 +217,16 @@ def _from_operation(
         suggestion=words,
         inputs=tuple(
             _stats(name, each)
-            for name, each in _once(origin.names, step.inputs)
+            for name, each in _once(origin.names, _numbers_of(step))
             if values.is_number(each) and each.dtype not in _TEXT
         ),
         **facts,
     )
+
+
+def _numbers_of(step: Step) -> Sequence[Any]:
+    """Returns the inputs of an operation that it computes with, without the axes."""
+    return step.inputs[:1] if step.type in _REDUCTIONS else step.inputs
 
 
 def _once(names: Sequence[str], inputs: Sequence[Any]) -> Iterable[tuple[str, Any]]:

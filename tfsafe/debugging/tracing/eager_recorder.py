@@ -1,6 +1,8 @@
 """Records every operation of a Python function that runs eagerly."""
 
 import functools
+import itertools
+import linecache
 import sys
 import types
 import weakref
@@ -16,7 +18,7 @@ from tfsafe.debugging import values
 from tfsafe.debugging.state.variables import Held, Slot, variables_in
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replay import follow
-from tfsafe.debugging.tracing.step import Step, maker
+from tfsafe.debugging.tracing.step import OnLine, Step, maker
 from tfsafe.graph import (
     Frame,
     Place,
@@ -105,6 +107,7 @@ class Recorder:
             lambda: [self._made(each)[0] for each in inputs],
             # Alternately names and values.
             attribute=dict(zip(attrs[::2], attrs[1::2], strict=True)).get,
+            on_line=functools.partial(_on_line, frame),
         )
         if hasattr(tf.raw_ops, kind):
             self.propagation.observe(step)
@@ -234,6 +237,25 @@ class Recorder:
             for index, each in enumerate(inputs)
         )
         return next(filter(None, found), _UNKNOWN)
+
+
+def _on_line(frame: types.FrameType | None) -> OnLine:
+    """Returns the expression that the innermost frame of the user evaluates."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    # Python 3.10 does not know it.
+    if frame is None or not hasattr(frame.f_code, "co_positions"):
+        return OnLine()
+    here = itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
+    first, last, begin, end = (each or 0 for each in next(here))
+    lines = linecache.getlines(frame.f_code.co_filename)
+    if not 0 < last <= len(lines):
+        return OnLine()
+    # Columns are counted in bytes.
+    encoded = [each.encode() for each in lines[first - 1 : last]]
+    encoded[-1] = encoded[-1][:end]
+    encoded[0] = encoded[0][begin:]
+    return OnLine(text=b"".join(encoded).decode())
 
 
 def _owner(handle: tf.Tensor, frame: types.FrameType | None) -> Any:

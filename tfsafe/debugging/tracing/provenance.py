@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe.debugging import values
 from tfsafe.debugging.tracing.batch_rows import Rows
 from tfsafe.debugging.tracing.lost_digits import LostDigits, Zero
-from tfsafe.debugging.tracing.step import Step, draws_element
+from tfsafe.debugging.tracing.step import OnLine, Step, draws_element
 from tfsafe.graph import OpFact, Place, op_types
 
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
@@ -47,6 +47,7 @@ class Origin:
       place: Where the operation comes from; of a value from outside, where it is read
         first, if that is known.
       producers: Types of the operations that made its inputs.
+      on_line: Finds which of the operations on its line it is.
       names: Names of its inputs: their producers, or values from outside.
       holder: Name of the value from outside, such as ``"argument `x`"``.
       is_intended: Whether it is an infinity that the program wrote down as such,
@@ -79,6 +80,10 @@ class Origin:
         self.is_ragged = False
         self.place = step.place() if step else Place(None)
         self.producers = step.producers() if step else []
+        # Of an eager operation it is known now alone.
+        self.on_line = step.on_line if step else OnLine
+        if step and not step.name:
+            self.on_line = functools.partial(OnLine, *step.on_line())
         self.names = list(self.producers)
 
 
@@ -197,14 +202,9 @@ class Propagation:
             found.append(step)
             if step.value() is origin.value:
                 break
-            key = next(
-                (
-                    each
-                    for each in step.parents
-                    if each in self._marks and origin in self._marks[each].origins
-                ),
-                None,
-            )
+            known = [each for each in step.parents if each in self._marks]
+            reached = (x for x in known if origin in self._marks[x].origins)
+            key = next(reached, None)
         return found[::-1]
 
     def met_next(self, origin: Origin) -> list[tuple[str, ...]]:

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.debugging.tracing.provenance import Propagation
-from tfsafe.debugging.tracing.step import Step, maker
+from tfsafe.debugging.tracing.step import OnLine, Step, maker
 from tfsafe.graph import (
     Drawing,
     Executed,
@@ -60,7 +60,7 @@ def follow(
                 lambda: [makers.get(id(each), "") for each in executed.inputs],
                 executed.loops,
                 op.get_attr,
-                functools.partial(position_on_line, op),
+                lambda: OnLine(*position_on_line(op)),
             )
         )
         before = makers.get(id(executed.inputs[0]), "") if executed.inputs else ""

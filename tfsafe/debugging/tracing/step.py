@@ -31,8 +31,18 @@ def _unknown(name: str) -> Any:
     del name
 
 
-def _not_known() -> tuple[int, int]:
-    return 0, 0
+class OnLine(NamedTuple):
+    """Which of the operations of its type on its line an operation is.
+
+    Attributes:
+      position: Its position among them, from 0.
+      total: How many there are; 0 if that is not known.
+      text: The user's expression, where it is known from Python itself.
+    """
+
+    position: int = 0
+    total: int = 0
+    text: str = ""
 
 
 class Step(NamedTuple):
@@ -48,8 +58,7 @@ class Step(NamedTuple):
         values from outside.
       loops: Iterations of the loops around it.
       attribute: Returns one of its attributes, by name.
-      on_line: Finds which of the operations of its type on its line it is, from 0, and
-        how many there are; `(0, 0)` if that is not known.
+      on_line: Finds which of the operations of its type on its line it is.
     """
 
     type: str
@@ -60,4 +69,4 @@ class Step(NamedTuple):
     producers: Callable[[], list[str]]
     loops: tuple[int, ...] = ()
     attribute: Callable[[str], Any] = _unknown
-    on_line: Callable[[], tuple[int, int]] = _not_known
+    on_line: Callable[[], OnLine] = OnLine

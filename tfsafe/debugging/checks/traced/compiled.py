@@ -27,7 +27,7 @@ from tfsafe.debugging.checks.traced.watched_call import (
     slots_written,
 )
 from tfsafe.debugging.explain import message
-from tfsafe.debugging.explain.training import history, optimizer as training
+from tfsafe.debugging.explain.training import growth, history, optimizer as training
 from tfsafe.debugging.explain.training.layers import walked_once
 from tfsafe.debugging.state import deferred_writes, variables
 from tfsafe.debugging.state.variables import Slot
@@ -82,6 +82,7 @@ class CompiledCheck:
         self._serves_many = False
         self._known = Known()
         self._past = history.LastSteps()
+        self._growth = growth.Growth([])
         self._calls = self._later = 0
         # Whether variables may be written at the end; what is excluded, and what
         # `strict` reports, is known only after the call.
@@ -123,6 +124,8 @@ class CompiledCheck:
             concrete = self._concrete(args, kwargs)
             self._is_xla = _compat.is_xla(concrete.function_def)
             self._watched = self._watching()
+            used = _compat.living_variables(concrete)
+            self._growth = growth.Growth([variables.slot_of(each, {}) for each in used])
         return self._watched
 
     def examined(self, args: Sequence[Any], outputs: tuple[Any, Any, Kept]) -> Any:
@@ -294,6 +297,7 @@ class CompiledCheck:
             is_xla=self._is_xla,
             later=self._later,
         )
+        self._growth.note(error, self._calls - 1)
         # Those of Keras are running means: its clock adds them.
         if self._labels is results.argument_labels:
             self._past.note(error)

@@ -27,7 +27,7 @@ from tfsafe.graph import (
     in_order,
     is_call,
     is_drawn,
-    is_ours,
+    is_in_a_formula,
     locate,
     op_types,
     written_inputs,
@@ -165,7 +165,7 @@ def _plain(graph: tf.Graph, inputs: Sequence[Any]) -> set[int]:
 def _is_excluded(
     op: tf.Operation, graphs: Sequence[tf.Graph], options: Options
 ) -> bool:
-    if options.strict and op.type == "Const" and is_ours(op):
+    if options.strict and op.type == "Const" and is_in_a_formula(op):
         # What a formula selects where it has no value.
         return True
     if not options.exclude:

@@ -10,6 +10,7 @@ from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.fixes import FIXES
 from tfsafe.debugging.explain.training.layers import swap_of
 from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
+from tfsafe.debugging.tracing.step import OnLine
 
 
 class Failure(NamedTuple):
@@ -33,7 +34,7 @@ class Failure(NamedTuple):
       is_stable: Whether its function runs in its stable form already.
       is_ragged: Whether the operation runs on the values of ragged rows.
       is_library: Whether Keras makes the operation, not the line of the user.
-      on_line: Finds which of those on its line it is, see `tracing.Step`.
+      on_line: Finds which of those on its line it is.
     """
 
     op: str
@@ -52,7 +53,7 @@ class Failure(NamedTuple):
     is_stable: bool = False
     is_ragged: bool = False
     is_library: bool = False
-    on_line: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    on_line: Callable[[], OnLine] = OnLine
 
 
 class Formula(NamedTuple):

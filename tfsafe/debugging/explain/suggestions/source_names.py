@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tfsafe.debugging.explain.suggestions import syntax
+from tfsafe.debugging.tracing.step import OnLine
 
 _MADE: dict[type[ast.operator], set[str]] = {
     ast.Add: {"Add", "AddV2"},
@@ -44,13 +45,13 @@ class Seen(NamedTuple):
       source: The line.
       place: Its file and its number, to look up what it names.
       producers: Types of the operations that made the arguments, if known.
-      on_line: Finds which of those on the line it is, see `tracing.Step`.
+      on_line: Finds which of those on the line it is.
     """
 
     source: str
     place: tuple[str, int] = ("", 0)
     producers: Sequence[str] = ()
-    on_line: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    on_line: Callable[[], OnLine] = OnLine
 
 
 def filled(op_type: str, code: str, seen: Seen) -> str:
@@ -141,6 +142,12 @@ def _one(
     """Returns where an operation is written, with its arguments, if that is clear."""
     uses = list(syntax.uses(op_type, tree))
     found = {ast.unparse(node): (node, each) for node, each in uses}
+    if len(found) > 1 and (text := seen.on_line().text):
+        here = {
+            ast.unparse(each)
+            for each in ast.iter_child_nodes(syntax.parsed(f"({text})"))
+        }
+        found = {text: use for text, use in found.items() if text in here} or found
     if len(found) > 1:
         found = {
             text: use
@@ -150,7 +157,7 @@ def _one(
     if len(found) != 1 and len(uses) > 1:
         # Python ends the evaluation of expressions in the order of their ends.
         ordered = sorted(uses, key=lambda use: (_end(use[0]), -use[0].col_offset))
-        position, total = seen.on_line()
+        position, total, _ = seen.on_line()
         # The line may have run several times, each time as a whole.
         is_whole = total and total % len(uses) == 0
         use = ordered[position % len(uses)]

@@ -34,7 +34,8 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
         return site, _whole(site.source, statement, here)
     line = here[0].lineno
     text = linecache.getline(site.path, line).strip()
-    source = ast.unparse(statement) if len(nodes) == 1 else text
+    whole = _whole(text, statement, here)
+    source = ast.unparse(statement) if len(nodes) == 1 else whole
     return dataclasses.replace(site, line=line, source=text), source
 
 

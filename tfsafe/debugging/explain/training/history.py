@@ -26,6 +26,8 @@ EXPLODED = (
     "have exploded: lower the learning rate, clip the gradients (clipnorm=1.0), or "
     "scale the inputs down."
 )
+# Said of weights that training has made large, see `growth`.
+GREW = "The weights grew"
 _UNTRAINED = (
     "are there before any training: scale the inputs down, or begin with smaller "
     "weights."
@@ -143,16 +145,15 @@ def note(error: NumericsError, past: Past) -> None:
     words = _words(Past(losses, norms, updates), error)
     error.add_past(losses, norms, updates, words)
     if error.findings and _OVERFLOW in error.findings[0].cause:
-        exploded = _of_explosion(losses, norms)
-        error.add_cause(
-            exploded or "It came out of the blue: the steps before were steady."
-        )
-        if not exploded:
+        if exploded := _of_explosion(losses, norms):
+            error.add_cause(exploded)
+            if has_grown and _falls(losses):
+                error.change_first(suggested_code="", suggestion=_UNBOUNDED)
+        elif GREW not in error.findings[0].cause:
+            error.add_cause("It came out of the blue: the steps before were steady.")
             first = error.findings[0]
             found = f"came with this batch. {_look_at(first)}, and clip the inputs."
             error.change_first(suggestion=first.suggestion.replace(EXPLODED, found))
-        elif has_grown and _falls(losses):
-            error.change_first(suggested_code="", suggestion=_UNBOUNDED)
 
 
 def _look_at(finding: Finding) -> str:
@@ -192,6 +193,8 @@ def _words(past: Past, error: NumericsError) -> str:
         if not error.findings:
             return before
         first = error.findings[0]
+        if GREW in first.cause:
+            return f"the loss was {values[-1]:.4g}, but the weights grew. {lower}"
         if "loss scale" in first.cause:
             return f"the loss was steady at {values[-1]:.4g}: only the loss scale grew."
         if first.origin.startswith("argument"):
