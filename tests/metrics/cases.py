@@ -89,10 +89,57 @@ CASES = [
     Case("Precision", ROWS, SCORES, {"top_k": 2, "thresholds": 0.4}),
     Case("Recall", ROWS, SCORES, {"top_k": 1}),
 ]
+# What else Keras lets one choose.
+CHOICES = {
+    "AUC": {
+        "num_thresholds": [20],
+        "curve": ["PR"],
+        "summation_method": ["minoring", "majoring"],
+        "multi_label": [True],
+    },
+    "BinaryAccuracy": {"threshold": [0.7]},
+    "BinaryCrossentropy": {"label_smoothing": [0.1], "from_logits": [True]},
+    "BinaryIoU": {"target_class_ids": [[0], [1]]},
+    "CategoricalCrossentropy": {"label_smoothing": [0.1], "from_logits": [True]},
+    "F1Score": {"average": [None, "micro", "weighted"], "threshold": [0.4]},
+    "FBetaScore": {"average": ["micro", "macro", "weighted"], "beta": [0.5]},
+    "FalseNegatives": {"thresholds": [0.3]},
+    "FalsePositives": {"thresholds": [0.3, [0.3, 0.6]]},
+    "IoU": {"ignore_class": [0], "target_class_ids": [[0, 2]]},
+    "MeanIoU": {"ignore_class": [0]},
+    "OneHotMeanIoU": {"ignore_class": [1]},
+    "Precision": {"thresholds": [0.3, [0.3, 0.6]], "top_k": [2], "class_id": [1]},
+    "PrecisionAtRecall": {"num_thresholds": [20], "class_id": [2]},
+    "R2Score": {
+        "class_aggregation": [None, "variance_weighted_average"],
+        "num_regressors": [1],
+    },
+    "Recall": {"thresholds": [0.3], "top_k": [2], "class_id": [0, -1]},
+    "RecallAtPrecision": {"num_thresholds": [20], "class_id": [1]},
+    "SensitivityAtSpecificity": {"num_thresholds": [20], "class_id": [1]},
+    "SparseCategoricalCrossentropy": {"from_logits": [True]},
+    "SparseTopKCategoricalAccuracy": {"k": [1]},
+    "SpecificityAtSensitivity": {"class_id": [1]},
+    "TopKCategoricalAccuracy": {"k": [1]},
+    "TrueNegatives": {"thresholds": [0.3]},
+    "TruePositives": {"thresholds": [[0.3, 0.6]]},
+}
 # Integers, among which there is no NaN.
 WHOLE = [
     Case("IoU", CLASSES, CLASSES[::-1], {"num_classes": 3, "target_class_ids": [1]}),
     Case("MeanIoU", CLASSES, CLASSES[::-1], {"num_classes": 3}),
+]
+# Those for which a row has several classes get rows of them.
+_IN_CLASSES = {"class_id", "multi_label", "top_k"}
+CHOSEN = [
+    dataclasses.replace(
+        case,
+        options={**case.options, option: value},
+        **({"y_true": ROWS, "y_pred": SCORES} if option in _IN_CLASSES else {}),
+    )
+    for case in {case.name: case for case in [*WHOLE, *CASES[::-1]]}.values()
+    for option, values in CHOICES.get(case.name, {}).items()
+    for value in values
 ]
 
 

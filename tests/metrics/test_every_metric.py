@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.metrics.cases import CASES, NAN, SIZE, WHOLE, result_of
+from tests.metrics.cases import CASES, CHOSEN, CLASSES, NAN, SIZE, WHOLE, result_of
 from tests.support import modes
 from tfsafe import metrics
 
@@ -65,6 +65,19 @@ def test_it_is_keras_metric_where_that_is_right(case):
     ours.reset_state()
     theirs.reset_state()
     close(result_of(ours, batches[0]), result_of(theirs, batches[0]))
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize(
+    "case", CHOSEN, ids=lambda case: f"{case}-{list(case.options.items())[-1]}"
+)
+def test_every_option_is_that_of_keras(case, mode):
+    batches = [(case.y_true, case.y_pred)]
+    if case.y_true is not CLASSES:
+        # Of these, with an axis more, Keras takes no weights of rows.
+        batches.append((case.y_true, case.y_pred, weights_for(case)))
+    theirs = result_of(case.theirs(), *batches)
+    close(result_of(case.ours(), *batches, mode=mode), theirs)
 
 
 @pytest.mark.parametrize("case", CASES[::5], ids=str)

@@ -1,6 +1,9 @@
 """Provides Keras' metrics of classes, which never count a NaN as a class."""
 
+from typing import Any
+
 import keras
+import tensorflow as tf
 
 from tfsafe.metrics._safe_metric import SafeMetric, safe
 
@@ -89,8 +92,29 @@ class SparseTopKCategoricalAccuracy(
     takes_float32 = True
 
 
+class _FScore(keras.metrics.Metric):
+    """Computes the score from its counts, in float64, without an epsilon.
+
+    Mixin between `SafeMetric` and the metric of Keras. Keras multiplies the scores by
+    the classes' weights in another dtype, which fails for counts of float64.
+    """
+
+    def result(self) -> Any:
+        """Returns the score of each class or their mean, 0 for a class without rows."""
+        squared = self.beta**2
+        hits = (1 + squared) * self.true_positives
+        misses = squared * self.false_negatives + self.false_positives
+        scores = tf.math.divide_no_nan(hits, hits + misses)
+        if self.average is None:
+            return scores
+        if self.average != "weighted":
+            return tf.reduce_mean(scores)
+        rows = self.intermediate_weights.value
+        return tf.math.divide_no_nan(tf.reduce_sum(scores * rows), tf.reduce_sum(rows))
+
+
 @safe
-class F1Score(SafeMetric, keras.metrics.F1Score):
+class F1Score(SafeMetric, _FScore, keras.metrics.F1Score):
     """Harmonic mean of precision and recall.
 
     Examples:
@@ -103,7 +127,7 @@ class F1Score(SafeMetric, keras.metrics.F1Score):
 
 
 @safe
-class FBetaScore(SafeMetric, keras.metrics.FBetaScore):
+class FBetaScore(SafeMetric, _FScore, keras.metrics.FBetaScore):
     """Weighted harmonic mean of precision and recall.
 
     Examples:

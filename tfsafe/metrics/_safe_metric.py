@@ -104,6 +104,10 @@ class SafeMetric(Wide):
             y_true, y_pred = _kept(y_true, weight), _kept(y_pred, weight)
             if self.weighs_elements:
                 weight = align(weight, y_pred, "sample_weight")
+                class_id = getattr(self, "class_id", None)
+                if class_id is not None:
+                    # Keras counts this class alone.
+                    weight = weight[..., class_id, tf.newaxis]
         if self.formula is not None:
             values = self.formula(y_true, y_pred, **_compat.loss_options(self))
             _KerasMean.update_state(self, values, weight)
