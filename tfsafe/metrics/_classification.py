@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.metrics._safe_metric import SafeMetric, safe
 
 
@@ -93,24 +94,23 @@ class SparseTopKCategoricalAccuracy(
 
 
 class _FScore(keras.metrics.Metric):
-    """Computes the score from its counts, in float64, without an epsilon.
+    """Weighs the scores in their dtype; Keras fails, because the sums are of float64.
 
-    Mixin between `SafeMetric` and the metric of Keras. Keras multiplies the scores by
-    the classes' weights in another dtype, which fails for counts of float64.
+    Mixin between `SafeMetric` and the metric of Keras.
     """
 
+    average: str | None
+
     def result(self) -> Any:
-        """Returns the score of each class or their mean, 0 for a class without rows."""
-        squared = self.beta**2
-        hits = (1 + squared) * self.true_positives
-        misses = squared * self.false_negatives + self.false_positives
-        scores = tf.math.divide_no_nan(hits, hits + misses)
-        if self.average is None:
-            return scores
+        """Returns the score of each class, or their mean."""
         if self.average != "weighted":
-            return tf.reduce_mean(scores)
-        rows = self.intermediate_weights.value
-        return tf.math.divide_no_nan(tf.reduce_sum(scores * rows), tf.reduce_sum(rows))
+            return super().result()
+        self.average = None
+        try:
+            scores = super().result()
+        finally:
+            self.average = "weighted"
+        return ops.mean(scores, mask=tf.cast(self.intermediate_weights, scores.dtype))
 
 
 @safe
