@@ -103,3 +103,34 @@ def test_a_large_rate_is_named_for_an_overflow(optimizer, is_named):
     words = f"{type(inner).__name__} moves every weight by about the learning rate"
     assert (words in caught.value.findings[0].suggestion) == is_named
     assert (words in " ".join(str(caught.value).split())) == is_named
+
+
+@pytest.mark.parametrize("rate", [tf.math.rsqrt, lambda t: 0.1 * t / (t - t)])
+def test_of_a_rate_that_is_divided_by_0_steps_the_count_is_told(rate):
+    class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return rate(tf.cast(step, tf.float32))
+
+    weight = keras.Variable([3.0])
+    optimizer = keras.optimizers.SGD(Schedule())
+    optimizer.build([weight])
+    step = tfsafe.checked(tf.function(lambda x: optimizer.apply([x], [weight])))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant([1.0]))
+    found = caught.value.findings[0]
+    assert found.suggestion.startswith("this learning rate is infinite or NaN, and one")
+    assert not found.suggested_code
+
+
+def test_a_feature_that_is_nan_in_every_row_is_not_one_to_drop_rows_for():
+    step = tfsafe.checked(tf.function(lambda x: tf.reduce_sum(tf.square(x))))
+    x = np.ones([4, 3], "float32")
+    x[:, 1] = np.nan
+    x[2, 2] = np.nan
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(x)
+    assert "feature 1 is NaN in each row" in caught.value.findings[0].suggestion
+    x[0, 1] = 1.0
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(x)
+    assert "each row" not in caught.value.findings[0].suggestion

@@ -750,7 +750,7 @@ def test_a_formula_by_hand_is_named_and_rewritten(function, argument, words):
         (lambda x: x + (1 - x) * tf.cast(-1e9, x.dtype), "float16 ends at 65504"),
         (
             lambda x: x * tf.constant(np.inf, x.dtype),
-            "a constant that the dtype cannot",
+            "a constant is infinite where the dtype cannot hold it, or where NumPy",
         ),
         (lambda x: tf.math.lgamma(x), "keep the argument above 0"),
     ],
@@ -759,6 +759,25 @@ def test_what_half_precision_and_poles_need_is_said(function, words):
     x = tf.constant([0.0, 1.0], tf.float16)
     finding = finding_of(tf.function(function, autograph=False), [x], False)
     assert finding.suggestion.startswith(words), finding
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: tf.math.lgamma(tf.nn.relu(x - 0.5)), "a ReLU is exactly 0"),
+        (lambda x: tf.math.log((1 + x) / x), "tfsafe.ops.divide(1 + x, x) would be 0"),
+        (lambda x: tf.math.log(x / (1 - x)), "log(p / (1 - p)) is infinite at 0 and"),
+        (lambda x: tf.math.log((x + 1) / (1 - x)), "the denominator is a differ"),
+        (lambda x: tf.nn.softmax((x + 1) / x), "at a temperature of 0 all the"),
+        (lambda x: (x + 1) / (1.0 - tf.pow(0.5, x)), "a power is 1 where the exponent"),
+        (lambda t: (t + 1) / (1 - 0.5**t), "a power is 1 where the exponent is 0"),
+    ],
+)
+def test_what_a_quotient_of_0_would_not_mend_is_told_otherwise(function, words):
+    x = tf.constant([0.0, 1.0])
+    finding = finding_of(tf.function(function, autograph=False), [x], False)
+    assert finding.suggestion.startswith(words), finding
+    assert not finding.suggested_code
 
 
 def test_a_statement_of_several_lines_is_read_at_the_line_of_the_operation():

@@ -56,6 +56,11 @@ EXPECTED = {
     "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
     "logits": ("Log", "negative numbers (the first at", "with from_logits=True"),
     "negative_variance": ("Sqrt", "sqrt of 1", "tfsafe.ops."),
+    "odds": (
+        "RealDiv",
+        _ZERO,
+        "keep p away from both before, as tf.clip_by_value(p, 1e-6, 1 - 1e-6) does",
+    ),
     "padded_row": (
         "Softmax",
         "1 row of only -inf (at (1,)).",
@@ -81,10 +86,16 @@ EXPECTED = {
         "exp overflows float32",
         "tfsafe.ops.softmax(x, axis=-1)",
     ),
+    "temperature": ("RealDiv", _ZERO, "as tf.maximum(temperature, 1e-3) does"),
     "unseen": (
         "Log",
         "log of 2 zeros (the first at (0, 2)).",
         "add 1 to each count before the division",
+    ),
+    "warmup": (
+        "RealDiv",
+        _ZERO,
+        "divided by at 1 or more, as max(warmup_steps, 1) does",
     ),
 }
 # What the finding suggests, and what it takes the place of.
@@ -140,6 +151,10 @@ MENDED = {
         "tf.sqrt(tf.reduce_mean(x * x) - mean * mean)",
         "tfsafe.ops.sqrt(tf.nn.relu(tf.reduce_mean(x * x) - mean * mean))",
     ),
+    "odds": (
+        "def loss(y, predicted):",
+        "def loss(y, predicted):\n    y = tf.clip_by_value(y, 1e-6, 1 - 1e-6)",
+    ),
     "padded_row": ("tf.nn.softmax(", "tfsafe.ops.softmax("),
     "power": ("w**0.5", "tfsafe.ops.pow(w, 0.5)"),
     "probability": (
@@ -158,10 +173,12 @@ MENDED = {
         "e / tf.reduce_sum(e, axis=-1, keepdims=True)",
         "tfsafe.ops.softmax(x, axis=-1)",
     ),
+    "temperature": ("scores / temperature", "scores / tf.maximum(temperature, 1e-3)"),
     "unseen": (
         "counts / tf.reduce_sum(counts,",
         "(counts + 1.0) / tf.reduce_sum(counts + 1.0,",
     ),
+    "warmup": ("/ self.steps", "/ max(self.steps, 1)"),
 }
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe._report import caller
 from tfsafe._report.records import Link, TensorStats
 from tfsafe.debugging import values
-from tfsafe.debugging.explain import causes
+from tfsafe.debugging.explain import causes, outside
 from tfsafe.debugging.explain.suggestions import (
     choice as suggestions,
     fixes,
@@ -30,7 +29,7 @@ from tfsafe.debugging.tracing.lost_digits import (
 from tfsafe.debugging.tracing.provenance import Origin, PathStep
 from tfsafe.debugging.tracing.step import Step
 from tfsafe.errors import Finding
-from tfsafe.graph import OpFact, Place, is_user_file, locate, op_types
+from tfsafe.graph import OpFact, Place, locate, op_types
 
 # Magnitude that values of a healthy training do not reach.
 _EXPLODED = 1e6
@@ -41,11 +40,6 @@ _SINGULAR = op_types(OpFact.SINGULAR)
 _REDUCTIONS = op_types(OpFact.REDUCES)
 _SUMS = {"Add", "AddV2", "Sub"}
 _APART = "tfsafe.stabilize(f) keeps the constants of a function or model f apart."
-_UNREAD = (
-    "reports all such rows before the training. Where all values are NaN, text may "
-    "have been read as numbers: read it as text and number the classes, as "
-    "np.unique(labels, return_inverse=True)[1] does."
-)
 _RAN_AWAY = (
     "the loss scale ran away: it doubles after each dynamic_growth_steps finite steps, "
     "an infinite one cannot come back, and every step is skipped."
@@ -104,7 +98,7 @@ def describe(
         "chain": _chain(origin, label, path, layers),
     }
     if origin.step is None:
-        finding = _from_outside(origin, facts)
+        finding = outside.finding_of(origin, facts)
     else:
         finding = _from_operation(
             origin, origin.step, value, nonfinite, facts, met_next, layers
@@ -114,36 +108,6 @@ def describe(
             finding, cause=_RAN_AWAY, suggestion=_LOSS_SCALE, suggested_code=""
         )
     return finding
-
-
-def _from_outside(origin: Origin, facts: dict[str, Any]) -> Finding:
-    holder = origin.holder or "a constant, or a tensor made before the call"
-    is_variable = holder.startswith(("variable", "a variable"))
-    # The name of the holder says more than the line that reads it first.
-    site = None if origin.holder else origin.place.site
-    survey = suggestions.survey(holder, caller.user_call(is_user_file))
-    check = "" if survey else "tfsafe.data.check_finite "
-    words = (
-        f'{check}reports all such rows before the training; policy="drop" removes them.'
-    )
-    if is_variable:
-        words = "start from a checkpoint whose weights are finite."
-    elif holder.startswith("argument") and _is_nan_throughout(facts):
-        words = f"{check}{_UNREAD}"
-    return Finding(
-        op_type="",
-        op_name="",
-        origin=holder,
-        site=site,
-        cause="it was non-finite before the call.",
-        suggested_code="" if is_variable else survey,
-        suggestion=words,
-        **facts,
-    )
-
-
-def _is_nan_throughout(facts: dict[str, Any]) -> bool:
-    return facts["kind"] == "NaN" and facts["count"] == facts["size"] > 1
 
 
 def _from_operation(

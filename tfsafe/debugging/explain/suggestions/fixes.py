@@ -94,14 +94,33 @@ _LOWEST = (
     "float16 ends at 65504. For a mask, select instead: tf.where(mask, x, x.dtype.min)."
 )
 _ADDITIVE = (
-    "a constant that the dtype cannot hold is infinite. For a mask, select instead of "
-    "adding: tf.where(mask, x, x.dtype.min)."
+    "a constant is infinite where the dtype cannot hold it, or where NumPy divided by "
+    "0: a class that does not occur has no weight 1 / count, use np.maximum(count, 1). "
+    "For a mask, select instead of adding: tf.where(mask, x, x.dtype.min)."
 )
 _BESSEL = (
     "tf.math.bessel_i0e and bessel_i1e are scaled by exp(-x): log(bessel_i0(x)) is "
     "log(bessel_i0e(x)) + x, for x above 0."
 )
 _POLES = "keep the argument above 0, as tf.nn.softplus({0}) + 1e-6 does."
+_RATIO = (
+    "tfsafe.ops.divide({0}, {1}) would be 0, whose logarithm is infinite, too. Leave "
+    "such elements out, or keep both sides above 0: the logarithm is "
+    "tf.math.log(tf.maximum({0}, 1e-6)) - tf.math.log(tf.maximum({1}, 1e-6))."
+)
+_ODDS = (
+    "log(p / (1 - p)) is infinite at 0 and at 1: keep p away from both before, as "
+    "tf.clip_by_value(p, 1e-6, 1 - 1e-6) does. Of p = sigmoid(x) it is x."
+)
+_TEMPERATURE = (
+    "at a temperature of 0 all the probability is the largest one's, while a quotient "
+    "of 0 makes all of them equal: keep the denominator above 0, as "
+    "tf.maximum({1}, 1e-3) does."
+)
+_BIAS = (
+    "a power is 1 where the exponent is 0: count the steps from 1, as t + 1 does, "
+    "before 1 - beta**t corrects the bias of a moving average."
+)
 _POWER = (
     "keep the base positive: a fractional power of a negative number is not real. A "
     "root with the sign of its argument, such as a cube root, is tf.sign({0}) * "
@@ -135,6 +154,8 @@ _INDEFINITE = (
     f"is made of is rounded, {_DIAGONAL}"
 )
 _ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
+_QUOTIENT_OF_ODDS = r"\b(\w+) ?/ ?\(1(\.0?)? ?- ?\1\)"
+_CORRECTION = r"/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?[\w.]+|(tf\.)?pow\([^()]*\))\)"
 CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
@@ -178,6 +199,8 @@ FIXES = [
         Fix(op, "", _TOO_SMALL, "forward", zero=UNDERFLOW)
         for op in ("RealDiv", "Div", "Reciprocal")
     ),
+    Fix("RealDiv", "", _BIAS, "forward", zero=CANCELLATION, written=_CORRECTION),
+    Fix("RealDiv", "", _ODDS, "forward", written=_QUOTIENT_OF_ODDS),
     Fix(
         "RealDiv",
         "",
@@ -188,6 +211,8 @@ FIXES = [
         written=r"/ ?\(1(\.0?)? ?-",
     ),
     Fix("RealDiv", "tf.atan2({0}, {1})", _ANGLE, written=_ARC),
+    Fix("RealDiv", "", _RATIO, "forward", met_next=("Log",)),
+    Fix("RealDiv", "", _TEMPERATURE, "forward", met_next=("Softmax",)),
     Fix(
         "RealDiv",
         "",
@@ -251,6 +276,7 @@ FIXES = [
         is_rewritten=True,
     ),
     Fix("Log", "", _EQUAL, zero=CANCELLATION),
+    Fix("Log", "", _ODDS, source="RealDiv", written=_QUOTIENT_OF_ODDS),
     Fix("Log", "", _FREQUENCY, source="RealDiv"),
     Fix("Log", "", _INFINITE),
     Fix("Log1p", "tfsafe.ops.log1p({0})", _SLOPE, when="gradient"),
@@ -279,8 +305,11 @@ FIXES = [
         Fix(op, "", _BESSEL, fault="overflow", is_rewritten=True)
         for op in ("BesselI0", "BesselI1")
     ),
-    Fix("Lgamma", "", _POLES),
-    Fix("Digamma", "", _POLES),
+    *(
+        Fix(op, "", words, zero=zero)
+        for zero, words in ((RECTIFIED, _RELU), ("", _POLES))
+        for op in ("Digamma", "Lgamma")
+    ),
     Fix("Cast", "", _LOWEST, fault="overflow", source="Const", dtype="float16"),
     Fix("Cast", "", _LOWEST, "", "", "overflow", dtype="float16", written=CONSTANT),
     Fix("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import re
 import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -25,6 +26,11 @@ _ADAPTIVE = (
     keras.optimizers.Lion,
     keras.optimizers.Nadam,
     keras.optimizers.RMSprop,
+)
+_SCHEDULE = (
+    "this learning rate is infinite or NaN, and one of 0 would train nothing: count "
+    "the steps from 1, as step + 1 does, and keep a number of steps that is divided by "
+    "at 1 or more, as max(warmup_steps, 1) does."
 )
 # A hundred times the default of these optimizers.
 _LARGE_RATE = 0.1
@@ -75,6 +81,7 @@ def note(error: NumericsError, optimizer: Any) -> None:
             optimizer = inner
         if error.findings:
             _note_rate(error, optimizer)
+            _note_schedule(error)
             _note_epsilon(error, optimizer)
     error.add_time()
 
@@ -90,6 +97,14 @@ def _note_all(error: NumericsError, optimizers: Sequence[Any]) -> None:
         if error.findings:
             _note_epsilon(error, each)
     error.add_time()
+
+
+def _note_schedule(error: NumericsError) -> None:
+    """Suggests to begin with 1 where a learning rate is divided by 0 steps."""
+    first = error.findings[0]
+    is_rate = first.origin == "" and not np.isfinite(error.learning_rate or 0.0)
+    if is_rate and re.search(r"\b(zero|0 to the power)\b", first.cause):
+        error.change_first(suggested_code="", suggestion=_SCHEDULE)
 
 
 def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
