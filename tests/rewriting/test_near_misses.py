@@ -419,6 +419,14 @@ PAIRS = {
         lambda x: tf.math.atan(x) - tf.math.atan(2 * x),
         lambda x: tf.math.atan(x) - 2 * tf.math.atan(2 * x),
     ),
+    "hole-in-formula": (
+        lambda x: (exp(x) - 1 - x - x**2 / 2) / x**3,
+        lambda x: (exp(x) - 1 - x - x**2 / 2) / x**4,
+    ),
+    "sum-that-cancels": (
+        lambda x: 1 - exp(-x) - x * exp(-x),
+        lambda x: 1 + exp(-x) - x * exp(-x),
+    ),
     "half-precision": (
         lambda x: _half(x) / sqrt(_mean(_half(x) ** 2)),
         lambda x: _half(x) / sqrt(_half(x)),
@@ -562,6 +570,8 @@ ASK = frozenset({
     "function-less-tangent",
     "divergence",
     "difference-from-one",
+    "hole-in-formula",
+    "sum-that-cancels",
     "half-precision",
     "log-near-one",
     "log-out-of-range",

@@ -41,6 +41,15 @@ SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Sqrt": ops.sqrt,
     "Square": lambda x: unchanged_values.multiply(x, x),
 }
+_STEEP: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "Acosh": unchanged_values.elementwise(tf.acosh),
+    "Atanh": unchanged_values.elementwise(tf.atanh),
+    "Cos": unchanged_values.elementwise(tf.cos),
+    "Cosh": unchanged_values.elementwise(tf.cosh),
+    "Sin": unchanged_values.elementwise(tf.sin),
+    "Sinh": unchanged_values.elementwise(tf.sinh),
+    "Tan": unchanged_values.elementwise(tf.tan),
+}
 _CONTRACTIONS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 _POWERS = frozenset({"Pow", "Square", "SquaredDifference"})
 _SEGMENTS = SEGMENT_SUMS | {"ScatterNd", "SegmentMean"}
@@ -225,7 +234,7 @@ def _is_open(reader: Reader, tensor: tf.Tensor) -> bool:
 
 def run(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
     """Computes an operation in the dtype of other inputs, with safe gradients."""
-    safe = SAFE.get(op.type)
+    safe = SAFE.get(op.type) or _STEEP.get(op.type)
     return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
 
 

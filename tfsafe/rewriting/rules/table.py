@@ -14,7 +14,12 @@ from tfsafe.rewriting.rules.differences import (
     tangents,
 )
 from tfsafe.rewriting.rules.geometry import angles, lengths, norms
-from tfsafe.rewriting.rules.limits import power_means, quotients as limits, removable
+from tfsafe.rewriting.rules.limits import (
+    any_formula,
+    power_means,
+    quotients as limits,
+    removable,
+)
 from tfsafe.rewriting.rules.masks import masking, singular_gradients
 from tfsafe.rewriting.rules.out_of_range import (
     fractions,
@@ -75,6 +80,7 @@ _WHOLE = {"fraction-of-zero", "log-near-one", "log-out-of-range"}
 _FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
+    *any_formula.rules(_BEFORE),
     half_precision.rule(_FORMULAS),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
     near_one.log_of_one_plus(_FORMULAS),

@@ -12,7 +12,7 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened, in_float32
-from tfsafe.rewriting.match import wider
+from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.arithmetic import both_ways
 from tfsafe.rewriting.match.linear import parts
 from tfsafe.rewriting.match.near_one import less_one, root_less_one
@@ -38,7 +38,8 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if abs(part.factor + numbers[0]) > 1e-6 * abs(numbers[0]):
         return None
     build = less_one(reader, part.tensor) or root_less_one(reader, part.tensor)
-    if build is None:
+    # Differences of the first order cancel in one of a higher order.
+    if build is None or holes.vanishes(reader, op.outputs[0], 2):
         return None
     factor = part.factor
     return build if factor == 1 else lambda value: factor * build(value)

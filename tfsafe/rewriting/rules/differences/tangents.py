@@ -12,7 +12,7 @@ from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match import near_one
+from tfsafe.rewriting.match import holes, near_one
 from tfsafe.rewriting.match.arithmetic import root_of, square_of
 from tfsafe.rewriting.match.linear import Group, Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, joined
@@ -20,8 +20,7 @@ from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.differences import complements, divergences, hazards
 
-# Longer sums are not taken apart.
-_MOST = 12
+_MOST = 12  # Longer sums are not taken apart.
 
 
 def _groups(reader: Reader, found: Sequence[Part]) -> Iterator[Group]:
@@ -287,7 +286,8 @@ def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
             left = rest
             groups.append(group)
     # Next to another number, what the terms lose is below its digits.
-    if not groups or any(each.tensor is None for each in left):
+    is_partial = any(each.tensor is None for each in left)
+    if not groups or is_partial or (left and holes.vanishes(reader, op.outputs[0], 3)):
         return None
 
     def build(value: Value) -> tf.Tensor:

@@ -12,6 +12,7 @@ from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match import holes
 from tfsafe.rewriting.match.arithmetic import (
     Term,
     are_opposite,
@@ -331,9 +332,12 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
     found = _read(reader, op) if op.type in _PRODUCTS else _Read()
-    if found.is_whole or found.build is not None:
+    if found.is_whole:
         return found.build
-    return removable_pairs.less_limit(op, reader) or steps.match(op, reader)
+    build = found.build or removable_pairs.less_limit(op, reader)
+    build = build or steps.match(op, reader)
+    # One divisor at a time, the rest would cancel.
+    return None if build and holes.has_deep_hole(reader, op) else build
 
 
 RULES = (

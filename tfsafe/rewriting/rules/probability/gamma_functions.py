@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -20,7 +20,7 @@ from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.probability import likelihoods
 
-_NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
+NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _FACTORS = DIVISIONS | {"Mul", "Neg"}
 _LAYOUTS = op_types(OpFact.RESHAPES) | {"BroadcastTo", "StridedSlice", "Transpose"}
 _LOGARITHMS = frozenset({"Log", "Log1p", "Xlog1py", "Xlogy"})
@@ -38,9 +38,9 @@ _INSIDE = frozenset({
 # Longer sums and formulas are left alone.
 _MOST, _DEPTH = 20, 12
 # Rules that are made in the dtype of what they are made of, besides fixed trees.
-_ANY_DTYPE = frozenset({
-    *("difference-of-function", "digamma-difference", "log-pochhammer"),
-    *("weighted-lgamma", "weighted-log"),
+ANY_DTYPE = frozenset({
+    *("difference-of-function", "digamma-difference", "exp-minus-one"),
+    *("log-pochhammer", "weighted-lgamma", "weighted-log"),
 })
 
 
@@ -64,6 +64,7 @@ class Wide:
       others: Rules for parts of the formula.
       more: Types of operations that are made in float64, too.
       rules: Names of rules that are made in float64, too.
+      leaves: Tensors that the formula begins with.
     """
 
     def __init__(
@@ -72,27 +73,36 @@ class Wide:
         others: Sequence[Rule],
         more: Collection[str] = (),
         rules: Collection[str] = (),
+        leaves: Sequence[tf.Tensor] = (),
     ):
         self._reader = reader
+        self._leaves = frozenset(map(reader.number, leaves))
         self._others = others
-        self._any_dtype = _ANY_DTYPE.union(rules)
+        self._any_dtype = ANY_DTYPE.union(rules)
         self._inside = _INSIDE.union(more)
 
-    def of(self, value: Value) -> Value:
-        """Returns the counterparts in float64 of tensors of a formula."""
-        made: dict[str, tf.Tensor] = {}
+    def of(self, value: Value, known: Mapping[int, tf.Tensor] | None = None) -> Value:
+        """Returns the counterparts in float64 of tensors of a formula.
+
+        Args:
+          value: Returns the counterpart of a tensor.
+          known: Counterparts in float64, by the numbers of their tensors.
+        """
+        made = dict(known or {})
 
         def counterpart(tensor: tf.Tensor) -> tf.Tensor:
-            if tensor.dtype not in _NARROW:
+            if tensor.dtype not in NARROW:
                 return value(tensor)
-            source = self._reader.source(tensor)
-            if source.name not in made:
-                made[source.name] = tf.cast(compute(source), tf.float64)
-            return made[source.name]
+            key = self._reader.number(tensor)
+            if key not in made:
+                source = self._reader.source(tensor)
+                made[key] = tf.cast(compute(source, key), tf.float64)
+            return made[key]
 
-        def compute(tensor: tf.Tensor) -> tf.Tensor:
+        def compute(tensor: tf.Tensor, key: int) -> tf.Tensor:
             op = tensor.op
-            if op.type not in self._inside or self._reader.constant(tensor) is not None:
+            is_inside = op.type in self._inside and key not in self._leaves
+            if not is_inside or self._reader.constant(tensor) is not None:
                 return value(tensor)
             for rule in self._others:
                 if op.type in rule.op_types:
@@ -111,7 +121,7 @@ def _match(
     op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
 ) -> Build | None:
     whole = op.outputs[0]
-    if whole.dtype not in _NARROW or is_watched(reader, op):
+    if whole.dtype not in NARROW or is_watched(reader, op):
         return None
     found = parts(reader, whole)
     if not 2 <= len(found) <= _MOST:
@@ -142,7 +152,7 @@ def _match_divergence(
 ) -> Build | None:
     """Matches a logarithm, a number, and terms that cancel it where it is least."""
     whole = op.outputs[0]
-    found = parts(reader, whole) if whole.dtype in _NARROW else []
+    found = parts(reader, whole) if whole.dtype in NARROW else []
     number = sum(each.factor for each in found if each.tensor is None)
     if not number or len(found) > _MOST or is_watched(reader, op):
         return None

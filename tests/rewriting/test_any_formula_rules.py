@@ -1,0 +1,225 @@
+"""Formulas that no rule knows: holes, zeros of higher order, and sums that cancel."""
+
+import functools
+
+import mpmath
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.rewriting.emitting import (
+    fired,
+    in_modes,
+    rewritten,
+    second_gradients,
+    silent_gradients,
+)
+from tests.support import modes
+from tfsafe.rewriting.rules.table import all_rules
+
+exp = tf.exp
+HOLE, SUM = "hole-in-formula", "sum-that-cancels"
+
+
+def _exchanger(x, m):
+    return (1 - m.exp(2 * (x - 1))) / (1 - x * m.exp(2 * (x - 1)))
+
+
+def _third(x, m):
+    return (m.exp(x) - 1 - x - x**2 / 2) / x**3
+
+
+def _integrated(x, m):
+    return (2 * x - 3 + 4 * m.exp(-x) - m.exp(-2 * x)) / (2 * x**3)
+
+
+def _growth(x, m):
+    return ((m.exp(2 * x) - 1) / x - 2) / x
+
+
+def _cubic(x, m):
+    return m.exp(x) - 1 - x - x**2 / 2
+
+
+def _gamma(x, m):
+    return 1 - m.exp(-x) - x * m.exp(-x)
+
+
+def _waves(x, m):
+    return m.cosh(x) - m.cos(x)
+
+
+def _final(x, m):
+    return 1 - x - m.exp(-1.5 * x)
+
+
+# By name: the formula, where it has a hole or a zero, and the rule.
+FORMULAS = {
+    "a heat exchanger": (_exchanger, 1.0, HOLE),
+    "the third function of an exponential integrator": (_third, 0.0, HOLE),
+    "an integrated process that reverts to its mean": (_integrated, 0.0, HOLE),
+    "a rate of growth": (_growth, 0.0, None),
+    "an exponential less three terms": (_cubic, 0.0, SUM),
+    "a gamma distribution": (_gamma, 0.0, SUM),
+    "a hyperbolic less a circular function": (_waves, 0.0, SUM),
+    "a final size": (_final, 0.0, SUM),
+}
+OFFSETS = [0.0, 1e-6, -1e-5, 1e-4, -3e-3, 0.03, 0.2, -0.4, 0.9]
+
+
+@functools.cache
+def _exact(formula, points, order):
+    def one(x):
+        with mpmath.workdps(250):
+            x = mpmath.mpf(x) + mpmath.mpf(10) ** -25
+            return float(mpmath.diff(lambda y: formula(y, mpmath), x, order, h=1e-16))
+
+    return np.array([one(x) for x in points])
+
+
+def _points(point):
+    x = np.float32(point) + np.float32(OFFSETS)
+    return tf.constant(x), tuple(map(float, x))
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*FORMULAS))
+def test_value_and_slope_are_right_around_the_point(name, mode):
+    formula, point, rule = FORMULAS[name]
+    x, points = _points(point)
+    if mode == "graph" and rule is not None:
+        assert rule in fired(all_rules(), lambda x: formula(x, tf), x)
+    function = rewritten(all_rules(), lambda x: formula(x, tf))
+    value, (slope,) = modes.value_and_gradients(function, [x], mode)
+    np.testing.assert_allclose(value, _exact(formula, points, 0), rtol=1e-6, atol=1e-24)
+    np.testing.assert_allclose(slope, _exact(formula, points, 1), rtol=3e-6, atol=1e-17)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_second_derivative_is_right_around_the_point(name):
+    formula, point, _ = FORMULAS[name]
+    x, points = _points(point)
+    (second,) = second_gradients(all_rules(), lambda x: formula(x, tf), [x], "graph")
+    np.testing.assert_allclose(second, _exact(formula, points, 2), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_plain_formula_loses_its_digits(name):
+    formula, point, _ = FORMULAS[name]
+    x, points = _points(point)
+    exact = _exact(formula, points, 0)
+    off = np.abs(formula(x, tf).numpy() - exact) / (np.abs(exact) + 1e-24)
+    assert not (off < 1e-4).all()
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_no_upstream_gives_no_slope(name):
+    formula, point, _ = FORMULAS[name]
+    x = tf.constant([point, point + 0.1, np.inf, 1e4])
+    for each in silent_gradients(all_rules(), lambda x: formula(x, tf), [x]):
+        assert not np.any(each)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_half_precision_rounds_once(name):
+    formula, point, _ = FORMULAS[name]
+    x = tf.constant(np.float16(point) + np.float16([0.0, 1e-3, 0.03, 0.2]), tf.float16)
+    value = rewritten(all_rules(), lambda x: formula(x, tf))(x)
+    exact = _exact(formula, tuple(map(float, x.numpy())), 0)
+    np.testing.assert_allclose(value, exact, rtol=1e-3, atol=1e-7)
+
+
+def test_each_element_has_a_scale_of_its_own(mode):
+    def integrated(k, t):
+        return (k * t - 1 + exp(-k * t)) / k**2 * t
+
+    k = tf.constant([[1e-9], [1e-4], [0.01], [2.0]])
+    t = tf.constant([0.01, 1.0, 30.0])
+    value, slopes = modes.value_and_gradients(
+        rewritten(all_rules(), integrated), [k, t], mode
+    )
+
+    def exact(k, t):
+        with mpmath.workdps(60):
+            k, t = mpmath.mpf(float(k)), mpmath.mpf(float(t))
+            return float((k * t - 1 + mpmath.exp(-k * t)) / k**2 * t)
+
+    wanted = np.vectorize(exact)(*np.broadcast_arrays(k, t))
+    np.testing.assert_allclose(value, wanted, rtol=3e-6)
+    assert all(np.isfinite(each).all() for each in slopes)
+
+
+def test_a_pole_next_to_the_hole_is_kept(mode):
+    def formula(x, c):
+        return (exp(x) - 1 - x - x**2 / 2) / x**3 / (x + c)
+
+    x = tf.constant([0.0, 0.01, 0.01, -0.1])
+    c = tf.constant([2.0, 0.02, 1e-3, 0.1001])
+    value, _ = modes.value_and_gradients(rewritten(all_rules(), formula), [x, c], mode)
+    third = [1 / 6, 0.167083417, 0.167083417, 0.162581964]
+    wanted = np.float64(third) / (np.float64(x) + np.float64(c))
+    np.testing.assert_allclose(value, wanted, rtol=2e-5)
+
+
+def test_a_function_without_values_on_one_side_is_continued(mode):
+    def formula(x):
+        return (tf.cos(tf.sqrt(x)) - 1 + x / 2) / x**2
+
+    x = tf.constant([0.0, 1e-6, 1e-3, 0.5])
+    assert HOLE in fired(all_rules(), formula, x)
+    value, (slope,) = modes.value_and_gradients(
+        rewritten(all_rules(), formula), [x], mode
+    )
+    series = [1 / 24 - v / 720 + v**2 / 40320 - v**3 / 3628800 for v in x.numpy()]
+    np.testing.assert_allclose(value, series, rtol=1e-6)
+    slopes = [-1 / 720 + v / 20160 - v**2 / 1209600 for v in x.numpy()]
+    np.testing.assert_allclose(slope, slopes, rtol=2e-5)
+
+
+def test_nan_stays():
+    for formula, *_ in FORMULAS.values():
+        value = rewritten(all_rules(), lambda x, f=formula: f(x, tf))(
+            tf.constant([np.nan, 0.3])
+        )
+        assert np.isnan(value[0])
+        assert np.isfinite(value[1])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: exp(x) - 1.01,
+        lambda x: tf.sin(x) - 2 * x,
+        lambda x: tf.abs(tf.sin(x)) / x,
+        lambda x: tf.cos(x) / x,
+        lambda x: x**1.5 / tf.sin(x) ** 3,
+        lambda x: (exp(x) - 1 - x) / x**3,
+        lambda x: 1 - 0.9 ** tf.cast(tf.cast(x, tf.int32), tf.float32),
+        lambda x: tf.sigmoid(x) * x - (1 - tf.sigmoid(x)) * 3,
+        lambda x: x - 0.1 * x / (tf.sqrt(x) + 1e-7),
+    ],
+)
+def test_a_near_miss_is_left_alone(function):
+    found = fired(all_rules(), function, tf.constant([0.5, 2.0]))
+    assert not {HOLE, SUM} & set(found), found
+
+
+def test_a_part_with_a_limit_of_its_own_keeps_it(mode):
+    def product(x, y):
+        return (exp(x) - 1 - x - x**2 / 2) / x**3 * (tf.sin(y) / y)
+
+    def sum_of(x, y):
+        return exp(-x) - tf.sin(y) / y + x * exp(-x)
+
+    y = [0.0, 1e-12, 0.0, 1e-12, 0.5, 0.0]
+    x = [0.0, 0.0, 0.5, 1e-3, 0.0, 1e-4]
+    args = [tf.constant(x), tf.constant(y)]
+    sinc = np.sinc(np.float64(y) / np.pi)
+    for formula, wanted in (
+        (product, _exact(_third, tuple(map(float, np.float32(x))), 0) * sinc),
+        (sum_of, 1 - sinc - _exact(_gamma, tuple(map(float, np.float32(x))), 0)),
+    ):
+        value, slopes = modes.value_and_gradients(
+            rewritten(all_rules(), formula), args, mode
+        )
+        np.testing.assert_allclose(value, wanted, rtol=2e-6, atol=1e-7)
+        assert all(np.isfinite(each).all() for each in slopes)

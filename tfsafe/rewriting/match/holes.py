@@ -1,0 +1,326 @@
+"""Finds where an elementwise formula has no value or no digits, but a limit."""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe.graph import DIVISIONS
+from tfsafe.ops.formulas import interpolation
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.elementwise import Elementwise, elementwise
+from tfsafe.rewriting.match.near_one import numbered
+from tfsafe.rewriting.match.products import factored
+
+# What tensors are tried with: each column is one trial.
+_DRAWS = np.array([
+    [0.7310, 1.6180, 0.4142, 0.2113, -0.6180],
+    [1.2720, 0.3679, 2.2361, 0.4714, 0.9015],
+    [0.5671, 2.7183, 1.3247, 0.6306, -1.3028],
+    [1.9021, 0.8346, 0.2895, 0.3489, 0.4427],
+])
+_POINTS = (0.0, 1.0)
+_WIDTHS = 10.0 ** -np.arange(0.0, 6.1, 0.5)
+_MOST_ZEROS = 8
+# A series that is smooth by as much, has an exact value.
+_SMOOTH, _NONZERO = 1e-8, 1e-3
+# Where a formula has lost more of its digits in float64, it is continued.
+_NEAR, _LOSS = 1e-6, 1e-6
+_PRODUCTS = DIVISIONS | {"Mul"}
+_PARTS = frozenset({"Div", "Mul", "Neg", "RealDiv", "Square"})
+
+
+class Hole(NamedTuple):
+    """A point to which a formula is continued.
+
+    Attributes:
+      variable: The tensor that is at the point, a leaf or a product.
+      point: The point, a number or another leaf.
+      width: How far it is continued from there, relative to the leaf.
+      order: Order of the zero there.
+      one_sided: Whether the formula has values only above the point.
+      is_lost: Whether it has a value there, and few digits near it.
+    """
+
+    variable: tf.Tensor
+    point: float | tf.Tensor
+    width: float
+    order: int
+    one_sided: bool
+    is_lost: bool = False
+
+
+def draws(formula: Elementwise) -> list[np.ndarray]:
+    """Returns numbers to try the leaves with, within their bounds."""
+    return [
+        _within(formula.reader, leaf, row)
+        for leaf, row in zip(formula.leaves, _DRAWS, strict=False)
+    ]
+
+
+def _within(reader: Reader, tensor: tf.Tensor, row: np.ndarray) -> np.ndarray:
+    low, high = reader.bounds(tensor)
+    if np.isfinite(low) and np.isfinite(high):
+        return low + (high - low) * np.abs(row) / (1 + np.abs(row))
+    if np.isfinite(low):
+        return low + np.abs(row)
+    return high - np.abs(row) if np.isfinite(high) else row
+
+
+def points(reader: Reader, tensor: tf.Tensor) -> list[float]:
+    """Returns the numbers that a tensor may be near: none of a mask or of counts."""
+    op = reader.op(tensor)
+    if reader.is_mask(tensor) or (op.type == "Cast" and op.inputs[0].dtype.is_integer):
+        return []
+    low, high = reader.bounds(tensor)
+    return [each for each in _POINTS if low <= each <= high]
+
+
+def of(formula: Elementwise) -> Hole | None:
+    """Returns where a formula is to be continued, or None."""
+    if formula.whole.shape.rank is None:
+        return None
+    for variable, point in _candidates(formula):
+        found = _continued(formula, variable, point)
+        if found is not None:
+            return found
+    return None
+
+
+def _candidates(
+    formula: Elementwise,
+) -> Iterator[tuple[tf.Tensor, float | tf.Tensor]]:
+    for part in formula.parts()[1:]:
+        if _is_product(formula, part):
+            alike = multiples(formula, part)
+            rest = formula.leaves_of(formula.whole, alike)
+            if formula.leaves_of(part).isdisjoint(rest):
+                yield part, 0.0
+    yield from _at_leaves(formula)
+
+
+def multiples(formula: Elementwise, variable: tf.Tensor) -> dict[int, float]:
+    """Returns which parts are a variable times a number, by number, and that number."""
+    reader = formula.reader
+    if formula.is_leaf(variable):
+        return {reader.number(variable): 1.0}
+    factor, kind = _kind(reader, variable)
+    products = (each for each in formula.parts() if _is_product(formula, each))
+    found = ((each, *_kind(reader, each)) for each in products)
+    return {reader.number(x): k / factor for x, k, same in found if same == kind}
+
+
+def _kind(reader: Reader, tensor: tf.Tensor) -> tuple[float, tuple[list[int], ...]]:
+    """Returns the number in a product, and the rest of it."""
+    product = numbered(reader, reader.op(tensor))
+    above, below = (
+        sorted(map(reader.number, side)) for side in (product.above, product.below)
+    )
+    return product.factor, (above, below)
+
+
+def _at_leaves(
+    formula: Elementwise,
+) -> Iterator[tuple[tf.Tensor, float | tf.Tensor]]:
+    reader = formula.reader
+    for leaf in formula.leaves:
+        for point in points(reader, leaf):
+            yield leaf, point
+    for leaf in formula.leaves:
+        for other in formula.leaves:
+            if leaf is not other and points(reader, leaf) and points(reader, other):
+                yield leaf, other
+
+
+def _is_product(formula: Elementwise, tensor: tf.Tensor) -> bool:
+    """Returns whether a tensor is a product or a quotient of leaves."""
+    reader = formula.reader
+    if formula.is_leaf(tensor) or reader.constant(tensor) is not None:
+        return True
+    op = reader.op(tensor)
+    return op.type in _PARTS and all(_is_product(formula, each) for each in op.inputs)
+
+
+def _numbers(
+    formula: Elementwise,
+    variable: tf.Tensor,
+    point: float | tf.Tensor,
+    offsets: np.ndarray,
+) -> dict[int, np.ndarray]:
+    """Returns numbers for the leaves, and for the variable at some distances."""
+    reader = formula.reader
+    made = {
+        reader.number(leaf): row
+        for leaf, row in zip(formula.leaves, draws(formula), strict=True)
+    }
+    at, scale = point, 1.0
+    if not isinstance(point, float):
+        at = made[reader.number(point)]
+        scale = np.abs(at)
+    whole = at + np.asarray(offsets, float)[..., np.newaxis] * scale
+    whole = np.broadcast_to(whole, (*np.shape(offsets), _DRAWS.shape[1]))
+    return made | {
+        number: k * whole for number, k in multiples(formula, variable).items()
+    }
+
+
+def vanishes(reader: Reader, tensor: tf.Tensor, order: int) -> bool:
+    """Returns whether a formula has a zero of an order, or of a higher one."""
+    formula = elementwise(reader, tensor)
+    return formula is not None and any(
+        found is not None and found.order >= order
+        for found in (_smooth(formula, *each) for each in _candidates(formula))
+    )
+
+
+def has_deep_hole(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether a product has a hole where its divisors have a double zero."""
+    formula = elementwise(reader, op.outputs[0]) if op.type in _PRODUCTS else None
+    if formula is None or formula.whole.shape.rank is None:
+        return False
+    below = [
+        Elementwise(reader, each, formula.leaves) for each in factored(reader, op).below
+    ]
+    for variable, point in _candidates(formula):
+        zeros = [_smooth(each, variable, point) for each in below]
+        if sum(each.order for each in zeros if each is not None) >= 2:
+            hole = _continued(formula, variable, point)
+            if hole is not None and not hole.is_lost:
+                return True
+    return False
+
+
+@np.errstate(all="ignore")
+def _continued(
+    formula: Elementwise, variable: tf.Tensor, point: float | tf.Tensor
+) -> Hole | None:
+    exact = formula.at(_numbers(formula, variable, point, np.array([0.0, _NEAR])))
+    exact = np.broadcast_to(exact, (2, _DRAWS.shape[1]))
+    is_hole = not np.isfinite(exact[0]).any()
+    found = _smooth(formula, variable, point)
+    if found is None:
+        return None
+    if is_hole:
+        return found
+    is_lost = _is_lost(formula, found, exact[1])
+    return found._replace(is_lost=True) if is_lost else None
+
+
+@np.errstate(all="ignore")
+def _smooth(
+    formula: Elementwise, variable: tf.Tensor, point: float | tf.Tensor
+) -> Hole | None:
+    """Returns how a formula is continued to a point around which it is smooth."""
+    for one_sided in (False, True):
+        fits: list[tuple[float, int]] = []
+        for width in _WIDTHS:
+            order = _order(formula, variable, point, width, one_sided)
+            if order is not None:
+                fits.append((width, order))
+        if fits:
+            order = fits[0][1]
+            widths = [width for width, each in fits if each == order]
+            width = widths[len(widths) // 4]
+            return Hole(variable, point, float(width), order, one_sided)
+    return None
+
+
+def _series(
+    formula: Elementwise,
+    variable: tf.Tensor,
+    point: float | tf.Tensor,
+    width: float,
+    one_sided: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    offsets = width * interpolation.nodes(one_sided)
+    values = formula.at(_numbers(formula, variable, point, offsets))
+    return np.broadcast_to(values, (len(offsets), _DRAWS.shape[1])), offsets
+
+
+def _order(
+    formula: Elementwise,
+    variable: tf.Tensor,
+    point: float | tf.Tensor,
+    width: float,
+    one_sided: bool,
+) -> int | None:
+    """Returns the order of the zero at the point; None unless smooth around it."""
+    values, offsets = _series(formula, variable, point, width, one_sided)
+    values = values[:, np.isfinite(values).all(0)]
+    if not values.size or not np.abs(values).max():
+        return None
+    for order in range(_MOST_ZEROS + 1):
+        series = interpolation.coefficients(one_sided) @ (
+            values / offsets[:, np.newaxis] ** order
+        )
+        sizes = np.abs(series)
+        largest = sizes.max(0)
+        if (sizes[-1] + sizes[-2] > _SMOOTH * largest).any():
+            return None
+        at_point = interpolation.polynomial(series, -1.0 if one_sided else 0.0)
+        if (np.abs(at_point) > _NONZERO * largest).any():
+            return order
+    return None
+
+
+@np.errstate(all="ignore")
+def _is_lost(formula: Elementwise, found: Hole, exact: np.ndarray) -> bool:
+    """Returns whether float64 has few digits near the point."""
+    if found.width < _NEAR:
+        return False
+    variable, point, width, order, one_sided, _ = found
+    values, offsets = _series(formula, variable, point, width, one_sided)
+    values = np.where(np.isfinite(values), values, 0)
+    powers = offsets[:, np.newaxis] ** order
+    series = interpolation.coefficients(one_sided) @ (values / powers)
+    right = interpolation.polynomial(series, _NEAR / width - one_sided) * _NEAR**order
+    off = np.abs(right - exact) > _LOSS * np.abs(right)
+    known = np.isfinite(exact) & (right != 0)
+    return bool(known.any() and off[known].all())
+
+
+@np.errstate(all="ignore")
+def is_needed(formula: Elementwise, hole: Hole, made: Collection[str]) -> bool:
+    """Returns whether the formula has no value even where its parts have theirs.
+
+    Args:
+      formula: The formula.
+      hole: Where it has no value.
+      made: The names of the parts that rules make; those with a limit have it.
+    """
+    reader = formula.reader
+    numbers, near, nearer = (
+        _numbers(formula, hole.variable, hole.point, np.asarray(each))
+        for each in (0.0, 1e-4, 1e-5)
+    )
+    for part in formula.parts()[1:]:
+        if part.name in made and reader.number(part) not in numbers:
+            inner = Elementwise(reader, part, formula.leaves)
+            sides = inner.at(near), inner.at(nearer)
+            if not (np.abs(sides[1]) > 2 * np.abs(sides[0])).any():
+                numbers[reader.number(part)] = sides[1]
+    return not np.isfinite(formula.at(numbers)).any()
+
+
+def depends(formula: Elementwise, part: tf.Tensor, hole: Hole) -> bool:
+    """Returns whether a part of a formula changes with the variable of a hole."""
+    own = formula.leaves_of(hole.variable)
+    return not own.isdisjoint(formula.leaves_of(part))
+
+
+@np.errstate(all="ignore")
+def has_other(formula: Elementwise, part: tf.Tensor, hole: Hole) -> bool:
+    """Returns whether a part of a formula has no value at another point, either."""
+    inner, own = Elementwise(formula.reader, part, formula.leaves), hole.point
+    variables = formula.leaves_of(hole.variable)
+    for leaf, point in _at_leaves(formula):
+        is_inside = formula.reader.number(leaf) in variables
+        is_same = point is own or (
+            isinstance(point, float) and isinstance(own, float) and point == own
+        )
+        if not (is_inside and is_same):
+            at = _numbers(formula, leaf, point, np.zeros([]))
+            if not np.isfinite(inner.at(at)).any():
+                return True
+    return False

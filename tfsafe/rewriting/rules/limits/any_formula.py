@@ -1,0 +1,236 @@
+"""Rules for formulas of a few tensors that lose their digits at some point.
+
+They know no formula: they try each on numbers. Where float32 loses the digits and
+float64 does not, a formula is computed in float64; where it has a limit, as
+`(exp(x) - 1 - x - x ** 2 / 2) / x ** 3` at 0, it is continued to there.
+"""
+
+import functools
+import itertools
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfsafe._limits import LIMITS
+from tfsafe.graph import DIVISIONS, SUMS
+from tfsafe.ops.formulas import interpolation
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match import holes, wider
+from tfsafe.rewriting.match.elementwise import FUNCTIONS, Elementwise, elementwise
+from tfsafe.rewriting.match.trees import Trees
+from tfsafe.rewriting.rules.probability.gamma_functions import ANY_DTYPE, NARROW, Wide
+
+_REFERENCE = "Trefethen, Approximation Theory and Approximation Practice, 2013"
+# What they make of 0 / 0 is settled, and no limit.
+_SETTLED = frozenset({"fraction-of-zero"})
+# How far from a point a formula is tried.
+_NEAR = 1e-3
+# It loses digits where it is off by more than this, and none where by less than that,
+# in units of the last digit.
+_LOSS, _KEPT = 168.0, 4.0
+
+
+def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | None:
+    whole = op.outputs[0]
+    if whole.dtype not in NARROW or is_watched(reader, op):
+        return None
+    formula = elementwise(reader, whole)
+    if formula is None:
+        return None
+    loses = op.type in SUMS and _loses(formula)
+    hole = holes.of(formula)
+    if not loses and (hole is None or hole.is_lost):
+        return None
+    # What other rules make of its parts counts as it will be.
+    parts = [(each, _first(others, each.op, reader)) for each in formula.parts()[1:]]
+    rounded = {each.name for each, rule in parts if rule is not None}
+    narrow = [each for each, rule in parts if rule is not None and not _is_wide(rule)]
+    settled = {each.name for each, rule in parts if rule and rule.name in _SETTLED}
+    is_open = hole is not None and not hole.is_lost
+    if hole is None or not is_open or not holes.is_needed(formula, hole, rounded):
+        if not loses or not _loses(formula, rounded):
+            return None
+        is_open = not _loses(formula, rounded, {each.name for each in narrow})
+    if hole is None:
+        return None if is_open else _built(formula.cut(narrow), None, others)
+    # Around a hole, the parts are computed at other values of its variable.
+    opened = [each for each in narrow if holes.depends(formula, each, hole)]
+    if not is_open and (opened or not hole.is_lost):
+        return _built(formula.cut(narrow), None, others)
+    names = {each.name for each in opened}
+    if names & settled or any(holes.has_other(formula, x, hole) for x in opened):
+        return None
+    narrow = [each for each in narrow if each.name not in names]
+    return _built(formula.cut(narrow), hole, others)
+
+
+def _built(
+    formula: Elementwise, hole: holes.Hole | None, others: Sequence[Rule]
+) -> Build:
+    known = [each for each in others if _is_wide(each)]
+    wide = Wide(formula.reader, known, more=FUNCTIONS, leaves=formula.leaves)
+
+    def build(value: Value) -> tf.Tensor:
+        if hole is not None:
+            made = _continued(formula, hole, value, wide)
+        else:
+            made = wide.of(value)(formula.whole)
+        return tf.cast(made, formula.whole.dtype)
+
+    return build
+
+
+def _first(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Rule | None:
+    for rule in rules:
+        if op.type in rule.op_types and rule.match(op, reader) is not None:
+            return rule
+    return None
+
+
+def _is_wide(rule: Rule) -> bool:
+    """Returns whether what a rule makes is made in float64."""
+    return rule.name in ANY_DTYPE or isinstance(rule.match, Trees)
+
+
+@np.errstate(all="ignore")
+def _loses(
+    formula: Elementwise, rounded: Collection[str] = (), narrow: Collection[str] = ()
+) -> bool:
+    """Returns whether a formula loses digits near one of its zeros, float64 fewer."""
+    whole = formula.whole
+    dtype = np.float32 if whole.dtype == tf.float32 else np.float16
+    far, near = (
+        {
+            key: each.astype(dtype).astype(np.float64)
+            for key, each in _trials(formula, distance).items()
+        }
+        for distance in (_NEAR, _NEAR / 64)
+    )
+    right, nearer = formula.at(far), formula.at(near)
+    plain = formula.at(far, dtype, dict.fromkeys(rounded, dtype))
+    better = formula.at(far, rounded=dict.fromkeys(narrow, dtype))
+    with np.errstate(all="ignore"):
+        is_zero = np.abs(nearer) < np.abs(right) / 32
+        off = np.abs(plain - right) / np.abs(right)
+        still = np.abs(better - right) / np.abs(right)
+        off = np.where(np.isfinite(off), off, np.inf)
+        eps = LIMITS[whole.dtype.name].eps
+        loses = is_zero & (off > _LOSS * eps) & (still < _KEPT * eps)
+    finite = np.isfinite(right)
+    counts = finite.sum(-1)
+    return bool(((2 * (loses & finite).sum(-1) > counts) & (counts > 0)).any())
+
+
+def _trials(formula: Elementwise, distance: float) -> dict[int, np.ndarray]:
+    """Returns numbers for the leaves: each far from, or near each of its points."""
+    reader, leaves = formula.reader, formula.leaves
+    states = []
+    for leaf, draws in zip(leaves, holes.draws(formula), strict=True):
+        near = distance * np.abs(draws)
+        ways = [draws]
+        for point in holes.points(reader, leaf):
+            sign = -1.0 if reader.bounds(leaf).high <= point else 1.0
+            ways.append(point + sign * near)
+        states.append(ways)
+    rows = [list(row) for row in itertools.product(*states)]
+    for i, j in itertools.permutations(range(len(leaves)), 2):
+        row = [each[0] for each in states]
+        row[i] = row[j] * (1 + distance * np.abs(row[i]))
+        if len(states[i]) > 1 and len(states[j]) > 1:
+            rows.append(row)
+    return {
+        reader.number(leaf): np.stack([row[place] for row in rows])
+        for place, leaf in enumerate(leaves)
+    }
+
+
+def _continued(
+    formula: Elementwise, hole: holes.Hole, value: Value, wide: Wide
+) -> tf.Tensor:
+    """Builds the formula in float64."""
+    reader, rank = formula.reader, formula.whole.shape.rank
+    alike = holes.multiples(formula, hole.variable)
+    in_float64 = wide.of(value)
+
+    def ranked(tensor: tf.Tensor) -> tf.Tensor:
+        made = in_float64(tensor)
+        return tf.reshape(
+            made, tf.concat([[1] * (rank - made.shape.rank), tf.shape(made)], 0)
+        )
+
+    def multiples(x: tf.Tensor) -> dict[int, tf.Tensor]:
+        return {number: x if k == 1 else k * x for number, k in alike.items()}
+
+    def at(x: tf.Tensor) -> tf.Tensor:
+        made = multiples(x)
+
+        def compute(tensor: tf.Tensor) -> tf.Tensor:
+            number = reader.number(tensor)
+            if number not in made:
+                source = reader.source(tensor)
+                is_open = reader.constant(source) is None and not formula.is_leaf(
+                    source
+                )
+                made[number] = (
+                    wider.run(source.op, [compute(each) for each in source.op.inputs])
+                    if is_open
+                    else in_float64(source)
+                )
+            return made[number]
+
+        return compute(formula.whole)
+
+    x = ranked(hole.variable)
+    point: tf.Tensor = tf.constant(0.0, tf.float64)
+    width = tf.constant(hole.width, tf.float64)
+    if isinstance(hole.point, float):
+        point += hole.point
+    else:
+        point = ranked(hole.point)
+        width *= tf.abs(point)
+    return interpolation.continued(
+        at,
+        lambda away: wide.of(value, multiples(away))(formula.whole),
+        x,
+        point,
+        width,
+        hole.order,
+        hole.one_sided,
+    )
+
+
+def rules(others: Sequence[Rule]) -> tuple[Rule, Rule]:
+    """Returns the rules for formulas with a hole, and for sums that cancel.
+
+    Args:
+      others: Rules for parts of a formula.
+    """
+    match = functools.partial(_match, others=others)
+    return (
+        Rule(
+            name="hole-in-formula",
+            before="(exp(x) - 1 - x - x ** 2 / 2) / x ** 3, "
+            "(1 - exp(n * (c - 1))) / (1 - c * exp(n * (c - 1))), and others of up to "
+            "four tensors",
+            after="the same, computed in float64; near the hole a polynomial through "
+            "values around it",
+            fails_when="the value is 0 / 0 and has a limit, as trials on numbers show",
+            reference=_REFERENCE,
+            op_types=DIVISIONS | {"Mul"},
+            match=match,
+        ),
+        Rule(
+            name="sum-that-cancels",
+            before="1 - exp(-x) - x * exp(-x), 1 - c * exp(u), cosh(a) - cos(b), and "
+            "others of up to four tensors",
+            after="the same, computed in float64 and rounded once; near a zero of the "
+            "third order or a hole a polynomial through values around it",
+            fails_when="the terms cancel, as trials on numbers show",
+            reference=_REFERENCE,
+            op_types=SUMS,
+            match=match,
+        ),
+    )
