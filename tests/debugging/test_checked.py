@@ -501,6 +501,22 @@ def test_numbers_that_leave_tensorflow_are_checked_too():
         python(1.0)
 
 
+def test_what_numpy_makes_within_the_call_is_looked_for_with_numpy():
+    def logarithm(x):
+        with np.errstate(divide="ignore"):
+            return np.log(x)
+
+    @tfsafe.checked
+    def total(x):
+        return tf.reduce_sum(tf.numpy_function(logarithm, [x], tf.float32))
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        total(tf.zeros([2]))
+    (finding,) = caught.value.findings
+    assert finding.cause == "no operation of the call made it."
+    assert "numpy.seterr(divide='raise'" in finding.suggestion
+
+
 def test_a_numpy_argument_is_named_in_eager_mode():
     checked = tfsafe.checked(lambda x, y: tf.add(x, y))
     with pytest.raises(tfsafe.NumericsError, match="in argument `y`"):

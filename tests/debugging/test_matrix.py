@@ -156,11 +156,12 @@ def test_a_constant_that_the_program_writes_is_named_as_such(mode):
     finding = failure(tfsafe.checked(function), tf.constant([1.0])).findings[0]
     if mode == "eager":
         # An eager constant is no operation.
-        assert finding.origin == "a constant, or a tensor made before the call"
+        assert finding.origin == "a constant, or a tensor from outside"
         assert f"test_matrix.py:{finding.site.line} in <lambda> (which reads" in str(
             finding
         )
         assert "x + tf.constant(" in finding.site.source
+        assert finding.cause == "no operation of the call made it."
     else:
         assert finding.op_type == "Const"
         assert finding.cause == "the program writes this constant."

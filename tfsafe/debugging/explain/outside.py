@@ -16,9 +16,9 @@ _UNREAD = (
     "have been read as numbers: read it as text and number the classes, as "
     "np.unique(labels, return_inverse=True)[1] does."
 )
-_MADE_BEFORE = (
-    "look where Python or NumPy makes it, by a division by 0 for one: that is not "
-    "followed."
+# Inside of NumPy nothing is followed.
+_FROM_NUMPY = (
+    "where NumPy makes it, numpy.seterr(divide='raise', invalid='raise') raises."
 )
 _CONSTANT_FEATURE = (
     "reports all such rows before the training. Here feature {} is NaN in each row, as "
@@ -34,10 +34,11 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
       origin: The value.
       facts: What it has in common with other findings.
     """
-    holder = origin.holder or "a constant, or a tensor made before the call"
+    holder = origin.holder or "a constant, or a tensor from outside"
     is_variable = holder.startswith(("variable", "a variable"))
     # The name of the holder says more than the line that reads it first.
     site = None if origin.holder else origin.place.site
+    cause = "it was non-finite before the call."
     survey = suggestions.survey(holder, caller.user_call(is_user_file))
     check = "" if survey else "tfsafe.data.check_finite "
     words = (
@@ -46,7 +47,8 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
     if is_variable:
         words = "start from a checkpoint whose weights are finite."
     elif not origin.holder:
-        words = f"{_MADE_BEFORE} If it is data, {words}"
+        cause = "no operation of the call made it."
+        words = f"{_FROM_NUMPY} If it is data, {words}"
     elif holder.startswith("argument") and (feature := _nan_feature(origin)) >= 0:
         words = f"{check}{_CONSTANT_FEATURE.format(feature)}"
     elif holder.startswith("argument") and _is_nan_throughout(facts):
@@ -56,7 +58,7 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
         op_name="",
         origin=holder,
         site=site,
-        cause="it was non-finite before the call.",
+        cause=cause,
         suggested_code="" if is_variable else survey,
         suggestion=words,
         **facts,

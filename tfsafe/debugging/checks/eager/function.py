@@ -18,6 +18,11 @@ from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.results import NonFinite
 
+_OUTSIDE = (
+    "no operation of the call gave non-finite values. Where NumPy makes them, "
+    "numpy.seterr(divide='raise', invalid='raise') raises."
+)
+
 
 class EagerCheck:
     """Calls a Python function and raises if its results are not finite.
@@ -65,7 +70,7 @@ class EagerCheck:
         error = message.numerics_error(
             reported,
             held=written,
-            reason="no operation of the call gave non-finite values.",
+            reason=_OUTSIDE,
             inputs=arguments,
             handles=[slot.handle for slot, _ in before.values()],
         )
