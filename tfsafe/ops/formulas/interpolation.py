@@ -1,5 +1,6 @@
 """Continues a function to a point where its formula has no value or no digits."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ SMALL = 1e-7
 _GAP = 0.3
 
 
+@functools.cache
 def nodes(one_sided: bool = False) -> np.ndarray:
     """Returns where between -1 and 1, or between 0 and 2, a function is computed."""
     if one_sided:
@@ -24,6 +26,7 @@ def nodes(one_sided: bool = False) -> np.ndarray:
     return np.concatenate([-np.sqrt(squares), np.sqrt(squares[::-1])])
 
 
+@functools.cache
 def coefficients(one_sided: bool = False) -> np.ndarray:
     """Returns the matrix that makes Chebyshev coefficients of values at the nodes."""
     places = nodes(one_sided) - one_sided

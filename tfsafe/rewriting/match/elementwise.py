@@ -1,7 +1,7 @@
 """Reads formulas that are computed element by element, and tries them on numbers."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,26 @@ class Elementwise:
             and self.reader.constant(each) is None
             and not self.is_leaf(each)
         ]
+
+    def form(self) -> Hashable:
+        """Returns what is equal for formulas that give equal numbers."""
+        places = {self.reader.number(each): i for i, each in enumerate(self.leaves)}
+        lines: list[Hashable] = [self.reader.bounds(each) for each in self.leaves]
+
+        def place_of(tensor: tf.Tensor) -> int:
+            key = self.reader.number(tensor)
+            if key not in places:
+                source = self.reader.source(tensor)
+                constant = self.reader.scalar(source)
+                line: Hashable = constant
+                if constant is None:
+                    line = source.op.type, *map(place_of, source.op.inputs)
+                places[key] = len(lines)
+                lines.append(line)
+            return places[key]
+
+        place_of(self.whole)
+        return self.whole.dtype, self.whole.shape.rank is None, tuple(lines)
 
     def at(
         self,

@@ -27,6 +27,7 @@ _MOST_ZEROS = 8
 _SMOOTH, _NONZERO = 1e-8, 1e-3
 # Where a formula has lost more of its digits in float64, it is continued.
 _NEAR, _LOSS = 1e-6, 1e-6
+_FLAT = 1e-8
 _PRODUCTS = DIVISIONS | {"Mul"}
 _PARTS = frozenset({"Div", "Mul", "Neg", "RealDiv", "Square"})
 
@@ -195,13 +196,14 @@ def has_deep_hole(reader: Reader, op: tf.Operation) -> bool:
 def _continued(
     formula: Elementwise, variable: tf.Tensor, point: float | tf.Tensor
 ) -> Hole | None:
-    exact = formula.at(_numbers(formula, variable, point, np.array([0.0, _NEAR])))
-    exact = np.broadcast_to(exact, (2, _DRAWS.shape[1]))
+    exact = formula.at(_numbers(formula, variable, point, np.array([0.0, _NEAR, 1.0])))
+    exact = np.broadcast_to(exact, (3, _DRAWS.shape[1]))
     is_hole = not np.isfinite(exact[0]).any()
-    found = _smooth(formula, variable, point)
-    if found is None:
+    # Above that, float64 has its digits: a zero of the first order is larger.
+    if not is_hole and not (np.abs(exact[1]) < _FLAT * np.abs(exact[2])).any():
         return None
-    if is_hole:
+    found = _smooth(formula, variable, point)
+    if found is None or is_hole:
         return found
     is_lost = _is_lost(formula, found, exact[1])
     return found._replace(is_lost=True) if is_lost else None

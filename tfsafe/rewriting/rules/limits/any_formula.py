@@ -7,7 +7,7 @@ float64 does not, a formula is computed in float64; where it has a limit, as
 
 import functools
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -33,6 +33,10 @@ _NEAR = 1e-3
 _LOSS, _KEPT = 168.0, 4.0
 
 
+class _Sound(set[Hashable]):
+    """The formulas of a graph that keep their digits, by their form."""
+
+
 def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | None:
     whole = op.outputs[0]
     if whole.dtype not in NARROW or is_watched(reader, op):
@@ -40,9 +44,15 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     formula = elementwise(reader, whole)
     if formula is None:
         return None
+    # Most are sound, and the layers of a model have the same ones.
+    sound = reader.memory.setdefault(_Sound, _Sound())
+    form = formula.form(), *(tuple(holes.points(reader, x)) for x in formula.leaves)
+    if form in sound:
+        return None
     loses = op.type in SUMS and _loses(formula)
     hole = holes.of(formula)
     if not loses and (hole is None or hole.is_lost):
+        sound.add(form)
         return None
     # What other rules make of its parts counts as it will be.
     parts = [(each, _first(others, each.op, reader)) for each in formula.parts()[1:]]
