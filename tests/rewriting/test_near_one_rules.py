@@ -214,6 +214,21 @@ def test_it_agrees_with_mpmath(name, mode):
             np.testing.assert_allclose(got, float(expected), rtol=2e-5)
 
 
+def test_a_limit_in_a_product_has_its_value_and_its_slope(mode):
+    def both(x, y):
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            value = 1 - tf.sin(y) / y * tf.exp(-x)
+        return value, *tape.gradient(value, [x, y])
+
+    run = modes.compile_for(mode, stabilize(both))
+    x = np.float32([0.5, 1e-4])
+    value, by_x, by_y = run(tf.constant(x), tf.zeros(2))
+    np.testing.assert_allclose(value, -np.expm1(-np.float64(x)), rtol=1e-6)
+    np.testing.assert_allclose(by_x, np.exp(-np.float64(x)), rtol=1e-6)
+    assert by_y.numpy().tolist() == [0.0, 0.0]
+
+
 @pytest.mark.parametrize(
     "formula",
     [

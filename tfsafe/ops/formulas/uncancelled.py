@@ -324,8 +324,8 @@ def _inside(condition: tf.Tensor, x: tf.Tensor, other: float = 0.0) -> tf.Tensor
 def quotient_minus_one(
     quotient: tf.Tensor, difference: tf.Tensor, divisor: tf.Tensor
 ) -> tf.Tensor:
-    """Computes `a / b - 1` from `a / b`, `a - b` and b."""
-    near = _is_near(quotient)
+    """Computes `a / b - 1` from `a / b`, `a - b` and b; at 0 / 0, from its limit."""
+    near = _is_near(quotient) & tf.not_equal(divisor, 0)
     made = _inside(near, difference) / _inside(near, divisor, 1)
     return tf.where(near, made, quotient - 1)
 
