@@ -24,6 +24,17 @@ def _both(name, function, bad, ordinary, point=0.0, place=0, **options):
     return Formula(name, plain, exact, bad, ordinary, **options)
 
 
+def _frank(u, v, t):
+    rest = (tf.exp(-t * u) - 1) * (tf.exp(-t * v) - 1) / (tf.exp(-t) - 1)
+    return -tf.math.log(1 + rest) / t
+
+
+def _exact_frank(u, v, t):
+    t = off_zero(t)
+    rest = m.expm1(-t * u) * m.expm1(-t * v) / m.expm1(-t)
+    return -m.log1p(rest) / t
+
+
 def _squash_to_ball(v):
     length = tf.norm(v, axis=-1, keepdims=True)
     return tf.tanh(length) * v / length
@@ -272,5 +283,12 @@ FORMULAS = [
         lambda t, r: 1 / r - t.exp(-r) / r,
         [[0.0, 1e-5, 2.0]],
         [[1.0, 2.0]],
+    ),
+    Formula(
+        "Frank's copula of independent variables",
+        _frank,
+        _exact_frank,
+        [[0.3, 0.4], [0.5, 0.6], [0.0, 1e-5]],
+        [[0.3], [0.5], [2.0]],
     ),
 ]

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 OPEN: Mapping[str, Mapping[str, str]] = {
     "open_likelihoods": {
-        "Frank's copula of independent variables": "a limit inside of a limit",
         "log-logistic hazard after a long time": "a sum with a power overflows "
         "inside of a product whose logarithm is known",
     },

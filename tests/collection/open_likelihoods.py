@@ -2,23 +2,11 @@
 
 import tensorflow as tf
 
-from tests.collection.formula import Formula, m, off_zero
-
-exp, log = tf.exp, tf.math.log
-
-
-def _frank(u, v, t):
-    return -log(1 + (exp(-t * u) - 1) * (exp(-t * v) - 1) / (exp(-t) - 1)) / t
-
-
-def _exact_frank(u, v, t):
-    t = off_zero(t)
-    rest = m.expm1(-t * u) * m.expm1(-t * v) / m.expm1(-t)
-    return -m.log1p(rest) / t
+from tests.collection.formula import Formula, m
 
 
 def _hazard(t, b):
-    return log(b * t ** (b - 1) / (1 + t**b))
+    return tf.math.log(b * t ** (b - 1) / (1 + t**b))
 
 
 def _exact_hazard(t, b):
@@ -26,13 +14,6 @@ def _exact_hazard(t, b):
 
 
 FORMULAS = [
-    Formula(
-        "Frank's copula of independent variables",
-        _frank,
-        _exact_frank,
-        [[0.3, 0.4], [0.5, 0.6], [0.0, 1e-5]],
-        [[0.3], [0.5], [2.0]],
-    ),
     Formula(
         "log-logistic hazard after a long time",
         _hazard,
