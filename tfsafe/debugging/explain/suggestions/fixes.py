@@ -200,7 +200,14 @@ FIXES = [
         for op in ("RealDiv", "Div", "Reciprocal")
     ),
     Fix("RealDiv", "", _BIAS, "forward", zero=CANCELLATION, written=_CORRECTION),
-    Fix("RealDiv", "", _ODDS, "forward", written=_QUOTIENT_OF_ODDS),
+    Fix(
+        "RealDiv",
+        "",
+        _ODDS,
+        "forward",
+        met_next=("Log",),
+        written=_QUOTIENT_OF_ODDS,
+    ),
     Fix(
         "RealDiv",
         "",
