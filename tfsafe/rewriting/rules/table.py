@@ -78,14 +78,13 @@ _BEFORE: Sequence[Rule] = (
 # In half precision these are computed in float32 as a whole, with their operands.
 _WHOLE = {"fraction-of-zero", "log-near-one", "log-out-of-range"}
 _FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
+_LAST = (near_one.log_of_one_plus(_FORMULAS), *fractions.LAST, *masking.RULES)
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
-    *any_formula.rules(_BEFORE),
+    *any_formula.rules((*_BEFORE, *_LAST)),
     half_precision.rule(_FORMULAS),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
-    near_one.log_of_one_plus(_FORMULAS),
-    *fractions.LAST,
-    *masking.RULES,
+    *_LAST,
     *singular_gradients.RULES,
 )
 
