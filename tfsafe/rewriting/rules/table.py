@@ -78,13 +78,15 @@ _BEFORE: Sequence[Rule] = (
 # In half precision these are computed in float32 as a whole, with their operands.
 _WHOLE = {"fraction-of-zero", "log-near-one", "log-out-of-range"}
 _FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
-_LAST = (near_one.log_of_one_plus(_FORMULAS), *fractions.LAST, *masking.RULES)
+_LOG_OF_ONE_PLUS = near_one.log_of_one_plus(_FORMULAS)
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
-    *any_formula.rules((*_BEFORE, *_LAST)),
+    *any_formula.rules((*_BEFORE, _LOG_OF_ONE_PLUS)),
     half_precision.rule(_FORMULAS),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
-    *_LAST,
+    _LOG_OF_ONE_PLUS,
+    *fractions.LAST,
+    *masking.RULES,
     *singular_gradients.RULES,
 )
 
