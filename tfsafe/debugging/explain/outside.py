@@ -17,7 +17,7 @@ _UNREAD = (
     "np.unique(labels, return_inverse=True)[1] does."
 )
 # Inside of NumPy nothing is followed.
-_FROM_NUMPY = (
+FROM_NUMPY = (
     "where NumPy makes it, numpy.seterr(divide='raise', invalid='raise') raises."
 )
 _CONSTANT_FEATURE = (
@@ -48,7 +48,7 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
         words = "start from a checkpoint whose weights are finite."
     elif not origin.holder:
         cause = "no operation of the call made it."
-        words = f"{_FROM_NUMPY} If it is data, {words}"
+        words = f"{FROM_NUMPY} If it is data, {words}"
     elif holder.startswith("argument") and (feature := _nan_feature(origin)) >= 0:
         words = f"{check}{_CONSTANT_FEATURE.format(feature)}"
     elif holder.startswith("argument") and _is_nan_throughout(facts):

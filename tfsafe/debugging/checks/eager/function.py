@@ -12,16 +12,14 @@ from tfsafe.debugging.checks import failures, tally
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import followed
 from tfsafe.debugging.explain import findings, message
+from tfsafe.debugging.explain.outside import FROM_NUMPY
 from tfsafe.debugging.state import variables as _state
 from tfsafe.debugging.tracing import results
 from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.results import NonFinite
 
-_OUTSIDE = (
-    "no operation of the call gave non-finite values. Where NumPy makes them, "
-    "numpy.seterr(divide='raise', invalid='raise') raises."
-)
+_OUTSIDE = f"no operation of the call gave non-finite values; {FROM_NUMPY}"
 
 
 class EagerCheck:

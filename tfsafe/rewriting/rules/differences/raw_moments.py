@@ -15,10 +15,10 @@ from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import square_of, terms
 from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader, whole_power
 from tfsafe.rewriting.rules import references
+from tfsafe.rewriting.rules.in_float64 import NARROW
 from tfsafe.rewriting.rules.masks import empty_sums
 
 # Float64 holds the products of numbers of these types exactly.
-_NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _MOST_TERMS = 8
 _DEPTH = 24
 # Weights whose sum is that near to 1 are meant to add up to 1.
@@ -31,7 +31,7 @@ class _Memory(dict[str, bool]):
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
-    if op.outputs[0].dtype not in _NARROW or not _is_difference(reader, op):
+    if op.outputs[0].dtype not in NARROW or not _is_difference(reader, op):
         return None
     # What is a difference by itself is replaced by itself.
     for inner, other in (op.inputs, reversed(op.inputs)):
@@ -99,7 +99,7 @@ class _Wide:
 
         def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
             op = tensor.op
-            if tensor.dtype not in _NARROW:
+            if tensor.dtype not in NARROW:
                 return value(tensor)
             root = square_of(self._reader, tensor)
             if depth and root is not None:

@@ -20,8 +20,7 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.elementwise import FUNCTIONS, Elementwise, elementwise
-from tfsafe.rewriting.match.trees import Trees
-from tfsafe.rewriting.rules.probability.gamma_functions import ANY_DTYPE, NARROW, Wide
+from tfsafe.rewriting.rules.in_float64 import NARROW, Wide, first, is_made_wide
 
 _REFERENCE = "Trefethen, Approximation Theory and Approximation Practice, 2013"
 # What they make of 0 / 0 is settled, and no limit.
@@ -55,10 +54,11 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
         sound.add(form)
         return None
     # What other rules make of its parts counts as it will be.
-    parts = [(each, _first(others, each.op, reader)) for each in formula.parts()[1:]]
-    rounded = {each.name for each, rule in parts if rule is not None}
-    narrow = [each for each, rule in parts if rule is not None and not _is_wide(rule)]
-    settled = {each.name for each, rule in parts if rule and rule.name in _SETTLED}
+    found = [(each, first(others, each.op, reader)) for each in formula.parts()[1:]]
+    made = [(each, pair[0]) for each, pair in found if pair is not None]
+    rounded = {each.name for each, _ in made}
+    narrow = [each for each, rule in made if not is_made_wide(rule)]
+    settled = {each.name for each, rule in made if rule.name in _SETTLED}
     is_open = hole is not None and not hole.is_lost
     if hole is None or not is_open or not holes.is_needed(formula, hole, rounded):
         if not loses or not _loses(formula, rounded):
@@ -80,7 +80,7 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
 def _built(
     formula: Elementwise, hole: holes.Hole | None, others: Sequence[Rule]
 ) -> Build:
-    known = [each for each in others if _is_wide(each)]
+    known = [each for each in others if is_made_wide(each)]
     wide = Wide(formula.reader, known, more=FUNCTIONS, leaves=formula.leaves)
 
     def build(value: Value) -> tf.Tensor:
@@ -91,18 +91,6 @@ def _built(
         return tf.cast(made, formula.whole.dtype)
 
     return build
-
-
-def _first(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Rule | None:
-    for rule in rules:
-        if op.type in rule.op_types and rule.match(op, reader) is not None:
-            return rule
-    return None
-
-
-def _is_wide(rule: Rule) -> bool:
-    """Returns whether what a rule makes is made in float64."""
-    return rule.name in ANY_DTYPE or isinstance(rule.match, Trees)
 
 
 @np.errstate(all="ignore")
@@ -122,13 +110,12 @@ def _loses(
     right, nearer = formula.at(far), formula.at(near)
     plain = formula.at(far, dtype, dict.fromkeys(rounded, dtype))
     better = formula.at(far, rounded=dict.fromkeys(narrow, dtype))
-    with np.errstate(all="ignore"):
-        is_zero = np.abs(nearer) < np.abs(right) / 32
-        off = np.abs(plain - right) / np.abs(right)
-        still = np.abs(better - right) / np.abs(right)
-        off = np.where(np.isfinite(off), off, np.inf)
-        eps = LIMITS[whole.dtype.name].eps
-        loses = is_zero & (off > _LOSS * eps) & (still < _KEPT * eps)
+    is_zero = np.abs(nearer) < np.abs(right) / 32
+    off = np.abs(plain - right) / np.abs(right)
+    still = np.abs(better - right) / np.abs(right)
+    off = np.where(np.isfinite(off), off, np.inf)
+    eps = LIMITS[whole.dtype.name].eps
+    loses = is_zero & (off > _LOSS * eps) & (still < _KEPT * eps)
     finite = np.isfinite(right)
     counts = finite.sum(-1)
     return bool(((2 * (loses & finite).sum(-1) > counts) & (counts > 0)).any())

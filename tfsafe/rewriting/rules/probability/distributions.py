@@ -12,9 +12,8 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import logsumexp_by_hand
 from tfsafe.rewriting.match.arithmetic import both_ways, terms
-from tfsafe.rewriting.rules.probability.gamma_functions import Wide
+from tfsafe.rewriting.rules.in_float64 import NARROW, Wide
 
-_NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _REDUCED = frozenset({"Mean", "Sum"})
 _LAYOUTS = op_types(OpFact.RESHAPES)
 # What is made in float64 besides sums, products and powers.
@@ -157,7 +156,7 @@ def _match(
     op: tf.Operation, reader: Reader, others: Sequence[Rule] = ()
 ) -> Build | None:
     whole = op.outputs[0]
-    if whole.dtype not in _NARROW or is_watched(reader, op):
+    if whole.dtype not in NARROW or is_watched(reader, op):
         return None
     found = _Distributions(reader)
     if op.type == "Log":

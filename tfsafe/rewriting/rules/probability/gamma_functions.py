@@ -3,45 +3,28 @@
 import functools
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
+from tfsafe.graph import DIVISIONS, SUMS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.log_space.form import Widened
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways, walk
 from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
-from tfsafe.rewriting.match.trees import Trees
+from tfsafe.rewriting.rules.in_float64 import NARROW, Wide
 from tfsafe.rewriting.rules.probability import likelihoods
 
-NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _FACTORS = DIVISIONS | {"Mul", "Neg"}
 _LAYOUTS = op_types(OpFact.RESHAPES) | {"BroadcastTo", "StridedSlice", "Transpose"}
 _LOGARITHMS = frozenset({"Log", "Log1p", "Xlog1py", "Xlogy"})
 # What is between a sum and the gamma functions in it.
 _OUTSIDE = SUMS | _FACTORS | _LAYOUTS | {"Sum"}
-_INSIDE = frozenset({
-    *_FACTORS,
-    *_LAYOUTS,
-    *_LOGARITHMS,
-    *RECIPROCALS,
-    *SUMS,
-    *("Digamma", "Exp", "Expm1", "Lgamma", "Mean", "Pack", "Polygamma", "Pow"),
-    *("Sigmoid", "Softplus", "Sqrt", "Square", "SquaredDifference", "Sum"),
-})
 # Longer sums and formulas are left alone.
 _MOST, _DEPTH = 20, 12
-# Rules that are made in the dtype of what they are made of, besides fixed trees.
-ANY_DTYPE = frozenset({
-    *("difference-of-function", "digamma-difference", "exp-minus-one"),
-    *("log-pochhammer", "weighted-lgamma", "weighted-log"),
-})
 
 
 def _anchors(
@@ -54,67 +37,6 @@ def _anchors(
                 inner = reader.op(each)
                 if inner.type == "Digamma":
                     yield likelihoods.Anchor(factor, inner.inputs[0])
-
-
-class Wide:
-    """Makes tensors in float64.
-
-    Args:
-      reader: Reader of the graph.
-      others: Rules for parts of the formula.
-      more: Types of operations that are made in float64, too.
-      rules: Names of rules that are made in float64, too.
-      leaves: Tensors that the formula begins with.
-    """
-
-    def __init__(
-        self,
-        reader: Reader,
-        others: Sequence[Rule],
-        more: Collection[str] = (),
-        rules: Collection[str] = (),
-        leaves: Sequence[tf.Tensor] = (),
-    ):
-        self._reader = reader
-        self._leaves = frozenset(map(reader.number, leaves))
-        self._others = others
-        self._any_dtype = ANY_DTYPE.union(rules)
-        self._inside = _INSIDE.union(more)
-
-    def of(self, value: Value, known: Mapping[int, tf.Tensor] | None = None) -> Value:
-        """Returns the counterparts in float64 of tensors of a formula.
-
-        Args:
-          value: Returns the counterpart of a tensor.
-          known: Counterparts in float64, by the numbers of their tensors.
-        """
-        made = dict(known or {})
-
-        def counterpart(tensor: tf.Tensor) -> tf.Tensor:
-            if tensor.dtype not in NARROW:
-                return value(tensor)
-            key = self._reader.number(tensor)
-            if key not in made:
-                source = self._reader.source(tensor)
-                made[key] = tf.cast(compute(source, key), tf.float64)
-            return made[key]
-
-        def compute(tensor: tf.Tensor, key: int) -> tf.Tensor:
-            op = tensor.op
-            is_inside = op.type in self._inside and key not in self._leaves
-            if not is_inside or self._reader.constant(tensor) is not None:
-                return value(tensor)
-            for rule in self._others:
-                if op.type in rule.op_types:
-                    build = rule.match(op, self._reader)
-                    if build is not None:
-                        is_any = rule.name in self._any_dtype
-                        is_wide = is_any or isinstance(rule.match, Trees)
-                        return build(wide) if is_wide else value(tensor)
-            return wider.run(op, [wide(each) for each in op.inputs])
-
-        wide = Widened(counterpart, tf.float64)
-        return wide
 
 
 def _match(
