@@ -167,6 +167,7 @@ def _root_minus_vjp(
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         length = known(root, root_of, x, y)
         in_x = -quotient_no_nan(function(x, y), length)
+        in_x = tf.where(tf.math.is_inf(length), x / length - 1, in_x)
         in_y = quotient_no_nan(half_slope, length)
         return (
             unbroadcast(times_upstream(upstream, in_x), x),

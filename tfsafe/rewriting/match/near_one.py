@@ -10,9 +10,10 @@ from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.formulas import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import root_of, square_of
+from tfsafe.rewriting.match.arithmetic import both_ways, root_of, square_of
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, factored, made
+from tfsafe.rewriting.match.reductions import norm
 
 # Functions that are 1 at 0: each less 1.
 FUNCTIONS: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
@@ -47,9 +48,9 @@ def less_one(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> Build | 
 
 
 def root_less_one(reader: Reader, tensor: tf.Tensor) -> Build | None:
-    """Returns how to build the square root of any tensor, less 1."""
+    """Returns how to build the square root of any tensor but a norm, less 1."""
     x = root_of(reader, tensor)
-    if x is None:
+    if x is None or norm(reader, tensor) is not None:
         return None
     return lambda value: uncancelled.sqrt_minus_one(value(x))
 
@@ -231,9 +232,22 @@ def _of_product(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
     op = reader.op(tensor)
     if op.type != "Mul":
         return None
-    a, b = (less_one(reader, each, depth - 1) for each in op.inputs)
+    a, b = (_factor_less_one(reader, *each, depth) for each in both_ways(op, "Mul"))
     if a is None or b is None:
         return None
     return lambda value: uncancelled.product_minus_one(
         value(tensor), a(value), b(value)
     )
+
+
+def _factor_less_one(
+    reader: Reader, factor: tf.Tensor, other: tf.Tensor, depth: int
+) -> Build | None:
+    """Returns how to build a factor less 1; any factor of a product with `1 + x`."""
+    found = less_one(reader, factor, depth - 1)
+    if found is not None or reader.constant(factor) is not None:
+        return found
+    is_sum = reader.op(other).type in SUMS
+    if not is_sum or less_one(reader, other, depth - 1) is None:
+        return None
+    return lambda value: value(factor) - 1

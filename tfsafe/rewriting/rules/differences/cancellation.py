@@ -1,19 +1,17 @@
 """Rules for differences that cancel."""
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas import tangents, uncancelled, unchanged_values
+from tfsafe.graph import SUMS
+from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import (
     Term,
@@ -23,13 +21,11 @@ from tfsafe.rewriting.match.arithmetic import (
     squared,
     terms,
 )
-from tfsafe.rewriting.match.index import Pattern
-from tfsafe.rewriting.match.linear import parts
-from tfsafe.rewriting.match.near_one import less_one, rest_of_root
-from tfsafe.rewriting.match.ratios import ratio_of
+from tfsafe.rewriting.match.near_one import less_one
 from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
-from tfsafe.rewriting.match.trees import Tree, Trees, at_root, scaled_argument
+from tfsafe.rewriting.match.trees import Tree, Trees, scaled_argument
 from tfsafe.rewriting.rules import references
+from tfsafe.rewriting.rules.differences import roots_minus
 
 _BINARY_SUMS = ("Sub", "Add", "AddV2")
 # A quarter of a turn, as the dtypes round it.
@@ -170,92 +166,9 @@ _erf = precision.runs_in_float32(tf.math.erf)
 _erfc = precision.runs_in_float32(tf.math.erfc)
 
 
-def _roots_minus(inside: Pattern, function: Callable[..., tf.Tensor]) -> Sequence[Tree]:
-    """Returns the trees of `sqrt(x^2 + inside) - x` and `sqrt(x^2 + inside) + x`."""
-    root: Pattern = ("Sqrt", ("Add", ("Square", "x"), inside))
-    return (
-        Tree(("Sub", root, "x"), function),
-        Tree(("Add", root, "x"), lambda x, y: function(-x, y)),
-    )
-
-
-def _match_root_minus(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `sqrt(x^2 + y) - x`, y being one term or several."""
-    found = _ROOT_MINUS(op, reader)
-    sides = [] if found is not None else terms(reader, op.outputs[0])
-    for root, x in (sides, sides[::-1]) if len(sides) == 2 else ():
-        rest = rest_of_root(reader, x.tensor, root.tensor)
-        if rest is not None and abs(x.factor) == abs(root.factor):
-            return _less_any(root, x, rest)
-    return found
-
-
-def _less_any(
-    root: Term, x: Term, rest: Callable[[Value], Sequence[tf.Tensor]]
-) -> Build:
-    sign = -x.factor / root.factor
-
-    def build(value: Value) -> tf.Tensor:
-        y = functools.reduce(tf.multiply, rest(value))
-        return root.factor * uncancelled.root_minus(sign * value(x.tensor), y)
-
-    return build
-
-
-_ROOT_MINUS = Trees(
-    *(
-        tree
-        for inside, function in (
-            (("Square", "y"), uncancelled.hypot_minus),
-            ("y", uncancelled.root_minus),
-        )
-        for tree in _roots_minus(inside, function)
-    )
-)
-_ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), "y"))
-_ROOT_LESS = ((1.0, ("Sub", _ROOT, "x")), (-1.0, ("Add", _ROOT, "x")))
-
-
-def _match_solution(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `(sqrt(x^2 + y) - x) / d` where d is a factor of y."""
-    top, divisor = op.inputs
-    if reader.op(top).type not in _BINARY_SUMS or is_watched(reader, op):
-        return None
-    if reader.constant(divisor) is not None:
-        return None
-    for sign_of_x, pattern in _ROOT_LESS:
-        for sign, found in at_root(reader, top, pattern):
-            x, y = found["x"], found["y"]
-            if not isinstance(x, Term) or not isinstance(y, Term):
-                continue
-            inside = [
-                each._replace(factor=y.factor * each.factor)
-                for each in parts(reader, y.tensor)
-            ]
-            ratio = ratio_of(reader, inside, parts(reader, divisor))
-            if ratio is not None:
-                return _solution(sign, x, sign_of_x, y, divisor, ratio)
-    return None
-
-
-def _solution(
-    sign: int,
-    x: Term,
-    sign_of_x: float,
-    y: Term,
-    divisor: tf.Tensor,
-    ratio: Callable[[Value], tf.Tensor | float],
-) -> Build:
-    def build(value: Value) -> tf.Tensor:
-        whole = ratio(value)
-        return sign * uncancelled.root_minus_over(
-            sign_of_x * x.make(value),
-            y.make(value),
-            value(divisor),
-            tf.convert_to_tensor(whole, divisor.dtype),
-        )
-
-    return build
+def _has_exact_root(k: float) -> bool:
+    # A root of few digits: multiplied by it, a tensor is not rounded much.
+    return k > 0 and math.sqrt(k) * 16 % 1 == 0
 
 
 _EXP_MINUS_ONE = Trees(Tree(("Sub", ("Exp", "x"), 1), ops.expm1))
@@ -283,11 +196,6 @@ _WAVES = {
     ("Sin", False): uncancelled.one_minus_sin,
     ("Sin", True): lambda x: uncancelled.one_minus_sin(-x),
 }
-_INVERSE_ROOTS = (
-    ("Div", 1, ("Sqrt", ("Add", 1, "x"))),
-    ("Reciprocal", ("Sqrt", ("Add", 1, "x"))),
-    ("Rsqrt", ("Add", 1, "x")),
-)
 RULES = (
     Rule(
         name="variance",
@@ -323,8 +231,8 @@ RULES = (
     ),
     Rule(
         name="difference-of-squares",
-        before="a * a - b * b, (a + b) ** 2 - a ** 2",
-        after="(a - b) * (a + b), b * (2 * a + b)",
+        before="a * a - b * b, a ** 2 - 4 * b ** 2, (a + b) ** 2 - a ** 2",
+        after="(a - b) * (a + b), (a - 2 * b) * (a + 2 * b), b * (2 * a + b)",
         fails_when="a is near b; a square overflows",
         reference="Goldberg, ACM Computing Surveys 23(1), 1991, section 1.4",
         match=Trees(
@@ -335,6 +243,16 @@ RULES = (
             Tree(
                 ("Sub", ("Square", "x"), ("Square", "y")),
                 uncancelled.difference_of_squares,
+            ),
+            Tree(
+                ("Sub", ("Square", "x"), ("Mul", "#k", ("Square", "y"))),
+                lambda x, k, y: uncancelled.difference_of_squares(x, k**0.5 * y),
+                where=_has_exact_root,
+            ),
+            Tree(
+                ("Sub", ("Mul", "#k", ("Square", "x")), ("Square", "y")),
+                lambda k, x, y: uncancelled.difference_of_squares(k**0.5 * x, y),
+                where=_has_exact_root,
             ),
         ),
     ),
@@ -355,39 +273,7 @@ RULES = (
             )
         ),
     ),
-    Rule(
-        name="root-of-quadratic",
-        before="(sqrt(b ** 2 - 4 * a * c) - b) / (2 * a)",
-        after="-2 * c / (sqrt(b ** 2 - 4 * a * c) + b) where b is positive",
-        fails_when="a * c is much smaller than the square of b, or a is 0",
-        reference="Goldberg, ACM Computing Surveys 23(1), 1991, section 1.4",
-        op_types=DIVISIONS,
-        match=_match_solution,
-    ),
-    Rule(
-        name="root-minus-argument",
-        before="sqrt(x * x + y) - x, sqrt(x * x + y * y) - x, also of more terms",
-        after="y / (sqrt(x * x + y) + x) where x is positive",
-        fails_when="x is much larger than the root of y",
-        reference="multiplication by the conjugate",
-        op_types=_ROOT_MINUS.op_types,
-        match=_match_root_minus,
-    ),
-    Rule(
-        name="sqrt1pm1",
-        before="sqrt(1 + x) - 1, sqrt(1 + x * x) - 1, 1 / sqrt(1 + x) - 1",
-        after="x / (sqrt(1 + x) + 1), -x / (1 + x + sqrt(1 + x))",
-        fails_when="x is near 0; its square overflows",
-        reference="multiplication by the conjugate",
-        match=Trees(
-            Tree(
-                ("Sub", ("Sqrt", ("Add", 1, ("Square", "x"))), 1),
-                uncancelled.hypot1pm1,
-            ),
-            Tree(("Sub", ("Sqrt", ("Add", 1, "x")), 1), uncancelled.sqrt1pm1),
-            *(Tree(("Sub", each, 1), tangents.rsqrt1pm1) for each in _INVERSE_ROOTS),
-        ),
-    ),
+    *roots_minus.RULES,
     Rule(
         name="guard",
         before="(1 - x) + epsilon, (a - b) + epsilon",
