@@ -74,6 +74,15 @@ FORMULAS = {
     "the larger": lambda x: log(tf.maximum(sigmoid(x), softmax(x))),
     "the smaller": lambda x: log(tf.minimum(exp(x), 2.0 * sigmoid(x))),
     "at least a number": lambda x: log(tf.maximum(exp(x), 0.5)),
+    "the larger of two with weights": lambda x: log(
+        tf.maximum(_plain(x) * exp(x), tf.abs(x * exp(x / 2)))
+    ),
+    "a sum less its masked terms": lambda x: log(
+        _total(exp(x / 9)) - _total(_hot(x) * exp(x / 9))
+    ),
+    "a sum less half of its terms": lambda x: log(
+        _total(exp(x / 2), keepdims=True) - _total(exp(x / 2) / 2, keepdims=True)
+    ),
     "product of weights": lambda x: log(_plain(x) * exp(x)),
     "product of many": lambda x: log(tf.reduce_prod(sigmoid(x), 1, keepdims=True)),
     "product of many with weights": lambda x: log(

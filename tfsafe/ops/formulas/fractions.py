@@ -253,14 +253,14 @@ def normal_or_exp(function: Function, x: tf.Tensor, log: tf.Tensor) -> tf.Tensor
 
 
 def one_minus_quotient(
-    p: tf.Tensor, q: tf.Tensor, log_p: tf.Tensor, log_q: tf.Tensor
+    difference: tf.Tensor, p: tf.Tensor, log_p: tf.Tensor, log_q: tf.Tensor
 ) -> tf.Tensor:
     """Computes `(p - q) / p` of numbers that are not negative, and have logarithms."""
     is_lost = _is_lost(p) & tf.math.is_finite(log_p)
     nothing = tf.zeros_like(p)
     step = tf.where(is_lost, log_q, nothing) - tf.where(is_lost, log_p, nothing)
     below = tf.where(is_lost, tf.ones_like(p), p)
-    usual = (below - tf.where(is_lost, nothing, q)) / below
+    usual = tf.where(is_lost, nothing, difference) / below
     return tf.where(is_lost, -ops.expm1(step), usual)
 
 

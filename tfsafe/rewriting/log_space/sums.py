@@ -23,6 +23,7 @@ from tfsafe.rewriting.log_space.moved_sigmoids import (
     moved_sigmoid_of,
 )
 from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
+from tfsafe.rewriting.log_space.pairs import both, total
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.linear import mixture_of
@@ -214,23 +215,13 @@ def _is_harmless(op: tf.Operation, logs: LogForms) -> bool:
     return any(logs.reader.scalar(each) is not None for each in op.inputs)
 
 
-def both(a: Factored, b: Factored, value: Value) -> list[tf.Tensor]:
-    """Builds two exponents; at most one is a constant."""
-    dtype = _dtype(a, b, value)
-    return [tf.convert_to_tensor(each.exponent(value), dtype) for each in (a, b)]
-
-
-def _dtype(a: Factored, b: Factored, value: Value) -> tf.DType:
-    return next(each.log(value).dtype for each in (a, b) if each.log is not None)
-
-
 def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors a difference."""
     reader = logs.reader
     x, y = op.inputs
     own = own_terms.without_own(op, logs)
     if own is not None:
-        return weighted_sum(*own, keepdims=False)
+        return weighted_sum(*own)
     if number(reader, x, y) == 1:
         return logs.complement(y)
     if reader.scalar(x) is not None:
@@ -268,32 +259,6 @@ def _difference(log: Build, is_nonnegative: bool, has_exp: bool) -> Factored:
         is_nonnegative=is_nonnegative,
         is_partial=True,
         has_exp=has_exp,
-    )
-
-
-def total(a: Factored, b: Factored, sign: int, least: Build | None = None) -> Factored:
-    """Factors `a + sign * b` with the larger exponent taken out, `least` at least."""
-
-    def pairs(value: Value) -> list[tuple[tf.Tensor, tf.Tensor]]:
-        dtype = _dtype(a, b, value)
-        weights = [
-            tf.ones([], dtype) if each.weight is None else each.weight(value)
-            for each in (a, b)
-        ]
-        return list(zip(weights, both(a, b, value), strict=True))
-
-    def weight(value: Value) -> tf.Tensor:
-        shared = log(value)
-        first, second = (weighted.weighted_exp(w, e - shared) for w, e in pairs(value))
-        return first + sign * second
-
-    log = at_least(lambda value: weighted.shared_exponent(pairs(value)), least)
-    return Factored(
-        "log-of-sum",
-        log,
-        once(weight),
-        is_nonnegative=sign > 0 and a.is_nonnegative and b.is_nonnegative,
-        has_exp=a.has_exp or b.has_exp,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe.rewriting.engine.rule import Build
-from tfsafe.rewriting.log_space import sums
+from tfsafe.rewriting.log_space import pairs, sums
 from tfsafe.rewriting.log_space.form import Factored, LogForms
 from tfsafe.rewriting.log_space.operations import matrices, segments
 from tfsafe.rewriting.match.arithmetic import is_sum
@@ -32,6 +32,6 @@ def weighted_sum(op: tf.Operation, logs: LogForms, least: Build) -> Factored | N
     """
     if is_sum(op) and len(op.inputs) == 2:
         a, b = (logs.parts(each) for each in op.inputs)
-        return None if a.is_partial or b.is_partial else sums.total(a, b, 1, least)
+        return None if a.is_partial or b.is_partial else pairs.total(a, b, 1, least)
     case = CASES.get(op.type)
     return None if case is None else case(op, logs, least)

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
-from tfsafe.rewriting.log_space.sums import both
+from tfsafe.rewriting.log_space.pairs import both, combined
 
 
 def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
@@ -27,11 +27,15 @@ def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
 def larger(op: tf.Operation, logs: LogForms) -> Factored | None:
     """Factors the larger or the smaller of two exponentials."""
     a, b = (logs.parts(each) for each in op.inputs)
-    if not (a.is_pure and b.is_pure) or a.is_partial or b.is_partial:
+    if a.is_partial or b.is_partial:
         return None
     if not (a.name and b.name) and not (a.has_exp or b.has_exp):
         return None
     choose = tf.maximum if op.type == "Maximum" else tf.minimum
+    if not (a.is_pure and b.is_pure):
+        signs = a.is_nonnegative, b.is_nonnegative
+        is_nonnegative = any(signs) if op.type == "Maximum" else all(signs)
+        return combined(a, b, choose, is_nonnegative)
     return Factored(
         a.name or b.name,
         once(lambda value: choose(*both(a, b, value))),

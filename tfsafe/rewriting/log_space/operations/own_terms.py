@@ -4,9 +4,10 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, same_shape
 from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied
-from tfsafe.rewriting.match.reductions import reduction
+from tfsafe.rewriting.match.arithmetic import both_ways
+from tfsafe.rewriting.match.reductions import Reduction, reduction
 
 _KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE) | DIVISIONS | {"Mul", "Sub", "AddV2"}
 _DIAGONALS = {"MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"}
@@ -16,25 +17,30 @@ _DEPTH = 6
 
 def without_own(
     op: tf.Operation, logs: LogForms
-) -> tuple[Factored, tuple[int, ...]] | None:
+) -> tuple[Factored, tuple[int, ...], bool] | None:
     """Factors `sum(exp(x), 1) - exp(diag(x))` and `sum(exp(x), 1) - exp(x[:, 0])`.
+
+    Or `sum(exp(x), 1) - sum(mask * exp(x), 1)`.
 
     Args:
       op: The difference.
       logs: What is known of the logarithms of the graph.
 
     Returns:
-      The other terms and the axis along which they are summed; None for another
-      difference.
+      The other terms, the axes along which they are summed and whether these are
+      kept; None for another difference.
     """
     total = reduction(logs.reader, op.inputs[0], "Sum")
-    if total is None or total.axes is None or len(total.axes) != 1 or total.keepdims:
+    axes = None if total is None else total.axes
+    if total is None or axes is None:
         return None
-    x, axis = total.x, total.axes[0]
+    x, keepdims = total.x, total.keepdims
     found = logs.of(x)
-    if found is None or found.is_partial or not found.has_exp or x.shape.rank != 2:
+    if found is None or found.is_partial or not found.has_exp:
         return None
-    others = _others(logs.reader, op.inputs[1], x, axis, _DEPTH)
+    others = _unmasked(logs.reader, op.inputs[1], total)
+    if others is None and x.shape.rank == 2 and len(axes) == 1 and not keepdims:
+        others = _others(logs.reader, op.inputs[1], x, axes[0], _DEPTH)
     if others is None:
         return None
 
@@ -46,7 +52,19 @@ def without_own(
         weight=multiplied(found.weight, weight),
         is_masked=found.is_pure or found.is_masked,
     )
-    return kept, (axis,)
+    return kept, axes, keepdims
+
+
+def _unmasked(reader: Reader, own: tf.Tensor, total: Reduction) -> Build | None:
+    """Returns what builds a mask without the elements that `sum(mask * x)` has."""
+    part = reduction(reader, own, "Sum")
+    if part is None or part[1:] != total[1:] or not same_shape(part.x, total.x):
+        return None
+    for x, mask in both_ways(reader.op(part.x), "Mul"):
+        if reader.same(x, total.x) and reader.is_mask(mask):
+            kept = mask
+            return lambda value: tf.equal(value(kept), 0)
+    return None
 
 
 def _others(

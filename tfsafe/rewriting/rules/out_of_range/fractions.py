@@ -13,6 +13,7 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
+from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of, terms
 from tfsafe.rewriting.match.degrees import product_may_leave, root_may_leave
@@ -175,8 +176,7 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
 
 def in_range(reader: Reader, op_type: str, x: tf.Tensor) -> Build | None:
     """Returns how to build a root or logarithm of an `x` that may leave the range."""
-    is_log = op_type.startswith("Log")
-    if not (root_may_leave(reader, x) or _may_be_lost(reader, x, is_log)):
+    if not (root_may_leave(reader, x) or _may_be_lost(reader, x, op_type)):
         return None
     return wider.function_of(reader, x, wider.SAFE[op_type])
 
@@ -200,20 +200,29 @@ def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
     for x, inverse in both_ways(op, "Mul"):
-        if product_may_leave(reader, x, inverse):
+        if not product_may_leave(reader, x, inverse):
+            continue
+        # A quotient of exponentials is in range by itself.
+        log = logarithms(reader).of(inverse)
+        if log is None or not (log.has_exp and reader.op(inverse).type in DIVISIONS):
             return wider.product(reader, x, inverse)
     return None
 
 
-def _may_be_lost(reader: Reader, x: tf.Tensor, is_log: bool) -> bool:
+def _may_be_lost(reader: Reader, x: tf.Tensor, op_type: str) -> bool:
     if wider.may_leave_range(reader, x):
         return True
+    is_log = op_type.startswith("Log")
     if is_log and wider.is_difference_of_products(reader, x):
         return wider.may_vanish(reader, x)
-    is_sum = wider.adds_up if is_log else wider.adds_up_segments
+    found = terms(reader, x)
+    if op_type == "Rsqrt" and any(reader.scalar(each.tensor) for each in found):
+        return False
+    # Roots of sums over axes are norms.
+    is_sum = wider.adds_up_segments if op_type == "Sqrt" else wider.adds_up
     return reader.is_nonnegative(x) and any(
         wider.may_vanish(reader, each.tensor) and is_sum(reader, each.tensor)
-        for each in terms(reader, x)
+        for each in found
     )
 
 

@@ -14,7 +14,8 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, in_float32
-from tfsafe.rewriting.log_space.sums import both, for_value
+from tfsafe.rewriting.log_space.pairs import both
+from tfsafe.rewriting.log_space.sums import for_value
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.empty_data import is_sparse_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -213,9 +214,8 @@ def _weighted_sigmoid(op: tf.Operation, logs: Logarithms) -> Build | None:
     total = logs.reader.op(op.inputs[1])
     for one, x in both_ways(total) if is_sum(total) else []:
         found = logs.of(x)
-        if found is None or number(logs.reader, one, x) != 1:
-            continue
-        if found.is_pure and not found.is_partial:
+        is_one = number(logs.reader, one, x) == 1
+        if is_one and found is not None and found.is_pure and not found.is_partial:
             return _times_sigmoid(op.inputs[0], found)
     return None
 
@@ -266,6 +266,8 @@ def _product(op: tf.Operation, whole: Factored) -> Build:
 
 def _is_exp(reader: Reader, tensor: tf.Tensor) -> bool:
     op = reader.op(tensor)
+    while op.type in MOVERS:
+        op = reader.op(op.inputs[0])
     return op.type == "Exp" and may_overflow(reader, op.inputs[0])
 
 
@@ -308,7 +310,7 @@ def _match_fraction(op: tf.Operation, reader: Reader) -> Build | None:
 
     def build(value: Value) -> tf.Tensor:
         a, b = both(first, second, value)
-        return fractions.one_minus_quotient(value(below), value(top.inputs[1]), a, b)
+        return fractions.one_minus_quotient(value(top.outputs[0]), value(below), a, b)
 
     return build
 
