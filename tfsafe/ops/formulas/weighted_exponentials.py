@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas import unchanged_values
 
 
 def shared_exponent(
@@ -58,7 +59,8 @@ def weighted_exp(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     is_nothing = (
         tf.equal(weight, 0) & tf.math.is_inf(exponential) & tf.math.is_finite(exponent)
     )
-    return weight * tf.where(is_nothing, tf.zeros_like(exponential), exponential)
+    kept = tf.where(is_nothing, tf.zeros_like(exponential), exponential)
+    return unchanged_values.multiply(weight, kept)
 
 
 def exp_of_sum(

@@ -315,8 +315,7 @@ def _is_steep(reader: Reader, tensor: tf.Tensor) -> bool:
     """Returns whether a tensor is a power or product of products, or a sum of them."""
     op = reader.op(tensor)
     if op.type in {"Mul", "Square"}:
-        is_open = all(_is_open(reader, each) for each in op.inputs)
-        return is_open and any(may_vanish(reader, each) for each in op.inputs)
+        return any(may_vanish(reader, each) for each in op.inputs)
     return op.type in {"Mean", "Pow", "Sum"} and may_vanish(reader, tensor)
 
 

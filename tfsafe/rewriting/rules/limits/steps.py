@@ -254,13 +254,14 @@ def _made(
     below = [precision.wide(value(each)) for each in product.below]
     whole = start
     for each in above:
-        whole = keep(each) if whole is None else whole * keep(each)
+        kept = keep(each)
+        whole = kept if whole is None else unchanged_values.multiply(whole, kept)
     if whole is None:
         whole = tf.ones([], below[0].dtype)
     if product.factor != 1:
         whole = product.factor * whole
     for each in below:
-        whole = whole / keep(each)
+        whole = unchanged_values.divide(whole, keep(each))
     return whole
 
 
