@@ -432,7 +432,7 @@ PAIRS = {
         lambda x: _half(x) / sqrt(_half(x)),
     ),
     "log-near-one": (
-        lambda x: log(tf.sin(x) / x),
+        lambda x: log((1 + 2 * x) / (1 + x)),
         lambda x: log(tf.sin(x) * x),
     ),
     "log-out-of-range": (
@@ -517,6 +517,7 @@ PAIRS = {
     "erfinv": (tf.math.erfinv, tf.math.erf),
     "ndtri": (tf.math.ndtri, tf.math.erfinv),
     "pow": (lambda x: x ** tf.sin(x), lambda x: x**4),
+    "cumprod": (tf.math.cumprod, lambda x: tf.math.cumprod(1 + x * x)),
 }
 # What is real in these formulas, such as a length, has rules.
 OF_REAL_PARTS = {

@@ -48,6 +48,7 @@ ROWS = {
     "xlog1py": (tf.math.xlog1py, [[0.0, 2.0], [-1.0, 0.0]], [[0.0, 0.0], [0.0, 2.0]]),
     "xdivy": (tf.math.xdivy, [[0.0, 1.0], [0.0, 2.0]], [[0.0, 0.5], [0.0, -0.25]]),
     "pow": (lambda x: x**0.5, [[0.0, 4.0]], [[0.0, 0.25]]),
+    "cumprod": (tf.math.cumprod, [[2.0, 0.0, 3.0]], [[1.0, 8.0, 0.0]]),
     "multiply-no-nan": (
         tf.math.multiply_no_nan,
         [[INF, 2.0], [0.0, 3.0]],

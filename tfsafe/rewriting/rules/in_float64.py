@@ -12,7 +12,8 @@ from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.trees import Trees
 
 NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
-_INSIDE = frozenset({
+# Types of the operations that are made in float64.
+INSIDE = frozenset({
     *DIVISIONS,
     *RECIPROCALS,
     *SUMS,
@@ -24,7 +25,7 @@ _INSIDE = frozenset({
 })
 # Rules that are made in the dtype of what they are made of, besides fixed trees.
 _ANY_DTYPE = frozenset({
-    *("difference-of-function", "digamma-difference", "exp-minus-one"),
+    *("complement", "difference-of-function", "digamma-difference", "exp-minus-one"),
     *("log-pochhammer", "weighted-lgamma", "weighted-log"),
 })
 
@@ -73,7 +74,7 @@ class Wide:
         self._leaves = frozenset(map(reader.number, leaves))
         self._others = others
         self._rules = rules
-        self._inside = _INSIDE.union(more)
+        self._inside = INSIDE.union(more)
 
     def of(self, value: Value, known: Mapping[int, tf.Tensor] | None = None) -> Value:
         """Returns the counterparts in float64 of tensors of a formula.

@@ -15,7 +15,8 @@ from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.arithmetic import square_of, terms
 from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader, whole_power
 from tfsafe.rewriting.rules import references
-from tfsafe.rewriting.rules.in_float64 import NARROW
+from tfsafe.rewriting.rules.differences import function_differences
+from tfsafe.rewriting.rules.in_float64 import NARROW, first
 from tfsafe.rewriting.rules.masks import empty_sums
 
 # Float64 holds the products of numbers of these types exactly.
@@ -105,7 +106,9 @@ class _Wide:
             if depth and root is not None:
                 return tf.square(wide(root, depth - 1))
             is_inside = op.type in LINEAR or whole_power(self._reader, op) is not None
-            if depth and is_inside and self._weights(op) is None:
+            # A difference of logarithms has digits that they have not.
+            is_known = first(function_differences.RULES, op, self._reader) is not None
+            if depth and is_inside and not is_known and self._weights(op) is None:
                 inputs = [wide(each, depth - 1) for each in op.inputs]
                 return _kernel(op, self._reader)(inputs)
             scale = self._weights(op) or self._constant_weights(tensor)

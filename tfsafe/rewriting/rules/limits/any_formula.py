@@ -25,6 +25,8 @@ from tfsafe.rewriting.rules.in_float64 import NARROW, Wide, first, is_made_wide
 _REFERENCE = "Trefethen, Approximation Theory and Approximation Practice, 2013"
 # What they make of 0 / 0 is settled, and no limit.
 _SETTLED = frozenset({"fraction-of-zero"})
+# What they make of a logarithm is right where its argument is far from 1.
+_OUT_OF_RANGE = frozenset({"log-out-of-range", "root-of-sums"})
 # How far from a point a formula is tried.
 _NEAR = 1e-3
 # It loses digits where it is off by more than this, and none where by less than that,
@@ -48,7 +50,7 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     form = formula.form(), *(tuple(holes.points(reader, x)) for x in formula.leaves)
     if form in sound:
         return None
-    loses = op.type in SUMS and _loses(formula)
+    loses = (op.type in SUMS or _is_left(op, reader, others)) and _loses(formula)
     hole = holes.of(formula)
     if not loses and (hole is None or hole.is_lost):
         sound.add(form)
@@ -75,6 +77,12 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
         return None
     narrow = [each for each in narrow if each.name not in names]
     return _built(formula.cut(narrow), hole, others)
+
+
+def _is_left(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> bool:
+    """Returns whether no other rule knows a logarithm of what is near 1."""
+    found = first(others, op, reader) if op.type == "Log" else None
+    return op.type == "Log" and (found is None or found[0].name in _OUT_OF_RANGE)
 
 
 def _built(
@@ -221,13 +229,14 @@ def rules(others: Sequence[Rule]) -> tuple[Rule, Rule]:
         ),
         Rule(
             name="sum-that-cancels",
-            before="1 - exp(-x) - x * exp(-x), 1 - c * exp(u), cosh(a) - cos(b), and "
-            "others of up to four tensors",
+            before="1 - exp(-x) - x * exp(-x), 1 - c * exp(u), cosh(a) - cos(b), "
+            "log((a + b) / sqrt(4 * a * b)), and others of up to four tensors",
             after="the same, computed in float64 and rounded once; near a zero of the "
             "third order or a hole a polynomial through values around it",
-            fails_when="the terms cancel, as trials on numbers show",
+            fails_when="the terms cancel, or a logarithm is taken near 1, as trials on "
+            "numbers show",
             reference=_REFERENCE,
-            op_types=SUMS,
+            op_types=SUMS | {"Log"},
             match=match,
         ),
     )

@@ -13,7 +13,7 @@ from tfsafe import ops
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_doubtful, is_dropped, is_regular
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.rules import references
 
 _Function = Callable[..., tf.Tensor]
@@ -54,6 +54,17 @@ def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
         return unchanged_values.pow(value(x), value(y))
 
     return build
+
+
+def _match_running_product(op: tf.Operation, reader: Reader) -> Build | None:
+    x, axis = op.inputs
+    place = reader.constant(axis)
+    if place is None or not is_float(x) or reader.constant(x) is not None:
+        return None
+    if reader.bounds(x).low > 0 or x.shape.rank is None:
+        return None
+    exclusive, reverse = map(op.get_attr, ("exclusive", "reverse"))
+    return lambda value: ops.cumprod(value(x), int(place), exclusive, reverse)
 
 
 def _row(
@@ -163,6 +174,16 @@ RULES = (
         reference="tfsafe.ops.pow",
         op_types=["Pow"],
         match=_match_power,
+        changes="gradient",
+    ),
+    Rule(
+        name="cumprod",
+        before="cumprod(x)",
+        after="ops.cumprod(x)",
+        fails_when="an element is 0: slopes behind it are 0 or NaN",
+        reference="tfsafe.ops.cumprod",
+        op_types=["Cumprod"],
+        match=_match_running_product,
         changes="gradient",
     ),
 )

@@ -12,10 +12,11 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, walk
+from tfsafe.rewriting.match.elementwise import FUNCTIONS
 from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
-from tfsafe.rewriting.rules.in_float64 import NARROW, Wide
+from tfsafe.rewriting.rules.in_float64 import INSIDE, NARROW, Wide
 from tfsafe.rewriting.rules.probability import likelihoods
 
 _FACTORS = DIVISIONS | {"Mul", "Neg"}
@@ -90,7 +91,7 @@ def _match_divergence(
         if size is None:
             return None
         sizes.append(size)
-    if not has_log:
+    if not has_log or _has_other_function(reader, found):
         return None
     if not (_adds_up(sizes, -number) or _touches_zero(reader, found, number)):
         return None
@@ -101,6 +102,28 @@ def _match_divergence(
         return tf.cast(total(found, formula.of(value), like), whole.dtype)
 
     return build
+
+
+def _has_other_function(reader: Reader, found: Sequence[Part]) -> bool:
+    """Returns whether a part is as `x / tanh(x)`: another rule tries it on numbers."""
+    inside: set[int] = set()
+    functions: list[tf.Tensor] = []
+    for part in found:
+        if part.tensor is None:
+            continue
+        walked = list(walk(reader, part.tensor, INSIDE, _DEPTH))
+        numbers = {reader.number(each) for each, _ in walked}
+        if reader.op(part.tensor).type in _LOGARITHMS:
+            inside |= numbers
+            continue
+        functions += [
+            each
+            for each, is_inside in walked
+            if not is_inside
+            and reader.op(each).type in FUNCTIONS
+            and reader.number(reader.op(each).inputs[0]) in numbers
+        ]
+    return not inside.issuperset(map(reader.number, functions))
 
 
 def _size(reader: Reader, part: Part, tensor: tf.Tensor) -> float | None:
