@@ -137,6 +137,12 @@ except tfsafe.NumericsError:
         ("print(1 / tf.constant(2.0))", [], NO_STEP),
         ("raise SystemExit(0)", [], NO_STEP),
         (f"{LOOP}print(1 / tf.constant(0.0))", [], "2 steps checked, all finite\n"),
+        (
+            f"{LOOP}share = (w - w) / tf.reduce_sum(w - w)",
+            [],
+            "2 steps checked, all finite. Outside of them, `RealDiv` at script.py:9 "
+            "makes NaN that no step uses: `--strict` explains it\n",
+        ),
     ],
     ids=[
         "function",
@@ -149,6 +155,7 @@ except tfsafe.NumericsError:
         "eager",
         "exit",
         "measure",
+        "nan",
     ],
 )
 def test_a_clean_run_ends_with_the_number_of_steps(
@@ -158,6 +165,20 @@ def test_a_clean_run_ends_with_the_number_of_steps(
     with contextlib.suppress(SystemExit):
         script(source, *options)
     assert capsys.readouterr().err == (f"tfsafe: {last}" if last else "")
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "tf.argmax(p)",
+        "tf.random.stateless_categorical(tf.math.log(p)[None], 1, [0, 1])",
+    ],
+)
+def test_a_script_without_steps_fails_for_a_choice_among_nan(choice, script):
+    source = f"p = tf.constant([{{}}, 1.0])\np = p / p\nprint({choice}.numpy())"
+    script(source.format("2.0"))
+    with pytest.raises(NumericsError, match="RealDiv"):
+        script(source.format("0.0"))
 
 
 @pytest.mark.parametrize("end", ["", "print(y.numpy())", "tf.print(y)", "exit(0)"])

@@ -382,10 +382,22 @@ OUTSIDE = """
 """
 
 
-def test_of_an_argument_that_the_script_computed_the_operation_is_named_by_strict(
+def test_of_an_argument_that_the_script_computed_the_operation_is_named(
     here, write, capsys
 ):
     path = write(OUTSIDE)
+    with pytest.raises(tfsafe.NumericsError, match="-Inf from `Log`") as raised:
+        here(path)
+    assert f"{path}:4 in <module>" in str(raised.value)
+    assert "reach: output" in str(raised.value)
+    uncaught(raised)
+    assert "`--strict`" not in capsys.readouterr().err
+
+
+def test_of_an_argument_that_numpy_held_the_operation_is_named_by_strict(
+    here, write, capsys
+):
+    path = write(OUTSIDE.replace("step(logs", "step(logs.numpy()"))
     hint = "`--strict` names the operation\n"
     with pytest.raises(tfsafe.NumericsError, match="in argument `x`") as raised:
         here(path)
@@ -393,7 +405,6 @@ def test_of_an_argument_that_the_script_computed_the_operation_is_named_by_stric
     assert capsys.readouterr().err.endswith(hint)
     with pytest.raises(tfsafe.NumericsError, match="-Inf from `Log`") as raised:
         here("--strict", path)
-    assert f"{path}:4 in <module>" in str(raised.value)
     uncaught(raised)
     assert hint not in capsys.readouterr().err
 

@@ -134,3 +134,30 @@ def test_a_feature_that_is_nan_in_every_row_is_not_one_to_drop_rows_for():
     with pytest.raises(tfsafe.NumericsError) as caught:
         step(x)
     assert "each row" not in caught.value.findings[0].suggestion
+
+
+@pytest.mark.filterwarnings("ignore:check_finite dropped")
+@pytest.mark.parametrize(
+    ("parse", "op_type"),
+    [
+        (lambda line: tf.stack(tf.io.decode_csv(line, [0.0, 0.0])), "DecodeCSV"),
+        (
+            lambda line: tf.strings.to_number(tf.strings.split(line, ",")),
+            "StringToNumber",
+        ),
+    ],
+)
+def test_a_missing_number_of_a_text_is_found_in_it(parse, op_type):
+    lines = tf.data.Dataset.from_tensor_slices(["1,2", "3,NaN", "5,6"])
+    data = lines.map(lambda line: (tf.ensure_shape(parse(line), [2]), 1.0)).batch(3)
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    monitor = tfsafe.NumericsMonitor()
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        model.fit(data, verbose=0, shuffle=False, callbacks=[monitor])
+    finding = caught.value.findings[0]
+    text = "3,NaN" if op_type == "DecodeCSV" else "NaN"
+    assert (finding.op_type, finding.cause) == (op_type, f"the text '{text}' holds it.")
+    assert 'tfsafe.data.check_finite(data, policy="drop")' in finding.suggestion
+    clean = tfsafe.data.check_finite(data, policy="drop")
+    assert [x.numpy().tolist() for x, _ in clean] == [[[1.0, 2.0], [5.0, 6.0]]]

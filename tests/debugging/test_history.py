@@ -81,7 +81,7 @@ def test_in_the_first_step_no_learning_rate_is_to_blame():
     (suggestion,) = {each.suggestion for each in caught.value.findings[:1]}
     assert caught.value.step == 0
     assert "e+2" in suggestion
-    assert "before any training: scale the inputs down" in suggestion
+    assert "before any training: scale the inputs and the targets down" in suggestion
     assert "lower the learning rate" not in suggestion
 
 

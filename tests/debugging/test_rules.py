@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import tfsafe
 from tfsafe.debugging.explain import causes
+from tfsafe.debugging.explain.evidence import Evidence
 from tfsafe.debugging.explain.suggestions import choice, source_names
 from tfsafe.debugging.tracing.provenance import (
     PRODUCT_WITH_ZERO as ZERO,
@@ -21,9 +22,7 @@ def cause(op, inputs, output, dtype="float32"):
     slope_of, _, op = op.rpartition("/")
     arrays = [np.asarray(each, np.float64) for each in inputs]
     value = np.asarray(output, np.float64)
-    evidence = causes.Evidence(
-        arrays, value, ~np.isfinite(value), dtype, slope_of=slope_of
-    )
+    evidence = Evidence(arrays, value, ~np.isfinite(value), dtype, slope_of=slope_of)
     return causes.cause_of(op, evidence)[0]
 
 
@@ -236,8 +235,15 @@ def test_an_overflow_is_reported_with_the_limit_of_the_dtype(op, what):
     assert text == f"{what} overflows float16 above 6.55e+04; the inputs reach 300."
 
 
+@pytest.mark.parametrize("op", ["MatMul", "BatchMatMulV2", "Conv2D", "Sum"])
+def test_a_sum_that_overflows_both_ways_is_an_overflow(op):
+    text = cause(op, [[-3e38, 3e38]], [INF, NAN])
+    assert text.endswith("overflows float32 above 3.403e+38; the inputs reach 3e+38.")
+    assert not cause(op, [[INF, -INF]], [INF, NAN]).startswith("the sum overflows")
+
+
 def test_whole_numbers_have_no_statistics():
-    evidence = causes.Evidence(
+    evidence = Evidence(
         [np.array([1, 2]), np.array([0.5])],
         np.array([NAN]),
         np.array([True]),
@@ -248,8 +254,9 @@ def test_whole_numbers_have_no_statistics():
 
 def test_every_row_of_the_table_has_a_test():
     tested = {op for op, *_ in [*ROWS, *SLOPES, *OVERFLOWS]}
-    # A label that is no class is tested with the losses.
-    rules = {rule.op for rule in causes.RULES if rule.fault != "label"}
+    # A label that is no class is tested with the losses, a text with the data.
+    elsewhere = {"label", "negative label", "text"}
+    rules = {rule.op for rule in causes.RULES if rule.fault not in elsewhere}
     assert rules - {"*"} <= tested
 
 
@@ -401,9 +408,13 @@ def test_the_activation_of_a_layer_is_no_part_of_a_formula_by_hand(source, words
 def test_every_suggestion_can_be_reached(row):
     written = "y = tf.cast(-1e9, t) - tf.cos(tf.sin(x)) + tf.atan(a / b) / (1 - p)"
     name = "sigmoid" if "sigmoid" in row.code else "exp"
+    activation = "softmax" if "softmax" in row.code else "sigmoid"
     shown = {
         "Exp": "tf.math.unsorted_segment_sum(tf.exp(x), i, n)",
         "Log": f"tf.math.log(1 - tf.{name}(x))",
+        "{inner}": f"tf.math.log(tf.nn.{activation}(x))",
+        "{own_weight}": "p * tf.math.log(p)",
+        "{expanded}": "p * (tf.math.log(p) - q)",
     }
     for function in ("average", "erf", "exp", "reduce_mean"):
         if f"b{function}" in row.written:
@@ -412,8 +423,11 @@ def test_every_suggestion_can_be_reached(row):
     for sample in ("y = p / (1 - p)", "y = m / (1 - beta**t)"):
         if not re.search(row.written, written):
             written = sample
+    if row.written.endswith(".*log"):
+        written = "y = tf.exp(log_p - log_q)"
     if row.is_read:
-        written = shown[row.op]
+        fields = [each for each in shown if each in row.code]
+        written = shown[fields[0] if fields else row.op]
     for field in filter(row.code.__contains__, added):
         written = f"y = tf.math.log({added[field]} + tf.exp(x))"
     facts = {
@@ -425,9 +439,12 @@ def test_every_suggestion_can_be_reached(row):
         "kind": row.kind,
         "source": written if row.written or row.is_read else "",
         "zero": row.zero,
+        "above_one": row.above_one,
     }
     mends = f" {choice.REWRITES}" if row.is_rewritten else ""
     words = source_names.in_words(row.op, row.words) + mends
+    if row.written.endswith(".*log"):
+        words = words.replace("(x,", "(log_p - log_q,")
     assert fix_of(row.op, **facts).words.endswith(words)
 
 
@@ -441,7 +458,7 @@ def test_the_kind_of_the_fault_is_reported_with_the_cause():
     def fault(op, inputs, output):
         arrays = [np.asarray(each, np.float64) for each in inputs]
         value = np.asarray(output, np.float64)
-        evidence = causes.Evidence(arrays, value, ~np.isfinite(value), "float32")
+        evidence = Evidence(arrays, value, ~np.isfinite(value), "float32")
         return causes.cause_of(op, evidence)[1]
 
     assert fault("RealDiv", [[1], [0]], [INF]) == "domain"

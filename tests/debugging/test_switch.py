@@ -191,6 +191,27 @@ def test_eager_values_that_reach_no_result_are_no_failure_unless_strict():
         step()
 
 
+@pytest.mark.parametrize("size", [4, 400])
+def test_a_constant_that_eager_code_made_is_followed_to_its_operation(size):
+    """A function has a copy of a small tensor, and a large one itself."""
+    with debugging.check_numerics():
+        count = tf.one_hot([0, 1], size)
+        weights = count / tf.reduce_sum(count, axis=0)
+        step = tf.function(lambda x: tf.reduce_sum(x * weights))
+        finding = failure(step, tf.ones([2, size]))
+    assert finding.op_type == "RealDiv"
+    assert finding.site.source.startswith("weights = count /")
+    assert finding.cause.startswith(f"{size - 2} zeros in the denominator")
+
+
+def test_of_an_infinite_constant_that_eager_code_made_the_use_is_named():
+    with debugging.check_numerics():
+        mask = tf.math.log(tf.constant([[1.0, 0.0], [0.0, 0.0]]))
+        attend = tf.function(lambda scores: tf.nn.softmax(scores + mask))
+        finding = failure(attend, tf.ones([2, 2]))
+    assert finding.op_type == "Softmax"
+
+
 def test_blocks_may_be_nested_and_the_innermost_counts():
     log = tf.function(tf.math.log)
     hidden = tf.function(lambda x: tf.math.tanh(tf.math.log(x)))

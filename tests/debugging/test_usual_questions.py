@@ -210,7 +210,9 @@ def test_the_page_says_what_the_suggestion_costs_where_it_was_measured():
         error = caught_in(lambda f=function, x=x: tfsafe.checked(tf.function(f))(x))
         assert re.search(f"<dt>What it costs</dt><dd>{words}", error.to_html())
     # A bound of the argument was not measured.
-    error = caught_in(lambda: tfsafe.checked(tf.function(tf.math.acosh))(tf.zeros([2])))
+    error = caught_in(
+        lambda: tfsafe.checked(tf.function(tf.math.lgamma))(tf.zeros([2]))
+    )
     assert "<dt>What it costs</dt>" not in error.to_html()
 
 
@@ -285,6 +287,18 @@ def test_a_label_outside_the_classes_under_xla():
         "a label value of 3 is outside the valid range of [0, 3) (at (1,))."
     )
     assert "number the classes from 0" in finding.suggestion
+
+
+def test_a_label_below_0_is_told_to_be_numbered_with_all_others():
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(2)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss, jit_compile=True)
+    x, y = np.ones([4, 2], "float32"), np.array([1, -1, 1, 1])
+    finding = caught_in(fitted(model, x, y)).findings[0]
+    assert finding.cause.startswith("a label value of -1 is outside the valid range")
+    code = "np.unique(labels, return_inverse=True)[1]"
+    assert code in finding.suggestion
+    fitted(model, x, eval(code, {"np": np, "labels": y}))()
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,11 @@ def numbers(value: Any) -> np.ndarray:
     return given.astype(np.float64)
 
 
+def has_nan(tensor: Any) -> bool:
+    """Returns whether a floating tensor has a NaN."""
+    return bool(np.isnan(numbers(tensor)).any())
+
+
 def kind(array: np.ndarray) -> str:
     """Names the kinds of non-finite values that an array holds.
 

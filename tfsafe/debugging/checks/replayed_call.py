@@ -11,6 +11,7 @@ from tfsafe.debugging.checks.failures import Failed
 from tfsafe.debugging.state import variables
 from tfsafe.debugging.state.variables import Slot
 from tfsafe.debugging.tracing import results
+from tfsafe.debugging.tracing.earlier import AfterEager
 from tfsafe.debugging.tracing.provenance import Origin, Propagation
 from tfsafe.debugging.tracing.replay import follow
 from tfsafe.debugging.tracing.results import NonFinite
@@ -118,7 +119,7 @@ class ReplayedCall:
         self, failed: Failed, xla: bool
     ) -> tuple[Propagation, list[Any], set[str]]:
         """Replays the call; its variables change as in the call."""
-        propagation = Propagation(lambda value: self._names.get(id(value), ""))
+        propagation = AfterEager(lambda value: self._names.get(id(value), ""))
         named = [(self._names.get(id(each), ""), each) for each in self._inputs]
         propagation.rows = results.rows_of(self._arguments, named)
         for slot, value in failed.held:

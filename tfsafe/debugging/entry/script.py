@@ -14,6 +14,10 @@ _NO_STEP = (
     "results of eager operations are finite."
 )
 
+_BESIDE = (
+    ". Outside of them, `{}`{} makes NaN that no step uses: `--strict` explains it"
+)
+
 
 class Results:
     """What a script computes, from now on and in this thread.
@@ -46,8 +50,12 @@ class Results:
             return []
         if not (steps := TALLY.steps):
             return [_NO_STEP] if self._is_looked_at else []
-        warning = loss_scale.fallen_scale()
         counted = f"{steps} step{'s' * (steps > 1)} checked, all finite"
+        if self._is_looked_at and (found := SWITCH.session().nan_result()):
+            kind, site = found
+            where = f" at {site.short_place}" if site else ""
+            counted += _BESIDE.format(kind, where)
+        warning = loss_scale.fallen_scale()
         return [counted, warning] if warning else [counted]
 
 

@@ -13,29 +13,18 @@ import numpy as np
 
 from tfsafe._limits import LIMITS
 from tfsafe.debugging import values
-
-
-class Evidence(NamedTuple):
-    """What is known of the operation that failed.
-
-    Attributes:
-      inputs: Its inputs as arrays, floats as float64.
-      output: Its non-finite output as an array.
-      nonfinite: Which elements of the output became non-finite here.
-      dtype: Name of the output's dtype.
-      scope: Name scope of the operation, if known.
-      slope_of: Type of the operation whose gradient it belongs to, if to one.
-    """
-
-    inputs: list[np.ndarray]
-    output: np.ndarray
-    nonfinite: np.ndarray
-    dtype: str
-    scope: str = ""
-    slope_of: str = ""
-
-
-Test = Callable[[Evidence], str]
+from tfsafe.debugging.explain.evidence import (
+    Evidence,
+    Test,
+    counted,
+    indefinite,
+    label_outside,
+    negative,
+    of_text,
+    singular,
+    unknown_label,
+    where,
+)
 
 
 class Rule(NamedTuple):
@@ -46,8 +35,8 @@ class Rule(NamedTuple):
         for any.
       test: Returns the cause in words, or an empty string.
       fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
-        other function repairs, `"zero"` for a power of 0, `"label"`, `"overflow"` or
-        `"unknown"`.
+        other function repairs, `"zero"` for a power of 0, `"label"`, with `"negative
+        label"` for one below 0, `"text"`, `"overflow"` or `"unknown"`.
     """
 
     op: str
@@ -66,17 +55,6 @@ def cause_of(op_type: str, evidence: Evidence) -> tuple[str, str]:
     return "", "unknown"
 
 
-def _where(mask: np.ndarray) -> str:
-    if mask.ndim == 0:
-        return ""
-    return f" ({'the first ' if mask.sum() > 1 else ''}at {values.first(mask)})"
-
-
-def _count(mask: np.ndarray, one: str, many: str) -> str:
-    count = int(mask.sum())
-    return f"{count} {one if count == 1 else many}" if count else ""
-
-
 def _named(
     index: int, text: str, *parts: tuple[Callable[[Any], Any], str, str]
 ) -> Test:
@@ -88,14 +66,14 @@ def _named(
         x = evidence.inputs[index]
         masks = [np.asarray(holds(x)) for holds, _, _ in parts]
         phrases = [
-            _count(mask, one, many)
+            counted(mask, one, many)
             for mask, (_, one, many) in zip(masks, parts, strict=True)
             if mask.any()
         ]
         if not phrases:
             return ""
         anywhere = np.logical_or.reduce(masks)
-        return text.format(" and ".join(phrases)) + _where(anywhere)
+        return text.format(" and ".join(phrases)) + where(anywhere)
 
     return test
 
@@ -114,31 +92,8 @@ def _weighted_log(evidence: Evidence) -> str:
     zeros = (argument == 0) & evidence.nonfinite
     if not zeros.any():
         return ""
-    count = _count(zeros, "zero", "zeros")
-    return f"log of {count} with a weight other than 0{_where(zeros)}"
-
-
-def _unknown_label(evidence: Evidence) -> str:
-    """Recognises where the losses of class indices divide an unknown label by 0."""
-    if not evidence.scope.endswith("label_outside_the_classes"):
-        return ""
-    labels, divisors = evidence.inputs
-    return _outside(labels, divisors.max(), np.isnan(evidence.output))
-
-
-def _label_outside(evidence: Evidence) -> str:
-    """Recognises a label for which TensorFlow's kernel, compiled by XLA, gives NaN."""
-    logits, labels = evidence.inputs
-    classes = logits.shape[-1]
-    unknown = (labels < 0) | (labels >= classes)
-    return _outside(labels, classes, unknown) if unknown.any() else ""
-
-
-def _outside(labels: np.ndarray, classes: float, unknown: np.ndarray) -> str:
-    value = labels[unknown].flat[0]
-    valid = f" of [0, {classes:.0f})" if classes else ""
-    where = _where(unknown)
-    return f"a label value of {value:g} is outside the valid range{valid}{where}"
+    count = counted(zeros, "zero", "zeros")
+    return f"log of {count} with a weight other than 0{where(zeros)}"
 
 
 _ZERO = (lambda x: x == 0, "zero", "zeros")
@@ -155,6 +110,10 @@ _OUTSIDE_ONE = (lambda x: abs(x) > 1, "number", "numbers")
 _FROM_ONE = (lambda x: abs(x) >= 1, "number", "numbers")
 _BELOW_ONE = (lambda x: x < 1, "number", "numbers")
 _TO_MINUS_ONE = (lambda x: x <= -1, "number", "numbers")
+# Operations that read numbers.
+OF_TEXT = "DecodeCSV", "StringToNumber"
+OF_RECORDS = "DecodeRaw", "ParseExampleV2", "ParseSingleExample"
+_RECORD = "the record that it reads holds it"
 _UNSEEN = "the tf.function called here changes variables, so it cannot be replayed"
 
 
@@ -178,16 +137,19 @@ def _exponential(name: str) -> Test:
         largest = np.asarray(x == x.max())
         return (
             f"{name} overflows {evidence.dtype} above {limit:.2f}; the largest input "
-            f"is {x.max():.4g}{_where(largest)}"
+            f"is {x.max():.4g}{where(largest)}"
         )
 
     return test
 
 
-def _overflow(what: str) -> Test:
+def _overflow(what: str, *, of_sums: bool = False) -> Test:
+    """Builds a test: finite inputs give infinities; those of sums may make NaN."""
+
     def test(evidence: Evidence) -> str:
         floats = [x for x in evidence.inputs if x.dtype.kind == "f" and x.size]
-        if not floats or not _is_overflow(evidence):
+        is_lost = of_sums and all(np.isfinite(x).all() for x in floats)
+        if not floats or not (is_lost or _is_overflow(evidence)):
             return ""
         reach = " and ".join(dict.fromkeys(f"{abs(x).max():.4g}" for x in floats))
         return f"{what} overflows {_limit(evidence)}; the inputs reach {reach}"
@@ -214,7 +176,7 @@ def _zero_times_inf(evidence: Evidence) -> str:
     if pair is None or not (0 in pair and np.isinf(pair).any()):
         return ""
     return (
-        f"0 * {'-inf' if -np.inf in pair else 'inf'} is NaN{_where(evidence.nonfinite)}"
+        f"0 * {'-inf' if -np.inf in pair else 'inf'} is NaN{where(evidence.nonfinite)}"
     )
 
 
@@ -222,14 +184,14 @@ def _inf_minus_inf(evidence: Evidence) -> str:
     pair = _at_first(evidence)
     if pair is None or not np.isinf(pair).all():
         return ""
-    return f"inf - inf is NaN{_where(evidence.nonfinite)}"
+    return f"inf - inf is NaN{where(evidence.nonfinite)}"
 
 
 def _power_of_zero(evidence: Evidence) -> str:
     pair = _at_first(evidence)
     if pair is None or pair[0] != 0 or pair[1] >= 0:
         return ""
-    return f"0 to the power {pair[1]:.4g} is infinite{_where(evidence.nonfinite)}"
+    return f"0 to the power {pair[1]:.4g} is infinite{where(evidence.nonfinite)}"
 
 
 def _power(evidence: Evidence) -> str:
@@ -240,7 +202,7 @@ def _power(evidence: Evidence) -> str:
     if base < 0 and exponent != int(exponent):
         return (
             f"the negative number {base:.4g} to the power {exponent:.4g}, which is not "
-            f"a whole number{_where(evidence.nonfinite)}"
+            f"a whole number{where(evidence.nonfinite)}"
         )
     return ""
 
@@ -257,10 +219,10 @@ def _all_masked(evidence: Evidence) -> str:
     masked = np.asarray(np.isneginf(x).all(axis=-1))
     if masked.any():
         one = "row of only -inf"
-        return _count(masked, one, "rows of only -inf") + _where(masked)
+        return counted(masked, one, "rows of only -inf") + where(masked)
     infinite = np.isposinf(x)
     if infinite.any():
-        return _count(infinite, "logit is", "logits are") + " +inf" + _where(infinite)
+        return counted(infinite, "logit is", "logits are") + " +inf" + where(infinite)
     return ""
 
 
@@ -272,9 +234,9 @@ def _root_slope(evidence: Evidence) -> str:
     if not zeros.any():
         return ""
     incoming = upstream[values.first(zeros & evidence.nonfinite)]
-    count = _count(zeros, "zero", "zeros")
+    count = counted(zeros, "zero", "zeros")
     return (
-        f"the slope of sqrt is infinite at 0: {count} under the root{_where(zeros)}, "
+        f"the slope of sqrt is infinite at 0: {count} under the root{where(zeros)}, "
         f"where the incoming gradient is {incoming:.4g}"
     )
 
@@ -282,29 +244,6 @@ def _root_slope(evidence: Evidence) -> str:
 def _slope(function: str, what: str) -> Test:
     text = f"the slope of {function} is {what}: {{}} there"
     return _named(-1, text, (_ZERO[0], "argument is", "arguments are"))
-
-
-def _lowest_eigenvalue(evidence: Evidence) -> tuple[float, float]:
-    """Returns that of the first matrix that failed, and what rounding makes of 0."""
-    (x,) = evidence.inputs
-    size = x.shape[-1]
-    failed = evidence.nonfinite.reshape(-1, size * size).any(-1)
-    matrix = x.reshape(-1, size, size)[failed.argmax()]
-    if evidence.dtype not in LIMITS or not np.isfinite(matrix).all():
-        return np.nan, 0.0
-    found = np.linalg.eigvalsh(matrix)
-    return found[0], size * LIMITS[evidence.dtype].eps * abs(found).max()
-
-
-def _indefinite(evidence: Evidence) -> str:
-    lowest, rounding = _lowest_eigenvalue(evidence)
-    below = f"the matrix has the eigenvalue {lowest:.4g}, and so no Cholesky factor"
-    return below if lowest < -rounding else ""
-
-
-def _singular(evidence: Evidence) -> str:
-    lowest, rounding = _lowest_eigenvalue(evidence)
-    return "the matrix is singular" if abs(lowest) <= rounding else ""
 
 
 def _statistics(evidence: Evidence) -> str:
@@ -372,15 +311,16 @@ RULES = [
     Rule("Mul", _overflow("the product"), "overflow"),
     Rule("Square", _overflow("the square"), "overflow"),
     Rule("SquaredDifference", _overflow("the square"), "overflow"),
-    Rule("MatMul", _overflow("a sum of products"), "overflow"),
-    Rule("BatchMatMulV2", _overflow("a sum of products"), "overflow"),
-    Rule("Conv2D", _overflow("a sum of products"), "overflow"),
+    *(
+        Rule(op, _overflow("a sum of products", of_sums=True), "overflow")
+        for op in ("MatMul", "BatchMatMulV2", "Conv2D")
+    ),
     Rule("AddV2", _inf_minus_inf),
     Rule("Add", _inf_minus_inf),
     Rule("Sub", _inf_minus_inf),
     Rule("AddV2", _overflow("the sum"), "overflow"),
     Rule("Sub", _overflow("the difference"), "overflow"),
-    Rule("Sum", _overflow("the sum"), "overflow"),
+    Rule("Sum", _overflow("the sum", of_sums=True), "overflow"),
     Rule("Mean", _empty("the mean")),
     Rule("Mean", _overflow("the sum inside the mean"), "overflow"),
     Rule("Max", _empty("the maximum")),
@@ -388,10 +328,18 @@ RULES = [
     Rule("Prod", _overflow("the product"), "overflow"),
     Rule("EuclideanNorm", _overflow("the sum of squares"), "overflow"),
     Rule("Cast", _overflow("the value"), "overflow"),
-    Rule("Cholesky", _indefinite, "negative"),
-    Rule("Cholesky", _singular),
-    Rule("FloorMod", _unknown_label, "label"),
-    Rule("SparseSoftmaxCrossEntropyWithLogits", _label_outside, "label"),
+    Rule("Cholesky", indefinite, "negative"),
+    Rule("Cholesky", singular),
+    *(
+        Rule(op, test, fault)
+        for op, outside in (
+            ("FloorMod", unknown_label),
+            ("SparseSoftmaxCrossEntropyWithLogits", label_outside),
+        )
+        for test, fault in ((negative(outside), "negative label"), (outside, "label"))
+    ),
+    *(Rule(op, of_text, "text") for op in OF_TEXT),
+    *(Rule(op, lambda _: _RECORD, "text") for op in OF_RECORDS),
     Rule("Softmax", _all_masked),
     Rule("LogSoftmax", _all_masked),
     Rule("*", _overflow("the result"), "overflow"),

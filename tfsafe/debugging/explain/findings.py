@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfsafe._report.records import Link, TensorStats
 from tfsafe.debugging import values
 from tfsafe.debugging.explain import causes, outside
+from tfsafe.debugging.explain.evidence import Evidence
 from tfsafe.debugging.explain.suggestions import (
     choice as suggestions,
     fixes,
@@ -35,7 +36,8 @@ from tfsafe.graph import OpFact, Place, locate, op_types
 _EXPLODED = 1e6
 # Number of steps of a long path that are kept from each of its ends.
 _ENDS = 20
-_TEXT = {tf.string}
+# A longer text is cut.
+_LONGEST_TEXT = 60
 _SINGULAR = op_types(OpFact.SINGULAR)
 _REDUCTIONS = op_types(OpFact.REDUCES)
 _SUMS = {"Add", "AddV2", "Sub"}
@@ -120,9 +122,15 @@ def _from_operation(
     layers: Layers,
 ) -> Finding:
     place = origin.place
-    inputs = [values.numbers(each) for each in step.inputs if values.is_number(each)]
-    evidence = causes.Evidence(
-        inputs, value, nonfinite, facts["dtype"], place.scope, place.forward_op
+    inputs = [values.numbers(each) for each in step.inputs if _is_numeric(each)]
+    evidence = Evidence(
+        inputs,
+        value,
+        nonfinite,
+        facts["dtype"],
+        place.scope,
+        place.forward_op,
+        _text_of(step, facts["index"]),
     )
     cause, fault = causes.cause_of(step.type, evidence)
     if step.type == "Const":
@@ -151,6 +159,7 @@ def _from_operation(
         is_stable=place.is_stable,
         is_ragged=origin.is_ragged,
         is_library=place.is_library,
+        above_one=any(np.any(each > 1) for each in inputs if each.dtype.kind == "f"),
         on_line=origin.on_line,
     )
     code, words, replaces, line = suggestions.fix_of(failure)
@@ -182,10 +191,22 @@ def _from_operation(
         inputs=tuple(
             _stats(name, each)
             for name, each in _once(origin.names, _numbers_of(step))
-            if values.is_number(each) and each.dtype not in _TEXT
+            if _is_numeric(each)
         ),
         **facts,
     )
+
+
+def _text_of(step: Step, index: tuple[int, ...]) -> str:
+    """Returns the text that an operation reads a number from; empty without one."""
+    if step.type not in causes.OF_TEXT:
+        return ""
+    text = tf.compat.as_text(values.array(step.inputs[0])[index])
+    return text[:_LONGEST_TEXT]
+
+
+def _is_numeric(value: Any) -> bool:
+    return values.is_number(value) and value.dtype != tf.string
 
 
 def _numbers_of(step: Step) -> Sequence[Any]:

@@ -240,7 +240,7 @@ class Propagation:
             return (QUOTIENT_OF_BOTH,)
         if step.type == "Mul":
             value = step.value()
-            if value is not None and "NaN" in values.kind(values.numbers(value)):
+            if value is not None and values.has_nan(value):
                 return (PRODUCT_WITH_ZERO,)
         return () if step.type in _PASS else (step.type,)
 
@@ -261,7 +261,7 @@ class Propagation:
         """
         if self.rows is not None and holder.startswith("argument"):
             self.rows.start(holder, value)
-        infinite = not np.isnan(values.numbers(value)).any()
+        infinite = not values.has_nan(value)
         origin = self._new(value, holder=holder, is_intended=infinite and not holder)
         self.mark(value if key is None else key, [origin], value=value)
         return origin
@@ -339,7 +339,8 @@ class Propagation:
             known = self.origins(each)
             if not known and values.is_float(each) and not values.is_finite(each):
                 origin = self.outside(each, self.name(each))
-                origin.place = step.place()
+                if origin.step is None:
+                    origin.place = step.place()
                 known = frozenset([origin])
             found |= known
         return frozenset(found)
@@ -354,9 +355,9 @@ class Propagation:
                 return frozenset([self.outside(output, name, handle)])
             if draws_element(step.type):
                 return frozenset([self.outside(output, _ELEMENT)])
-            infinite = step.type == "Const" and not np.isnan(value).any()
+            infinite = step.type == "Const" and not values.has_nan(output)
             return frozenset([self._new(output, step=step, is_intended=infinite)])
-        if np.isnan(value).any() and all(each.is_intended for each in sources):
+        if values.has_nan(output) and all(each.is_intended for each in sources):
             # `inf - inf`, or a row that is masked as a whole. Others may be infinite.
             return frozenset([self._new(output, step=step, births=np.isnan(value))])
         if step.type not in _ELEMENTWISE:

@@ -17,14 +17,17 @@ from tfsafe.debugging.checks.replayed_call import followed
 from tfsafe.debugging.explain import message
 from tfsafe.debugging.state import variables as _state
 from tfsafe.debugging.state.variables import Held, Slot
+from tfsafe.debugging.tracing import earlier
 from tfsafe.debugging.tracing.eager_recorder import Recorder
 from tfsafe.debugging.tracing.provenance import WRITES, Propagation
 from tfsafe.debugging.tracing.results import NonFinite
-from tfsafe.errors import NumericsError
+from tfsafe.errors import NumericsError, Site
 
 # So many values of a block are remembered that no operation uses.
 _UNUSED = 20
 _NO_NAME = "a value that no operation uses"
+# They make an index of numbers, and one of NaN too.
+_CHOICES = {"ArgMax", "ArgMin", "Multinomial", "StatelessMultinomial"}
 _REASON = "no operation that was seen gave non-finite values."
 
 
@@ -56,6 +59,7 @@ class Session(Recorder):
         self._named: Callable[[Any], str] = lambda _: ""
         # What variables held before the update that is being made.
         self._whole: list[Held] = []
+        earlier.remember(self.propagation)
         _compat.add_eager_callback(self)
 
     def close(self) -> None:
@@ -99,7 +103,7 @@ class Session(Recorder):
             return
         known = self._last_origin()
         super().__call__(op_type, inputs, attrs, outputs, op_name, graph)
-        self._note_unused(inputs, outputs)
+        self._note_unused(kind, inputs, outputs)
         self.is_busy = True
         try:
             with tally.entered():
@@ -137,7 +141,7 @@ class Session(Recorder):
         self._raise_if_due(found, held, options)
 
     def _note_unused(
-        self, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
+        self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
     ) -> None:
         """Remembers the first values that nothing uses; gradients are results later."""
         if self._unused is None or self._tapes:
@@ -146,7 +150,9 @@ class Session(Recorder):
         if outputs and all(each.dtype == tf.string for each in outputs):
             return
         for each in inputs:
-            self._unused.pop(id(each), None)
+            used = self._unused.pop(id(each), None)
+            if used is not None and kind in _CHOICES and values.has_nan(used):
+                self._unused[id(each)] = used
         for each in outputs:
             if self.propagation.origins(each) and len(self._unused) < _UNUSED:
                 self._unused[id(each)] = each
@@ -180,10 +186,7 @@ class Session(Recorder):
         if options is None:
             return
         with tally.entered():
-            found = {
-                id(each): (self._named(each) or _NO_NAME, each)
-                for each in (self._unused or {}).values()
-            }
+            found = self._results()
             found |= {id(each): (label, each) for label, each in named}
             nonfinite = [
                 NonFinite(label, value, value)
@@ -192,6 +195,31 @@ class Session(Recorder):
             ]
             if nonfinite:
                 self._raise_if_due(nonfinite, [], options)
+
+    def nan_result(self) -> tuple[str, Site | None] | None:
+        """Returns where the first NaN of `collecting` began: the operation, its line.
+
+        Returns:
+          None without one that is alive.
+        """
+        with tally.entered():
+            origins = {
+                origin
+                for _, each in self._results().values()
+                if values.has_nan(each)
+                for origin in self.propagation.origins(each)
+                if origin.step is not None and not origin.is_intended
+            }
+        first = min(origins, key=lambda each: each.order, default=None)
+        if first is None or first.step is None:
+            return None
+        return first.step.type, first.place.site
+
+    def _results(self) -> dict[int, tuple[str, tf.Tensor]]:
+        return {
+            id(each): (self._named(each) or _NO_NAME, each)
+            for each in (self._unused or {}).values()
+        }
 
     def scaled(self, loss: Any) -> None:
         """Notes a loss that was scaled: its gradients overflow by design."""

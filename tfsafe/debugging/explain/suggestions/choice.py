@@ -34,6 +34,7 @@ class Failure(NamedTuple):
       is_stable: Whether its function runs in its stable form already.
       is_ragged: Whether the operation runs on the values of ragged rows.
       is_library: Whether Keras makes the operation, not the line of the user.
+      above_one: Whether an argument is above 1.
       on_line: Finds which of those on its line it is.
     """
 
@@ -53,6 +54,7 @@ class Failure(NamedTuple):
     is_stable: bool = False
     is_ragged: bool = False
     is_library: bool = False
+    above_one: bool = False
     on_line: Callable[[], OnLine] = OnLine
 
 
@@ -271,6 +273,7 @@ def _fits(row: Fix, failure: Failure) -> bool:
         and row.kind in {"", failure.kind}
         and row.zero in {"", failure.zero, failure.zero_of}
         and re.search(row.written, failure.source) is not None
+        and row.above_one <= failure.above_one
         and _begins(row.met_next, failure.met_next)
     )
 

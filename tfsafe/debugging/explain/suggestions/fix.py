@@ -10,6 +10,8 @@ class Fix(NamedTuple):
       op: Type of the operation, the forward one for a gradient.
       code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
         call that is the first, `{weight}` for what the result is multiplied by,
+        `{own_weight}` for that if it is the argument, `{expanded}` for the product of a
+        weight and the difference of two logarithms,
         `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
         before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
         `{beside_one}` for what is in `1 + exp(x)`, `{log_added}` for the logarithm of
@@ -27,6 +29,7 @@ class Fix(NamedTuple):
       written: What the user's line calls, as a regular expression; empty for anything.
       zero: How the zero behind it was made, or the type of the operation that did, see
         `Failure`; empty for anything.
+      above_one: Whether an argument is above 1, unlike a probability.
       replaces: What the code takes the place of: `"all"`, the operation and those that
         its values met next; `"first"`, the operation alone; empty where it is more
         than an expression.
@@ -46,4 +49,5 @@ class Fix(NamedTuple):
     written: str = ""
     zero: str = ""
     is_read: bool = False
+    above_one: bool = False
     replaces: str = "all"

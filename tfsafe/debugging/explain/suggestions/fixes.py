@@ -1,53 +1,23 @@
 """Holds the fixes: for which failure, the code to write, and what it does."""
 
+from tfsafe.debugging.explain.causes import OF_RECORDS, OF_TEXT
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.formula_fixes import OF_FORMULAS
+from tfsafe.debugging.explain.suggestions.logarithm_fixes import (
+    ODDS,
+    OF_LOGARITHMS,
+    QUOTIENT_OF_ODDS,
+    RELU,
+    SLOPE,
+)
 from tfsafe.debugging.tracing.lost_digits import CANCELLATION, RECTIFIED, UNDERFLOW
-from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO
 
-_SLOPE = "has the same values, and gradient 0 where the true one is infinite."
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
 _EMPTY_ROW = (
     "an empty row has no mean. tfsafe.ops.divide(tf.reduce_sum(rows, axis=1), "
     "tf.cast(rows.row_lengths(), rows.dtype)) is 0 there."
 )
 _INVERSE = "returns 0, with gradient 0, where the argument is 0."
-_LOGITS = (
-    "takes the logits and never sees a probability of 0; "
-    "tfsafe.losses.StableCrossEntropy is the loss built on it."
-)
-_WEIGHTED = (
-    "returns weight * log, and 0 where the weight is 0. For a cross-entropy use "
-    "tfsafe.losses.StableCrossEntropy."
-)
-_INFINITE = (
-    "log(0) is infinite: keep the argument above 0, as tf.maximum({0}, 1e-6) does for "
-    "the energies of a spectrum. If it is a probability, compute from the logits "
-    "instead: tfsafe.losses.StableCrossEntropy, tfsafe.ops.log_softmax. "
-    "tfsafe.ops.xlogy(weight, {0}) is 0 where the weight is 0."
-)
-_UNDERFLOW = (
-    "the argument is not 0, but too small for the dtype. The logarithm of a sum of "
-    "exponentials is tfsafe.ops.logsumexp(x), that of a product "
-    "tf.reduce_sum(tf.math.log(x)); let a loop carry the logarithm."
-)
-_EQUAL = (
-    "the numbers that are subtracted differ by less than the dtype can hold. Subtract "
-    "in log space, tfsafe.ops.log_sub_exp(log_a, log_b), such as the logarithms of two "
-    "CDFs; where they are truly equal, the logarithm is infinite. log(1 - sigmoid(x)) "
-    "is tfsafe.ops.log_sigmoid(-x), log(1 - exp(x)) is tfsafe.ops.log1mexp(x), and "
-    "log(1 - tanh(x)**2) is 2 * (log(2) - x - tf.nn.softplus(-2 * x))."
-)
-_COMPLEMENT = "is the logarithm of this difference from 1, which it does not compute."
-_NORMAL_TAIL = (
-    "1 + erf(x) is 0 in the tail, where the logarithm is finite: "
-    "tf.math.log(0.5 * tf.math.erfc(-x)) keeps its digits down to x = -9."
-)
-_PROBABILITY = (
-    "the probability is not 0, but too small for the dtype. Take its logarithm from "
-    "the logits, before it is picked from, multiplied or summed: "
-    "tfsafe.ops.log_softmax(logits), tfsafe.ops.log_sigmoid(logits)."
-)
 _PROBABILITIES = (
     "the probability below is not 0, but too small for the dtype. Divide in log space: "
     "p / q is tf.exp(log_p - log_q), and its logarithm log_p - log_q, with "
@@ -64,32 +34,6 @@ _TOO_SMALL = (
     "such as the argument of an exp, or tf.nn.softplus(x) + 1e-6. For a quotient of "
     "exponentials subtract the largest exponent first, as tfsafe.ops.softmax does."
 )
-_RELU = (
-    "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
-    "which is above 0, or predict the logarithm itself."
-)
-_WEIGHS = (
-    "the weight is not 0 there, so the true value is infinite: keep the second "
-    "argument above 0. For a cross-entropy, compute from the logits: "
-    "tfsafe.losses.StableCrossEntropy."
-)
-_NEGATIVE = (
-    "a logarithm needs positive numbers: find out why the argument is negative. What "
-    "a layer predicts is positive with activation='softplus'; logits belong in a loss "
-    "of logits, with from_logits=True. If it is a rounding error around 0, bound it "
-    "below: tf.maximum({0}, 1e-7)."
-)
-_ABOVE_MINUS_ONE = (
-    "keep the argument above -1. What a layer predicts is above 0 with "
-    "activation='softplus'; what cannot be negative, as a count or a price, may be "
-    "bounded below: tf.maximum({0}, 0.0)."
-)
-_FREQUENCY = (
-    "log(0) is infinite. If this is the frequency of something that was never seen, "
-    "add 1 to each count before the division; otherwise keep it above 0, as "
-    "tf.maximum({0}, 1e-6) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the weight "
-    "is 0."
-)
 _LOWEST = (
     "float16 ends at 65504. For a mask, select instead: tf.where(mask, x, x.dtype.min)."
 )
@@ -105,12 +49,9 @@ _BESSEL = (
 _POLES = "keep the argument above 0, as tf.nn.softplus({0}) + 1e-6 does."
 _RATIO = (
     "tfsafe.ops.divide({0}, {1}) would be 0, whose logarithm is infinite, too. Leave "
-    "such elements out, or keep both sides above 0: the logarithm is "
-    "tf.math.log(tf.maximum({0}, 1e-6)) - tf.math.log(tf.maximum({1}, 1e-6))."
-)
-_ODDS = (
-    "log(p / (1 - p)) is infinite at 0 and at 1: keep p away from both before, as "
-    "tf.clip_by_value(p, 1e-6, 1 - 1e-6) does. Of p = sigmoid(x) it is x."
+    "such elements out, or keep the denominator above 0: tf.math.log({0} / "
+    "tf.maximum({1}, 1e-6)). If it counts something, add 1 to both sides, as an "
+    "inverse document frequency does."
 )
 _TEMPERATURE = (
     "at a temperature of 0 all the probability is the largest one's, while a quotient "
@@ -140,25 +81,42 @@ _WEIGHTED_MEAN = (
     "tfsafe.ops.mean(x, mask=weights) returns 0 where the weights sum to 0."
 )
 _UNIT = (
-    "bound the argument: tf.clip_by_value({0}, -1.0, 1.0). For the angle between two "
-    "vectors use tfsafe.ops.angle_between(a, b)."
+    "bounds the argument, and has gradient 0 at the bounds, where the true one is "
+    "infinite. For the angle between two vectors use tfsafe.ops.angle_between(a, b)."
+)
+_IN_UNIT = "tf.clip_by_value({0}, -1.0, 1.0)"
+_FROM_ONE = (
+    "bounds the argument, and has gradient 0 at 1, where the true one is infinite."
 )
 _ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
+_SHIFTED = "tf.linalg.cholesky({0} + 1e-3 * tf.eye(tf.shape({0})[-1]))"
 _DIAGONAL = "add to its diagonal: {0} + 1e-3 * tf.eye(tf.shape({0})[-1])."
 _SEMIDEFINITE = (
     "returns a column of zeros where a pivot is 0. For a determinant, or to solve with "
     f"the matrix, {_DIAGONAL}"
+)
+_SOLVED = (
+    "can be solved with and has a determinant: with a pivot of 0 neither is finite."
 )
 _INDEFINITE = (
     "find out why the matrix is not positive definite, as a covariance is. If what it "
     f"is made of is rounded, {_DIAGONAL}"
 )
 _ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
-_QUOTIENT_OF_ODDS = r"\b(\w+) ?/ ?\(1(\.0?)? ?- ?\1\)"
 _CORRECTION = r"/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?[\w.]+|(tf\.)?pow\([^()]*\))\)"
 CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
+_READ = (
+    "a number that is missing there is read as NaN: tfsafe.data.check_finite(data, "
+    'policy="drop") removes such rows of a data set, and tf.where(tf.math.is_nan(x), '
+    "0.0, x) fills them in."
+)
+_ANY_CLASSES = (
+    "number the classes from 0, as np.unique(labels, return_inverse=True)[1] does "
+    "whatever they are. If a negative label says that the true one is not known, "
+    "ignore it: keras.losses.SparseCategoricalCrossentropy(ignore_class=-1)."
+)
 _CLASSES = (
     "number the classes from 0, as `y_true - 1` does if they begin at 1, or end the "
     "model in more classes. A `sample_weight` of 0 or `ignore_class` ignores a label."
@@ -172,11 +130,19 @@ _HALF_EPSILON = (
     "float32, or add 1e-4."
 )
 _ZERO_POWER = "returns 0, with gradient 0, where the base is 0."
+_BOUNDED = (
+    "bound it, if it is a scale, a variance or a rate that the model predicts, or "
+    "under a tf.where: tf.exp(tf.minimum({0}, LIMIT)); and scale the inputs of the "
+    "model. If its logarithm is taken later, stay in log space: tfsafe.ops.logsumexp "
+    "and tf.nn.softplus need no exp."
+)
+_RATIO_OF_LOGS = (
+    "bound this ratio: tf.exp(tf.clip_by_value({0}, -LIMIT, LIMIT)). One so far from 1 "
+    "says that the two logarithms are not of the same thing: look at how each is made."
+)
 _LOG_SPACE = (
-    "for a softmax, use tfsafe.ops.softmax. Otherwise stay in log space: "
-    "tfsafe.ops.logsumexp, tfsafe.ops.log_softmax and tf.nn.softplus need no exp. "
-    "A scale that the model predicts, and an exp under a tf.where, need a bound: "
-    "tf.exp(tf.minimum({0}, bound))."
+    "stay in log space: tfsafe.ops.softmax, tfsafe.ops.logsumexp, "
+    "tfsafe.ops.log_softmax and tf.nn.softplus need no exp."
 )
 _ACTIVATION = (
     "an exponential activation needs small arguments: scale the inputs of the model, "
@@ -203,10 +169,10 @@ FIXES = [
     Fix(
         "RealDiv",
         "",
-        _ODDS,
+        ODDS,
         "forward",
         met_next=("Log",),
-        written=_QUOTIENT_OF_ODDS,
+        written=QUOTIENT_OF_ODDS,
     ),
     Fix(
         "RealDiv",
@@ -236,71 +202,36 @@ FIXES = [
     Fix("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
     Fix("Rsqrt", "tfsafe.ops.rsqrt(tf.nn.relu({0}))", _VARIANCE, fault="negative"),
     Fix("Rsqrt", "tfsafe.ops.rsqrt({0})", _INVERSE),
-    Fix("Log", "", _NEGATIVE, fault="negative"),
-    Fix(
-        "Log",
-        "tfsafe.ops.log_softmax({inner}{axis})",
-        _LOGITS,
-        source="Softmax",
-        is_rewritten=True,
-    ),
-    Fix(
-        "Log",
-        "tfsafe.ops.log_sigmoid({inner})",
-        _LOGITS,
-        source="Sigmoid",
-        is_rewritten=True,
-    ),
-    Fix("Log", "tfsafe.ops.log({0})", _SLOPE, when="gradient", is_rewritten=True),
-    Fix(
-        "Log",
-        "tfsafe.ops.xlogy({weight}, {0})",
-        _WEIGHTED,
-        met_next=(PRODUCT_WITH_ZERO,),
-        is_rewritten=True,
-    ),
-    Fix("Log", "", _RELU, zero=RECTIFIED),
-    *(
-        Fix("Log", "", _PROBABILITY, zero=each, is_rewritten=True)
-        for each in ("Softmax", "Sigmoid")
-    ),
-    Fix("Log", "", _UNDERFLOW, zero=UNDERFLOW),
-    *(
-        Fix(
-            "Log", code, _COMPLEMENT, zero=CANCELLATION, is_read=True, is_rewritten=True
-        )
-        for code in (
-            "tfsafe.ops.log_sigmoid({complement_of_sigmoid})",
-            "tfsafe.ops.log1mexp({complement_of_exp})",
-        )
-    ),
-    Fix(
-        "Log",
-        "",
-        _NORMAL_TAIL,
-        zero=CANCELLATION,
-        written=r"\berf\(",
-        is_rewritten=True,
-    ),
-    Fix("Log", "", _EQUAL, zero=CANCELLATION),
-    Fix("Log", "", _ODDS, source="RealDiv", written=_QUOTIENT_OF_ODDS),
-    Fix("Log", "", _FREQUENCY, source="RealDiv"),
-    Fix("Log", "", _INFINITE),
-    Fix("Log1p", "tfsafe.ops.log1p({0})", _SLOPE, when="gradient"),
-    Fix("Log1p", "", _ABOVE_MINUS_ONE),
-    Fix("Xlogy", "", _NEGATIVE.replace("{0}", "{1}"), fault="negative"),
-    Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", _SLOPE, when="gradient"),
-    Fix("Xlogy", "", _WEIGHS),
-    Fix("Xlog1py", "", _ABOVE_MINUS_ONE.replace("{0}", "{1}")),
-    Fix("Sqrt", "tfsafe.ops.sqrt({0})", _SLOPE, when="gradient", is_rewritten=True),
+    *OF_LOGARITHMS,
+    Fix("Sqrt", "tfsafe.ops.sqrt({0})", SLOPE, when="gradient", is_rewritten=True),
     Fix("Sqrt", "tfsafe.ops.sqrt(tf.nn.relu({0}))", f"{_VARIANCE} {_BY_ROOT}"),
-    Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", _SLOPE, fault=""),
+    Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", SLOPE, fault=""),
     # Of a line that calls a model or a layer.
     Fix("Exp", "", _ACTIVATION, "forward", fault="overflow", written="^(?!.*exp)."),
+    *(
+        Fix(
+            "Exp",
+            "",
+            words.replace("LIMIT", limit),
+            "forward",
+            source,
+            "overflow",
+            (),
+            False,
+            dtype,
+            "",
+            written,
+        )
+        for limit, dtype in (("10.0", "float16"), ("20.0", ""))
+        for source, words, written in (
+            ("Sub", _RATIO_OF_LOGS, r"\bexp\(.*log"),
+            ("", _BOUNDED, r"\bexp\("),
+        )
+    ),
     Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),
     Fix("Expm1", "", _LOG_SPACE, fault=""),
-    Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient"),
-    Fix("Pow", "tfsafe.ops.pow({0}, {1})", _SLOPE, when="gradient", fault="zero"),
+    Fix("Pow", "tfsafe.ops.pow({0}, {1})", SLOPE, when="gradient"),
+    Fix("Pow", "tfsafe.ops.pow({0}, {1})", SLOPE, when="gradient", fault="zero"),
     Fix(
         "Pow",
         "tfsafe.ops.pow(tfsafe.ops.reciprocal({0}), -({1}))",
@@ -314,22 +245,31 @@ FIXES = [
     ),
     *(
         Fix(op, "", words, zero=zero)
-        for zero, words in ((RECTIFIED, _RELU), ("", _POLES))
+        for zero, words in ((RECTIFIED, RELU), ("", _POLES))
         for op in ("Digamma", "Lgamma")
     ),
     Fix("Cast", "", _LOWEST, fault="overflow", source="Const", dtype="float16"),
     Fix("Cast", "", _LOWEST, "", "", "overflow", dtype="float16", written=CONSTANT),
-    Fix("Asin", "tfsafe.ops.asin({0})", _SLOPE, when="gradient"),
-    Fix("Asin", "", _UNIT),
-    Fix("Acos", "tfsafe.ops.acos({0})", _SLOPE, when="gradient"),
-    Fix("Acos", "", _UNIT),
-    Fix("Acosh", "tfsafe.ops.acosh({0})", _SLOPE, when="gradient"),
-    Fix("Acosh", "", "bound the argument: tf.maximum({0}, 1.0)."),
+    Fix("Asin", "tfsafe.ops.asin({0})", SLOPE, when="gradient"),
+    Fix("Asin", f"tfsafe.ops.asin({_IN_UNIT})", _UNIT),
+    Fix("Acos", "tfsafe.ops.acos({0})", SLOPE, when="gradient"),
+    Fix("Acos", f"tfsafe.ops.acos({_IN_UNIT})", _UNIT),
+    Fix("Acosh", "tfsafe.ops.acosh({0})", SLOPE, when="gradient"),
+    Fix("Acosh", "tfsafe.ops.acosh(tf.maximum({0}, 1.0))", _FROM_ONE),
     Fix("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
-    Fix("Atanh", "tfsafe.ops.atanh({0})", _SLOPE, when="gradient"),
+    Fix("Atanh", "tfsafe.ops.atanh({0})", SLOPE, when="gradient"),
     Fix("Atanh", "", "keep the argument inside (-1, 1)."),
     Fix("Cholesky", "", _INDEFINITE, fault="negative"),
+    *(
+        Fix("Cholesky", _SHIFTED, _SOLVED, met_next=(each,), replaces="first")
+        for each in ("MatrixTriangularSolve", "MatrixDiagPartV3")
+    ),
     Fix("Cholesky", "tfsafe.ops.cholesky({0})", _SEMIDEFINITE, fault=""),
+    *(
+        Fix(op, "", _ANY_CLASSES, fault="negative label")
+        for op in ("FloorMod", "SparseSoftmaxCrossEntropyWithLogits")
+    ),
+    *(Fix(op, "", _READ, fault="text") for op in (*OF_TEXT, *OF_RECORDS)),
     Fix("FloorMod", "", _CLASSES, fault="label"),
     Fix("SparseSoftmaxCrossEntropyWithLogits", "", _LABELS, fault="label"),
     Fix("Mean", "tfsafe.ops.mean({0}{rest})", _MEAN),

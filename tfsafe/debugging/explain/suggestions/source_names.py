@@ -82,6 +82,10 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
             summed = first
         if weight := _weight(tree, {ast.unparse(node)}):
             fields["{weight}"] = weight
+            if weight == ast.unparse(arguments[0]):
+                fields["{own_weight}"] = weight
+        if op_type == "Log":
+            fields |= _expanded(node, tree)
         fields |= _complement(first, place)
         if op_type in _OF_SUMS:
             fields |= _reduced(node, tree, *place) | _segments(node, tree, *place)
@@ -181,6 +185,28 @@ def _reduced(
             "{keepdims}": syntax.keyword(each, "keepdims", 2),
         }
     return {"{axis}": _LAST_AXIS, "{keepdims}": ""}
+
+
+def _expanded(node: ast.expr, tree: ast.AST) -> dict[str, str]:
+    """Returns `xlogy(w, p) - w * y` of `w * (log(p) - y)`."""
+    (x,) = map(ast.unparse, node.args) if isinstance(node, ast.Call) else ("",)
+    for difference, sides in syntax.uses("Sub", tree):
+        texts = [*map(ast.unparse, sides)]
+        weight = _weight(tree, {ast.unparse(difference)})
+        if weight and ast.unparse(node) in texts:
+            terms = [
+                f"tfsafe.ops.xlogy({weight}, {x})"
+                if text == ast.unparse(node)
+                else f"{weight} * {_factor(side)}"
+                for text, side in zip(texts, sides, strict=True)
+            ]
+            return {"{expanded}": " - ".join(terms)}
+    return {}
+
+
+def _factor(node: ast.expr) -> str:
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, ast.BinOp) else text
 
 
 def _segments(

@@ -24,13 +24,13 @@ _OVERFLOW = "overflows"
 # Said of values that are unusually large: training may have made them, or one batch.
 EXPLODED = (
     "have exploded: lower the learning rate, clip the gradients (clipnorm=1.0), or "
-    "scale the inputs down."
+    "scale the inputs and the targets down."
 )
 # Said of weights that training has made large, see `growth`.
 GREW = "The weights grew"
 _UNTRAINED = (
-    "are there before any training: scale the inputs down, or begin with smaller "
-    "weights."
+    "are there before any training: scale the inputs and the targets down, or begin "
+    "with smaller weights."
 )
 _UNBOUNDED = (
     "check the sign of the loss and of each of its terms: it runs to minus infinity, "

@@ -1,0 +1,163 @@
+"""Holds the fixes of logarithms: of probabilities, of amounts, with a weight."""
+
+from tfsafe.debugging.explain.suggestions.fix import Fix
+from tfsafe.debugging.tracing.lost_digits import CANCELLATION, RECTIFIED, UNDERFLOW
+from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO
+
+SLOPE = "has the same values, and gradient 0 where the true one is infinite."
+RELU = (
+    "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
+    "which is above 0, or predict the logarithm itself."
+)
+ODDS = (
+    "log(p / (1 - p)) is infinite at 0 and at 1: keep p away from both before, as "
+    "tf.clip_by_value(p, 1e-6, 1 - 1e-6) does. Of p = sigmoid(x) it is x."
+)
+QUOTIENT_OF_ODDS = r"\b(\w+) ?/ ?\(1(\.0?)? ?- ?\1\)"
+_LOGITS = (
+    "takes the logits and never sees a probability of 0; "
+    "tfsafe.losses.StableCrossEntropy is the loss built on it."
+)
+_OF_MODEL = (
+    "takes the logits and never sees a probability of 0: end the model without the "
+    "activation. tfsafe.losses.StableCrossEntropy is the loss built on it."
+)
+_WEIGHTED = (
+    "returns weight * log, and 0 where the weight is 0. For a cross-entropy use "
+    "tfsafe.losses.StableCrossEntropy."
+)
+_ENTROPY = "is p * log(p) with its limit, 0 at p = 0, as in an entropy."
+_EXPANDED = (
+    "is the product with 0 where the weight is 0, as in a divergence of distributions."
+)
+_INFINITE = (
+    "log(0) is infinite: keep the argument above 0, as tf.maximum({0}, 1e-6) does for "
+    "the energies of a spectrum. If it is a probability, compute from the logits "
+    "instead: tfsafe.losses.StableCrossEntropy, tfsafe.ops.log_softmax. "
+    "tfsafe.ops.xlogy(weight, {0}) is 0 where the weight is 0."
+)
+_AMOUNT = (
+    "log(0) is infinite: leave such elements out, or keep the argument above 0, as "
+    "tf.maximum({0}, 1e-6) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the weight "
+    "is 0."
+)
+_UNDERFLOW = (
+    "the argument is not 0, but too small for the dtype. The logarithm of a sum of "
+    "exponentials is tfsafe.ops.logsumexp(x), that of a product "
+    "tf.reduce_sum(tf.math.log(x)); let a loop carry the logarithm."
+)
+_EQUAL = (
+    "the numbers that are subtracted differ by less than the dtype can hold. Subtract "
+    "in log space, tfsafe.ops.log_sub_exp(log_a, log_b), such as the logarithms of two "
+    "CDFs; where they are truly equal, the logarithm is infinite. log(1 - sigmoid(x)) "
+    "is tfsafe.ops.log_sigmoid(-x), log(1 - exp(x)) is tfsafe.ops.log1mexp(x), and "
+    "log(1 - tanh(x)**2) is 2 * (log(2) - x - tf.nn.softplus(-2 * x))."
+)
+_COMPLEMENT = "is the logarithm of this difference from 1, which it does not compute."
+_NORMAL_TAIL = (
+    "1 + erf(x) is 0 in the tail, where the logarithm is finite: "
+    "tf.math.log(0.5 * tf.math.erfc(-x)) keeps its digits down to x = -9."
+)
+_PROBABILITY = (
+    "the probability is not 0, but too small for the dtype. Take its logarithm from "
+    "the logits, before it is picked from, multiplied or summed: "
+    "tfsafe.ops.log_softmax(logits), tfsafe.ops.log_sigmoid(logits)."
+)
+_WEIGHS = (
+    "the weight is not 0 there, so the true value is infinite: keep the second "
+    "argument above 0. For a cross-entropy, compute from the logits: "
+    "tfsafe.losses.StableCrossEntropy."
+)
+_NEGATIVE = (
+    "a logarithm needs positive numbers: find out why the argument is negative. What "
+    "a layer predicts is positive with activation='softplus'; logits belong in a loss "
+    "of logits, with from_logits=True. If it is a rounding error around 0, bound it "
+    "below: tf.maximum({0}, 1e-7)."
+)
+_ABOVE_MINUS_ONE = (
+    "keep the argument above -1. What a layer predicts is above 0 with "
+    "activation='softplus'; what cannot be negative, as a count or a price, may be "
+    "bounded below: tf.maximum({0}, 0.0)."
+)
+_FREQUENCY = (
+    "log(0) is infinite. If this is the frequency of something that was never seen, "
+    "add 1 to each count before the division; otherwise keep it above 0, as "
+    "tf.maximum({0}, 1e-6) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the weight "
+    "is 0."
+)
+OF_LOGARITHMS = [
+    Fix("Log", "", _NEGATIVE, fault="negative"),
+    *(
+        Fix("Log", code, _LOGITS, source=source, is_read=True, is_rewritten=True)
+        for source, code in (
+            ("Softmax", "tfsafe.ops.log_softmax({inner}{axis})"),
+            ("Sigmoid", "tfsafe.ops.log_sigmoid({inner})"),
+        )
+    ),
+    Fix(
+        "Log",
+        "tfsafe.ops.xlogy({own_weight}, {0})",
+        _ENTROPY,
+        when="forward",
+        is_read=True,
+    ),
+    *(
+        Fix(
+            "Log",
+            "",
+            f"tfsafe.ops.log_{name}(logits) {_OF_MODEL}",
+            source=source,
+            is_rewritten=True,
+        )
+        for source, name in (("Softmax", "softmax"), ("Sigmoid", "sigmoid"))
+    ),
+    Fix("Log", "tfsafe.ops.log({0})", SLOPE, when="gradient", is_rewritten=True),
+    Fix(
+        "Log",
+        "tfsafe.ops.xlogy({weight}, {0})",
+        _WEIGHTED,
+        met_next=(PRODUCT_WITH_ZERO,),
+        is_rewritten=True,
+    ),
+    Fix(
+        "Log",
+        "{expanded}",
+        _EXPANDED,
+        met_next=("Sub", PRODUCT_WITH_ZERO),
+        is_read=True,
+    ),
+    Fix("Log", "", RELU, zero=RECTIFIED),
+    *(
+        Fix("Log", "", _PROBABILITY, zero=each, is_rewritten=True)
+        for each in ("Softmax", "Sigmoid")
+    ),
+    Fix("Log", "", _UNDERFLOW, zero=UNDERFLOW),
+    *(
+        Fix(
+            "Log", code, _COMPLEMENT, zero=CANCELLATION, is_read=True, is_rewritten=True
+        )
+        for code in (
+            "tfsafe.ops.log_sigmoid({complement_of_sigmoid})",
+            "tfsafe.ops.log1mexp({complement_of_exp})",
+        )
+    ),
+    Fix(
+        "Log",
+        "",
+        _NORMAL_TAIL,
+        zero=CANCELLATION,
+        written=r"\berf\(",
+        is_rewritten=True,
+    ),
+    Fix("Log", "", _EQUAL, zero=CANCELLATION),
+    Fix("Log", "", ODDS, source="RealDiv", written=QUOTIENT_OF_ODDS),
+    Fix("Log", "", _FREQUENCY, source="RealDiv"),
+    Fix("Log", "", _AMOUNT, above_one=True),
+    Fix("Log", "", _INFINITE),
+    Fix("Log1p", "tfsafe.ops.log1p({0})", SLOPE, when="gradient"),
+    Fix("Log1p", "", _ABOVE_MINUS_ONE),
+    Fix("Xlogy", "", _NEGATIVE.replace("{0}", "{1}"), fault="negative"),
+    Fix("Xlogy", "tfsafe.ops.xlogy({0}, {1})", SLOPE, when="gradient"),
+    Fix("Xlogy", "", _WEIGHS),
+    Fix("Xlog1py", "", _ABOVE_MINUS_ONE.replace("{0}", "{1}")),
+]
