@@ -152,6 +152,13 @@ FORMULAS = [
         [[[1.0, 2.0, 3.0]], [[1.5, 1.0, 2.0]]],
     ),
     Formula(
+        "KL divergence from a Dirichlet with a vanishing and a large concentration",
+        _dirichlet,
+        _exact_dirichlet,
+        [[[1e4, 2e4, 3e4]], [[1.001e4, 2.002e4, 3.003e4]]],
+        [[[1.0, 2.0, 3.0]], [[1e-30, 1.0, 2.0]]],
+    ),
+    Formula(
         "KL divergence of normal inverse gammas",
         _normal_inverse_gamma,
         _exact_normal_inverse_gamma,

@@ -5,10 +5,12 @@ makes of a program, in every mode and dtype, is tested in `tests/rewriting`.
 """
 
 import mpmath as m
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.ops.elementwise import NEAR_0, check_derivatives
+from tests.support import modes
 from tfsafe.ops.formulas import (
     angles,
     field_limits,
@@ -81,11 +83,6 @@ _add(
         "log_one_minus_tanh": (
             lambda x: m.log(2) - m.log1p(m.exp(2 * x)),
             [2.0**-40, 0.4, 0.6, -0.4, -3.0, 30.0],
-        ),
-        "lgamma_difference": (
-            lambda x, y: m.loggamma(x + y) - m.loggamma(x),
-            [3.0, 50.0, 0.5, 2.5],
-            [2.0**-10, 0.5, 2.0, -1.5],
         ),
         "log_softplus": (
             lambda x: m.log(m.log1p(m.exp(x))),
@@ -221,6 +218,16 @@ FORMULAS |= {
         lambda x: m.sqrt(1 + x**2) - x,
         [[0.5, -2.0, 40.0]],
     ),
+    "lgamma_difference": (
+        lambda x, y: log_complements.lgamma_difference(x, y, x + y),
+        lambda x, y: m.loggamma(x + y) - m.loggamma(x),
+        [[3.0, 50.0, 0.5, 2.5, 3.0], [2.0**-10, 0.5, 2.0, -1.5, -1.25]],
+    ),
+    "lgamma_difference of a small total": (
+        lambda x, total: log_complements.lgamma_difference(x, total - x, total),
+        lambda x, total: m.loggamma(total) - m.loggamma(x),
+        [[3.0, 50.0, 0.5], [1e-30, 1e-12, 1e-3]],
+    ),
     "digamma_difference": (
         digamma_difference,
         lambda x, y: m.digamma(x + y) - m.digamma(x),
@@ -232,3 +239,10 @@ FORMULAS |= {
 @pytest.mark.parametrize("name", FORMULAS)
 def test_value_slopes_and_curvatures_agree_with_mpmath(name):
     check_derivatives(*FORMULAS[name])
+
+
+def test_roots_less_one_are_infinite_at_infinity(mode):
+    x = tf.constant([np.inf, -np.inf, np.nan])
+    value, (slope,) = modes.value_and_gradients(uncancelled.hypot1pm1, [x], mode)
+    np.testing.assert_array_equal(value, [np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(slope, [1, -1, np.nan])

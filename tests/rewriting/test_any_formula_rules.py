@@ -53,6 +53,26 @@ def _final(x, m):
     return 1 - x - m.exp(-1.5 * x)
 
 
+def _fifth(x, m):
+    return m.sin(x) - x + x**3 / 6
+
+
+def _sixth(x, m):
+    return m.sqrt(1 + x**2) - 1 - x**2 / 2 + x**4 / 8
+
+
+def _damping(x, m):
+    term = total = 1
+    for k in range(1, 7):
+        term = term * 2 * x / k
+        total = total + term
+    return 1 - m.exp(-2 * x) * total
+
+
+def _damped(x, m):
+    return _damping(x, m) / x**6
+
+
 # By name: the formula, where it has a hole or a zero, and the rule.
 FORMULAS = {
     "a heat exchanger": (_exchanger, 1.0, HOLE),
@@ -63,6 +83,10 @@ FORMULAS = {
     "a gamma distribution": (_gamma, 0.0, SUM),
     "a hyperbolic less a circular function": (_waves, 0.0, SUM),
     "a final size": (_final, 0.0, SUM),
+    "a sine less two terms": (_fifth, 0.0, SUM),
+    "a root less three terms": (_sixth, 0.0, SUM),
+    "Tang and Toennies' damping": (_damping, 0.0, SUM),
+    "a damped dispersion": (_damped, 0.0, HOLE),
 }
 OFFSETS = [0.0, 1e-6, -1e-5, 1e-4, -3e-3, 0.03, 0.2, -0.4, 0.9]
 

@@ -530,3 +530,24 @@ def test_without_the_rule_the_guard_is_merged():
     # The reason for the rule; if this fails, TensorFlow has changed.
     plain = tf.function(lambda p: (1 - p) + 1e-7, autograph=False)
     assert plain(tf.constant([1.0]))[0] != np.float32(1e-7)
+
+
+def test_a_scaled_function_less_its_tangent_keeps_its_slopes_far_from_there(mode):
+    def way(x, s):
+        return x - s * tf.math.log(1 + x / s)
+
+    s = np.float64([1e-12, 1e-8, 1e-4, 0.1, 3.0, 1e3, 1e5])
+    x = tf.ones(s.shape)
+    assert "function-less-tangent" in fired(RULES, way, x, tf.constant(s, tf.float32))
+    value, (in_x, in_s) = modes.value_and_gradients(
+        rewritten(RULES, way), [x, tf.constant(s, tf.float32)], mode
+    )
+    with mpmath.workdps(40):
+        wide = [mpmath.mpf(float(np.float32(each))) for each in s]
+        logs = [mpmath.log1p(1 / each) for each in wide]
+        pairs = list(zip(wide, logs, strict=True))
+        wanted = [float(1 - each * log) for each, log in pairs]
+        slopes = [float(1 / (1 + each) - log) for each, log in pairs]
+    assert same(value, wanted, 1e-6)
+    assert same(in_x, (1 / (1 + s)).tolist(), 1e-6)
+    assert same(in_s, slopes, 1e-6)

@@ -69,10 +69,18 @@ def _log_of_rest(
     return value, vjp
 
 
-def lgamma_difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Computes `lgamma(x + y) - lgamma(x)`, also where an argument is not positive."""
-    total = x + y
-    is_usual = (x > 0) & (total > 0)
+def lgamma_difference(x: tf.Tensor, y: tf.Tensor, total: tf.Tensor) -> tf.Tensor:
+    """Computes `lgamma(x + y) - lgamma(x)`, also where an argument is not positive.
+
+    Args:
+      x: The one argument.
+      y: How far the other is from it.
+      total: The other, `x + y`, which has digits that the sum loses where it is small.
+
+    Returns:
+      The difference.
+    """
+    is_usual = (x > 0) & (total > 0.5 * x)
     one = tf.ones_like(total)
     usual = ops.log_pochhammer(tf.where(is_usual, x, one), tf.where(is_usual, y, one))
     unusual = tf.math.lgamma(tf.where(is_usual, one, total)) - tf.math.lgamma(
@@ -93,7 +101,7 @@ def lgamma_of_sum(x: tf.Tensor, axis: int, keepdims: bool) -> tf.Tensor:
         for a, b in ((x, zero), (zero, x))
     )
     others = tf.math.lgamma(tf.where(is_whole, one, x))
-    return lgamma_difference(largest, rest) - tf.reduce_sum(
+    return lgamma_difference(largest, rest, largest + rest) - tf.reduce_sum(
         others, axis, keepdims=keepdims
     )
 

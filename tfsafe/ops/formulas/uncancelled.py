@@ -180,12 +180,15 @@ def _root_minus_vjp(
 @custom_gradient
 def hypot1pm1(x: tf.Tensor) -> tuple[tf.Tensor, _Gradient]:
     """Computes `sqrt(1 + x * x) - 1`, also where the square overflows."""
-    length = hypot(x, tf.ones_like(x))
+    is_finite = tf.math.is_finite(x)
+    near = tf.where(is_finite, x, tf.zeros_like(x))
+    length = hypot(near, tf.ones_like(x))
 
     def vjp(upstream: tf.Tensor) -> tf.Tensor:
-        return times_upstream(upstream, x / length)
+        slope = tf.where(is_finite, near / length, tf.sign(x))
+        return times_upstream(upstream, slope)
 
-    return x * (x / (length + 1)), vjp
+    return tf.where(is_finite, near * (near / (length + 1)), tf.abs(x)), vjp
 
 
 @precision.runs_in_float32

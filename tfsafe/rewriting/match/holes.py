@@ -21,7 +21,7 @@ _DRAWS = np.array([
     [1.9021, 0.8346, 0.2895, 0.3489, 0.4427],
 ])
 _POINTS = (0.0, 1.0)
-_WIDTHS = 10.0 ** -np.arange(0.0, 6.1, 0.5)
+_WIDTHS = 10.0 ** -np.arange(0.0, 6.1, 0.25)
 _MOST_ZEROS = 8
 # A series that is smooth by as much, has an exact value.
 _SMOOTH, _NONZERO = 1e-8, 1e-3
@@ -170,8 +170,7 @@ def vanishes(reader: Reader, tensor: tf.Tensor, order: int) -> bool:
     """Returns whether a formula has a zero of an order, or of a higher one."""
     formula = elementwise(reader, tensor)
     return formula is not None and any(
-        found is not None and found.order >= order
-        for found in (_smooth(formula, *each) for each in _candidates(formula))
+        _smooth(formula, *each, order) is not None for each in _candidates(formula)
     )
 
 
@@ -202,7 +201,7 @@ def _continued(
     # Above that, float64 has its digits: a zero of the first order is larger.
     if not is_hole and not (np.abs(exact[1]) < _FLAT * np.abs(exact[2])).any():
         return None
-    found = _smooth(formula, variable, point)
+    found = _smooth(formula, variable, point, 0 if is_hole else 2)
     if found is None or is_hole:
         return found
     is_lost = _is_lost(formula, found, exact[1])
@@ -211,13 +210,23 @@ def _continued(
 
 @np.errstate(all="ignore")
 def _smooth(
-    formula: Elementwise, variable: tf.Tensor, point: float | tf.Tensor
+    formula: Elementwise,
+    variable: tf.Tensor,
+    point: float | tf.Tensor,
+    least: int = 0,
 ) -> Hole | None:
-    """Returns how a formula is continued to a point around which it is smooth."""
+    """Returns how a formula is continued to a point around which it is smooth.
+
+    Args:
+      formula: The formula.
+      variable: What is near the point.
+      point: Where the formula may have no value.
+      least: Least order of its zero there.
+    """
     for one_sided in (False, True):
         fits: list[tuple[float, int]] = []
         for width in _WIDTHS:
-            order = _order(formula, variable, point, width, one_sided)
+            order = _order(formula, variable, point, width, one_sided, least)
             if order is not None:
                 fits.append((width, order))
         if fits:
@@ -246,20 +255,22 @@ def _order(
     point: float | tf.Tensor,
     width: float,
     one_sided: bool,
+    least: int,
 ) -> int | None:
     """Returns the order of the zero at the point; None unless smooth around it."""
     values, offsets = _series(formula, variable, point, width, one_sided)
     values = values[:, np.isfinite(values).all(0)]
     if not values.size or not np.abs(values).max():
         return None
-    for order in range(_MOST_ZEROS + 1):
+    for order in range(least, _MOST_ZEROS + 1):
         series = interpolation.coefficients(one_sided) @ (
             values / offsets[:, np.newaxis] ** order
         )
         sizes = np.abs(series)
         largest = sizes.max(0)
+        # One with a zero of a high order is mostly that power of the offset.
         if (sizes[-1] + sizes[-2] > _SMOOTH * largest).any():
-            return None
+            continue
         at_point = interpolation.polynomial(series, -1.0 if one_sided else 0.0)
         if (np.abs(at_point) > _NONZERO * largest).any():
             return order

@@ -148,6 +148,26 @@ def total(found: Sequence[Part], value: Value, like: tf.Tensor) -> tf.Tensor:
     return whole + numbers if numbers else whole
 
 
+def where_they_cancel(found: Sequence[Part], near: Build) -> Build:
+    """Returns how to build the sum of parts, over the factor of the first.
+
+    Args:
+      found: The parts.
+      near: Builds it where they cancel. Elsewhere other sums would: the slope in `s` of
+        `s * f(x / s)`, for one.
+    """
+    first, *rest = found
+    others = [each._replace(factor=each.factor / first.factor) for each in rest]
+    one = first._replace(factor=1.0)
+
+    def build(value: Value) -> tf.Tensor:
+        made = near(value)
+        whole = total([one, *others], value, made)
+        return tf.where(tf.abs(made) < 0.5 * tf.abs(one.make(value)), made, whole)
+
+    return build
+
+
 class Mixture(NamedTuple):
     """The sum `c + (1 - c) * p`; `rest` is `1 - c`, and p a quotient of products."""
 

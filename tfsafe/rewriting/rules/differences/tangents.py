@@ -12,7 +12,7 @@ from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match import holes, near_one
+from tfsafe.rewriting.match import holes, linear, near_one
 from tfsafe.rewriting.match.arithmetic import root_of, square_of
 from tfsafe.rewriting.match.linear import Group, Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, joined
@@ -166,7 +166,8 @@ def _scaled_tangent(
             for wanted in group.parts[1:]:
                 others += _multiple(reader, found, wanted, rest, part.factor)
             if len(others) == len(group.parts):
-                yield Group(others, part, near_one.times(rest, group.make))
+                near = near_one.times(rest, group.make)
+                yield Group(others, part, linear.where_they_cancel(others, near))
 
 
 def _multiple(
@@ -310,16 +311,12 @@ _TANGENTS: dict[str, tuple[Callable[..., tf.Tensor], float, int, int]] = {
     "Tan": (tangents.x_minus_tan, 0.0, 1, -1),
     "Tanh": (tangents.x_minus_tanh, 0.0, 1, -1),
 }
-
-
 _MULTIPLES = {
     "Sin": tangents.x_minus_multiple(tf.sin, tangents.x_minus_sin),
     "Sinh": tangents.x_minus_multiple(tf.sinh, lambda x: -tangents.sinh_minus_x(x)),
     "Tan": tangents.x_minus_multiple(tf.tan, tangents.x_minus_tan),
     "Tanh": tangents.x_minus_multiple(tf.tanh, tangents.x_minus_tanh),
 }
-
-
 _FRACTION = ("Div", "x", ("Add", 1, "x"))
 
 

@@ -27,8 +27,9 @@ _REFERENCE = "Trefethen, Approximation Theory and Approximation Practice, 2013"
 _SETTLED = frozenset({"fraction-of-zero"})
 # What they make of a logarithm is right where its argument is far from 1.
 _OUT_OF_RANGE = frozenset({"log-out-of-range", "root-of-sums"})
-# How far from a point a formula is tried.
-_NEAR = 1e-3
+# How far from a point a formula is tried. Near a zero of a higher order float64 has
+# digits further from it only.
+_NEAR = 1e-3, 0.1
 # It loses digits where it is off by more than this, and none where by less than that,
 # in units of the last digit.
 _LOSS, _KEPT = 168.0, 4.0
@@ -101,11 +102,20 @@ def _built(
     return build
 
 
-@np.errstate(all="ignore")
 def _loses(
     formula: Elementwise, rounded: Collection[str] = (), narrow: Collection[str] = ()
 ) -> bool:
     """Returns whether a formula loses digits near one of its zeros, float64 fewer."""
+    return any(_loses_at(each, formula, rounded, narrow) for each in _NEAR)
+
+
+@np.errstate(all="ignore")
+def _loses_at(
+    far_from: float,
+    formula: Elementwise,
+    rounded: Collection[str],
+    narrow: Collection[str],
+) -> bool:
     whole = formula.whole
     dtype = np.float32 if whole.dtype == tf.float32 else np.float16
     far, near = (
@@ -113,7 +123,7 @@ def _loses(
             key: each.astype(dtype).astype(np.float64)
             for key, each in _trials(formula, distance).items()
         }
-        for distance in (_NEAR, _NEAR / 64)
+        for distance in (far_from, far_from / 64)
     )
     right, nearer = formula.at(far), formula.at(near)
     plain = formula.at(far, dtype, dict.fromkeys(rounded, dtype))
@@ -231,8 +241,8 @@ def rules(others: Sequence[Rule]) -> tuple[Rule, Rule]:
             name="sum-that-cancels",
             before="1 - exp(-x) - x * exp(-x), 1 - c * exp(u), cosh(a) - cos(b), "
             "log((a + b) / sqrt(4 * a * b)), and others of up to four tensors",
-            after="the same, computed in float64 and rounded once; near a zero of the "
-            "third order or a hole a polynomial through values around it",
+            after="the same, computed in float64 and rounded once; near a zero of a "
+            "higher order or a hole a polynomial through values around it",
             fails_when="the terms cancel, or a logarithm is taken near 1, as trials on "
             "numbers show",
             reference=_REFERENCE,

@@ -59,15 +59,15 @@ class _Group(NamedTuple):
 
     def make(self, value: Value) -> tf.Tensor:
         """Builds the terms of the group."""
-        x = value(self.rests[0].x)
+        whole, x = value(self.whole.x), value(self.rests[0].x)
         step = total(self.steps[0], value, x)
         if len(self.rests) == 1:
-            return self.whole.part.scaled(lgamma_difference(x, step))
+            return self.whole.part.scaled(lgamma_difference(x, step, whole))
         # The larger of the two is the one that the whole cancels with.
         y, other = value(self.rests[1].x), total(self.steps[1], value, x)
         is_first = x >= y
         difference = lgamma_difference(
-            tf.where(is_first, x, y), tf.where(is_first, step, other)
+            tf.where(is_first, x, y), tf.where(is_first, step, other), whole
         )
         smaller = tf.math.lgamma(tf.where(is_first, y, x))
         return self.whole.part.scaled(difference - smaller)
