@@ -23,6 +23,11 @@ EXPECTED = {
     "angle": ("Acos", "acos of 1 number outside [-1, 1].", "tfsafe.ops.angle_between"),
     "constant_column": ("RealDiv", _ZERO, _DIVIDE),
     "cosine": ("RealDiv", _ZERO, _DIVIDE),
+    "density": (
+        "Cholesky",
+        "the matrix is singular.",
+        "tf.linalg.cholesky(covariance + 1e-3 * tf.eye(tf.shape(covariance)[-1]))",
+    ),
     "eager_measure": ("Log", "log of 1 zero (at (1,)).", "tf.maximum(1.0 - scores,"),
     "cube_root": (
         "Pow",
@@ -55,6 +60,11 @@ EXPECTED = {
     ),
     "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
     "logits": ("Log", "negative numbers (the first at", "with from_logits=True"),
+    "missing_number": (
+        "DecodeCSV",
+        "the text '41,NaN,1' holds it.",
+        'tfsafe.data.check_finite(data, policy="drop")',
+    ),
     "negative_variance": ("Sqrt", "sqrt of 1", "tfsafe.ops."),
     "odds": (
         "RealDiv",
@@ -66,6 +76,12 @@ EXPECTED = {
         "1 row of only -inf (at (1,)).",
         "tfsafe.ops.softmax(tf.where(mask, scores, -float('inf')))",
     ),
+    "policy_ratio": (
+        "Exp",
+        "the largest input is 399.8",
+        "tf.exp(tf.clip_by_value(log_new - log_old, -20.0, 20.0))",
+    ),
+    "position_table": ("RealDiv", _ZERO, "tfsafe.ops.divide(position, rate)"),
     "power": ("Pow", "0 to the power -0.5 is infinite", "tfsafe.ops.pow(w, 0.5)"),
     "probability": ("Log", "log of 1 zero (at (0,)).", "StableCrossEntropy"),
     "rate": ("Exp", "The weights grew", "lower the learning rate first"),
@@ -74,6 +90,16 @@ EXPECTED = {
         "a sum of products overflows float32 above 3.403e+38",
         "after 39 iterations of the loop: bound what it carries, by tanh",
     ),
+    "rotation": (
+        "Acos",
+        "acos of 1 number outside [-1, 1] (at (1,)).",
+        "tfsafe.ops.acos(tf.clip_by_value(cosine, -1.0, 1.0))",
+    ),
+    "sampling": (
+        "Exp",
+        "the largest input is 100",
+        "tfsafe.ops.softmax(scaled, axis=-1)",
+    ),
     "signed_error": (
         "Log",
         "log of 1 negative number (at (1,)).",
@@ -81,12 +107,22 @@ EXPECTED = {
     ),
     "silence": ("Log", "log of 35 zeros", "keep the argument above 0"),
     "singular": ("Cholesky", "the matrix is singular.", "tfsafe.ops.cholesky(k)"),
+    "soft_targets": (
+        "Log",
+        "log of 4 zeros (the first at (0, 1)).",
+        "tfsafe.ops.xlogy(p, p) - p * log_q",
+    ),
     "softmax_by_hand": (
         "Exp",
         "exp overflows float32",
         "tfsafe.ops.softmax(x, axis=-1)",
     ),
     "temperature": ("RealDiv", _ZERO, "as tf.maximum(temperature, 1e-3) does"),
+    "unlabelled": (
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "a label value of -1 is outside the valid range of [0, 2)",
+        "np.unique(labels, return_inverse=True)[1]",
+    ),
     "unseen": (
         "Log",
         "log of 2 zeros (the first at (0, 2)).",
@@ -116,6 +152,10 @@ MENDED = {
         "tf.reduce_sum(a * b) / (tf.norm(a) * tf.norm(b))",
         "tfsafe.ops.divide(tf.reduce_sum(a * b), "
         "tfsafe.ops.norm(a) * tfsafe.ops.norm(b))",
+    ),
+    "density": (
+        "tf.linalg.cholesky(covariance)",
+        "tf.linalg.cholesky(covariance + 1e-3 * tf.eye(tf.shape(covariance)[-1]))",
     ),
     "eager_measure": ("1.0 - scores", "tf.maximum(1.0 - scores, 1e-6)"),
     "cube_root": (
@@ -147,6 +187,10 @@ MENDED = {
         "tfsafe.ops.logsumexp(log_p, axis=None)",
     ),
     "logits": ("BCE()", "keras.losses.BinaryCrossentropy(from_logits=True)"),
+    "missing_number": (
+        ".batch(2)",
+        '.batch(2)\ndata = tfsafe.data.check_finite(data, policy="drop")',
+    ),
     "negative_variance": (
         "tf.sqrt(tf.reduce_mean(x * x) - mean * mean)",
         "tfsafe.ops.sqrt(tf.nn.relu(tf.reduce_mean(x * x) - mean * mean))",
@@ -156,6 +200,11 @@ MENDED = {
         "def loss(y, predicted):\n    y = tf.clip_by_value(y, 1e-6, 1 - 1e-6)",
     ),
     "padded_row": ("tf.nn.softmax(", "tfsafe.ops.softmax("),
+    "policy_ratio": (
+        "tf.exp(log_new - log_old)",
+        "tf.exp(tf.clip_by_value(log_new - log_old, -20.0, 20.0))",
+    ),
+    "position_table": ("position / rate", "tfsafe.ops.divide(position, rate)"),
     "power": ("w**0.5", "tfsafe.ops.pow(w, 0.5)"),
     "probability": (
         "-tf.reduce_mean(y * tf.math.log(p) + (1 - y) * tf.math.log(1 - p))",
@@ -163,17 +212,33 @@ MENDED = {
     ),
     "rate": ("100.0", "1e-3"),
     "recurrence": ("tf.nn.relu(", "tf.tanh("),
+    "rotation": (
+        "tf.acos(cosine)",
+        "tfsafe.ops.acos(tf.clip_by_value(cosine, -1.0, 1.0))",
+    ),
+    "sampling": (
+        "tf.exp(scaled) / tf.reduce_sum(tf.exp(scaled), axis=-1)",
+        "tfsafe.ops.softmax(scaled, axis=-1)",
+    ),
     "signed_error": (
         "1.0 - 2.0 * error)",
         "tf.maximum(1.0 - 2.0 * error, 1e-7))",
     ),
     "silence": ("tf.math.log(power)", "tf.math.log(tf.maximum(power, 1e-6))"),
     "singular": ("tf.linalg.cholesky(k)", "tfsafe.ops.cholesky(k)"),
+    "soft_targets": (
+        "p * (tf.math.log(p) - log_q)",
+        "tfsafe.ops.xlogy(p, p) - p * log_q",
+    ),
     "softmax_by_hand": (
         "e / tf.reduce_sum(e, axis=-1, keepdims=True)",
         "tfsafe.ops.softmax(x, axis=-1)",
     ),
     "temperature": ("scores / temperature", "scores / tf.maximum(temperature, 1e-3)"),
+    "unlabelled": (
+        "tf.constant(labels)",
+        "tf.constant(np.unique(labels, return_inverse=True)[1])",
+    ),
     "unseen": (
         "counts / tf.reduce_sum(counts,",
         "(counts + 1.0) / tf.reduce_sum(counts + 1.0,",
