@@ -165,6 +165,18 @@ def _exact_scale_invariant(depth, target):
     return m.sqrt((d * d).sum(-1) / n - share * (d.sum(-1) / n) ** 2)
 
 
+def _of_known(known, depth, target):
+    d = tf.math.log(depth) - tf.math.log(target)
+    count = _total(known)
+    return _total(known * d**2) / count - 0.5 * (_total(known * d) / count) ** 2
+
+
+def _exact_of_known(known, depth, target):
+    d = m.log(np.where(np.equal(depth, 0), 1, depth) / target)
+    count = known.sum()
+    return (known * d * d).sum() / count - ((known * d).sum() / count) ** 2 / 2
+
+
 def _load(clean, threshold, noise):
     z = (clean - threshold) / tf.math.log(1 + tf.exp(noise))
     return tf.math.log(_cdf(z))
@@ -304,6 +316,14 @@ FORMULAS = [
         _exact_scale_invariant,
         [[[0.5, 0.25, 0.125]], [[0.50001, 0.25001, 0.12501]]],
         [[[0.5, 0.25, 0.125]], [[0.6, 0.2, 0.1]]],
+    ),
+    Formula(
+        "scale-invariant loss of depths of which some are missing",
+        _of_known,
+        _exact_of_known,
+        [[[1.0, 1.0, 0.0]], [[0.5, 0.4, 0.0]], [[0.4, 0.4, 0.3]]],
+        [[[1.0, 1.0, 0.0]], [[0.5, 0.4, 0.2]], [[0.4, 0.3, 0.3]]],
+        slopes="finite",
     ),
     Formula(
         "Bhattacharyya distance of two variances near each other",

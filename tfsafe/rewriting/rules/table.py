@@ -40,6 +40,10 @@ from tfsafe.rewriting.rules.probability import (
 
 # What a formula in float64 is made of.
 _PARTS = (*logarithms.RULES, *differences.RULES)
+# What keeps its digits, or is 0, inside of a difference of moments.
+_LOGARITHMS = [
+    rule for rule in _PARTS if rule.name in {"difference-of-function", "weighted-log"}
+]
 # Whole formulas first; then the derivatives of single operations that remain.
 _BEFORE: Sequence[Rule] = (
     *limits.RULES,
@@ -72,7 +76,7 @@ _BEFORE: Sequence[Rule] = (
     gamma_functions.divergence(_PARTS),
     *near_one.RULES,
     *moments.RULES,
-    *raw_moments.RULES,
+    raw_moments.rule(_LOGARITHMS),
     *differences.RULES,
 )
 # In half precision these are computed in float32 as a whole, with their operands.

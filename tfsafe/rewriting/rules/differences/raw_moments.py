@@ -1,5 +1,6 @@
 """The rule for differences of raw moments that have no exact form without them."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,10 +13,10 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
+from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match.arithmetic import square_of, terms
 from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader, whole_power
 from tfsafe.rewriting.rules import references
-from tfsafe.rewriting.rules.differences import function_differences
 from tfsafe.rewriting.rules.in_float64 import NARROW, first
 from tfsafe.rewriting.rules.masks import empty_sums
 
@@ -31,7 +32,7 @@ class _Memory(dict[str, bool]):
     """Whether operations are differences of moments, by name."""
 
 
-def _match(op: tf.Operation, reader: Reader) -> Build | None:
+def _match(op: tf.Operation, reader: Reader, parts: Sequence[Rule]) -> Build | None:
     if op.outputs[0].dtype not in NARROW or not _is_difference(reader, op):
         return None
     # What is a difference by itself is replaced by itself.
@@ -40,7 +41,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         is_difference = each.type in SUMS and _is_difference(reader, each)
         if is_difference and not _is_completed(reader, inner, other):
             return None
-    return _Wide(op, reader).build
+    return _Wide(op, reader, parts).build
 
 
 def _is_completed(reader: Reader, inner: tf.Tensor, other: tf.Tensor) -> bool:
@@ -84,8 +85,9 @@ def _kernel(
 class _Wide:
     """A formula that is computed in float64."""
 
-    def __init__(self, op: tf.Operation, reader: Reader):
+    def __init__(self, op: tf.Operation, reader: Reader, parts: Sequence[Rule]):
         self._op = op
+        self._parts = parts
         self._reader = reader
 
     def build(self, value: Value) -> tf.Tensor:
@@ -105,10 +107,11 @@ class _Wide:
             root = square_of(self._reader, tensor)
             if depth and root is not None:
                 return tf.square(wide(root, depth - 1))
+            found = first(self._parts, op, self._reader) if depth else None
+            if found is not None:
+                return found[1](Widened(lambda x: wide(x, depth - 1), tf.float64))
             is_inside = op.type in LINEAR or whole_power(self._reader, op) is not None
-            # A difference of logarithms has digits that they have not.
-            is_known = first(function_differences.RULES, op, self._reader) is not None
-            if depth and is_inside and not is_known and self._weights(op) is None:
+            if depth and is_inside and self._weights(op) is None:
                 inputs = [wide(each, depth - 1) for each in op.inputs]
                 return _kernel(op, self._reader)(inputs)
             scale = self._weights(op) or self._constant_weights(tensor)
@@ -143,8 +146,13 @@ class _Wide:
         return lambda x: x / total
 
 
-RULES = (
-    Rule(
+def rule(parts: Sequence[Rule]) -> Rule:
+    """Returns the rule for differences of raw moments.
+
+    Args:
+      parts: Rules for logarithms in them, which can be made in float64.
+    """
+    return Rule(
         name="raw-moments",
         before="sum(w * x * x) - sum(w * x) ** 2, avg_pool(x * y) - avg_pool(x) * "
         "avg_pool(y), matmul(x, x) / n - mean(x) * mean(x), cumsum(x * x) / n - ...",
@@ -152,6 +160,5 @@ RULES = (
         fails_when="the means are much larger than the spread: no digit is left",
         reference=references.VARIANCE,
         op_types=SUMS,
-        match=_match,
-    ),
-)
+        match=functools.partial(_match, parts=parts),
+    )
