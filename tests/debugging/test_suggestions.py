@@ -1015,6 +1015,7 @@ def test_data_that_a_call_makes_are_made_once():
         ("Log", "negative", "y = tf.math.log(1.0 - 2.0 * e)", "maximum({}, 1e-7)"),
         ("Log", "domain", "y = tf.math.log(1.0 - 2.0 * e)", "maximum({}, 1e-6)"),
         ("Log", "domain", "model.fit(x, y)", "maximum(x, 1e-6)"),
+        ("Log", "domain", "db = 10 * ops.log10(1.0 - 2.0 * e)", "maximum({}, 1e-6)"),
         ("Xlogy", "negative", "tf.math.xlogy(w, 1.0 - 2.0 * e)", "maximum({}, 1e-7)"),
         ("Lgamma", "domain", "tf.math.lgamma(1.0 - 2.0 * e)", "softplus({}) + 1e-6"),
     ],
@@ -1023,3 +1024,8 @@ def test_a_suggested_bound_is_of_what_the_line_has(op, fault, line, bound):
     found = choice.fix_of(choice.Failure(op, fault, False, "float32", [], line))
     assert bound.format("1.0 - 2.0 * e") in found.words
     assert "{" not in found.words
+
+
+def test_a_logarithm_of_another_base_is_not_replaced_by_a_natural_one():
+    failure = choice.Failure("Log", "domain", True, "float32", [], "y = ops.log10(x)")
+    assert not choice.fix_of(failure).code

@@ -224,7 +224,8 @@ def _fix_of(failure: Failure) -> Suggestion:
                 seen = seen._replace(
                     producers=failure.producers, on_line=failure.on_line
                 )
-            words = source_names.filled(row.op, row.words, seen)
+            named = seen._replace(functions=syntax.MADE_OF)
+            words = source_names.filled(row.op, row.words, named)
             words = words or source_names.in_words(row.op, row.words)
             words = _or_rewritten(words, failure) if row.is_rewritten else words
             code = source_names.filled(row.op, row.code, seen)
@@ -232,8 +233,8 @@ def _fix_of(failure: Failure) -> Suggestion:
                 continue
             if row.code and not code:
                 # The user's line does not show the arguments.
-                named = source_names.in_words(row.op, row.code)
-                return Suggestion("", f"{named} {words}")
+                call = source_names.in_words(row.op, row.code)
+                return Suggestion("", f"{call} {words}")
             *_, last = ("", *row.met_next) if row.replaces == "all" else ("",)
             replaced = "", 0
             if row.code and row.replaces:

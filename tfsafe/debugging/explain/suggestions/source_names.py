@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tfsafe.debugging.explain.suggestions import syntax
@@ -46,12 +46,14 @@ class Seen(NamedTuple):
       place: Its file and its number, to look up what it names.
       producers: Types of the operations that made the arguments, if known.
       on_line: Finds which of those on the line it is.
+      functions: How Python code writes operations, see `syntax`.
     """
 
     source: str
     place: tuple[str, int] = ("", 0)
     producers: Sequence[str] = ()
     on_line: Callable[[], OnLine] = OnLine
+    functions: Mapping[str, set[str]] = syntax.FUNCTIONS
 
 
 def filled(op_type: str, code: str, seen: Seen) -> str:
@@ -144,7 +146,7 @@ def _one(
     op_type: str, tree: ast.AST, seen: Seen
 ) -> tuple[ast.expr, list[ast.expr]] | None:
     """Returns where an operation is written, with its arguments, if that is clear."""
-    uses = list(syntax.uses(op_type, tree))
+    uses = list(syntax.uses(op_type, tree, seen.functions))
     found = {ast.unparse(node): (node, each) for node, each in uses}
     if len(found) > 1 and (text := seen.on_line().text):
         here = {

@@ -3,7 +3,7 @@
 import ast
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 # How Python code writes an operation: as an operator or as a function.
 _OPERATORS = {
@@ -48,6 +48,9 @@ FUNCTIONS = {
     "Xlog1py": {"xlog1py"},
     "Xlogy": {"xlogy"},
 }
+# Functions that compute the operation, and more: a suggestion may name their arguments,
+# but not replace them.
+MADE_OF = {**FUNCTIONS, "Log": {"log", "log10", "log2"}}
 
 
 def names_at(scope: ast.AST, line: int) -> set[str]:
@@ -160,7 +163,9 @@ def scope_of(path: str, line: int) -> ast.AST:
     return max(around, key=lambda each: each.lineno, default=tree)
 
 
-def uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+def uses(
+    op_type: str, tree: ast.AST, functions: Mapping[str, set[str]] = FUNCTIONS
+) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
     """Yields where an operation is written, with its arguments."""
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp):
@@ -168,5 +173,5 @@ def uses(op_type: str, tree: ast.AST) -> Iterator[tuple[ast.expr, list[ast.expr]
                 yield node, [node.left, node.right]
         elif isinstance(node, ast.Call) and node.args:
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name in FUNCTIONS.get(op_type, ()):
+            if name in functions.get(op_type, ()):
                 yield node, list(node.args)
