@@ -141,7 +141,7 @@ except tfsafe.NumericsError:
             f"{LOOP}share = (w - w) / tf.reduce_sum(w - w)",
             [],
             "2 steps checked, all finite. Outside of them, `RealDiv` at script.py:9 "
-            "makes NaN that no step uses: `--strict` explains it\n",
+            "makes NaN, which reached none: `--strict` explains it\n",
         ),
     ],
     ids=[

@@ -136,6 +136,22 @@ def test_a_feature_that_is_nan_in_every_row_is_not_one_to_drop_rows_for():
     assert "each row" not in caught.value.findings[0].suggestion
 
 
+def test_a_rate_that_a_callback_sets_is_told_to_begin_with_1():
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x = np.ones([2, 1], "float32")
+    decay = keras.callbacks.LearningRateScheduler(lambda epoch: 0.1 / np.float32(epoch))
+    with (
+        np.errstate(divide="ignore"),
+        pytest.raises(tfsafe.NumericsError) as caught,
+    ):
+        model.fit(x, x, verbose=0, callbacks=[decay, tfsafe.NumericsMonitor()])
+    finding = caught.value.findings[0]
+    assert finding.origin == f"variable `{model.optimizer.name}/learning_rate`"
+    assert "as step + 1 does" in finding.suggestion
+    assert not finding.suggested_code
+
+
 @pytest.mark.filterwarnings("ignore:check_finite dropped")
 @pytest.mark.parametrize(
     ("parse", "op_type"),

@@ -15,7 +15,7 @@ _NO_STEP = (
 )
 
 _BESIDE = (
-    ". Outside of them, `{}`{} makes NaN that no step uses: `--strict` explains it"
+    ". Outside of them, `{}`{} makes NaN, which reached none: `--strict` explains it"
 )
 
 

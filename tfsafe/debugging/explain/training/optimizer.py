@@ -103,7 +103,9 @@ def _note_schedule(error: NumericsError) -> None:
     """Suggests to begin with 1 where a learning rate is divided by 0 steps."""
     first = error.findings[0]
     is_rate = first.origin == "" and not np.isfinite(error.learning_rate or 0.0)
-    if is_rate and re.search(r"\b(zero|0 to the power)\b", first.cause):
+    is_made = is_rate and re.search(r"\b(zero|0 to the power)\b", first.cause)
+    # Keras' callbacks set the variable.
+    if is_made or first.origin.endswith("/learning_rate`"):
         error.change_first(suggested_code="", suggestion=_SCHEDULE)
 
 
