@@ -1,6 +1,7 @@
 """Quotients whose numerator vanishes with the denominator."""
 
 import mpmath
+import numpy as np
 import tensorflow as tf
 
 from tests.collection.formula import Formula, m, off_zero
@@ -18,6 +19,12 @@ def _of(name, function, exact, **options):
         options.pop("ordinary", ORDINARY),
         **options,
     )
+
+
+def _even_series(order):
+    """Returns the power series in the curvature of `f(sqrt(k) * d) / sqrt(k)`."""
+    series = np.frompyfunc(lambda z: mpmath.hyp0f1(order, z), 1, 1)
+    return lambda k, d: d * series(-k * d * d / 4)
 
 
 def _quaternion(v):
@@ -212,5 +219,19 @@ FORMULAS = [
         "screened charge of a potential",
         lambda r: tf.exp(-r) / r * r,
         lambda r: m.exp(-r).sum(),
+    ),
+    Formula(
+        "circle on a surface whose curvature vanishes",
+        lambda k, d: tf.sin(tf.sqrt(k) * d) / tf.sqrt(k),
+        _even_series(1.5),
+        [[0.0, 1e-6, 0.5], [1.0, 2.0, 1.0]],
+        [[0.25, 1.0, 0.5], [1.0, 2.0, 1.0]],
+    ),
+    Formula(
+        "circle on a surface of negative curvature that vanishes",
+        lambda k, d: tf.sinh(tf.sqrt(-k) * d) / tf.sqrt(-k),
+        _even_series(1.5),
+        [[0.0, -1e-6, -0.5], [1.0, 2.0, 1.0]],
+        [[-0.25, -1.0, -0.5], [1.0, 2.0, 1.0]],
     ),
 ]

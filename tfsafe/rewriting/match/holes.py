@@ -9,9 +9,11 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import interpolation
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match.arithmetic import root_of
 from tfsafe.rewriting.match.elementwise import Elementwise, elementwise
 from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
+from tfsafe.rewriting.match.reductions import norm
 
 # What tensors are tried with: each column is one trial.
 _DRAWS = np.array([
@@ -188,6 +190,31 @@ def has_deep_hole(reader: Reader, op: tf.Operation) -> bool:
             hole = _continued(formula, variable, point)
             if hole is not None and not hole.is_lost:
                 return True
+    return False
+
+
+def is_of_root(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether a quotient by a root is smooth in what the root is taken of.
+
+    Such as `sin(sqrt(k) * d) / sqrt(k)` in k; a norm is a variable by itself. Formulas
+    in float64 have no other rule.
+    """
+    if op.outputs[0].dtype == tf.float64:
+        return False
+    below = factored(reader, op).below if op.type in _PRODUCTS else []
+    roots = [root_of(reader, x) for x in below if norm(reader, x) is None]
+    inside = [each for each in roots if each is not None]
+    formula = elementwise(reader, op.outputs[0]) if inside else None
+    if formula is None or formula.whole.shape.rank is None:
+        return False
+    for variable, point in _candidates(formula):
+        if (
+            isinstance(point, float)
+            and point == 0
+            and any(reader.same(variable, each) for each in inside)
+        ):
+            hole = _continued(formula, variable, point)
+            return hole is not None and not hole.is_lost
     return False
 
 

@@ -12,6 +12,7 @@ from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.match import holes
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import factored, made, scaled
@@ -247,14 +248,15 @@ _RATIOS: tuple[tuple[Pattern, _Function], ...] = (
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
+    found = None
     if op.type in DIVISIONS:
         found = _ratio(op, reader) or _ratios(op, reader) or sabr.match(op, reader)
         found = found or entropies.match_of_order(op, reader)
-        if found is not None:
-            return found
+    found = found or _FIXED(op, reader)
+    if found is not None:
+        return None if holes.is_of_root(reader, op) else found
     return (
-        _FIXED(op, reader)
-        or hyperbolic.match(op, reader)
+        hyperbolic.match(op, reader)
         or divided_differences.match_common_divisor(op, reader)
         or _power(op, reader)
     )

@@ -333,11 +333,13 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     found = _read(reader, op) if op.type in _PRODUCTS else _Read()
     if found.is_whole:
-        return found.build
+        return None if holes.is_of_root(reader, op) else found.build
     build = found.build or removable_pairs.less_limit(op, reader)
     build = build or steps.match(op, reader)
     # One divisor at a time, the rest would cancel.
-    return None if build and holes.has_deep_hole(reader, op) else build
+    if build and (holes.has_deep_hole(reader, op) or holes.is_of_root(reader, op)):
+        return None
+    return build
 
 
 RULES = (
