@@ -45,6 +45,10 @@ def _kl_normal(mean, log_variance):
     return -0.5 * tf.reduce_sum(1 + log_variance - mean**2 - tf.exp(log_variance))
 
 
+def _queue(r, k):
+    return r / (1 - r) - (k + 1) * r ** (k + 1) / (1 - r ** (k + 1))
+
+
 def _posterior_variance(beta):
     kept = tf.math.cumprod(1 - beta)
     before = tf.concat([[1.0], kept[:-1]], 0)
@@ -278,5 +282,12 @@ FORMULAS = [
         lambda n, p: 2 * p * n * (1 + p / n * m.expm1(-n / p)),
         [[0.01, 2.0], [50.0, 0.5]],
         [[3.0, 2.0], [2.0, 0.5]],
+    ),
+    Formula(
+        "customers in a queue that is full as often as empty",
+        _queue,
+        lambda r, k: _queue(r + SHIFT, k),
+        [[1.0, 1.0001, 0.999], [5.0, 3.0, 8.0]],
+        [[0.5, 2.0], [4.0, 4.0]],
     ),
 ]

@@ -350,6 +350,14 @@ def depends(formula: Elementwise, part: tf.Tensor, hole: Hole) -> bool:
 
 
 @np.errstate(all="ignore")
+def may_vanish_at(formula: Elementwise, part: tf.Tensor, hole: Hole) -> bool:
+    """Returns whether a part of a formula is 0 at a hole, or is another variable."""
+    at = _numbers(formula, hole.variable, hole.point, np.zeros([]))
+    inner = Elementwise(formula.reader, part, formula.leaves)
+    return not depends(formula, part, hole) or not inner.at(at).any()
+
+
+@np.errstate(all="ignore")
 def has_other(formula: Elementwise, part: tf.Tensor, hole: Hole) -> bool:
     """Returns whether a part of a formula has no value at another point, either."""
     inner, own = Elementwise(formula.reader, part, formula.leaves), hole.point

@@ -73,9 +73,13 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     opened = [each for each in narrow if holes.depends(formula, each, hole)]
     if not is_open and (opened or not hole.is_lost):
         return _built(formula.cut(narrow), None, others)
-    names = {each.name for each in opened}
-    if names & settled or any(holes.has_other(formula, x, hole) for x in opened):
+    if any(
+        (x.name in settled and holes.may_vanish_at(formula, x.op.inputs[0], hole))
+        or holes.has_other(formula, x, hole)
+        for x in opened
+    ):
         return None
+    names = {each.name for each in opened}
     narrow = [each for each in narrow if each.name not in names]
     return _built(formula.cut(narrow), hole, others)
 
