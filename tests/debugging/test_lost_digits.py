@@ -136,7 +136,7 @@ def _found(function, *args):
             _entropy,
             [-1.0, 1.0],
             "`Relu`{}, which is 0 for a neg",
-            "returns weight * log",
+            "is p * log(p) with its limit, 0 at p = 0",
         ),
         (_unit, [-1.0, -2.0], "`Relu`{}, which is 0 for a negative", "returns 0"),
     ],
