@@ -216,11 +216,8 @@ FIXES = [
             "forward",
             source,
             "overflow",
-            (),
-            False,
-            dtype,
-            "",
-            written,
+            dtype=dtype,
+            written=written,
         )
         for limit, dtype in (("10.0", "float16"), ("20.0", ""))
         for source, words, written in (
