@@ -199,6 +199,21 @@ def test_a_function_without_values_on_one_side_is_continued(mode):
     np.testing.assert_allclose(slope, slopes, rtol=2e-5)
 
 
+def test_a_sum_that_cancels_at_infinity_keeps_its_digits(mode):
+    def formula(x, m):
+        return m.asinh(x) - m.log(2 * x)
+
+    x = np.float32([0.7, 30.0, 3e3, 3e4])
+    points = tuple(map(float, x))
+    assert SUM in fired(
+        all_rules(), lambda x: formula(x, tf.math), tf.constant([0.5, 2.0])
+    )
+    function = rewritten(all_rules(), lambda x: formula(x, tf.math))
+    value, (slope,) = modes.value_and_gradients(function, [tf.constant(x)], mode)
+    np.testing.assert_allclose(value, _exact(formula, points, 0), rtol=2e-6)
+    np.testing.assert_allclose(slope, _exact(formula, points, 1), rtol=2e-6)
+
+
 def test_nan_stays():
     for formula, *_ in FORMULAS.values():
         value = rewritten(all_rules(), lambda x, f=formula: f(x, tf))(

@@ -248,8 +248,15 @@ def test_nan_and_infinity_from_outside_come_out_as_before(name):
 def test_ones_of_the_same_shape_count_as_the_number():
     x = tf.TensorSpec([None, 3], tf.float32)
     assert fired(RULES, lambda x: tf.ones_like(x) - tf.sigmoid(x), x) == ["complement"]
-    others = fired(RULES, lambda x: tf.ones_like(x) - tf.sigmoid(x[:1]), x)
-    assert not others
+
+    def of_first(x):
+        return tf.ones_like(x) - tf.sigmoid(x[:1])
+
+    assert "complement" not in fired(RULES, of_first, x)
+    rows = np.float32([[3.0, 0.5, -3.0], [1.0, 2.0, 3.0]])
+    value = rewritten(RULES, of_first)(tf.constant(rows))
+    right = 1 / (1 + np.exp(np.float64(rows[:1])))
+    np.testing.assert_allclose(value, np.repeat(right, 2, axis=0), rtol=3e-6)
 
 
 NEAR_MISSES = {

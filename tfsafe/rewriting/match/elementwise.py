@@ -1,5 +1,6 @@
 """Reads formulas that are computed element by element, and tries them on numbers."""
 
+import functools
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
@@ -19,12 +20,16 @@ def _each(function: Callable[[float], float]) -> _Function:
     return lambda x: made(x).astype(x.dtype)
 
 
+def _sum(*terms: np.ndarray) -> np.ndarray:
+    return functools.reduce(np.add, terms)
+
+
 def _softplus(x: np.ndarray) -> np.ndarray:
     return np.logaddexp(x, x.dtype.type(0))
 
 
 _ARITHMETIC: Mapping[str, _Function] = {
-    **dict.fromkeys(ADDITIONS, np.add),
+    **dict.fromkeys(ADDITIONS, _sum),
     **dict.fromkeys(DIVISIONS, np.divide),
     **dict.fromkeys(RECIPROCALS, lambda x: 1 / x),
     "Mul": np.multiply,

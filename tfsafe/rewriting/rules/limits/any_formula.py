@@ -153,6 +153,8 @@ def _trials(formula: Elementwise, distance: float) -> dict[int, np.ndarray]:
         for point in holes.points(reader, leaf):
             sign = -1.0 if reader.bounds(leaf).high <= point else 1.0
             ways.append(point + sign * near)
+        if np.isinf(reader.bounds(leaf).high):
+            ways.append(draws / distance)
         states.append(ways)
     rows = [list(row) for row in itertools.product(*states)]
     for i, j in itertools.permutations(range(len(leaves)), 2):
