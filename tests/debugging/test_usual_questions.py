@@ -371,6 +371,13 @@ def test_the_logits_of_a_softmax_on_a_line_of_its_own_are_found():
     )
 
 
+def test_a_logarithm_with_a_name_has_its_suggestion():
+    seen = source_names.Seen('k = p * (tf.math.log(p, "entropy") - y)')
+    assert source_names.filled("Log", "{expanded}", seen) == (
+        "tfsafe.ops.xlogy(p, p) - p * y"
+    )
+
+
 def test_the_row_is_known_behind_the_layers_of_an_image_network():
     stack = [
         keras.layers.ZeroPadding2D(),

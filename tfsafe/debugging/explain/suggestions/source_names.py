@@ -191,7 +191,7 @@ def _reduced(
 
 def _expanded(node: ast.expr, tree: ast.AST) -> dict[str, str]:
     """Returns `xlogy(w, p) - w * y` of `w * (log(p) - y)`."""
-    (x,) = map(ast.unparse, node.args) if isinstance(node, ast.Call) else ("",)
+    x = ast.unparse(node.args[0]) if isinstance(node, ast.Call) else ""
     for difference, sides in syntax.uses("Sub", tree):
         texts = [*map(ast.unparse, sides)]
         weight = _weight(tree, {ast.unparse(difference)})
