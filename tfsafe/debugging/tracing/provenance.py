@@ -355,9 +355,9 @@ class Propagation:
                 return frozenset([self.outside(output, name, handle)])
             if draws_element(step.type):
                 return frozenset([self.outside(output, _ELEMENT)])
-            infinite = step.type == "Const" and not values.has_nan(output)
+            infinite = step.type == "Const" and not np.isnan(value).any()
             return frozenset([self._new(output, step=step, is_intended=infinite)])
-        if values.has_nan(output) and all(each.is_intended for each in sources):
+        if np.isnan(value).any() and all(each.is_intended for each in sources):
             # `inf - inf`, or a row that is masked as a whole. Others may be infinite.
             return frozenset([self._new(output, step=step, births=np.isnan(value))])
         if step.type not in _ELEMENTWISE:

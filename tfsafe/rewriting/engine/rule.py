@@ -1,7 +1,7 @@
 """Defines what a rewrite rule is: one row, whatever it recognises."""
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 import tensorflow as tf
@@ -51,3 +51,14 @@ class Rule:
             object.__setattr__(self, "op_types", getattr(self.match, "op_types", ()))
         if not self.op_types:
             raise ValueError(f"The rule {self.name!r} names no type of operation.")
+
+
+def first(
+    rules: Sequence[Rule], op: tf.Operation, reader: Reader
+) -> tuple[Rule, Build] | None:
+    """Returns the first of some rules that makes an operation, and how."""
+    for rule in rules:
+        build = rule.match(op, reader) if op.type in rule.op_types else None
+        if build is not None:
+            return rule, build
+    return None

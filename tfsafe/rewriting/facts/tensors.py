@@ -29,7 +29,9 @@ _DEPTH = 48
 # The second marks a gradient; it is not computed in the graph that is emitted.
 _INPUTS = frozenset({"Placeholder", "PlaceholderWithDefault", "ReadVariableOp"})
 
-_FLOATS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
+# Float64 has the digits and the range that they lack.
+NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
+_FLOATS = NARROW | {tf.float64}
 
 
 def is_float(tensor: tf.Tensor) -> bool:

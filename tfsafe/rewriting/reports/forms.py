@@ -13,10 +13,10 @@ from tfsafe.graph import Emission, is_call, written_inputs
 from tfsafe.rewriting.engine.function import collected, stabilized
 from tfsafe.rewriting.engine.planner import Rewrite
 from tfsafe.rewriting.engine.rule import Rule, Value
+from tfsafe.rewriting.facts.tensors import NARROW
 
-_NARROW = (tf.float16, tf.bfloat16, tf.float32)
 _WIDE = tf.float64
-_ENUMS = frozenset(dtype.as_datatype_enum for dtype in _NARROW)
+_ENUMS = frozenset(dtype.as_datatype_enum for dtype in NARROW)
 _HELD = (tf.resource, tf.variant)
 # Their numbers are the same in each dtype only if drawn or read in one dtype.
 _NOT_WIDENED = ("Bitcast", "Const", "Random", "Stateful", "Multinomial")
@@ -51,7 +51,7 @@ def _plan(graph: tf.Graph) -> dict[str, Callable[[Value], Sequence[tf.Tensor]]]:
 
 
 def _is_narrow(tensor: Any) -> bool:
-    return tensor.dtype in _NARROW
+    return tensor.dtype in NARROW
 
 
 def _wide(tensor: Any) -> Any:
@@ -75,7 +75,7 @@ class _Copy:
         dtypes = [each.dtype for each in op.outputs]
         if self._can_widen():
             attributes = {name: _doubled(a) for name, a in self._attributes.items()}
-            wide = [_WIDE if each in _NARROW else each for each in dtypes]
+            wide = [_WIDE if each in NARROW else each for each in dtypes]
             return self._made(inputs, wide, attributes)
         narrow = [
             tf.cast(each, original.dtype) if _is_narrow(original) else each

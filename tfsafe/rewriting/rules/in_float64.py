@@ -5,13 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.engine.rule import Rule, Value, first
+from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.trees import Trees
 
-NARROW = frozenset({tf.float16, tf.bfloat16, tf.float32})
 # Types of the operations that are made in float64.
 INSIDE = frozenset({
     *DIVISIONS,
@@ -28,17 +27,6 @@ _ANY_DTYPE = frozenset({
     *("complement", "difference-of-function", "digamma-difference", "exp-minus-one"),
     *("log-pochhammer", "weighted-lgamma", "weighted-log"),
 })
-
-
-def first(
-    rules: Sequence[Rule], op: tf.Operation, reader: Reader
-) -> tuple[Rule, Build] | None:
-    """Returns the first of some rules that makes an operation, and how."""
-    for rule in rules:
-        build = rule.match(op, reader) if op.type in rule.op_types else None
-        if build is not None:
-            return rule, build
-    return None
 
 
 def is_made_wide(rule: Rule, rules: Collection[str] = ()) -> bool:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfsafe.graph import ADDITIONS, SUMS
 from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened, in_float32
@@ -79,12 +79,6 @@ def match_log(
     return build
 
 
-def first(rules: Sequence[Rule], op: tf.Operation, reader: Reader) -> Build | None:
-    """Returns what the first rule that fits makes of an operation."""
-    found = (each.match(op, reader) for each in rules if op.type in each.op_types)
-    return next(filter(None, found), None)
-
-
 _LOG_ONE_PLUS = Trees(
     Tree(("Log", ("Add", 1, "x")), unchanged_values.log1p),
     Tree(("Log", ("Abs", ("Add", 1, "x"))), uncancelled.log_abs_one_plus),
@@ -105,7 +99,7 @@ def _match_one_plus(
     def build(value: Value) -> tf.Tensor:
         # For half precision, the sum has digits to spare.
         is_wider = isinstance(value, Widened)
-        whole = found(value) if is_wider else value(op.inputs[0])
+        whole = found[1](value) if is_wider else value(op.inputs[0])
         is_far = tf.abs(whole - 1) > (2**-6 if is_wider else 0.5)
         return tf.where(is_far, unchanged_values.log(whole), near_one(value))
 

@@ -9,15 +9,14 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import SUMS, raw_kernel
 from tfsafe.ops.kernels.statistics.moments import normalised
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
+from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match.arithmetic import square_of, terms
 from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader, whole_power
 from tfsafe.rewriting.rules import references
-from tfsafe.rewriting.rules.in_float64 import NARROW, first
 from tfsafe.rewriting.rules.masks import empty_sums
 
 # Float64 holds the products of numbers of these types exactly.
@@ -25,7 +24,6 @@ _MOST_TERMS = 8
 _DEPTH = 24
 # Weights whose sum is that near to 1 are meant to add up to 1.
 _ROUNDED = 1e-5
-(_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
 
 
 class _Memory(dict[str, bool]):
@@ -77,7 +75,7 @@ def _kernel(
     op: tf.Operation, reader: Reader
 ) -> Callable[[Sequence[tf.Tensor]], tf.Tensor]:
     # An empty sum over an empty count is 0, in float64 as in float32.
-    if op.type in _FRACTION.op_types and _FRACTION.match(op, reader) is not None:
+    if first([empty_sums.FRACTION_OF_ZERO], op, reader) is not None:
         return lambda inputs: ops.xdivy(*inputs)
     return lambda inputs: raw_kernel(op)(inputs)[0]
 

@@ -1,12 +1,12 @@
 """Rules for a root less its largest part."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS
+from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import tangents, uncancelled
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -19,7 +19,6 @@ from tfsafe.rewriting.match.ratios import ratio_of
 from tfsafe.rewriting.match.reductions import Norm, sum_of_squares
 from tfsafe.rewriting.match.trees import Tree, Trees, at_root
 
-_BINARY_SUMS = ("Sub", "Add", "AddV2")
 _ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), "y"))
 _ROOT_LESS = ((1.0, ("Sub", _ROOT, "x")), (-1.0, ("Add", _ROOT, "x")))
 
@@ -44,25 +43,30 @@ def _match_root_minus(op: tf.Operation, reader: Reader) -> Build | None:
     return found
 
 
+def _roots_less(reader: Reader, tensor: tf.Tensor) -> Iterator[tuple[int, Term, Term]]:
+    """Yields the sign of `sqrt(x^2 + y) - x`, x and y."""
+    for sign_of_x, pattern in _ROOT_LESS:
+        for sign, found in at_root(reader, tensor, pattern):
+            x, y = found["x"], found["y"]
+            if isinstance(x, Term) and isinstance(y, Term):
+                yield sign, x._replace(factor=sign_of_x * x.factor), y
+
+
 def _length_minus(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `sqrt(x^2 + sum(y^2)) - x`, whose sum may be out of range."""
-    for sign_of_x, pattern in _ROOT_LESS:
-        for sign, found in at_root(reader, op.outputs[0], pattern):
-            x, y = found["x"], found["y"]
-            if not isinstance(x, Term) or not isinstance(y, Term):
-                continue
-            length = sum_of_squares(reader, y.tensor)
-            if length is not None and y.factor == 1:
-                return _less_length(sign, sign_of_x, x, length)
+    for sign, x, y in _roots_less(reader, op.outputs[0]):
+        length = sum_of_squares(reader, y.tensor)
+        if length is not None and y.factor == 1:
+            return _less_length(sign, x, length)
     return None
 
 
-def _less_length(sign: int, sign_of_x: float, x: Term, length: Norm) -> Build:
+def _less_length(sign: int, x: Term, length: Norm) -> Build:
     def build(value: Value) -> tf.Tensor:
         y = ops.norm(
             length.base.make(value), axis=length.axes, keepdims=length.keepdims
         )
-        return sign * uncancelled.hypot_minus(sign_of_x * x.make(value), y)
+        return sign * uncancelled.hypot_minus(x.make(value), y)
 
     return build
 
@@ -94,29 +98,24 @@ _ROOT_MINUS = Trees(
 def _match_solution(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `(sqrt(x^2 + y) - x) / d` where d is a factor of y."""
     top, divisor = op.inputs
-    if reader.op(top).type not in _BINARY_SUMS or is_watched(reader, op):
+    if reader.op(top).type not in SUMS or is_watched(reader, op):
         return None
     if reader.constant(divisor) is not None:
         return None
-    for sign_of_x, pattern in _ROOT_LESS:
-        for sign, found in at_root(reader, top, pattern):
-            x, y = found["x"], found["y"]
-            if not isinstance(x, Term) or not isinstance(y, Term):
-                continue
-            inside = [
-                each._replace(factor=y.factor * each.factor)
-                for each in parts(reader, y.tensor)
-            ]
-            ratio = ratio_of(reader, inside, parts(reader, divisor))
-            if ratio is not None:
-                return _solution(sign, x, sign_of_x, y, divisor, ratio)
+    for sign, x, y in _roots_less(reader, top):
+        inside = [
+            each._replace(factor=y.factor * each.factor)
+            for each in parts(reader, y.tensor)
+        ]
+        ratio = ratio_of(reader, inside, parts(reader, divisor))
+        if ratio is not None:
+            return _solution(sign, x, y, divisor, ratio)
     return None
 
 
 def _solution(
     sign: int,
     x: Term,
-    sign_of_x: float,
     y: Term,
     divisor: tf.Tensor,
     ratio: Callable[[Value], tf.Tensor | float],
@@ -124,7 +123,7 @@ def _solution(
     def build(value: Value) -> tf.Tensor:
         whole = ratio(value)
         return sign * uncancelled.root_minus_over(
-            sign_of_x * x.make(value),
+            x.make(value),
             y.make(value),
             value(divisor),
             tf.convert_to_tensor(whole, divisor.dtype),

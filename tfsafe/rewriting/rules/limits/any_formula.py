@@ -15,12 +15,12 @@ import tensorflow as tf
 from tfsafe._limits import LIMITS
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import interpolation
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.elementwise import FUNCTIONS, Elementwise, elementwise
-from tfsafe.rewriting.rules.in_float64 import NARROW, Wide, first, is_made_wide
+from tfsafe.rewriting.rules.in_float64 import Wide, is_made_wide
 
 _REFERENCE = "Trefethen, Approximation Theory and Approximation Practice, 2013"
 # What they make of 0 / 0 is settled, and no limit.
@@ -86,8 +86,10 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
 
 def _is_left(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> bool:
     """Returns whether no other rule knows a logarithm of what is near 1."""
-    found = first(others, op, reader) if op.type == "Log" else None
-    return op.type == "Log" and (found is None or found[0].name in _OUT_OF_RANGE)
+    if op.type != "Log":
+        return False
+    found = first(others, op, reader)
+    return found is None or found[0].name in _OUT_OF_RANGE
 
 
 def _built(

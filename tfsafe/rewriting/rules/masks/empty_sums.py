@@ -265,20 +265,21 @@ def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
     return lambda value: softmax_at_temperature(value(z), value(temperature))
 
 
+FRACTION_OF_ZERO = Rule(
+    name="fraction-of-zero",
+    before="sum(x * w) / sum(w), a / (a + b), sum(a * b) / (sum(a) + sum(b)), "
+    "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count, "
+    "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x), "
+    "(log(a) + b * t) / sqrt(t), (a / b) / (1 + a / b)",
+    after="the same, from float64 where products underflow; 0 for 0 / 0, and 1 for "
+    "a / a, for b = 0 and for x ** n / (x ** n + b) where the power overflows",
+    fails_when="all weights are 0, a and b are, or a segment is empty",
+    reference="tfsafe.ops.xdivy",
+    op_types=DIVISIONS,
+    match=_match_fraction,
+)
 RULES = (
-    Rule(
-        name="fraction-of-zero",
-        before="sum(x * w) / sum(w), a / (a + b), sum(a * b) / (sum(a) + sum(b)), "
-        "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count, "
-        "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x), "
-        "(log(a) + b * t) / sqrt(t), (a / b) / (1 + a / b)",
-        after="the same, from float64 where products underflow; 0 for 0 / 0, and 1 for "
-        "a / a, for b = 0 and for x ** n / (x ** n + b) where the power overflows",
-        fails_when="all weights are 0, a and b are, or a segment is empty",
-        reference="tfsafe.ops.xdivy",
-        op_types=DIVISIONS,
-        match=_match_fraction,
-    ),
+    FRACTION_OF_ZERO,
     Rule(
         name="degree-normalisation",
         before="a * sum(a) ** -0.5, x * rsqrt(mean(x * x))",

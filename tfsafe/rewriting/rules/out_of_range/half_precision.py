@@ -10,7 +10,7 @@ from tfsafe import ops
 from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SEGMENT_SUMS, raw_kernel
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened
@@ -66,7 +66,6 @@ _SOFTMAXES: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
 _PROBABILITIES = {"complement-of-softmax", "sigmoid-by-hand", "softmax-by-hand"}
 # Operations in float32 between two casts.
 _DEPTH = 6
-(_FRACTION,) = (each for each in empty_sums.RULES if each.name == "fraction-of-zero")
 # Of a longer formula, the operations that are nearest to its end.
 _MOST = 40
 
@@ -224,9 +223,9 @@ class _Chain:
 
 def _is_fraction(op: tf.Operation, reader: Reader) -> bool:
     """Returns whether a quotient of nothing is 0 by the rule for such quotients."""
-    is_quotient = op.type in _FRACTION.op_types
-    is_applied = reader.rules is None or _FRACTION.name in reader.rules
-    return is_quotient and is_applied and _FRACTION.match(op, reader) is not None
+    rule = empty_sums.FRACTION_OF_ZERO
+    is_applied = reader.rules is None or rule.name in reader.rules
+    return is_applied and first([rule], op, reader) is not None
 
 
 def _match(

@@ -9,7 +9,7 @@ from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.formulas import entropies_of_order, field_limits
 from tfsafe.ops.formulas.weighted_exponentials import zero_where_weightless
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
@@ -71,7 +71,7 @@ def _is_log(tensor: tf.Tensor, reader: Reader, depth: int = 0) -> bool:
 
 
 def _is_whole(op: tf.Operation, reader: Reader) -> bool:
-    return near_one.first(_WHOLE, op, reader) is not None
+    return first(_WHOLE, op, reader) is not None
 
 
 def _bounded(

@@ -10,13 +10,13 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, SUMS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.match.arithmetic import both_ways, walk
 from tfsafe.rewriting.match.elementwise import FUNCTIONS
 from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
-from tfsafe.rewriting.rules.in_float64 import INSIDE, NARROW, Wide
+from tfsafe.rewriting.rules.in_float64 import INSIDE, Wide
 from tfsafe.rewriting.rules.probability import likelihoods
 
 _FACTORS = DIVISIONS | {"Mul", "Neg"}
