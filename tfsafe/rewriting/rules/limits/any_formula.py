@@ -30,13 +30,13 @@ _OUT_OF_RANGE = frozenset({"log-out-of-range", "root-of-sums"})
 # How far from a point a formula is tried. Near a zero of a higher order float64 has
 # digits further from it only.
 _NEAR = 1e-3, 0.1
+# Formulas that keep their digits, by their form: the layers of a model have the same
+# ones, and so has the model when it is traced again.
+_SOUND: set[Hashable] = set()
+_MOST_SOUND = 4096
 # It loses digits where it is off by more than this, and none where by less than that,
 # in units of the last digit.
 _LOSS, _KEPT = 168.0, 4.0
-
-
-class _Sound(set[Hashable]):
-    """The formulas of a graph that keep their digits, by their form."""
 
 
 def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | None:
@@ -46,15 +46,17 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     formula = elementwise(reader, whole)
     if formula is None:
         return None
-    # Most are sound, and the layers of a model have the same ones.
-    sound = reader.memory.setdefault(_Sound, _Sound())
-    form = formula.form(), *(tuple(holes.points(reader, x)) for x in formula.leaves)
-    if form in sound:
+    may_lose = op.type in SUMS or _is_left(op, reader, others)
+    points = (tuple(holes.points(reader, each)) for each in formula.leaves)
+    form = may_lose, formula.form(), *points
+    if form in _SOUND:
         return None
-    loses = (op.type in SUMS or _is_left(op, reader, others)) and _loses(formula)
+    loses = may_lose and _loses(formula)
     hole = holes.of(formula)
     if not loses and (hole is None or hole.is_lost):
-        sound.add(form)
+        if len(_SOUND) == _MOST_SOUND:
+            _SOUND.clear()
+        _SOUND.add(form)
         return None
     # What other rules make of its parts counts as it will be.
     found = [(each, first(others, each.op, reader)) for each in formula.parts()[1:]]
