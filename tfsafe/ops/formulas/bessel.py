@@ -43,6 +43,8 @@ def log_bessel_i0(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
     # Not of `bessel_i0`, which XLA lacks; of infinity, `bessel_i0e` is 0.
     inside = tf.where(tf.math.is_inf(size), tf.zeros_like(x), size)
     value = tf.math.log(tf.math.bessel_i0e(inside)) + size
+    quarter = tf.square(x) / 4
+    value = tf.where(size < 1e-3, quarter - tf.square(quarter) / 4, value)
     return value, lambda upstream: upstream * bessel_ratio(x)
 
 

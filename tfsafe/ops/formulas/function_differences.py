@@ -40,17 +40,17 @@ class Difference(NamedTuple):
         return precision.in_float32(self._select, b, d, of_a, of_b)
 
     def of_points(
-        self, a: tf.Tensor, b: tf.Tensor, of_a: tf.Tensor, of_b: tf.Tensor
+        self, b: tf.Tensor, d: tf.Tensor, of_a: tf.Tensor, of_b: tf.Tensor
     ) -> tf.Tensor:
-        """Computes `f(a) - f(b)`, with the gradients of the values as they are."""
+        """Computes `f(b + d) - f(b)`, with the gradients of the values as they are."""
 
         def compute(
-            a: tf.Tensor, b: tf.Tensor, of_a: tf.Tensor, of_b: tf.Tensor
+            b: tf.Tensor, d: tf.Tensor, of_a: tf.Tensor, of_b: tf.Tensor
         ) -> tf.Tensor:
-            value = tf.stop_gradient(self._select(b, a - b, of_a, of_b))
+            value = tf.stop_gradient(self._select(b, d, of_a, of_b))
             return _with_value(of_a, of_b, value)
 
-        return precision.in_float32(compute, a, b, of_a, of_b)
+        return precision.in_float32(compute, b, d, of_a, of_b)
 
     def _select(
         self, b: tf.Tensor, d: tf.Tensor, of_a: tf.Tensor, of_b: tf.Tensor

@@ -7,12 +7,13 @@ it is accurate. So the first two derivatives are right at 0 and on both sides.
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from math import factorial
+from math import comb, factorial
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import with_slope
 
@@ -177,7 +178,7 @@ def _pair(
 ) -> tuple[Removable, Removable]:
     """Returns `f(x) / x` and `x / f(x)`."""
     return (
-        Removable(series, near[0], lambda x: function(x) / x),
+        Removable(series, near[0], lambda x: unchanged_values.divide(function(x), x)),
         Removable(_divided(_ONE, series), near[1], lambda x: x / function(x)),
     )
 
@@ -224,7 +225,8 @@ _LOG1P = _series(lambda n: Fraction((-1) ** n, n + 1))
 _X_OVER_TANH = _divided(_ONE, _TANHC)
 
 sin_over_x, x_over_sin = _pair(_SINC, (2.0, 1.0), tf.sin)
-sinh_over_x = Removable(_even(1, 1), 2.0, lambda x: tf.sinh(x) / x)
+_sinh = unchanged_values.elementwise(tf.sinh)
+sinh_over_x, _ = _pair(_even(1, 1), (2.0, 1.0), _sinh)
 x_over_sinh = Removable(_divided(_ONE, _even(1, 1)), 1.0, _over_sinh)
 tan_over_x, x_over_tan = _pair(_TANC, (0.5, 1.0), tf.tan)
 tanh_over_x, x_over_tanh = _pair(_TANHC, (0.5, 1.0), ops.tanh)
@@ -233,7 +235,14 @@ asinh_over_x, x_over_asinh = _pair(_arcsine(-1), (0.25, 0.25), tf.asinh)
 atan_over_x, x_over_atan = _pair(_arctangent(-1), (0.25, 0.25), tf.atan)
 atanh_over_x, x_over_atanh = _pair(_arctangent(1), (0.25, 0.25), tf.atanh)
 log1p_over_x, x_over_log1p = _pair(_LOG1P, (0.25, 0.25), ops.log1p)
-expm1_over_x = Removable(_EXPREL, 1.0, lambda x: ops.expm1(x) / x)
+_ROOT = _series(
+    lambda n: Fraction((-1) ** n * comb(2 * n, n), (n + 1) * 2 ** (2 * n + 1))
+)
+sqrt1pm1_over_x = Removable(_ROOT, 0.125, lambda x: 1 / (1 + ops.sqrt(1 + x)))
+x_over_sqrt1pm1 = Removable(_divided(_ONE, _ROOT), 0.125, lambda x: 1 + ops.sqrt(1 + x))
+expm1_over_x = Removable(
+    _EXPREL, 1.0, lambda x: unchanged_values.divide(ops.expm1(x), x)
+)
 x_over_expm1 = Removable(_divided(_ONE, _EXPREL), 1.0, _over_expm1)
 one_minus_cos_over_square = Removable(
     _even(-1, 2), 2.0, lambda x: 2 * tf.square(tf.sin(x / 2) / x)
@@ -331,7 +340,7 @@ two_atanh_over_x, x_over_two_atanh = _pair(
     [2 * c for c in _arctangent(1)], (0.25, 0.25), lambda x: 2 * tf.atanh(x)
 )
 two_sinh_over_x, x_over_two_sinh = _pair(
-    [2 * c for c in _even(1, 1)], (2.0, 1.0), lambda x: 2 * tf.sinh(x)
+    [2 * c for c in _even(1, 1)], (2.0, 1.0), lambda x: 2 * _sinh(x)
 )
 # `1 / f(x) - 1 / x`, by the pattern of f.
 INVERSES = (

@@ -107,7 +107,7 @@ def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         return tf.square((a - b) / (tf.sqrt(a) + tf.sqrt(b)))
 
     def far(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-        return a + b - 2 * tf.sqrt(a * b)
+        return a + b - 2 * ops.sqrt(a) * ops.sqrt(b)
 
     is_near = (a > 0.25 * b) & (a < 4 * b)
     return near_or_far(is_near, near, far, a, b)

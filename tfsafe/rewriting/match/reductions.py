@@ -204,19 +204,33 @@ def _not_negative(x: tf.Tensor) -> tf.Tensor:
     return tf.where(x < 0, tf.constant(math.nan, x.dtype), x)
 
 
+def mean_of_squares(reader: Reader, tensor: tf.Tensor) -> tuple[float, Norm | None]:
+    """Reads a sum or mean of squares over axes; returns n of `norm ** 2 / n` first."""
+    mean = reduction(reader, tensor, "Mean")
+    if mean is None:
+        return 1.0, sum_of_squares(reader, tensor)
+    base, count = squared(reader, mean.x), _count(mean)
+    if base is None or not count:
+        return 1.0, None
+    return count, Norm(base, mean.axes, mean.keepdims)
+
+
+def _count(found: Reduction) -> float:
+    """Returns how many elements each sum has; 0 where that is not known."""
+    if found.x.shape.rank is None:
+        return 0.0
+    axes = range(found.x.shape.rank) if found.axes is None else found.axes
+    return float(math.prod(found.x.shape[axis] or 0 for axis in axes))
+
+
 def mean_of(reader: Reader, term: Term) -> tuple[float, Reduction] | None:
     """Reads a number times a mean, or times a sum of as many elements as are known."""
     mean = reduction(reader, term.tensor, "Mean")
     if mean is not None:
         return term.factor, mean
     total = reduction(reader, term.tensor, "Sum")
-    if total is None or total.x.shape.rank is None:
-        return None
-    axes = range(total.x.shape.rank) if total.axes is None else total.axes
-    count = 1.0
-    for axis in axes:
-        count *= total.x.shape[axis] or 0
-    return (term.factor * count, total) if count else None
+    count = 0.0 if total is None else _count(total)
+    return (term.factor * count, total) if total is not None and count else None
 
 
 def single_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:

@@ -3,6 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -47,8 +48,13 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     found = terms(reader, op.outputs[0])
     if len(found) != 2:
         return None
+    tensors = [each.tensor for each in found]
+    ones = [_log_one_plus(reader, each) for each in tensors]
     (first, name, a, one), (second, other, b, two) = (
-        _function(reader, each.tensor) for each in found
+        known or _function(reader, each)
+        for known, each in zip(
+            ones if all(ones) else [None, None], tensors, strict=True
+        )
     )
     scale = found[0].factor
     if name == other == "Pow" and not reader.same(first.inputs[1], second.inputs[1]):
@@ -57,15 +63,15 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return _less_number(reader, op.outputs[0])
     if name not in DIFFERENCES and name != "Pow":
         return None
-    if any(reader.constant(each) is not None for each in (a, b)):
+    if any(reader.constant(each.tensor) is not None for each in (a, b)):
         return None
     step = _step(reader, a, b)
     if step is None:
         step = _step(reader, b, a)
         if step is not None:
             first, second, a, b, scale = second, first, b, a, -scale
-    is_log = name == "Log"
-    if is_log and not all(_is_plain(reader, each, step is None) for each in (a, b)):
+    is_whole = step is None and not all(ones)
+    if any(not _is_plain(reader, each, is_whole) for each in (first, second)):
         return None
 
     def build(value: Value) -> tf.Tensor:
@@ -74,12 +80,22 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         if one != 1:
             of_a, of_b = of_a / one, of_b / one
         if step is None:
-            made = difference.of_points(value(a), value(b), of_a, of_b)
+            made = difference.of_points(
+                b.make(value), _distance(a, b, value), of_a, of_b
+            )
         else:
-            made = difference.of_step(value(b), step.make(value), of_a, of_b)
+            made = difference.of_step(b.make(value), step.make(value), of_a, of_b)
         return made if scale * one == 1 else scale * one * made
 
     return build
+
+
+def _distance(a: Term, b: Term, value: Value) -> tf.Tensor:
+    """Returns `a - b`; numbers before them alike would round it."""
+    if a.factor != b.factor:
+        return a.make(value) - b.make(value)
+    distance = value(a.tensor) - value(b.tensor)
+    return distance if a.factor == 1 else a.factor * distance
 
 
 def _known(op: tf.Operation, value: Value) -> tf.Tensor:
@@ -139,36 +155,57 @@ def _from_number(
     return build
 
 
-def _function(
-    reader: Reader, tensor: tf.Tensor
-) -> tuple[tf.Operation, str, tf.Tensor, float]:
-    """Reads a function of one tensor; the factor is c of `c / x`."""
+class _Function(NamedTuple):
+    """An operation as a function of one term; `factor` is c of `c / x`."""
+
+    op: tf.Operation
+    name: str
+    x: Term
+    factor: float = 1.0
+
+
+def _function(reader: Reader, tensor: tf.Tensor) -> _Function:
     op = reader.op(tensor)
     inverse = inverted(reader, op)
     if inverse is not None:
-        return op, "Reciprocal", inverse.tensor, inverse.factor
-    return op, op.type, op.inputs[0] if op.inputs else tensor, 1.0
+        return _Function(op, "Reciprocal", Term(1.0, inverse.tensor), inverse.factor)
+    return _Function(op, op.type, Term(1.0, op.inputs[0] if op.inputs else tensor))
 
 
-def _step(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> Term | None:
+def _log_one_plus(reader: Reader, tensor: tf.Tensor) -> _Function | None:
+    """Reads `log(1 + x)`, whose digits the sum has not, as a function of x."""
+    op = reader.op(tensor)
+    for x, one in beside_number(reader, op.inputs[0]) if op.type == "Log" else ():
+        if one == 1:
+            return _Function(op, "Log1p", x)
+    return None
+
+
+def _step(reader: Reader, a: Term, b: Term) -> Term | None:
     """Returns d where a is `b + d`."""
-    found = terms(reader, a)
+    if a.factor != 1 or b.factor != 1:
+        return None
+    found = terms(reader, a.tensor)
     for one, other in (found, found[::-1]) if len(found) == 2 else ():
-        if one.factor == 1 and reader.same(one.tensor, b):
+        if one.factor == 1 and reader.same(one.tensor, b.tensor):
             return other
     return None
 
 
-def _is_plain(reader: Reader, x: tf.Tensor, is_sum_known: bool) -> bool:
+def _is_plain(reader: Reader, op: tf.Operation, is_sum_known: bool) -> bool:
     """Returns whether no rule knows the logarithm better than from its argument."""
+    if op.type != "Log":
+        return True
+    x = op.inputs[0]
     found = logarithms(reader).of(x)
     if found is not None and found.name:
         return False
-    op = reader.op(x)
     # The logarithm of `1 + x` has digits that the sum has not.
-    return not (is_sum_known and is_sum(op)) or not any(
+    return not (is_sum_known and is_sum(reader.op(x))) or not any(
         number(reader, each, other) is not None
-        for each, other in zip(op.inputs, reversed(op.inputs), strict=True)
+        for each, other in zip(
+            reader.op(x).inputs, reversed(reader.op(x).inputs), strict=True
+        )
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.graph import ADDITIONS, SUMS
 from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
@@ -14,7 +15,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened, in_float32
 from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.arithmetic import both_ways
-from tfsafe.rewriting.match.linear import parts
+from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.near_one import less_one, root_less_one
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules.out_of_range import fractions, products
@@ -69,7 +70,7 @@ def match_log(
 
     far = None
     if first(limits, reader.op(x), reader) is None:
-        far = products.match_log(op, reader)
+        far = products.match_log(op, reader) or fractions.in_range(reader, "Log", x)
 
     def build(value: Value) -> tf.Tensor:
         whole = value(x)
@@ -89,21 +90,31 @@ def _match_one_plus(
     op: tf.Operation, reader: Reader, others: Sequence[Rule]
 ) -> Build | None:
     """Matches `log(1 + x)`; where `1 + x` is near 0, another rule may compute that."""
-    near_one = _LOG_ONE_PLUS(op, reader)
+    known = _LOG_ONE_PLUS(op, reader)
+    near_one = known or _log_of_sum(op, reader)
     if near_one is None:
         return None
     found = first(others, reader.op(op.inputs[0]), reader)
-    if found is None:
-        return _out_of_range(op, reader) or near_one
+    if found is None and known is not None:
+        return _out_of_range(op, reader) or known
 
     def build(value: Value) -> tf.Tensor:
         # For half precision, the sum has digits to spare.
         is_wider = isinstance(value, Widened)
-        whole = found[1](value) if is_wider else value(op.inputs[0])
+        whole = found[1](value) if found and is_wider else value(op.inputs[0])
         is_far = tf.abs(whole - 1) > (2**-6 if is_wider else 0.5)
         return tf.where(is_far, unchanged_values.log(whole), near_one(value))
 
     return in_float32(build, op.outputs[0].dtype)
+
+
+def _log_of_sum(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches the logarithm of a sum of 1 and more than one tensor, near 1."""
+    found = parts(reader, op.inputs[0])
+    rest = [each for each in found if each.tensor is not None]
+    if Part(1.0, None) not in found or len(rest) < 2 or is_watched(reader, op):
+        return None
+    return lambda value: ops.log1p(total(rest, value, op.inputs[0]))
 
 
 def _out_of_range(op: tf.Operation, reader: Reader) -> Build | None:
@@ -125,12 +136,12 @@ def log_of_one_plus(others: Sequence[Rule]) -> Rule:
     """
     return Rule(
         name="log-of-one-plus",
-        before="log(1 + x), log(abs(1 + x)), log(1 + a * b)",
+        before="log(1 + x), log(abs(1 + x)), log(1 + a * b), log(1 - a - b)",
         after="ops.log1p(x), in float64 where x is out of range; the logarithm of "
         "1 + x in its stable form where x is near -1, as in log(1 - cos(y))",
         fails_when="x is near 0; or near -1, as the cosine is",
         reference="tfsafe.ops.log1p",
-        op_types=_LOG_ONE_PLUS.op_types,
+        op_types=("Log",),
         match=functools.partial(_match_one_plus, others=others),
     )
 

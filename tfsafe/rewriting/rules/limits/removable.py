@@ -12,7 +12,7 @@ from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match import holes
+from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.arithmetic import (
     Term,
     are_opposite,
@@ -20,9 +20,9 @@ from tfsafe.rewriting.match.arithmetic import (
     number,
     root_of,
 )
+from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import (
     Product,
-    factored,
     outermost,
     scaled,
     without,
@@ -112,16 +112,16 @@ def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]
         y, x = op.inputs
         square = squared_length(reader, Term(1.0, y))
         if square is not None:
-            yield Limit(
-                lambda value: tf.cast(
-                    removable.atan2_over_length(
-                        square(value), tf.cast(value(x), square(value).dtype)
-                    ),
-                    x.dtype,
-                ),
-                (top,),
-                (bottom,),
-            )
+
+            def build(value: Value) -> tf.Tensor:
+                whole = square(value)
+                in_range = tf.math.is_finite(whole)
+                whole = tf.where(in_range, whole, tf.ones_like(whole))
+                below = tf.cast(value(x), whole.dtype)
+                made = tf.cast(removable.atan2_over_length(whole, below), x.dtype)
+                return near_or_plain(in_range, made, top, (bottom,), True, value)
+
+            yield Limit(build, (top,), (bottom,))
 
 
 def _limit(
@@ -284,6 +284,22 @@ def _with_divisors(reader: Reader, product: Product) -> Product:
     return product
 
 
+def _far(
+    reader: Reader, op: tf.Operation, limits: Sequence[Limit], rest: Sequence[tf.Tensor]
+) -> Build | None:
+    """Returns how to build a quotient whose sides overflow together.
+
+    Such as `(exp(x) - 1) / (exp(x) + 1) / x`, if a limit has taken one side.
+    """
+    taken = (each for limit in limits for each in (*limit.above, *limit.below))
+    sides = [[wider.may_leave_range(reader, each) for each in taken]]
+    sides.append([wider.may_leave_range(reader, each) for each in rest])
+    if op.type not in DIVISIONS or not all(map(any, sides)):
+        return None
+    x, y = op.inputs
+    return wider.quotient(reader, x, y, unchanged_values.divide)
+
+
 def _read(reader: Reader, op: tf.Operation) -> _Read:
     memory: _Memory = reader.memory.setdefault(_Memory, _Memory())
     if op.name not in memory:
@@ -293,7 +309,7 @@ def _read(reader: Reader, op: tf.Operation) -> _Read:
 
 
 def _computed(reader: Reader, op: tf.Operation) -> _Read:
-    product = factored(reader, op)
+    product = numbered(reader, op)
     zeros = [zero_of(reader, each) for each in (*product.above, *product.below)]
     wholes = [
         each.inside.tensor
@@ -301,7 +317,7 @@ def _computed(reader: Reader, op: tf.Operation) -> _Read:
         if each is not None and reader.op(each.inside.tensor).type in _WHOLES
     ]
     if wholes:
-        product = factored(reader, op, wholes)
+        product = numbered(reader, op, wholes)
     product = _with_divisors(reader, product)
     if not product.below:
         return _Read()
@@ -316,6 +332,7 @@ def _computed(reader: Reader, op: tf.Operation) -> _Read:
     inside = sum(_read(reader, part).removed for part in outermost(reader, product))
     if removed <= inside:
         return _Read(removed, removed > 0 and not below)
+    far = _far(reader, op, limits, (*above, *below))
 
     def build(value: Value) -> tf.Tensor:
         made, *rest = [each.build(value) for each in limits]
@@ -323,7 +340,10 @@ def _computed(reader: Reader, op: tf.Operation) -> _Read:
             made = unchanged_values.multiply(made, each)
         for each in map(value, below):
             made = unchanged_values.divide(made, each)
-        return made if product.factor == 1 else product.factor * made
+        made = made if product.factor == 1 else product.factor * made
+        if far is None:
+            return made
+        return tf.where(tf.math.is_finite(made), made, far(value))
 
     return _Read(removed, not below, build)
 

@@ -45,6 +45,12 @@ VANISHING = (
     Vanishing(
         ("Sub", ("Exp", "x"), 1), 1, removable.expm1_over_x, removable.x_over_expm1
     ),
+    Vanishing(
+        ("Sub", ("Sqrt", ("Add", 1, "x")), 1),
+        1,
+        removable.sqrt1pm1_over_x,
+        removable.x_over_sqrt1pm1,
+    ),
     Vanishing(("Log1p", "x"), 1, removable.log1p_over_x, removable.x_over_log1p),
     Vanishing(
         ("Log", ("Add", 1, "x")), 1, removable.log1p_over_x, removable.x_over_log1p

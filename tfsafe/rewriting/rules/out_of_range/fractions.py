@@ -216,12 +216,10 @@ def _may_be_lost(reader: Reader, x: tf.Tensor, op_type: str) -> bool:
     if is_log and wider.is_difference_of_products(reader, x):
         return wider.may_vanish(reader, x)
     found = terms(reader, x)
-    if op_type == "Rsqrt" and any(reader.scalar(each.tensor) for each in found):
+    if not is_log and any(reader.scalar(each.tensor) for each in found):
         return False
-    # Roots of sums over axes are norms.
-    is_sum = wider.adds_up_segments if op_type == "Sqrt" else wider.adds_up
     return reader.is_nonnegative(x) and any(
-        wider.may_vanish(reader, each.tensor) and is_sum(reader, each.tensor)
+        wider.may_vanish(reader, each.tensor) and wider.adds_up(reader, each.tensor)
         for each in found
     )
 

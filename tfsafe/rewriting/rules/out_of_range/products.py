@@ -27,8 +27,8 @@ from tfsafe.rewriting.match.arithmetic import (
 from tfsafe.rewriting.match.reductions import (
     REDUCTIONS,
     Reduction,
+    mean_of_squares,
     reduction,
-    sum_of_squares,
 )
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
 
@@ -91,7 +91,7 @@ def _leaf(reader: Reader, tensor: tf.Tensor, power: float) -> Iterator[_Factor |
     if inside is not None and reader.op(inside).type in {"Mul", *DIVISIONS}:
         yield from _factors(reader, inside, power / 2)
         return
-    found = sum_of_squares(reader, tensor)
+    count, found = mean_of_squares(reader, tensor)
     if found is None:
         yield _hypot(reader, tensor, power) or _Factor(
             lambda value: value(tensor), power
@@ -103,6 +103,8 @@ def _leaf(reader: Reader, tensor: tf.Tensor, power: float) -> Iterator[_Factor |
             found.base.make(value), axis=found.axes, keepdims=found.keepdims
         )
 
+    if count != 1:
+        yield count**-power
     yield _Factor(length, 2 * power)
 
 

@@ -16,6 +16,7 @@ from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, in_float32
 from tfsafe.rewriting.log_space.pairs import both
 from tfsafe.rewriting.log_space.sums import for_value
+from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.empty_data import is_sparse_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -144,7 +145,9 @@ def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:
         if not (a.is_pure or a.is_partial or b.is_partial):
             a = logs.divided_by(part, total, b) or a
         is_hazard = a.has_exp and b.name == "log-of-erfc" and b.is_pure
-        if a.is_partial or b.is_partial:
+        # An exponential that no logarithm is known of overflows before the quotient.
+        is_open = a.log is None and wider.may_leave_range(reader, part)
+        if a.is_partial or b.is_partial or is_open:
             continue
         if not (b.has_exp or is_hazard):
             is_one = op.type in DIVISIONS and probabilities.is_normalised(op, reader)
@@ -278,13 +281,10 @@ def _is_inverse(reader: Reader, tensor: tf.Tensor, depth: int = 4) -> bool:
         # What a loop carries may be such a number.
         state = logarithms(reader).of(tensor)
         return state is not None and state.has_exp
-    if op.type in DIVISIONS:
-        below = logarithms(reader).of(op.inputs[1])
-        is_number = reader.scalar(op.inputs[0]) is not None
+    if op.type in DIVISIONS | RECIPROCALS:
+        below = logarithms(reader).of(op.inputs[-1])
+        is_number = op.type in RECIPROCALS or reader.scalar(op.inputs[0]) is not None
         return is_number and below is not None and below.has_exp
-    if op.type in RECIPROCALS:
-        below = logarithms(reader).of(op.inputs[0])
-        return below is not None and below.has_exp
     if not depth or op.type not in {"Mul", *MOVERS}:
         return False
     return any(_is_inverse(reader, each, depth - 1) for each in op.inputs)
