@@ -148,11 +148,6 @@ _add(
             [1.5, -2.0, 3.0],
         ),
         "rsqrt1pm1": (lambda x: 1 / m.sqrt(1 + x) - 1, NEAR_0),
-        "fraction_of_quotient": (
-            lambda a, b: a / (a + b),
-            [2.0, 0.5, 3.0],
-            [1.5, -2.0, 0.0],
-        ),
         "elu_plus_one": (
             lambda x: x + 1 if x >= 0 else m.exp(x),
             [0.5, -0.5, 3.0, -30.0],

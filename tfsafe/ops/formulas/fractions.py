@@ -284,9 +284,29 @@ def part_of_sum(x: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
     """Computes `x / (x + rest)`; 1 where `x` overflowed, 0 where both are 0."""
     is_whole = tf.math.is_inf(x) & tf.math.is_finite(rest)
     nothing = tf.zeros_like(x)
-    known = tf.where(is_whole, nothing, x)
-    quotient = ops.xdivy(known, known + tf.where(is_whole, nothing, rest))
-    return tf.where(is_whole, tf.ones_like(x), quotient)
+    known, others = (tf.where(is_whole, nothing, each) for each in (x, rest))
+    return tf.where(is_whole, tf.ones_like(x), _part(known, others))
+
+
+@precision.runs_in_float32
+@custom_gradient
+def _part(x: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    total = x + rest
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # Not `1 / total - x / total ** 2`, whose terms cancel where `x` is large.
+        is_nothing = tf.equal(total, 0) | tf.equal(upstream, 0)
+        nothing, below = (
+            tf.zeros_like(total),
+            tf.where(is_nothing, tf.ones_like(total), total),
+        )
+        rate = tf.where(is_nothing, nothing, upstream / below)
+        of_rest, of_x = (
+            tf.where(is_nothing, nothing, each) / below for each in (rest, x)
+        )
+        return unbroadcast(rate * of_rest, x), unbroadcast(-rate * of_x, rest)
+
+    return ops.xdivy(x, total), vjp
 
 
 def projection(

@@ -13,8 +13,6 @@ from tfsafe.ops.kernels import precision
 
 # A power nearer to 0 is expanded about it.
 _NEAR = 0.25
-# How far the weights of float32 may be from adding up to 1.
-_ROUNDED = 1e-6
 
 
 def root_of_powers(
@@ -117,10 +115,11 @@ def log_of_powers(
 
 def root_of_sum(
     bases: Sequence[tf.Tensor | float],
-    weights: Sequence[float],
+    weights: Sequence[tf.Tensor | float],
     total: tf.Tensor,
     order: tf.Tensor,
     inverse: tf.Tensor,
+    is_mean: bool,
 ) -> tf.Tensor:
     """Computes `(a * x ** p + b * y ** p + ...) ** (1 / p)`.
 
@@ -130,21 +129,22 @@ def root_of_sum(
       total: The sum, which has the shape.
       order: The power p.
       inverse: 1 / p.
+      is_mean: Whether the weights add up to 1.
 
     Returns:
       The root, of the shape of `total`.
     """
-    shape = tf.shape(total)
-    x = tf.stack([tf.broadcast_to(tf.cast(each, total.dtype), shape) for each in bases])
+    x, factors = (
+        tf.stack([
+            tf.broadcast_to(tf.cast(each, total.dtype), tf.shape(total))
+            for each in numbers
+        ])
+        for numbers in (bases, weights)
+    )
 
     def reduce(
         terms: tf.Tensor, axes: Sequence[int], keepdims: bool = False
     ) -> tf.Tensor:
-        factors = tf.reshape(
-            tf.constant(list(weights), terms.dtype),
-            tf.concat([[len(weights)], tf.ones_like(shape)], 0),
-        )
-        return tf.reduce_sum(factors * terms, axes, keepdims)
+        return tf.reduce_sum(tf.cast(factors, terms.dtype) * terms, axes, keepdims)
 
-    is_mean = abs(sum(weights) - 1) < _ROUNDED
     return root_of_powers(x, order, inverse, [0], False, reduce, is_mean)

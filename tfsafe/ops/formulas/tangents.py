@@ -267,19 +267,6 @@ def rsqrt1pm1(x: tf.Tensor) -> tf.Tensor:
     return precision.in_float32(compute, x)
 
 
-def fraction_of_quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """Computes `(a / b) / (1 + a / b)`, which is 1 where b is 0."""
-
-    def plain(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-        return (a / b) / (1 + a / b)
-
-    def compute(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-        is_pole = tf.equal(b, 0) & tf.not_equal(a, 0)
-        return near_or_far(is_pole, lambda a, b: a / (a + b), plain, a, b)
-
-    return precision.in_float32(compute, a, b)
-
-
 @precision.runs_in_float32
 def elu_plus_one(x: tf.Tensor) -> tf.Tensor:
     """Computes `elu(x) + 1`, which is `exp(x)` where x is negative."""

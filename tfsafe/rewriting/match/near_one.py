@@ -157,11 +157,13 @@ def _of_quotient(
     of_a, of_b = (_known_less_one(reader, each, depth - 1) for each in (a, b))
 
     rest = rest_of_root(reader, a, b)
+    is_merged = len(left) < len(above) + len(below)
+    is_merged &= not any(_cancels_root(reader, each) for each in (above, below))
 
     def top(value: Value) -> tf.Tensor:
         if rest is not None:
             return uncancelled.less_root(value(a), value(b), *rest(value))
-        if len(left) < len(above) + len(below):
+        if is_merged:
             return difference(reader, left, tensor)(value)
         if of_a is not None and of_b is not None:
             return of_a(value) - of_b(value)
@@ -169,6 +171,17 @@ def _of_quotient(
 
     return lambda value: uncancelled.quotient_minus_one(
         value(tensor), top(value), value(b)
+    )
+
+
+def _cancels_root(reader: Reader, found: Sequence[Part]) -> bool:
+    """Returns whether a sum is a tensor less a root, which cancel."""
+    tensors = [each for each in found if each.tensor is not None]
+    return any(
+        each.factor * other.factor < 0 and root_of(reader, each.tensor) is not None
+        for each in tensors
+        for other in tensors
+        if each.tensor is not None
     )
 
 

@@ -61,20 +61,23 @@ def match_log(
       How to build it, or None.
     """
     x = op.inputs[0]
-    if is_watched(reader, op) or reader.op(x).type not in _COMPOSED:
+    # Near 1, it is its magnitude.
+    signed = reader.op(x).inputs[0] if reader.op(x).type == "Abs" else x
+    if is_watched(reader, op) or reader.op(signed).type not in _COMPOSED:
         return None
-    inner = less_one(reader, x)
+    inner = less_one(reader, signed)
     # The same differences cancel in a logarithm that vanishes as a square does.
     if inner is None or holes.vanishes(reader, op.outputs[0], 2):
         return None
 
     far = None
-    if first(limits, reader.op(x), reader) is None:
+    if first(limits, reader.op(signed), reader) is None:
         far = products.match_log(op, reader) or fractions.in_range(reader, "Log", x)
 
     def build(value: Value) -> tf.Tensor:
         whole = value(x)
         log = unchanged_values.log(whole) if far is None else far(value)
+        whole = whole if signed is x else value(signed)
         return uncancelled.log_near_one(whole, inner(value), log)
 
     return build
@@ -154,7 +157,7 @@ def log_near_one(limits: Sequence[Rule]) -> Rule:
     """
     return Rule(
         name="log-near-one",
-        before="log(a / b), log((1 + a) * sqrt(1 + b)), log((1 + a) / (1 + b))",
+        before="log(a / b), log((1 + a) * sqrt(1 + b)), log(abs((1 + a) / (1 + b)))",
         after="the same; where a is near b log1p((a - b) / b), and so on",
         fails_when="the argument is near 1, where its digits beyond 1 are lost",
         reference="tfsafe.ops.log1p",

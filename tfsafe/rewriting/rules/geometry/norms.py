@@ -182,11 +182,30 @@ class UnitVector(NamedTuple):
 
 
 def _match_unit(op: tf.Operation, reader: Reader) -> Build | None:
-    found = None if is_watched(reader, op) else unit_vector(reader, op)
-    if found is None:
+    if is_watched(reader, op):
         return None
+    found = unit_vector(reader, op)
+    if found is None:
+        return _scaled_unit(op, reader)
     x, axes, epsilon = found
     return lambda value: ops.l2_normalize(value(x), axis=axes, epsilon=epsilon)
+
+
+def _scaled_unit(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `x * (c / norm(x))`."""
+    for x, quotient in both_ways(op, "Mul") if is_float(op.outputs[0]) else ():
+        inner = reader.op(quotient)
+        found = (
+            _over_length(reader, x, inner.inputs[1])
+            if inner.type in DIVISIONS
+            else None
+        )
+        if found is not None:
+            c, axes, epsilon = inner.inputs[0], found.axes, found.epsilon
+            return lambda value: (
+                value(c) * ops.l2_normalize(value(x), axis=axes, epsilon=epsilon)
+            )
+    return None
 
 
 def unit_vector(reader: Reader, op: tf.Operation) -> UnitVector | None:
@@ -195,11 +214,10 @@ def unit_vector(reader: Reader, op: tf.Operation) -> UnitVector | None:
         return None
     if op.type == "Mul":
         return _by_rsqrt(reader, op)
-    return _by_length(reader, op) if op.type in DIVISIONS else None
+    return _over_length(reader, *op.inputs) if op.type in DIVISIONS else None
 
 
-def _by_length(reader: Reader, op: tf.Operation) -> UnitVector | None:
-    x, divisor = op.inputs
+def _over_length(reader: Reader, x: tf.Tensor, divisor: tf.Tensor) -> UnitVector | None:
     for tensor in reshaped(reader, divisor):
         found = norm(reader, tensor)
         if found is not None:
@@ -311,9 +329,9 @@ RULES = (
     ),
     Rule(
         name="unit-vector-by-rsqrt",
-        before="x * rsqrt(maximum(sum(x * x), epsilon))",
-        after="ops.l2_normalize(x, epsilon=epsilon)",
-        fails_when="x = 0; a square overflows or underflows",
+        before="x * rsqrt(maximum(sum(x * x), epsilon)), x * (c / norm(x))",
+        after="ops.l2_normalize(x, epsilon=epsilon), c * ops.l2_normalize(x)",
+        fails_when="x = 0; a square overflows or underflows, or c over one",
         reference=references.NORM,
         op_types=["Mul"],
         match=_match_unit,

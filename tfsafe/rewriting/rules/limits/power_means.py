@@ -1,6 +1,7 @@
 """The rule for roots of means and of sums of powers."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -10,12 +11,15 @@ from tfsafe.ops.formulas.power_means import root_of_powers, root_of_sum
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, number, terms
+from tfsafe.rewriting.match.arithmetic import Term, both_ways, number, terms
+from tfsafe.rewriting.match.linear import Part, merged, parts
 from tfsafe.rewriting.match.products import inverted, scaled
 from tfsafe.rewriting.match.reductions import REDUCTIONS, Reduction, reduction
 
 # Longer sums are not taken apart.
 _MOST = 6
+# How far the weights of float32 may be from adding up to 1.
+_ROUNDED = 1e-6
 
 
 def match(op: tf.Operation, reader: Reader) -> Build | None:
@@ -40,34 +44,66 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `(a * x ** p + b * y ** p + c) ** (1 / p)` of numbers a, b and c."""
+    """Matches `(a * x ** p + b * y ** p + c) ** (1 / p)`; c is a number."""
     total, inverse = op.inputs
     found = terms(reader, total) if reader.op(total).type in SUMS else []
     if not 2 <= len(found) <= _MOST:
         return None
-    orders: list[tf.Tensor] = []
-    bases: list[tf.Tensor | None] = []
-    weights: list[float] = []
-    for factor, tensor in found:
-        power, known = reader.op(tensor), reader.scalar(tensor)
-        if known is None and power.type != "Pow":
-            return None
-        weights.append(factor if known is None else factor * known)
-        bases.append(power.inputs[0] if known is None else None)
-        orders += [power.inputs[1]] if known is None else []
-    if not orders or not all(reader.same(orders[0], each) for each in orders):
+    read = [_weighted_power(reader, each) for each in found]
+    powers = [each.power for each in read if each.power is not None]
+    if not powers or any(each.power is None and each.weight for each in read):
         return None
-    order = orders[0]
+    order = powers[0].inputs[1]
+    if not all(reader.same(order, each.inputs[1]) for each in powers):
+        return None
     if number(reader, order, total) == 2:
         return None
     if not _are_inverse(reader, order, total, inverse, total):
         return None
+    weights = [part for each in read for part in each.parts(reader)]
+    one = merged(reader, [*weights, Part(-1.0, None)])
+    is_mean = all(abs(each.factor) < _ROUNDED for each in one if each.tensor is None)
+    is_mean &= all(each.tensor is None for each in one)
 
     def build(value: Value) -> tf.Tensor:
-        made = [1.0 if each is None else value(each) for each in bases]
-        return root_of_sum(made, weights, value(total), value(order), value(inverse))
+        bases = [1.0 if x.power is None else value(x.power.inputs[0]) for x in read]
+        made = [each.make(value) for each in read]
+        return root_of_sum(
+            bases, made, value(total), value(order), value(inverse), is_mean
+        )
 
     return build
+
+
+class _Weighted(NamedTuple):
+    """A number times a weight times a power; None for a weight or power of 1."""
+
+    factor: float
+    weight: tf.Tensor | None
+    power: tf.Operation | None
+
+    def parts(self, reader: Reader) -> list[Part]:
+        """Returns what the weight is the sum of."""
+        if self.weight is None:
+            return [Part(self.factor, None)]
+        found = parts(reader, self.weight)
+        return [each._replace(factor=self.factor * each.factor) for each in found]
+
+    def make(self, value: Value) -> tf.Tensor | float:
+        """Returns the weight in the graph that is made."""
+        return self.factor * (1.0 if self.weight is None else value(self.weight))
+
+
+def _weighted_power(reader: Reader, term: Term) -> _Weighted:
+    op, known = reader.op(term.tensor), reader.scalar(term.tensor)
+    if known is not None:
+        return _Weighted(term.factor * known, None, None)
+    if op.type == "Pow":
+        return _Weighted(term.factor, None, op)
+    for weight, power in both_ways(op, "Mul"):
+        if reader.op(power).type == "Pow":
+            return _Weighted(term.factor, weight, reader.op(power))
+    return _Weighted(term.factor, term.tensor, None)
 
 
 def _roots(
@@ -136,7 +172,7 @@ RULES = (
     Rule(
         name="power-mean",
         before="mean(x ** p) ** (1 / p), sum(x ** p) ** (1 / p), "
-        "(a * x ** p + b * y ** p + c) ** (1 / p), "
+        "(a * x ** p + (1 - a) * y ** p) ** (1 / p), "
         "exp(log(mean(x ** p)) / p)",
         after="the same of x over its largest element, times that; near p = 0 a series",
         fails_when="the powers leave the range, and the root does not; p is near 0",

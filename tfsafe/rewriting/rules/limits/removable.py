@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import quotients as limits, removable, unchanged_values
 from tfsafe.ops.formulas.removable import Removable
@@ -119,7 +120,11 @@ def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]
                 whole = tf.where(in_range, whole, tf.ones_like(whole))
                 below = tf.cast(value(x), whole.dtype)
                 made = tf.cast(removable.atan2_over_length(whole, below), x.dtype)
-                return near_or_plain(in_range, made, top, (bottom,), True, value)
+                # Elsewhere by the length itself, whose square is out of range.
+                one = tf.ones([], x.dtype)
+                side, along = (tf.where(in_range, one, value(each)) for each in (y, x))
+                far = unchanged_values.divide(ops.atan2(side, along), side)
+                return tf.where(in_range, made, far)
 
             yield Limit(build, (top,), (bottom,))
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types, raw_kernel
-from tfsafe.ops.formulas import fractions, tangents, unchanged_values
+from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.formulas.weighted_exponentials import softmax_at_temperature
 from tfsafe.ops.kernels.statistics.moments import times_inverse
 from tfsafe.ops.kernels.zeros import square
@@ -46,7 +46,7 @@ _MATRIX_PRODUCTS = frozenset({"BatchMatMulV2", "MatMul"})
 
 _QUOTIENT = ("RealDiv", "a", "b")
 _ODDS = Trees(
-    Tree(("RealDiv", _QUOTIENT, ("Add", 1, _QUOTIENT)), tangents.fraction_of_quotient)
+    Tree(("RealDiv", _QUOTIENT, ("Add", 1, _QUOTIENT)), fractions.part_of_sum)
 )
 
 
@@ -99,7 +99,9 @@ def _hides_slope(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
 
 
 def _is_weighted_mean(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
-    """Returns whether `x / y` is `sum(a * w) / sum(w)`."""
+    """Returns whether `x / y` is `sum(a * w) / sum(w)`, or of running sums."""
+    if reader.op(y).type == "Cumsum":
+        return _is_running_mean(reader, x, reader.op(y))
     total, weights = reduction(reader, x, "Sum"), reduction(reader, y, "Sum")
     if total is None or weights is None or total.keepdims != weights.keepdims:
         return False
@@ -108,6 +110,18 @@ def _is_weighted_mean(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
     return is_alike and any(
         reader.same(each, weights.x) for each, _ in both_ways(product, "Mul")
     )
+
+
+def _is_running_mean(reader: Reader, x: tf.Tensor, weights: tf.Operation) -> bool:
+    """Returns whether `x` is the running sum of `a * w`, or `a * w` itself."""
+    op = reader.op(x)
+    if op.type == "Cumsum":
+        names = ("exclusive", "reverse")
+        is_alike = all(op.get_attr(each) == weights.get_attr(each) for each in names)
+        if not is_alike or not reader.same(op.inputs[1], weights.inputs[1]):
+            return False
+        x = op.inputs[0]
+    return any(reader.same(each, weights.inputs[0]) for each, _ in factors(reader, x))
 
 
 def _is_part(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
@@ -120,18 +134,23 @@ def _is_part(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
 
 
 def _part_of_sum(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build | None:
-    """Matches `p / (p + b)` of a power or an exponential p, which may overflow."""
+    """Matches `p / (p + b)`; a power or an exponential p may overflow."""
     op, found = reader.op(x), terms(reader, y)
-    if len(found) != 2 or op.type not in _OVERFLOWING:
+    function = _OVERFLOWING.get(op.type)
+    if len(found) != 2 or (op.type == "Square" and wider.may_vanish(reader, y)):
         return None
-    if op.type == "Square" and wider.may_vanish(reader, y):
+    if function is None and (wider.may_leave(reader, x, y) or op.type in DIVISIONS):
         return None
     for own, other in (found, found[::-1]):
-        if own.factor == 1 and reader.same(x, own.tensor):
-            function = _OVERFLOWING[op.type]
+        if own.factor != 1 or not reader.same(x, own.tensor):
+            continue
+        if function is not None:
             return lambda value: fractions.part_of_sum(
                 function(*map(value, op.inputs)), other.make(value)
             )
+        # What cancels has rules of its own.
+        if other.factor > 0 and not wider.may_vanish(reader, y):
+            return lambda value: fractions.part_of_sum(value(x), other.make(value))
     return None
 
 
@@ -267,7 +286,8 @@ def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
 
 FRACTION_OF_ZERO = Rule(
     name="fraction-of-zero",
-    before="sum(x * w) / sum(w), a / (a + b), sum(a * b) / (sum(a) + sum(b)), "
+    before="sum(x * w) / sum(w), cumsum(x * w) / cumsum(w), a / (a + b), "
+    "sum(a * b) / (sum(a) + sum(b)), "
     "sum(a * b) / sqrt(sum(a * a) * sum(b * b)), segment_sum(x) / count, "
     "(x - min(x)) / (max(x) - min(x)), mean(x) / std(x), "
     "(log(a) + b * t) / sqrt(t), (a / b) / (1 + a / b)",
