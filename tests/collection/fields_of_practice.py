@@ -122,6 +122,7 @@ FORMULAS = [
         _exact_radial,
         [[1e22, 1e-25, 0.0], [1e22, 0.0, 0.0], [2e22, 2.0, 1.0]],
         [[1.0, 0.5], [0.2, -0.3], [1.0, -2.0]],
+        slopes="finite",
     ),
     Formula(
         "distance of two Gaussians by their variances, none",
