@@ -122,6 +122,70 @@ def test_of_a_rate_that_is_divided_by_0_steps_the_count_is_told(rate):
     assert not found.suggested_code
 
 
+class Rate(keras.optimizers.schedules.LearningRateSchedule):
+    def __init__(self, rate):
+        self._rate = rate
+
+    def __call__(self, step):
+        return self._rate(tf.cast(step, tf.float32))
+
+
+def failure_of_fit(optimizer, epochs=10, loss="mse", scale=1.0):
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Dense(8, "relu"), keras.layers.Dense(3)]
+    model = keras.Sequential([keras.Input([4]), *layers])
+    model.compile(optimizer, loss)
+    x = np.random.default_rng(0).normal(size=[32, 4]).astype("float32")
+    y = np.eye(3, dtype="float32")[np.arange(32) % 3] * scale
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(model).fit(x, y, epochs=epochs, batch_size=8, verbose=0)
+    return caught.value
+
+
+def test_a_schedule_that_is_nan_after_its_end_is_told_to_stay_there():
+    error = failure_of_fit(keras.optimizers.SGD(Rate(lambda t: (1 - t / 6) ** 0.9)))
+    assert error.step == 7
+    words = error.findings[0].suggestion
+    assert words.startswith("this learning rate is NaN: its schedule goes on after")
+    assert "The learning rate became nan." in " ".join(str(error).split())
+
+
+def test_a_negative_learning_rate_is_named():
+    error = failure_of_fit(keras.optimizers.SGD(Rate(lambda t: 0.1 - t)), 50)
+    words = error.findings[0].suggestion
+    assert words.startswith(f"the learning rate {error.learning_rate:.4g} is negative")
+    assert "ower the learning rate" not in " ".join(str(error).split())
+
+
+def test_targets_that_are_far_too_large_are_named():
+    error = failure_of_fit(keras.optimizers.SGD(0.1), scale=1e13)
+    words = error.findings[0].suggestion
+    assert words.startswith("`y` reaches 1.0e+13: divide it by a number of that size")
+    assert "`x` reaches" not in words
+
+
+def test_the_rate_is_to_blame_for_a_probability_that_steps_made_0():
+    def cross_entropy(y, logits):
+        p = tf.nn.softmax(logits)
+        return -tf.reduce_mean(tf.reduce_sum(y * tf.math.log(p), -1))
+
+    error = failure_of_fit(keras.optimizers.SGD(100.0), loss=cross_entropy)
+    words = error.findings[0].suggestion
+    assert words.startswith("lower the learning rate 100 first: ")
+    assert "Otherwise tfsafe.ops.log_softmax(logits)" in words
+
+
+def test_no_rate_is_to_blame_for_a_probability_that_a_batch_makes_0():
+    weight = tf.Variable([1.0])
+    step = tfsafe.checked(tf.function(lambda x: tf.math.log(tf.sigmoid(weight * x))))
+    step(tf.constant([1.0]))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant([-1000.0]))
+    finding = caught.value.findings[0]
+    assert finding.suggested_code == "tfsafe.ops.log_sigmoid(weight * x)"
+    assert "earning rate" not in finding.suggestion
+
+
 def test_a_feature_that_is_nan_in_every_row_is_not_one_to_drop_rows_for():
     step = tfsafe.checked(tf.function(lambda x: tf.reduce_sum(tf.square(x))))
     x = np.ones([4, 3], "float32")

@@ -514,7 +514,7 @@ def test_what_numpy_makes_within_the_call_is_looked_for_with_numpy():
         total(tf.zeros([2]))
     (finding,) = caught.value.findings
     assert finding.cause == "no operation of the call made it."
-    assert "numpy.seterr(divide='raise'" in finding.suggestion
+    assert "warnings.simplefilter('error', RuntimeWarning) raises" in finding.suggestion
 
 
 def test_a_numpy_argument_is_named_in_eager_mode():

@@ -43,6 +43,18 @@ ROWS = [
         "the quotient overflows float32 above 3.403e+38; the inputs reach 1e+30 and "
         "1e-30.",
     ),
+    (
+        "RealDiv",
+        [[1e30, 2000.0], [1.0, 1.5e-38]],
+        [1e30, INF],
+        "2000 / 1.5e-38 overflows float32 above 3.403e+38 (at (1,)).",
+    ),
+    (
+        "LookupTableFindV2",
+        [[-1]],
+        [INF],
+        "the table that it reads holds it.",
+    ),
     ("Reciprocal", [[0, 1]], [INF, 1], "the reciprocal of 1 zero (at (0,))."),
     ("Inv", [[0, 1]], [INF, 1], "the reciprocal of 1 zero (at (0,))."),
     (
@@ -420,7 +432,11 @@ def test_every_suggestion_can_be_reached(row):
         if f"b{function}" in row.written:
             written = f"y = tf.{function}(x)"
     added = {"{beside_one}": "1", "{log_added}": "a"}
-    for sample in ("y = p / (1 - p)", "y = m / (1 - beta**t)"):
+    samples = (
+        *("y = p / (1 - p)", "y = m / (1 - beta**t)", "y = x * np.inf"),
+        *("y = tf.exp(x) / (a + tf.exp(x))", "y = tf.exp(x) / (1 + tf.exp(x))"),
+    )
+    for sample in samples:
         if not re.search(row.written, written):
             written = sample
     if row.written.endswith(".*log"):
@@ -463,6 +479,9 @@ def test_the_kind_of_the_fault_is_reported_with_the_cause():
 
     assert fault("RealDiv", [[1], [0]], [INF]) == "domain"
     assert fault("RealDiv", [[1e30], [1e-30]], [INF]) == "overflow"
+    assert fault("RealDiv", [[1e3], [1e-37]], [INF]) == "tiny"
+    assert fault("Mul", [[0.0], [INF]], [NAN]) == "zero first"
+    assert fault("Mul", [[INF], [0.0]], [NAN]) == "domain"
     assert fault("Tanh", [[INF]], [NAN]) == "unknown"
     for op in ("Log", "Rsqrt"):
         assert fault(op, [[0, 1]], [INF, 1]) == "domain"

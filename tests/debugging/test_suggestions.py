@@ -349,6 +349,28 @@ def shares(v):
     return part
 
 
+def sigmoid_by_hand(s):
+    return tf.exp(s[0] * 2.0) / (1.0 + tf.exp(s[0] * 2.0))
+
+
+def sigmoid_with_the_one_last(s):
+    return tf.exp(s) / (tf.exp(s) + 1)
+
+
+def log_of_determinant(v):
+    return tf.math.log(tf.linalg.det(v))
+
+
+def product_with_a_mask(v, m):
+    masked_out = tf.where(v > 1.0, v, -np.inf)
+    return tf.reduce_sum(masked_out * m)
+
+
+def product_of_a_mask(v, m):
+    masked_out = tf.where(v > 1.0, v, -np.inf)
+    return tf.reduce_sum(m * masked_out)
+
+
 OLD = [(old_quotient, [ZEROS, ZEROS], False), (old_inverse, [ZEROS], False)]
 # A line with its suggestion in place of what it replaces, once for each finding of
 # it; the largest value that it may have.
@@ -374,6 +396,11 @@ SCENES = [
     (divergence_the_other_way, [[0.0, 1.0], [0.0, 1.0]], 0.7),
     (solution, [[[1.0, 1.0], [1.0, 1.0]]], 10.0),
     (log_determinant, [[[1.0, 1.0], [1.0, 1.0]]], 0.0),
+    (sigmoid_by_hand, [S], 1.0),
+    (sigmoid_with_the_one_last, [S], 1.0),
+    (log_of_determinant, [np.eye(12, dtype="float32") * 1e-5], 0.0),
+    (product_with_a_mask, [[0.0, 2.0], [0.0, 1.0]], 2.0),
+    (product_of_a_mask, [[0.0, 2.0], [0.0, 1.0]], 2.0),
 ]
 # The power of a negative number is finite only where it is not chosen.
 CHOSEN = chosen_power, [[-1.0, 4.0]], True
@@ -727,7 +754,84 @@ def test_a_quotient_of_different_functions_is_not_called_a_softmax():
     assert not finding.suggested_code
 
 
+def half_of_two(a, b):
+    e = tf.exp(a)
+    return e / (e + tf.exp(b))
+
+
+def tangent(x):
+    return (tf.exp(x) - tf.exp(-x)) / (tf.exp(x) + tf.exp(-x))
+
+
+def quotient_on_two_lines(x):
+    e = tf.exp(x)
+    return e / (1.0 + e)
+
+
+def share_of_two(x):
+    return tf.exp(x) / (tf.exp(x) + tf.exp(0.0 * x))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (half_of_two, [[200.0], [100.0]]),
+        (tangent, [[200.0]]),
+        (quotient_on_two_lines, [[200.0, 1.0]]),
+        (share_of_two, [[200.0]]),
+    ],
+)
+def test_a_quotient_by_a_sum_of_two_is_not_called_a_softmax(function, arguments):
+    found = finding_of(function, [*map(tf.constant, arguments)], False)
+    assert "softmax" not in f"{found.suggested_code} {found.suggestion}"
+    assert "exp(a) / (exp(a) + exp(b)) is tf.sigmoid(a - b)" in found.suggestion
+
+
+@pytest.mark.parametrize("shift", [100.0, -150.0])
+def test_a_logarithm_of_running_sums_of_exponentials_is_named(shift):
+    def partial(risk):
+        return tf.math.log(tf.cumsum(tf.exp(risk), axis=0))
+
+    risk = tf.constant([1.0, 2.0, 3.0]) + shift
+    words = finding_of(partial, [risk], False).suggestion
+    assert words.startswith("log(cumsum(exp(x))) is tfsafe.ops.cumulative_logsumexp(x)")
+    assert np.isfinite(tfsafe.ops.cumulative_logsumexp(risk, axis=0)).all()
+
+
+def test_a_mask_by_an_infinity_is_told_to_select():
+    def masked_scores(s, m):
+        return tf.nn.softmax(s * m + (1.0 - m) * -np.inf)
+
+    words = finding_of(masked_scores, [tf.constant([1.0, 2.0])] * 2, False).suggestion
+    assert words.startswith("0 times an infinity is NaN. Select instead")
+    assert "tf.where(tf.cast(mask, bool), x, x.dtype.min)" in words
+
+
+def test_a_weight_that_is_not_0_where_the_logarithm_is_infinite_is_not_suggested():
+    @tf.function
+    def step(y, b, u):
+        with tf.GradientTape() as tape:
+            tape.watch(b)
+            loss = tf.reduce_sum(u * (b * tf.math.log(y)))
+        return loss, tape.gradient(loss, b)
+
+    # xlogy(b, y) is infinite there, too.
+    arguments = [[0.0, 1.0], [0.5, 0.5], [0.0, 1.0]]
+    found = finding_of(step, [*map(tf.constant, arguments)], False)
+    assert not found.suggested_code
+    assert "tf.maximum(y, 1e-6)" in found.suggestion
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float32", "1e-6"), ("float16", "1e-3")])
+def test_a_quotient_by_a_tiny_number_is_told_to_bound_that(dtype, bound):
+    scale = np.array([np.finfo(dtype).tiny * 2], dtype)
+    found = finding_of(quotient, [tf.constant([9.0], dtype), tf.constant(scale)], False)
+    assert f"tf.maximum(b, {bound})" in found.suggestion
+    assert "earning rate" not in found.suggestion
+
+
 SEGMENTS = [0, 0, 1, 1]
+OF_NO_ROW = float("inf")
 
 
 def segment_softmax(x):
@@ -817,8 +921,12 @@ def test_an_exponential_gets_a_bound_with_a_number(function, dtype, bound):
         (lambda x: x / (tf.sqrt(x) + 1e-8), "an epsilon below 3e-8 is 0 in float16"),
         (lambda x: x + (1 - x) * tf.cast(-1e9, x.dtype), "float16 ends at 65504"),
         (
-            lambda x: x * tf.constant(np.inf, x.dtype),
+            lambda x: x * tf.constant(OF_NO_ROW, x.dtype),
             "a constant is infinite where the dtype cannot hold it, or where NumPy",
+        ),
+        (
+            lambda x: x * tf.constant(np.inf, x.dtype),
+            "0 times an infinity is NaN. Select instead",
         ),
         (lambda x: tf.math.lgamma(x), "keep the argument above 0"),
     ],

@@ -35,8 +35,10 @@ class Rule(NamedTuple):
         for any.
       test: Returns the cause in words, or an empty string.
       fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
-        other function repairs, `"zero"` for a power of 0, `"label"`, with `"negative
-        label"` for one below 0, `"text"`, `"overflow"` or `"unknown"`.
+        other function repairs, `"zero"` for a power of 0, `"zero first"` for a product
+        of 0 and an infinity in this order, `"label"`, with `"negative
+        label"` for one below 0, `"text"`, `"overflow"`, `"tiny"` for that of a
+        quotient by a tiny number, or `"unknown"`.
     """
 
     op: str
@@ -113,8 +115,17 @@ _TO_MINUS_ONE = (lambda x: x <= -1, "number", "numbers")
 # Operations that read numbers.
 OF_TEXT = "DecodeCSV", "StringToNumber"
 OF_RECORDS = "DecodeRaw", "ParseExampleV2", "ParseSingleExample"
-_RECORD = "the record that it reads holds it"
+# Operations that hand out what was put in, and what that is.
+OF_TABLES = "LookupTableExportV2", "LookupTableFindV2"
+_STORES = {
+    **dict.fromkeys(OF_RECORDS, "record"),
+    **dict.fromkeys(OF_TABLES, "table"),
+}
 _UNSEEN = "the tf.function called here changes variables, so it cannot be replayed"
+
+
+def _held_by(store: str) -> Test:
+    return lambda _: f"the {store} that it reads holds it"
 
 
 def _limit(evidence: Evidence) -> str:
@@ -157,6 +168,18 @@ def _overflow(what: str, *, of_sums: bool = False) -> Test:
     return test
 
 
+def _tiny_divisor(evidence: Evidence) -> str:
+    """Recognises an overflow that is due to the denominator alone."""
+    pair = _at_first(evidence)
+    if pair is None or not _is_overflow(evidence):
+        return ""
+    above, below = pair
+    if abs(above * below) >= 1:
+        return ""
+    first = where(evidence.nonfinite)
+    return f"{above:.4g} / {below:.4g} overflows {_limit(evidence)}{first}"
+
+
 def _at_first(evidence: Evidence) -> list[float] | None:
     """Returns two inputs at the first non-finite element, if they broadcast to it."""
     if len(evidence.inputs) < 2:
@@ -178,6 +201,11 @@ def _zero_times_inf(evidence: Evidence) -> str:
     return (
         f"0 * {'-inf' if -np.inf in pair else 'inf'} is NaN{where(evidence.nonfinite)}"
     )
+
+
+def _zero_first(evidence: Evidence) -> str:
+    pair = _at_first(evidence)
+    return _zero_times_inf(evidence) if pair is not None and pair[0] == 0 else ""
 
 
 def _inf_minus_inf(evidence: Evidence) -> str:
@@ -273,6 +301,7 @@ RULES = [
     Rule("RealDiv", _named(1, "{} in the denominator", _ZERO)),
     Rule("Div", _named(1, "{} in the denominator", _ZERO)),
     Rule("Xdivy", _named(1, "{} in the denominator", _ZERO)),
+    Rule("RealDiv", _tiny_divisor, "tiny"),
     Rule("RealDiv", _overflow("the quotient"), "overflow"),
     Rule("Reciprocal", _named(0, "the reciprocal of {}", _ZERO)),
     Rule("Inv", _named(0, "the reciprocal of {}", _ZERO)),
@@ -307,6 +336,7 @@ RULES = [
     Rule("Atanh", _named(0, "atanh of {} outside (-1, 1)", _FROM_ONE)),
     Rule("Lgamma", _named(0, "lgamma of {}", _POLE)),
     Rule("Digamma", _named(0, "digamma of {}", _POLE)),
+    Rule("Mul", _zero_first, "zero first"),
     Rule("Mul", _zero_times_inf),
     Rule("Mul", _overflow("the product"), "overflow"),
     Rule("Square", _overflow("the square"), "overflow"),
@@ -339,7 +369,7 @@ RULES = [
         for test, fault in ((negative(outside), "negative label"), (outside, "label"))
     ),
     *(Rule(op, of_text, "text") for op in OF_TEXT),
-    *(Rule(op, lambda _: _RECORD, "text") for op in OF_RECORDS),
+    *(Rule(op, _held_by(store), "text") for op, store in _STORES.items()),
     Rule("Softmax", _all_masked),
     Rule("LogSoftmax", _all_masked),
     Rule("*", _overflow("the result"), "overflow"),

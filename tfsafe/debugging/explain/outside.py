@@ -18,7 +18,8 @@ _UNREAD = (
 )
 # Inside of NumPy nothing is followed.
 FROM_NUMPY = (
-    "where NumPy makes it, numpy.seterr(divide='raise', invalid='raise') raises."
+    "where NumPy makes it, warnings.simplefilter('error', RuntimeWarning) raises, in "
+    "any thread."
 )
 _CONSTANT_FEATURE = (
     "reports all such rows before the training. Here feature {} is NaN in each row, as "

@@ -212,7 +212,7 @@ def _fix_of(failure: Failure) -> Suggestion:
                 return Suggestion("", f"{formula.code} {words}")
             return Suggestion(f"{formula.code}({call})", words, f"{name}({call})")
     # An overflow is one in the safe class too.
-    is_domain = failure.fault in {"domain", "negative", "zero"}
+    is_domain = failure.fault in {"domain", "negative", "zero", "zero first"}
     if is_domain and failure.is_library:
         code, words = swap_of(failure.layer, failure.scope)
         if code:
@@ -235,7 +235,8 @@ def _fix_of(failure: Failure) -> Suggestion:
                 # The user's line does not show the arguments.
                 call = source_names.in_words(row.op, row.code)
                 return Suggestion("", f"{call} {words}")
-            *_, last = ("", *row.met_next) if row.replaces == "all" else ("",)
+            *_, last = ("", *row.met_next)
+            last = {"all": last, "first": ""}.get(row.replaces, row.replaces)
             replaced = "", 0
             if row.code and row.replaces:
                 outer = _OUTER.get(last, last)
@@ -280,4 +281,8 @@ def _fits(row: Fix, failure: Failure) -> bool:
 
 
 def _begins(wanted: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> bool:
+    if wanted[:1] == (PRODUCT_WITH_ZERO,):
+        # The first product is the program's, those after it may be of gradients.
+        products = [path for path in paths if path[:1] in {("Mul",), wanted[:1]}]
+        paths = products[:1]
     return not wanted or any(path[: len(wanted)] == wanted for path in paths)

@@ -31,8 +31,8 @@ class Fix(NamedTuple):
         `Failure`; empty for anything.
       above_one: Whether an argument is above 1, unlike a probability.
       replaces: What the code takes the place of: `"all"`, the operation and those that
-        its values met next; `"first"`, the operation alone; empty where it is more
-        than an expression.
+        its values met next; `"first"`, the operation alone; otherwise the type of the
+        outermost operation, or empty where it is more than an expression.
       is_read: Whether it is for a line alone that shows what the code needs.
     """
 

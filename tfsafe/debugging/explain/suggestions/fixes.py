@@ -1,6 +1,6 @@
 """Holds the fixes: for which failure, the code to write, and what it does."""
 
-from tfsafe.debugging.explain.causes import OF_RECORDS, OF_TEXT
+from tfsafe.debugging.explain.causes import OF_RECORDS, OF_TABLES, OF_TEXT
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.formula_fixes import OF_FORMULAS
 from tfsafe.debugging.explain.suggestions.logarithm_fixes import (
@@ -28,6 +28,10 @@ _NEARLY_EQUAL = (
     "another way: 1 - tf.sigmoid(x) is tf.sigmoid(-x), 1 - tf.exp(x) is "
     "-tf.math.expm1(x). Where it is truly 0, tfsafe.ops.divide returns 0."
 )
+_TINY = (
+    "the denominator is too small for this numerator: keep it away from 0, as "
+    "tf.maximum({1}, LIMIT) does where it is not negative."
+)
 _ANGLE = "is the angle of the two sides, pi / 2 where the second is 0."
 _TOO_SMALL = (
     "the denominator is not 0, but too small for the dtype: bound what it is made of, "
@@ -42,6 +46,11 @@ _ADDITIVE = (
     "0: a class that does not occur has no weight 1 / count, use np.maximum(count, 1). "
     "For a mask, select instead of adding: tf.where(mask, x, x.dtype.min)."
 )
+_SELECT = (
+    "0 times an infinity is NaN. Select instead, with the mask as a bool: tf.where("
+    "tf.cast(mask, bool), x, x.dtype.min)."
+)
+_MASKED = "returns 0 where its second argument is 0, whatever the first is there."
 _BESSEL = (
     "tf.math.bessel_i0e and bessel_i1e are scaled by exp(-x): log(bessel_i0(x)) is "
     "log(bessel_i0e(x)) + x, for x above 0."
@@ -112,6 +121,9 @@ _READ = (
     'policy="drop") removes such rows of a data set, and tf.where(tf.math.is_nan(x), '
     "0.0, x) fills them in."
 )
+_STORED = (
+    "put a finite number there, or select: tf.where(tf.math.is_finite(x), x, 0.0)."
+)
 _ANY_CLASSES = (
     "number the classes from 0, as np.unique(labels, return_inverse=True)[1] does "
     "whatever they are. If a negative label says that the true one is not known, "
@@ -164,6 +176,10 @@ FIXES = [
     *(
         Fix(op, "", _TOO_SMALL, "forward", zero=UNDERFLOW)
         for op in ("RealDiv", "Div", "Reciprocal")
+    ),
+    *(
+        Fix("RealDiv", "", _TINY.replace("LIMIT", limit), fault="tiny", dtype=dtype)
+        for limit, dtype in (("1e-3", "float16"), ("1e-6", ""))
     ),
     Fix("RealDiv", "", _BIAS, "forward", zero=CANCELLATION, written=_CORRECTION),
     Fix(
@@ -267,6 +283,7 @@ FIXES = [
         for op in ("FloorMod", "SparseSoftmaxCrossEntropyWithLogits")
     ),
     *(Fix(op, "", _READ, fault="text") for op in (*OF_TEXT, *OF_RECORDS)),
+    *(Fix(op, "", _STORED, fault="text") for op in OF_TABLES),
     Fix("FloorMod", "", _CLASSES, fault="label"),
     Fix("SparseSoftmaxCrossEntropyWithLogits", "", _LABELS, fault="label"),
     Fix("Mean", "tfsafe.ops.mean({0}{rest})", _MEAN),
@@ -282,12 +299,12 @@ FIXES = [
         "tfsafe.ops.log_softmax({0}{axis})",
         "returns -inf, not NaN, in a fully masked row, with gradient 0.",
     ),
-    Fix("Mul", "", _ADDITIVE, source="Const"),
-    Fix(
-        "Mul",
-        "",
-        "tfsafe.ops.multiply_no_nan(x, mask) returns 0 where the mask is 0, whatever x "
-        "is there.",
+    Fix("Mul", "", _SELECT, "forward", fault="", written=r"\binf(inity)?\b"),
+    Fix("Mul", "", _ADDITIVE, source="Const", fault=""),
+    *(
+        Fix("Mul", f"tfsafe.ops.multiply_no_nan({pair})", _MASKED, "forward", "", fault)
+        for pair, fault in (("{0}, {1}", "domain"), ("{1}, {0}", "zero first"))
     ),
+    Fix("Mul", "", f"tfsafe.ops.multiply_no_nan(x, mask) {_MASKED}", "gradient"),
     Fix("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
 ]

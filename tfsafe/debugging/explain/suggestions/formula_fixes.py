@@ -1,6 +1,7 @@
 """Holds the fixes of formulas by hand: softmax, logsumexp, softplus, limits."""
 
 from tfsafe.debugging.explain.suggestions.fix import Fix
+from tfsafe.debugging.explain.suggestions.logarithm_fixes import LOG_CUMSUM
 from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH
 from tfsafe.graph import SEGMENT_SUMS, OpFact, op_types
 
@@ -35,6 +36,18 @@ _LOG_OF_TWO = (
     "tfsafe.ops.log_add_exp(a, b), and log(a + exp(x)) is "
     "tfsafe.ops.log_add_exp(tf.math.log(a), x): no argument overflows them."
 )
+_SIGMOID = "is this quotient, which no argument overflows."
+_OF_SUM = (
+    "exp(x) / (1 + exp(x)) is tf.sigmoid(x), exp(a) / (exp(a) + exp(b)) is "
+    "tf.sigmoid(a - b), and (exp(x) - exp(-x)) / (exp(x) + exp(-x)) is tf.tanh(x): no "
+    "argument overflows them."
+)
+# `exp(x) / (1 + exp(x))` as a whole, with x of up to two levels of brackets.
+_ARGUMENT = r"exp\((?P<x>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
+_SAME = r"[\w.]*exp\((?P=x)\)"
+_BY_HAND = rf"{_ARGUMENT} ?/ ?\((?:1(?:\.0*)? ?\+ ?{_SAME}|{_SAME} ?\+ ?1(?:\.0*)?)\)"
+_NO_SUM = r"^(?!.*\b(reduce_)?sum\()."
+_OVER_SUM = rf"{_NO_SUM}*/ ?\(.*\+"
 _LIMIT = (
     "numerator and denominator are 0 there, and the quotient has a limit; "
     "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / "
@@ -130,6 +143,23 @@ OF_FORMULAS = [
             ("logsumexp", "{keepdims}", ("Sum", "Log"), _MASKED_LOG_SUM),
         )
     ),
+    Fix(
+        "Exp",
+        "tf.sigmoid({0})",
+        _SIGMOID,
+        fault="overflow",
+        written=_BY_HAND,
+        replaces="RealDiv",
+    ),
+    *(
+        Fix("Exp", "", _OF_SUM, fault="overflow", met_next=path, written=written)
+        for path, written in (
+            ((QUOTIENT_OF_BOTH,), _OVER_SUM),
+            (("AddV2", QUOTIENT_OF_BOTH), _NO_SUM),
+            (("Sub", QUOTIENT_OF_BOTH), _NO_SUM),
+        )
+    ),
+    Fix("Exp", "", LOG_CUMSUM, fault="overflow", met_next=("Cumsum", "Log")),
     Fix(
         "Exp",
         "tfsafe.ops.softmax({0}{axis})",

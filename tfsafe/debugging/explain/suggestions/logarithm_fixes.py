@@ -58,6 +58,14 @@ _NORMAL_TAIL = (
     "1 + erf(x) is 0 in the tail, where the logarithm is finite: "
     "tf.math.log(0.5 * tf.math.erfc(-x)) keeps its digits down to x = -9."
 )
+_DETERMINANT = (
+    "is the logarithm of a determinant that may be too small or too large for the "
+    "dtype. That of a singular matrix is -inf: add 1e-3 to its diagonal."
+)
+LOG_CUMSUM = (
+    "log(cumsum(exp(x))) is tfsafe.ops.cumulative_logsumexp(x), with the arguments of "
+    "the cumsum: no argument is too large or too small for it."
+)
 _PROBABILITY = (
     "the probability is not 0, but too small for the dtype. Take its logarithm from "
     "the logits, before it is picked from, multiplied or summed: "
@@ -96,6 +104,13 @@ OF_LOGARITHMS = [
     ),
     Fix(
         "Log",
+        "tfsafe.ops.slogdet({inner})[1]",
+        _DETERMINANT,
+        source="MatrixDeterminant",
+        is_read=True,
+    ),
+    Fix(
+        "Log",
         "tfsafe.ops.xlogy({own_weight}, {0})",
         _ENTROPY,
         when="forward",
@@ -131,6 +146,7 @@ OF_LOGARITHMS = [
         Fix("Log", "", _PROBABILITY, zero=each, is_rewritten=True)
         for each in ("Softmax", "Sigmoid")
     ),
+    Fix("Log", "", LOG_CUMSUM, source="Cumsum", zero="Exp"),
     Fix("Log", "", _UNDERFLOW, zero=UNDERFLOW),
     *(
         Fix(

@@ -16,7 +16,7 @@ _MADE: dict[type[ast.operator], set[str]] = {
     ast.Pow: {"Pow", "Square"},
 }
 # Functions whose argument are logits.
-_PROBABILITIES = {"sigmoid", "softmax"}
+_WITH_INNER = {"det", "sigmoid", "softmax"}
 # What is followed by a sum in a formula, and the axis of that if it is not seen.
 _OF_SUMS = {"Exp", "Sub"}
 _LAST_AXIS = ", axis=-1"
@@ -79,7 +79,7 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
         if isinstance(first, ast.Name):
             first = syntax.assigned(first.id, *place) or first
         summed = node
-        if isinstance(first, ast.Call) and first.args and _is_probability(first):
+        if isinstance(first, ast.Call) and first.args and _has_inner(first):
             fields["{inner}"] = ast.unparse(first.args[0])
             summed = first
         if weight := _weight(tree, {ast.unparse(node)}):
@@ -356,8 +356,8 @@ def _types_of(node: ast.expr, place: tuple[str, int]) -> set[str]:
     return types or {name.title().replace("_", "")}
 
 
-def _is_probability(call: ast.Call) -> bool:
-    return ast.unparse(call.func).rpartition(".")[2] in _PROBABILITIES
+def _has_inner(call: ast.Call) -> bool:
+    return ast.unparse(call.func).rpartition(".")[2] in _WITH_INNER
 
 
 def _weight(tree: ast.AST, factors: set[str]) -> str:

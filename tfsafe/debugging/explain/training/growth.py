@@ -1,11 +1,11 @@
-"""Measures how far training has moved the weights, for overflows of a bounded loss."""
+"""Measures how far training has moved the weights, where a bounded loss fails."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.debugging.explain.training.history import EXPLODED, GREW
+from tfsafe.debugging.explain.training.history import EXPLODED, GREW, is_of_size
 from tfsafe.debugging.state.variables import Slot
 from tfsafe.errors import NumericsError
 from tfsafe.ops.nn import clipping
@@ -32,14 +32,14 @@ class Growth:
         self._halves = self._halves_of_squares()
 
     def note(self, error: NumericsError, steps: int) -> None:
-        """Adds to an overflow that the weights have grown, and what helps.
+        """Adds that the weights have grown, and what helps; see `is_of_size`.
 
         Args:
           error: The error of a step; the variables are as before it.
           steps: Number of steps since the beginning.
         """
         first = error.findings[0] if error.findings else None
-        if not steps or first is None or "overflows" not in first.cause:
+        if not steps or first is None or not is_of_size(first):
             return
         if EXPLODED in first.suggestion:
             # A batch may be that large itself: the losses before tell the two apart.

@@ -1,6 +1,7 @@
 """Remembers the last steps: did the loss grow, or did they fail out of the blue."""
 
 import collections
+import re
 import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfsafe import _compat
 from tfsafe._report import explain
 from tfsafe.errors import Finding, NumericsError
 
@@ -21,17 +23,18 @@ _GROWN = 10.0
 HALF_OF_SQUARES = "tfsafe/half_of_squares"
 LARGEST_UPDATE = "tfsafe/largest_update"
 _OVERFLOW = "overflows"
+# The smallest number of a batch that is named as a reason of an explosion.
+_LARGE = 1e6
+_SCALED = "`{}` reaches {:.1e}: divide it by a number of that size first. Otherwise {}"
+_SCALE = "scale the inputs and the targets down"
 # Said of values that are unusually large: training may have made them, or one batch.
 EXPLODED = (
     "have exploded: lower the learning rate, clip the gradients (clipnorm=1.0), or "
-    "scale the inputs and the targets down."
+    f"{_SCALE}."
 )
 # Said of weights that training has made large, see `growth`.
 GREW = "The weights grew"
-_UNTRAINED = (
-    "are there before any training: scale the inputs and the targets down, or begin "
-    "with smaller weights."
-)
+_UNTRAINED = f"are there before any training: {_SCALE}, or begin with smaller weights."
 _UNBOUNDED = (
     "check the sign of the loss and of each of its terms: it runs to minus infinity, "
     "so a lower learning rate only delays this. In a likelihood, bound the scale "
@@ -129,8 +132,29 @@ class LastSteps:
         note(error, Past(self.values(), norms, updates))
 
 
+def is_of_size(finding: Finding) -> bool:
+    """Returns whether an overflow or an underflow is behind a finding.
+
+    So too the logarithm of 1 - p, where p is too near to 1.
+    """
+    near_one = "|subtracts equal" if finding.op_type == "Log" else ""
+    return re.search(f"{_OVERFLOW}|underflows{near_one}", finding.cause) is not None
+
+
 def note(error: NumericsError, past: Past) -> None:
     """Adds the past to an error, and what it shows; see `LastSteps.note`."""
+    _note_past(error, past)
+    if error.findings and _SCALE in (words := error.findings[0].suggestion):
+        for name, value in error.inputs.items():
+            array = _compat.host_array(value)
+            is_number = array.dtype.kind == "f" and array.size
+            largest = float(np.abs(array).max()) if is_number else 0.0
+            if _LARGE <= largest < np.inf:
+                words = _SCALED.format(name, largest, words)
+        error.change_first(suggestion=words)
+
+
+def _note_past(error: NumericsError, past: Past) -> None:
     losses = [each for each in past.losses if np.isfinite(each)]
     norms, updates = (
         [each for each in numbers if np.isfinite(each) and each >= 0]
@@ -181,6 +205,8 @@ def _words(past: Past, error: NumericsError) -> str:
     sizes = [abs(each) for each in values]
     rate = "" if error.learning_rate is None else f" below {error.learning_rate:.4g}"
     lower = f"Lower the learning rate{rate}, or clip the gradients (clipnorm=1.0)."
+    if (error.learning_rate or 0.0) < 0:
+        lower = f"The learning rate {error.learning_rate:.4g} is negative."
     if not _grown(sizes):
         if len(past.norms) > 1 and _grown(past.norms):
             steps = _growing(past.norms)
@@ -190,6 +216,8 @@ def _words(past: Past, error: NumericsError) -> str:
                 f"{past.norms[-1]:.4g}. {lower}"
             )
         before = f"out of the blue: the loss before was {values[-1]:.4g}."
+        if not np.isfinite(error.learning_rate or 0.0):
+            return f"{before} The learning rate became {error.learning_rate:.4g}."
         if not error.findings:
             return before
         first = error.findings[0]

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from tfsafe._faults import contained
+from tfsafe.debugging.explain.training.history import is_of_size
 from tfsafe.debugging.explain.training.layers import alive
 from tfsafe.debugging.state.variables import variables_in
 from tfsafe.errors import NumericsError
@@ -31,6 +32,15 @@ _SCHEDULE = (
     "this learning rate is infinite or NaN, and one of 0 would train nothing: count "
     "the steps from 1, as step + 1 does, and keep a number of steps that is divided by "
     "at 1 or more, as max(warmup_steps, 1) does."
+)
+_PAST_THE_END = (
+    "this learning rate is NaN: its schedule goes on after its last step. Hold it "
+    "there, as tf.minimum(step, last_step) does, or bound its root or power below: "
+    "tf.maximum(x, 0.0)."
+)
+_UPHILL = (
+    "the learning rate {:.4g} is negative: each step goes uphill. Keep it above 0, as "
+    "max(rate, 1e-6) does."
 )
 # A hundred times the default of these optimizers.
 _LARGE_RATE = 0.1
@@ -100,13 +110,18 @@ def _note_all(error: NumericsError, optimizers: Sequence[Any]) -> None:
 
 
 def _note_schedule(error: NumericsError) -> None:
-    """Suggests to begin with 1 where a learning rate is divided by 0 steps."""
+    """Suggests what to do about a learning rate that is not finite, or negative."""
     first = error.findings[0]
-    is_rate = first.origin == "" and not np.isfinite(error.learning_rate or 0.0)
-    is_made = is_rate and re.search(r"\b(zero|0 to the power)\b", first.cause)
+    rate = error.learning_rate or 0.0
+    is_made = first.origin == "" and not np.isfinite(rate)
     # Keras' callbacks set the variable.
     if is_made or first.origin.endswith("/learning_rate`"):
-        error.change_first(suggested_code="", suggestion=_SCHEDULE)
+        of_zero = re.search(r"\b(zeros?|0 to the power)\b", first.cause)
+        is_past = np.isnan(rate) and first.kind == "NaN" and not of_zero
+        words = _PAST_THE_END if is_past else _SCHEDULE
+        error.change_first(suggested_code="", suggestion=words)
+    elif rate < 0:
+        error.add_suggestion(_UPHILL.format(rate))
 
 
 def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
@@ -140,10 +155,9 @@ def _given(optimizer: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _note_rate(error: NumericsError, optimizer: Any) -> None:
-    """Suggests a lower learning rate for an overflow, where it is unusually large."""
-    first = error.findings[0]
+    """Suggests a lower learning rate where it is unusually large, see `is_of_size`."""
     rate = error.learning_rate or 0.0
-    if "overflow" not in first.cause or not error.step:
+    if not is_of_size(error.findings[0]) or not error.step:
         return
     if rate >= _LARGE_RATE and isinstance(optimizer, _ADAPTIVE):
         error.add_suggestion(
