@@ -52,6 +52,16 @@ def _exact_by_length(gradient, weight):
     return gradient * (above / below)
 
 
+def _along_circle(x, step):
+    angle = sqrt(tf.reduce_sum(step * step, -1, keepdims=True))
+    return tf.cos(angle) * x + step * (tf.sin(angle) / angle)
+
+
+def _exact_along_circle(x, step):
+    angle = m.sqrt((off_zero(step) ** 2).sum(-1, keepdims=True))
+    return m.cos(angle) * x + step * (m.sin(angle) / angle)
+
+
 def _production(capital, labour, share, power):
     whole = share * capital**power + (1 - share) * labour**power
     return whole ** (1 / power)
@@ -157,6 +167,13 @@ FORMULAS = [
         _exact_by_length,
         [[[1e-25, 2e-25], [1e-22, 0.0]], [[1e-25, 1.0], [2.0, 1.0]]],
         [[[1.0, 2.0], [3.0, 0.5]], [[2.0, 1.0], [2.0, 1.0]]],
+    ),
+    Formula(
+        "point that is a step along a great circle away",
+        _along_circle,
+        _exact_along_circle,
+        [[[1.0, 0.0], [0.6, 0.8]], [[0.0, 0.0], [1e-25, 0.0]]],
+        [[[1.0, 0.0], [0.6, 0.8]], [[0.0, 0.5], [-0.4, 0.3]]],
     ),
     Formula(
         "gain of a filter by the ratio of a loud signal to its noise",

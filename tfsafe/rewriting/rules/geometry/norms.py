@@ -192,20 +192,33 @@ def _match_unit(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _scaled_unit(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `x * (c / norm(x))`."""
+    """Matches `x * (c / norm(x))`; c may not be 0 together with x."""
     for x, quotient in both_ways(op, "Mul") if is_float(op.outputs[0]) else ():
         inner = reader.op(quotient)
-        found = (
-            _over_length(reader, x, inner.inputs[1])
-            if inner.type in DIVISIONS
-            else None
-        )
-        if found is not None:
-            c, axes, epsilon = inner.inputs[0], found.axes, found.epsilon
+        if inner.type not in DIVISIONS:
+            continue
+        c, length = inner.inputs
+        found = _over_length(reader, x, length)
+        if found is not None and not _is_made_of(reader, c, x):
+            axes, epsilon = found.axes, found.epsilon
             return lambda value: (
                 value(c) * ops.l2_normalize(value(x), axis=axes, epsilon=epsilon)
             )
     return None
+
+
+def _is_made_of(reader: Reader, tensor: tf.Tensor, x: tf.Tensor) -> bool:
+    """Returns whether a tensor is computed from `x`; also of a long formula."""
+    queue, seen = [tensor], set[int]()
+    while queue and len(seen) < _MANY:
+        each = queue.pop()
+        number = reader.number(each)
+        if number == reader.number(x):
+            return True
+        if number not in seen:
+            seen.add(number)
+            queue.extend(reader.op(each).inputs)
+    return bool(queue)
 
 
 def unit_vector(reader: Reader, op: tf.Operation) -> UnitVector | None:
