@@ -555,3 +555,13 @@ def test_equal_constants_are_emitted_once_and_others_each():
     # 1, 0, -0, [1] and the whole number; not what the flags of the emission take.
     used = {tensor.name for op in twin.graph.get_operations() for tensor in op.inputs}
     assert sum(op.outputs[0].name in used for op in made) == 5
+
+
+def test_a_placeholder_that_is_not_fed_raises_as_it_does():
+    def function(x):
+        return x + tf.compat.v1.placeholder(tf.float32, [], name="unfed")
+
+    wanted = "You must feed a value for placeholder tensor '.*unfed'"
+    for made in (tf.function(function), again(function, tf.constant(1.0))):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=wanted):
+            made(tf.constant(1.0))

@@ -214,6 +214,9 @@ def test_a_sum_that_cancels_at_infinity_keeps_its_digits(mode):
     np.testing.assert_allclose(slope, _exact(formula, points, 1), rtol=2e-6)
 
 
+OTHERS = tf.Variable(tf.ones([4, 2]))
+
+
 def test_nan_stays():
     for formula, *_ in FORMULAS.values():
         value = rewritten(all_rules(), lambda x, f=formula: f(x, tf))(
@@ -235,6 +238,14 @@ def test_nan_stays():
         lambda x: 1 - 0.9 ** tf.cast(tf.cast(x, tf.int32), tf.float32),
         lambda x: tf.sigmoid(x) * x - (1 - tf.sigmoid(x)) * 3,
         lambda x: x - 0.1 * x / (tf.sqrt(x) + 1e-7),
+        # A sum with a tensor of its own cancels by chance only, and a logarithm is off
+        # by the epsilon in it.
+        lambda x: tf.math.log(x + 1e-7),
+        lambda x: tf.math.log(tf.square(x) + 1e-6),
+        lambda x: OTHERS[0] - tf.sqrt(x),
+        lambda x: tf.nn.batch_normalization(
+            x, OTHERS[0], tf.abs(OTHERS[1]), OTHERS[2], OTHERS[3], 1.001e-5
+        ),
     ],
 )
 def test_a_near_miss_is_left_alone(function):

@@ -149,7 +149,8 @@ class Body:
             tensor.name: value
             for tensor, value in zip(graph.inputs, inputs, strict=True)
         }
-        self._made: set[str] = set()
+        # What is given is there.
+        self._made = {tensor.op.name for tensor in graph.inputs}
         # By device and value.
         self._constants: dict[tuple[str, bytes], Sequence[tf.Tensor]] = {}
         # Names of the tensors that a maker may differentiate by.
@@ -236,7 +237,7 @@ class Body:
                 stack.extend(self._ask(tensor) for tensor in missing)
                 continue
             stack.pop()
-            if op.name not in self._made and op.type != "Placeholder":
+            if op.name not in self._made:
                 self._made.add(op.name)
                 try:
                     self._emit(op)

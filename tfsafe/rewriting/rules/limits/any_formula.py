@@ -19,6 +19,7 @@ from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.match import holes, wider
+from tfsafe.rewriting.match.arithmetic import terms
 from tfsafe.rewriting.match.elementwise import FUNCTIONS, Elementwise, elementwise
 from tfsafe.rewriting.rules.in_float64 import Wide, is_made_wide
 
@@ -34,6 +35,8 @@ _NEAR = 1e-3, 0.1
 # ones, and so has the model when it is traced again.
 _SOUND: set[Hashable] = set()
 _MOST_SOUND = 4096
+# Numbers below it are added to what a logarithm is taken of to keep that off 0.
+_EPSILON = 1e-4
 # It loses digits where it is off by more than this, and none where by less than that,
 # in units of the last digit.
 _LOSS, _KEPT = 168.0, 4.0
@@ -46,7 +49,7 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     formula = elementwise(reader, whole)
     if formula is None:
         return None
-    may_lose = op.type in SUMS or _is_left(op, reader, others)
+    may_lose = _may_lose(formula, others)
     points = (tuple(holes.points(reader, each)) for each in formula.leaves)
     form = may_lose, formula.form(), *points
     if form in _SOUND:
@@ -86,12 +89,37 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     return _built(formula.cut(narrow), hole, others)
 
 
-def _is_left(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> bool:
-    """Returns whether no other rule knows a logarithm of what is near 1."""
-    if op.type != "Log":
+def _may_lose(formula: Elementwise, others: Sequence[Rule]) -> bool:
+    """Returns whether a formula may lose its digits by the form that it has.
+
+    A sum may, and a logarithm that no other rule knows where its argument is near 1.
+    """
+    reader, whole = formula.reader, formula.whole.op
+    if whole.type in SUMS:
+        return not _cancels_by_chance(formula, formula.whole)
+    if whole.type != "Log" or _cancels_by_chance(formula, whole.inputs[0]):
         return False
-    found = first(others, op, reader)
+    # One with an epsilon is as far off as that is.
+    numbers = (reader.scalar(x.tensor) for x in terms(reader, whole.inputs[0]))
+    if any(each is not None and abs(each) < _EPSILON for each in numbers):
+        return False
+    found = first(others, whole, reader)
     return found is None or found[0].name in _OUT_OF_RANGE
+
+
+def _cancels_by_chance(formula: Elementwise, total: tf.Tensor) -> bool:
+    """Returns whether a term of a sum is a tensor that the others do not depend on.
+
+    Such as the offset of a batch normalisation: the sum is 0 wherever that tensor
+    happens to be the rest, and has the digits that the tensor has.
+    """
+    found = [each.tensor for each in terms(formula.reader, total)]
+    inside = [formula.leaves_of(each) for each in found]
+    return any(
+        formula.is_leaf(each)
+        and own.isdisjoint(set().union(*inside[:i], *inside[i + 1 :]))
+        for i, (each, own) in enumerate(zip(found, inside, strict=True))
+    )
 
 
 def _built(
