@@ -520,6 +520,8 @@ def test_datasets_still_show_what_they_map():
     assert [each.numpy().tolist() for each in second] == [[0, 2], [4]]
     through_python = data.map(lambda x: tf.py_function(plus, (x,), tf.int64))
     assert _compat.mapped(through_python) == []
+    assert [op.type for op in _compat.python_calls(through_python)] == ["EagerPyFunc"]
+    assert _compat.python_calls(data) == []
 
 
 def test_a_running_fit_still_shows_its_data_and_epoch():

@@ -1,5 +1,9 @@
 """What is wrong in the data or the optimizer is found there, not in the step."""
 
+import inspect
+import types
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -120,6 +124,69 @@ def test_of_a_rate_that_is_divided_by_0_steps_the_count_is_told(rate):
     found = caught.value.findings[0]
     assert found.suggestion.startswith("this learning rate is infinite or NaN, and one")
     assert not found.suggested_code
+
+
+def through_numpy(wave):
+    return np.log(wave)
+
+
+def rows_of_python():
+    while True:
+        yield through_numpy(np.zeros([4, 2], "float32")), np.ones([4, 1])
+
+
+class Rows(keras.utils.PyDataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return through_numpy(np.zeros([4, 2], "float32")), np.ones([4, 1])
+
+
+def mapped_through_numpy():
+    def element(x):
+        found = tf.numpy_function(through_numpy, [x], tf.float32)  # here
+        return tf.ensure_shape(found, [2]), 1.0
+
+    return tf.data.Dataset.from_tensor_slices(tf.zeros([4, 2])).map(element).batch(2)
+
+
+def line_of(function, text):
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, each in enumerate(lines) if text in each)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (mapped_through_numpy(), line_of(mapped_through_numpy, "# here")),
+        (rows_of_python(), line_of(rows_of_python, "def ")),
+        (Rows(), line_of(Rows, "def __getitem__")),
+    ],
+    ids=["map", "generator", "PyDataset"],
+)
+def test_the_python_that_makes_the_data_is_named(data, line):
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x, options = data, {"steps_per_epoch": 1, "shuffle": False, "verbose": 0}
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        model.fit(x, callbacks=[tfsafe.NumericsMonitor()], **options)
+    finding = caught.value.findings[0]
+    assert finding.cause.endswith(
+        f"Python makes the data, at test_before_the_step.py:{line}."
+    )
+    assert "simplefilter('error', RuntimeWarning) raises" in finding.suggestion
+    is_endless = "itertools.islice(x, 100)" in finding.suggested_code
+    assert is_endless == isinstance(data, types.GeneratorType)
+
+
+def test_numpy_raises_in_a_map_as_it_is_told_to():
+    with warnings.catch_warnings(), np.errstate(divide="raise"):
+        # Elements are made in other threads, to which `errstate` does not extend.
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(tf.errors.OpError, match="RuntimeWarning: divide by zero"):
+            list(mapped_through_numpy())
 
 
 class Rate(keras.optimizers.schedules.LearningRateSchedule):

@@ -235,12 +235,25 @@ def mapped(dataset: "tf.data.Dataset") -> list[Mapped]:
         wrapper = getattr(each, "_map_func", None)
         if wrapper is None:
             continue
-        operations = wrapper.function.graph.get_operations()
-        if any("PyFunc" in operation.type for operation in operations):
+        if any(_calls_of_python(wrapper)):
             return []
         if type(each).__name__ in {"_MapDataset", "_ParallelMapDataset"}:
             found.append((each._input_dataset, wrapper._func))
     return found[::-1]
+
+
+def python_calls(dataset: "tf.data.Dataset") -> "list[tf.Operation]":
+    """Returns the operations of a dataset's functions that call Python, last first.
+
+    `_input_dataset` and `_map_func`, tried with TensorFlow 2.21.0.
+    """
+    wrappers = (getattr(each, "_map_func", None) for each in _parts(dataset))
+    return [op for each in wrappers if each for op in _calls_of_python(each)]
+
+
+def _calls_of_python(wrapper: Any) -> "list[tf.Operation]":
+    operations = wrapper.function.graph.get_operations()
+    return [each for each in operations if "PyFunc" in each.type]
 
 
 def _parts(dataset: Any) -> Iterator[Any]:

@@ -18,8 +18,8 @@ _UNREAD = (
 )
 # Inside of NumPy nothing is followed.
 FROM_NUMPY = (
-    "where NumPy makes it, warnings.simplefilter('error', RuntimeWarning) raises, in "
-    "any thread."
+    "where NumPy makes it, warnings.simplefilter('error', RuntimeWarning) raises on "
+    "its line, in any thread."
 )
 _CONSTANT_FEATURE = (
     "reports all such rows before the training. Here feature {} is NaN in each row, as "

@@ -1,18 +1,14 @@
 """Counts the batches of a model, and adds to an error when and where it happened."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe._faults import contained
-from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.explain.training import history, optimizer as training
-from tfsafe.errors import Finding, NumericsError
+from tfsafe.debugging.models import data_source
+from tfsafe.errors import NumericsError
 
 
 class Clock:
@@ -95,7 +91,7 @@ class Clock:
             error.epoch, error.batch = self._epoch, self._batch - 1
         fit = _compat.running_fit(self._model)
         if fit is not None:
-            note(error, fit.data)
+            data_source.note(error, fit.data)
             if self._epoch is None:
                 error.epoch = fit.epoch
                 within = self._batch - 1 - self._before
@@ -104,48 +100,3 @@ class Clock:
         is_eager = self._model.run_eagerly
         training.note(error, self._model.optimizer if is_eager else None)
         self._past.note(error)
-
-
-# Seconds that the search may take.
-_LIMIT = 5.0
-
-
-def note(error: NumericsError, data: object) -> None:
-    """Adds the operation in `Dataset.map` to an error that names an argument.
-
-    The functions that the dataset maps are called again, on its elements in order. If
-    one of them calls Python, as `tf.py_function` does, nothing is called.
-
-    Args:
-      error: The error of a training step.
-      data: What `fit` trains on.
-    """
-    first = error.findings[0] if error.findings else None
-    if first is None or not first.origin.startswith("argument "):
-        return
-    if isinstance(data, tf.data.Dataset):
-        with contained("the search in `Dataset.map`"):
-            found = _found(data)
-            if found is not None:
-                finding, element = found
-                error.add_source(
-                    finding,
-                    f"element {element} of the data of `Dataset.map`; the training "
-                    f"step received it as {first.origin}.",
-                )
-
-
-def _found(data: tf.data.Dataset) -> tuple[Finding, int] | None:
-    """Returns the first operation that makes non-finite values, and the element."""
-    end = time.monotonic() + _LIMIT
-    for source, function in _compat.mapped(data):
-        check = CompiledCheck(tf.function(function), options=Options())
-        for number, element in enumerate(source):
-            try:
-                check(*element) if isinstance(element, tuple) else check(element)
-            except NumericsError as error:
-                if error.findings and error.findings[0].op_type:
-                    return error.findings[0], number
-            if time.monotonic() > end:
-                return None
-    return None

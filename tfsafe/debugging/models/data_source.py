@@ -1,0 +1,91 @@
+"""Finds what makes the data of a failed step: an operation of a map, or Python."""
+
+import inspect
+import time
+import types
+from collections.abc import Iterator
+
+import keras
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe._faults import contained
+from tfsafe._report.text import listed
+from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.traced.compiled import CompiledCheck
+from tfsafe.debugging.explain.outside import FROM_NUMPY
+from tfsafe.errors import Finding, NumericsError, Site
+from tfsafe.graph import locate
+
+# Seconds that the search may take.
+_LIMIT = 5.0
+_CHECKED = "check_finite(x, "
+_PART = "check_finite(itertools.islice(x, 100), "
+
+
+def note(error: NumericsError, data: object) -> None:
+    """Adds to an error that names an argument what makes the data.
+
+    The functions that a dataset maps are called again, on its elements in order. If
+    one of them calls Python, as `tf.py_function` does, nothing is called.
+
+    Args:
+      error: The error of a training step.
+      data: What `fit` trains on.
+    """
+    first = error.findings[0] if error.findings else None
+    if first is None or not first.origin.startswith("argument "):
+        return
+    if isinstance(data, tf.data.Dataset):
+        with contained("the search in `Dataset.map`"):
+            found = _found(data)
+            if found is not None:
+                finding, element = found
+                error.add_source(
+                    finding,
+                    f"element {element} of the data of `Dataset.map`; the training "
+                    f"step received it as {first.origin}.",
+                )
+                return
+    with contained("the search for the Python that makes the data"):
+        if places := list(dict.fromkeys(each.short_place for each in _python(data))):
+            error.add_cause(f"Python makes the data, at {listed(places)}.")
+            words = f"{first.suggestion} {FROM_NUMPY[0].upper()}{FROM_NUMPY[1:]}"
+            code = first.suggested_code
+            if isinstance(data, types.GeneratorType):
+                # It may have no end.
+                code = code.replace(_CHECKED, _PART)
+            error.change_first(suggested_code=code, suggestion=words)
+
+
+def _python(data: object) -> Iterator[Site]:
+    """Yields where the functions begin, or are called, that make data in Python."""
+    if isinstance(data, tf.data.Dataset):
+        for op in _compat.python_calls(data):
+            if site := locate(op).site:
+                yield site
+    elif isinstance(data, types.GeneratorType):
+        yield _begin(data.gi_code)
+    elif isinstance(data, keras.utils.PyDataset):
+        method = inspect.unwrap(type(data).__getitem__)
+        yield _begin(method.__code__)
+
+
+def _begin(code: types.CodeType) -> Site:
+    return Site(code.co_filename, code.co_firstlineno, code.co_name, "")
+
+
+def _found(data: tf.data.Dataset) -> tuple[Finding, int] | None:
+    """Returns the first operation that makes non-finite values, and the element."""
+    end = time.monotonic() + _LIMIT
+    for source, function in _compat.mapped(data):
+        check = CompiledCheck(tf.function(function), options=Options())
+        for number, element in enumerate(source):
+            try:
+                check(*element) if isinstance(element, tuple) else check(element)
+            except NumericsError as error:
+                if error.findings and error.findings[0].op_type:
+                    return error.findings[0], number
+            if time.monotonic() > end:
+                return None
+    return None
