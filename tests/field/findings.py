@@ -46,6 +46,11 @@ EXPECTED = {
         "the slope of sqrt is infinite at 0",
         "tfsafe.ops.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
     ),
+    "incomes": (
+        "Square",
+        "the square overflows float32",
+        "e+13: divide it by a number of that size first.",
+    ),
     "kl": ("Log", "log of 1 zero (at (0,)).", "tfsafe.ops.xlogy(p, p / q)"),
     "label_outside": (
         "SparseSoftmaxCrossEntropyWithLogits",
@@ -90,6 +95,11 @@ EXPECTED = {
         "a sum of products overflows float32 above 3.403e+38",
         "after 39 iterations of the loop: bound what it carries, by tanh",
     ),
+    "risks": (
+        "Exp",
+        "exp overflows float32 above 88.72",
+        "is tfsafe.ops.cumulative_logsumexp(x), with the arguments of the cumsum",
+    ),
     "rotation": (
         "Acos",
         "acos of 1 number outside [-1, 1] (at (1,)).",
@@ -99,6 +109,12 @@ EXPECTED = {
         "Exp",
         "the largest input is 100",
         "tfsafe.ops.softmax(scaled, axis=-1)",
+    ),
+    "schedule_end": (
+        "Pow",
+        "the negative number -0.1667 to the power 0.9",
+        "its schedule goes on after its last step. Hold it there, as "
+        "tf.minimum(step, last_step) does",
     ),
     "signed_error": (
         "Log",
@@ -128,6 +144,7 @@ EXPECTED = {
         "log of 2 zeros (the first at (0, 2)).",
         "add 1 to each count before the division",
     ),
+    "volume": ("Log", "log of 1 zero.", "tfsafe.ops.slogdet(covariance)[1]"),
     "warmup": (
         "RealDiv",
         _ZERO,
@@ -175,6 +192,7 @@ MENDED = {
         "tf.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
         "tfsafe.ops.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
     ),
+    "incomes": ("income * 1.0", "income * 1e-12"),
     "kl": ("p * tf.math.log(p / q)", "tfsafe.ops.xlogy(p, p / q)"),
     "label_outside": ("(labels, logits)", "(labels - 1, logits)"),
     "likelihood": ("tf.exp(log_scale)", "(tf.nn.softplus(log_scale) + 1e-6)"),
@@ -212,6 +230,10 @@ MENDED = {
     ),
     "rate": ("100.0", "1e-3"),
     "recurrence": ("tf.nn.relu(", "tf.tanh("),
+    "risks": (
+        "tf.math.log(tf.cumsum(tf.exp(risk), axis=0))",
+        "tfsafe.ops.cumulative_logsumexp(risk, axis=0)",
+    ),
     "rotation": (
         "tf.acos(cosine)",
         "tfsafe.ops.acos(tf.clip_by_value(cosine, -1.0, 1.0))",
@@ -219,6 +241,10 @@ MENDED = {
     "sampling": (
         "tf.exp(scaled) / tf.reduce_sum(tf.exp(scaled), axis=-1)",
         "tfsafe.ops.softmax(scaled, axis=-1)",
+    ),
+    "schedule_end": (
+        "tf.cast(step, tf.float32)",
+        "tf.minimum(tf.cast(step, tf.float32), 6.0)",
     ),
     "signed_error": (
         "1.0 - 2.0 * error)",
@@ -242,6 +268,10 @@ MENDED = {
     "unseen": (
         "counts / tf.reduce_sum(counts,",
         "(counts + 1.0) / tf.reduce_sum(counts + 1.0,",
+    ),
+    "volume": (
+        "tf.math.log(tf.linalg.det(covariance))",
+        "tfsafe.ops.slogdet(covariance)[1]",
     ),
     "warmup": ("/ self.steps", "/ max(self.steps, 1)"),
 }

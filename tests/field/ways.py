@@ -83,6 +83,7 @@ def _exit_code(script: str, options: list[str] | None) -> int:
 
     try:
         if options is None:
+            sys.argv = [script]
             runpy.run_path(script, run_name="__main__")
         else:
             command_line.main(["run", *options, script])
