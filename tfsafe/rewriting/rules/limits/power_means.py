@@ -51,7 +51,7 @@ def _match_sum(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     read = [_weighted_power(reader, each) for each in found]
     powers = [each.power for each in read if each.power is not None]
-    if not powers or any(each.power is None and each.weight for each in read):
+    if not powers or any(not each.is_known() for each in read):
         return None
     order = powers[0].inputs[1]
     if not all(reader.same(order, each.inputs[1]) for each in powers):
@@ -81,6 +81,10 @@ class _Weighted(NamedTuple):
     factor: float
     weight: tf.Tensor | None
     power: tf.Operation | None
+
+    def is_known(self) -> bool:
+        """Returns whether it is a power or a number."""
+        return self.power is not None or self.weight is None
 
     def parts(self, reader: Reader) -> list[Part]:
         """Returns what the weight is the sum of."""
