@@ -50,6 +50,7 @@ _SELECT = (
     "0 times an infinity is NaN. Select instead, with the mask as a bool: tf.where("
     "tf.cast(mask, bool), x, x.dtype.min)."
 )
+_NO_NAN = "tfsafe.ops.multiply_no_nan"
 _MASKED = "returns 0 where its second argument is 0, whatever the first is there."
 _BESSEL = (
     "tf.math.bessel_i0e and bessel_i1e are scaled by exp(-x): log(bessel_i0(x)) is "
@@ -299,12 +300,16 @@ FIXES = [
         "tfsafe.ops.log_softmax({0}{axis})",
         "returns -inf, not NaN, in a fully masked row, with gradient 0.",
     ),
-    Fix("Mul", "", _SELECT, "forward", fault="", written=r"\binf(inity)?\b"),
-    Fix("Mul", "", _ADDITIVE, source="Const", fault=""),
     *(
-        Fix("Mul", f"tfsafe.ops.multiply_no_nan({pair})", _MASKED, "forward", "", fault)
+        row
         for pair, fault in (("{0}, {1}", "domain"), ("{1}, {0}", "zero first"))
+        for row in (
+            Fix("Mul", "", _SELECT, fault=fault, written=r"\binf(inity)?\b"),
+            Fix("Mul", "", _ADDITIVE, source="Const", fault=fault),
+            Fix("Mul", f"{_NO_NAN}({pair})", _MASKED, "forward", fault=fault),
+            # The order of a slope's factors is not that of the line.
+            Fix("Mul", "", f"{_NO_NAN}(x, mask) {_MASKED}", "gradient", fault=fault),
+        )
     ),
-    Fix("Mul", "", f"tfsafe.ops.multiply_no_nan(x, mask) {_MASKED}", "gradient"),
     Fix("StatefulPartitionedCall", "", _OUTSIDE, fault=""),
 ]
