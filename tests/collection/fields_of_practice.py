@@ -117,25 +117,6 @@ FORMULAS = [
         [[0.5, 1.0, 3.0]],
     ),
     Formula(
-        "mean of what decays within a time",
-        lambda rate, time: 1 / rate - time / (exp(rate * time) - 1),
-        lambda rate, time: (
-            1 / off_zero(rate)
-            - off_zero(time) / (m.exp(off_zero(rate) * off_zero(time)) - 1)
-        ),
-        [[0.0, 1e-6, 1e-3], [1.0, 1.0, 2.0]],
-        [[0.5, 1.0, -0.3], [1.0, 3.0, 2.0]],
-    ),
-    Formula(
-        "duration of a bond as yields vanish",
-        lambda y, n: (1 + y) / y - n / ((1 + y) ** n - 1),
-        lambda y, n: (
-            (1 + off_zero(y)) / off_zero(y) - n / (m.power(1 + off_zero(y), n) - 1)
-        ),
-        [[0.0, 1e-6, 1e-3], [10.0, 20.0, 5.0]],
-        [[0.05, 0.1, 0.02], [10.0, 20.0, 5.0]],
-    ),
-    Formula(
         "undistorted radius of a lens",
         lambda r, k: (1 - sqrt(1 - 4 * k * r * r)) / (2 * k * r),
         lambda r, k: (

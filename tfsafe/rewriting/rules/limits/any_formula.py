@@ -79,15 +79,14 @@ def _match(op: tf.Operation, reader: Reader, others: Sequence[Rule]) -> Build | 
     if not is_open and (opened or not hole.is_lost):
         return _built(formula.cut(narrow), None, others)
     if any(
-        x.name in settled and holes.may_vanish_at(formula, x.op.inputs[0], hole)
+        (x.name in settled and holes.may_vanish_at(formula, x.op.inputs[0], hole))
+        or holes.has_other(formula, x, hole)
         for x in opened
     ):
         return None
     names = {each.name for each in opened}
     narrow = [each for each in narrow if each.name not in names]
-    build = _built(formula.cut(narrow), hole, others)
-    has_other = any(holes.has_other(formula, each, hole) for each in opened)
-    return _where_finite(build, op) if has_other else build
+    return _built(formula.cut(narrow), hole, others)
 
 
 def _may_lose(formula: Elementwise, others: Sequence[Rule]) -> bool:
@@ -121,20 +120,6 @@ def _cancels_by_chance(formula: Elementwise, total: tf.Tensor) -> bool:
         and own.isdisjoint(set().union(*inside[:i], *inside[i + 1 :]))
         for i, (each, own) in enumerate(zip(found, inside, strict=True))
     )
-
-
-def _where_finite(build: Build, op: tf.Operation) -> Build:
-    """Returns how to build a formula whose parts have holes at other points, too.
-
-    There, they have its value; their slopes would be NaN at its own hole.
-    """
-
-    def built(value: Value) -> tf.Tensor:
-        made = build(value)
-        of_parts = wider.run(op, [value(each) for each in op.inputs])
-        return tf.where(tf.math.is_finite(made), made, tf.stop_gradient(of_parts))
-
-    return built
 
 
 def _built(
