@@ -919,6 +919,8 @@ def test_an_exponential_gets_a_bound_with_a_number(function, dtype, bound):
     ("function", "words"),
     [
         (lambda x: x / (tf.sqrt(x) + 1e-8), "an epsilon below 3e-8 is 0 in float16"),
+        (lambda x: x / tf.sqrt(x + 1e-8), "an epsilon below 3e-8 is 0 in float16"),
+        (lambda x: x / tf.sqrt(x), "returns 0, with gradient 0, where"),
         (lambda x: x + (1 - x) * tf.cast(-1e9, x.dtype), "float16 ends at 65504"),
         (
             lambda x: x * tf.constant(OF_NO_ROW, x.dtype),

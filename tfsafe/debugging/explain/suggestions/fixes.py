@@ -163,8 +163,19 @@ _ACTIVATION = (
     "activation='softplus' is positive too, and does not overflow."
 )
 _OF_HALF = [
-    Fix(op, "", _HALF_EPSILON, "forward", "AddV2", dtype="float16")
-    for op in ("RealDiv", "Reciprocal", "Rsqrt", "Log")
+    *(
+        Fix(op, "", _HALF_EPSILON, "forward", "AddV2", dtype="float16")
+        for op in ("RealDiv", "Reciprocal", "Rsqrt", "Log")
+    ),
+    # Under a root in the denominator.
+    Fix(
+        "RealDiv",
+        "",
+        _HALF_EPSILON,
+        "forward",
+        dtype="float16",
+        written=r"\+ ?1e-0*([89]|[1-9]\d)\b",
+    ),
 ]
 # The first row that fits counts.
 FIXES = [
