@@ -51,3 +51,12 @@ def test_an_overflow_that_a_division_absorbs_is_found_in_a_large_matrix():
     with pytest.raises(tfsafe.NumericsError) as caught:
         tfsafe.checked(step, checks="full", strict=True)(x, tf.fill([80, 64], 4.0))
     assert caught.value.findings[0].op_type == "Mul"
+
+
+@pytest.mark.parametrize("values", [tf.linalg.eigvalsh, tf.linalg.svd])
+def test_vectors_that_are_not_computed_are_not_added(values):
+    # Their static shape is [0]; when they run, they are scalars.
+    options = {"compute_uv": False} if values is tf.linalg.svd else {}
+    x = tf.constant([[2.0, 1.0], [1.0, 2.0]])
+    checked = tfsafe.checked(tf.function(lambda x: values(x, **options)), checks="full")
+    np.testing.assert_allclose(np.sort(checked(x)), [1, 3], rtol=1e-6)

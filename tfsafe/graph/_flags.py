@@ -51,6 +51,9 @@ def summed(tensor: tf.Tensor) -> tf.Tensor:
         tensor = tf.cast(tensor, tf.float32)
     if sums.takes_product(tensor):
         tensor = sums.sums_of_rows(tf.stop_gradient(tensor))
+    if tensor.shape.num_elements() == 0:
+        # The vectors that `tf.linalg.svd` does not compute are scalars when it runs.
+        return tf.zeros([], tensor.dtype)
     rank = tensor.shape.rank
     if not rank:
         return tensor if rank == 0 else tf.reduce_sum(tensor)

@@ -91,12 +91,15 @@ class Elementwise:
     def leaves_of(self, tensor: tf.Tensor, cut: Collection[int] = ()) -> set[int]:
         """Returns the numbers of the leaves of a part, without what others begin."""
         reader, found, stack = self.reader, set(), [tensor]
+        seen = set(cut)
         while stack:
             top = stack.pop()
-            if reader.number(top) in cut:
+            number = reader.number(top)
+            if number in seen:
                 continue
+            seen.add(number)
             if self.is_leaf(top):
-                found.add(reader.number(top))
+                found.add(number)
             elif reader.constant(top) is None:
                 stack.extend(reader.op(top).inputs)
         return found
