@@ -115,7 +115,7 @@ _TO_MINUS_ONE = (lambda x: x <= -1, "number", "numbers")
 # Operations that read numbers.
 OF_TEXT = "DecodeCSV", "StringToNumber"
 OF_RECORDS = "DecodeRaw", "ParseExampleV2", "ParseSingleExample"
-# Operations that hand out what was put in, and what that is.
+# Operations that look up stored values.
 OF_TABLES = "LookupTableExportV2", "LookupTableFindV2"
 _STORES = {
     **dict.fromkeys(OF_RECORDS, "record"),

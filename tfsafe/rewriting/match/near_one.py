@@ -176,12 +176,11 @@ def _of_quotient(
 
 def _cancels_root(reader: Reader, found: Sequence[Part]) -> bool:
     """Returns whether a sum is a tensor less a root, which cancel."""
-    tensors = [each for each in found if each.tensor is not None]
+    tensors = [(each.factor, each.tensor) for each in found if each.tensor is not None]
     return any(
-        each.factor * other.factor < 0 and root_of(reader, each.tensor) is not None
-        for each in tensors
-        for other in tensors
-        if each.tensor is not None
+        factor * other < 0 and root_of(reader, tensor) is not None
+        for factor, tensor in tensors
+        for other, _ in tensors
     )
 
 

@@ -229,8 +229,9 @@ def mean_of(reader: Reader, term: Term) -> tuple[float, Reduction] | None:
     if mean is not None:
         return term.factor, mean
     total = reduction(reader, term.tensor, "Sum")
-    count = 0.0 if total is None else _count(total)
-    return (term.factor * count, total) if total is not None and count else None
+    if total is None or not (count := _count(total)):
+        return None
+    return term.factor * count, total
 
 
 def single_mean(reader: Reader, tensor: tf.Tensor) -> Reduction | None:

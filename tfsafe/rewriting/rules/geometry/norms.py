@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS
+from tfsafe.graph import DIVISIONS, upstream
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -209,16 +209,10 @@ def _scaled_unit(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _is_made_of(reader: Reader, tensor: tf.Tensor, x: tf.Tensor) -> bool:
     """Returns whether a tensor is computed from `x`; also of a long formula."""
-    queue, seen = [tensor], set[int]()
-    while queue and len(seen) < _MANY:
-        each = queue.pop()
-        number = reader.number(each)
-        if number == reader.number(x):
-            return True
-        if number not in seen:
-            seen.add(number)
-            queue.extend(reader.op(each).inputs)
-    return bool(queue)
+    behind = upstream([tensor], lambda op: op.inputs)
+    return any(
+        count == _MANY or reader.same(each, x) for count, each in enumerate(behind)
+    )
 
 
 def unit_vector(reader: Reader, op: tf.Operation) -> UnitVector | None:
