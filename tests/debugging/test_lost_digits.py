@@ -94,6 +94,11 @@ def _scale(x):
     return tf.math.log(heads[:, 1])
 
 
+def _pole(x):
+    a, b = tf.unstack(tf.nn.relu(x))  # Here
+    return tf.math.lgamma(a) + b
+
+
 def _unit(x):
     h = tf.nn.relu(x)  # Here
     return h / tf.reduce_sum(h)
@@ -138,6 +143,7 @@ def _found(function, *args):
             "`Relu`{}, which is 0 for a neg",
             "is p * log(p) with its limit, 0 at p = 0",
         ),
+        (_pole, [-1.0, 1.0], "`Relu`{}, which is 0 for a neg", "Use tf.nn.softplus"),
         (_unit, [-1.0, -2.0], "`Relu`{}, which is 0 for a negative", "returns 0"),
     ],
     ids=[
@@ -156,6 +162,7 @@ def _found(function, *args):
         "squared",
         "scale",
         "entropy",
+        "pole",
         "unit",
     ],
 )
@@ -217,6 +224,15 @@ def test_a_constant_that_half_precision_cannot_hold_has_not_exploded():
     finding = _found(masked, x, tf.constant([1.0, 0.0], tf.float16))
     assert "tf.where(mask, x, x.dtype.min)" in finding.suggestion
     assert "exploded" not in finding.suggestion
+
+
+def test_the_0_of_a_mask_is_not_said_to_be_lost_where_it_meets_an_infinity():
+    def masked(x, mask):
+        return x + (1 - mask) * tf.constant(-np.inf, tf.float16)
+
+    x = tf.constant([1.0, 2.0], tf.float16)
+    finding = _found(masked, x, tf.constant([1.0, 0.0], tf.float16))
+    assert finding.cause == "0 * -inf is NaN (at (0,))."
 
 
 def test_the_merge_of_an_epsilon_with_a_difference_is_named():

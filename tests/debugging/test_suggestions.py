@@ -270,6 +270,15 @@ def log_determinant(m):
     return 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(c)))
 
 
+def log_slope_of_a_squash(u):
+    a = tf.tanh(u)
+    return tf.math.log(1.0 - a**2)
+
+
+def log_slope_of_a_difference(u, v):
+    return tf.math.log(1.0 - tf.square(tf.tanh(u - v)))
+
+
 S = [[200.0, 1.0], [3.0, 4.0]]
 LOW = [[-200.0, 1.0], [3.0, 4.0]]
 ZEROS = [[0.0, 0.0], [1.0, 2.0]]
@@ -322,6 +331,8 @@ CASES = [
     (area_cosine_below, [[[0.5, 2.0]]], False),
     (solution, [[[1.0, 1.0], [1.0, 1.0]]], False),
     (log_determinant, [[[1.0, 1.0], [1.0, 1.0]]], False),
+    (log_slope_of_a_squash, [[[20.0, 1.0]]], False),
+    (log_slope_of_a_difference, [[[20.0, 1.0]], [[1.0, -30.0]]], False),
 ]
 
 
@@ -913,6 +924,7 @@ def test_an_exponential_gets_a_bound_with_a_number(function, dtype, bound):
     (name,) = function.__code__.co_varnames
     assert np.isfinite(eval(bound, {"tf": tf, name: x})).all()
     assert "softmax" not in words
+    assert ("tf.exp(tf.cast(s, tf.float32))" in words) == (dtype == "float16")
 
 
 @pytest.mark.parametrize(
@@ -950,6 +962,8 @@ def test_what_half_precision_and_poles_need_is_said(function, words):
         (lambda x: tf.nn.softmax((x + 1) / x), "at a temperature of 0 all the"),
         (lambda x: (x + 1) / (1.0 - tf.pow(0.5, x)), "a power is 1 where the exponent"),
         (lambda t: (t + 1) / (1 - 0.5**t), "a power is 1 where the exponent is 0"),
+        (lambda t: 0.0 / (1 - 0.5**t), "a power is 1 where the exponent is 0"),
+        (lambda t: t / (1 - tf.pow(0.5, t)), "numerator and denominator are 0 there"),
     ],
 )
 def test_what_a_quotient_of_0_would_not_mend_is_told_otherwise(function, words):
@@ -997,6 +1011,27 @@ def test_of_values_that_a_loop_multiplied_the_loop_is_told(bound, start):
         assert "learning rate, clip" not in finding.suggestion
     else:
         assert np.isfinite(tfsafe.checked(state)(tf.ones([1, 8]))).all()
+
+
+def test_of_values_that_a_loop_raised_to_a_constant_power_the_loop_is_told():
+    @tf.function
+    def state(h):
+        for _ in tf.range(60):
+            h = h + 0.1 * h**3
+        return h
+
+    finding = finding_of(state, [tf.fill([1, 2], 4.0)], is_gradient=False)
+    assert finding.op_type == "Pow"
+    (steps,) = finding.iteration
+    assert f" after {steps} iterations of the loop: bound" in finding.suggestion
+
+
+def test_the_reciprocal_of_a_root_is_suggested_without_two_signs():
+    finding = finding_of(lambda deg: deg**-0.5, [tf.constant([0.0, 4.0])], False)
+    code = finding.suggested_code
+    assert code == "tfsafe.ops.pow(tfsafe.ops.reciprocal(deg), 0.5)"
+    deg = tf.constant([0.0, 4.0])
+    assert eval(code, {"tfsafe": tfsafe, "deg": deg}).numpy().tolist() == [0.0, 0.5]
 
 
 def test_the_logarithm_of_a_frequency_gets_a_count_more():

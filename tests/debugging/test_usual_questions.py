@@ -289,6 +289,36 @@ def test_a_label_outside_the_classes_under_xla():
     assert "number the classes from 0" in finding.suggestion
 
 
+@pytest.mark.parametrize(
+    ("x", "weights", "words"),
+    [
+        ([[np.nan] * 2, [1.0] * 2], [1.0, 1.0], "may be the header of a file"),
+        ([[1.0] * 2] * 2, [1.0, np.inf], "1 / np.maximum(count, 1) is finite"),
+    ],
+)
+def test_a_header_and_an_infinite_weight_are_recognised(x, weights, words):
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    x, y, sample_weight = (np.array(each) for each in (x, [1.0, 2.0], weights))
+    monitors = [tfsafe.NumericsMonitor()]
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        model.fit(x, y, sample_weight=sample_weight, callbacks=monitors, verbose=0)
+    assert words in caught.value.findings[0].suggestion
+
+
+def test_a_word_without_a_vector_is_the_row_of_the_table_that_is_named():
+    table = np.ones([3, 2], "float32")
+    table[1] = np.nan
+    start = keras.initializers.Constant(table)
+    embedding = keras.layers.Embedding(3, 2, embeddings_initializer=start)
+    model = keras.Sequential([keras.Input([1]), embedding, keras.layers.Flatten()])
+    model.compile("sgd", "mse")
+    error = caught_in(fitted(model, np.ones([2, 1]), np.ones([2, 2])))
+    words = error.findings[0].suggestion
+    assert "Row 1 is NaN throughout" in words
+    assert "checkpoint" in words
+
+
 def test_a_label_below_0_is_told_to_be_numbered_with_all_others():
     model = keras.Sequential([keras.Input([2]), keras.layers.Dense(2)])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

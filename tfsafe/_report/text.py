@@ -15,6 +15,7 @@ INDENT = " " * 9
 # Number of steps that are shown of a longer path.
 STEPS = 16
 _LABEL = re.compile(r"^  [a-z]+: +")
+_WORD = re.compile(r"[a-z]+(?=[ ,;]|$)")
 
 
 def listed(names: Iterable[str], most: int = 3) -> str:
@@ -26,6 +27,12 @@ def listed(names: Iterable[str], most: int = 3) -> str:
 def counted(count: int | None, noun: str) -> str:
     """Returns a number with its noun, in the plural from 2 on; empty for 0 or None."""
     return f"{count} {noun}{'s' if count > 1 else ''}" if count else ""
+
+
+def capital(words: str) -> str:
+    """Returns words with a capital unless they begin with code."""
+    is_word = _WORD.match(words) is not None
+    return words[:1].upper() + words[1:] if is_word else words
 
 
 def with_shared(docstring: str, args: str, numerics: str) -> str:

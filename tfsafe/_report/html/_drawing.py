@@ -2,7 +2,6 @@
 
 import html
 import math
-import re
 from collections.abc import Sequence
 
 from tfsafe._report import explain, text as _text
@@ -27,9 +26,6 @@ _LETTER, _BOLD = 7.0, 9.0
 _INPUTS = 3
 
 
-_NAME = re.compile(r"[a-z]+(?=[ ,;]|$)")
-
-
 def text(words: str) -> str:
     """Returns words as text in HTML."""
     return html.escape(words)
@@ -37,13 +33,7 @@ def text(words: str) -> str:
 
 def sentence(words: str) -> str:
     """Returns words as HTML, with a capital unless they begin with code."""
-    return coded(capital(words))
-
-
-def capital(words: str) -> str:
-    """Returns words with a capital unless they begin with code."""
-    is_word = _NAME.match(words) is not None
-    return words[:1].upper() + words[1:] if is_word else words
+    return coded(_text.capital(words))
 
 
 def coded(words: str) -> str:

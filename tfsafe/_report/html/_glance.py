@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from tfsafe._report import explain as _explain, text as _text
 from tfsafe._report.html import _sample
-from tfsafe._report.html._drawing import capital, coded, text
+from tfsafe._report.html._drawing import coded, text
 from tfsafe._report.records import FindingFields, Sample
 
 # Fewer steps before a failure show no trend.
@@ -38,7 +38,7 @@ def rows(
         "Which sample": _sample.words_of(sample) if sample else _rows(finding),
         **_of_the_run(message),
     }
-    known = [(name, capital(words)) for name, words in answers.items() if words]
+    known = [(name, _text.capital(words)) for name, words in answers.items() if words]
     return listed(known) if known else []
 
 
@@ -61,7 +61,7 @@ def _rows(finding: FindingFields) -> str:
 def listed(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Returns names and values as a list of definitions."""
     pairs = [
-        f"<dt>{text(capital(name))}</dt><dd>{coded(words)}</dd>"
+        f"<dt>{text(_text.capital(name))}</dt><dd>{coded(words)}</dd>"
         for name, words in facts
     ]
     return ["<dl>", *pairs, "</dl>"]

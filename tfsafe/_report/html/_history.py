@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from tfsafe._report.html._drawing import capital, text
+from tfsafe._report.html._drawing import text
+from tfsafe._report.text import capital
 
 _WIDTH, _HEIGHT, _EDGE = 220, 44, 3
 # Beyond this ratio of the largest to the smallest, logarithms are drawn.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tfsafe._report import explain, text as _text
 from tfsafe._report.html import _drawing, _glance, _history, _sample, _suggestion
-from tfsafe._report.html._drawing import capital, coded, scrolling, sentence, text
+from tfsafe._report.html._drawing import coded, scrolling, sentence, text
 from tfsafe._report.html._glance import listed
 from tfsafe._report.html._style import SCOPED, STYLE
 from tfsafe._report.records import FindingFields, Link, Sample, Site, TensorStats
@@ -189,7 +189,7 @@ def _map(layers: Sequence[tuple[str, str, str]]) -> list[str]:
     ]
     met = {health for *_, health in layers}
     keys = [
-        f'<li class="{health}">{capital(words)}</li>'
+        f'<li class="{health}">{_text.capital(words)}</li>'
         for health, words in _HEALTH.items()
         if health in met
     ]
@@ -229,7 +229,7 @@ def _article(
     what = explain.what(finding)
     parts = [
         "<article>",
-        *([f'<p class="what">{text(capital(what))}</p>'] if what else []),
+        *([f'<p class="what">{text(_text.capital(what))}</p>'] if what else []),
     ]
     parts += glance
     for heading, section in sections.items():
@@ -318,8 +318,9 @@ def _figure(stats: TensorStats, note: str, index: Sequence[int] | None = None) -
     return (
         f"<figure{style}>{_drawing.picture(stats, index)}<figcaption>"
         f"<strong>{coded(stats.name)}</strong> {text(explain.kind_of(stats))}"
-        f"<span>{text(capital(explain.figures(stats)))}</span>"
-        f'<span class="note">{capital("; ".join(notes))}</span></figcaption></figure>'
+        f"<span>{text(_text.capital(explain.figures(stats)))}</span>"
+        f'<span class="note">{_text.capital("; ".join(notes))}</span>'
+        "</figcaption></figure>"
     )
 
 

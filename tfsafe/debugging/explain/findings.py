@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe._report.records import Link, TensorStats
+from tfsafe._report.text import capital
 from tfsafe.debugging import values
 from tfsafe.debugging.explain import causes, outside
 from tfsafe.debugging.explain.evidence import Evidence
@@ -135,9 +136,8 @@ def _from_operation(
     cause, fault = causes.cause_of(step.type, evidence)
     if step.type == "Const":
         cause, fault = "the program writes this constant.", "constant"
-    # The formula of a slope may subtract equal numbers itself, as it should.
-    is_own = origin.zero and place.is_gradient and origin.zero.place == place
-    if origin.zero and not is_own and fault not in {"overflow", "unknown"}:
+    is_known = fault not in {"overflow", "unknown"}
+    if origin.zero and is_known and not _is_meant(origin.zero, step, place):
         cause = f"{cause} {_lost(origin.zero, layers, not step.name)}"
     if origin.absorbed_at is not None:
         cause = f"{cause} {_absorbed(*origin.absorbed_at)}"
@@ -165,14 +165,18 @@ def _from_operation(
     code, words, replaces, line = suggestions.fix_of(failure)
     if fault == "overflow":
         # A constant that is too large does not come from an explosion.
-        is_constant = "Const" in origin.producers or _CONSTANT.search(source)
-        exploded = "" if is_constant else _exploded(inputs, step.loops)
+        computed = [
+            values.numbers(each)
+            for each, producer in zip(step.inputs, origin.producers, strict=False)
+            if _is_numeric(each) and producer != "Const"
+        ]
+        is_constant = _CONSTANT.search(source)
+        exploded = "" if is_constant else _exploded(computed, step.loops)
         if words == suggestions.SCALE:
             words = ""
         if exploded:
             # Begins in lower case like all fixes, unless it follows a sentence.
-            first = exploded[0].upper() if words else exploded[0]
-            words = f"{words} {first}{exploded[1:]}".strip()
+            words = f"{words} {capital(exploded)}" if words else exploded
         words = words or suggestions.SCALE
     return Finding(
         op_type=step.type,
@@ -232,6 +236,14 @@ def _exploded(inputs: Sequence[np.ndarray], loops: Sequence[int]) -> str:
         f"values of {largest:.1e} {history.EXPLODED} tfsafe.optimizers."
         "SafeOptimizer(optimizer) keeps one such step from reaching the weights."
     )
+
+
+def _is_meant(zero: Zero, step: Step, place: Place) -> bool:
+    """Returns whether a formula makes a zero as it should."""
+    # That of a slope may subtract equal numbers itself, and `1 - mask` does; there the
+    # infinity of the product is wrong.
+    is_own = place.is_gradient and zero.place == place
+    return is_own or (step.type == "Mul" and zero.kind == CANCELLATION)
 
 
 def _lost(zero: Zero, layers: Layers, is_exact: bool) -> str:

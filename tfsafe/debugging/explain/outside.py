@@ -28,6 +28,21 @@ _CONSTANT_FEATURE = (
 )
 
 
+_WEIGHTS = "start from finite weights: look at the initial values, or the checkpoint."
+_ROW_OF_WEIGHTS = (
+    "Row {} is NaN throughout, as that of a word without a vector is in a table of "
+    "embeddings: np.nan_to_num(table) is 0 there."
+)
+_ROW = (
+    "A row that is NaN throughout may be the header of a file, or an empty line: skip "
+    "it, as skip_header=1 of np.genfromtxt does."
+)
+_INFINITE_WEIGHT = (
+    "A weight is infinite as 1 / 0, that of a class without samples: "
+    "1 / np.maximum(count, 1) is finite."
+)
+
+
 def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
     """Returns the finding for a value that no operation of the call made.
 
@@ -45,8 +60,11 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
     words = (
         f'{check}reports all such rows before the training; policy="drop" removes them.'
     )
+    rows = _nan_rows(origin)
     if is_variable:
-        words = "start from a checkpoint whose weights are finite."
+        words = _WEIGHTS
+        if len(rows):
+            words += f" {_ROW_OF_WEIGHTS.format(rows[0])}"
     elif not origin.holder:
         cause = "no operation of the call made it."
         words = f"{FROM_NUMPY} If it is data, {words}"
@@ -54,6 +72,10 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
         words = f"{check}{_CONSTANT_FEATURE.format(feature)}"
     elif holder.startswith("argument") and _is_nan_throughout(facts):
         words = f"{check}{_UNREAD}"
+    elif holder.startswith("argument") and len(rows):
+        words = f"{words} {_ROW}"
+    elif "_weight" in holder and "Inf" in facts["kind"]:
+        words = f"{words} {_INFINITE_WEIGHT}"
     return Finding(
         op_type="",
         op_name="",
@@ -74,6 +96,15 @@ def _nan_feature(origin: Origin) -> int:
     features = is_nan.reshape(-1, is_nan.shape[-1])
     whole = np.flatnonzero(features.all(0))
     return int(whole[0]) if len(whole) == 1 else -1
+
+
+def _nan_rows(origin: Origin) -> np.ndarray:
+    """Returns the numbers of the rows with NaN alone; none if each is such a row."""
+    is_nan = np.isnan(values.numbers(origin.value))
+    if is_nan.ndim < 2 or is_nan[0].size < 2:
+        return np.array([], int)
+    is_row = is_nan.reshape(len(is_nan), -1).all(1)
+    return np.array([], int) if is_row.all() else np.flatnonzero(is_row)
 
 
 def _is_nan_throughout(facts: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
-from tfsafe._report.text import listed
+from tfsafe._report.text import capital, listed
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.explain.outside import FROM_NUMPY
@@ -50,7 +50,7 @@ def note(error: NumericsError, data: object) -> None:
     with contained("the search for the Python that makes the data"):
         if places := list(dict.fromkeys(each.short_place for each in _python(data))):
             error.add_cause(f"Python makes the data, at {listed(places)}.")
-            words = f"{first.suggestion} {FROM_NUMPY[0].upper()}{FROM_NUMPY[1:]}"
+            words = f"{first.suggestion} {capital(FROM_NUMPY)}"
             code = first.suggested_code
             if isinstance(data, types.GeneratorType):
                 # It may have no end.

@@ -22,7 +22,7 @@ _TAILS = frozenset({"Erfc", "Exp", "Sigmoid", "Softmax", "Softplus"})
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | {"Identity"}
 _SUMS = op_types(OpFact.MOVES) | MATRIX_PRODUCTS
 _SUMS |= op_types(OpFact.PICKS) | {"Cumprod", "Cumsum", "Einsum"}
-_SUMS |= {"Max", "Mean", "Min", "Prod", "Sum"}
+_SUMS |= {"Max", "Mean", "Min", "Prod", "Split", "SplitV", "Sum", "Unpack"}
 
 
 class Zero(NamedTuple):

@@ -14,6 +14,7 @@ class Fix(NamedTuple):
         weight and the difference of two logarithms,
         `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
         before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
+        `{complement_of_tanh}` for what is in `1 - tanh(x)**2`,
         `{beside_one}` for what is in `1 + exp(x)`, `{log_added}` for the logarithm of
         anything else that is added to it,
         `{segments}` and `{count}` for those of a sum over segments, `{rest}` for all

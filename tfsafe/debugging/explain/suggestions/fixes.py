@@ -1,5 +1,6 @@
 """Holds the fixes: for which failure, the code to write, and what it does."""
 
+from tfsafe._report.text import capital
 from tfsafe.debugging.explain.causes import OF_RECORDS, OF_TABLES, OF_TEXT
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.formula_fixes import OF_FORMULAS
@@ -73,9 +74,10 @@ _BIAS = (
     "before 1 - beta**t corrects the bias of a moving average."
 )
 _POWER = (
-    "keep the base positive: a fractional power of a negative number is not real. A "
-    "root with the sign of its argument, such as a cube root, is tf.sign({0}) * "
-    "tfsafe.ops.pow(tf.abs({0}), {1})."
+    "keep the base positive: a fractional power of a negative number is not real. What "
+    "a layer predicts is positive with activation='softplus'. A root with the sign of "
+    "its argument, such as a cube root, is tf.sign({0}) * tfsafe.ops.pow(tf.abs({0}), "
+    "{1})."
 )
 _VARIANCE = (
     "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "
@@ -114,6 +116,9 @@ _INDEFINITE = (
 )
 _ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
 _CORRECTION = r"/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?[\w.]+|(tf\.)?pow\([^()]*\))\)"
+# Not `x / (1 - a**x)`, which has a limit at 0.
+_OF_EXPONENT = r"\b(\w+)\b[^/:=]*/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?|.*pow\(.*, ?)\1\b"
+_AVERAGE = rf"^(?!.*{_OF_EXPONENT}).*{_CORRECTION}"
 CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
@@ -149,6 +154,10 @@ _BOUNDED = (
     "model. If its logarithm is taken later, stay in log space: tfsafe.ops.logsumexp "
     "and tf.nn.softplus need no exp."
 )
+_WIDER = (
+    "compute this part in float32, where exp ends at 88.7 and its sums have room: "
+    "tf.exp(tf.cast({0}, tf.float32))."
+)
 _RATIO_OF_LOGS = (
     "bound this ratio: tf.exp(tf.clip_by_value({0}, -LIMIT, LIMIT)). One so far from 1 "
     "says that the two logarithms are not of the same thing: look at how each is made."
@@ -179,6 +188,9 @@ _OF_HALF = [
 ]
 # The first row that fits counts.
 FIXES = [
+    Fix(
+        "RealDiv", "", _BIAS, "forward", kind="NaN", zero=CANCELLATION, written=_AVERAGE
+    ),
     *OF_FORMULAS,
     *_OF_HALF,
     *(
@@ -247,10 +259,13 @@ FIXES = [
             dtype=dtype,
             written=written,
         )
-        for limit, dtype in (("10.0", "float16"), ("20.0", ""))
+        for limit, dtype, bounded in (
+            ("10.0", "float16", f"{_WIDER} {capital(_BOUNDED)}"),
+            ("20.0", "", _BOUNDED),
+        )
         for source, words, written in (
             ("Sub", _RATIO_OF_LOGS, r"\bexp\(.*log"),
-            ("", _BOUNDED, r"\bexp\("),
+            ("", bounded, r"\bexp\("),
         )
     ),
     Fix("Exp", "", _LOG_SPACE, fault="", is_rewritten=True),

@@ -49,9 +49,9 @@ _UNDERFLOW = (
 _EQUAL = (
     "the numbers that are subtracted differ by less than the dtype can hold. Subtract "
     "in log space, tfsafe.ops.log_sub_exp(log_a, log_b), such as the logarithms of two "
-    "CDFs; where they are truly equal, the logarithm is infinite. log(1 - sigmoid(x)) "
-    "is tfsafe.ops.log_sigmoid(-x), log(1 - exp(x)) is tfsafe.ops.log1mexp(x), and "
-    "log(1 - tanh(x)**2) is 2 * (log(2) - x - tf.nn.softplus(-2 * x))."
+    "CDFs. log(1 - sigmoid(x)) is tfsafe.ops.log_sigmoid(-x), and log(1 - exp(x)) is "
+    "tfsafe.ops.log1mexp(x). Where they are truly equal, the logarithm is infinite; "
+    "a bound keeps it finite: tf.maximum({0}, 1e-7)."
 )
 _COMPLEMENT = "is the logarithm of this difference from 1, which it does not compute."
 _NORMAL_TAIL = (
@@ -155,6 +155,8 @@ OF_LOGARITHMS = [
         for code in (
             "tfsafe.ops.log_sigmoid({complement_of_sigmoid})",
             "tfsafe.ops.log1mexp({complement_of_exp})",
+            "2.0 * (math.log(2.0) - {complement_of_tanh} - "
+            "tf.nn.softplus(-2.0 * {complement_of_tanh}))",
         )
     ),
     Fix(

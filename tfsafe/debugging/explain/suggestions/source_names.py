@@ -21,6 +21,7 @@ _WITH_INNER = {"det", "sigmoid", "softmax"}
 _OF_SUMS = {"Exp", "Sub"}
 _LAST_AXIS = ", axis=-1"
 _FIELD = re.compile(r"\{\w+\}")
+_TWICE_NEGATIVE = re.compile(r"-\(-([\w.]+)\)")
 # Names for the arguments where the user's own names are not known.
 _ROLES = {
     **dict.fromkeys(("Div", "RealDiv", "Xdivy"), ("numerator", "denominator")),
@@ -73,11 +74,9 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
     if found is not None:
         node, arguments = found
         fields = {f"{{{i}}}": ast.unparse(each) for i, each in enumerate(arguments)}
-        first = arguments[0]
+        first = _value_of(arguments[0], place)
         rest = [*arguments[1:], *getattr(node, "keywords", ())]
         fields["{rest}"] = "".join(f", {ast.unparse(each)}" for each in rest)
-        if isinstance(first, ast.Name):
-            first = syntax.assigned(first.id, *place) or first
         summed = node
         if isinstance(first, ast.Call) and first.args and _has_inner(first):
             fields["{inner}"] = ast.unparse(first.args[0])
@@ -94,11 +93,9 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
             fields |= _added(node, first, tree, *place)
         elif isinstance(summed, ast.Call):
             fields["{axis}"] = syntax.keyword(summed, "axis", 1)
-    return (
-        _FIELD.sub(lambda field: fields[field[0]], code)
-        if (set(_FIELD.findall(code)) <= set(fields))
-        else ""
-    )
+    if not set(_FIELD.findall(code)) <= set(fields):
+        return ""
+    return _TWICE_NEGATIVE.sub(r"\1", _FIELD.sub(lambda field: fields[field[0]], code))
 
 
 def replaced(op_type: str, code: str, seen: Seen, outermost: str) -> tuple[str, int]:
@@ -263,22 +260,43 @@ def _of_values(
 
 
 def _complement(value: ast.expr, place: tuple[str, int]) -> dict[str, str]:
-    """Returns `-x` of `1 - sigmoid(x)`, or `x` of `1 - exp(x)`."""
+    """Returns `-x` of `1 - sigmoid(x)`, or `x` of `1 - exp(x)`, `1 - tanh(x)**2`."""
     if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)):
         return {}
-    one, rest = value.left, value.right
-    if isinstance(rest, ast.Name):
-        rest = syntax.assigned(rest.id, *place) or rest
+    one, rest = value.left, _value_of(value.right, place)
+    if squared := _squared(rest):
+        rest = _value_of(squared, place)
     is_one = isinstance(one, ast.Constant) and one.value == 1
     if not (is_one and isinstance(rest, ast.Call) and len(rest.args) == 1):
         return {}
     name, x = ast.unparse(rest.func).rpartition(".")[2], rest.args[0]
+    if (squared is None) == (name == "tanh"):
+        return {}
     if name == "sigmoid":
         if isinstance(x, ast.UnaryOp) and isinstance(x.op, ast.USub):
             x = x.operand
         else:
             x = ast.UnaryOp(ast.USub(), x)
-    return {f"{{complement_of_{name}}}": ast.unparse(x)}
+    text = ast.unparse(x)
+    if name == "tanh" and isinstance(x, ast.BinOp | ast.UnaryOp):
+        text = f"({text})"
+    return {f"{{complement_of_{name}}}": text}
+
+
+def _squared(node: ast.expr) -> ast.expr | None:
+    """Returns `x` of `x**2` or `tf.square(x)`."""
+    for op_type in ("Square", "Pow"):
+        for each, (x, *exponent) in syntax.uses(op_type, node):
+            if each is node and [*map(ast.unparse, exponent)] in ([], ["2"], ["2.0"]):
+                return x
+    return None
+
+
+def _value_of(node: ast.expr, place: tuple[str, int]) -> ast.expr:
+    """Returns what was assigned to a name; any other expression is returned as is."""
+    if isinstance(node, ast.Name):
+        return syntax.assigned(node.id, *place) or node
+    return node
 
 
 def in_words(op_type: str, code: str) -> str:
@@ -344,8 +362,7 @@ def _is_made_by(
 
 def _types_of(node: ast.expr, place: tuple[str, int]) -> set[str]:
     """Returns the operations that an expression may be; empty if it is not known."""
-    if isinstance(node, ast.Name):
-        node = syntax.assigned(node.id, *place) or node
+    node = _value_of(node, place)
     if isinstance(node, ast.BinOp):
         return _MADE.get(type(node.op), set())
     if not isinstance(node, ast.Call):
