@@ -107,8 +107,12 @@ def zero_unused_rows(
 
 def unbroadcast(cotangent: tf.Tensor, primal: tf.Tensor) -> tf.Tensor:
     """Sums a cotangent over the axes along which `primal` was broadcast."""
-    if primal.shape.is_fully_defined() and primal.shape == cotangent.shape:
-        return cotangent
+    if primal.shape.is_fully_defined() and cotangent.shape.rank is not None:
+        new = cotangent.shape.rank - primal.shape.rank
+        single = [new + axis for axis, size in enumerate(primal.shape) if size == 1]
+        axes = [axis for axis in (*range(new), *single) if cotangent.shape[axis] != 1]
+        total = tf.reduce_sum(cotangent, axes, keepdims=True) if axes else cotangent
+        return tf.reshape(total, primal.shape) if new else total
     target = tf.shape(primal)
     # Only the reduction axes for `primal` are wanted, which do not depend on what
     # the other operand was, as long as it broadcasts to the cotangent's shape.

@@ -20,6 +20,7 @@ from tfsafe.ops.kernels.zeros import (
     quotient_no_nan,
     times_upstream,
     times_where_nonzero,
+    zero_unless,
 )
 
 # A function of one tensor.
@@ -37,6 +38,27 @@ def _is_out_of_range(size: tf.Tensor) -> tf.Tensor:
     """Returns where the square of a nonnegative number is, as a slope may be."""
     largest = tf.constant(LIMITS[size.dtype.name].tiny ** -0.5, size.dtype)
     return ((size >= 0) & (size < 1 / largest)) | ~(size <= largest)
+
+
+def _select(condition: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Returns `tf.where` of three tensors of one shape, with 3 operations of gradient.
+
+    That of `tf.where` has 14 where the shape is not known: it sums over the axes along
+    which a tensor may have been broadcast.
+    """
+    return tf.raw_ops.Select(condition=condition, x=x, y=y)
+
+
+@custom_gradient_in(2)
+def _replaced(
+    x: tf.Tensor, condition: tf.Tensor, number: float
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, None]]]:
+    """Returns `x`, and a number where a condition holds."""
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, None]:
+        return unbroadcast(zero_unless(~condition, upstream), x), None
+
+    return tf.where(condition, tf.constant(number, x.dtype), x), vjp
 
 
 def renormalised(
@@ -208,10 +230,8 @@ def quotient_in_range(
     is_lost |= ~tf.math.is_finite(tf.square(b) if squares else b)
     # A dividend of 0 may be meant, where it is made of what a mask leaves out.
     is_lost |= _is_lost(tf.abs(a)) & tf.math.is_finite(wide)
-    usual = divide(
-        tf.where(is_lost, tf.zeros_like(a), a), tf.where(is_lost, tf.ones_like(b), b)
-    )
-    return tf.where(is_lost, wide, usual)
+    usual = divide(_replaced(a, is_lost, 0.0), _replaced(b, is_lost, 1.0))
+    return _select(is_lost, wide, usual)
 
 
 def product_in_range(
@@ -220,17 +240,16 @@ def product_in_range(
     """Computes `a * b`, from a wider dtype where a factor is out of range."""
     is_lost = _is_out_of_range(tf.abs(a)) | _is_out_of_range(tf.abs(b))
     wide = tf.cast(unchanged_values.multiply(wide_a, wide_b), a.dtype)
-    nothing = tf.zeros([], a.dtype)
-    kept = (tf.where(is_lost, nothing, each) for each in (a, b))
-    return tf.where(is_lost, wide, unchanged_values.multiply(*kept))
+    kept = (_replaced(each, is_lost, 0.0) for each in (a, b))
+    return _select(is_lost, wide, unchanged_values.multiply(*kept))
 
 
 def in_range(function: Function, x: tf.Tensor, wide: tf.Tensor) -> tf.Tensor:
     """Computes a function of nonnegative `x`, of `wide` where `x` is out of range."""
     # Where only `wide` is NaN, `x` is the 0 that another formula has for 0 / 0.
     is_lost = _is_out_of_range(x) & ~tf.math.is_nan(wide)
-    usual = function(tf.where(is_lost, tf.ones_like(x), x))
-    return tf.where(is_lost, tf.cast(function(wide), x.dtype), usual)
+    usual = function(_select(is_lost, tf.ones_like(x), x))
+    return _select(is_lost, tf.cast(function(wide), x.dtype), usual)
 
 
 def normal_or_exp(function: Function, x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
@@ -280,22 +299,16 @@ def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return precision.in_float32(compute, x, y)
 
 
-def part_of_sum(x: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
-    """Computes `x / (x + rest)`; 1 where `x` overflowed, 0 where both are 0."""
-    is_whole = tf.math.is_inf(x) & tf.math.is_finite(rest)
-    nothing = tf.zeros_like(x)
-    known, others = (tf.where(is_whole, nothing, each) for each in (x, rest))
-    return tf.where(is_whole, tf.ones_like(x), _part(known, others))
-
-
 @precision.runs_in_float32
 @custom_gradient
-def _part(x: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+def part_of_sum(x: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
+    """Computes `x / (x + rest)`; 1 where `x` overflowed, 0 where both are 0."""
     total = x + rest
+    is_whole = tf.math.is_inf(x) & tf.math.is_finite(rest)
 
     def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # Not `1 / total - x / total ** 2`, whose terms cancel where `x` is large.
-        is_nothing = tf.equal(total, 0) | tf.equal(upstream, 0)
+        is_nothing = tf.equal(total, 0) | tf.equal(upstream, 0) | is_whole
         nothing, below = (
             tf.zeros_like(total),
             tf.where(is_nothing, tf.ones_like(total), total),
@@ -306,7 +319,8 @@ def _part(x: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
         )
         return unbroadcast(rate * of_rest, x), unbroadcast(-rate * of_x, rest)
 
-    return ops.xdivy(x, total), vjp
+    part = ops.xdivy(zero_unless(~is_whole, x), total)
+    return part + tf.cast(is_whole, x.dtype), vjp
 
 
 def projection(

@@ -4,6 +4,7 @@ For formulas whose values are to stay as they are, the infinite ones included, w
 zero incoming gradient gives a zero gradient and singular slopes are bounded.
 """
 
+import math
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -146,6 +147,9 @@ def rsqrt(x: tf.Tensor) -> tuple[tf.Tensor, _Function]:
 @precision.runs_in_float32
 def pow(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `x ** y`, with bounded slopes at `x = 0`."""
+    exponent = tf.get_static_value(y) if y.shape.rank == 0 else None
+    if exponent is not None and math.isfinite(exponent) and exponent != 0:
+        return power.constant_power(x, float(exponent))
     value = power.pow(x, y)
     # TensorFlow's power is 1 in two cases, even of NaN.
     is_one = (tf.equal(y, 0) | tf.equal(x, 1)) & tf.math.is_nan(value)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
@@ -17,6 +18,7 @@ from tfsafe.graph import (
 )
 from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
+from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of, terms, walk
@@ -24,6 +26,16 @@ from tfsafe.rewriting.match.degrees import quotient_may_leave
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
+def _multiply(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    if x is y:
+        return square(x)
+    known = (tf.get_static_value(each) for each in (x, y))
+    has_slope = any(each is not None and np.isfinite(each).all() for each in known)
+    return x * y if has_slope else unchanged_values.multiply(x, y)
+
+
 # The functions that have the gradients of `tfsafe.ops`.
 SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Div": unchanged_values.divide,
@@ -33,13 +45,13 @@ SAFE: Mapping[str, Callable[..., tf.Tensor]] = {
     "Inv": unchanged_values.reciprocal,
     "Log": unchanged_values.log,
     "Log1p": ops.log1p,
-    "Mul": unchanged_values.multiply,
+    "Mul": _multiply,
     "Pow": unchanged_values.pow,
     "RealDiv": unchanged_values.divide,
     "Reciprocal": unchanged_values.reciprocal,
     "Rsqrt": unchanged_values.rsqrt,
     "Sqrt": ops.sqrt,
-    "Square": lambda x: unchanged_values.multiply(x, x),
+    "Square": square,
 }
 _STEEP: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "Acosh": unchanged_values.elementwise(tf.acosh),
@@ -79,8 +91,10 @@ _SINGLE = op_types(OpFact.ELEMENTWISE) | {
 }
 # They are 0 only where all of their inputs are, or two of these are alike.
 _TOGETHER = frozenset({*ADDITIONS, "Maximum", "Minimum", "Sub"})
-# Longer formulas are computed as they are written.
+# Longer formulas are computed as they are written, and so is what stands in a quotient
+# in a sum in a quotient in a sum: a quotient for itself is in range if it can be.
 _DEPTH = 12
+_NESTED = 2
 
 
 def may_vanish(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
@@ -215,18 +229,6 @@ def adds_up(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
     return op.type in _SUMS or (is_moved and adds_up(reader, op.inputs[0], depth - 1))
 
 
-def adds_up_segments(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
-    """Returns whether a tensor is made of sums over segments."""
-    op = reader.op(tensor)
-    if op.type in _SEGMENTS:
-        return True
-    return bool(
-        depth
-        and op.type in _INSIDE
-        and any(adds_up_segments(reader, each, depth - 1) for each in op.inputs)
-    )
-
-
 def _is_open(reader: Reader, tensor: tf.Tensor) -> bool:
     """Returns whether a tensor may be tiny or huge: not a constant or a mask."""
     return reader.constant(tensor) is None and not reader.is_mask(tensor)
@@ -244,6 +246,7 @@ def in_float64(
     value: Value,
     made: dict[str, tf.Tensor] | None = None,
     is_elementwise: bool = False,
+    reaches_far: bool = False,
 ) -> tf.Tensor:
     """Builds a tensor in float64, from the tensors that its formula begins with.
 
@@ -253,6 +256,9 @@ def in_float64(
       value: Returns the counterpart of a tensor.
       made: What is in float64 already, by name; slopes in common are summed there.
       is_elementwise: Whether the formula begins after the last sum over an axis.
+      reaches_far: Whether the formula goes on before a quotient in a sum or a square,
+        whatever it is divided by. Else a divisor that is a sum ends it: one that leaves
+        the range does so by chance, and each step of a chain would repeat those before.
 
     Returns:
       The tensor in float64.
@@ -260,23 +266,31 @@ def in_float64(
     is_elementwise |= may_leave_range(reader, tensor)
     made = {} if made is None else made
 
-    def wide(tensor: tf.Tensor, depth: int) -> tf.Tensor:
+    def wide(tensor: tf.Tensor, depth: int, is_term: bool) -> tf.Tensor:
         if tensor.dtype != tf.float32:
             return value(tensor)
         source = reader.source(tensor)
         if source.name not in made:
-            made[source.name] = compute(source, depth)
+            made[source.name] = compute(source, depth, is_term)
         return made[source.name]
 
-    def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
+    def compute(tensor: tf.Tensor, depth: int, is_term: bool) -> tf.Tensor:
         op = tensor.op
         is_inside = op.type in (_PARTS if is_elementwise else _INSIDE)
         is_open = depth and is_inside and reader.constant(tensor) is None
+        if is_open and is_term and not reaches_far and op.type in DIVISIONS:
+            is_open = not _has_sum(reader, op.inputs[1])
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
-        return run(op, [wide(each, depth - 1) for each in op.inputs])
+        is_term |= op.type in _TOGETHER | _SUMS or square_of(reader, tensor) is not None
+        return run(op, [wide(each, depth - 1, is_term) for each in op.inputs])
 
-    return wide(tensor, _DEPTH)
+    return wide(tensor, _DEPTH, is_term=False)
+
+
+def _has_sum(reader: Reader, tensor: tf.Tensor) -> bool:
+    inside = walk(reader, tensor, _INSIDE, _DEPTH // 2)
+    return any(reader.op(each).type in _TOGETHER | _SUMS for each, _ in inside)
 
 
 def with_safe_products(
@@ -352,13 +366,18 @@ def product(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:
 
 
 def function_of(
-    reader: Reader, x: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor]
+    reader: Reader,
+    x: tf.Tensor,
+    function: Callable[[tf.Tensor], tf.Tensor],
+    reaches_far: bool = False,
 ) -> Build:
     """Returns how to build a function, from float64 where `x` is out of range."""
     is_elementwise = not _adds_products(reader, x)
 
     def build(value: Value) -> tf.Tensor:
-        wide = in_float64(reader, x, value, is_elementwise=is_elementwise)
+        wide = in_float64(
+            reader, x, value, None, is_elementwise, reaches_far=reaches_far
+        )
         plain = with_safe_products(reader, x, value, is_elementwise)
         return fractions.in_range(function, plain, wide)
 
