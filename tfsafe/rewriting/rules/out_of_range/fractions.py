@@ -198,8 +198,8 @@ def _match_root_as_power(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `a * b * (1 / c)` and `(a / b) * (c / d)`."""
-    if is_watched(reader, op):
+    """Matches `a * b * (1 / c)` and `(a / b) * (c / d)`, not `(a / b) ** 2`."""
+    if is_watched(reader, op) or reader.same(*op.inputs):
         return None
     for x, inverse in both_ways(op, "Mul"):
         if not product_may_leave(reader, x, inverse):
