@@ -22,7 +22,7 @@ from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of, terms, walk
-from tfsafe.rewriting.match.degrees import quotient_may_leave
+from tfsafe.rewriting.match.degrees import degree, quotient_may_leave
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -257,8 +257,9 @@ def in_float64(
       made: What is in float64 already, by name; slopes in common are summed there.
       is_elementwise: Whether the formula begins after the last sum over an axis.
       reaches_far: Whether the formula goes on before a quotient in a sum or a square,
-        whatever it is divided by. Else a divisor that is a sum ends it: one that leaves
-        the range does so by chance, and each step of a chain would repeat those before.
+        whatever it is divided by. Else a divisor that is a sum without products ends
+        it: such a sum leaves the range by chance, and each step of a chain would repeat
+        those before.
 
     Returns:
       The tensor in float64.
@@ -279,7 +280,7 @@ def in_float64(
         is_inside = op.type in (_PARTS if is_elementwise else _INSIDE)
         is_open = depth and is_inside and reader.constant(tensor) is None
         if is_open and is_term and not reaches_far and op.type in DIVISIONS:
-            is_open = not _has_sum(reader, op.inputs[1])
+            is_open = not _is_plain_sum(reader, op.inputs[1])
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
         is_term |= op.type in _TOGETHER | _SUMS or square_of(reader, tensor) is not None
@@ -288,9 +289,11 @@ def in_float64(
     return wide(tensor, _DEPTH, is_term=False)
 
 
-def _has_sum(reader: Reader, tensor: tf.Tensor) -> bool:
+def _is_plain_sum(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a formula has a sum, and no product that leaves the range."""
     inside = walk(reader, tensor, _INSIDE, _DEPTH // 2)
-    return any(reader.op(each).type in _TOGETHER | _SUMS for each, _ in inside)
+    has_sum = any(reader.op(each).type in _TOGETHER | _SUMS for each, _ in inside)
+    return has_sum and degree(reader, tensor, is_in_quotients=False) < 2
 
 
 def with_safe_products(
