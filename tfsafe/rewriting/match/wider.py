@@ -91,10 +91,8 @@ _SINGLE = op_types(OpFact.ELEMENTWISE) | {
 }
 # They are 0 only where all of their inputs are, or two of these are alike.
 _TOGETHER = frozenset({*ADDITIONS, "Maximum", "Minimum", "Sub"})
-# Longer formulas are computed as they are written, and so is what stands in a quotient
-# in a sum in a quotient in a sum: a quotient for itself is in range if it can be.
+# Longer formulas are computed as they are written.
 _DEPTH = 12
-_NESTED = 2
 
 
 def may_vanish(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
