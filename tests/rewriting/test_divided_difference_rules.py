@@ -252,6 +252,12 @@ FORMULAS = {
         (0.75, 1e-3),
         (0.5, 2.0),
     ),
+    "powers of bases near each other over the order": (
+        lambda _, k, x: 1e3 * (x**k - 2**k) / k,
+        (0.0, 2.0),
+        (0.5, 2.0001),
+        (0.25, 2.5),
+    ),
     "two poles": (
         lambda t, r, c: (1 / r - t.exp(-r) / r) * c,
         (0.0, 0.5),

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import removable
+from tfsafe.ops.formulas.function_differences import DIFFERENCES
 
 _Function = Callable[..., tf.Tensor]
 # Up to this distance the forms keep more digits than the difference.
@@ -139,6 +140,12 @@ def log_of_base(x: tf.Tensor) -> tf.Tensor:
     is_inside = x > 0
     log = tf.math.log(tf.where(is_inside, x, tf.ones_like(x)))
     return tf.where(is_inside, log, tf.constant(math.nan, x.dtype))
+
+
+def log_of_ratio(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Returns `log(x) - log(y)`, also near each other; NaN where one is not above 0."""
+    of_x, of_y = log_of_base(x), log_of_base(y)
+    return DIFFERENCES["Log"].of_points(y, x - y, of_x, of_y)
 
 
 POWER = DividedDifference(_is_power_near_one, _power, 1.0)

@@ -264,8 +264,10 @@ def _of_order(
     """Returns `x ** k - y ** k` as a difference of exponentials, for k near 0."""
 
     def logarithm(value: Value) -> tf.Tensor:
-        first = kernel.log_of_base(value(one.x))
-        return first if other is None else first - kernel.log_of_base(value(other.x))
+        x = value(one.x)
+        if other is None:
+            return kernel.log_of_base(x)
+        return kernel.log_of_ratio(x, value(other.x))
 
     def start(value: Value) -> tf.Tensor:
         if other is None:
