@@ -39,7 +39,52 @@ def _exact_skewness(x):
     return (c**3).mean() / m.power((c**2).mean(), m.mpf(1.5))
 
 
+def _entropy(p):
+    return -tf.reduce_sum(p * log(p), -1)
+
+
+def _information(z):
+    p = tf.nn.softmax(z)
+    return _entropy(mean(p, 0)) - mean(_entropy(p), 0)
+
+
+def _exact_information(z):
+    p = m.exp(z)
+    p /= p.sum(-1, keepdims=True)
+    average = p.sum(0) / p.shape[0]
+    return (p * m.log(p / average)).sum(-1) / p.shape[0]
+
+
+def _binary_entropy(p):
+    return -p * log(p + 1e-8) - (1 - p) * log(1 - p + 1e-8)
+
+
+def _binary_information(z):
+    p = tf.sigmoid(z)
+    return _binary_entropy(mean(p, 1)) - mean(_binary_entropy(p), 1)
+
+
+def _exact_binary_information(z):
+    p, q = 1 / (1 + m.exp(-z)), 1 / (1 + m.exp(z))
+    n, a, b = z.shape[1], p.sum(1, keepdims=True), q.sum(1, keepdims=True)
+    return (p * m.log(p * n / a) + q * m.log(q * n / b)).sum(1) / n
+
+
 FORMULAS = [
+    Formula(
+        "mutual information of an ensemble that nearly agrees",
+        _information,
+        _exact_information,
+        [[[[1.0, 0.5, -1.0]], [[1.001, 0.5, -1.002]]]],
+        [[[[1.0, 0.5, -1.0]], [[-1.0, 0.5, 1.0]]]],
+    ),
+    Formula(
+        "mutual information of binary members that nearly agree",
+        _binary_information,
+        _exact_binary_information,
+        [[[0.5, 0.501, 0.499], [-1.0, -1.002, -1.0]]],
+        [[[0.5, 2.0, -1.0], [-1.0, -3.0, 1.0]]],
+    ),
     Formula(
         "KL divergence of nearly equal normals",
         _normal,

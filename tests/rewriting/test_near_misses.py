@@ -379,6 +379,10 @@ PAIRS = {
     ),
     "sqrt1pm1": (lambda x: sqrt(1 + x) - 1, lambda x: sqrt(1 + x) - 2),
     "guard": (lambda x: (1 - x) + 1e-7, lambda x: (x - 1) * 1e-7),
+    "mutual-information": (
+        lambda x: _mean(x * log(x)) - _mean(x) * log(_mean(x)),
+        lambda x: _mean(x * log(x)) - 2 * _mean(x) * log(_mean(x)),
+    ),
     "function-less-tangent": (
         lambda x: exp(x) - x * tf.sin(x) - 1 - x,
         lambda x: exp(x) - 1 - 2 * x,

@@ -4,7 +4,9 @@ Where the terms cancel, a power series or a logarithm is used; elsewhere the sum
 is written, so that ordinary values keep their digits.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -127,6 +129,48 @@ def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.
 
     is_near = tf.abs(difference) < 0.25 * tf.abs(y)
     return near_or_far(is_near, near, far, x, y, difference)
+
+
+class EntropyOfMean(NamedTuple):
+    """A number times the mean of `x log(x)`, less that of the mean, summed.
+
+    Attributes:
+      factor: The number.
+      x: Positive numbers.
+      mean: The axes of the mean.
+      summed: The axes of the sum.
+      lowest: Below this number the difference is to be computed as written.
+    """
+
+    factor: float
+    x: tf.Tensor
+    mean: Sequence[int]
+    summed: Sequence[int]
+    lowest: float
+
+
+def mutual_information(
+    terms: Sequence[EntropyOfMean], plain: tf.Tensor | float
+) -> tf.Tensor:
+    """Computes the mean divergence from a mean; `plain` where a number is low."""
+    plain = tf.convert_to_tensor(plain)
+    is_inside = functools.reduce(
+        tf.logical_and,
+        (
+            tf.reduce_all(each.x >= each.lowest, [*each.mean, *each.summed], True)
+            for each in terms
+        ),
+    )
+    whole: tf.Tensor = tf.zeros([], terms[0].x.dtype)
+    for each in terms:
+        x = tf.where(is_inside, each.x, tf.ones_like(each.x))
+        mean = tf.reduce_mean(x, each.mean, keepdims=True)
+        divergence = bregman_of_entropy(x, mean, x - mean)
+        divergence = tf.reduce_mean(divergence, each.mean, keepdims=True)
+        whole += each.factor * tf.reduce_sum(divergence, each.summed, keepdims=True)
+    shape = tf.shape(plain)
+    made = tf.cast(tf.reshape(whole, shape), plain.dtype)
+    return tf.where(tf.reshape(is_inside, shape), made, plain)
 
 
 @precision.runs_in_float32

@@ -9,6 +9,7 @@ from tfsafe.rewriting.rules.differences import (
     distances,
     function_differences as differences,
     moments,
+    mutual_information,
     near_one,
     raw_moments,
     tangents,
@@ -71,6 +72,7 @@ _BEFORE: Sequence[Rule] = (
     *norms.RULES,
     *angles.RULES,
     *cancellation.RULES,
+    *mutual_information.RULES,
     *tangents.RULES,
     # Where no exact form is known.
     gamma_functions.divergence(_PARTS),
