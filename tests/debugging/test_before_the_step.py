@@ -217,6 +217,19 @@ def test_a_schedule_that_is_nan_after_its_end_is_told_to_stay_there():
     assert "The learning rate became nan." in " ".join(str(error).split())
 
 
+def test_a_schedule_that_divides_by_0_or_rises_is_named():
+    schedules = keras.optimizers.schedules
+    pole = schedules.InverseTimeDecay(0.01, 1, decay_rate=-0.25)
+    error = failure_of_fit(keras.optimizers.SGD(pole))
+    words = error.findings[0].suggestion
+    assert words.startswith("this learning rate was 0.01 at step 0 and is inf now")
+    assert "ower the learning rate" not in " ".join(str(error).split())
+    rising = schedules.ExponentialDecay(0.01, 1, decay_rate=2.0)
+    error = failure_of_fit(keras.optimizers.SGD(rising), 40)
+    words = error.findings[0].suggestion
+    assert words.startswith("the schedule has raised the learning rate from 0.01 at")
+
+
 def test_a_negative_learning_rate_is_named():
     error = failure_of_fit(keras.optimizers.SGD(Rate(lambda t: 0.1 - t)), 50)
     words = error.findings[0].suggestion

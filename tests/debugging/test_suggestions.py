@@ -332,6 +332,7 @@ CASES = [
     (solution, [[[1.0, 1.0], [1.0, 1.0]]], False),
     (log_determinant, [[[1.0, 1.0], [1.0, 1.0]]], False),
     (log_slope_of_a_squash, [[[20.0, 1.0]]], False),
+    (log_slope_of_a_squash, [[[20.0, 1.0]]], True),
     (log_slope_of_a_difference, [[[20.0, 1.0]], [[1.0, -30.0]]], False),
 ]
 
@@ -984,6 +985,26 @@ def test_a_statement_of_several_lines_is_read_at_the_line_of_the_operation():
     finding = finding_of(function, [tf.constant(1.0)], is_gradient=False)
     assert finding.site.source == "t / (t - t),"
     assert finding.suggested_code == "tfsafe.ops.divide(t, t - t)"
+
+
+def test_a_quotient_over_several_lines_is_at_the_line_of_its_denominator():
+    def function(t, u):
+        # fmt: off
+        mean = (
+            t
+            + u
+        ) / (
+            t - u
+        )
+        # fmt: on
+        return tf.exp(mean)
+
+    for each in (function, tf.function(function)):
+        ones = [tf.constant(1.0), tf.constant(1.0)]
+        finding = finding_of(each, ones, is_gradient=False)
+        assert finding.site.source == "t - u"
+        assert finding.suggested_code == "tfsafe.ops.divide(t + u, t - u)"
+        assert finding.replaces == "(t + u) / (t - u)"
 
 
 @pytest.mark.parametrize(

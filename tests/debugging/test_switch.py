@@ -171,6 +171,22 @@ def test_infinities_that_the_program_writes_are_no_failure():
     assert best.numpy() == -np.inf
 
 
+def test_a_loss_of_nan_is_a_failure_whatever_its_gradients_are():
+    x = tf.Variable(-2.0)
+
+    def step(reduce):
+        with tf.GradientTape() as tape:
+            loss = reduce(tf.math.log([1.0, x]))
+        return tape.gradient(loss, x)
+
+    with debugging.check_numerics():
+        finding = failure(lambda: step(tf.reduce_sum))
+        # Of a vector an element may be masked later.
+        assert float(step(tf.identity)) == -0.5
+    assert finding.op_type == "Log"
+    assert finding.cause == "log of 1 negative number (at (1,))."
+
+
 def test_eager_values_that_reach_no_result_are_no_failure_unless_strict():
     x = tf.Variable([0.0, 1.0])
 

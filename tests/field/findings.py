@@ -21,8 +21,18 @@ _DIVIDE = "returns 0, with gradient 0, where the denominator is 0."
 EXPECTED = {
     "accuracy": ("RealDiv", _ZERO, _DIVIDE),
     "angle": ("Acos", "acos of 1 number outside [-1, 1].", "tfsafe.ops.angle_between"),
+    "by_hand": (
+        "Pow",
+        "The learning rate of the update in line 20 is 0.03.",
+        "lower the learning rate",
+    ),
     "constant_column": ("RealDiv", _ZERO, _DIVIDE),
     "cosine": ("RealDiv", _ZERO, _DIVIDE),
+    "debias": (
+        "RealDiv",
+        _ZERO,
+        "count the steps from 1, as t + 1 does, before 1 - beta**t corrects the bias",
+    ),
     "density": (
         "Cholesky",
         "the matrix is singular.",
@@ -36,6 +46,7 @@ EXPECTED = {
     ),
     "empty_text": ("RealDiv", _ZERO, _DIVIDE),
     "epsilon_removed": ("RealDiv", _ZERO, _DIVIDE),
+    "expired": ("RealDiv", _ZERO, _DIVIDE),
     "half_overflow": (
         "Mul",
         "the product overflows float16 above 6.55e+04; the inputs reach 300.",
@@ -65,10 +76,16 @@ EXPECTED = {
     ),
     "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
     "logits": ("Log", "negative numbers (the first at", "with from_logits=True"),
+    "lost_loss": ("Log", "log of 1 negative number.", "activation='softplus'"),
     "missing_number": (
         "DecodeCSV",
         "the text '41,NaN,1' holds it.",
         'tfsafe.data.check_finite(data, policy="drop")',
+    ),
+    "negative_decay": (
+        "RealDiv",
+        _ZERO,
+        "this learning rate was 0.05 at step 0 and is inf now: its schedule divides",
     ),
     "negative_variance": ("Sqrt", "sqrt of 1", "tfsafe.ops."),
     "odds": (
@@ -133,6 +150,11 @@ EXPECTED = {
         "exp overflows float32",
         "tfsafe.ops.softmax(x, axis=-1)",
     ),
+    "squashed": (
+        "Log",
+        "which subtracts equal numbers.",
+        "2.0 * (math.log(2.0) - u - tf.nn.softplus(-2.0 * u))",
+    ),
     "temperature": ("RealDiv", _ZERO, "as tf.maximum(temperature, 1e-3) does"),
     "unlabelled": (
         "SparseSoftmaxCrossEntropyWithLogits",
@@ -161,6 +183,7 @@ MENDED = {
         "tf.acos(tf.reduce_sum(a * b) * 1.000001)",
         "tfsafe.ops.angle_between(a, b)",
     ),
+    "by_hand": ("rate = 0.03", "rate = 1e-4"),
     "constant_column": (
         "(x - mean) / tf.sqrt(variance)",
         "tfsafe.ops.divide(x - mean, tfsafe.ops.sqrt(variance))",
@@ -169,6 +192,10 @@ MENDED = {
         "tf.reduce_sum(a * b) / (tf.norm(a) * tf.norm(b))",
         "tfsafe.ops.divide(tf.reduce_sum(a * b), "
         "tfsafe.ops.norm(a) * tfsafe.ops.norm(b))",
+    ),
+    "debias": (
+        "slow = corrected()",
+        "count.assign_add(1.0)\n    slow = corrected()",
     ),
     "density": (
         "tf.linalg.cholesky(covariance)",
@@ -186,6 +213,12 @@ MENDED = {
     "epsilon_removed": (
         "x / tf.norm(x, axis=1, keepdims=True)",
         "tfsafe.ops.divide(x, tfsafe.ops.norm(x, axis=1, keepdims=True))",
+    ),
+    "expired": (
+        "(log_ratio + (drift + 0.5 * volatility**2) * time) / (\n"
+        "        volatility * tf.sqrt(time)  # here\n    )",
+        "tfsafe.ops.divide(log_ratio + (drift + 0.5 * volatility**2) * time, "
+        "volatility * tfsafe.ops.sqrt(time))",
     ),
     "half_overflow": ("tf.float16", "tf.float32"),
     "identical_pair": (
@@ -205,10 +238,12 @@ MENDED = {
         "tfsafe.ops.logsumexp(log_p, axis=None)",
     ),
     "logits": ("BCE()", "keras.losses.BinaryCrossentropy(from_logits=True)"),
+    "lost_loss": ("tf.identity(raw)", "tf.nn.softplus(raw)"),
     "missing_number": (
         ".batch(2)",
         '.batch(2)\ndata = tfsafe.data.check_finite(data, policy="drop")',
     ),
+    "negative_decay": ("decay_rate=-0.05", "decay_rate=0.05"),
     "negative_variance": (
         "tf.sqrt(tf.reduce_mean(x * x) - mean * mean)",
         "tfsafe.ops.sqrt(tf.nn.relu(tf.reduce_mean(x * x) - mean * mean))",
@@ -259,6 +294,10 @@ MENDED = {
     "softmax_by_hand": (
         "e / tf.reduce_sum(e, axis=-1, keepdims=True)",
         "tfsafe.ops.softmax(x, axis=-1)",
+    ),
+    "squashed": (
+        "tf.math.log(1 - a**2)",
+        "2.0 * (math.log(2.0) - u - tf.nn.softplus(-2.0 * u))",
     ),
     "temperature": ("scores / temperature", "scores / tf.maximum(temperature, 1e-3)"),
     "unlabelled": (

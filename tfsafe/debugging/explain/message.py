@@ -5,7 +5,7 @@ from typing import Any
 
 from tfsafe._faults import contained
 from tfsafe._report.text import listed, wrapped
-from tfsafe.debugging.explain import findings as _findings, sample
+from tfsafe.debugging.explain import by_hand, findings as _findings, sample
 from tfsafe.debugging.explain.training import (
     bookkeeping,
     context,
@@ -81,6 +81,8 @@ def numerics_error(
     error = NumericsError("\n".join(lines), findings, reached=reached)
     error.inputs = joined(inputs)
     training.note_time(error, handles)
+    with contained("finding the learning rate of an update by hand"):
+        by_hand.note(error)
     with contained("describing the run of a failure"):
         context.note(error, handles, is_xla=is_xla)
         sample.note(error)

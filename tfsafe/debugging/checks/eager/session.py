@@ -34,8 +34,8 @@ _REASON = "no operation that was seen gave non-finite values."
 class Session(Recorder):
     """Follows what one thread runs eagerly, and raises at a non-finite result.
 
-    The results of eager code are the gradients that a tape returns and the values
-    that variables are given; under `strict`, those of every operation.
+    The results of eager code are a loss of NaN, the gradients that a tape returns and
+    the values that variables are given; under `strict`, those of every operation.
 
     Args:
       active: Gives the options; None once the checks are switched off.
@@ -250,7 +250,7 @@ class Session(Recorder):
             self._whole = []
 
     def check_gradients(self, target: Any, gradients: Any) -> None:
-        """Raises if gradients that a tape returned are not finite."""
+        """Raises if gradients that a tape returned are not finite, or their loss."""
         options = self._active()
         scaled = any(id(each) in self._scaled for each in tf.nest.flatten(target))
         if options is None or scaled or self._tapes:
@@ -261,15 +261,17 @@ class Session(Recorder):
                 for label, value in values.leaves(gradients, "gradient")
                 if not values.is_clean(value)
             ]
-            if found:
+            losses = [
+                each for each in tf.nest.flatten(target) if not values.is_clean(each)
+            ]
+            # The elements of a vector may be masked later.
+            is_lost = any(
+                each.shape.rank == 0 and values.has_nan(each) for each in losses
+            )
+            if found or is_lost:
                 # A non-finite loss has the first cause.
-                losses = tf.nest.flatten(target)
-                found = [
-                    NonFinite("the loss", each, each)
-                    for each in losses
-                    if not values.is_clean(each)
-                ] + found
-                self._raise_if_due(found, [], options)
+                of_loss = [NonFinite("the loss", each, each) for each in losses]
+                self._raise_if_due([*of_loss, *found], [], options)
 
     def _last_origin(self) -> int:
         return self.propagation.all[-1].order if self.propagation.all else 0

@@ -126,6 +126,17 @@ OF_LOGARITHMS = [
         )
         for source, name in (("Softmax", "softmax"), ("Sigmoid", "sigmoid"))
     ),
+    *(
+        Fix(
+            "Log", code, _COMPLEMENT, zero=CANCELLATION, is_read=True, is_rewritten=True
+        )
+        for code in (
+            "tfsafe.ops.log_sigmoid({complement_of_sigmoid})",
+            "tfsafe.ops.log1mexp({complement_of_exp})",
+            "2.0 * (math.log(2.0) - {complement_of_tanh} - "
+            "tf.nn.softplus(-2.0 * {complement_of_tanh}))",
+        )
+    ),
     Fix("Log", "tfsafe.ops.log({0})", SLOPE, when="gradient", is_rewritten=True),
     Fix(
         "Log",
@@ -148,17 +159,6 @@ OF_LOGARITHMS = [
     ),
     Fix("Log", "", LOG_CUMSUM, source="Cumsum", zero="Exp"),
     Fix("Log", "", _UNDERFLOW, zero=UNDERFLOW),
-    *(
-        Fix(
-            "Log", code, _COMPLEMENT, zero=CANCELLATION, is_read=True, is_rewritten=True
-        )
-        for code in (
-            "tfsafe.ops.log_sigmoid({complement_of_sigmoid})",
-            "tfsafe.ops.log1mexp({complement_of_exp})",
-            "2.0 * (math.log(2.0) - {complement_of_tanh} - "
-            "tf.nn.softplus(-2.0 * {complement_of_tanh}))",
-        )
-    ),
     Fix(
         "Log",
         "",

@@ -32,7 +32,9 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
         return site, site.source
     if len(here) != 1:
         return site, _whole(site.source, statement, here)
-    line = here[0].lineno
+    (node,) = here
+    # The line that shows the operator, or the denominator.
+    line = node.right.lineno if isinstance(node, ast.BinOp) else node.lineno
     text = linecache.getline(site.path, line).strip()
     whole = _whole(text, statement, here)
     source = ast.unparse(statement) if len(nodes) == 1 else whole
@@ -41,7 +43,8 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
 
 def _whole(line: str, statement: ast.stmt, uses: Sequence[ast.expr]) -> str:
     """Returns a line; if it is a part of an expression, the smallest whole one."""
-    if syntax.is_whole(line):
+    is_on_line = all(each.lineno == each.end_lineno for each in uses)
+    if is_on_line and syntax.is_whole(line):
         return line
     around = [
         each

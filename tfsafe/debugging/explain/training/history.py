@@ -205,7 +205,9 @@ def _words(past: Past, error: NumericsError) -> str:
     sizes = [abs(each) for each in values]
     rate = "" if error.learning_rate is None else f" below {error.learning_rate:.4g}"
     lower = f"Lower the learning rate{rate}, or clip the gradients (clipnorm=1.0)."
-    if (error.learning_rate or 0.0) < 0:
+    if not np.isfinite(error.learning_rate or 0.0):
+        lower = f"The learning rate became {error.learning_rate:.4g}."
+    elif (error.learning_rate or 0.0) < 0:
         lower = f"The learning rate {error.learning_rate:.4g} is negative."
     if not _grown(sizes):
         if len(past.norms) > 1 and _grown(past.norms):

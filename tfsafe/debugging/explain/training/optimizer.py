@@ -38,12 +38,23 @@ _PAST_THE_END = (
     "there, as tf.minimum(step, last_step) does, or bound its root or power below: "
     "tf.maximum(x, 0.0)."
 )
+_NO_MORE = (
+    "this learning rate was {:.4g} at step 0 and is {:.4g} now: its schedule divides "
+    "by 0. A decay_rate above 0 has no such step; or keep the divisor above 0, as "
+    "tf.maximum(x, 1e-3) does."
+)
+_RAISED = (
+    "the schedule has raised the learning rate from {:.4g} at step 0 to {:.4g}: choose "
+    "one that falls, by a decay_rate below 1 for instance, or a lower peak."
+)
 _UPHILL = (
     "the learning rate {:.4g} is negative: each step goes uphill. Keep it above 0, as "
     "max(rate, 1e-6) does."
 )
 # A hundred times the default of these optimizers.
 _LARGE_RATE = 0.1
+# A schedule that has made the rate this many times as large has raised it.
+_TIMES = 2.0
 
 
 def optimizers_of(handles: Collection[Any] | None) -> list[Any]:
@@ -90,8 +101,8 @@ def note(error: NumericsError, optimizer: Any) -> None:
         while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
             optimizer = inner
         if error.findings:
-            _note_rate(error, optimizer)
-            _note_schedule(error)
+            _note_rate(error, optimizer, error.learning_rate, error.step)
+            _note_schedule(error, _rate_at_first(optimizer))
             _note_epsilon(error, optimizer)
     error.add_time()
 
@@ -105,12 +116,26 @@ def _note_all(error: NumericsError, optimizers: Sequence[Any]) -> None:
     error.facts["optimizer"] = ", ".join(map(_name, optimizers))
     for each in optimizers:
         if error.findings:
+            # The others may have made their step before the failure.
+            _note_rate(error, each, _number(each.learning_rate), 1)
             _note_epsilon(error, each)
     error.add_time()
 
 
-def _note_schedule(error: NumericsError) -> None:
-    """Suggests what to do about a learning rate that is not finite, or negative."""
+def _rate_at_first(optimizer: Any) -> float:
+    """Returns the learning rate of a schedule at step 0; 0 without a schedule."""
+    kind = keras.optimizers.schedules.LearningRateSchedule
+    schedules = [each for each in vars(optimizer).values() if isinstance(each, kind)]
+    return _number(schedules[0](0)) if schedules else 0.0
+
+
+def _note_schedule(error: NumericsError, before: float) -> None:
+    """Suggests what to do about a learning rate that is not finite, negative or raised.
+
+    Args:
+      error: The error.
+      before: The learning rate of the schedule at step 0; 0 without one.
+    """
     first = error.findings[0]
     rate = error.learning_rate or 0.0
     is_made = first.origin == "" and not np.isfinite(rate)
@@ -119,9 +144,13 @@ def _note_schedule(error: NumericsError) -> None:
         of_zero = re.search(r"\b(zeros?|0 to the power)\b", first.cause)
         is_past = np.isnan(rate) and first.kind == "NaN" and not of_zero
         words = _PAST_THE_END if is_past else _SCHEDULE
+        if error.step and 0 < before < np.inf and not is_past:
+            words = _NO_MORE.format(before, rate)
         error.change_first(suggested_code="", suggestion=words)
     elif rate < 0:
         error.add_suggestion(_UPHILL.format(rate))
+    elif 0 < _TIMES * before < rate and is_of_size(first):
+        error.add_suggestion(_RAISED.format(before, rate))
 
 
 def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
@@ -154,10 +183,12 @@ def _given(optimizer: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _note_rate(error: NumericsError, optimizer: Any) -> None:
+def _note_rate(
+    error: NumericsError, optimizer: Any, rate: float | None, step: int | None
+) -> None:
     """Suggests a lower learning rate where it is unusually large, see `is_of_size`."""
-    rate = error.learning_rate or 0.0
-    if not is_of_size(error.findings[0]) or not error.step:
+    rate = rate or 0.0
+    if not is_of_size(error.findings[0]) or not step:
         return
     if rate >= _LARGE_RATE and isinstance(optimizer, _ADAPTIVE):
         error.add_suggestion(
