@@ -290,6 +290,22 @@ def test_a_nonfinite_element_of_a_dataset_is_named():
     assert finding.index == (1,)
 
 
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_of_an_element_with_several_parts_the_part_is_named(is_strict):
+    data = tf.data.Dataset.from_tensors((1.0, {"age": 3.0, "income": np.nan}))
+
+    def step(iterator):
+        y, x = next(iterator)
+        return y * x["age"] + x["income"]
+
+    if is_strict:
+        with tfsafe.check_numerics(strict=True):
+            error = failure(step, iter(data))
+    else:
+        error = failure(tfsafe.checked(tf.function(step)), iter(data))
+    assert error.findings[0].origin == "component 2 of an element of the dataset"
+
+
 def test_random_numbers_without_a_seed_are_kept_for_the_second_run():
     @tf.function
     def run(x):

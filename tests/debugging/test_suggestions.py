@@ -963,6 +963,10 @@ def test_what_half_precision_and_poles_need_is_said(function, words):
         (lambda x: tf.nn.softmax((x + 1) / x), "at a temperature of 0 all the"),
         (lambda x: (x + 1) / (1.0 - tf.pow(0.5, x)), "a power is 1 where the exponent"),
         (lambda t: (t + 1) / (1 - 0.5**t), "a power is 1 where the exponent is 0"),
+        (
+            lambda mask: tf.math.log(tf.cast(mask > 0, tf.float32)),
+            "the logarithm of a mask is -inf where it is 0, and a row",
+        ),
         (lambda t: 0.0 / (1 - 0.5**t), "a power is 1 where the exponent is 0"),
         (lambda t: t / (1 - tf.pow(0.5, t)), "numerator and denominator are 0 there"),
     ],

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.state.variables import Held, Slot
-from tfsafe.debugging.tracing.provenance import Origin
+from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import Finding
 from tfsafe.graph import Drawing

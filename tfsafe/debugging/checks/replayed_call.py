@@ -12,7 +12,8 @@ from tfsafe.debugging.state import variables
 from tfsafe.debugging.state.variables import Slot
 from tfsafe.debugging.tracing import results
 from tfsafe.debugging.tracing.earlier import AfterEager
-from tfsafe.debugging.tracing.provenance import Origin, Propagation
+from tfsafe.debugging.tracing.origins import Origin
+from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replay import follow
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.graph import (

@@ -28,7 +28,7 @@ from tfsafe.debugging.tracing.lost_digits import (
     UNDERFLOW,
     Zero,
 )
-from tfsafe.debugging.tracing.provenance import Origin, PathStep
+from tfsafe.debugging.tracing.origins import Origin, PathStep
 from tfsafe.debugging.tracing.step import Step
 from tfsafe.errors import Finding
 from tfsafe.graph import OpFact, Place, locate, op_types

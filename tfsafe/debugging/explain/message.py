@@ -13,7 +13,7 @@ from tfsafe.debugging.explain.training import (
 )
 from tfsafe.debugging.explain.training.layers import Layers, walked_once
 from tfsafe.debugging.state.variables import Held
-from tfsafe.debugging.tracing.provenance import Origin
+from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.tracing.results import NonFinite, joined
 from tfsafe.errors import Finding, NumericsError
 from tfsafe.graph import stacks_kept

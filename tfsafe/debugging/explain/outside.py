@@ -7,7 +7,7 @@ import numpy as np
 from tfsafe._report import caller
 from tfsafe.debugging import values
 from tfsafe.debugging.explain.suggestions import choice as suggestions
-from tfsafe.debugging.tracing.provenance import Origin
+from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.errors import Finding
 from tfsafe.graph import is_user_file
 

@@ -7,7 +7,8 @@ import weakref
 from typing import Any
 
 from tfsafe.debugging import values
-from tfsafe.debugging.tracing.provenance import Origin, Propagation
+from tfsafe.debugging.tracing.origins import Origin
+from tfsafe.debugging.tracing.provenance import Propagation
 
 _LOCAL = threading.local()
 # What a replay sees of them has no place: a call that could not be looked into.

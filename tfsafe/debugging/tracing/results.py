@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfsafe.debugging import values as _values
 from tfsafe.debugging.state.variables import Slot
 from tfsafe.debugging.tracing.batch_rows import Batch, Rows
-from tfsafe.debugging.tracing.provenance import Origin, PathStep
+from tfsafe.debugging.tracing.origins import Origin, PathStep
 
 Labelled = Iterator[tuple[str, Any]]
 Labels = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Labelled]

@@ -87,6 +87,11 @@ _ABOVE_MINUS_ONE = (
     "activation='softplus'; what cannot be negative, as a count or a price, may be "
     "bounded below: tf.maximum({0}, 0.0)."
 )
+_MASK = (
+    "the logarithm of a mask is -inf where it is 0, and a row that is masked as a "
+    "whole has no softmax: select instead, tf.where(mask, scores, scores.dtype.min), "
+    "or take tfsafe.ops.softmax, which is 0 in such a row."
+)
 _FREQUENCY = (
     "log(0) is infinite. If this is the frequency of something that was never seen, "
     "add 1 to each count before the division; otherwise keep it above 0, as "
@@ -170,6 +175,7 @@ OF_LOGARITHMS = [
     Fix("Log", "", _EQUAL, zero=CANCELLATION),
     Fix("Log", "", ODDS, source="RealDiv", written=QUOTIENT_OF_ODDS),
     Fix("Log", "", _FREQUENCY, source="RealDiv"),
+    Fix("Log", "", _MASK, source="Cast", written=r"mask|pad"),
     Fix("Log", "", _AMOUNT, above_one=True),
     Fix("Log", "", _INFINITE),
     Fix("Log1p", "tfsafe.ops.log1p({0})", SLOPE, when="gradient"),

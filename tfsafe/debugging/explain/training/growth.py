@@ -53,7 +53,8 @@ class Growth:
         if not np.isfinite(times) or times < _GROWN or not is_fast:
             return
         over = f"over {steps} steps" if steps > 1 else "in one step"
-        error.add_cause(f"{GREW} {times:.1f}-fold {over}.")
+        shown = f"{times:.1f}" if times < 1e4 else f"{times:.1e}"
+        error.add_cause(f"{GREW} {shown}-fold {over}.")
         if "earning rate" not in first.suggestion:
             rate = "" if error.learning_rate is None else f" {error.learning_rate:.4g}"
             error.add_suggestion(
