@@ -12,6 +12,7 @@ from tfsafe.graph import (
     DIVISIONS,
     RECIPROCALS,
     SEGMENT_SUMS,
+    SUMS,
     OpFact,
     op_types,
     raw_kernel,
@@ -64,8 +65,7 @@ _STEEP: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 _CONTRACTIONS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
 _POWERS = frozenset({"Pow", "Square", "SquaredDifference"})
-_SEGMENTS = SEGMENT_SUMS | {"ScatterNd", "SegmentMean"}
-_SUMS = frozenset({"Mean", "Sum", *_CONTRACTIONS, *_SEGMENTS})
+_SUMS = _CONTRACTIONS | SEGMENT_SUMS | {"Mean", "ScatterNd", "SegmentMean", "Sum"}
 _LAYOUTS = frozenset({"GatherV2", "Neg", "Transpose", *op_types(OpFact.RESHAPES)})
 _INSIDE = frozenset({
     *ADDITIONS,
@@ -254,10 +254,9 @@ def in_float64(
       value: Returns the counterpart of a tensor.
       made: What is in float64 already, by name; slopes in common are summed there.
       is_elementwise: Whether the formula begins after the last sum over an axis.
-      reaches_far: Whether the formula goes on before a quotient in a sum or a square,
-        whatever it is divided by. Else a divisor that is a sum without products ends
-        it: such a sum leaves the range by chance, and each step of a chain would repeat
-        those before.
+      reaches_far: Whether the formula also goes on before sums without products, and
+        quotients by them. These leave the range by chance, and each step of a chain
+        would repeat those before.
 
     Returns:
       The tensor in float64.
@@ -277,8 +276,8 @@ def in_float64(
         op = tensor.op
         is_inside = op.type in (_PARTS if is_elementwise else _INSIDE)
         is_open = depth and is_inside and reader.constant(tensor) is None
-        if is_open and is_term and not reaches_far and op.type in DIVISIONS:
-            is_open = not _is_plain_sum(reader, op.inputs[1])
+        if is_open and is_term and not reaches_far:
+            is_open = not _is_plain(reader, tensor)
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
         is_term |= op.type in _TOGETHER | _SUMS or square_of(reader, tensor) is not None
@@ -287,11 +286,17 @@ def in_float64(
     return wide(tensor, _DEPTH, is_term=False)
 
 
-def _is_plain_sum(reader: Reader, tensor: tf.Tensor) -> bool:
-    """Returns whether a formula has a sum, and no product that leaves the range."""
-    inside = walk(reader, tensor, _INSIDE, _DEPTH // 2)
+def _is_plain(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a tensor is a sum, or over one, without products inside of it."""
+    op = reader.op(tensor)
+    is_quotient = op.type in DIVISIONS
+    if not is_quotient and op.type not in SUMS:
+        return False
+    summed = op.inputs[1] if is_quotient else tensor
+    inside = walk(reader, summed, _INSIDE, _DEPTH // 2)
     has_sum = any(reader.op(each).type in _TOGETHER | _SUMS for each, _ in inside)
-    return has_sum and degree(reader, tensor, is_in_quotients=False) < 2
+    is_in_range = degree(reader, summed, is_in_quotients=False) < 2
+    return has_sum and is_in_range and not may_leave_range(reader, summed)
 
 
 def with_safe_products(
@@ -304,7 +309,8 @@ def with_safe_products(
     def safe(tensor: tf.Tensor) -> tf.Tensor:
         source = reader.source(tensor)
         if source.name not in made:
-            made[source.name] = compute(source)
+            is_whole = together and _is_plain(reader, source)
+            made[source.name] = value(source) if is_whole else compute(source)
         return made[source.name]
 
     def compute(tensor: tf.Tensor) -> tf.Tensor:
@@ -323,7 +329,7 @@ def with_safe_products(
             return run(op, [*map(safe, op.inputs[:count]), *rest])
         return value(tensor)
 
-    return safe(tensor)
+    return compute(reader.source(tensor))
 
 
 def _is_steep(reader: Reader, tensor: tf.Tensor) -> bool:
