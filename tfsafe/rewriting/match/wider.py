@@ -276,7 +276,7 @@ def in_float64(
         op = tensor.op
         is_inside = op.type in (_PARTS if is_elementwise else _INSIDE)
         is_open = depth and is_inside and reader.constant(tensor) is None
-        if is_open and is_term and not reaches_far:
+        if is_open and is_term and op.type in DIVISIONS and not reaches_far:
             is_open = not _is_plain(reader, tensor)
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
