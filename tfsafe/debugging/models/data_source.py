@@ -17,8 +17,10 @@ from tfsafe.debugging.explain.outside import FROM_NUMPY
 from tfsafe.errors import Finding, NumericsError, Site
 from tfsafe.graph import locate
 
-# Seconds that the search may take.
+# Seconds that the search may take, and elements that it looks at however long that is:
+# TensorFlow may wait as long for another dataset to end.
 _LIMIT = 5.0
+_FEW = 16
 _CHECKED = "check_finite(x, "
 _PART = "check_finite(itertools.islice(x, 100), "
 
@@ -86,6 +88,6 @@ def _found(data: tf.data.Dataset) -> tuple[Finding, int] | None:
             except NumericsError as error:
                 if error.findings and error.findings[0].op_type:
                     return error.findings[0], number
-            if time.monotonic() > end:
+            if number >= _FEW and time.monotonic() > end:
                 return None
     return None
