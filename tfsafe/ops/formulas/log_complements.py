@@ -43,7 +43,9 @@ def log_one_minus_tanh(x: tf.Tensor) -> tf.Tensor:
 def log_one_minus_part(w: tf.Tensor, log_p: tf.Tensor, left: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 - w * p)` from `log(p)` and `left`, which is `log(1 - p)`."""
     product = w * ops.exp(log_p)
-    is_far = (product >= 0.5) & (log_p <= 0)
+    # At p = 1 only a weight of 1 leaves nothing, and `left` has no slope.
+    has_slope = tf.math.is_finite(left) | tf.equal(w, 1)
+    is_far = (product >= 0.5) & (log_p <= 0) & has_slope
     half = tf.fill(tf.shape(product), tf.constant(0.5, product.dtype))
     near = ops.log1p(-tf.where(is_far, half, product))
     far = _log_of_rest(tf.where(is_far, w, half), tf.where(is_far, left, -math.log(2)))

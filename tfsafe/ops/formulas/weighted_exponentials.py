@@ -63,6 +63,13 @@ def weighted_exp(weight: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     return unchanged_values.multiply(weight, kept)
 
 
+def log_one_plus(weight: tf.Tensor, exponent: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 + weight * exp(exponent))`, which is `log` where not near 0."""
+    is_near = tf.abs(tf.stop_gradient(weighted_exp(weight, exponent))) < 0.5
+    w, e = (tf.where(is_near, each, tf.zeros_like(each)) for each in (weight, exponent))
+    return tf.where(is_near, ops.log1p(weighted_exp(w, e)), log)
+
+
 def exp_of_sum(
     a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor | None = None
 ) -> tf.Tensor:

@@ -136,14 +136,14 @@ def _plus_number(op: tf.Operation, logs: LogForms) -> Factored | None:
 
 def _plus_signed(x: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | None:
     """Factors a sum with a difference of exponentials, such as `c + (exp(x) - 1)`."""
-    a, b = _signed(x, logs), _signed(y, logs)
+    a, b = signed(x, logs), signed(y, logs)
     if a is None or b is None:
         return None
     is_at_risk = (a.name and b.name) or a.has_exp or b.has_exp
     return total(a, b, 1) if is_at_risk else None
 
 
-def _signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
+def signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
     """Factors a tensor whose sign is to be that of its weight."""
     found = logs.parts(tensor)
     op = logs.reader.op(tensor)
@@ -156,13 +156,13 @@ def _signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
         a, b = (logs.parts(each) for each in op.inputs)
         is_known = not (a.is_partial or b.is_partial) and bool(a.name or b.name)
         if is_known and a.is_pure and b.is_pure:
-            return _signed_difference(op, a, b, logs)
+            return signed_difference(op, a, b, logs)
         return total(a, b, -1) if is_known else None
     if op.type != "Mul":
         return None
     if not any(logs.parts(each).is_partial for each in op.inputs):
         return None if found.is_partial else found
-    first, second = (_signed(each, logs) for each in op.inputs)
+    first, second = (signed(each, logs) for each in op.inputs)
     if first is None or second is None:
         return None
     return Factored(
@@ -175,7 +175,7 @@ def _signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
     )
 
 
-def _signed_difference(
+def signed_difference(
     op: tf.Operation, a: Factored, b: Factored, logs: LogForms
 ) -> Factored:
     """Factors a difference of two exponentials or of two sigmoids, of any sign."""
@@ -267,7 +267,7 @@ def reduced_sum(
 ) -> Factored | None:
     """Factors a sum or a mean over axes."""
     x = op.inputs[0]
-    a = _signed(x, logs)
+    a = signed(x, logs)
     axes = logs.reader.axes(op.inputs[1], x.shape.rank)
     if a is None or not a.name or not axes:
         return None

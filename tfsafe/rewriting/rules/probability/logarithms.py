@@ -7,6 +7,7 @@ import tensorflow as tf
 from tfsafe.ops.formulas.weighted_exponentials import weighted_log
 from tfsafe.rewriting.engine.rule import Build, Match, Rule
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space import near_one
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, LogRule, in_float32
 from tfsafe.rewriting.rules import references
@@ -33,12 +34,13 @@ def _match(name: LogRule) -> Match:
         if found is None or found.name != name:
             return None
         dtype = op.outputs[0].dtype
+        log: Build = found.whole_log
+        if op.type != "Log1p":
+            log = near_one.whole_log(op.inputs[-1], found, logarithms(reader))
         if len(op.inputs) == 1:
-            return in_float32(found.whole_log, dtype)
+            return in_float32(log, dtype)
         weight = op.inputs[0]
-        return in_float32(
-            lambda value: weighted_log(value(weight), found.whole_log(value)), dtype
-        )
+        return in_float32(lambda value: weighted_log(value(weight), log(value)), dtype)
 
     return match
 

@@ -1,0 +1,100 @@
+"""Logarithms of 1 plus a weighted exponential keep their digits where that is small."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import contrast, modes, oracle
+from tfsafe import stabilize
+
+exp, log = tf.exp, tf.math.log
+# Weights and exponents: the logarithm is near 0, is not, and leaves float32 inside.
+POINTS = [
+    *((q, s) for q in (1e-6, 0.01, 0.5) for s in (1e-5, 0.5, 20.0, -0.5, -80.0)),
+    *((q, s) for q in (1e-6, 0.5) for s in (95.0, 200.0)),
+]
+FORMULAS = {
+    "log(1 + q * (exp(s) - 1))": (
+        lambda q, s: log(1 + q * (exp(s) - 1)),
+        lambda q, s: mp.log(1 + q * mp.expm1(s)),
+    ),
+    "log(1 + q * q * (exp(s) - 1))": (
+        lambda q, s: log(1 + q * q * (exp(s) - 1)),
+        lambda q, s: mp.log(1 + q * q * mp.expm1(s)),
+    ),
+    "log(1 - q + q * exp(s))": (
+        lambda q, s: log(1 - q + q * exp(s)),
+        lambda q, s: mp.log(1 + q * mp.expm1(s)),
+    ),
+    "log(q * sigmoid(s) + (1 - q))": (
+        lambda q, s: log(q * tf.sigmoid(s) + (1 - q)),
+        lambda q, s: mp.log(1 - q / (1 + mp.exp(s))),
+    ),
+    "log(1 + q * exp(s))": (
+        lambda q, s: log(1 + q * exp(s)),
+        lambda q, s: mp.log(1 + q * mp.exp(s)),
+    ),
+    "xlogy(3, exp(s) / q + 1)": (
+        lambda q, s: tf.math.xlogy(3.0, exp(s) / q + 1),
+        lambda q, s: 3 * mp.log(1 + mp.exp(s) / q),
+    ),
+    "log(1 + sum(q * exp(s)))": (
+        lambda q, s: log(1 + tf.reduce_sum(tf.stack([q, q]) * exp(s), 0)),
+        lambda q, s: mp.log(1 + 2 * q * mp.exp(s)),
+    ),
+}
+
+
+def _truth(exact):
+    with mp.workdps(250):
+        points = [(mp.mpf(float(np.float32(q))), mp.mpf(s)) for q, s in POINTS]
+        values = [exact(*point) for point in points]
+        slopes = [
+            [mp.diff(exact, point, order) for point in points]
+            for order in ((1, 0), (0, 1))
+        ]
+    return np.array(values, object), [np.array(each, object) for each in slopes]
+
+
+@pytest.mark.parametrize("formula", FORMULAS.values(), ids=list(FORMULAS))
+def test_values_and_slopes_are_right_near_1_and_far_from_it(formula, mode):
+    function, exact = formula
+    args = [tf.constant(each) for each in zip(*POINTS, strict=True)]
+    value, slopes = modes.value_and_gradients(stabilize(function), args, mode)
+    values, exact_slopes = _truth(exact)
+    assert oracle.ulp_error(value, values) <= 32
+    for slope, right in zip(slopes, exact_slopes, strict=True):
+        assert oracle.ulp_error(slope, right) <= 64
+
+
+@pytest.mark.parametrize("formula", FORMULAS.values(), ids=list(FORMULAS))
+def test_typed_out_the_digits_are_lost(formula):
+    function, exact = formula
+    args = [tf.constant(each) for each in zip(*POINTS, strict=True)]
+    with contrast.without_grappler():
+        value, _ = modes.value_and_gradients(function, args, "eager")
+    assert oracle.ulp_error(value, _truth(exact)[0]) > 1e3
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9, 0.9999999])
+def test_a_part_of_a_probability_of_exactly_1_has_its_slopes(q, mode):
+    args = [tf.constant([q]), tf.constant([0.0])]
+    function = stabilize(lambda q, s: log(1 - q * exp(s)))
+    value, slopes = modes.value_and_gradients(function, args, mode)
+    q = float(np.float32(q))
+    np.testing.assert_allclose(value, [np.log1p(-q)], rtol=1e-6)
+    np.testing.assert_allclose(slopes[0], [-1 / (1 - q)], rtol=1e-6)
+    np.testing.assert_allclose(slopes[1], [-q / (1 - q)], rtol=1e-6)
+
+
+def test_what_is_no_mixture_with_1_is_not_taken_for_one(mode):
+    args = [tf.constant([0.25, 0.5]), tf.constant([0.5, -2.0])]
+    for function in (
+        lambda q, s: log(1 - q + 2 * q * exp(s)),
+        lambda q, s: log(1.5 - q + q * exp(s)),
+        lambda q, s: log(2 + q * (exp(s) - 1)),
+    ):
+        value = modes.value_and_gradients(stabilize(function), args, mode)[0]
+        wide = function(*(tf.cast(each, tf.float64) for each in args))
+        np.testing.assert_allclose(value, wide, rtol=1e-6)
