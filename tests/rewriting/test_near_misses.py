@@ -15,6 +15,10 @@ def _total(x):
     return tf.reduce_sum(x, -1, keepdims=True)
 
 
+def _raised(x):
+    return sqrt(1 + _total(x * x))
+
+
 def _unit(x):
     return x / tf.norm(x, axis=-1, keepdims=True)
 
@@ -351,6 +355,10 @@ PAIRS = {
         lambda x: tf.acosh(tf.reduce_sum(x * tf.sin(x), -1)),
         lambda x: tf.acosh(x),
     ),
+    "lorentz-product": (
+        lambda x: _raised(x) * _raised(relu(x)) - _total(x * relu(x)),
+        lambda x: _raised(x) * _raised(relu(x)) - _total(x * tf.sin(x)),
+    ),
     "sine-of-unit-vectors": (
         lambda x: 1 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
         lambda x: 2 - tf.reduce_sum(_unit(x) * _unit(tf.sin(x)), -1) ** 2,
@@ -571,6 +579,7 @@ ASK = frozenset({
     "rounded-domain",
     "rounded-root",
     "rounded-acosh",
+    "lorentz-product",
     "root-of-quadratic",
     "function-less-tangent",
     "divergence",

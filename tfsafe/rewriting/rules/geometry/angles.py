@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, SUMS, OpFact, op_types
+from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import angles
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule
@@ -30,12 +30,11 @@ from tfsafe.rewriting.match.reductions import (
     reshaped,
 )
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
+from tfsafe.rewriting.rules.geometry import hyperboloids
+from tfsafe.rewriting.rules.geometry.hyperboloids import is_added
 from tfsafe.rewriting.rules.geometry.norms import unit_vector
 
-_SUMS = SUMS | {"Sum", "Mean", "Einsum", "Cumsum"}
-_KEEP = op_types(OpFact.MOVES) | {"Mul", "Sqrt", "Neg"} | DIVISIONS
 _QUOTIENTS = DIVISIONS | {"Mul"}
-_DEPTH = 6
 
 
 class _Cosine(NamedTuple):
@@ -197,7 +196,7 @@ def _match_domain(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
     bounds = reader.bounds(op.inputs[0])
-    if -1 <= bounds.low <= bounds.high <= 1 or not _is_added(reader, op.inputs[0]):
+    if -1 <= bounds.low <= bounds.high <= 1 or not is_added(reader, op.inputs[0]):
         return None
     function = angles.within_domain(ops.acos if op.type == "Acos" else ops.asin)
     return lambda value: function(value(op.inputs[0]))
@@ -217,7 +216,7 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
     other = found[1 - place]
     square = square_of(reader, other.tensor)
     cosine = other.tensor if square is None else square
-    if size <= 0 or other.factor >= 0 or not _is_added(reader, cosine):
+    if size <= 0 or other.factor >= 0 or not is_added(reader, cosine):
         return None
     if reader.is_nonnegative(inside):
         return None
@@ -229,25 +228,6 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
     return lambda value: ops.sqrt(
         size * angles.one_minus_cosine(a(value), b(value), axes, keepdims)
     )
-
-
-def _match_acosh(op: tf.Operation, reader: Reader) -> Build | None:
-    x = op.inputs[0]
-    if is_watched(reader, op) or not _is_added(reader, x):
-        return None
-    if reader.bounds(x).low >= 1:
-        return None
-    function = angles.above(ops.acosh, 1.0, 1.0)
-    return lambda value: function(value(x))
-
-
-def _is_added(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
-    op = reader.op(tensor)
-    if op.type in _SUMS or op.type in MATRIX_PRODUCTS:
-        return sum(reader.constant(each) is None for each in op.inputs) > 0
-    if op.type not in _KEEP or not depth:
-        return False
-    return any(_is_added(reader, each, depth - 1) for each in op.inputs)
 
 
 RULES = (
@@ -315,15 +295,7 @@ RULES = (
         reference="half-angle formula",
         match=Trees(Tree(("Acosh", ("Add", 1, "x")), angles.acosh1p)),
     ),
-    Rule(
-        name="rounded-acosh",
-        before="acosh(x), where x is a sum",
-        after="the same; of 1 where x rounds to slightly less",
-        fails_when="x rounds below 1: NaN",
-        reference="rounding of a sum",
-        op_types=["Acosh"],
-        match=_match_acosh,
-    ),
+    *hyperboloids.RULES,
     Rule(
         name="sine-of-unit-vectors",
         before="1 - sum(a * b) ** 2, of vectors that were divided by their lengths, "
