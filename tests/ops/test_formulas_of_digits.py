@@ -14,6 +14,7 @@ from tests.support import modes
 from tfsafe.ops.formulas import (
     angles,
     field_limits,
+    fraction_complements,
     fractions,
     harmonic,
     log_complements,
@@ -57,13 +58,27 @@ _add(
     },
 )
 _add(
-    fractions,
+    fraction_complements,
     {
         "one_minus_fraction": (
             lambda x, y: y / (x + y),
             [2.0, 1.0, 3.0, 2.0],
             [2.0**-40, 3.0, -1.0, 2.0**40],
         ),
+        **{
+            name: (
+                lambda whole, x, y: whole * y / (x + y),
+                [5.0, 0.5, -2.0, 3.0],
+                [2.0, 1.0, 3.0, 2.0],
+                [2.0**-40, 3.0, -1.0, 2.0**40],
+            )
+            for name in ("less_part_of_sum", "less_product_over_sum")
+        },
+    },
+)
+_add(
+    fractions,
+    {
         "part_of_sum": (
             lambda x, y: x / (x + y),
             [2.0, 1.0, 0.5, 3.0, 1e5],

@@ -387,3 +387,38 @@ def test_a_root_of_other_powers_is_left_alone(function):
     args = tf.constant([0.5, 2.0]), tf.constant([1.5, 3.0])
     assert "power-mean" not in fired(RULES, function, *args)
     assert "power-mean" in fired(RULES, lambda x, y: (x**3 + y**3) ** (1 / 3), *args)
+
+
+# What a measurement of variance r leaves of a variance p.
+UPDATES = {
+    "p - p * p / (p + r)": lambda p, r: p - p * p / (p + r),
+    "p - p ** 2 / (r + p)": lambda p, r: p - p**2 / (r + p),
+    "p - p / (p + r) * p": lambda p, r: p - p / (p + r) * p,
+    "p - p * q / (q + r)": lambda p, r: p - p * (2 * p) / (2 * p + 2 * r),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_a_variance_less_what_is_known_of_it_keeps_its_digits(name, mode):
+    p = np.float32([1.0, 1e5, 1e20, 1e30, 1e-15, 1.0, 1e-5, 0.0])
+    r = np.float32([1e-5, 1e-5, 1.0, 1e10, 1e-25, 1.0, 1e20, 1.0])
+    wide = p.astype(float), r.astype(float)
+    right = wide[0] * (wide[1] / (wide[0] + wide[1]))
+    value, slopes = _both(UPDATES[name], [p, r], mode)
+    np.testing.assert_allclose(value, right, rtol=4e-7)
+    np.testing.assert_allclose(slopes[1], (wide[0] / sum(wide)) ** 2, 1e-6, 1e-37)
+    # The slope in p is a difference of numbers of size 1.
+    np.testing.assert_allclose(slopes[0], (wide[1] / sum(wide)) ** 2, atol=3e-7)
+    typed = UPDATES[name](tf.constant(p), tf.constant(r))
+    assert not np.allclose(typed, right, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_other_differences_of_quotients_are_no_complements(dtype):
+    for function in (
+        lambda p, r: p - p * r / (p * p + 2 * r),
+        lambda p, r: p - r * r / (p + r),
+        lambda p, r: p - r / (p + r) * r,
+    ):
+        args = [tf.constant([3.0, 0.5], dtype), tf.constant([2.0, 4.0], dtype)]
+        assert "complement-of-fraction" not in fired(RULES, function, *args)

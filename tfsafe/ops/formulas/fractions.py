@@ -283,22 +283,6 @@ def one_minus_quotient(
     return tf.where(is_lost, -ops.expm1(step), usual)
 
 
-def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """Computes `1 - x / (x + y)`, which is `y / (x + y)`; 1 where both are 0."""
-
-    def compute(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-        total = x + y
-        one = tf.ones_like(total)
-        # Otherwise the two terms of a slope would cancel.
-        is_near = tf.not_equal(total, 0) & (tf.abs(y) <= tf.abs(x))
-        is_near &= tf.math.is_finite(total)
-        near = tf.where(is_near, y, one) / tf.where(is_near, total, one)
-        rest = 1 - ops.xdivy(tf.where(is_near, one, x), tf.where(is_near, one, total))
-        return tf.where(is_near, near, rest)
-
-    return precision.in_float32(compute, x, y)
-
-
 @precision.runs_in_float32
 @custom_gradient
 def part_of_sum(x: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:

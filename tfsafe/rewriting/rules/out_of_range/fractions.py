@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import fractions, unchanged_values
+from tfsafe.ops.formulas import fraction_complements, fractions, unchanged_values
 from tfsafe.ops.formulas.uncancelled import sqrt1pm1
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
@@ -35,7 +35,18 @@ def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
     return _COMPLEMENT(op, reader)
 
 
-_COMPLEMENT = Trees(Tree(("Sub", 1, _FRACTION), fractions.one_minus_fraction))
+_COMPLEMENT = Trees(
+    Tree(("Sub", 1, _FRACTION), fraction_complements.one_minus_fraction),
+    Tree(("Sub", "a", ("Mul", "a", _FRACTION)), fraction_complements.less_part_of_sum),
+    Tree(
+        ("Sub", "a", ("Div", ("Mul", "a", "x"), ("Add", "x", "y"))),
+        fraction_complements.less_product_over_sum,
+    ),
+    Tree(
+        ("Sub", "x", ("Div", ("Square", "x"), ("Add", "x", "y"))),
+        lambda x, y: fraction_complements.less_product_over_sum(x, x, y),
+    ),
+)
 
 
 def _match_projection(op: tf.Operation, reader: Reader) -> Build | None:
@@ -263,8 +274,8 @@ FIRST = (
 RULES = (
     Rule(
         name="complement-of-fraction",
-        before="1 - a / (a + b)",
-        after="b / (a + b)",
+        before="1 - a / (a + b), c - c * a / (a + b), a - a * a / (a + b)",
+        after="b / (a + b), c * (b / (a + b))",
         fails_when="b is much smaller than a",
         reference="identity",
         op_types=tuple(_COMPLEMENT.op_types),
