@@ -403,3 +403,16 @@ def test_a_certainty_equivalent_is_the_mean_at_0(mode):
     np.testing.assert_allclose(value, exact.mean(), rtol=1e-6)
     np.testing.assert_allclose(slope, 1 / 4, rtol=1e-6)
     np.testing.assert_allclose(rate, exact.var() / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("a", [1e-4, 0.01, 0.4])
+def test_of_two_orders_that_may_vanish_the_nearer_has_the_limit(a, mode):
+    # Their mean is 1 by rounding: at order 1 the sum is nearly 0, at order 0 it is.
+    x = tf.constant([1 + 2**-10, 1 - 2**-10 + 2**-23])
+    entropy = stabilize(lambda x, a: (tf.reduce_mean(x**a) - 1) / (a * (a - 1)))
+    value, (slope, _) = modes.value_and_gradients(entropy, [x, tf.constant(a)], mode)
+    wide, order = x.numpy().astype(float), float(np.float32(a))
+    exact = np.expm1(order * np.log(wide)).mean() / order
+    np.testing.assert_allclose(value, exact / (order - 1), rtol=1e-4)
+    right = wide ** (order - 1) / (order - 1) / 2
+    np.testing.assert_allclose(slope, right, rtol=1e-6)

@@ -20,6 +20,8 @@ from tfsafe.ops.formulas.removable import expm1_over_x
 
 _Function = Callable[[tf.Tensor], tf.Tensor]
 Form = Callable[[_Function], tf.Tensor]
+# Where to use a form, and the form.
+Case = tuple[tf.Tensor, Form]
 # A formula is 0 at the start if it is below so many units in the last place.
 _ULPS = 32
 _LOGARITHMS = DIVIDED_DIFFERENCES["Log"], DIVIDED_DIFFERENCES["Log1p"]
@@ -199,7 +201,18 @@ def limit(
     return near, whole.slope / factor + tf.where(is_step, moved, 0 * moved) / divisor
 
 
-def selected(cases: Sequence[tuple[tf.Tensor, Form]], otherwise: Form) -> tf.Tensor:
+def nearest(cases: Sequence[Case], steps: Sequence[tf.Tensor]) -> list[Case]:
+    """Returns cases none of which holds where another with a shorter step does."""
+    nearer = []
+    for (near, form), step in zip(cases, steps, strict=True):
+        holds = near
+        for (other, _), least in zip(cases, steps, strict=True):
+            holds &= tf.logical_not(other) | (step <= least)
+        nearer.append((holds, form))
+    return nearer
+
+
+def selected(cases: Sequence[Case], otherwise: Form) -> tf.Tensor:
     """Selects between forms: that of the last case that holds.
 
     Args:

@@ -216,7 +216,7 @@ def _divided(
     rest = _without(product, [formula], divisors)
 
     def build(value: Value) -> tf.Tensor:
-        cases = []
+        cases, steps = [], []
         for each in found:
             others = _without(inner, [formula], [each.step.divisor])
             near, form = _case(each, lambda m: m.change(formula), others, value)
@@ -224,6 +224,8 @@ def _divided(
             for other in others.below:
                 near &= tf.not_equal(value(other), 0)
             cases.append((near, form))
+            steps.append(tf.abs(value(each.step.divisor) / each.step.factor))
+        cases = changes.nearest(cases, steps)
         made = changes.selected(cases, lambda keep: _made(inner, value, keep))
         return tf.cast(_made(rest, value, start=made), op.outputs[0].dtype)
 
