@@ -202,7 +202,7 @@ def limit(
 
 
 def nearest(cases: Sequence[Case], steps: Sequence[tf.Tensor]) -> list[Case]:
-    """Returns cases none of which holds where another with a shorter step does."""
+    """Returns cases that give way where one with a shorter step holds."""
     nearer = []
     for (near, form), step in zip(cases, steps, strict=True):
         holds = near
