@@ -172,6 +172,34 @@ def test_a_gradient_is_of_what_the_tape_saw(function):
             assert one.dtype == other.dtype
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (tf.square, lambda z, x: z * z / (z + 1)),
+        (tf.square, lambda z, x: z * z / (x + 1)),
+        (lambda x: tf.identity(x * x), lambda z, x: z * z / (z * x + 1)),
+        # Of these, what is in float64 before the tape begins.
+        (lambda x: x * x * x / (x + 1), lambda z, x: z * z / (z + x)),
+        (lambda x: x * x * x / (x + 1), lambda z, x: tf.sqrt(z * z + x * x)),
+    ],
+)
+def test_a_formula_out_of_range_begins_with_what_the_gradient_is_by(
+    before, after, mode
+):
+    def slope(x):
+        z = before(x)
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            value = after(z, x)
+        return value, tape.gradient(value, z)
+
+    x = tf.constant([2.0, 1e9, 1e12])
+    exact = slope(tf.cast(x, tf.float64))
+    got = modes.compile_for(mode, stabilize(slope))(x)
+    for each, right in zip(got, exact, strict=True):
+        np.testing.assert_allclose(each, right, rtol=4e-7)
+
+
 def test_a_tape_that_is_asked_in_a_branch_or_from_outside_answers_as_ever():
     tape = tf.GradientTape(persistent=True)
 

@@ -87,7 +87,7 @@ class Planner:
             graph, {mark.op.name: r.reads() for r in requests for mark in r.marks}
         )
         opaque = {name for request in requests for name in request.opaque()}
-        reader = Reader(graph, operations, self._names)
+        reader = Reader(graph, operations, self._names, opaque)
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
         forms, plain = Forms(reader), set()

@@ -55,10 +55,12 @@ class Reader:
       operations: Those of its operations that count; None for all.
       rules: The names of the rules to apply, also within the formulas of others; None
         for all.
+      kept: The names of tensors that a gradient is taken by, with which formulas begin.
 
     Attributes:
       graph: The graph.
       rules: As given.
+      kept: As given.
       operations: Those of its operations that count, in order.
       memory: What rules remember about it, by the type of what they remember.
     """
@@ -68,9 +70,11 @@ class Reader:
         graph: tf.Graph,
         operations: Sequence[tf.Operation] | None = None,
         rules: Collection[str] | None = None,
+        kept: Collection[str] = (),
     ):
         self.graph = graph
         self.rules = rules
+        self.kept = kept
         self.operations = graph.get_operations() if operations is None else operations
         self.memory: dict[type, Any] = {}
         self._constants: dict[str, np.ndarray | None] = {}
@@ -93,19 +97,21 @@ class Reader:
         known = self._sources.get(id(tensor))
         if known is None:
             source = self._source(tensor)
-            known = self._sources[id(tensor)] = tensor, source, source.op
+            op = _opaque(source) if source.name in self.kept else source.op
+            known = self._sources[id(tensor)] = tensor, source, op
         return known
 
     def _source(self, tensor: tf.Tensor) -> tf.Tensor:
-        while True:
+        while tensor.name not in self.kept:
             op = tensor.op
             if op.type in _COPIES or (op.type == "IdentityN" and not is_custom(op)):
                 tensor = op.inputs[tensor.value_index]
                 continue
             kept = self._unchanged(op)
             if kept is None:
-                return tensor
+                break
             tensor = kept
+        return tensor
 
     def _unchanged(self, op: tf.Operation) -> tf.Tensor | None:
         """Returns `x` of `0 + x` and `x - 0`, as where a loop begins a sum at 0."""
@@ -120,7 +126,10 @@ class Reader:
         return None
 
     def op(self, tensor: tf.Tensor) -> tf.Operation:
-        """Returns the operation that computes `tensor`, behind its copies."""
+        """Returns the operation that computes `tensor`, behind its copies.
+
+        That of a kept tensor is one that no rule knows.
+        """
         return self._found(tensor)[2]
 
     def value_source(self, tensor: tf.Tensor) -> tf.Tensor:
@@ -185,7 +194,7 @@ class Reader:
             inputs = [self.source(each) for each in top.op.inputs]
             missing = (
                 [each for each in inputs if each.name not in self._numbers]
-                if self._is_pure(top.op)
+                if self._is_pure(top)
                 else []
             )
             if missing and top.name not in self._numbers:
@@ -201,12 +210,15 @@ class Reader:
 
     def _key(self, tensor: tf.Tensor, inputs: Sequence[int]) -> tuple[object, ...]:
         op = tensor.op
-        if not self._is_pure(op):
+        if not self._is_pure(tensor):
             return (tensor.name,)
         numbers = sorted(inputs) if op.type in _COMMUTATIVE else inputs
         return (op.type, tensor.value_index, attributes(op), *numbers)
 
-    def _is_pure(self, op: tf.Operation) -> bool:
+    def _is_pure(self, tensor: tf.Tensor) -> bool:
+        op = tensor.op
+        if tensor.name in self.kept:
+            return False
         if op.type in _INPUTS:
             return op.type == "ReadVariableOp" and not self.is_written(op.inputs[0])
         return (
@@ -298,6 +310,12 @@ class Reader:
         elif any(axis >= 0 for axis in axes):
             return None
         return tuple(sorted(axes))
+
+
+def _opaque(tensor: tf.Tensor) -> tf.Operation:
+    """Returns an operation of the graph that copies a tensor, and is never run."""
+    with tensor.graph.as_default():
+        return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape).op
 
 
 def _scalar(value: np.ndarray) -> float | None:

@@ -122,3 +122,11 @@ def product_may_leave(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> bool:
         return False
     is_open = reader.bounds(op.inputs[-1]).low <= 0
     return is_open and degree(reader, op.inputs[-1]) > 0 and degree(reader, x) >= 2
+
+
+def is_difference_of_products(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a tensor is `a * d - b * c`, or the magnitude of it."""
+    op = reader.op(tensor)
+    if op.type == "Abs":
+        op = reader.op(op.inputs[0])
+    return op.type == "Sub" and all(reader.op(x).type == "Mul" for x in op.inputs)

@@ -212,14 +212,6 @@ def adds_products(reader: Reader, *tensors: tf.Tensor) -> bool:
     return bool(formulas) and all(map(adds, formulas))
 
 
-def is_difference_of_products(reader: Reader, tensor: tf.Tensor) -> bool:
-    """Returns whether a tensor is `a * d - b * c`, or the magnitude of it."""
-    op = reader.op(tensor)
-    if op.type == "Abs":
-        op = reader.op(op.inputs[0])
-    return op.type == "Sub" and all(reader.op(x).type == "Mul" for x in op.inputs)
-
-
 def adds_up(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
     """Returns whether a tensor is a sum over axes or segments, also moved about."""
     op = reader.op(tensor)
@@ -238,45 +230,49 @@ def run(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
     return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
 
 
+class _Made(dict[tuple[Value, str, bool, bool, bool], tuple[tf.Tensor, int]]):
+    """What is in float64 already, and the depth of its formula."""
+
+
 def in_float64(
     reader: Reader,
     tensor: tf.Tensor,
     value: Value,
-    made: dict[str, tf.Tensor] | None = None,
     is_elementwise: bool = False,
     reaches_far: bool = False,
 ) -> tf.Tensor:
     """Builds a tensor in float64, from the tensors that its formula begins with.
 
+    What formulas have in common is built for all of them.
+
     Args:
       reader: Reader of the graph.
       tensor: The tensor.
       value: Returns the counterpart of a tensor.
-      made: What is in float64 already, by name; slopes in common are summed there.
       is_elementwise: Whether the formula begins after the last sum over an axis.
       reaches_far: Whether the formula also goes on before sums without products, and
-        quotients by them. These leave the range by chance, and each step of a chain
-        would repeat those before.
+        quotients by them. These leave the range by chance.
 
     Returns:
       The tensor in float64.
     """
     is_elementwise |= may_leave_range(reader, tensor)
-    made = {} if made is None else made
+    made = reader.memory.setdefault(_Made, _Made())
 
     def wide(tensor: tf.Tensor, depth: int, is_term: bool) -> tf.Tensor:
         if tensor.dtype != tf.float32:
             return value(tensor)
         source = reader.source(tensor)
-        if source.name not in made:
-            made[source.name] = compute(source, depth, is_term)
-        return made[source.name]
+        key = value, source.name, is_elementwise, reaches_far, is_term
+        if key not in made or made[key][1] < depth:
+            made[key] = compute(source, depth, is_term), depth
+        return made[key][0]
 
     def compute(tensor: tf.Tensor, depth: int, is_term: bool) -> tf.Tensor:
-        op = tensor.op
+        op = reader.op(tensor)
         is_inside = op.type in (_PARTS if is_elementwise else _INSIDE)
         is_open = depth and is_inside and reader.constant(tensor) is None
-        if is_open and is_term and op.type in DIVISIONS and not reaches_far:
+        if is_open and is_term and not reaches_far:
             is_open = not _is_plain(reader, tensor)
         if not is_open:
             return tf.cast(value(tensor), tf.float64)
@@ -293,10 +289,18 @@ def _is_plain(reader: Reader, tensor: tf.Tensor) -> bool:
     if not is_quotient and op.type not in SUMS:
         return False
     summed = op.inputs[1] if is_quotient else tensor
-    inside = walk(reader, summed, _INSIDE, _DEPTH // 2)
-    has_sum = any(reader.op(each).type in _TOGETHER | _SUMS for each, _ in inside)
-    is_in_range = degree(reader, summed, is_in_quotients=False) < 2
-    return has_sum and is_in_range and not may_leave_range(reader, summed)
+    parts = [summed] if is_quotient else [each.tensor for each in terms(reader, tensor)]
+    inside = walk(reader, summed, _INSIDE - DIVISIONS, _DEPTH // 2)
+    types = {reader.op(each).type for each, _ in inside}
+    if not is_quotient and not types.isdisjoint(_SUMS):
+        return False
+    has_sum = not types.isdisjoint(_TOGETHER | _SUMS)
+    degrees = [degree(reader, each, is_in_quotients=False) for each in parts]
+    return has_sum and max(degrees) < 2 and not may_leave_range(reader, summed)
+
+
+class _Safe(dict[tuple[Value, str, bool], tf.Tensor]):
+    """Sums of products, and parts of them, whose slopes are never 0 times infinity."""
 
 
 def with_safe_products(
@@ -304,17 +308,18 @@ def with_safe_products(
 ) -> tf.Tensor:
     """Builds a sum of products and powers: no slope is 0 times infinity."""
     inside = ADDITIONS | {"Mul", *DIVISIONS} if together else ADDITIONS | {"Mul"}
-    made: dict[str, tf.Tensor] = {}
+    made = reader.memory.setdefault(_Safe, _Safe())
 
     def safe(tensor: tf.Tensor) -> tf.Tensor:
         source = reader.source(tensor)
-        if source.name not in made:
+        key = value, source.name, together
+        if key not in made:
             is_whole = together and _is_plain(reader, source)
-            made[source.name] = value(source) if is_whole else compute(source)
-        return made[source.name]
+            made[key] = value(source) if is_whole else compute(source)
+        return made[key]
 
     def compute(tensor: tf.Tensor) -> tf.Tensor:
-        op = tensor.op
+        op = reader.op(tensor)
         is_open = together or all(reader.constant(each) is None for each in op.inputs)
         is_inside = op.type in inside and is_open
         may_leave = together or may_leave_range(reader, tensor)
@@ -348,10 +353,7 @@ def quotient(reader: Reader, x: tf.Tensor, y: tf.Tensor, divide: Divide) -> Buil
 
     def build(value: Value) -> tf.Tensor:
         a, b = (with_safe_products(reader, each, value, together) for each in (x, y))
-        made: dict[str, tf.Tensor] = {}
-        c, d = (
-            in_float64(reader, each, value, made, is_elementwise) for each in (x, y)
-        )
+        c, d = (in_float64(reader, each, value, is_elementwise) for each in (x, y))
         return fractions.quotient_in_range(a, b, c, d, divide, squares=squares)
 
     return build
@@ -362,11 +364,8 @@ def product(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:
     is_elementwise = not _adds_products(reader, x, y)
 
     def build(value: Value) -> tf.Tensor:
-        made: dict[str, tf.Tensor] = {}
         a, b = (with_safe_products(reader, each, value) for each in (x, y))
-        c, d = (
-            in_float64(reader, each, value, made, is_elementwise) for each in (x, y)
-        )
+        c, d = (in_float64(reader, each, value, is_elementwise) for each in (x, y))
         return fractions.product_in_range(a, b, c, d)
 
     return build
@@ -382,9 +381,7 @@ def function_of(
     is_elementwise = not _adds_products(reader, x)
 
     def build(value: Value) -> tf.Tensor:
-        wide = in_float64(
-            reader, x, value, None, is_elementwise, reaches_far=reaches_far
-        )
+        wide = in_float64(reader, x, value, is_elementwise, reaches_far)
         plain = with_safe_products(reader, x, value, is_elementwise)
         return fractions.in_range(function, plain, wide)
 

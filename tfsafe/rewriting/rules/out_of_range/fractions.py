@@ -16,7 +16,11 @@ from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of, terms
-from tfsafe.rewriting.match.degrees import product_may_leave, root_may_leave
+from tfsafe.rewriting.match.degrees import (
+    is_difference_of_products,
+    product_may_leave,
+    root_may_leave,
+)
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.reductions import (
@@ -226,7 +230,7 @@ def _may_be_lost(reader: Reader, x: tf.Tensor, op_type: str) -> bool:
     if wider.may_leave_range(reader, x):
         return True
     is_log = op_type.startswith("Log")
-    if is_log and wider.is_difference_of_products(reader, x):
+    if is_log and is_difference_of_products(reader, x):
         return wider.may_vanish(reader, x)
     found = terms(reader, x)
     if not is_log and any(reader.scalar(each.tensor) for each in found):
