@@ -9,7 +9,6 @@ from tests.rewriting.tables import RULES
 from tests.support import modes
 
 
-
 def _runge_kutta(x):
     def rate(x):
         return x * (1 - x) / (1 + x * x)

@@ -16,31 +16,23 @@ _PRODUCTS = DIVISIONS | {"Mul"}
 _DEPTH = 8
 
 
-class _Degrees(dict[tuple[str, bool], float]):
+class _Degrees(dict[str, float]):
     """The degrees of the tensors of a graph, by their names."""
 
 
-def degree(
-    reader: Reader,
-    tensor: tf.Tensor,
-    depth: int = _DEPTH,
-    is_in_quotients: bool = True,
-) -> float:
+def degree(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> float:
     """Returns how many open factors the largest product in a formula has.
 
     Each may be as small or as large as its dtype allows. A quotient counts the factors
-    of both of its sides, or as one factor.
+    of both of its sides.
     """
     known = reader.memory.setdefault(_Degrees, _Degrees())
-    key = tensor.name, is_in_quotients
-    if key not in known:
-        known[key] = _degree(reader, tensor, depth, is_in_quotients)
-    return known[key]
+    if tensor.name not in known:
+        known[tensor.name] = _degree(reader, tensor, depth)
+    return known[tensor.name]
 
 
-def _degree(
-    reader: Reader, tensor: tf.Tensor, depth: int, is_in_quotients: bool
-) -> float:
+def _degree(reader: Reader, tensor: tf.Tensor, depth: int) -> float:
     if reader.constant(tensor) is not None or reader.is_mask(tensor):
         return 0.0
     low, high = reader.bounds(tensor)
@@ -52,9 +44,7 @@ def _degree(
     op = reader.op(tensor)
     if op.type == "Cast" and op.inputs[0].dtype.is_integer:
         return 0.0
-    if op.type in DIVISIONS and not is_in_quotients:
-        return 1.0
-    parts = [degree(reader, each, depth - 1, is_in_quotients) for each in op.inputs]
+    parts = [degree(reader, each, depth - 1) for each in op.inputs]
     if op.type in _SUMS:
         # The terms have one unit: `0.9 * v + 0.1 * g * g` is in range where v is.
         return min(filter(None, parts), default=0.0)

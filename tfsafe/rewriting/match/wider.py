@@ -12,7 +12,6 @@ from tfsafe.graph import (
     DIVISIONS,
     RECIPROCALS,
     SEGMENT_SUMS,
-    SUMS,
     OpFact,
     op_types,
     raw_kernel,
@@ -23,7 +22,7 @@ from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of, terms, walk
-from tfsafe.rewriting.match.degrees import degree, quotient_may_leave
+from tfsafe.rewriting.match.degrees import quotient_may_leave
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -230,16 +229,12 @@ def run(op: tf.Operation, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
     return raw_kernel(op)(inputs)[0] if safe is None else safe(*inputs)
 
 
-class _Made(dict[tuple[Value, str, bool, bool, bool], tuple[tf.Tensor, int]]):
-    """What is in float64 already, and the depth of its formula."""
+class _Wide(dict[tuple[Value, str, bool], tuple[tf.Tensor, int]]):
+    """Tensors in float64, and the depth of the formulas that they are made by."""
 
 
 def in_float64(
-    reader: Reader,
-    tensor: tf.Tensor,
-    value: Value,
-    is_elementwise: bool = False,
-    reaches_far: bool = False,
+    reader: Reader, tensor: tf.Tensor, value: Value, is_elementwise: bool = False
 ) -> tf.Tensor:
     """Builds a tensor in float64, from the tensors that its formula begins with.
 
@@ -250,53 +245,31 @@ def in_float64(
       tensor: The tensor.
       value: Returns the counterpart of a tensor.
       is_elementwise: Whether the formula begins after the last sum over an axis.
-      reaches_far: Whether the formula also goes on before sums without products, and
-        quotients by them. These leave the range by chance.
 
     Returns:
       The tensor in float64.
     """
     is_elementwise |= may_leave_range(reader, tensor)
-    made = reader.memory.setdefault(_Made, _Made())
+    inside = _PARTS if is_elementwise else _INSIDE
+    made = reader.memory.setdefault(_Wide, _Wide())
 
-    def wide(tensor: tf.Tensor, depth: int, is_term: bool) -> tf.Tensor:
+    def wide(tensor: tf.Tensor, depth: int) -> tf.Tensor:
         if tensor.dtype != tf.float32:
             return value(tensor)
         source = reader.source(tensor)
-        key = value, source.name, is_elementwise, reaches_far, is_term
+        key = value, source.name, is_elementwise
         if key not in made or made[key][1] < depth:
-            made[key] = compute(source, depth, is_term), depth
+            made[key] = compute(source, depth), depth
         return made[key][0]
 
-    def compute(tensor: tf.Tensor, depth: int, is_term: bool) -> tf.Tensor:
+    def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
         op = reader.op(tensor)
-        is_inside = op.type in (_PARTS if is_elementwise else _INSIDE)
-        is_open = depth and is_inside and reader.constant(tensor) is None
-        if is_open and is_term and not reaches_far:
-            is_open = not _is_plain(reader, tensor)
-        if not is_open:
+        is_inside = depth and op.type in inside and reader.constant(tensor) is None
+        if not is_inside:
             return tf.cast(value(tensor), tf.float64)
-        is_term |= op.type in _TOGETHER | _SUMS or square_of(reader, tensor) is not None
-        return run(op, [wide(each, depth - 1, is_term) for each in op.inputs])
+        return run(op, [wide(each, depth - 1) for each in op.inputs])
 
-    return wide(tensor, _DEPTH, is_term=False)
-
-
-def _is_plain(reader: Reader, tensor: tf.Tensor) -> bool:
-    """Returns whether a tensor is a sum, or over one, without products inside of it."""
-    op = reader.op(tensor)
-    is_quotient = op.type in DIVISIONS
-    if not is_quotient and op.type not in SUMS:
-        return False
-    summed = op.inputs[1] if is_quotient else tensor
-    parts = [summed] if is_quotient else [each.tensor for each in terms(reader, tensor)]
-    inside = walk(reader, summed, _INSIDE - DIVISIONS, _DEPTH // 2)
-    types = {reader.op(each).type for each, _ in inside}
-    if not is_quotient and not types.isdisjoint(_SUMS):
-        return False
-    has_sum = not types.isdisjoint(_TOGETHER | _SUMS)
-    degrees = [degree(reader, each, is_in_quotients=False) for each in parts]
-    return has_sum and max(degrees) < 2 and not may_leave_range(reader, summed)
+    return wide(tensor, _DEPTH)
 
 
 class _Safe(dict[tuple[Value, str, bool], tf.Tensor]):
@@ -314,8 +287,7 @@ def with_safe_products(
         source = reader.source(tensor)
         key = value, source.name, together
         if key not in made:
-            is_whole = together and _is_plain(reader, source)
-            made[key] = value(source) if is_whole else compute(source)
+            made[key] = compute(source)
         return made[key]
 
     def compute(tensor: tf.Tensor) -> tf.Tensor:
@@ -372,16 +344,13 @@ def product(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:
 
 
 def function_of(
-    reader: Reader,
-    x: tf.Tensor,
-    function: Callable[[tf.Tensor], tf.Tensor],
-    reaches_far: bool = False,
+    reader: Reader, x: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor]
 ) -> Build:
     """Returns how to build a function, from float64 where `x` is out of range."""
     is_elementwise = not _adds_products(reader, x)
 
     def build(value: Value) -> tf.Tensor:
-        wide = in_float64(reader, x, value, is_elementwise, reaches_far)
+        wide = in_float64(reader, x, value, is_elementwise)
         plain = with_safe_products(reader, x, value, is_elementwise)
         return fractions.in_range(function, plain, wide)
 

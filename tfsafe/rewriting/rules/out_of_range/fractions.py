@@ -193,9 +193,7 @@ def in_range(reader: Reader, op_type: str, x: tf.Tensor) -> Build | None:
     """Returns how to build a root or logarithm of an `x` that may leave the range."""
     if not (root_may_leave(reader, x) or _may_be_lost(reader, x, op_type)):
         return None
-    # What a root or a quotient is made of is in range if it is; not so a logarithm.
-    is_log = op_type.startswith("Log")
-    return wider.function_of(reader, x, wider.SAFE[op_type], reaches_far=is_log)
+    return wider.function_of(reader, x, wider.SAFE[op_type])
 
 
 def _match_root_as_power(op: tf.Operation, reader: Reader) -> Build | None:
