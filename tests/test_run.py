@@ -409,6 +409,44 @@ def test_of_an_argument_that_numpy_held_the_operation_is_named_by_strict(
     assert hint not in capsys.readouterr().err
 
 
+STANDARDIZED = """
+    import numpy as np
+    import tensorflow as tf
+
+    table = np.array([[1.0, 5.0, 7.0], [2.0, 5.0, 8.0], [3.0, 5.0, 8.0]])
+    with np.errstate(invalid="ignore"):
+        table = (table - table.mean(0)) / table.std(0)
+    weights = tf.Variable(tf.ones([3, 1]))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.matmul({rows}, weights))
+    tape.gradient(loss, weights)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ("tf.constant(table, tf.float32)", "NaN in `table`."),
+        ("tf.constant(table[:2], tf.float32)", "NaN in a constant, or a tensor from"),
+    ],
+)
+def test_an_array_of_the_script_is_named_and_its_constant_feature(
+    rows, named, here, write
+):
+    path = write(STANDARDIZED.format(rows=rows))
+    with pytest.raises(tfsafe.NumericsError) as raised:
+        here(path)
+    (finding,) = raised.value.findings
+    assert named in str(raised.value)
+    assert f"{path}:10 in <module> (which reads it first)" in str(raised.value)
+    code = 'tfsafe.data.check_finite(table, policy="report")'
+    assert finding.suggested_code == (code if "`table`" in named else "")
+    assert "feature 1 is NaN in each row, as a constant one is" in finding.suggestion
+    assert "where NumPy makes it, warnings.simplefilter" in finding.suggestion.replace(
+        "W", "w"
+    )
+
+
 def test_a_finding_is_coloured_on_a_terminal(here, write, capsys, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     with pytest.raises(tfsafe.NumericsError) as raised:

@@ -257,3 +257,33 @@ def test_the_layer_is_named_in_which_a_number_became_0():
         tfsafe.checked(model).fit(-np.ones([2, 1]), np.ones([2, 1]), verbose=0)
     cause = caught.value.findings[0].cause
     assert " inside vae/spread, which is 0 for a negative input." in cause
+
+
+def test_an_eager_loop_names_the_operation_that_lost_the_digits():
+    weight = tf.Variable(1.0)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            chance = tf.nn.softmax(weight * x)
+            picked = tf.gather(chance, [0])
+            loss = -tf.reduce_sum(tf.math.log(picked))
+        return tape.gradient(loss, weight)
+
+    with tfsafe.check_numerics():
+        step(tf.constant([1.0, 2.0]))
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            step(tf.constant([0.0, 200.0]))
+    finding = caught.value.findings[0]
+    assert "The 0 comes from `Softmax` at test_lost_digits.py:" in finding.cause
+    assert "tfsafe.ops.log_softmax(logits)" in finding.suggestion
+
+
+@pytest.mark.parametrize(("size", "is_followed"), [(2**20, True), (2**20 + 1, False)])
+def test_eager_steps_follow_the_zeros_of_tensors_of_a_size(size, is_followed):
+    total = tf.Variable(0.0)
+    with tfsafe.check_numerics():
+        lost = tf.reduce_sum(tf.math.log(tf.exp(tf.fill([size], -200.0))))
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            total.assign(lost)
+    cause = caught.value.findings[0].cause
+    assert ("The 0 comes from `Exp`" in cause) == is_followed

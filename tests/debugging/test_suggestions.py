@@ -281,12 +281,15 @@ def log_slope_of_a_difference(u, v):
 
 S = [[200.0, 1.0], [3.0, 4.0]]
 LOW = [[-200.0, 1.0], [3.0, 4.0]]
+TINY = [[-200.0, -201.0], [3.0, 4.0]]
 ZEROS = [[0.0, 0.0], [1.0, 2.0]]
 # Function, arguments, whether the gradient is what fails.
 CASES = [
     (softmax, [S], False),
     (log_softmax, [S], False),
     (logsumexp, [S], False),
+    (softmax, [TINY], False),
+    (logsumexp, [TINY], False),
     (log_of_softmax, [S], False),
     (log_of_sigmoid, [LOW], False),
     (weighted_log, [ZEROS, ZEROS], False),
@@ -393,6 +396,9 @@ SCENES = [
     (softmax_over_columns, [[[200.0, 1.0], [200.0, 4.0]]], 1.0),
     (logsumexp_with_its_axis, [[[200.0, 200.0], [3.0, 4.0]]], 0.0),
     (logsumexp_of_all, [S], 200.0),
+    (softmax_over_columns, [[[-200.0, 3.0], [-201.0, 4.0]]], 1.0),
+    (logsumexp_with_its_axis, [TINY], 5.0),
+    (logsumexp_of_all, [[[-200.0, -201.0]]], -199.0),
     (masked_columns, [ZEROS], 1.0),
     (segment_attention, [[100.0, 99.0]], 1.0),
     (shares, [ZEROS], 1.0),
@@ -473,7 +479,7 @@ def is_finite(function, arguments, is_gradient):
 @pytest.mark.parametrize(
     ("function", "arguments", "is_gradient"),
     CASES,
-    ids=[f"{case[0].__name__}-{case[2]}" for case in CASES],
+    ids=[f"{case[0].__name__}-{case[2]}-{case[1][0][0]}" for case in CASES],
 )
 def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
     arguments = [tf.constant(each) for each in arguments]
@@ -500,7 +506,9 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
 
 
 @pytest.mark.parametrize(
-    ("function", "arguments", "largest"), SCENES, ids=[s[0].__name__ for s in SCENES]
+    ("function", "arguments", "largest"),
+    SCENES,
+    ids=[f"{s[0].__name__}-{s[2]}" for s in SCENES],
 )
 def test_the_line_with_its_suggestion_mends_the_function(function, arguments, largest):
     arguments = [tf.constant(each) for each in arguments]
@@ -679,6 +687,54 @@ def test_operations_of_older_graphs_have_code_too(function, arguments, expected)
     roles = dict(zip(("numerator", "denominator"), arguments, strict=False))
     known = {"tfsafe": tfsafe, "x": arguments[0], **roles}
     np.testing.assert_allclose(eval(call, known), expected)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        # The sum is of other exponentials, or of masked ones.
+        lambda s: tf.exp(s) / tf.reduce_sum(tf.exp(s - 1.0), -1, keepdims=True),
+        lambda s: softmax_of_kept(s, tf.constant([[1.0, 0.0]])),
+        lambda s: tf.exp(s) / tf.reduce_prod(tf.exp(s), -1, keepdims=True),
+    ],
+    ids=["other", "masked", "product"],
+)
+def test_a_quotient_of_tiny_exponentials_that_is_no_softmax_gets_none(function):
+    found = finding_of(function, [tf.constant(TINY)], False)
+    assert "The 0 comes from `Exp`" in found.cause
+    assert "softmax" not in found.suggested_code
+
+
+def softmax_of_kept(s, mask):
+    e = tf.exp(s)
+    e = tf.boolean_mask(e, mask[0] > 0, axis=1)
+    return e / tf.reduce_sum(e, -1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (softmax, "tfsafe.ops.softmax(s, axis=-1)"),
+        (logsumexp, "tfsafe.ops.logsumexp(s, axis=-1)"),
+        (log_softmax, "tfsafe.ops.log_softmax(s, axis=-1)"),
+        (softplus, "tf.nn.softplus(s)"),
+        (sigmoid_with_the_one_last, "tf.sigmoid(s)"),
+    ],
+)
+def test_an_eager_loop_knows_what_an_exponential_is_part_of(function, code):
+    """Although nothing holds the values in between any more."""
+    weight = tf.Variable(1.0)
+
+    def slope(s):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(function(weight * s)))
+        return tape.gradient(loss, weight)
+
+    with tfsafe.check_numerics():
+        slope(tf.constant([[1.0, 2.0]]))
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            slope(tf.constant(S))
+    assert caught.value.findings[0].suggested_code == code
 
 
 def test_a_later_line_that_a_suggestion_replaces_is_known():
@@ -989,6 +1045,39 @@ def test_a_statement_of_several_lines_is_read_at_the_line_of_the_operation():
     finding = finding_of(function, [tf.constant(1.0)], is_gradient=False)
     assert finding.site.source == "t / (t - t),"
     assert finding.suggested_code == "tfsafe.ops.divide(t, t - t)"
+
+
+@pytest.mark.parametrize("autograph", [True, False, None])
+@pytest.mark.parametrize(
+    ("y", "q", "source", "meant"),
+    [
+        (0.0, 1.0, "x / y", "x / y"),
+        (1.0, 0.0, "- (1 - x) / q", "(1 - x) / q"),
+    ],
+)
+def test_of_quotients_on_several_lines_the_one_that_failed_is_known(
+    autograph, y, q, source, meant
+):
+    def function(x, y, q):
+        total = 0.0
+        for _ in range(2):
+            # fmt: off
+            total += tf.abs(
+                x / y
+                - (1 - x) / q
+            )
+            # fmt: on
+        return total
+
+    run = function
+    if autograph is not None:
+        run = tf.function(function, autograph=autograph)
+    arguments = [*map(tf.constant, (0.5, y, q))]
+    finding = finding_of(run, arguments, is_gradient=False)
+    assert (finding.site.source, finding.replaces) == (source, meant)
+    above, below = meant.strip().split(" / ")
+    numerator = above.strip("()")
+    assert finding.suggested_code == f"tfsafe.ops.divide({numerator}, {below})"
 
 
 def test_a_quotient_over_several_lines_is_at_the_line_of_its_denominator():

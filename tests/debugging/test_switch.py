@@ -207,6 +207,16 @@ def test_eager_values_that_reach_no_result_are_no_failure_unless_strict():
         step()
 
 
+def test_of_a_dataset_that_holds_nan_the_elements_count():
+    numbers = tf.constant([1.0, np.nan])
+    with tfsafe.check_numerics(strict=True):
+        data = tf.data.Dataset.from_tensor_slices(numbers)
+        mended = data.map(lambda x: tf.where(tf.math.is_nan(x), 0.0, x))
+        assert [*mended.as_numpy_iterator()] == [1.0, 0.0]
+        with pytest.raises(tfsafe.NumericsError, match="an element of the dataset"):
+            list(data)
+
+
 @pytest.mark.parametrize("size", [4, 400])
 def test_a_constant_that_eager_code_made_is_followed_to_its_operation(size):
     """A function has a copy of a small tensor, and a large one itself."""

@@ -204,6 +204,22 @@ def test_an_eager_loop_knows_its_optimizers_among_all(is_function):
     assert caught.value.optimizers == (("of_a", 2, 0.25), ("of_b", 2, 0.25))
 
 
+def test_an_eager_loop_without_an_optimizer_has_none_of_another_model():
+    other = keras.optimizers.SGD(0.5)
+    other.build([keras.Variable([1.0])])
+    weight = tf.Variable([2.0])
+
+    def loop():
+        with tfsafe.check_numerics(), tf.GradientTape() as tape:
+            # TensorFlow reads the variable without an operation that can be seen.
+            loss = tf.reduce_sum(tf.exp(100.0 * tf.square(weight)))
+            tape.gradient(loss, weight)
+
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        loop()
+    assert caught.value.learning_rate is None
+
+
 def of_tiny_losses(scale):
     """Returns a model whose gradients are 0, so that its loss scale only grows."""
     model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1, name="unit")])

@@ -93,6 +93,11 @@ EXPECTED = {
         _ZERO,
         "keep p away from both before, as tf.clip_by_value(p, 1e-6, 1 - 1e-6) does",
     ),
+    "outlier": (
+        "Log",
+        "The 0 comes from `Exp` at outlier.py:10, which underflows.",
+        "tfsafe.ops.logsumexp(log_p, axis=1)",
+    ),
     "padded_row": (
         "Softmax",
         "1 row of only -inf (at (1,)).",
@@ -106,6 +111,11 @@ EXPECTED = {
     "position_table": ("RealDiv", _ZERO, "tfsafe.ops.divide(position, rate)"),
     "power": ("Pow", "0 to the power -0.5 is infinite", "tfsafe.ops.pow(w, 0.5)"),
     "probability": ("Log", "log of 1 zero (at (0,)).", "StableCrossEntropy"),
+    "radial": (
+        "RealDiv",
+        "The 0 comes from `Exp` at radial.py:13, which underflows.",
+        "tfsafe.ops.softmax(-distance, axis=1)",
+    ),
     "rate": ("Exp", "The weights grew", "lower the learning rate first"),
     "recurrence": (
         "MatMul",
@@ -252,6 +262,10 @@ MENDED = {
         "def loss(y, predicted):",
         "def loss(y, predicted):\n    y = tf.clip_by_value(y, 1e-6, 1 - 1e-6)",
     ),
+    "outlier": (
+        "tf.math.log(tf.reduce_sum(tf.exp(log_p), axis=1))",
+        "tfsafe.ops.logsumexp(log_p, axis=1)",
+    ),
     "padded_row": ("tf.nn.softmax(", "tfsafe.ops.softmax("),
     "policy_ratio": (
         "tf.exp(log_new - log_old)",
@@ -262,6 +276,10 @@ MENDED = {
     "probability": (
         "-tf.reduce_mean(y * tf.math.log(p) + (1 - y) * tf.math.log(1 - p))",
         "tfsafe.losses.StableCrossEntropy()(y[:, None], logits[:, None])",
+    ),
+    "radial": (
+        "phi / tf.reduce_sum(phi, axis=1, keepdims=True)",
+        "tfsafe.ops.softmax(-distance, axis=1)",
     ),
     "rate": ("100.0", "1e-3"),
     "recurrence": ("tf.nn.relu(", "tf.tanh("),

@@ -59,9 +59,21 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def name_in(names: Mapping[str, Any], value: Any) -> str:
-    """Returns the name of a value among a program's own; empty without one."""
+    """Returns the name of a value among a program's own; empty without one.
+
+    A tensor with NaN that TensorFlow made of an array has the name of the array.
+    """
     # The program may still run, in another thread.
-    own = (each for each, held in list(names.items()) if held is value)
+    known = list(names.items())
+    own = [each for each, held in known if held is value]
+    if not own and is_float(value) and not value.dtype.is_complex and has_nan(value):
+        arrays = (
+            (each, held)
+            for each, held in known
+            if isinstance(held, np.ndarray) and held.dtype.kind == "f"
+        )
+        dtype = value.dtype.as_numpy_dtype
+        own = [each for each, x in arrays if is_same(x.astype(dtype), value)]
     name = next((each for each in own if not each.startswith("_")), "")
     return f"`{name}`" if name else ""
 

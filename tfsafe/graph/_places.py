@@ -237,23 +237,25 @@ def _is_backward(op: tf.Operation) -> bool:
     return bool(stack.inner) and stack.inner_site is None
 
 
-def position_on_line(op: tf.Operation) -> tuple[int, int]:
+def position_on_line(op: tf.Operation) -> tuple[int, int, frozenset[int]]:
     """Returns which of the operations of its type on its line an operation is.
 
     Returns:
-      Its position among them, from 0, and their number; those of the backward pass do
-      not count.
+      Its position among them, from 0, and their number; and all lines of its file that
+      have operations of its type. Those of the backward pass do not count.
     """
     first = original(op)
     site = locate(first).site
-    alike = [
-        each.name
+    sites = [
+        (each.name, place.site)
         for each in first.graph.get_operations()
-        if each.type == first.type
-        and (place := locate(each)).site == site
-        and not place.is_gradient
+        if each.type == first.type and not (place := locate(each)).is_gradient
     ]
-    return (alike.index(first.name) if first.name in alike else 0), len(alike)
+    alike = [name for name, there in sites if there == site]
+    position = alike.index(first.name) if first.name in alike else 0
+    path = site.path if site else ""
+    lines = {there.line for _, there in sites if there and there.path == path}
+    return position, len(alike), frozenset(lines)
 
 
 def is_library_code(op: tf.Operation) -> bool:

@@ -142,7 +142,7 @@ def _from_operation(
     if origin.absorbed_at is not None:
         cause = f"{cause} {_absorbed(*origin.absorbed_at)}"
     op_type = place.forward_op or step.type
-    site, source = statements.within(place.site, op_type)
+    site, source = statements.within(place.site, op_type, origin.on_line)
     failure = suggestions.Failure(
         op_type,
         fault,

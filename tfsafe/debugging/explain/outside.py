@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tfsafe._report import caller
+from tfsafe._report.text import capital
 from tfsafe.debugging import values
 from tfsafe.debugging.explain.suggestions import choice as suggestions
 from tfsafe.debugging.tracing.origins import Origin
@@ -52,40 +53,53 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
     """
     holder = origin.holder or "a constant, or a tensor from outside"
     is_variable = holder.startswith(("variable", "a variable"))
+    is_named = holder.startswith("`")
     # The name of the holder says more than the line that reads it first.
-    site = None if origin.holder else origin.place.site
+    site = None if origin.holder and not is_named else origin.place.site
     cause = "it was non-finite before the call."
     survey = suggestions.survey(holder, caller.user_call(is_user_file))
-    check = "" if survey else "tfsafe.data.check_finite "
-    words = (
-        f'{check}reports all such rows before the training; policy="drop" removes them.'
-    )
-    rows = _nan_rows(origin)
     if is_variable:
-        words = _WEIGHTS
+        survey, words, rows = "", _WEIGHTS, _nan_rows(origin)
         if len(rows):
             words += f" {_ROW_OF_WEIGHTS.format(rows[0])}"
-    elif not origin.holder:
-        cause = "no operation of the call made it."
-        words = f"{FROM_NUMPY} If it is data, {words}"
-    elif holder.startswith("argument") and (feature := _nan_feature(origin)) >= 0:
-        words = f"{check}{_CONSTANT_FEATURE.format(feature)}"
-    elif holder.startswith("argument") and _is_nan_throughout(facts):
-        words = f"{check}{_UNREAD}"
-    elif holder.startswith("argument") and len(rows):
-        words = f"{words} {_ROW}"
-    elif "_weight" in holder and "Inf" in facts["kind"]:
-        words = f"{words} {_INFINITE_WEIGHT}"
+    else:
+        words = _of_data(origin, holder, facts, has_code=bool(survey))
+        if is_named or not origin.holder:
+            cause = "no operation of the call made it."
+            words = (
+                f"{words} {capital(FROM_NUMPY)}"
+                if survey
+                else (f"{FROM_NUMPY} If it is data, {words}")
+            )
     return Finding(
         op_type="",
         op_name="",
         origin=holder,
         site=site,
         cause=cause,
-        suggested_code="" if is_variable else survey,
+        suggested_code=survey,
         suggestion=words,
         **facts,
     )
+
+
+def _of_data(
+    origin: Origin, holder: str, facts: dict[str, Any], *, has_code: bool
+) -> str:
+    """Says how to find data that are not finite, or to repair them."""
+    check = "" if has_code else "tfsafe.data.check_finite "
+    if (feature := _nan_feature(origin)) >= 0:
+        return f"{check}{_CONSTANT_FEATURE.format(feature)}"
+    if _is_nan_throughout(facts):
+        return f"{check}{_UNREAD}"
+    words = (
+        f'{check}reports all such rows before the training; policy="drop" removes them.'
+    )
+    if len(_nan_rows(origin)):
+        return f"{words} {_ROW}"
+    if "_weight" in holder and "Inf" in facts["kind"]:
+        return f"{words} {_INFINITE_WEIGHT}"
+    return words
 
 
 def _nan_feature(origin: Origin) -> int:

@@ -55,4 +55,5 @@ class AfterEager(Propagation):
             return None
         first = copy.copy(min(known, key=lambda each: each.order))
         first.order -= sys.maxsize
+        first.met = list(first.met)
         return first

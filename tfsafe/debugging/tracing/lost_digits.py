@@ -1,5 +1,6 @@
 """Follows zeros that rounding or a ReLU made to what cannot take a zero."""
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ RECTIFIED = "rectified"
 _PRODUCTS = frozenset({"Cumprod", "Mul", "Prod", "Square"})
 _RECTIFIERS = frozenset({"Relu", "Relu6"})
 _TAILS = frozenset({"Erfc", "Exp", "Sigmoid", "Softmax", "Softplus"})
+_DIFFERENCES = frozenset({"Add", "AddV2", "Sub"})
+_MAKERS = _DIFFERENCES | _PRODUCTS | _RECTIFIERS | _TAILS | {"Pow", "RealDiv"}
 # Which elements of the output come from which of the input is known.
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | {"Identity"}
 _SUMS = op_types(OpFact.MOVES) | MATRIX_PRODUCTS
@@ -47,15 +50,26 @@ class _Mark(NamedTuple):
 
 
 class LostDigits:
-    """Knows which zeros of the tensors that are alive were made, and where."""
+    """Knows which zeros of the tensors that are alive were made, and where.
 
-    def __init__(self) -> None:
+    Args:
+      largest: Number of elements of the largest tensor that is looked at.
+    """
+
+    def __init__(self, largest: float = math.inf) -> None:
+        self._largest = largest
         self._marks: dict[int, _Mark] = {}
 
     def observe(self, step: Step) -> None:
         """Follows the zeros through one operation."""
+        if step.type not in _MAKERS and not any(
+            id(each) in self._marks for each in step.inputs
+        ):
+            return
         for output in step.outputs:
             if not values.is_float(output) or output.dtype.is_complex:
+                continue
+            if output.shape.num_elements() > self._largest:
                 continue
             is_zero = values.array(output) == 0
             if not is_zero.any():
@@ -155,7 +169,7 @@ def _made(step: Step, is_zero: np.ndarray) -> tuple[np.ndarray, Zero] | None:
     elif step.type == "Pow":
         base, exponent = map(values.array, step.inputs)
         where = is_zero & (base != 0) & np.isfinite(base) & np.isfinite(exponent)
-    elif step.type in {"Add", "AddV2", "Sub"}:
+    elif step.type in _DIFFERENCES:
         kind = CANCELLATION
         where = is_zero & (values.array(step.inputs[0]) != 0)
     elif step.type == "RealDiv":

@@ -1,7 +1,7 @@
 """Records where non-finite values begin, and the steps that they take."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +9,9 @@ import numpy as np
 from tfsafe.debugging.tracing.lost_digits import Zero
 from tfsafe.debugging.tracing.step import OnLine, Step
 from tfsafe.graph import Place
+
+# Number of steps, and the operations that count among them.
+Met = tuple[int, tuple[str, ...]]
 
 
 class Origin:
@@ -31,6 +34,7 @@ class Origin:
       row_of: Finds the row of the batch that an element of `value` belongs to.
       zero: Where the zero began that made it non-finite, if rounding made it.
       is_ragged: Whether its inputs are the values of ragged rows.
+      met: What its values met in their first steps, see `Propagation.met_next`.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Origin:
         self.row_of: Callable[[tuple[int, ...]], int | None] = lambda _: None
         self.zero: Zero | None = None
         self.is_ragged = False
+        self.met: list[Met] = []
         self.place = step.place() if step else Place(None)
         self.producers = step.producers() if step else []
         # Of an eager operation it is known now alone.
@@ -76,6 +81,7 @@ class PathStep(NamedTuple):
       name: Name of the operation.
       place: Finds where the operation comes from.
       parents: `id` of its non-finite inputs.
+      met: What the values of its origins met up to here.
     """
 
     kept: Any
@@ -85,3 +91,4 @@ class PathStep(NamedTuple):
     name: str = ""
     place: Callable[[], Place] = lambda: Place(None)
     parents: tuple[int, ...] = ()
+    met: Mapping[Origin, Sequence[Met]] = {}

@@ -1,6 +1,7 @@
 """Traces non-finite values from operation to operation, back to their origins."""
 
 import functools
+import math
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,7 +12,7 @@ import tensorflow as tf
 from tfsafe.debugging import values
 from tfsafe.debugging.tracing.batch_rows import Rows
 from tfsafe.debugging.tracing.lost_digits import LostDigits
-from tfsafe.debugging.tracing.origins import Origin, Origins, PathStep
+from tfsafe.debugging.tracing.origins import Met, Origin, Origins, PathStep
 from tfsafe.debugging.tracing.step import Step, draws_element
 from tfsafe.graph import OpFact, Place, op_types
 
@@ -19,10 +20,14 @@ _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
 _ELEMENT = "an element of the dataset"
 # They only pass values on.
 _PASS = frozenset({"Cast", "Identity", "Neg", "Reshape"})
-# Maximum number of propagation paths to inspect.
-_PATHS = 20
+# Maximum number of what is noted that an origin's values met, in their first steps.
+_PATHS = 100
+_FIRST = 4
 # Number of origins to remember of a program whose values are not kept.
 _LAST = 20
+# Number of elements of the largest tensor in it whose zeros are followed: all steps of
+# such a program are, the good ones too.
+_LARGEST = 2**20
 # What a non-finite value met, see `Propagation.met_next`, besides types of operations.
 QUOTIENT_OF_BOTH = "RealDiv of both"
 PRODUCT_WITH_ZERO = "Mul with 0"
@@ -61,7 +66,7 @@ class Propagation:
         self.absorbed: list[Origin] = []
         self.rows: Rows | None = None
         self._keeps = keeps
-        self._lost_digits = LostDigits() if keeps else None
+        self._lost_digits = LostDigits(math.inf if keeps else _LARGEST)
         # The handle of the variable that a tensor was read from.
         self._reads: dict[int, tuple[Any, Any]] = {}
         # By `id` of the tensor or handle: it is kept, or its step goes with it.
@@ -94,7 +99,7 @@ class Propagation:
         if not what.name:
             # An eager operation is at its place only now.
             place = functools.partial(lambda value: value, what.place())
-        self._marks[id(key)] = PathStep(
+        path_step = PathStep(
             *self._held(key, value),
             frozenset(origins),
             what.type,
@@ -102,6 +107,7 @@ class Propagation:
             place,
             parents,
         )
+        self._marks[id(key)] = path_step._replace(met=self._met_by(key, path_step))
 
     def unmark(self, key: Any) -> None:
         """Notes that a value is finite again."""
@@ -139,20 +145,24 @@ class Propagation:
           quotient of two non-finite values is `QUOTIENT_OF_BOTH`, and a product that
           makes NaN of infinities `PRODUCT_WITH_ZERO`.
         """
-        found: list[tuple[str, ...]] = []
-        paths: list[tuple[tuple[str, ...], int]] = [((), id(origin.value))]
-        children: dict[int, list[tuple[int, PathStep]]] = {}
-        for key, step in list(self._marks.items()):
-            for parent in dict.fromkeys(step.parents):
-                children.setdefault(parent, []).append((key, step))
-        for _ in range(4):
-            paths = [
-                (path + self._met(step, origin), key)
-                for path, parent in paths[:_PATHS]
-                for key, step in children.get(parent, ())
-                if key != parent
-            ]
-            found += [path for path, _ in paths]
+        return [words for _, words in sorted(origin.met, key=lambda each: each[0])]
+
+    def _met_by(self, key: Any, step: PathStep) -> dict[Origin, list[Met]]:
+        """Returns what the values of origins met up to a step, and notes it there."""
+        found: dict[Origin, list[Met]] = {
+            each: [(0, ())] for each in step.origins if each.value is key
+        }
+        for parent in dict.fromkeys(step.parents):
+            if parent == id(key):
+                continue
+            for origin, paths in self._marks[parent].met.items():
+                if origin not in step.origins or origin.value is key:
+                    continue
+                own = self._met(step, origin)
+                longer = [(n + 1, words + own) for n, words in paths if n < _FIRST]
+                if longer and len(origin.met) < _PATHS:
+                    origin.met += longer
+                    found.setdefault(origin, []).extend(longer)
         return found
 
     def _met(self, step: PathStep, origin: Origin) -> tuple[str, ...]:
@@ -195,8 +205,7 @@ class Propagation:
         if self.rows is not None:
             self.rows.observe(step)
         self._note_read(step)
-        if self._lost_digits is not None:
-            self._lost_digits.observe(step)
+        self._lost_digits.observe(step)
         if step.type.startswith(WRITES):
             self._observe_write(step, step.inputs[0])
         carriers = [each for each in step.outputs if _is_container(each)]
@@ -227,11 +236,10 @@ class Propagation:
             origin.is_ragged = self.rows is not None and any(
                 map(self.rows.is_ragged, origin.step.inputs)
             )
-            if self._lost_digits is not None:
-                births = origin.births
-                if births is None:
-                    births = ~np.isfinite(values.numbers(value))
-                origin.zero = self._lost_digits.behind(origin.step, births)
+            births = origin.births
+            if births is None:
+                births = ~np.isfinite(values.numbers(value))
+            origin.zero = self._lost_digits.behind(origin.step, births)
         self.all.append(origin)
         if not self._keeps:
             del self.all[:-_LAST]

@@ -37,11 +37,13 @@ class OnLine(NamedTuple):
     Attributes:
       position: Its position among them, from 0.
       total: How many there are; 0 if that is not known.
+      lines: The lines of its file that have operations of its type.
       text: The user's expression, where it is known from Python itself.
     """
 
     position: int = 0
     total: int = 0
+    lines: frozenset[int] = frozenset()
     text: str = ""
 
 

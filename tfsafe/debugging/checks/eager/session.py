@@ -109,7 +109,9 @@ class Session(Recorder):
             with tally.entered():
                 if kind.startswith(WRITES):
                     self._check_write(inputs[0], options)
-                if options.strict and self._last_origin() > known:
+                # A dataset may repair what it holds: its elements count.
+                is_held = kind.endswith("Dataset")
+                if options.strict and self._last_origin() > known and not is_held:
                     self._raise_if_due([], [], options, known)
         finally:
             self.is_busy = False
@@ -165,9 +167,10 @@ class Session(Recorder):
           name: Returns the name of a tensor of the block, or an empty string.
         """
 
-        # A non-finite value without a name may be meant, such as that of a mask.
+        # An infinity without a name may be meant, such as that of a mask.
         def named(value: Any) -> str:
-            return name(value) if values.is_clean(value) else ""
+            is_known = values.is_clean(value) or values.has_nan(value)
+            return name(value) if is_known else ""
 
         self._unused, self._named = {}, name
         self.propagation.names.append(named)
@@ -302,5 +305,5 @@ class Session(Recorder):
     ) -> NumericsError:
         tally.TALLY.failed += 1
         return message.numerics_error(
-            reported, held=held, reason=_REASON, handles=self.handles() or None
+            reported, held=held, reason=_REASON, handles=self.handles()
         )

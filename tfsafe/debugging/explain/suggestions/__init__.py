@@ -1,7 +1,8 @@
 """The code that a finding suggests to write instead.
 
 `fixes` is the table, one row a fix; `choice` takes the row that fits the operation and
-its cause; `source_names` and `statements` read the user's own names off the source.
+its cause; `source_names`, `formulas_by_hand` and `statements` read the user's own names
+off the source.
 
 May import: `explain.training`, `tfsafe.graph`, `tfsafe.errors`.
 

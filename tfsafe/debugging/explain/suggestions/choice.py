@@ -132,6 +132,7 @@ FORMULAS = [
 
 # The operations that two things met are written as.
 _OUTER = {QUOTIENT_OF_BOTH: "RealDiv", PRODUCT_WITH_ZERO: "Mul"}
+_SURVEY = 'tfsafe.data.check_finite({}, policy="report")'
 _KERAS = re.compile(r"(.+\.)?(fit|evaluate|predict|(train|test|predict)_on_batch)")
 
 
@@ -139,9 +140,11 @@ def survey(holder: str, call: caller.Call | None) -> str:
     """Returns the check of the data that the user passed; empty if it is not known.
 
     Args:
-      holder: The argument with non-finite values, ``"argument `x`"``.
+      holder: What has non-finite values: ``"argument `x`"``, or ``"`x`"`` of a program.
       call: The user's call of the checked function or of `fit`.
     """
+    if named := re.fullmatch(r"`(\w+)`", holder):
+        return _SURVEY.format(named[1])
     if call is None or not holder.startswith("argument "):
         return ""
     if _KERAS.fullmatch(call.function):
@@ -165,7 +168,7 @@ def survey(holder: str, call: caller.Call | None) -> str:
         # It may read a file, or be another data set the next time.
         first = f"{', '.join(names)} = {', '.join(passed)}\n"
         data = _tuple_of(names)
-    return f'{first}tfsafe.data.check_finite({data}, policy="report")'
+    return f"{first}{_SURVEY.format(data)}"
 
 
 def _tuple_of(expressions: Sequence[str]) -> str:

@@ -16,6 +16,14 @@ _MASKED_LOG_SUM = (
     "returns -inf, with gradient 0, in a row that is masked as a whole. It replaces "
     "the exponential, the sum and the logarithm as well."
 )
+_OF_TINY = (
+    "is this quotient; it subtracts the largest exponent first, so that the sum cannot "
+    "underflow."
+)
+_LOG_OF_TINY = (
+    "computes the logarithm of this sum; it subtracts the largest exponent first, so "
+    "that the sum cannot underflow."
+)
 _PICKED = (
     "computes the logarithm of this softmax, which no logit overflows: pick from it "
     "instead of taking the logarithm of what was picked."
@@ -113,6 +121,13 @@ OF_FORMULAS = [
     ),
     *_OF_SEGMENTS,
     *_OF_LIMITS,
+    *(
+        Fix(op, code, words, "forward", zero="Exp", is_read=True, is_rewritten=True)
+        for op, code, words in (
+            ("RealDiv", "tfsafe.ops.softmax({exponent}{axis})", _OF_TINY),
+            ("Log", "tfsafe.ops.logsumexp({exponent}{axis}{keepdims})", _LOG_OF_TINY),
+        )
+    ),
     Fix(
         "Exp",
         "tfsafe.ops.log_softmax({0}{axis})",

@@ -2,10 +2,10 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfsafe.debugging.explain.suggestions import syntax
+from tfsafe.debugging.explain.suggestions import formulas_by_hand as formulas, syntax
 from tfsafe.debugging.tracing.step import OnLine
 
 _MADE: dict[type[ast.operator], set[str]] = {
@@ -17,9 +17,8 @@ _MADE: dict[type[ast.operator], set[str]] = {
 }
 # Functions whose argument are logits.
 _WITH_INNER = {"det", "sigmoid", "softmax"}
-# What is followed by a sum in a formula, and the axis of that if it is not seen.
+# What is followed by a sum in a formula.
 _OF_SUMS = {"Exp", "Sub"}
-_LAST_AXIS = ", axis=-1"
 _FIELD = re.compile(r"\{\w+\}")
 _TWICE_NEGATIVE = re.compile(r"-\(-([\w.]+)\)")
 # Names for the arguments where the user's own names are not known.
@@ -74,25 +73,28 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
     if found is not None:
         node, arguments = found
         fields = {f"{{{i}}}": ast.unparse(each) for i, each in enumerate(arguments)}
-        first = _value_of(arguments[0], place)
+        first = formulas.value_of(arguments[0], place)
         rest = [*arguments[1:], *getattr(node, "keywords", ())]
         fields["{rest}"] = "".join(f", {ast.unparse(each)}" for each in rest)
         summed = node
         if isinstance(first, ast.Call) and first.args and _has_inner(first):
             fields["{inner}"] = ast.unparse(first.args[0])
             summed = first
-        if weight := _weight(tree, {ast.unparse(node)}):
+        if weight := formulas.factor_of(tree, {ast.unparse(node)}):
             fields["{weight}"] = weight
             if weight == ast.unparse(arguments[0]):
                 fields["{own_weight}"] = weight
         if op_type == "Log":
-            fields |= _expanded(node, tree)
-        fields |= _complement(first, place)
+            fields |= formulas.expanded(node, tree)
+        fields |= formulas.complement(first, place)
         if op_type in _OF_SUMS:
-            fields |= _reduced(node, tree, *place) | _segments(node, tree, *place)
-            fields |= _added(node, first, tree, *place)
+            fields |= formulas.reduced(node, tree, *place) | formulas.segments(
+                node, tree, *place
+            )
+            fields |= formulas.added(node, first, tree, *place)
         elif isinstance(summed, ast.Call):
             fields["{axis}"] = syntax.keyword(summed, "axis", 1)
+        fields |= formulas.exponents(op_type, arguments, place)
     if not set(_FIELD.findall(code)) <= set(fields):
         return ""
     return _TWICE_NEGATIVE.sub(r"\1", _FIELD.sub(lambda field: fields[field[0]], code))
@@ -158,152 +160,21 @@ def _one(
             if _is_made_by(use[1], seen.producers, seen.place)
         }
     if len(found) != 1 and len(uses) > 1:
-        # Python ends the evaluation of expressions in the order of their ends.
-        ordered = sorted(uses, key=lambda use: (_end(use[0]), -use[0].col_offset))
-        position, total, _ = seen.on_line()
-        # The line may have run several times, each time as a whole.
-        is_whole = total and total % len(uses) == 0
-        use = ordered[position % len(uses)]
-        if is_whole and (not found or ast.unparse(use[0]) in found):
+        use = syntax.nth(uses, seen.on_line(), lambda use: use[0])
+        if use is not None and (not found or ast.unparse(use[0]) in found):
             return use
     # Of two different ones in one line it is not known which one failed.
     return next(iter(found.values())) if len(found) == 1 else None
-
-
-def _end(node: ast.expr) -> tuple[int, int]:
-    return node.end_lineno or 0, node.end_col_offset or 0
-
-
-def _reduced(
-    node: ast.expr, tree: ast.AST, path: str = "", line: int = 0
-) -> dict[str, str]:
-    """Returns the axis of the sum over what contains an expression, as written."""
-    for each in _of_values("Sum", node, tree, path, line):
-        return {
-            "{axis}": syntax.keyword(each, "axis", 1) or ", axis=None",
-            "{keepdims}": syntax.keyword(each, "keepdims", 2),
-        }
-    return {"{axis}": _LAST_AXIS, "{keepdims}": ""}
-
-
-def _expanded(node: ast.expr, tree: ast.AST) -> dict[str, str]:
-    """Returns `xlogy(w, p) - w * y` of `w * (log(p) - y)`."""
-    x = ast.unparse(node.args[0]) if isinstance(node, ast.Call) else ""
-    for difference, sides in syntax.uses("Sub", tree):
-        texts = [*map(ast.unparse, sides)]
-        weight = _weight(tree, {ast.unparse(difference)})
-        if weight and ast.unparse(node) in texts:
-            terms = [
-                f"tfsafe.ops.xlogy({weight}, {x})"
-                if text == ast.unparse(node)
-                else f"{weight} * {_factor(side)}"
-                for text, side in zip(texts, sides, strict=True)
-            ]
-            return {"{expanded}": " - ".join(terms)}
-    return {}
-
-
-def _factor(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    return f"({text})" if isinstance(node, ast.BinOp) else text
-
-
-def _segments(
-    node: ast.expr, tree: ast.AST, path: str = "", line: int = 0
-) -> dict[str, str]:
-    """Returns the segments that an expression is summed over, and their number."""
-    for each in _of_values("UnsortedSegmentSum", node, tree, path, line):
-        names = ("{segments}", "segment_ids", 1), ("{count}", "num_segments", 2)
-        found = {field: syntax.keyword(each, name, at) for field, name, at in names}
-        return {field: text.partition("=")[2] for field, text in found.items() if text}
-    return {}
-
-
-def _added(
-    node: ast.expr, argument: ast.expr, tree: ast.AST, path: str = "", line: int = 0
-) -> dict[str, str]:
-    """Returns `x` of `1 + exp(x)`, or the logarithm of what else is added to it."""
-    scope = syntax.scope_of(path, line) if path else tree
-    names = {ast.unparse(node), *syntax.names_at(scope, line)}
-    others = {
-        ast.unparse(terms[1 - i]): terms[1 - i]
-        for _, terms in syntax.uses("AddV2", scope)
-        for i, each in enumerate(terms[:2])
-        if ast.unparse(each) in names
-    }
-    if len(others) != 1:
-        return {}
-    ((text, other),) = others.items()
-    if isinstance(other, ast.Constant):
-        if other.value == 1:
-            return {"{beside_one}": ast.unparse(argument)}
-        return {"{log_added}": f"math.log({text})"}
-    exponents = [each for _, (each, *_) in syntax.uses("Exp", other)]
-    if not exponents:
-        return {"{log_added}": f"tf.math.log({text})"}
-    # Not of a sum that has another exponential in it.
-    is_one = isinstance(other, ast.Call) and exponents == other.args
-    return {"{log_added}": ast.unparse(exponents[0])} if is_one else {}
-
-
-def _of_values(
-    op_type: str, node: ast.expr, tree: ast.AST, path: str, line: int
-) -> Iterator[ast.Call]:
-    """Yields the calls whose first argument has an expression, or a name for it."""
-    scope = syntax.scope_of(path, line) if path else tree
-    names = {ast.unparse(node), *syntax.names_at(scope, line)}
-    for each, (first, *_) in syntax.uses(op_type, scope):
-        if isinstance(each, ast.Call) and names & set(
-            map(ast.unparse, syntax.expressions(first))
-        ):
-            yield each
-
-
-def _complement(value: ast.expr, place: tuple[str, int]) -> dict[str, str]:
-    """Returns `-x` of `1 - sigmoid(x)`, or `x` of `1 - exp(x)`, `1 - tanh(x)**2`."""
-    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)):
-        return {}
-    one, rest = value.left, _value_of(value.right, place)
-    if squared := _squared(rest):
-        rest = _value_of(squared, place)
-    is_one = isinstance(one, ast.Constant) and one.value == 1
-    if not (is_one and isinstance(rest, ast.Call) and len(rest.args) == 1):
-        return {}
-    name, x = ast.unparse(rest.func).rpartition(".")[2], rest.args[0]
-    if (squared is None) == (name == "tanh"):
-        return {}
-    if name == "sigmoid":
-        if isinstance(x, ast.UnaryOp) and isinstance(x.op, ast.USub):
-            x = x.operand
-        else:
-            x = ast.UnaryOp(ast.USub(), x)
-    text = ast.unparse(x)
-    if name == "tanh" and isinstance(x, ast.BinOp | ast.UnaryOp):
-        text = f"({text})"
-    return {f"{{complement_of_{name}}}": text}
-
-
-def _squared(node: ast.expr) -> ast.expr | None:
-    """Returns `x` of `x**2` or `tf.square(x)`."""
-    for op_type in ("Square", "Pow"):
-        for each, (x, *exponent) in syntax.uses(op_type, node):
-            if each is node and [*map(ast.unparse, exponent)] in ([], ["2"], ["2.0"]):
-                return x
-    return None
-
-
-def _value_of(node: ast.expr, place: tuple[str, int]) -> ast.expr:
-    """Returns what was assigned to a name; any other expression is returned as is."""
-    if isinstance(node, ast.Name):
-        return syntax.assigned(node.id, *place) or node
-    return node
 
 
 def in_words(op_type: str, code: str) -> str:
     """Puts names that say what they stand for into suggested code."""
     first, second = _ROLES.get(op_type, ("x", "y"))
     names = {"{0}": first, "{1}": second, "{inner}": "logits", "{weight}": "weight"}
-    names |= {"{axis}": _LAST_AXIS if op_type in _OF_SUMS else "", "{keepdims}": ""}
+    names |= {
+        "{axis}": formulas.LAST_AXIS if op_type in _OF_SUMS else "",
+        "{keepdims}": "",
+    }
     names["{rest}"] = ""
     return _FIELD.sub(lambda field: names[field[0]], code)
 
@@ -362,7 +233,7 @@ def _is_made_by(
 
 def _types_of(node: ast.expr, place: tuple[str, int]) -> set[str]:
     """Returns the operations that an expression may be; empty if it is not known."""
-    node = _value_of(node, place)
+    node = formulas.value_of(node, place)
     if isinstance(node, ast.BinOp):
         return _MADE.get(type(node.op), set())
     if not isinstance(node, ast.Call):
@@ -375,15 +246,3 @@ def _types_of(node: ast.expr, place: tuple[str, int]) -> set[str]:
 
 def _has_inner(call: ast.Call) -> bool:
     return ast.unparse(call.func).rpartition(".")[2] in _WITH_INNER
-
-
-def _weight(tree: ast.AST, factors: set[str]) -> str:
-    """Returns the factor of an expression; empty if it has none."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            left, right = ast.unparse(node.left), ast.unparse(node.right)
-            if right in factors:
-                return left
-            if left in factors:
-                return right
-    return ""

@@ -3,13 +3,17 @@
 import ast
 import dataclasses
 import linecache
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 from tfsafe.debugging.explain.suggestions import syntax
+from tfsafe.debugging.tracing.step import OnLine
 from tfsafe.errors import Site
 
 
-def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
+def within(
+    site: Site | None, op_type: str, on_line: Callable[[], OnLine] = OnLine
+) -> tuple[Site | None, str]:
     """Finds where a statement writes an operation.
 
     AutoGraph knows the first line of a statement only.
@@ -17,6 +21,7 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
     Args:
       site: The line that TensorFlow knows.
       op_type: Type of the operation.
+      on_line: Finds which of those on the line it is.
 
     Returns:
       The line of the operation, and the text to read its arguments from: that of the
@@ -30,6 +35,11 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
     here = [node for node in nodes if node.lineno == site.line] or nodes
     if statement is None or not here:
         return site, site.source
+    lines = {node.lineno for node in nodes}
+    # For AutoGraph all of them are on one line.
+    if len(lines) > 1 and not (lines - {site.line}) & (made := on_line()).lines:
+        found = syntax.nth(nodes, made, lambda node: node)
+        here = here if found is None else [found]
     if len(here) != 1:
         return site, _whole(site.source, statement, here)
     (node,) = here
@@ -43,6 +53,8 @@ def within(site: Site | None, op_type: str) -> tuple[Site | None, str]:
 
 def _whole(line: str, statement: ast.stmt, uses: Sequence[ast.expr]) -> str:
     """Returns a line; if it is a part of an expression, the smallest whole one."""
+    # The operator before belongs to what is on the line above.
+    line = re.sub(r"^[-+] ?", "", line)
     is_on_line = all(each.lineno == each.end_lineno for each in uses)
     if is_on_line and syntax.is_whole(line):
         return line

@@ -3,7 +3,12 @@
 import ast
 import linecache
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from tfsafe.debugging.tracing.step import OnLine
+
+_Use = TypeVar("_Use")
 
 # How Python code writes an operation: as an operator or as a function.
 _OPERATORS = {
@@ -175,3 +180,24 @@ def uses(
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if name in functions.get(op_type, ()):
                 yield node, list(node.args)
+
+
+def nth(
+    uses: Sequence[_Use], on_line: OnLine, node_of: Callable[[_Use], ast.expr]
+) -> _Use | None:
+    """Returns which of the places that write an operation made it, if that is known.
+
+    Args:
+      uses: All of one piece of code, which may have run several times as a whole.
+      on_line: Which of the operations that this code made it is.
+      node_of: Returns the expression of a place.
+    """
+
+    def end(use: _Use) -> tuple[int, int, int]:
+        node = node_of(use)
+        return node.end_lineno or 0, node.end_col_offset or 0, -node.col_offset
+
+    if not on_line.total or on_line.total % len(uses):
+        return None
+    # Python ends the evaluation of expressions in the order of their ends.
+    return sorted(uses, key=end)[on_line.position % len(uses)]
