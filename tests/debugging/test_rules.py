@@ -425,6 +425,7 @@ def test_every_suggestion_can_be_reached(row):
         "Exp": "tf.math.unsorted_segment_sum(tf.exp(x), i, n)",
         "Log": f"tf.math.log(1 - tf.{name}(x))",
         "{inner}": f"tf.math.log(tf.nn.{activation}(x))",
+        "{exponent}": "tf.math.log(sum(tf.exp(x))) + tf.exp(x) / sum(tf.exp(x))",
         "{own_weight}": "p * tf.math.log(p)",
         "{expanded}": "p * (tf.math.log(p) - q)",
     }
