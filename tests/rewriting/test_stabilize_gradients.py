@@ -200,6 +200,37 @@ def test_a_formula_out_of_range_begins_with_what_the_gradient_is_by(
         np.testing.assert_allclose(each, right, rtol=4e-7)
 
 
+@pytest.mark.parametrize(
+    ("formula", "x", "exact"),
+    [
+        (
+            lambda x: tf.reduce_mean(x * x) - tf.reduce_mean(x) ** 2,
+            [1000, 1000.25, 999.875],
+            np.var,
+        ),
+        (lambda x: 1 - tf.tanh(x) ** 2, [4.0, 6.0], lambda x: np.cosh(x) ** -2),
+        (
+            lambda x: tf.math.log(tf.reduce_sum(tf.exp(x))),
+            [1000.0, 999.0],
+            lambda x: np.logaddexp(*x),
+        ),
+    ],
+    ids=["variance", "slope of tanh", "logsumexp"],
+)
+def test_a_formula_that_the_gradient_is_by_is_stable_too(formula, x, exact, mode):
+    def slope(x):
+        z = formula(x)
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            value = tf.reduce_sum(z * z)
+        return z, tape.gradient(value, z)
+
+    value, got = modes.compile_for(mode, stabilize(slope))(tf.constant(x))
+    right = exact(np.array(x))
+    assert_close(value, right)
+    assert_close(got, 2 * right)
+
+
 def test_a_tape_that_is_asked_in_a_branch_or_from_outside_answers_as_ever():
     tape = tf.GradientTape(persistent=True)
 

@@ -55,7 +55,8 @@ class Reader:
       operations: Those of its operations that count; None for all.
       rules: The names of the rules to apply, also within the formulas of others; None
         for all.
-      kept: The names of tensors that a gradient is taken by, with which formulas begin.
+      kept: The names of tensors that a gradient is taken by, with which a formula that
+        is computed in another dtype begins.
 
     Attributes:
       graph: The graph.
@@ -89,7 +90,10 @@ class Reader:
         self._depth = 0
 
     def source(self, tensor: tf.Tensor) -> tf.Tensor:
-        """Returns what `tensor` is a copy of; not through `tf.stop_gradient`."""
+        """Returns what `tensor` is a copy of; not through `tf.stop_gradient`.
+
+        Nor through a copy that is kept.
+        """
         return self._found(tensor)[1]
 
     def _found(self, tensor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Operation]:
@@ -97,8 +101,7 @@ class Reader:
         known = self._sources.get(id(tensor))
         if known is None:
             source = self._source(tensor)
-            op = _opaque(source) if source.name in self.kept else source.op
-            known = self._sources[id(tensor)] = tensor, source, op
+            known = self._sources[id(tensor)] = tensor, source, source.op
         return known
 
     def _source(self, tensor: tf.Tensor) -> tf.Tensor:
@@ -126,10 +129,7 @@ class Reader:
         return None
 
     def op(self, tensor: tf.Tensor) -> tf.Operation:
-        """Returns the operation that computes `tensor`, behind its copies.
-
-        That of a kept tensor is one that no rule knows.
-        """
+        """Returns the operation that computes `tensor`, behind its copies."""
         return self._found(tensor)[2]
 
     def value_source(self, tensor: tf.Tensor) -> tf.Tensor:
@@ -310,12 +310,6 @@ class Reader:
         elif any(axis >= 0 for axis in axes):
             return None
         return tuple(sorted(axes))
-
-
-def _opaque(tensor: tf.Tensor) -> tf.Operation:
-    """Returns an operation of the graph that copies a tensor, and is never run."""
-    with tensor.graph.as_default():
-        return tf.raw_ops.PlaceholderWithDefault(input=tensor, shape=tensor.shape).op
 
 
 def _scalar(value: np.ndarray) -> float | None:

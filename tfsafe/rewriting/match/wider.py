@@ -263,9 +263,9 @@ def in_float64(
         return made[key][0]
 
     def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
-        op = reader.op(tensor)
-        is_inside = depth and op.type in inside and reader.constant(tensor) is None
-        if not is_inside:
+        op = tensor.op
+        is_inside = depth and op.type in inside and tensor.name not in reader.kept
+        if not is_inside or reader.constant(tensor) is not None:
             return tf.cast(value(tensor), tf.float64)
         return run(op, [wide(each, depth - 1) for each in op.inputs])
 
@@ -287,11 +287,12 @@ def with_safe_products(
         source = reader.source(tensor)
         key = value, source.name, together
         if key not in made:
-            made[key] = compute(source)
+            is_kept = source.name in reader.kept
+            made[key] = value(source) if is_kept else compute(source)
         return made[key]
 
     def compute(tensor: tf.Tensor) -> tf.Tensor:
-        op = reader.op(tensor)
+        op = tensor.op
         is_open = together or all(reader.constant(each) is None for each in op.inputs)
         is_inside = op.type in inside and is_open
         may_leave = together or may_leave_range(reader, tensor)
@@ -306,7 +307,7 @@ def with_safe_products(
             return run(op, [*map(safe, op.inputs[:count]), *rest])
         return value(tensor)
 
-    return compute(reader.source(tensor))
+    return safe(tensor)
 
 
 def _is_steep(reader: Reader, tensor: tf.Tensor) -> bool:
