@@ -16,6 +16,7 @@ from tests.debugging import programs
 from tests.support import modes
 from tfsafe import debugging
 from tfsafe.debugging.entry import switch
+from tfsafe.debugging.tracing import earlier
 
 ZERO = tf.constant(0.0)
 
@@ -236,6 +237,17 @@ def test_of_an_infinite_constant_that_eager_code_made_the_use_is_named():
         attend = tf.function(lambda scores: tf.nn.softmax(scores + mask))
         finding = failure(attend, tf.ones([2, 2]))
     assert finding.op_type == "Softmax"
+
+
+def test_a_constant_is_not_followed_to_eager_code_of_a_block_that_has_ended():
+    with debugging.check_numerics():
+        nan = tf.constant(0.0) / 0.0
+        # Something may keep what the block has followed.
+        followed = earlier._LOCAL.followed()
+    assert followed.origins(nan)
+    choose = tf.function(lambda x: tf.where(x > 2.0, np.nan, x))
+    finding = failure(tfsafe.checked(choose, checks="full", strict=True), ZERO)
+    assert finding.op_type == "Const"
 
 
 def test_blocks_may_be_nested_and_the_innermost_counts():

@@ -20,6 +20,12 @@ def remember(propagation: Propagation) -> None:
     _LOCAL.followed = weakref.ref(propagation)
 
 
+def forget(propagation: Propagation) -> None:
+    """Has calls of this thread no longer look that up."""
+    if getattr(_LOCAL, "followed", lambda: None)() is propagation:
+        del _LOCAL.followed
+
+
 class AfterEager(Propagation):
     """Follows a call, from where eager code made its arguments and constants."""
 

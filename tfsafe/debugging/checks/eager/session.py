@@ -66,6 +66,7 @@ class Session(Recorder):
         """Ends it, in its own thread."""
         if self.is_open:
             self.is_open = False
+            earlier.forget(self.propagation)
             _compat.remove_eager_callback(self)
 
     def __call__(
