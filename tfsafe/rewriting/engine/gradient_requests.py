@@ -46,7 +46,7 @@ class Request(NamedTuple):
         """Returns all tensors that the answer depends on."""
         return [each for part in self.asked for each in part if each is not None]
 
-    def opaque(self) -> set[str]:
+    def kept(self) -> set[str]:
         """Returns the names of the tensors that a rewrite must keep.
 
         A formula that no longer contains them would have no gradient by them.

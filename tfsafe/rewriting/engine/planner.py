@@ -86,8 +86,8 @@ class Planner:
         operations = live_operations(
             graph, {mark.op.name: r.reads() for r in requests for mark in r.marks}
         )
-        opaque = {name for request in requests for name in request.opaque()}
-        reader = Reader(graph, operations, self._names, opaque)
+        kept = {name for request in requests for name in request.kept()}
+        reader = Reader(graph, operations, self._names, kept)
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
         forms, plain = Forms(reader), set()
@@ -95,11 +95,11 @@ class Planner:
             if op.type not in self._rules or not any(map(is_float, op.outputs)):
                 continue
             # By names go what a rewrite must keep and which rewrites are not wanted.
-            form = None if opaque or self._skipped else forms.of(op)
+            form = None if kept or self._skipped else forms.of(op)
             key = op.name in differentiable, form
             if form is not None and key in plain:
                 continue
-            found = self._first(op, reader, opaque, key[0])
+            found = self._first(op, reader, key[0])
             if found is None:
                 plain.add(key)
             elif not is_optimizer_of_keras(op):
@@ -107,7 +107,7 @@ class Planner:
         return plan | answers
 
     def _first(
-        self, op: tf.Operation, reader: Reader, opaque: set[str], differentiable: bool
+        self, op: tf.Operation, reader: Reader, differentiable: bool
     ) -> tuple[Rule, Build] | None:
         """Returns the first rule that fits an operation."""
         for rule in self._rules[op.type]:
@@ -115,17 +115,16 @@ class Planner:
                 continue
             if self._skipped and Rewrite(rule, op).key in self._skipped:
                 continue
-            build = self._matched(rule, op, reader, opaque)
+            build = self._matched(rule, op, reader)
             if build is not None:
                 return rule, build
         return None
 
-    def _matched(
-        self, rule: Rule, op: tf.Operation, reader: Reader, opaque: set[str]
-    ) -> Build | None:
+    def _matched(self, rule: Rule, op: tf.Operation, reader: Reader) -> Build | None:
         try:
             build = rule.match(op, reader)
-            is_allowed = build is None or not opaque or _keeps(op, build, opaque)
+            kept = reader.kept
+            is_allowed = build is None or not kept or _keeps(op, build, kept)
         except Exception as error:
             warn_of_fault(f"the rule {rule.name!r}", error)
             return None
@@ -177,8 +176,8 @@ def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
     return found
 
 
-def _keeps(op: tf.Operation, build: Build, opaque: set[str]) -> bool:
-    """Returns whether a rewrite drops none of the opaque tensors.
+def _keeps(op: tf.Operation, build: Build, kept: Collection[str]) -> bool:
+    """Returns whether a rewrite drops none of the tensors to keep.
 
     The rewrite is built once in the graph that is read, without effect, to find its
     inputs.
@@ -196,7 +195,7 @@ def _keeps(op: tf.Operation, build: Build, opaque: set[str]) -> bool:
         tensor = queue.pop()
         if tensor.name in taken or tensor.name in seen:
             continue
-        if tensor.name in opaque:
+        if tensor.name in kept:
             return False
         seen.add(tensor.name)
         queue.extend(tensor.op.inputs)

@@ -156,7 +156,7 @@ def signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
         a, b = (logs.parts(each) for each in op.inputs)
         is_known = not (a.is_partial or b.is_partial) and bool(a.name or b.name)
         if is_known and a.is_pure and b.is_pure:
-            return signed_difference(op, a, b, logs)
+            return _signed_difference(op, a, b, logs)
         return total(a, b, -1) if is_known else None
     if op.type != "Mul":
         return None
@@ -175,7 +175,7 @@ def signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
     )
 
 
-def signed_difference(
+def _signed_difference(
     op: tf.Operation, a: Factored, b: Factored, logs: LogForms
 ) -> Factored:
     """Factors a difference of two exponentials or of two sigmoids, of any sign."""

@@ -142,11 +142,10 @@ class _Wide:
 
     def _compute(self, tensor: tf.Tensor, depth: int, is_summed: bool) -> tf.Tensor:
         op = tensor.op
-        is_inside = depth > 0 and op.type in _INSIDE
         # The products of matrices before a sum are layers of a model.
-        if not is_inside or (is_summed and op.type in MATRIX_PRODUCTS):
-            return tf.cast(self._value(tensor), tf.float64)
-        if self._reader.constant(tensor) is not None:
+        is_layer = is_summed and op.type in MATRIX_PRODUCTS
+        is_inside = depth > 0 and op.type in _INSIDE and not is_layer
+        if not is_inside or self._reader.constant(tensor) is not None:
             return tf.cast(self._value(tensor), tf.float64)
         is_summed |= op.type in _TOTALS
         return wider.run(op, [self.of(x, depth - 1, is_summed) for x in op.inputs])
