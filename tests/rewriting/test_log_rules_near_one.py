@@ -98,3 +98,64 @@ def test_what_is_no_mixture_with_1_is_not_taken_for_one(mode):
         value = modes.value_and_gradients(stabilize(function), args, mode)[0]
         wide = function(*(tf.cast(each, tf.float64) for each in args))
         np.testing.assert_allclose(value, wide, rtol=1e-6)
+
+
+# The exponents of terms whose sum is near 1.
+EXPONENTS = [1.0, 3.0, 8.0, 15.0, 40.0, 70.0, -8.0, -40.0]
+
+
+@pytest.mark.parametrize("part", [0.25, -0.25])
+def test_a_sum_that_is_near_1_by_chance_loses_no_digit(part, mode):
+    y = np.float32(EXPONENTS)
+    x = np.float32(part * np.exp(-np.float64(y)))
+    z = np.float32(1 - part + 1e-3) * np.ones_like(y)
+    args = [tf.constant(each) for each in (x, y, z)]
+    function = stabilize(lambda x, y, z: log(x * exp(y) + z))
+    value, slopes = modes.value_and_gradients(function, args, mode)
+    with mp.workdps(60):
+        exact = [
+            mp.log(mp.mpf(float(a)) * mp.exp(mp.mpf(float(b))) + mp.mpf(float(c)))
+            for a, b, c in zip(x, y, z, strict=True)
+        ]
+    # Rounding 1.001 to float32 may cost 6e-8 of 1e-3.
+    np.testing.assert_allclose(value, np.float64(exact), rtol=2.5e-4)
+    wide = np.exp(np.float64(y)), np.float64(x) * np.exp(np.float64(y)), np.ones(y.shape)
+    for slope, right in zip(slopes, wide, strict=True):
+        np.testing.assert_allclose(slope, right / np.exp(np.float64(exact)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "exponents"),
+    [
+        ([0.0, 1.0], [-2.0, -100.0]),
+        ([0.0, 1e-3], [0.0, -90.0]),
+        ([0.0, 1.0], [-50.0, -160.0]),
+        ([0.0, 0.0], [-1.0, -80.0]),
+        ([0.0, 0.5], [3.0, 0.5]),
+    ],
+)
+def test_a_weight_of_0_beside_1_has_its_slope(weights, exponents, mode):
+    args = [tf.constant(weights), tf.constant(exponents)]
+    function = stabilize(lambda w, x: log(1 + tf.reduce_sum(w * exp(x))))
+    value, slopes = modes.value_and_gradients(function, args, mode)
+    w, x = (np.float64(np.float32(each)) for each in (weights, exponents))
+    total = np.sum(w * np.exp(x))
+    np.testing.assert_allclose(value, np.log1p(total), rtol=1e-6, atol=1e-37)
+    right = np.exp(x) / (1 + total), w * np.exp(x) / (1 + total)
+    for slope, exact in zip(slopes, right, strict=True):
+        np.testing.assert_allclose(slope, exact, rtol=1e-5, atol=1e-37)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 2.0])
+def test_a_tiny_and_a_huge_divisor_of_an_exponential_have_their_slopes(constant, mode):
+    s = np.float32([1, -50, -69, -80, 100, 90])
+    q = np.float32([1e-30, 1e-30, 1e-30, 1e-30, 1e-30, 1e30])
+    function = stabilize(lambda s, q: log(constant + exp(s) / q))
+    args = [tf.constant(s), tf.constant(q)]
+    value, slopes = modes.value_and_gradients(function, args, mode)
+    s, q = np.float64(s), np.float64(q)
+    quotient = np.exp(s) / q
+    np.testing.assert_allclose(value, np.log(constant + quotient), rtol=1e-6)
+    right = quotient / (constant + quotient)
+    np.testing.assert_allclose(slopes[0], right, rtol=1e-5)
+    np.testing.assert_allclose(slopes[1], -right / q, rtol=1e-5)

@@ -70,6 +70,18 @@ def log_one_plus(weight: tf.Tensor, exponent: tf.Tensor, log: tf.Tensor) -> tf.T
     return tf.where(is_near, ops.log1p(weighted_exp(w, e)), log)
 
 
+def log_near_one(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Returns the logarithm of x; near 1 with the value of `log(x)` and its own slopes.
+
+    An exponent that was taken out of x and is added again costs digits where their sum
+    is near 0.
+    """
+    x = tf.stop_gradient(x)
+    is_near = tf.abs(x - 1) < 0.5
+    change = tf.math.log(tf.where(is_near, x, tf.ones_like(x))) - tf.stop_gradient(log)
+    return log + tf.where(is_near, change, tf.zeros_like(x))
+
+
 def exp_of_sum(
     a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor | None = None
 ) -> tf.Tensor:

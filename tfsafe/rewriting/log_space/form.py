@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
+from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.log_complements import log_one_minus_exp_of_exp
 from tfsafe.ops.formulas.weighted_exponentials import floored_log, raised
 from tfsafe.ops.kernels import precision
@@ -206,8 +207,8 @@ def divided(a: Build | None, b: Build | None) -> Build | None:
     if b is None:
         return a
     if a is None:
-        return applied(tf.math.reciprocal, b)
-    return once(lambda value: a(value) / b(value))
+        return applied(unchanged_values.reciprocal, b)
+    return once(lambda value: unchanged_values.divide(a(value), b(value)))
 
 
 def with_inputs(
