@@ -119,7 +119,11 @@ def test_a_sum_that_is_near_1_by_chance_loses_no_digit(part, mode):
         ]
     # Rounding 1.001 to float32 may cost 6e-8 of 1e-3.
     np.testing.assert_allclose(value, np.float64(exact), rtol=2.5e-4)
-    wide = np.exp(np.float64(y)), np.float64(x) * np.exp(np.float64(y)), np.ones(y.shape)
+    wide = (
+        np.exp(np.float64(y)),
+        np.float64(x) * np.exp(np.float64(y)),
+        np.ones(y.shape),
+    )
     for slope, right in zip(slopes, wide, strict=True):
         np.testing.assert_allclose(slope, right / np.exp(np.float64(exact)), rtol=1e-5)
 

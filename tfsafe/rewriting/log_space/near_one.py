@@ -58,6 +58,9 @@ def _beside_one(x: tf.Tensor, logs: LogForms) -> Factored | None:
     """Factors what is added to 1: no exponent below 0 is taken out of a sum.
 
     A weight of 0, which has no part in the largest exponent, keeps its slope so.
+
+    Returns:
+      The factors; None where they are not known.
     """
 
     def zero(value: Value) -> tf.Tensor:

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
-from tfsafe.ops.formulas import uncancelled
+from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import both_ways, root_of, square_of
@@ -95,6 +95,44 @@ def products(reader: Reader, op: tf.Operation) -> Iterator[tuple[Build, Product]
         if product is not None and function is not None:
             above = [*product.above[:place], *product.above[place + 1 :]]
             yield _of_function(reader, each), product._replace(above=above)
+
+
+def by_change(reader: Reader, tensor: tf.Tensor) -> Build | None:
+    """Returns how to build `a - b * f(x)` from `a - b` where f is near 1.
+
+    With a near b each digit of x would be lost.
+    """
+    found = parts(reader, tensor)
+    for place, part in enumerate(found if len(found) > 1 else ()):
+        others = [*found[:place], *found[place + 1 :]]
+        if part.tensor is None or any(each.axes is not None for each in found):
+            continue
+        op = reader.op(part.tensor)
+        alone = Product(1.0, [], [], [], {})
+        pairs = [(_of_function(reader, part.tensor), alone)]
+        for function, rest in pairs if op.type in FUNCTIONS else products(reader, op):
+            return _changed(tensor, part, others, function, rest)
+    return None
+
+
+def _changed(
+    tensor: tf.Tensor,
+    part: Part,
+    others: Sequence[Part],
+    of_function: Build,
+    rest: Product,
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        plain, less_one = value(tensor), of_function(value)
+        is_near = tf.abs(tf.stop_gradient(less_one)) < 0.5
+        less_one = tf.where(is_near, less_one, tf.zeros_like(less_one))
+        is_number = not rest.above and not rest.below
+        scale = rest.factor if is_number else made(rest, value)
+        start = total(others, value, tensor) + part.factor * scale
+        change = part.factor * scale * less_one
+        return tf.where(is_near, unchanged_values.held(start) + change, plain)
+
+    return build
 
 
 def numbered(

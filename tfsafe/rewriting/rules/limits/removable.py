@@ -21,7 +21,7 @@ from tfsafe.rewriting.match.arithmetic import (
     number,
     root_of,
 )
-from tfsafe.rewriting.match.near_one import numbered
+from tfsafe.rewriting.match.near_one import by_change, numbered
 from tfsafe.rewriting.match.products import (
     Product,
     outermost,
@@ -335,9 +335,12 @@ def _computed(reader: Reader, op: tf.Operation) -> _Read:
             limits.append(limit)
     removed = len(product.below) - len(below)
     inside = sum(_read(reader, part).removed for part in outermost(reader, product))
-    if removed <= inside:
+    changes = {each.name: by_change(reader, each) for each in above if removed}
+    if removed <= inside and not any(changes.values()):
         return _Read(removed, removed > 0 and not below)
     far = _far(reader, op, limits, (*above, *below))
+    found = {name: change for name, change in changes.items() if change is not None}
+    product.builds.update({**found, **product.builds})
 
     def build(value: Value) -> tf.Tensor:
         made, *rest = [each.build(value) for each in limits]
