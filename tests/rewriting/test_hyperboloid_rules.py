@@ -160,3 +160,48 @@ def test_layers_before_the_distance_stay_in_float32():
         if node.op == "MatMul"
     }
     assert kinds == {tf.float32.as_datatype_enum}
+
+
+# Of numbers in half precision: sums near 1, one that rounds below it, and a large one.
+HALVES = {
+    "sum of two": (
+        lambda x, y: tf.acosh(x + y),
+        [0.505, 0.51, 0.7, 0.5, 100.0],
+        [0.5, 0.51, 0.8, 0.5, 300.0],
+    ),
+    "sum of products": (
+        lambda x, y: tf.acosh(tf.reduce_sum(x * y, -1)),
+        [[1.0, 0.1], [1.1, 0.3], [2.0, 0.1]],
+        [[1.0, 0.1], [1.0, 0.3], [1.1, 0.1]],
+    ),
+    "quotient and a number": (
+        lambda x, y: tf.acosh(tf.maximum(x / y + 0.0078125, 1.0)),
+        [1.0, 3.0, 1.0, 2.0],
+        [1.0, 2.0, 1.01, 2.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16], ids=lambda x: x.name)
+@pytest.mark.parametrize("name", HALVES)
+def test_of_half_precision_a_sum_is_rounded_once(name, dtype, mode):
+    function, *numbers = HALVES[name]
+    args = [tf.cast(tf.constant(each), dtype) for each in numbers]
+    value, slopes = modes.value_and_gradients(stabilize(function), args, mode)
+    wide = [tf.cast(each, tf.float64) for each in args]
+    right, exact = modes.value_and_gradients(function, wide, "eager")
+    right, *exact = (np.where(np.isfinite(each), each, 0.0) for each in (right, *exact))
+    eps = 2.0**-7 if dtype == tf.bfloat16 else 2.0**-10
+    np.testing.assert_allclose(np.float64(value), right, rtol=2 * eps)
+    for slope, each in zip(slopes, exact, strict=True):
+        np.testing.assert_allclose(np.float64(slope), each, rtol=4 * eps, atol=eps)
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_of_half_precision_typed_out_digits_are_lost(name):
+    function, *numbers = HALVES[name]
+    args = [tf.cast(tf.constant(each), tf.bfloat16) for each in numbers]
+    right = function(*(tf.cast(each, tf.float64) for each in args))
+    with contrast.without_grappler():
+        value = tf.cast(function(*args), tf.float64)
+    assert np.nanmax(np.abs(value - right)) > 0.05 * np.nanmin(np.abs(right[0]))

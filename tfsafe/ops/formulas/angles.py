@@ -182,18 +182,19 @@ def acosh1p(x: tf.Tensor) -> tf.Tensor:
     return precision.in_float32(lambda x: 2 * tf.asinh(ops.sqrt(0.5 * x)), x)
 
 
-def acosh_of_sum(total: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+def acosh_of_sum(total: tf.Tensor, size: tf.Tensor, eps: float) -> tf.Tensor:
     """Computes `acosh(total)` in float64; 0 where the total rounds to less than 1.
 
     Args:
-      total: A sum of terms that are as exact as float32.
+      total: A sum of terms.
       size: The sum of their magnitudes.
+      eps: How exact the terms are.
 
     Returns:
       The inverse, with slope 0 at 1.
     """
     excess = total - 1
-    slack = _ROUNDINGS * LIMITS["float32"].eps * tf.stop_gradient(tf.maximum(size, 1))
+    slack = _ROUNDINGS * eps * tf.stop_gradient(tf.maximum(size, 1))
     is_rounded = (excess < 0) & (excess >= -slack)
     return acosh1p(tf.where(is_rounded, tf.zeros_like(excess), excess))
 

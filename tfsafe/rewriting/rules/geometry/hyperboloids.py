@@ -6,8 +6,10 @@ import operator
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe._limits import LIMITS
 from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, SUMS, OpFact, op_types
 from tfsafe.ops.formulas import angles
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -28,6 +30,8 @@ _INSIDE = frozenset({
     *(_KEEP | SUMS | _TOTALS),
     *("ConcatV2", "Maximum", "Minimum", "Pack", "Square", "SquaredDifference"),
 })
+# Of these dtypes a formula is computed in float64.
+_NARROW = {tf.float32, *precision.HALF}
 _DEPTH = 6
 # Longer formulas begin with what is in float32.
 _WIDE_DEPTH = 12
@@ -50,7 +54,7 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         return None
     if reader.bounds(total).low >= 1:
         return None
-    if x.dtype != tf.float32:
+    if x.dtype not in _NARROW:
         function = angles.above(ops.acosh, 1.0, 1.0)
         return lambda value: function(value(x))
     found = terms(reader, total)
@@ -58,8 +62,8 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
     def build(value: Value) -> tf.Tensor:
         wide = _Wide(reader, value)
         sizes = [tf.abs(each.factor * wide.of(each.tensor)) for each in found]
-        made = angles.acosh_of_sum(wide.of(x), functools.reduce(operator.add, sizes))
-        return tf.cast(made, x.dtype)
+        size, eps = functools.reduce(operator.add, sizes), LIMITS[x.dtype.name].eps
+        return tf.cast(angles.acosh_of_sum(wide.of(x), size, eps), x.dtype)
 
     return build
 
@@ -133,7 +137,7 @@ class _Wide:
         self, tensor: tf.Tensor, depth: int = _WIDE_DEPTH, is_summed: bool = False
     ) -> tf.Tensor:
         """Returns the counterpart of a tensor."""
-        if tensor.dtype != tf.float32:
+        if tensor.dtype not in _NARROW:
             return self._value(tensor)
         source = self._reader.source(tensor)
         if source.name not in self._made:
