@@ -16,7 +16,15 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support.warned import ours
-from tfsafe import _after_import, _compat, _faults, _keras_scope, _run, _saving
+from tfsafe import (
+    _after_import,
+    _compat,
+    _faults,
+    _keras_scope,
+    _run,
+    _saving,
+    _uncaught,
+)
 from tfsafe.callbacks import _monitor
 from tfsafe.debugging.checks import enclosing
 from tfsafe.debugging.checks.eager import session
@@ -197,15 +205,15 @@ def test_errors_of_the_program_are_its_own():
     [
         (lines, "rewrites_by_line", "print('ran')", "rewritten formulas"),
         (tfsafe.NumericsError, "to_html", "{finding}", "writing the report"),
-        (_run, "_show", "{finding}", "showing the finding"),
+        (_uncaught, "_show", "{finding}", "showing the finding"),
         (stable_switch, "enable_stabilize", "print('ran')", "stable forms on"),
         (tfsafe.debugging, "enable_check_numerics", "print('ran')", "the checks on"),
         (_compat, "require_tensorflow_backend", "print('ran')", "tfsafe on"),
         (_run, "_is_without_eager", "print('ran')", "the report at the end"),
         (_after_import.AfterImport, "install", "print('ran')", "watching imports"),
-        (_run, "_saved", "{finding}", "writing the capsule"),
+        (_uncaught, "_saved", "{finding}", "writing the capsule"),
         (script.Results, "look", "print('ran')", "the check of the results"),
-        (_run, "_of_the_script", "{finding}", "preparing the end"),
+        (_uncaught, "_of_the_script", "{finding}", "preparing the end"),
     ],
 )
 def test_run_ends_as_the_program_does(
@@ -244,6 +252,7 @@ INJECTED = {
     "_keras_scope",
     "_run",
     "_saving",
+    "_uncaught",
     "callbacks/_step_checks",
     "debugging/checks/eager/session",
     "debugging/checks/enclosing",
@@ -325,7 +334,7 @@ def test_an_import_needs_no_standard_error(broken, monkeypatch):
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     if broken == "stderr":
         monkeypatch.setattr(_run.sys, "stderr", None)
-        _run._say("nowhere")
+        _uncaught.say("nowhere")
     else:
         monkeypatch.setattr(os if broken == "dup" else tempfile, broken, closed)
     with _after_import.quiet():

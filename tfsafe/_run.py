@@ -2,19 +2,15 @@
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import pkgutil
 import runpy
 import sys
-import traceback
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tfsafe import _after_import, _compat, _faults
-from tfsafe._report import text as _text
-from tfsafe.errors import NumericsError
+from tfsafe import _after_import, _compat, _faults, _uncaught
 
 if TYPE_CHECKING:
     from tfsafe.debugging.entry.script import Results
@@ -22,17 +18,6 @@ if TYPE_CHECKING:
 
 _LEVELS = ("watch", "domain", "full", "none")
 _PACKAGES = ("tensorflow", "keras")
-_STRICT = "if the script computes it with TensorFlow, `--strict` names the operation"
-_PACKAGE = os.path.join(os.path.dirname(__file__), "")
-# Files whose frames are hidden: those between `python` and the script.
-_BETWEEN = (
-    __file__,
-    _after_import.__file__,
-    runpy.__file__,
-    importlib.util.__file__,
-    "<frozen runpy>",
-    "<frozen importlib",
-)
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -65,7 +50,7 @@ def run(arguments: Sequence[str]) -> None:
         raise
     except BaseException as error:
         with _faults.contained("preparing the end of the run"):
-            _show_at_exit(error, options, usual)
+            _uncaught.show_at_exit(error, options, usual)
         raise
     else:
         conditions.conclude()
@@ -198,7 +183,7 @@ class _Conditions:
             try:
                 _compat.require_tensorflow_backend()
             except ImportError as error:
-                _say(f"nothing is checked. {error}")
+                _uncaught.say(f"nothing is checked. {error}")
                 return
             self._is_on = True
             self._switch_each_on()
@@ -258,142 +243,32 @@ class _Conditions:
 
     def _say_what_was_done(self) -> None:
         if not self.watch.is_done:
-            _say(
+            _uncaught.say(
                 "nothing was checked: the script imported neither TensorFlow nor "
                 "Keras. What it starts as another process has to be run this way too."
             )
         elif self._is_on and _is_without_eager():
-            _say("nothing was checked: the script switched eager execution off.")
+            _uncaught.say(
+                "nothing was checked: the script switched eager execution off."
+            )
         else:
             for path in (self._options.report, self._options.capsule):
                 if path is not None:
-                    _say(f"no finding, so that {path} was not written.")
+                    _uncaught.say(f"no finding, so that {path} was not written.")
             with _faults.contained("the number of steps"):
                 for line in self._results.summary() if self._results else ():
-                    _say(line)
+                    _uncaught.say(line)
         if self._is_on and self._options.stabilize:
             from tfsafe.rewriting.reports import lines
 
             with _faults.contained("the list of rewritten formulas"):
                 is_checked = self._options.checks != "none"
-                _say("\n  ".join(lines.rewrites_by_line(self._rewrites, is_checked)))
+                _uncaught.say(
+                    "\n  ".join(lines.rewrites_by_line(self._rewrites, is_checked))
+                )
 
 
 def _is_without_eager() -> bool:
     import tensorflow as tf
 
     return not tf.compat.v1.executing_eagerly_outside_functions()
-
-
-def _show_at_exit(error: BaseException, options: Any, usual: Any) -> None:
-    """Makes Python show an uncaught error without the frames of tfsafe.
-
-    Args:
-      error: The error.
-      options: Of the command line.
-      usual: The `sys.excepthook` of before. If the script has put another one there,
-        it is used.
-    """
-    report = options.report
-    show, lines = sys.excepthook, _of_the_script(error)
-    errors = _chain(error)
-    for each in errors[1:]:
-        each.__traceback__ = _of_the_script(each)
-    cause = next((each for each in errors if isinstance(each, NumericsError)), None)
-    if cause is not None and report is not None:
-        with _faults.contained("writing the report"):
-            cause.to_html(report)
-    first = None if cause is None else next(iter(cause.findings), None)
-    is_given = first is not None and first.origin.startswith("argument ")
-    notes = [_STRICT] if is_given and not options.strict else []
-    if cause is not None and options.capsule:
-        with _faults.contained("writing the capsule"):
-            notes += _saved(cause, options.capsule)
-
-    def excepthook(kind: Any, value: BaseException, _: Any) -> None:
-        shown = False
-        # The backport of exception groups to Python 3.10 puts its own there.
-        home = getattr(show, "__module__", "")
-        is_usual = show is usual or home == "exceptiongroup._formatting"
-        if isinstance(value, NumericsError) and is_usual:
-            with _faults.contained("showing the finding"):
-                _show(value, lines)
-                shown = True
-        if not shown:
-            show(kind, value.with_traceback(lines), lines)
-        if cause is not None:
-            _say(
-                f"the report is {report}"
-                if report
-                else "for pictures and the propagation path, repeat the run with "
-                "`--report finding.html`"
-            )
-        for note in notes:
-            _say(note)
-
-    # Python calls it in the end, and sets the exit code: 1, or that of Ctrl-C.
-    sys.excepthook = excepthook
-
-
-def _saved(error: NumericsError, path: str) -> list[str]:
-    """Saves the failed step; returns what to say about it."""
-    try:
-        error.save(path)
-    except (OSError, ValueError) as reason:
-        return [f"the capsule was not written. {reason}"]
-    return [f"the capsule is {path}; `tfsafe replay {path}` shows the failure again"]
-
-
-def _of_the_script(error: BaseException) -> types.TracebackType | None:
-    """Returns an error's traceback without our frames and those of `runpy`."""
-    lines, frames = error.__traceback__, []
-    while lines is not None:
-        frames.append(lines)
-        lines = lines.tb_next
-    keras = sys.modules.get("keras")
-    is_filtered = keras is None or keras.config.is_traceback_filtering_enabled()
-    # An error that the package itself raised keeps all its frames. That of a kernel, or
-    # of Keras in the program's trace, is raised in frames that Keras may have hidden.
-    is_last = bool(frames) and _is_of(frames[-1], (_PACKAGE,))
-    is_others = _faults.is_of_kernel(error) or _faults.is_of_program(error)
-    is_ours = is_last and not is_others
-    hidden = (*_BETWEEN, _PACKAGE) if is_filtered and not is_ours else _BETWEEN
-    _compat.hide_noted_frames(error, hidden)
-    kept = [line for line in frames if not _is_of(line, hidden)]
-    for line, inner in zip(kept, [*kept[1:], None], strict=False):
-        line.tb_next = inner
-    return kept[0] if kept else None
-
-
-def _is_of(line: types.TracebackType, places: tuple[str, ...]) -> bool:
-    return line.tb_frame.f_code.co_filename.startswith(places)
-
-
-def _chain(error: BaseException | None) -> list[BaseException]:
-    """Lists an error and those that it is due to."""
-    errors: list[BaseException] = []
-    while error is not None and not any(error is each for each in errors):
-        errors.append(error)
-        error = error.__cause__ or error.__context__
-    return errors
-
-
-def _show(error: NumericsError, lines: types.TracebackType | None) -> None:
-    """Prints the user's lines that led to an error, and its explanation."""
-    from tfsafe.graph import is_user_file
-
-    frames = traceback.extract_tb(lines)
-    users = [frame for frame in frames if is_user_file(frame.filename)]
-    # Only ours, where what is checked late is looked at after the script.
-    others = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
-    text = error.explain(color=_text.wants_color(sys.stderr))
-    if users or others:
-        sys.stderr.write("Traceback (most recent call last):\n")
-        sys.stderr.writelines(traceback.format_list(users or others))
-    sys.stderr.write(f"tfsafe.NumericsError: {text}\n")
-
-
-def _say(text: str) -> None:
-    # None, or closed, in a program without a terminal.
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(f"tfsafe: {text}\n")

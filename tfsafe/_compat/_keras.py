@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -158,6 +159,20 @@ def all_layers(model: Any) -> list[Any]:
     out those within a layer, such as the two of a `Bidirectional`.
     """
     return model._flatten_layers()
+
+
+def layers_on_stack(frame: types.FrameType | None) -> str:
+    """Returns the path of the Keras layers whose calls are on the stack."""
+    import keras
+
+    names: list[str] = []
+    while frame is not None:
+        if frame.f_code.co_name == "__call__":
+            layer = frame.f_locals.get("self")
+            if isinstance(layer, keras.layers.Layer) and layer.name not in names:
+                names.append(layer.name)
+        frame = frame.f_back
+    return "/".join(reversed(names))
 
 
 def sublayers(layer: Any) -> list[Any]:

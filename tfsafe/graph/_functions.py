@@ -22,7 +22,15 @@ _NONE: Mapping[str, Sequence[tf.Operation]] = {}
 
 
 class UnreadableError(Exception):
-    """A traced function holds something that cannot be run operation by operation."""
+    """A traced function holds something that cannot be run operation by operation.
+
+    Attributes:
+      inputs: The inputs of the operation that raised an error; empty without one.
+    """
+
+    def __init__(self, words: str, inputs: Sequence[Any] = ()):
+        super().__init__(words)
+        self.inputs = inputs
 
 
 class TooDeepError(Exception):

@@ -124,22 +124,22 @@ class Replay:
         for slot, value in zip(program.inputs, inputs, strict=True):
             slots[slot] = value
         for op, kernel, places, results, last_uses in program.steps:
-            arguments = [slots[place] for place in places]
+            given = [slots[place] for place in places]
             try:
                 values = (
-                    self._call(op, arguments, compiled, loops)
+                    self._call(op, given, compiled, loops)
                     if kernel is None
-                    else kernel(arguments)
+                    else kernel(given)
                 )
             except (tf.errors.OpError, TypeError, ValueError) as error:
-                raise UnreadableError(f"`{op.type}` failed: {error}") from error
+                raise UnreadableError(f"`{op.type}` failed: {error}", given) from error
             # A function that was differentiated has its intermediates as further
             # outputs, after its own.
             for slot, value in zip(results, values, strict=False):
                 slots[slot] = value
             if kernel is not None and op.type not in _PASS:
-                self._datasets.note(op, arguments, values)
-                self._observe(Executed(op, arguments, values, loops))
+                self._datasets.note(op, given, values)
+                self._observe(Executed(op, given, values, loops))
             for slot in last_uses:
                 slots[slot] = None
         return [slots[slot] for slot in program.outputs]

@@ -7,7 +7,9 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.debugging import values
+from tfsafe.debugging.checks import tally
 from tfsafe.debugging.checks.failures import Failed
+from tfsafe.debugging.explain.refusals import Raised
 from tfsafe.debugging.state import variables
 from tfsafe.debugging.state.variables import Slot
 from tfsafe.debugging.tracing import results
@@ -62,6 +64,7 @@ class ReplayedCall:
         arguments = list(labels(function, args, kwargs))
         paths = {id(value): path for path, value in arguments}
         self._arguments = arguments
+        self._slots = slots
         self._names = {id(slot.handle): slot.label for slot in slots}
         for variable in _compat.living_variables(self._concrete):
             slot = variables.slot_of(variable, names)
@@ -116,13 +119,35 @@ class ReplayedCall:
                 break
         return best[0], _reason(random), best[1]
 
+    def up_to_error(self) -> Raised:
+        """Replays a call up to the operation that raises an error.
+
+        Returns:
+          Its inputs, unless none raises, and what led to them. The variables are as
+          before.
+        """
+        now = [(slot, slot.read()) for slot in self._slots]
+        propagation = self._propagation()
+        try:
+            with tally.entered():
+                follow(self._concrete.graph, self._inputs, propagation)
+        except UnreadableError as error:
+            return Raised(error.inputs, propagation)
+        finally:
+            variables.restore(now)
+        return Raised((), propagation)
+
+    def _propagation(self) -> Propagation:
+        propagation = AfterEager(lambda value: self._names.get(id(value), ""))
+        named = [(self._names.get(id(each), ""), each) for each in self._inputs]
+        propagation.rows = results.rows_of(self._arguments, named)
+        return propagation
+
     def _follow(
         self, failed: Failed, xla: bool
     ) -> tuple[Propagation, list[Any], set[str]]:
         """Replays the call; its variables change as in the call."""
-        propagation = AfterEager(lambda value: self._names.get(id(value), ""))
-        named = [(self._names.get(id(each), ""), each) for each in self._inputs]
-        propagation.rows = results.rows_of(self._arguments, named)
+        propagation = self._propagation()
         for slot, value in failed.held:
             if not values.is_clean(value):
                 propagation.outside(value, slot.label, slot.handle)

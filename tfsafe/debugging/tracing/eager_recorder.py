@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from tfsafe import _compat
@@ -201,7 +200,7 @@ class Recorder:
 
     def _place(self, frame: types.FrameType) -> Place:
         outer, inner = split_frames(_stack(frame))
-        scope = _layers(frame)
+        scope = _compat.layers_on_stack(frame)
         if not inner:
             return Place(site_of(outer), scope=scope, is_library=is_of_library(outer))
         own = site_of(inner)
@@ -296,15 +295,3 @@ def _stack(frame: types.FrameType | None) -> list[Frame]:
         frames.append(_compat.before_autograph(frame))
         frame = frame.f_back
     return frames[::-1]
-
-
-def _layers(frame: types.FrameType | None) -> str:
-    """Returns the path of the Keras layers whose calls are on the stack."""
-    names: list[str] = []
-    while frame is not None:
-        if frame.f_code.co_name == "__call__":
-            layer = frame.f_locals.get("self")
-            if isinstance(layer, keras.layers.Layer) and layer.name not in names:
-                names.append(layer.name)
-        frame = frame.f_back
-    return "/".join(reversed(names))

@@ -22,8 +22,14 @@ def remember(propagation: Propagation) -> None:
 
 def forget(propagation: Propagation) -> None:
     """Has calls of this thread no longer look that up."""
-    if getattr(_LOCAL, "followed", lambda: None)() is propagation:
+    if followed() is propagation:
         del _LOCAL.followed
+
+
+def followed() -> Propagation | None:
+    """Returns what has followed the eager code of this thread, if anything does."""
+    found: Propagation | None = getattr(_LOCAL, "followed", lambda: None)()
+    return found
 
 
 class AfterEager(Propagation):
@@ -48,14 +54,14 @@ class AfterEager(Propagation):
           value: The non-finite tensor.
           is_copied: Whether a function has a copy of it, as of a small constant.
         """
-        followed = getattr(_LOCAL, "followed", lambda: None)()
-        if followed is None:
+        before = followed()
+        if before is None:
             return None
-        origins = followed.origins(value)
+        origins = before.origins(value)
         if is_copied:
-            held = (each.value() for each in list(followed._marks.values()))
+            held = (each.value() for each in list(before._marks.values()))
             alike = (each for each in held if values.is_same(value, each))
-            origins = followed.origins(next(alike, value))
+            origins = before.origins(next(alike, value))
         known = [each for each in origins if each.step and each.step.type != _OPAQUE]
         if not known or any(each.is_intended for each in origins):
             return None

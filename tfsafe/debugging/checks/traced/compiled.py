@@ -26,7 +26,7 @@ from tfsafe.debugging.checks.traced.watched_call import (
     serves_many_shapes,
     slots_written,
 )
-from tfsafe.debugging.explain import message
+from tfsafe.debugging.explain import message, refusals
 from tfsafe.debugging.explain.training import growth, history, optimizer as training
 from tfsafe.debugging.explain.training.layers import walked_once
 from tfsafe.debugging.state import deferred_writes, variables
@@ -151,7 +151,8 @@ class CompiledCheck:
             )
 
     def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        result, total, kept = self.watched(args, kwargs)(*args, **kwargs)
+        with refusals.noted(lambda: self._replayed(args, kwargs).up_to_error()):
+            result, total, kept = self.watched(args, kwargs)(*args, **kwargs)
         TALLY.calls += 1
         self._calls += 1
         if math.isfinite(total.numpy()):
@@ -173,6 +174,10 @@ class CompiledCheck:
             slots = self._looks[int(kept.look)].kept
             variables.restore(zip(slots, kept.before, strict=True))
             raise
+
+    def _replayed(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ReplayedCall:
+        names, labels = self._names(), self._labels
+        return ReplayedCall(self._function, args, kwargs, names=names, labels=labels)
 
     def _called_again(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return self(*args, **kwargs)
@@ -383,13 +388,7 @@ class CompiledCheck:
         kind = kind_of(failed)
         try:
             with training.announced(kind, self._handles(args, kwargs)):
-                replayed = ReplayedCall(
-                    self._function,
-                    args,
-                    kwargs,
-                    names=self._names(),
-                    labels=self._labels,
-                )
+                replayed = self._replayed(args, kwargs)
                 reported, reason, origins = replayed.explain(failed)
         # The failure is reported even if it cannot be explained.
         except (UnreadableError, TypeError, ValueError, tf.errors.OpError) as error:

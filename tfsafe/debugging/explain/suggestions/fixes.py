@@ -11,6 +11,7 @@ from tfsafe.debugging.explain.suggestions.logarithm_fixes import (
     RELU,
     SLOPE,
 )
+from tfsafe.debugging.explain.suggestions.refusal_fixes import OF_REFUSALS
 from tfsafe.debugging.tracing.lost_digits import CANCELLATION, RECTIFIED, UNDERFLOW
 
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
@@ -138,10 +139,6 @@ _ANY_CLASSES = (
 _CLASSES = (
     "number the classes from 0, as `y_true - 1` does if they begin at 1, or end the "
     "model in more classes. A `sample_weight` of 0 or `ignore_class` ignores a label."
-)
-_LABELS = (
-    "number the classes from 0, as `labels - 1` does if they begin at 1, or end the "
-    "model in more classes. On a CPU, TensorFlow raises an error without XLA."
 )
 _HALF_EPSILON = (
     "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
@@ -312,7 +309,7 @@ FIXES = [
     *(Fix(op, "", _READ, fault="text") for op in (*OF_TEXT, *OF_RECORDS)),
     *(Fix(op, "", _STORED, fault="text") for op in OF_TABLES),
     Fix("FloorMod", "", _CLASSES, fault="label"),
-    Fix("SparseSoftmaxCrossEntropyWithLogits", "", _LABELS, fault="label"),
+    *OF_REFUSALS,
     Fix("Mean", "tfsafe.ops.mean({0}{rest})", _MEAN),
     Fix("Max", "", "give the empty set a value of its own before the reduction."),
     Fix("Min", "", "give the empty set a value of its own before the reduction."),

@@ -51,6 +51,17 @@ def within(
     return dataclasses.replace(site, line=line, source=text), source
 
 
+def only(site: Site, op_type: str) -> Site:
+    """Returns the one line of a file that writes an operation; else a line of it."""
+    tree = syntax.parsed("".join(linecache.getlines(site.path)))
+    lines = {node.lineno for node, _ in syntax.uses(op_type, tree)}
+    if len(lines) != 1:
+        return site
+    (line,) = lines
+    name = getattr(syntax.scope_of(site.path, line), "name", "<module>")
+    return Site(site.path, line, name, linecache.getline(site.path, line).strip())
+
+
 def _whole(line: str, statement: ast.stmt, uses: Sequence[ast.expr]) -> str:
     """Returns a line; if it is a part of an expression, the smallest whole one."""
     # The operator before belongs to what is on the line above.
