@@ -35,6 +35,12 @@ _LIBRARIES = tuple(
     for name in ("tensorflow", "keras", "numpy", "optree", "tfsafe")
 )
 _OPTIMIZERS_OF_KERAS = os.path.join(_package("keras"), "src", "optimizers") + os.sep
+_SAVING_OF_KERAS = (
+    *(
+        os.path.join(_package("keras"), "src", part) + os.sep
+        for part in ("saving", os.path.join("legacy", "saving"))
+    ),
+)
 # Not what the user's formulas are made of: `keras/src/ops`, `activations`, `backend`.
 _PARTS_OF_KERAS = (
     *(
@@ -83,6 +89,25 @@ def is_file_of_keras(path: str) -> bool:
 def is_file_of_optimizers(path: str) -> bool:
     """Returns whether a file is one of Keras' optimizers."""
     return path.startswith(_OPTIMIZERS_OF_KERAS)
+
+
+def is_file_of_saving(path: str) -> bool:
+    """Returns whether a file is one of those with which Keras reads saved models."""
+    return path.startswith(_SAVING_OF_KERAS)
+
+
+def is_on_stack(is_wanted: Callable[[str], bool]) -> bool:
+    """Returns whether a function of certain files is being called.
+
+    Args:
+      is_wanted: Returns whether a file is one of them.
+    """
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        if is_wanted(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class Call(NamedTuple):

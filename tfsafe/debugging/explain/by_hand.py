@@ -5,7 +5,7 @@ import linecache
 from collections.abc import Iterator
 
 from tfsafe.debugging.explain.suggestions import syntax
-from tfsafe.debugging.explain.training.history import is_of_size
+from tfsafe.debugging.explain.training.history import OVERFLOWS
 from tfsafe.errors import NumericsError
 
 _END_OF_FILE = 10**9
@@ -19,7 +19,8 @@ def note(error: NumericsError) -> None:
     """
     first = error.findings[0]
     is_known = error.learning_rate is not None or error.optimizers
-    if is_known or first.site is None or not is_of_size(first):
+    # What underflows need not come from large steps.
+    if is_known or first.site is None or OVERFLOWS not in first.cause:
         return
     path = first.site.path
     found: dict[float, int] = {}

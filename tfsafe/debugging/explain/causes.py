@@ -36,9 +36,9 @@ class Rule(NamedTuple):
       test: Returns the cause in words, or an empty string.
       fault: Kind of the fault: `"domain"`, with `"negative"` for the part of it that no
         other function repairs, `"zero"` for a power of 0, `"zero first"` for a product
-        of 0 and an infinity in this order, `"label"`, with `"negative
-        label"` for one below 0, `"text"`, `"overflow"`, `"tiny"` for that of a
-        quotient by a tiny number, or `"unknown"`.
+        of 0 and an infinity in this order, `"weight"` for an infinite one, `"label"`,
+        with `"negative label"` for one below 0, `"text"`, `"overflow"`, `"tiny"` for
+        that of a quotient by a tiny number, or `"unknown"`.
     """
 
     op: str
@@ -117,7 +117,9 @@ OF_TEXT = "DecodeCSV", "StringToNumber"
 OF_RECORDS = "DecodeRaw", "ParseExampleV2", "ParseSingleExample"
 # Operations that look up stored values.
 OF_TABLES = "LookupTableExportV2", "LookupTableFindV2"
+OF_FILES = ("RestoreV2",)
 _STORES = {
+    **dict.fromkeys(OF_FILES, "checkpoint"),
     **dict.fromkeys(OF_RECORDS, "record"),
     **dict.fromkeys(OF_TABLES, "table"),
 }
@@ -201,6 +203,20 @@ def _zero_times_inf(evidence: Evidence) -> str:
     return (
         f"0 * {'-inf' if -np.inf in pair else 'inf'} is NaN{where(evidence.nonfinite)}"
     )
+
+
+def _infinite_weight(evidence: Evidence) -> str:
+    """Recognises weights, at least 0 and some of them infinite, where others are 0."""
+    infinite = [x for x in evidence.inputs if np.isinf(x).any()]
+    if not _zero_times_inf(evidence) or len(infinite) != 1:
+        return ""
+    (weights,) = infinite
+    finite = weights[np.isfinite(weights)]
+    # A mask has no other numbers than 0 and infinity.
+    if not (weights >= 0).all() or not (finite > 0).any():
+        return ""
+    reach = f"{finite.min():.4g} to {finite.max():.4g}"
+    return f"{_zero_times_inf(evidence)}: a weight is infinite, others are {reach}"
 
 
 def _zero_first(evidence: Evidence) -> str:
@@ -336,6 +352,7 @@ RULES = [
     Rule("Atanh", _named(0, "atanh of {} outside (-1, 1)", _FROM_ONE)),
     Rule("Lgamma", _named(0, "lgamma of {}", _POLE)),
     Rule("Digamma", _named(0, "digamma of {}", _POLE)),
+    Rule("Mul", _infinite_weight, "weight"),
     Rule("Mul", _zero_first, "zero first"),
     Rule("Mul", _zero_times_inf),
     Rule("Mul", _overflow("the product"), "overflow"),

@@ -34,6 +34,7 @@ def numerics_error(
     handles: Collection[Any] | None = None,
     is_xla: bool = False,
     later: int = 0,
+    steps: int = 0,
 ) -> NumericsError:
     """Builds the error for results that are not finite.
 
@@ -46,6 +47,7 @@ def numerics_error(
       handles: Handles of the variables that the step uses; None if not known.
       is_xla: Whether XLA compiles the step.
       later: How many calls there were since, which wrote nothing.
+      steps: How many steps there were, with this one; 0 if that is not known.
 
     Returns:
       The error, to be raised.
@@ -81,8 +83,10 @@ def numerics_error(
     error = NumericsError("\n".join(lines), findings, reached=reached)
     error.inputs = joined(inputs)
     training.note_time(error, handles)
-    with contained("finding the learning rate of an update by hand"):
-        by_hand.note(error)
+    # No update was made before the first step.
+    if steps != 1:
+        with contained("finding the learning rate of an update by hand"):
+            by_hand.note(error)
     with contained("describing the run of a failure"):
         context.note(error, handles, is_xla=is_xla)
         sample.note(error)

@@ -4,10 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from tfsafe._faults import contained
 from tfsafe._report import caller
 from tfsafe._report.text import capital
 from tfsafe.debugging import values
+from tfsafe.debugging.explain import arrays
 from tfsafe.debugging.explain.suggestions import choice as suggestions
+from tfsafe.debugging.explain.suggestions.fixes import INFINITE_WEIGHT
 from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.errors import Finding
 from tfsafe.graph import is_user_file
@@ -29,6 +32,13 @@ _CONSTANT_FEATURE = (
 )
 
 
+_GAPS = (
+    "reports all such rows before the training. Here feature {} is NaN in each row, as "
+    "the mean of one with a missing number is: np.nanmean(x, axis=0) and np.nanstd(x, "
+    "axis=0) leave it out, and np.nan_to_num((x - mean) / std) is 0 in its place."
+)
+
+
 _WEIGHTS = "start from finite weights: look at the initial values, or the checkpoint."
 _ROW_OF_WEIGHTS = (
     "Row {} is NaN throughout, as that of a word without a vector is in a table of "
@@ -37,10 +47,6 @@ _ROW_OF_WEIGHTS = (
 _ROW = (
     "A row that is NaN throughout may be the header of a file, or an empty line: skip "
     "it, as skip_header=1 of np.genfromtxt does."
-)
-_INFINITE_WEIGHT = (
-    "A weight is infinite as 1 / 0, that of a class without samples: "
-    "1 / np.maximum(count, 1) is finite."
 )
 
 
@@ -58,12 +64,20 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
     site = None if origin.holder and not is_named else origin.place.site
     cause = "it was non-finite before the call."
     survey = suggestions.survey(holder, caller.user_call(is_user_file))
+    source = None
+    feature = -1 if is_variable else _nan_feature(origin)
+    if not is_variable and feature < 0:
+        with contained("the search for the array of a row"):
+            source = arrays.holding(origin)
+    # What a program calls to make a batch need not make the same one again.
+    if source is not None and (is_named or not survey or "\n" in survey):
+        survey = suggestions.survey(f"`{source.name}`", None)
     if is_variable:
         survey, words, rows = "", _WEIGHTS, _nan_rows(origin)
         if len(rows):
             words += f" {_ROW_OF_WEIGHTS.format(rows[0])}"
     else:
-        words = _of_data(origin, holder, facts, has_code=bool(survey))
+        words = _of_data(origin, holder, facts, feature, has_code=bool(survey))
         if is_named or not origin.holder:
             cause = "no operation of the call made it."
             words = (
@@ -71,6 +85,8 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
                 if survey
                 else (f"{FROM_NUMPY} If it is data, {words}")
             )
+    if source is not None:
+        cause += f" It is row {source.row} of `{source.name}`."
     return Finding(
         op_type="",
         op_name="",
@@ -84,12 +100,16 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
 
 
 def _of_data(
-    origin: Origin, holder: str, facts: dict[str, Any], *, has_code: bool
+    origin: Origin, holder: str, facts: dict[str, Any], feature: int, *, has_code: bool
 ) -> str:
     """Says how to find data that are not finite, or to repair them."""
     check = "" if has_code else "tfsafe.data.check_finite "
-    if (feature := _nan_feature(origin)) >= 0:
-        return f"{check}{_CONSTANT_FEATURE.format(feature)}"
+    if feature >= 0:
+        missing = False
+        with contained("the search for a missing number"):
+            missing = arrays.has_gaps(feature)
+        words = _GAPS if missing else _CONSTANT_FEATURE
+        return f"{check}{words.format(feature)}"
     if _is_nan_throughout(facts):
         return f"{check}{_UNREAD}"
     words = (
@@ -98,7 +118,7 @@ def _of_data(
     if len(_nan_rows(origin)):
         return f"{words} {_ROW}"
     if "_weight" in holder and "Inf" in facts["kind"]:
-        return f"{words} {_INFINITE_WEIGHT}"
+        return f"{words} {capital(INFINITE_WEIGHT)}"
     return words
 
 

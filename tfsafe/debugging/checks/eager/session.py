@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
+from tfsafe._report.caller import is_file_of_saving, is_on_stack
 from tfsafe.debugging import values
 from tfsafe.debugging.checks import failures, tally
 from tfsafe.debugging.checks.options import Options
@@ -136,6 +137,12 @@ class Session(Recorder):
         _, value = self._held.pop(id(handle), (None, None))
         origins = self.propagation.origins(handle)
         if not origins or all(each.is_intended for each in origins):
+            return
+        # Keras would take the finding for a file that it cannot read. What a file holds
+        # is found where it is used.
+        is_given = all(each.step is None for each in origins)
+        if is_given and is_on_stack(is_file_of_saving):
+            self.propagation.unmark(handle)
             return
         new = next(iter(origins)).value
         slot = Slot(handle, new.dtype, self.name_of(handle))
@@ -306,5 +313,9 @@ class Session(Recorder):
     ) -> NumericsError:
         tally.TALLY.failed += 1
         return message.numerics_error(
-            reported, held=held, reason=_REASON, handles=self.handles()
+            reported,
+            held=held,
+            reason=_REASON,
+            handles=self.handles(),
+            steps=max(tally.TALLY.steps, 1),
         )

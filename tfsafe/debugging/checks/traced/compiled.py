@@ -301,6 +301,7 @@ class CompiledCheck:
             handles=self._handles(args, kwargs),
             is_xla=self._is_xla,
             later=self._later,
+            steps=max(TALLY.steps, 1),
         )
         self._growth.note(error, self._calls - 1)
         # Those of Keras are running means: its clock adds them.

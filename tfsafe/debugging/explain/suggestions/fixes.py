@@ -1,7 +1,7 @@
 """Holds the fixes: for which failure, the code to write, and what it does."""
 
 from tfsafe._report.text import capital
-from tfsafe.debugging.explain.causes import OF_RECORDS, OF_TABLES, OF_TEXT
+from tfsafe.debugging.explain.causes import OF_FILES, OF_RECORDS, OF_TABLES, OF_TEXT
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.formula_fixes import OF_FORMULAS
 from tfsafe.debugging.explain.suggestions.logarithm_fixes import (
@@ -41,7 +41,8 @@ _TOO_SMALL = (
     "exponentials subtract the largest exponent first, as tfsafe.ops.softmax does."
 )
 _LOWEST = (
-    "float16 ends at 65504. For a mask, select instead: tf.where(mask, x, x.dtype.min)."
+    "float16 ends at 65504, so that a constant such as -1e9 is infinite. For a mask, "
+    "select instead: tf.where(mask, x, x.dtype.min)."
 )
 _ADDITIVE = (
     "a constant is infinite where the dtype cannot hold it, or where NumPy divided by "
@@ -51,6 +52,10 @@ _ADDITIVE = (
 _SELECT = (
     "0 times an infinity is NaN. Select instead, with the mask as a bool: tf.where("
     "tf.cast(mask, bool), x, x.dtype.min)."
+)
+INFINITE_WEIGHT = (
+    "a weight is infinite as 1 / 0, that of a class without samples: "
+    "1 / np.maximum(count, 1) is finite."
 )
 _NO_NAN = "tfsafe.ops.multiply_no_nan"
 _MASKED = "returns 0 where its second argument is 0, whatever the first is there."
@@ -120,6 +125,7 @@ _CORRECTION = r"/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?[\w.]+|(tf\.)?pow\([^()]*\))\)"
 # Not `x / (1 - a**x)`, which has a limit at 0.
 _OF_EXPONENT = r"\b(\w+)\b[^/:=]*/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?|.*pow\(.*, ?)\1\b"
 _AVERAGE = rf"^(?!.*{_OF_EXPONENT}).*{_CORRECTION}"
+_LARGE = r"\de\+?\d|\d{6}"
 CONSTANT = r"cast\(\s*-?\d"
 _OUTSIDE = "put @tfsafe.checked on that tf.function to learn the operation inside."
 
@@ -127,6 +133,9 @@ _READ = (
     "a number that is missing there is read as NaN: tfsafe.data.check_finite(data, "
     'policy="drop") removes such rows of a data set, and tf.where(tf.math.is_nan(x), '
     "0.0, x) fills them in."
+)
+_EARLIER = (
+    "read an earlier checkpoint: this one was written after the training had failed."
 )
 _STORED = (
     "put a finite number there, or select: tf.where(tf.math.is_finite(x), x, 0.0)."
@@ -308,6 +317,7 @@ FIXES = [
     ),
     *(Fix(op, "", _READ, fault="text") for op in (*OF_TEXT, *OF_RECORDS)),
     *(Fix(op, "", _STORED, fault="text") for op in OF_TABLES),
+    *(Fix(op, "", _EARLIER, fault="text") for op in OF_FILES),
     Fix("FloorMod", "", _CLASSES, fault="label"),
     *OF_REFUSALS,
     Fix("Mean", "tfsafe.ops.mean({0}{rest})", _MEAN),
@@ -328,6 +338,10 @@ FIXES = [
         for pair, fault in (("{0}, {1}", "domain"), ("{1}, {0}", "zero first"))
         for row in (
             Fix("Mul", "", _SELECT, fault=fault, written=r"\binf(inity)?\b"),
+            Fix("Mul", "", INFINITE_WEIGHT, fault="weight"),
+            Fix(
+                "Mul", "", _LOWEST, "", "Const", fault, dtype="float16", written=_LARGE
+            ),
             Fix("Mul", "", _ADDITIVE, source="Const", fault=fault),
             Fix("Mul", f"{_NO_NAN}({pair})", _MASKED, "forward", fault=fault),
             # The order of a slope's factors is not that of the line.

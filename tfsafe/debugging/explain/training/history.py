@@ -22,7 +22,7 @@ _GROWN = 10.0
 # half the sum of the squares of all gradients, and the largest change of a weight.
 HALF_OF_SQUARES = "tfsafe/half_of_squares"
 LARGEST_UPDATE = "tfsafe/largest_update"
-_OVERFLOW = "overflows"
+OVERFLOWS = "overflows"
 # The smallest number of a batch that is named as a reason of an explosion.
 _LARGE = 1e6
 _SCALED = "`{}` reaches {:.1e}: divide it by a number of that size first. Otherwise {}"
@@ -138,7 +138,7 @@ def is_of_size(finding: Finding) -> bool:
     So too the logarithm of 1 - p, where p is too near to 1.
     """
     near_one = "|subtracts equal" if finding.op_type == "Log" else ""
-    return re.search(f"{_OVERFLOW}|underflows{near_one}", finding.cause) is not None
+    return re.search(f"{OVERFLOWS}|underflows{near_one}", finding.cause) is not None
 
 
 def note(error: NumericsError, past: Past) -> None:
@@ -168,7 +168,7 @@ def _note_past(error: NumericsError, past: Past) -> None:
         return
     words = _words(Past(losses, norms, updates), error)
     error.add_past(losses, norms, updates, words)
-    if error.findings and _OVERFLOW in error.findings[0].cause:
+    if error.findings and OVERFLOWS in error.findings[0].cause:
         if exploded := _of_explosion(losses, norms):
             error.add_cause(exploded)
             if has_grown and _falls(losses):

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from tfsafe._faults import contained
-from tfsafe.debugging.explain.training.history import is_of_size
+from tfsafe.debugging.explain.training.history import OVERFLOWS, is_of_size
 from tfsafe.debugging.explain.training.layers import alive
 from tfsafe.debugging.state.variables import variables_in
 from tfsafe.errors import NumericsError
@@ -53,6 +53,8 @@ _UPHILL = (
 )
 # A hundred times the default of these optimizers.
 _LARGE_RATE = 0.1
+# A rate that is this many times the next of the same class is the one to lower.
+_FAR = 10.0
 # A schedule that has made the rate this many times as large has raised it.
 _TIMES = 2.0
 
@@ -119,7 +121,22 @@ def _note_all(error: NumericsError, optimizers: Sequence[Any]) -> None:
             # The others may have made their step before the failure.
             _note_rate(error, each, _number(each.learning_rate), 1)
             _note_epsilon(error, each)
+    if error.findings:
+        _note_largest_rate(error, optimizers)
     error.add_time()
+
+
+def _note_largest_rate(error: NumericsError, optimizers: Sequence[Any]) -> None:
+    """Names the learning rate that is far above those of optimizers of its class."""
+    rates = sorted((_number(each.learning_rate), each.name) for each in optimizers)
+    (usual, other), (largest, name) = rates[-2:]
+    is_one_class = len({type(each) for each in optimizers}) == 1
+    is_far = 0 < _FAR * usual <= largest
+    if is_one_class and is_far and OVERFLOWS in error.findings[0].cause:
+        error.add_suggestion(
+            f"lower the learning rate {largest:.4g} of {name} first: that of {other} "
+            f"is {usual:.4g}."
+        )
 
 
 def _rate_at_first(optimizer: Any) -> float:

@@ -1,0 +1,117 @@
+"""Values that a program reads: weights of a file, features without a mean."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsafe
+
+
+def model_of(kernel):
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1, name="head")])
+    model.set_weights([np.array(kernel, "float32"), np.zeros(1, "float32")])
+    return model
+
+
+def caught_in(run):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        run()
+    return caught.value.findings[0]
+
+
+@pytest.mark.parametrize("name", ["w.weights.h5", "m.keras"])
+def test_weights_of_a_file_are_found_where_they_are_used(name, tmp_path):
+    path = str(tmp_path / name)
+    model_of([[1.0], [np.nan]]).save_weights(path) if "weights" in name else model_of([
+        [1.0],
+        [np.nan],
+    ]).save(path)
+
+    with tfsafe.debugging.check_numerics():
+        if "weights" in name:
+            model = model_of([[1.0], [1.0]])
+            model.load_weights(path)
+        else:
+            model = keras.models.load_model(path)
+        model.compile("sgd", "mse")
+        finding = caught_in(lambda: model.fit(np.ones([2, 2]), np.ones(2), verbose=0))
+    assert finding.origin.startswith("variable `")
+    assert "the checkpoint" in finding.suggestion
+
+
+def test_weights_of_a_file_that_nothing_uses_are_left_alone(tmp_path):
+    path = str(tmp_path / "w.weights.h5")
+    model_of([[1.0], [np.nan]]).save_weights(path)
+    with tfsafe.debugging.check_numerics():
+        model = model_of([[1.0], [1.0]])
+        model.load_weights(path)
+        model.set_weights([np.ones([2, 1]), np.zeros(1)])
+        assert np.isfinite(model.predict(np.ones([2, 2]), verbose=0)).all()
+
+
+def test_a_value_that_the_program_sets_itself_is_found_there():
+    model = model_of([[1.0], [1.0]])
+    with tfsafe.debugging.check_numerics():
+        weights = [np.array([[np.nan], [1.0]]), np.zeros(1)]
+        finding = caught_in(lambda: model.set_weights(weights))
+    assert finding.site.path == __file__
+
+
+def test_a_checkpoint_of_tensorflow_is_said_to_hold_the_nan(tmp_path):
+    weights = tf.Variable([1.0, np.nan])
+    path = tf.train.Checkpoint(weights=weights).save(str(tmp_path / "c"))
+    with tfsafe.debugging.check_numerics():
+        restored = tf.train.Checkpoint(weights=tf.Variable([1.0, 1.0]))
+        finding = caught_in(lambda: restored.restore(path))
+    assert finding.op_type == "RestoreV2"
+    assert finding.cause == "the checkpoint that it reads holds it."
+    assert finding.suggestion.startswith("read an earlier checkpoint")
+
+
+@pytest.mark.parametrize("has_gap", [True, False], ids=["missing", "constant"])
+def test_a_feature_without_a_mean_is_told_from_a_constant_one(has_gap):
+    raw = np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]])
+    if has_gap:
+        raw[1, 1] = np.nan
+    with np.errstate(invalid="ignore"):
+        x = (raw - raw.mean(0)) / raw.std(0)
+    model = model_of([[1.0], [1.0]])
+    model.compile("sgd", "mse")
+    with tfsafe.debugging.check_numerics():
+        finding = caught_in(lambda: model.fit(x, np.ones(3), verbose=0))
+    assert "feature 1 is NaN in each row" in finding.suggestion
+    assert ("np.nanmean(x, axis=0)" in finding.suggestion) == has_gap
+    assert ("np.where(std > 0, std, 1)" in finding.suggestion) != has_gap
+
+
+def test_the_fix_of_a_missing_number_has_finite_features():
+    x = np.array([[1.0, 5.0], [2.0, np.nan], [4.0, 6.0]])
+    mean, std = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    assert np.isfinite(np.nan_to_num((x - mean) / std)).all()
+
+
+def test_before_the_first_update_its_rate_is_not_named():
+    tfsafe.debugging.checks.tally.TALLY.begin()
+    w = tf.Variable([300.0])
+
+    def train():
+        with tfsafe.debugging.check_numerics():
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.exp(w))
+            w.assign_sub(0.25 * tape.gradient(loss, w))
+
+    assert "learning rate" not in caught_in(train).cause
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_a_constant_beyond_float16_is_told_from_an_infinite_weight():
+    @tfsafe.checked
+    @tf.function
+    def scores(x, mask):
+        return x + (1.0 - mask) * -1e9
+
+    half = tf.constant([1.0, 2.0], tf.float16)
+    finding = caught_in(lambda: scores(half, tf.constant([1.0, 0.0], tf.float16)))
+    assert finding.suggestion.startswith("float16 ends at 65504")
+    assert "tf.where(mask, x, x.dtype.min)" in finding.suggestion
