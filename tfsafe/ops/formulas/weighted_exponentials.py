@@ -13,6 +13,9 @@ from tfsafe import ops
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import unchanged_values
 
+# An exponent is at most so many units, whose last places are lost when it is added.
+_ROUNDINGS = 128
+
 
 def shared_exponent(
     pairs: Sequence[tuple[tf.Tensor, tf.Tensor]], axes: Sequence[int] | None = ()
@@ -74,11 +77,12 @@ def log_near_one(x: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
     """Returns the logarithm of x; near 1 with the value of `log(x)` and its own slopes.
 
     An exponent that was taken out of x and is added again costs digits where their sum
-    is near 0.
+    is near 0. A larger difference of the two logarithms is that of terms which cancel.
     """
     x = tf.stop_gradient(x)
     is_near = tf.abs(x - 1) < 0.5
     change = tf.math.log(tf.where(is_near, x, tf.ones_like(x))) - tf.stop_gradient(log)
+    is_near &= tf.abs(change) < _ROUNDINGS * LIMITS[x.dtype.name].eps
     return log + tf.where(is_near, change, tf.zeros_like(x))
 
 
