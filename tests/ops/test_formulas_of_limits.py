@@ -12,6 +12,7 @@ from tests.ops.elementwise import NEAR_0, NEAR_1, check_derivatives
 from tfsafe.ops.formulas import (
     bessel,
     divided_differences,
+    field_limits,
     quotients,
     removable,
     tangents,
@@ -26,6 +27,24 @@ def _add(module, formulas):
         FORMULAS[name] = getattr(module, name), exact, columns
 
 
+SHAPES = [2.0**-40, 0.2, -0.2, 0.5, -0.5, 0.05]
+SIZES = [3.0, 1.2, 1.2, 0.75, 0.75, 15.0]
+_add(
+    field_limits,
+    {
+        "log_of_extreme_value": (lambda k, z: -m.log(1 + k * z) / k, SHAPES, SIZES),
+        "one_minus_extreme_value": (
+            lambda k, z: 1 - (1 + k * z) ** (-1 / k),
+            [*SHAPES, 0.7, 0.25],
+            [*SIZES, 2.0**-40, 3.0],
+        ),
+        "extreme_density": (
+            lambda k, z: (1 + k * z) ** (-1 / k - 1),
+            SHAPES,
+            SIZES,
+        ),
+    },
+)
 ANY = [*NEAR_0, -1.1, -3.0, 30.0, -30.0]
 _add(
     quotients,

@@ -10,9 +10,13 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe.ops.formulas import removable, unchanged_values
-from tfsafe.ops.formulas.quotients import near_or_far, power_minus_one_over
+from tfsafe.ops.formulas.quotients import (
+    extreme_value,
+    near_or_far,
+    power_minus_one_over,
+)
 from tfsafe.ops.kernels import precision
-from tfsafe.ops.kernels.exponential import exp
+from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.power import constant_power
 
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -24,6 +28,37 @@ _LARGE = 2.0**30
 def one_plus_inverse_times_log(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
     """Computes `(1 + 1 / k) * log(1 + k * z)`."""
     return tf.math.log1p(k * z) + z * removable.log1p_over_x(k * z)
+
+
+def log_of_extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+    """Computes `log((1 + k * z) ** (-1 / k))`."""
+    return precision.in_float32(lambda k, z: -z * removable.log1p_over_x(k * z), k, z)
+
+
+@precision.runs_in_float32
+def one_minus_extreme_value(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+    """Computes `1 - (1 + k * z) ** (-1 / k)`."""
+    log = log_of_extreme_value(k, z)
+    is_near = (tf.abs(log) < 0.5) | (tf.abs(k * z) < 0.25)
+    return near_or_far(
+        is_near,
+        lambda k, z: -expm1(log_of_extreme_value(k, z)),
+        lambda k, z: 1 - extreme_value(k, z),
+        k,
+        z,
+    )
+
+
+@precision.runs_in_float32
+def extreme_density(k: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + k * z) ** (-1 / k - 1)`."""
+    return near_or_far(
+        tf.abs(k * z) < 0.25,
+        lambda k, z: exp(-one_plus_inverse_times_log(k, z)),
+        lambda k, z: unchanged_values.pow(1 + k * z, -1 / k - 1),
+        k,
+        z,
+    )
 
 
 @precision.runs_in_float32

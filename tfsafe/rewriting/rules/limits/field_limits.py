@@ -12,6 +12,10 @@ from tfsafe.rewriting.match.trees import Tree
 
 _Function = Callable[..., tf.Tensor]
 _INVERSE: tuple[Pattern, ...] = (("Div", 1, "k"), ("Reciprocal", "k"))
+_MINUS_INVERSE: tuple[Pattern, ...] = (
+    ("Div", -1, "k"),
+    *(("Neg", each) for each in _INVERSE),
+)
 # `k * z` as people write it, and z.
 _MULTIPLES: tuple[tuple[Pattern, _Function], ...] = (
     (("Mul", "k", "z"), lambda z: z),
@@ -48,6 +52,31 @@ def _pareto() -> Iterator[Tree]:
             above = ("Add", 1, "k")
             yield Tree(("Mul", ("Div", above, "k"), log), two)
             yield Tree(("Div", ("Mul", above, log), "k"), two)
+
+
+def _extreme() -> Iterator[Tree]:
+    """Yields what is made of `(1 + k * z) ** (-1 / k)`, and `... ** (-1 / k - 1)`."""
+    log = field_limits.log_of_extreme_value
+    log_of_density = _negated(field_limits.one_plus_inverse_times_log)
+    for multiple, read in _MULTIPLES:
+        powers = [("Pow", ("Add", 1, multiple), each) for each in _MINUS_INVERSE]
+        for power in powers:
+            for tree, function in (
+                (power, limits.extreme_value),
+                (("Log", power), log),
+                (("Sub", 1, power), field_limits.one_minus_extreme_value),
+                (("Log", ("Sub", 1, power)), lambda k, z: ops.log1mexp(log(k, z))),
+                (("Log1p", ("Neg", power)), lambda k, z: ops.log1mexp(log(k, z))),
+            ):
+                yield Tree(tree, _of_multiple(function, read))
+        for exponent in (
+            *(("Sub", each, 1) for each in _MINUS_INVERSE),
+            *(("Neg", ("Add", 1, each)) for each in _INVERSE),
+            *(("Sub", -1, each) for each in _INVERSE),
+        ):
+            power = ("Pow", ("Add", 1, multiple), exponent)
+            yield Tree(power, _of_multiple(field_limits.extreme_density, read))
+            yield Tree(("Log", power), _of_multiple(log_of_density, read))
 
 
 _GROWTH = ("Mul", "p", ("Exp", "t"))
@@ -138,6 +167,7 @@ TREES = (
         for each in _LOADINGS
     ),
     *_pareto(),
+    *_extreme(),
     *_logistic(),
     *_scaled_tanh(),
     *_squares(),

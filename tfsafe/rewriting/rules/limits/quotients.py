@@ -124,13 +124,6 @@ _TREES = (
     ),
     Tree(("Div", ("Sub", 1, ("Pow", "q", "n")), ("Sub", 1, "q")), limits.geometric_sum),
     Tree(("Div", ("Sub", ("Pow", "q", "n"), 1), ("Sub", "q", 1)), limits.geometric_sum),
-    Tree(
-        ("Pow", ("Add", 1, ("Mul", "k", "z")), ("Div", -1, "k")), limits.extreme_value
-    ),
-    Tree(
-        ("Pow", ("Add", 1, ("Mul", "k", "z")), ("Neg", ("Div", 1, "k"))),
-        limits.extreme_value,
-    ),
     Tree(("Pow", ("Add", 1, ("Div", "r", "n")), "n"), limits.compound),
     *(
         Tree((head, *pair), function)
@@ -365,7 +358,7 @@ RULES = (
         "(1 - (1 + r) ** -n) / r, log1p(k * z) / k, sin(t * x) / sin(x), "
         "(sin(s * x) * u + sin(t * x) * v) / sin(x), (exp(a) - exp(b)) / (a - b), "
         "a / tanh(a * x) - b / tanh(b * x), (exp(x) - 1) / x ** 2 - 1 / x, "
-        "minimum(x, k) / x, (1 - a * x) ** (b / a)",
+        "minimum(x, k) / x, (1 - a * x) ** (b / a), 1 - (1 + k * z) ** (-1 / k)",
         after="the same; near the point where both sides are 0 a power series",
         fails_when="both sides are 0, or cancel near it",
         reference="Taylor series of the quotient",
