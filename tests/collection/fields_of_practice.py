@@ -1,5 +1,7 @@
 """Formulas of optics, economics, genetics, chemistry and training, of a few tensors."""
 
+import math
+
 import numpy as np
 import tensorflow as tf
 
@@ -125,6 +127,38 @@ FORMULAS = [
         ),
         [[0.5, 0.5, 0.0], [0.0, 1e-8, 0.3]],
         [[0.5, 0.7, 0.2], [-0.3, 0.2, 0.4]],
+    ),
+    Formula(
+        "scale of the input of a gated recurrence that hardly forgets",
+        lambda decay, r: sqrt(1 - (tf.sigmoid(decay) ** (8 * tf.sigmoid(r))) ** 2),
+        lambda decay, r: m.sqrt(
+            -m.expm1(-16 * m.log1p(m.exp(-decay)) / (1 + m.exp(-r)))
+        ),
+        [[20.0, 25.0, 3.0], [0.5, 1.0, -1.0]],
+        [[2.0, 3.0], [0.5, -1.0]],
+    ),
+    Formula(
+        "impurity of classes that are sure",
+        lambda x: 1 - tf.reduce_sum(tf.square(tf.nn.softmax(x)), -1),
+        lambda x: [
+            (e * (e.sum() - e)).sum() / e.sum() ** 2 for e in (m.exp(row) for row in x)
+        ],
+        [[[20.0, 1.0, 0.0], [3.0, 40.0, 1.0]]],
+        [[[1.0, 0.5, 0.0], [1.0, 2.0, 3.0]]],
+    ),
+    Formula(
+        "latitude of a point of a map near the equator",
+        lambda y: 2 * tf.atan(tf.exp(y)) - math.pi / 2,
+        lambda y: m.atan(m.sinh(y)),
+        [[1e-6, 2e-6]],
+        [[0.5, -1.0]],
+    ),
+    Formula(
+        "flux of ions of one concentration on both sides",
+        lambda p, v, a, b: p * v * (a - b * exp(-v)) / (1 - exp(-v)),
+        lambda p, v, a, b: p * v * (a - b * m.exp(-v)) / -m.expm1(-v),
+        [[1.0, 2.0], [1.3e-6, -1e-6], [3.0, 2.0], [3.0, 2.0]],
+        [[1.0, 2.0], [0.5, -1.0], [3.0, 2.0], [2.0, 3.0]],
     ),
     Formula(
         "pixel of a fisheye camera",

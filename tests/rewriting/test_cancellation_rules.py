@@ -1,5 +1,7 @@
 """Differences of nearly equal numbers keep their digits when they are rewritten."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -75,6 +77,32 @@ ELEMENTWISE = {
         [lambda x: 1 - tf.sigmoid(x), lambda x: 1.0 - tf.nn.sigmoid(x)],
         lambda x: 1 / (1 + mpmath.exp(x)),
         [20.0, 50.0, -5.0, 0.5],
+    ),
+    "difference-from-one of a power of a sigmoid": (
+        [lambda x: 1 - tf.sigmoid(x) ** 16, lambda x: -(tf.sigmoid(x) ** 16.0 - 1)],
+        lambda x: 1 - (1 + mpmath.exp(-x)) ** -16,
+        [20.0, 50.0, -1.0, 0.5],
+    ),
+    "difference-from-one of a square of a power of a sigmoid": (
+        [
+            lambda x: 1 - (tf.sigmoid(x) ** 8) ** 2,
+            lambda x: 1 - tf.square(tf.sigmoid(x) ** 8),
+        ],
+        lambda x: 1 - (1 + mpmath.exp(-x)) ** -16,
+        [20.0, 50.0, -1.0, 0.5],
+    ),
+    "difference-from-one of a product of sigmoids": (
+        [lambda x: 1 - tf.sigmoid(x) * tf.sigmoid(2 * x)],
+        lambda x: 1 - 1 / ((1 + mpmath.exp(-x)) * (1 + mpmath.exp(-2 * x))),
+        [20.0, 40.0, -1.0, 0.5],
+    ),
+    "complement of a latitude": (
+        [
+            lambda x: 2 * tf.atan(tf.exp(x)) - math.pi / 2,
+            lambda x: math.pi / 2 - 2 * tf.atan(tf.exp(-x)),
+        ],
+        lambda x: mpmath.atan(mpmath.sinh(x)),
+        [1e-6, -1e-3, 0.5, 3.0],
     ),
     "complement of a shifted square": (
         [

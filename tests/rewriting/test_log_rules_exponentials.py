@@ -271,8 +271,9 @@ def test_a_mean_weighted_by_exponentials_survives_their_underflow():
         (lambda x: 1 - tf.nn.softmax(x), np.s_[:]),
         (lambda x: 1 - tf.nn.softmax(x)[:, 0], np.s_[:, 0]),
         (lambda x: 1 - tf.reduce_sum(tf.nn.softmax(x) * [1.0, 0, 0], -1), np.s_[:, 0]),
+        (lambda x: 1 - tf.reduce_max(tf.nn.softmax(x), -1), np.s_[:, 0]),
     ],
-    ids=["each", "of one class", "of the class of a label"],
+    ids=["each", "of one class", "of the class of a label", "of the likeliest class"],
 )
 def test_the_complement_of_a_softmax_keeps_the_digits_of_the_others(formula, place):
     x = tf.constant([[20.0, 0.0, -1.0]])
@@ -280,6 +281,44 @@ def test_the_complement_of_a_softmax_keeps_the_digits_of_the_others(formula, pla
     p = soft([mp.mpf(20), mp.mpf(0), mp.mpf(-1)])
     truth = np.array([[1 - v for v in p]], object)[place]
     assert oracle.ulp_error(rewritten(RULES, formula)(x), truth) <= 8
+
+
+@pytest.mark.parametrize("high", [5.0, 20.0, 60.0])
+def test_the_impurity_of_a_softmax_keeps_its_digits(high, mode):
+    def formula(x):
+        return 1 - tf.reduce_sum(tf.nn.softmax(x) ** 2, -1)
+
+    x = tf.constant([[high, 0.0, -1.0]])
+    assert "complement-of-softmax" in fired(RULES, formula, x)
+    value, (slope,) = modes.value_and_gradients(rewritten(RULES, formula), [x], mode)
+    with mp.workdps(60):
+        p = soft([mp.mpf(high), mp.mpf(0), mp.mpf(-1)])
+        whole = sum(v * (1 - v) for v in p)
+        right = [[2 * v * (1 - v - whole) for v in p]]
+    np.testing.assert_allclose(value, [float(whole)], rtol=1e-5)
+    np.testing.assert_allclose(slope, np.float64(right), rtol=2e-5, atol=1e-37)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, None])
+def test_the_sum_of_all_other_exponentials_keeps_its_digits(axis, mode):
+    def odds(x):
+        e = exp(x)
+        return e / (tf.reduce_sum(e, axis, keepdims=True) - e)
+
+    x = tf.constant([[60.0, 0.0, -1.0], [-3.0, 20.0, 21.0], [1.0, 100.0, 2.0]])
+    wide = np.float64(x)
+    others = np.zeros_like(wide)
+    for place in np.ndindex(3, 3):
+        rest = np.exp(wide)
+        rest[place] = 0
+        total = rest.sum() if axis is None else rest.sum(axis)
+        others[place] = total if axis is None else total[place[1 + axis]]
+    value, _ = modes.value_and_gradients(rewritten(RULES, odds), [x], mode)
+    right = np.exp(wide) / others
+    in_range = right < 3e38
+    np.testing.assert_allclose(value[in_range], right[in_range], rtol=4e-5, atol=1e-37)
+    log = modes.compile_for(mode, rewritten(RULES, lambda x: tf.math.log(odds(x))))
+    np.testing.assert_allclose(log(x), np.log(right), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])

@@ -224,3 +224,15 @@ def mercator(x: tf.Tensor) -> tf.Tensor:
         return tf.where(is_inside, tf.asinh(tf.tan(2 * near)), plain)
 
     return precision.in_float32(compute, x)
+
+
+@precision.runs_in_float32
+def atan_less_eighth(x: tf.Tensor, less_one: tf.Tensor) -> tf.Tensor:
+    """Computes `atan(x) - pi / 4` from x and `x - 1`."""
+    return near_or_far(
+        (x > 0.1) & (x < 10),
+        lambda _, less_one: tf.atan(less_one / (less_one + 2)),
+        lambda x, _: tf.atan(x) - math.pi / 4,
+        x,
+        less_one,
+    )

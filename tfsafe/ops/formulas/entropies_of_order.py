@@ -1,9 +1,10 @@
 """Computes the entropies of Tsallis and Renyi, also at order 1."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import removable
 from tfsafe.ops.kernels import precision
@@ -95,3 +96,10 @@ def _near_or_plain(
 
 def _kept(p: tf.Tensor, axes: tuple[int, ...]) -> tf.Tensor:
     return tf.reduce_sum(p, axes, keepdims=True)
+
+
+def impurity(
+    p: tf.Tensor, log: tf.Tensor, axes: Sequence[int], keepdims: bool
+) -> tf.Tensor:
+    """Computes `sum(p * (1 - p))` of probabilities and their logarithms."""
+    return tf.reduce_sum(p * -ops.expm1(log), axes, keepdims=keepdims)

@@ -365,6 +365,14 @@ def inverse_root_minus_one(inverse: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 
 
 @precision.runs_in_float32
+def square_minus_one(square: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Computes `(1 + x) ** 2 - 1` from the square and x."""
+    near = _is_near(square) & (tf.abs(x) < _NEAR)
+    x = _inside(near, x)
+    return tf.where(near, x * (2 + x), square - 1)
+
+
+@precision.runs_in_float32
 def power_minus_one(power: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `(1 + x) ** y - 1` from the power, x and y."""
     near = _is_near(power) & (tf.abs(x) < _NEAR)

@@ -222,6 +222,9 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
     own = own_terms.without_own(op, logs)
     if own is not None:
         return weighted_sum(*own)
+    each = own_terms.less_each(op, logs)
+    if each is not None:
+        return each
     if number(reader, x, y) == 1:
         return logs.complement(y)
     if reader.scalar(x) is not None:

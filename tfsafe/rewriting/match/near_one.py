@@ -21,6 +21,11 @@ FUNCTIONS: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "Cosh": uncancelled.cosh_minus_one,
     "Exp": ops.expm1,
 }
+# Functions that are 1 at infinity: each less 1.
+SATURATING: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    "Sigmoid": lambda x: -ops.sigmoid(-x),
+    "Softmax": lambda x: ops.expm1(ops.log_softmax(x)),
+}
 _PRODUCTS = DIVISIONS | {"Mul"}
 # Deeper formulas are left as they are written.
 _DEPTH = 4
@@ -39,6 +44,8 @@ def less_one(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> Build | 
         return None
     if op.type in FUNCTIONS:
         return _of_function(reader, tensor)
+    if op.type in SATURATING:
+        return lambda value: SATURATING[op.type](value(op.inputs[0]))
     if op.type in SUMS:
         return _of_sum(reader, tensor)
     if op.type in DIVISIONS:
@@ -249,6 +256,9 @@ def rest_of_root(
 def _known_less_one(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
     """Returns how to build a tensor less 1, also of a number."""
     number = reader.scalar(tensor)
+    # Less 1, two that are near 0 lose what they differ by.
+    if reader.op(tensor).type in SATURATING:
+        return None
     if number is None:
         return less_one(reader, tensor, depth)
     return lambda value: tf.constant(number - 1, value(tensor).dtype)
@@ -268,7 +278,7 @@ def _of_power(reader: Reader, tensor: tf.Tensor, depth: int) -> Build | None:
         if root is not None:
             return uncancelled.root_minus_one(whole, x)
         if square is not None:
-            return x * (value(base) + 1)
+            return uncancelled.square_minus_one(whole, x)
         if op.type == "Rsqrt":
             return uncancelled.inverse_root_minus_one(whole, x)
         if op.type in RECIPROCALS:

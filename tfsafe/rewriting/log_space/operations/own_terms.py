@@ -2,10 +2,12 @@
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.graph import DIVISIONS, OpFact, op_types
+from tfsafe.ops.formulas.log_complements import log_one_minus_softmax
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, same_shape
-from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied
+from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied, once
 from tfsafe.rewriting.match.arithmetic import both_ways
 from tfsafe.rewriting.match.reductions import Reduction, reduction
 
@@ -53,6 +55,32 @@ def without_own(
         is_masked=found.is_pure or found.is_masked,
     )
     return kept, axes, keepdims
+
+
+def less_each(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `sum(exp(x), 1, keepdims=True) - exp(x)`: of each term, the others.
+
+    Returns:
+      The factors; None for another difference.
+    """
+    x = op.inputs[1]
+    total = reduction(logs.reader, op.inputs[0], "Sum")
+    found = logs.of(x)
+    if total is None or not total.axes or found is None or x.shape.rank is None:
+        return None
+    is_each = total.keepdims or len(total.axes) == x.shape.rank
+    if not is_each or not logs.reader.same(total.x, x):
+        return None
+    if not found.is_pure or found.is_partial or not found.has_exp:
+        return None
+    axes = total.axes
+
+    def log(value: Value) -> tf.Tensor:
+        exponent = found.exponent(value)
+        whole = ops.logsumexp(exponent, axes, keepdims=True)
+        return whole + log_one_minus_softmax(exponent, axes, None)
+
+    return Factored("log-of-sum", once(log), has_exp=True)
 
 
 def _unmasked(reader: Reader, own: tf.Tensor, total: Reduction) -> Build | None:

@@ -7,12 +7,14 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe._limits import LIMITS
 from tfsafe.graph import SUMS
-from tfsafe.ops.formulas import uncancelled, unchanged_values
+from tfsafe.ops.formulas import angles, uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.log_space.form import in_float32
 from tfsafe.rewriting.match.arithmetic import (
     Term,
     beside_number,
@@ -30,6 +32,8 @@ from tfsafe.rewriting.rules.differences import roots_minus
 _BINARY_SUMS = ("Sub", "Add", "AddV2")
 # A quarter of a turn, as the dtypes round it.
 _RIGHT_ANGLES = (math.pi / 2, float(np.float32(math.pi / 2)))
+# How far from an eighth of a turn one is in float32.
+_ROUNDED = 1e-7
 # A larger number that is added to a difference is part of the formula.
 _LARGEST_GUARD = 0.01
 
@@ -95,10 +99,24 @@ def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
             return _one_minus_square(sign, x)
     for term, c in beside_number(reader, op.outputs[0]):
         inner = reader.op(term.tensor)
+        gap = abs(c / term.factor + math.pi / 4) if inner.type == "Atan" else 1.0
+        if gap < LIMITS[op.outputs[0].dtype.name].eps or gap < _ROUNDED:
+            return _less_eighth(reader, term.factor, inner.inputs[0])
         function = _WAVES.get((inner.type, term.factor == c))
         if function is not None and abs(term.factor) == abs(c):
             return _scaled(c, function, inner.inputs[0])
     return None
+
+
+def _less_eighth(reader: Reader, factor: float, x: tf.Tensor) -> Build:
+    less = less_one(reader, x)
+
+    def build(value: Value) -> tf.Tensor:
+        whole = value(x)
+        step = whole - 1 if less is None else less(value)
+        return factor * angles.atan_less_eighth(whole, step)
+
+    return in_float32(build, x.dtype)
 
 
 def _scaled(
@@ -220,10 +238,12 @@ RULES = (
         name="complement",
         before="1 - cos(x), 1 + cos(x), 1 - sin(x), cosh(x) - 1, 1 - sigmoid(x), "
         "1 - tanh(x), 1 + tanh(x), 1 + erf(x), 1 - erfc(x), 1 - tanh(x)**2, "
-        "1 - cos(x)**2, 1 - x**2, 1 - (1 - x)**2 or pi / 2 - atan(x)",
+        "1 - cos(x)**2, 1 - x**2, 1 - (1 - x)**2, pi / 2 - atan(x) or "
+        "2 * atan(exp(x)) - pi / 2",
         after="2 sin(x / 2)^2, 2 cos(x / 2)^2, cos(x)^2 / (1 + sin(x)), "
         "2 sinh(x / 2)^2, sigmoid(-x), 2 sigmoid(-2 x), 2 sigmoid(2 x), erfc(-x), "
-        "erf(x), 1 / cosh(x)^2, sin(x)^2, (1 - x)(1 + x), x (2 - x) or atan2(1, x)",
+        "erf(x), 1 / cosh(x)^2, sin(x)^2, (1 - x)(1 + x), "
+        "x (2 - x), atan2(1, x) or 2 atan(expm1(x) / (exp(x) + 1))",
         fails_when="what is subtracted is near 1",
         reference="half-angle formula; Kahan, IEEE lecture notes, 1997",
         op_types=SUMS,

@@ -12,8 +12,11 @@ from tfsafe.rewriting.log_space.analysis import MOVERS
 from tfsafe.rewriting.log_space.form import with_inputs
 from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.linear import Mixture, mixture_of
-from tfsafe.rewriting.match.near_one import FUNCTIONS
+from tfsafe.rewriting.match.near_one import FUNCTIONS, SATURATING, less_one
 from tfsafe.rewriting.match.trees import Tree, Trees
+
+# A base of these types, less 1, may be known.
+_KNOWN = FUNCTIONS.keys() | SATURATING.keys() | {"Mul", "Pow", "Square"}
 
 
 def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
@@ -145,7 +148,7 @@ def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
             if exponent.type == "Cast" and exponent.inputs[0].dtype.is_integer:
                 return None
         # Of `1 - exp(x) ** y`, the difference of the base from 1 is known.
-        elif reader.op(base).type in FUNCTIONS:
+        elif reader.op(base).type in _KNOWN and less_one(reader, base) is not None:
             return None
     return _POWERS(op, reader)
 

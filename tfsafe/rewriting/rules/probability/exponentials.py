@@ -21,6 +21,7 @@ from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
 from tfsafe.rewriting.match.empty_data import is_sparse_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
+from tfsafe.rewriting.rules.probability import softmax_complements
 
 _LOOPS = op_types(OpFact.LOOP)
 _MOVED = op_types(OpFact.MOVES)
@@ -66,38 +67,6 @@ def _renormalised(
 
         return build
     return None
-
-
-def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `1 - softmax(x)`, also of one class, and that of a sigmoid by hand."""
-    if number(reader, *op.inputs) != 1:
-        return None
-    inner = reader.op(op.inputs[1])
-    x = probabilities.sigmoid_by_hand(inner, logarithms(reader))
-    if x is not None:
-        return lambda value: ops.sigmoid(-x(value))
-    if not _is_of_softmax(reader, op.inputs[1]):
-        return None
-    log = logarithms(reader).of(op.inputs[1])
-    if log is None or log.is_partial:
-        return None
-    return lambda value: -ops.expm1(log.whole_log(value))
-
-
-def _is_of_softmax(reader: Reader, tensor: tf.Tensor, depth: int = 6) -> bool:
-    """Returns whether a tensor is made of elements of a softmax, or of their sums."""
-    op = reader.op(tensor)
-    if probabilities.softmax_of(op, logarithms(reader)) is not None:
-        return True
-    if not depth:
-        return False
-    if op.type == "Sum":
-        product = reader.op(op.inputs[0])
-        return any(
-            reader.is_mask(mask) and _is_of_softmax(reader, part, depth - 1)
-            for part, mask in both_ways(product, "Mul")
-        )
-    return op.type in _MOVED and _is_of_softmax(reader, op.inputs[0], depth - 1)
 
 
 def _match_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
@@ -355,12 +324,13 @@ RULES = (
     ),
     Rule(
         name="complement-of-softmax",
-        before="1 - softmax(x), 1 - softmax(x)[k], 1 - 1 / (1 + exp(-x))",
-        after="-ops.expm1(ops.log_softmax(x)), ops.sigmoid(-x)",
+        before="1 - softmax(x), 1 - softmax(x)[k], 1 - max(softmax(x)), "
+        "1 - sum(softmax(x) ** 2), 1 - 1 / (1 + exp(-x))",
+        after="-ops.expm1(ops.log_softmax(x)), sum(p * (1 - p)), ops.sigmoid(-x)",
         fails_when="a class dominates its row",
         reference=references.LOGSUMEXP,
         op_types=("Sub",),
-        match=_match_complement,
+        match=softmax_complements.match,
     ),
     Rule(
         name="ratio-of-exponentials",
