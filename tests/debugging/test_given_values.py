@@ -115,3 +115,28 @@ def test_a_constant_beyond_float16_is_told_from_an_infinite_weight():
     finding = caught_in(lambda: scores(half, tf.constant([1.0, 0.0], tf.float16)))
     assert finding.suggestion.startswith("float16 ends at 65504")
     assert "tf.where(mask, x, x.dtype.min)" in finding.suggestion
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "variance", "words"),
+    [
+        (0.0, [1.0, 0.0], "give the layer an epsilon, such as BatchNormalization(epsi"),
+        (1e-3, [1.0, -1.0], "layers.BatchNormalization replaces"),
+    ],
+)
+def test_a_moving_variance_of_0_needs_an_epsilon(epsilon, variance, words):
+    name = f"norm{epsilon > 0}"
+    layer = keras.layers.BatchNormalization(epsilon=epsilon, name=name)
+    model = keras.Sequential([keras.Input([2]), layer])
+    layer.moving_variance.assign(variance)
+    run = tfsafe.checked(tf.function(lambda x: model(x, training=False)))
+    finding = caught_in(lambda: run(tf.ones([3, 2])))
+    assert finding.op_type == "Rsqrt"
+    assert finding.suggestion.startswith(words), layer
+
+
+def test_the_default_epsilon_divides_by_no_moving_variance_of_0():
+    layer = keras.layers.BatchNormalization(epsilon=1e-3)
+    layer.build([None, 2])
+    layer.moving_variance.assign([1.0, 0.0])
+    assert np.isfinite(layer(tf.ones([3, 2]), training=False)).all()

@@ -218,7 +218,7 @@ def _fix_of(failure: Failure) -> Suggestion:
     is_domain = failure.fault in {"domain", "negative", "zero", "zero first"}
     if is_domain and failure.is_library:
         code, words = swap_of(failure.layer, failure.scope)
-        if code:
+        if words:
             return Suggestion(code, words)
     for row in FIXES:
         if _fits(row, failure):

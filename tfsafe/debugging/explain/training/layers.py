@@ -29,6 +29,12 @@ _FOUND: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar(
 _REMEMBERED: dict[str, str] = {}
 
 
+_NO_EPSILON = (
+    "give the layer an epsilon, such as {}(epsilon=1e-3), its default: without one, a "
+    "moving variance of 0 is divided by."
+)
+
+
 class Layers:
     """The layers that are alive, by name."""
 
@@ -171,13 +177,20 @@ def swap_of(layer: type | None, scope: str) -> tuple[str, str]:
     """Returns the import that replaces a class of Keras by its safe namesake.
 
     Returns:
-      The code, empty without a namesake, and what it does.
+      The code, empty without a namesake that repairs it, and what it does, or what to
+      change; empty for nothing.
     """
     from tfsafe import layers, losses
 
     if layer is not None:
         is_keras = layer.__module__.startswith("keras.")
         name = layer.__name__
+        parts = scope.split("/")
+        # A count may be part of the name.
+        names = {*parts, *(re.sub(r"_\d+$", "", each) for each in parts)}
+        meant = [each for each in alive(layer) if getattr(each, "name", "") in names]
+        if meant and all(map(_divides_by_moving_zero, meant)):
+            return "", _NO_EPSILON.format(name)
         if not is_keras or getattr(layers, name, layer) is layer:
             return "", ""
         return "from tfsafe import layers", (
@@ -191,6 +204,14 @@ def swap_of(layer: type | None, scope: str) -> tuple[str, str]:
         f"compile(loss=losses.{name}()) replaces keras.losses.{name}, with the same "
         "arguments."
     )
+
+
+def _divides_by_moving_zero(layer: Any) -> bool:
+    """Returns whether a layer has a moving variance of 0, and an epsilon of 0."""
+    variance = getattr(layer, "moving_variance", None)
+    if variance is None or getattr(layer, "epsilon", 1.0) != 0:
+        return False
+    return bool((keras.ops.convert_to_numpy(variance) == 0).any())
 
 
 def _loss_class(scope: str) -> str:
