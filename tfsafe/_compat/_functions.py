@@ -123,7 +123,10 @@ def skipped_inputs(sources: Sequence[Any]) -> Iterator[None]:
     before = [(op, getattr(op, "skip_input_indices", None)) for op in ops.values()]
     for op in ops.values():
         inputs = enumerate(op.inputs)
-        op.skip_input_indices = tuple(i for i, x in inputs if x.name not in reached)
+        # What a loop takes besides, such as the empty list in which it keeps what its
+        # gradient reads, depends on a source in its next iteration.
+        if op.type not in {"StatelessWhile", "While"}:
+            op.skip_input_indices = tuple(i for i, x in inputs if x.name not in reached)
     try:
         yield
     finally:

@@ -29,7 +29,12 @@ from tfsafe.graph._functions import (
     note_order,
     unchanged,
 )
-from tfsafe.graph._liveness import has_effect, live_operations, upstream
+from tfsafe.graph._liveness import (
+    has_effect,
+    live_operations,
+    live_variables,
+    upstream,
+)
 from tfsafe.graph._op_facts import (
     ADDITIONS,
     DIVISIONS,
@@ -117,6 +122,7 @@ __all__ = [
     "is_user_file",
     "is_user_function",
     "live_operations",
+    "live_variables",
     "locate",
     "locate_all",
     "loop_graphs",

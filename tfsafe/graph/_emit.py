@@ -84,6 +84,7 @@ class Emission:
         graph: tf.Graph,
         inputs: Sequence[Any],
         variables: Iterable[tf.Variable] = (),
+        wanted: Collection[int] | None = None,
     ) -> list[tf.Tensor]:
         """Emits one graph into the graph that is being made.
 
@@ -92,9 +93,10 @@ class Emission:
           inputs: One tensor for each of `graph.inputs`, captured ones included.
           variables: Those of the traced function, which a tape around the copy is to
             watch.
+          wanted: Positions of the outputs that are wanted; None for all.
 
         Returns:
-          One tensor for each of `graph.outputs`.
+          One tensor for each of `graph.outputs`; None for those that are not wanted.
 
         Raises:
           UnreadableError: If the graph calls a function that Python does not know.
@@ -103,7 +105,7 @@ class Emission:
             # A tape learns of a variable by its name, not by what reads it.
             _compat.watch(variable)
         with _places.kept() as self.at:
-            outputs, self._flags = Body(self, graph, inputs).run()
+            outputs, self._flags = Body(self, graph, inputs).run(wanted)
         self.flagged = _flags.outputs_of(graph, self.checks)
         return outputs
 
@@ -122,7 +124,7 @@ class Emission:
         def reads(op: tf.Operation) -> Sequence[tf.Tensor]:
             if op.name in plan:
                 return getattr(plan[op.name], "reads", op.inputs)
-            return [*op.inputs, *_custom_gradients.reads(op)]
+            return _liveness.read_by(op)
 
         return reads
 
@@ -188,9 +190,7 @@ class Body:
             is_due = op.name in possible and _compat.op_def(op).is_stateful
             if is_due or op.name in certain:
                 self._make(op)
-        made = [
-            self.value(each) if i in wanted else None for i, each in enumerate(outputs)
-        ]
+        made = [self.value(x) if i in wanted else None for i, x in enumerate(outputs)]
         checks = self._emission.checks
         flags = _flags.joined(self._graph, checks, self._totals, self._inner)
         self._replacements.note()

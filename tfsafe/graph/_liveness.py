@@ -59,27 +59,35 @@ def needed(
     return names, set(behind)
 
 
+def read_by(op: tf.Operation) -> list[tf.Tensor]:
+    """Returns what an operation reads, now or when it is differentiated."""
+    return [*op.inputs, *_custom_gradients.reads(op)]
+
+
 def live_operations(
     graph: tf.Graph, instead: Mapping[str, Sequence[tf.Tensor]]
-) -> list[tf.Operation]:
-    """Returns what a graph must run, for its effects or for its outputs.
+) -> tuple[list[tf.Operation], set[str]]:
+    """Finds what a graph must run, for its effects or for its outputs.
 
     Args:
       graph: Graph of a traced function.
       instead: What some operations read in place of their inputs, by their names.
+
+    Returns:
+      The operations, and the names of the tensors that are read.
     """
 
     def reads(op: tf.Operation) -> Sequence[tf.Tensor]:
-        if op.name in instead:
-            return instead[op.name]
-        return [*op.inputs, *_custom_gradients.reads(op)]
+        return instead[op.name] if op.name in instead else read_by(op)
 
-    live, _ = needed(graph, graph.outputs, (), reads)
-    return [op for op in graph.get_operations() if op.name in live]
+    live, read = needed(graph, graph.outputs, (), reads)
+    return [op for op in graph.get_operations() if op.name in live], read
 
 
 def live_variables(
-    op: tf.Operation, used: Iterable[int], reads: Callable[[tf.Graph], Reads]
+    op: tf.Operation,
+    used: Iterable[int],
+    reads: Callable[[tf.Graph], Reads] = lambda _: read_by,
 ) -> set[int]:
     """Returns the positions of the loop variables that matter.
 

@@ -1,6 +1,7 @@
 """Computes the derivatives that a function asks for, from tensors of one graph."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -26,7 +27,7 @@ class Asked(NamedTuple):
 
 
 # Returns one derivative for each source, or for each target of an accumulator.
-Derivative = Callable[[Asked], Sequence[Any]]
+Derivative = Callable[..., Sequence[Any]]
 
 
 def gradients(asked: Asked) -> Sequence[Any]:
@@ -39,18 +40,39 @@ def gradients(asked: Asked) -> Sequence[Any]:
             stop_gradients=asked.stops,
         )
     return [
-        tf.zeros(_shape(source), asked.targets[0].dtype) if each is None else each
+        tf.zeros(_shape(source), _dtype(source, asked)) if each is None else each
         for each, source in zip(found, asked.sources, strict=True)
     ]
 
 
-def jacobians(asked: Asked) -> Sequence[Any]:
+def as_asked(derivative: Derivative, arguments: Mapping[str, Any]) -> Derivative:
+    """Returns how to compute a derivative that was asked for with these arguments."""
+    if arguments.get("experimental_use_pfor", True):
+        return derivative
+    return functools.partial(derivative, at_once=False)
+
+
+def _rows(
+    row: Callable[[tf.Tensor], list[tf.Tensor]],
+    count: tf.Tensor,
+    asked: Asked,
+    at_once: bool,
+) -> list[tf.Tensor]:
+    if at_once:
+        return tf.vectorized_map(row, tf.range(count))
+    dtypes = [_dtype(source, asked) for source in asked.sources]
+    return tf.map_fn(row, tf.range(count), fn_output_signature=dtypes)
+
+
+def jacobians(asked: Asked, at_once: bool = True) -> Sequence[Any]:
     """Returns what `tape.jacobian` returns for one target."""
     target = asked.targets[0]
     flat = tf.reshape(target, [-1])
-    rows = tf.vectorized_map(
+    rows = _rows(
         lambda i: _dense(asked._replace(targets=[tf.gather(flat, i)])),
-        tf.range(tf.size(flat)),
+        tf.size(flat),
+        asked,
+        at_once,
     )
     shape = tf.shape(target)
     return [
@@ -58,14 +80,16 @@ def jacobians(asked: Asked) -> Sequence[Any]:
     ]
 
 
-def batch_jacobians(asked: Asked) -> Sequence[Any]:
+def batch_jacobians(asked: Asked, at_once: bool = True) -> Sequence[Any]:
     """Returns what `tape.batch_jacobian` returns for one target and one source."""
     target = asked.targets[0]
     shape, source = tf.shape(target), tf.shape(asked.sources[0])
     flat = tf.reshape(target, [shape[0], -1])
-    (columns,) = tf.vectorized_map(
+    (columns,) = _rows(
         lambda i: _dense(asked._replace(targets=[tf.gather(flat, i, axis=1)])),
-        tf.range(tf.shape(flat)[1]),
+        tf.shape(flat)[1],
+        asked,
+        at_once,
     )
     rows = tf.transpose(
         tf.reshape(columns, [tf.shape(flat)[1], shape[0], -1]), [1, 0, 2]
@@ -119,3 +143,7 @@ def _shape(source: tf.Tensor) -> tf.Tensor:
     if source.dtype == tf.resource:
         return tf.raw_ops.VariableShape(input=source)
     return tf.shape(source)
+
+
+def _dtype(source: tf.Tensor, asked: Asked) -> tf.DType:
+    return asked.targets[0].dtype if source.dtype == tf.resource else source.dtype

@@ -83,11 +83,11 @@ class Planner:
         """Returns makers for the operations to replace in a graph, by name."""
         requests = self._recording.requests(graph)
         answers = makers(requests, lambda request, value: request.answer(value))
-        operations = live_operations(
+        operations, read = live_operations(
             graph, {mark.op.name: r.reads() for r in requests for mark in r.marks}
         )
         kept = {name for request in requests for name in request.kept()}
-        reader = Reader(graph, operations, self._names, kept)
+        reader = Reader(graph, operations, self._names, kept, read)
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
         forms, plain = Forms(reader), set()

@@ -20,6 +20,7 @@ from tfsafe._patching import Patch
 from tfsafe.rewriting.engine.derivatives import (
     Asked,
     Derivative,
+    as_asked,
     batch_jacobians,
     gradients,
     jacobians,
@@ -319,7 +320,8 @@ def _asks(
             made = {op.name for op in graph.get_operations()[before:]}
             tape, *tensors = asked(*given.args)
             with _noting():
-                results = recording.answered(tape, derivative, tensors, results, made)
+                how = as_asked(derivative, given.arguments)
+                results = recording.answered(tape, how, tensors, results, made)
             return with_zeros(derivative, tensors, results) if is_zero else results
 
         return ask

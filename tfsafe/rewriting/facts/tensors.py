@@ -57,6 +57,7 @@ class Reader:
         for all.
       kept: The names of tensors that a gradient is taken by, with which a formula that
         is computed in another dtype begins.
+      read: The names of the tensors that are read; None if that is unknown.
 
     Attributes:
       graph: The graph.
@@ -72,10 +73,12 @@ class Reader:
         operations: Sequence[tf.Operation] | None = None,
         rules: Collection[str] | None = None,
         kept: Collection[str] = (),
+        read: Collection[str] | None = None,
     ):
         self.graph = graph
         self.rules = rules
         self.kept = kept
+        self._read = read
         self.operations = graph.get_operations() if operations is None else operations
         self.memory: dict[type, Any] = {}
         self._constants: dict[str, np.ndarray | None] = {}
@@ -88,6 +91,10 @@ class Reader:
         self._masks: dict[str, bool] = {}
         self._written: set[str] | None = None
         self._depth = 0
+
+    def is_read(self, tensor: tf.Tensor) -> bool:
+        """Returns whether anything may read a tensor."""
+        return self._read is None or tensor.name in self._read
 
     def source(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns what `tensor` is a copy of; not through `tf.stop_gradient`.

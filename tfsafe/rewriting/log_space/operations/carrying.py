@@ -38,6 +38,7 @@ class Plan(NamedTuple):
       body: Its body.
       condition: Its condition.
       forms: By the position of a loop variable, how it is carried.
+      moving: The positions of all loop variables that change and matter.
       results: By position, the factors of what the body returns.
       outside: By position, the factors of what the loop is given.
       given: What the seeds build while the loop is made, by position.
@@ -48,6 +49,7 @@ class Plan(NamedTuple):
     body: tf.Graph
     condition: tf.Graph
     forms: dict[int, Form]
+    moving: Sequence[int]
     results: dict[int, Factored]
     outside: dict[int, Factored]
     given: dict[int, Carried]
@@ -62,8 +64,7 @@ class Plan(NamedTuple):
 def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
     """Returns what makes the loop, and gives what it carried at the end."""
     op, body = plan.op, plan.body
-    fixed = unchanged(body)
-    moving = [i for i in range(len(op.inputs)) if i not in fixed]
+    moving = plan.moving
 
     def make(value: Value) -> dict[int, Carried]:
         wide = plan.wide(value)
@@ -76,7 +77,7 @@ def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
         ]
         constants = {
             i: _pair(plan.outside[i], wide)
-            for i in fixed
+            for i in unchanged(body)
             if i in plan.outside and plan.outside[i].name
         }
 
@@ -96,7 +97,7 @@ def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
         def step(*states: Carried) -> list[Carried]:
             emission = Emission(plan=lambda graph: _outputs(plan, graph, received))
             received: dict[int, Carried] = {}
-            made = emission.emit(body, filled(states))
+            made = emission.emit(body, filled(states), wanted=moving)
             return [received.get(i, (made[i],)) for i in moving]
 
         ends = tf.while_loop(

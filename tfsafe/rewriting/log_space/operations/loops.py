@@ -5,7 +5,7 @@ loop that is made carries its logarithm; a state that may be negative is carried
 weight and an exponent.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import tensorflow as tf
 
@@ -13,6 +13,7 @@ from tfsafe.graph import (
     ADDITIONS,
     DIVISIONS,
     OpFact,
+    live_variables,
     loop_graphs,
     op_types,
     unchanged,
@@ -43,6 +44,7 @@ _CARRYING = (
     | DIVISIONS
     | {
         *(
+            "Abs",
             "BatchMatMulV2",
             "ConcatV2",
             "Cumsum",
@@ -52,8 +54,8 @@ _CARRYING = (
             "Max",
             "Maximum",
         ),
-        *("Mean", "Mul", "Neg", "Pack", "Pad", "PadV2", "Prod", "SelectV2", "Square"),
-        *("Sub", "Sum"),
+        *("Mean", "Mul", "Neg", "Pack", "Pad", "PadV2", "Pow", "Prod", "SelectV2"),
+        *("Square", "Sub", "Sum"),
         *("TensorListGetItem", "TensorListSetItem"),
     }
 )
@@ -109,8 +111,7 @@ def normalised(
     plan, make = _remembered(op, logs)
     if plan is None or make is None:
         return None
-    moving = set(range(len(op.inputs))) - set(unchanged(body))
-    others = moving - set(plan.results)
+    others = set(plan.moving) - set(plan.results)
     if any(is_float(op.inputs[i]) or op.inputs[i].dtype == tf.variant for i in others):
         return None
     states = {body.inputs[i].name for i in plan.results}
@@ -152,11 +153,12 @@ def _planned(op: tf.Operation, logs: LogForms) -> Plan | None:
     known = {i: each for i, each in outside.items() if each is not None}
     if not _is_exponential(known, reader, logs):
         return None
+    moving = _moving(op, fixed, logs)
     given: dict[int, Carried] = {}
     forms = {
         i: Form(not each.is_pure, each.is_nonnegative)
         for i, each in known.items()
-        if i not in fixed
+        if i in moving
     }
     while forms:
         seeds = {
@@ -175,10 +177,21 @@ def _planned(op: tf.Operation, logs: LogForms) -> Plan | None:
             if results[i].name and not results[i].is_partial
         }
         if after == forms:
-            plan = Plan(op, body, condition, forms, results, known, given, is_in_half)
-            return plan if _is_closed(plan, fixed) else None
+            plan = Plan(
+                op, body, condition, forms, moving, results, known, given, is_in_half
+            )
+            return plan if _is_closed(plan) else None
         forms = after
     return None
+
+
+def _moving(op: tf.Operation, fixed: Collection[int], logs: LogForms) -> list[int]:
+    """Returns the positions of the loop variables that change and matter.
+
+    Those that keep what the gradient of a tape reads do not matter: it is taken again.
+    """
+    used = [i for i, each in enumerate(op.outputs) if logs.reader.is_read(each)]
+    return sorted(live_variables(op, used) - set(fixed))
 
 
 def _is_pure(op: tf.Operation, graph: tf.Graph, logs: LogForms) -> bool:
@@ -248,13 +261,9 @@ def _seed(
     )
 
 
-def _is_closed(plan: Plan, fixed: set[int]) -> bool:
+def _is_closed(plan: Plan) -> bool:
     """Returns whether nothing needs the numbers whose logarithms are carried."""
-    others = [
-        each
-        for i, each in enumerate(plan.body.outputs)
-        if i not in plan.results and i not in fixed
-    ]
+    others = [plan.body.outputs[i] for i in plan.moving if i not in plan.results]
     reached = _reached(others) | _reached(plan.condition.outputs)
     inputs = {
         graph.inputs[i].name
