@@ -184,10 +184,78 @@ def test_a_script_without_steps_fails_for_a_choice_among_nan(choice, script):
 @pytest.mark.parametrize("end", ["", "print(y.numpy())", "tf.print(y)", "exit(0)"])
 def test_a_script_without_steps_fails_for_what_it_computes(end, script):
     with pytest.raises(NumericsError, match="Log") as caught:
-        script(f"x = tf.constant(0.0)\ny = tf.math.log(x)\n{end}")
+        script(f"x = tf.constant(-1.0)\ny = tf.math.log(x)\n{end}")
     (finding,) = caught.value.findings
     assert finding.site.line == 4
     assert caught.value.reached == ("`y`",)
+
+
+INFINITIES = {
+    "psnr": ("x = tf.zeros([1, 4, 4, 3])\nprint(tf.image.psnr(x, x, 1.0))", "Log", 4),
+    "printed": ("print(tf.math.log(0.0))", "Log", 3),
+    "kept": ("x = 1 / tf.constant([0.0, 1.0])\nprint(x.numpy())", "RealDiv", 3),
+    "empty": ("print(tf.reduce_min(tf.zeros([0])))", "Min", 3),
+    "mask": ("bias = tf.math.log(tf.eye(2))\nprint(bias)", "Log", 3),
+    "many": ("x = [tf.math.log(0.0) for _ in range(30)]", "Log", 3),
+    "variable": ("v = tf.Variable(1.0)\nv.assign_add(1 / tf.zeros([]))", "RealDiv", 4),
+    "metric": (
+        "tf.function(tf.identity)(1.0)\nimport keras\nm = keras.metrics.Mean()\n"
+        "m.update_state(tf.math.log(0.0))\nprint(m.result())",
+        None,
+        6,
+    ),
+}
+
+
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+@pytest.mark.parametrize("kind", INFINITIES)
+def test_an_infinity_that_reaches_no_step_is_said_at_the_end(
+    kind, checks, script, capsys
+):
+    source, operation, line = INFINITIES[kind]
+    script(source, "--checks", checks)
+    said = NO_STEP.removesuffix("finite.\n") + (
+        f"free of NaN. `{operation}` at script.py:{line} makes an infinity, which may "
+        "be meant: `--strict` explains it\n"
+    )
+    if operation is None:
+        said = "1 step checked, all finite\n"
+    assert capsys.readouterr().err == f"tfsafe: {said}"
+
+
+@pytest.mark.parametrize("kind", INFINITIES)
+def test_under_strict_an_infinity_is_a_finding(kind, script):
+    source, operation, line = INFINITIES[kind]
+    with pytest.raises(NumericsError) as caught:
+        script(source, "--strict")
+    (finding,) = caught.value.findings
+    assert (finding.op_type, finding.site.line) == (operation or "Log", line)
+
+
+def test_an_excluded_infinity_is_not_mentioned(script, capsys):
+    script("print(tf.math.log(0.0))", "--exclude", "op:Log")
+    assert capsys.readouterr().err == f"tfsafe: {NO_STEP}"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "print(x - x)",
+        "y = [tf.math.log(0.0) for _ in range(30)]\nz = x - x",
+        "v = tf.Variable(1.0)\nv.assign(x)\nv.assign_sub(x)",
+        "w = tf.Variable(0.0)\nwith tf.GradientTape() as t: y = tf.math.log(w)\n"
+        "t.gradient(y, w)",
+        "w = tf.Variable(1.0)\nwith tf.GradientTape() as t: y = w * w\n"
+        "w.assign_sub(t.gradient(y, w) * x)",
+        "w = tf.Variable(1.0)\nw.assign(x)\nwith tf.GradientTape() as t: y = w * w\n"
+        "t.gradient(y, w)",
+        "tf.function(tf.identity)(1.0)\ntf.Variable(1.0).assign(x)",
+    ],
+    ids=["nan", "many", "variable", "loss", "update", "weight", "after-a-step"],
+)
+def test_an_infinity_that_makes_nan_or_reaches_a_step_is_a_finding(end, script):
+    with pytest.raises(NumericsError, match="Log"):
+        script(f"x = tf.math.log(tf.zeros([]))\n{end}")
 
 
 def test_a_value_that_a_script_uses_is_not_its_result(script):

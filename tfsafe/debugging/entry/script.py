@@ -11,9 +11,11 @@ from tfsafe.debugging.values import name_in
 
 _NO_STEP = (
     "no step was checked: no call of a tf.function, training step or gradient. The "
-    "results of eager operations are finite."
+    "results of eager operations are "
 )
-
+_INFINITE = (
+    "free of NaN. `{}`{} makes an infinity, which may be meant: `--strict` explains it"
+)
 _BESIDE = (
     ". Outside of them, `{}`{} makes NaN, which reached none: `--strict` explains it"
 )
@@ -29,16 +31,19 @@ class Results:
     def __init__(self, open_: contextlib.ExitStack):
         TALLY.begin()
         self._is_looked_at = False
-        open_.enter_context(SWITCH.session().collecting(_name_of))
+        open_.enter_context(
+            SWITCH.session().collecting(_name_of, passes_infinities=True)
+        )
 
     def look(self) -> None:
         """Checks what no operation has used, if the script took no step.
 
         These are the results then, as those of a function are. A script with steps may
-        well print a measure of them that is not finite.
+        well print a measure of them that is not finite, and one without a measure that
+        is infinite.
 
         Raises:
-          NumericsError: If one of the values is not finite.
+          NumericsError: If one of the values has NaN; under `strict`, or is infinite.
         """
         self._is_looked_at = SWITCH.active() is not None
         if self._is_looked_at and not (TALLY.steps or TALLY.failed):
@@ -49,14 +54,22 @@ class Results:
         if TALLY.failed:
             return []
         if not (steps := TALLY.steps):
-            return [_NO_STEP] if self._is_looked_at else []
+            said = _said(_INFINITE, is_nan=False) or "finite."
+            return [_NO_STEP + said] if self._is_looked_at else []
         counted = f"{steps} step{'s' * (steps > 1)} checked, all finite"
-        if self._is_looked_at and (found := SWITCH.session().nan_result()):
-            kind, site = found
-            where = f" at {site.short_place}" if site else ""
-            counted += _BESIDE.format(kind, where)
+        if self._is_looked_at:
+            counted += _said(_BESIDE, is_nan=True)
         warning = loss_scale.fallen_scale()
         return [counted, warning] if warning else [counted]
+
+
+def _said(sentence: str, *, is_nan: bool) -> str:
+    """Returns what is said of the first result of a kind; empty without one."""
+    found = SWITCH.session().first_result(is_nan=is_nan)
+    if found is None:
+        return ""
+    kind, site = found
+    return sentence.format(kind, f" at {site.short_place}" if site else "")
 
 
 def _name_of(value: Any) -> str:

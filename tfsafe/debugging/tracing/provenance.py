@@ -77,6 +77,10 @@ class Propagation:
         """Returns the origins of a value's non-finite elements, if it has any."""
         return self._marks[id(value)].origins if id(value) in self._marks else _NONE
 
+    def value(self, key: Any) -> Any:
+        """Returns the value that was marked last; None for one that is finite."""
+        return self._marks[id(key)].value() if id(key) in self._marks else None
+
     def mark(
         self,
         key: Any,

@@ -10,7 +10,11 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
-from tfsafe._report.caller import is_file_of_saving, is_on_stack
+from tfsafe._report.caller import (
+    is_file_of_metrics,
+    is_file_of_saving,
+    is_on_stack,
+)
 from tfsafe.debugging import values
 from tfsafe.debugging.checks import failures, tally
 from tfsafe.debugging.checks.options import Options
@@ -24,7 +28,8 @@ from tfsafe.debugging.tracing.provenance import WRITES, Propagation
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import NumericsError, Site
 
-# So many values of a block are remembered that no operation uses.
+# So many values of a block with NaN are remembered that no operation uses, and so many
+# that are infinite.
 _UNUSED = 20
 _NO_NAME = "a value that no operation uses"
 # They make an index of numbers, and one of NaN too.
@@ -58,6 +63,7 @@ class Session(Recorder):
         # Non-finite values that no operation has used so far, where they are wanted.
         self._unused: dict[int, tf.Tensor] | None = None
         self._named: Callable[[Any], str] = lambda _: ""
+        self._passes_infinities = False
         # What variables held before the update that is being made.
         self._whole: list[Held] = []
         earlier.remember(self.propagation)
@@ -144,11 +150,22 @@ class Session(Recorder):
         if is_given and is_on_stack(is_file_of_saving):
             self.propagation.unmark(handle)
             return
+        if self._may_hold_infinities(handle, options):
+            return
         new = next(iter(origins)).value
         slot = Slot(handle, new.dtype, self.name_of(handle))
         held = self._whole or ([] if value is None else [(slot, value)])
         found = [NonFinite(slot.label, new, handle)]
         self._raise_if_due(found, held, options)
+
+    def _may_hold_infinities(self, handle: tf.Tensor, options: Options) -> bool:
+        """Returns whether what a variable is given may be a measure, without NaN."""
+        if not self._passes_infinities or options.strict or self._whole:
+            return False
+        # A program that takes gradients may have its loss measured.
+        is_metric = not tally.TALLY.gradients and is_on_stack(is_file_of_metrics)
+        is_measure = is_metric or not tally.TALLY.steps
+        return is_measure and not _has_nan(self.propagation.value(handle))
 
     def _note_unused(
         self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]
@@ -161,18 +178,23 @@ class Session(Recorder):
             return
         for each in inputs:
             used = self._unused.pop(id(each), None)
-            if used is not None and kind in _CHOICES and values.has_nan(used):
+            if used is not None and kind in _CHOICES and _has_nan(used):
                 self._unused[id(each)] = used
-        for each in outputs:
-            if self.propagation.origins(each) and len(self._unused) < _UNUSED:
+        for each in filter(self.propagation.origins, outputs):
+            is_nan = _has_nan(each)
+            alike = [x for x in self._unused.values() if _has_nan(x) == is_nan]
+            if len(alike) < _UNUSED:
                 self._unused[id(each)] = each
 
     @contextlib.contextmanager
-    def collecting(self, name: Callable[[Any], str]) -> Iterator[None]:
+    def collecting(
+        self, name: Callable[[Any], str], *, passes_infinities: bool = False
+    ) -> Iterator[None]:
         """Remembers the non-finite values of a block that no operation uses.
 
         Args:
           name: Returns the name of a tensor of the block, or an empty string.
+          passes_infinities: Whether only `strict` reports infinite results.
         """
 
         # An infinity without a name may be meant, such as that of a mask.
@@ -181,21 +203,24 @@ class Session(Recorder):
             return name(value) if is_known else ""
 
         self._unused, self._named = {}, name
+        self._passes_infinities = passes_infinities
         self.propagation.names.append(named)
         try:
             yield
         finally:
             self.propagation.names.remove(named)
-            self._unused = None
+            self._unused, self._passes_infinities = None, False
 
     def check_results(self, named: Iterable[tuple[str, Any]] = ()) -> None:
         """Raises for values with names, and for those of `collecting`.
 
-        Values count that operations made, except infinities that the program wrote.
+        Values count that operations made, except infinities that the program wrote and,
+        where infinite results pass, all without NaN.
         """
         options = self._active()
         if options is None:
             return
+        passes = self._passes_infinities and not options.strict
         with tally.entered():
             found = self._results()
             found |= {id(each): (label, each) for label, each in named}
@@ -203,23 +228,35 @@ class Session(Recorder):
                 NonFinite(label, value, value)
                 for label, value in found.values()
                 if any(not o.is_intended for o in self.propagation.origins(value))
+                and not (passes and not _has_nan(value))
             ]
             if nonfinite:
                 self._raise_if_due(nonfinite, [], options)
 
-    def nan_result(self) -> tuple[str, Site | None] | None:
-        """Returns where the first NaN of `collecting` began: the operation, its line.
+    def first_result(self, *, is_nan: bool) -> tuple[str, Site | None] | None:
+        """Returns where the first non-finite result began: the operation, its line.
+
+        Args:
+          is_nan: Whether to look for a result of `collecting` with NaN, or for one
+            without, or such a variable.
 
         Returns:
           None without one that is alive.
         """
+        options = self._active()
+        if options is None:
+            return None
         with tally.entered():
+            found = [each for _, each in self._results().values()]
+            found = [each for each in found if _has_nan(each) == is_nan]
+            held = [] if is_nan else self.handles()
             origins = {
                 origin
-                for _, each in self._results().values()
-                if values.has_nan(each)
+                for each in [*found, *held]
                 for origin in self.propagation.origins(each)
-                if origin.step is not None and not origin.is_intended
+                if origin.step is not None
+                and not origin.is_intended
+                and not failures.is_excluded(origin, options)
             }
         first = min(origins, key=lambda each: each.order, default=None)
         if first is None or first.step is None:
@@ -319,3 +356,7 @@ class Session(Recorder):
             handles=self.handles(),
             steps=max(tally.TALLY.steps, 1),
         )
+
+
+def _has_nan(value: Any) -> bool:
+    return values.is_float(value) and values.has_nan(value)
