@@ -255,9 +255,12 @@ def announced(kind: str, handles: Collection[Any]) -> Iterator[None]:
             step = f" at step {' and '.join(map(str, sorted(counts)))}"
     line = f"tfsafe: {kind}{step}; replaying the step to find where\n"
     timer = threading.Timer(_PATIENCE, sys.stderr.write, [line])
-    timer.start()
+    # Python begins no thread while it ends.
+    with contextlib.suppress(RuntimeError):
+        timer.start()
     try:
         yield
     finally:
         timer.cancel()
-        timer.join()
+        if timer.ident is not None:
+            timer.join()
