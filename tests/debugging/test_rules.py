@@ -426,6 +426,7 @@ def test_every_suggestion_can_be_reached(row):
         "Log": f"tf.math.log(1 - tf.{name}(x))",
         "{inner}": f"tf.math.log(tf.nn.{activation}(x))",
         "{exponent}": "tf.math.log(sum(tf.exp(x))) + tf.exp(x) / sum(tf.exp(x))",
+        "{of_softmax}": "tf.math.log(tf.exp(x) / tf.reduce_sum(tf.exp(x), -1))",
         "{own_weight}": "p * tf.math.log(p)",
         "{expanded}": "p * (tf.math.log(p) - q)",
     }

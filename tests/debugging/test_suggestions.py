@@ -37,6 +37,12 @@ def logsumexp(s):
     return tf.math.log(tf.reduce_sum(tf.exp(s), -1))
 
 
+def cross_entropy_by_hand(y, s):
+    e = tf.exp(s - tf.reduce_max(s, -1, keepdims=True))
+    p = e / tf.reduce_sum(e, -1, keepdims=True)
+    return -tf.reduce_sum(y * tf.math.log(p))
+
+
 def log_of_softmax(s):
     return tf.math.log(tf.nn.softmax(s))
 
@@ -284,6 +290,9 @@ def log_slope_of_a_difference(u, v):
 
 
 S = [[200.0, 1.0], [3.0, 4.0]]
+# Of three classes, the last two have a probability of 0 beside S.
+ONE_HOT = [[0.0, 1.0, 0.0]]
+FAR = [[200.0, 1.0, -9.0]]
 LOW = [[-200.0, 1.0], [3.0, 4.0]]
 TINY = [[-200.0, -201.0], [3.0, 4.0]]
 ZEROS = [[0.0, 0.0], [1.0, 2.0]]
@@ -294,6 +303,8 @@ CASES = [
     (logsumexp, [S], False),
     (softmax, [TINY], False),
     (logsumexp, [TINY], False),
+    (cross_entropy_by_hand, [ONE_HOT, FAR], False),
+    (cross_entropy_by_hand, [[[0.5, 0.5]], [[200.0, 1.0]]], False),
     (log_of_softmax, [S], False),
     (log_of_sigmoid, [LOW], False),
     (weighted_log, [ZEROS, ZEROS], False),
@@ -396,6 +407,7 @@ OLD = [(old_quotient, [ZEROS, ZEROS], False), (old_inverse, [ZEROS], False)]
 SCENES = [
     (binary_crossentropy, [[0.0, 1.0], [50.0, -120.0]], 120.0),
     (generator_and_discriminator, [[-120.0, 1.0], [50.0, 1.0]], 0.0),
+    (cross_entropy_by_hand, [ONE_HOT, FAR], 199.0),
     (survival, [[1e-9, 1.0]], 0.0),
     (softmax_over_columns, [[[200.0, 1.0], [200.0, 4.0]]], 1.0),
     (logsumexp_with_its_axis, [[[200.0, 200.0], [3.0, 4.0]]], 0.0),
@@ -892,6 +904,37 @@ def test_a_weight_that_is_not_0_where_the_logarithm_is_infinite_is_not_suggested
     found = finding_of(step, [*map(tf.constant, arguments)], False)
     assert not found.suggested_code
     assert "tf.maximum(y, 1e-6)" in found.suggestion
+
+
+@pytest.mark.parametrize(
+    ("function", "labels", "x"),
+    [
+        (cross_entropy_by_hand, ONE_HOT, FAR),
+        (lambda y, p: -tf.reduce_sum(y * tf.math.log(p)), ONE_HOT, [[1.0, 0.0, 0.0]]),
+    ],
+    ids=["logits", "probabilities"],
+)
+@pytest.mark.parametrize("mode", modes.MODES)
+def test_a_cross_entropy_of_a_class_of_probability_0_is_told_to_take_logits(
+    function, labels, x, mode
+):
+    run = tfsafe.checked(modes.compile_for(mode, function))
+
+    def reported(y):
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            run(tf.constant(y), tf.constant(x))
+        return caught.value.findings[0]
+
+    found = reported(labels)
+    assert "xlogy" not in found.suggestion + found.suggested_code
+    assert "tfsafe.losses.StableCrossEntropy" in found.suggestion
+    if function is cross_entropy_by_hand:
+        assert found.suggested_code == "tfsafe.ops.log_softmax(s, axis=-1)"
+    else:
+        assert "a probability of 0 has a weight that is not 0" in found.suggestion
+        assert "StableCrossEntropy(from_logits=True)(y, logits)" in found.suggestion
+    # Where the weight is 0, the product is mended.
+    assert reported([[1.0, 0.0, 0.0]]).suggested_code == "tfsafe.ops.xlogy(y, p)"
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float32", "1e-6"), ("float16", "1e-3")])

@@ -31,6 +31,7 @@ _LARGEST = 2**20
 # What a non-finite value met, see `Propagation.met_next`, besides types of operations.
 QUOTIENT_OF_BOTH = "RealDiv of both"
 PRODUCT_WITH_ZERO = "Mul with 0"
+PRODUCT_WITH_BOTH = "Mul with 0 and others"
 WRITES = (
     "AssignAddVariableOp",
     "AssignSubVariableOp",
@@ -147,7 +148,8 @@ class Propagation:
         Returns:
           For each path, the types of the operations in a row: `("Sum", "Log")`. A
           quotient of two non-finite values is `QUOTIENT_OF_BOTH`, and a product that
-          makes NaN of infinities `PRODUCT_WITH_ZERO`.
+          makes NaN of infinities `PRODUCT_WITH_ZERO`, or `PRODUCT_WITH_BOTH` where it
+          leaves some of them infinite.
         """
         return [words for _, words in sorted(origin.met, key=lambda each: each[0])]
 
@@ -179,7 +181,8 @@ class Propagation:
         if step.type == "Mul":
             value = step.value()
             if value is not None and values.has_nan(value):
-                return (PRODUCT_WITH_ZERO,)
+                is_left = np.isinf(values.numbers(value)).any()
+                return (PRODUCT_WITH_BOTH if is_left else PRODUCT_WITH_ZERO,)
         return () if step.type in _PASS else (step.type,)
 
     def name(self, value: Any) -> str:

@@ -9,7 +9,11 @@ from tfsafe.debugging.explain.suggestions import source_names, syntax
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.fixes import FIXES
 from tfsafe.debugging.explain.training.layers import swap_of
-from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO, QUOTIENT_OF_BOTH
+from tfsafe.debugging.tracing.provenance import (
+    PRODUCT_WITH_BOTH,
+    PRODUCT_WITH_ZERO,
+    QUOTIENT_OF_BOTH,
+)
 from tfsafe.debugging.tracing.step import OnLine
 
 
@@ -132,6 +136,7 @@ FORMULAS = [
 
 # The operations that two things met are written as.
 _OUTER = {QUOTIENT_OF_BOTH: "RealDiv", PRODUCT_WITH_ZERO: "Mul"}
+_PRODUCTS = {(PRODUCT_WITH_ZERO,), (PRODUCT_WITH_BOTH,)}
 _SURVEY = 'tfsafe.data.check_finite({}, policy="report")'
 _KERAS = re.compile(r"(.+\.)?(fit|evaluate|predict|(train|test|predict)_on_batch)")
 
@@ -284,8 +289,8 @@ def _fits(row: Fix, failure: Failure) -> bool:
 
 
 def _begins(wanted: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> bool:
-    if wanted[:1] == (PRODUCT_WITH_ZERO,):
+    if wanted[:1] in _PRODUCTS:
         # The first product is the program's, those after it may be of gradients.
-        products = [path for path in paths if path[:1] in {("Mul",), wanted[:1]}]
+        products = [path for path in paths if path[:1] in {("Mul",), *_PRODUCTS}]
         paths = products[:1]
     return not wanted or any(path[: len(wanted)] == wanted for path in paths)

@@ -13,6 +13,7 @@ class Fix(NamedTuple):
         `{own_weight}` for that if it is the argument, `{expanded}` for the product of a
         weight and the difference of two logarithms,
         `{exponent}` for x of `exp(x) / sum(exp(x))` and of `log(sum(exp(x)))`,
+        `{of_softmax}` for that of `log(exp(x) / sum(exp(x)))`,
         `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
         before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
         `{complement_of_tanh}` for what is in `1 - tanh(x)**2`,

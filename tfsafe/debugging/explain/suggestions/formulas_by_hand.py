@@ -12,8 +12,14 @@ LAST_AXIS = ", axis=-1"
 def exponents(
     op_type: str, arguments: Sequence[ast.expr], place: tuple[str, int]
 ) -> dict[str, str]:
-    """Returns `x` of `exp(x) / sum(exp(x))` or `log(sum(exp(x)))`, and of the sum."""
+    """Returns `x` of `exp(x) / sum(exp(x))` or `log(sum(exp(x)))`, and of the sum.
+
+    Of the logarithm of a quotient, it has another name.
+    """
     last = value_of(arguments[-1], place)
+    for each, parts in syntax.uses("RealDiv", last) if op_type == "Log" else ():
+        if each is last and (found := exponents("RealDiv", parts, place)):
+            return {"{of_softmax}": found["{exponent}"], "{axis}": found["{axis}"]}
     sums = [each for each, _ in syntax.uses("Sum", last) if each is last]
     if op_type not in {"Log", "RealDiv"} or not sums:
         return {}
@@ -28,8 +34,19 @@ def exponents(
             return {}
     for each, (x, *_) in syntax.uses("Exp", summed):
         if each is summed:
-            return {"{exponent}": ast.unparse(x)} | _of_sum(call)
+            return {"{exponent}": ast.unparse(_unshifted(x, place))} | _of_sum(call)
     return {}
+
+
+def _unshifted(x: ast.expr, place: tuple[str, int]) -> ast.expr:
+    """Returns `y` of `y - max(y)`."""
+    for each, (y, shift) in syntax.uses("Sub", x):
+        highest = value_of(shift, place)
+        for maximum, (first, *_) in syntax.uses("Max", highest):
+            is_of_all = each is x and maximum is highest
+            if is_of_all and ast.unparse(first) == ast.unparse(y):
+                return y
+    return x
 
 
 def _of_sum(call: ast.Call) -> dict[str, str]:

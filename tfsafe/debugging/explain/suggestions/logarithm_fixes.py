@@ -2,7 +2,7 @@
 
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.tracing.lost_digits import CANCELLATION, RECTIFIED, UNDERFLOW
-from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_ZERO
+from tfsafe.debugging.tracing.provenance import PRODUCT_WITH_BOTH, PRODUCT_WITH_ZERO
 
 SLOPE = "has the same values, and gradient 0 where the true one is infinite."
 RELU = (
@@ -25,6 +25,16 @@ _OF_MODEL = (
 _WEIGHTED = (
     "returns weight * log, and 0 where the weight is 0. For a cross-entropy use "
     "tfsafe.losses.StableCrossEntropy."
+)
+_BY_HAND = (
+    "computes the logarithm of this softmax from its logits and never sees a "
+    "probability of 0; tfsafe.losses.StableCrossEntropy is the loss built on it."
+)
+_TRULY_INFINITE = (
+    "a probability of 0 has a weight that is not 0, so the true value is infinite. "
+    "Compute a cross-entropy from the logits: "
+    "tfsafe.losses.StableCrossEntropy(from_logits=True)({weight}, logits). If it is "
+    "something else, keep the argument above 0, as tf.maximum({0}, 1e-6) does."
 )
 _ENTROPY = "is p * log(p) with its limit, 0 at p = 0, as in an entropy."
 _EXPANDED = (
@@ -99,6 +109,15 @@ _FREQUENCY = (
     "tf.maximum({0}, 1e-6) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the weight "
     "is 0."
 )
+_OF_SOFTMAX = Fix(
+    "Log",
+    "tfsafe.ops.log_softmax({of_softmax}{axis})",
+    _BY_HAND,
+    when="forward",
+    is_rewritten=True,
+    replaces="first",
+    is_read=True,
+)
 OF_LOGARITHMS = [
     Fix("Log", "", _NEGATIVE, fault="negative"),
     *(
@@ -144,6 +163,8 @@ OF_LOGARITHMS = [
         )
     ),
     Fix("Log", "tfsafe.ops.log({0})", SLOPE, when="gradient", is_rewritten=True),
+    _OF_SOFTMAX._replace(met_next=(PRODUCT_WITH_BOTH,)),
+    Fix("Log", "", _TRULY_INFINITE, met_next=(PRODUCT_WITH_BOTH,)),
     Fix(
         "Log",
         "tfsafe.ops.xlogy({weight}, {0})",
@@ -158,6 +179,7 @@ OF_LOGARITHMS = [
         met_next=("Sub", PRODUCT_WITH_ZERO),
         is_read=True,
     ),
+    _OF_SOFTMAX,
     Fix("Log", "", RELU, zero=RECTIFIED),
     *(
         Fix("Log", "", _PROBABILITY, zero=each, is_rewritten=True)

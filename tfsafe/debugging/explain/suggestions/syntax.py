@@ -45,6 +45,7 @@ FUNCTIONS = {
     "Softmax": {"softmax"},
     "MatrixInverse": {"inv"},
     "MatrixSolve": {"solve"},
+    "Max": {"amax", "max", "reduce_max"},
     "Mean": {"mean", "reduce_mean"},
     "Mul": {"multiply"},
     "Sqrt": {"sqrt"},
