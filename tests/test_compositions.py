@@ -27,6 +27,7 @@ from tfsafe.debugging import (
     disable_check_numerics,
     enable_check_numerics as enable_checks,
 )
+from tfsafe.debugging.checks.traced.watched_call import Body
 
 LEVELS = ("watch", "domain", "full")
 X = np.array([[0.0, -200.0], [3.0, 5.0]], np.float32)
@@ -477,6 +478,42 @@ def test_the_warning_of_retracing_names_the_users_function(caplog):
     messages = [each.message for each in caplog.records if "retracing" in each.message]
     assert messages
     assert all("<lambda>" in each and "Check" not in each for each in messages)
+
+
+def test_the_steps_of_many_models_are_counted_apart_and_have_the_users_names(
+    caplog, monkeypatch
+):
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x):
+            return self.dense(x)
+
+        def train_step(self, data):
+            return super().train_step(data)
+
+    made, begin = [], Body.__init__
+
+    def noted(body, *arguments):
+        begin(body, *arguments)
+        made.append(body)
+
+    monkeypatch.setattr(Body, "__init__", noted)
+    x, y = np.ones((4, 3), "float32"), np.ones((4, 1), "float32")
+    tf.get_logger().propagate = True
+    with caplog.at_level("WARNING", logger="tensorflow"):
+        for steps in (1, 1, 1, 1, 1, 1, 2):
+            model = checked(Own())
+            model.compile("sgd", "mse", steps_per_execution=steps)
+            model.fit(x, y, verbose=0)
+            model.predict(x, verbose=0)
+    assert not [each.message for each in caplog.records if "retracing" in each.message]
+    shown = set(map(repr, made))
+    assert any("Own.train_step" in each for each in shown)
+    assert any("predict_step" in each for each in shown)
+    assert all("train_step" in each or "predict_step" in each for each in shown)
 
 
 def test_a_place_is_found_in_a_graph_without_a_name():

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe.debugging.checks import tally
 from tfsafe.debugging.checks.tally import TALLY
-from tfsafe.debugging.checks.traced.watched_call import Kept
+from tfsafe.debugging.checks.traced.watched_call import Body, Kept
 from tfsafe.debugging.models.step import CompiledStep
 
 
@@ -130,7 +130,8 @@ class Execution:
 
         self._packers = [_Packer(), _Packer()]
         self._loop = self._made(watched)
-        self._once = tf.function(once, autograph=False, reduce_retracing=True)
+        shown = Body(once, self._step.check.function)
+        self._once = tf.function(shown, autograph=False, reduce_retracing=True)
         self._watched = watched
 
     def _made(self, watched: Callable[[Any], Any]) -> Any:
@@ -167,7 +168,8 @@ class Execution:
             has_failed = tf.raw_ops.OptionalHasValue(optional=failure)
             return tf.stack([count, tf.cast(has_failed, tf.int32)]), results, failure
 
-        return tf.function(loop, autograph=False, reduce_retracing=True)
+        shown = Body(loop, self._step.check.function)
+        return tf.function(shown, autograph=False, reduce_retracing=True)
 
 
 class _Packer:

@@ -12,6 +12,7 @@ from tfsafe._faults import hide_frames, or_plain
 from tfsafe._patching import Patch, patches_on
 from tfsafe.debugging.checks.eager.function import EagerCheck
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.traced.watched_call import note_shown
 from tfsafe.debugging.models.execution import Execution, Part
 from tfsafe.debugging.models.loss_scale import without_gradients
 from tfsafe.debugging.models.step import (
@@ -182,6 +183,7 @@ class Steps:
                 return results
             return {**results, **noted}
 
+        note_shown(one_step, step)
         known: dict[str, _Checked] = {}
 
         def of(spec: Any) -> _Checked:

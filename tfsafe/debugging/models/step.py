@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
+from tfsafe.debugging.checks.traced.watched_call import note_shown
 from tfsafe.debugging.explain.training.history import (
     HALF_OF_SQUARES,
     LARGEST_UPDATE,
@@ -49,6 +50,7 @@ class CompiledStep:
             def of_parts(parts: Sequence[Any]) -> Any:
                 return step(self._batch(parts))
 
+            note_shown(of_parts, step)
             function = tf.function(
                 of_parts, input_signature=signature, jit_compile=jit_compile
             )

@@ -12,6 +12,8 @@ from tfsafe.debugging.checks.failures import Failed
 from tfsafe.debugging.checks.replayed_call import written_slots
 from tfsafe.debugging.state.variables import Names, Slot, slot_of
 
+_SHOWN = "shown_by_tfsafe"
+
 
 class Kept(NamedTuple):
     """What a call returns besides its result, to be examined if it failed.
@@ -36,11 +38,15 @@ class Body:
 
     TensorFlow counts traces by the code of a function, to warn of too many. An object
     has none, so that the checks of different functions are counted separately.
+
+    Args:
+      run: The function.
+      function: The one to show, or what was made of it, see `note_shown`.
     """
 
     def __init__(self, run: Callable[..., Any], function: Any):
         self._run = run
-        self._shown = getattr(function, "python_function", function)
+        self._shown = _shown(getattr(function, "python_function", function))
         self.__name__ = getattr(self._shown, "__name__", "checked")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -49,6 +55,15 @@ class Body:
 
     def __repr__(self) -> str:
         return repr(self._shown)
+
+
+def note_shown(function: Any, shown: Any) -> None:
+    """Has messages show another function, the user's, in place of one of ours."""
+    vars(function)[_SHOWN] = _shown(shown)
+
+
+def _shown(function: Any) -> Any:
+    return getattr(function, _SHOWN, function)
 
 
 def bind(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
