@@ -223,6 +223,79 @@ def test_an_infinity_that_reaches_no_step_is_said_at_the_end(
     assert capsys.readouterr().err == f"tfsafe: {said}"
 
 
+RIGHT_INFINITIES = {
+    "psnr": (
+        "f = tf.function(tf.image.psnr)\nx = tf.zeros([1, 4, 4, 3])\n"
+        "print(f(x, x, 1.0))",
+        "Log",
+        5,
+    ),
+    "empty": ("tf.function(tf.reduce_min)(tf.zeros([0]))", "Min", 3),
+    "mask": (
+        "f = tf.function(lambda m: tf.where(m > 0, 0.0, -float('inf')))\nf(tf.eye(2))",
+        "Const",
+        3,
+    ),
+    "start": (
+        "@tf.function\ndef f(x):\n  best = tf.constant(float('inf'))\n  for e in x:\n"
+        "    best = tf.minimum(best, e)\n  return best\nf(tf.zeros([0]))",
+        "Const",
+        5,
+    ),
+    "metric": (
+        "import keras\ndef psnr(y, p): return tf.image.psnr(y, p, 1.0)\n"
+        "m = keras.Sequential([keras.Input((4, 4, 3)), keras.layers.Conv2D(3, 1)])\n"
+        "m.compile(loss='mse', metrics=[psnr])\nx = tf.zeros([2, 4, 4, 3])\n"
+        "print(m.evaluate(x, x, batch_size=1, verbose=0))",
+        "Log",
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+@pytest.mark.parametrize("kind", RIGHT_INFINITIES)
+def test_an_infinity_that_a_function_should_return_is_said_at_the_end(
+    kind, checks, script, capsys
+):
+    source, operation, line = RIGHT_INFINITIES[kind]
+    script(source, "--checks", checks)
+    count = "2 steps" if kind == "metric" else "1 step"
+    assert capsys.readouterr().err == (
+        f"tfsafe: {count} checked, free of NaN. `{operation}` at script.py:{line} "
+        "makes an infinity, which may be meant: `--strict` explains it\n"
+    )
+
+
+@pytest.mark.parametrize("kind", RIGHT_INFINITIES)
+def test_under_strict_such_an_infinity_is_a_finding(kind, script):
+    source, operation, line = RIGHT_INFINITIES[kind]
+    with pytest.raises(NumericsError) as caught:
+        script(source, "--strict")
+    found = caught.value.findings[0]
+    assert (found.op_type, found.site.line) == (operation, line)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return tf.math.log(x)",
+        "return -tf.reduce_mean(tf.where(x > 0, x, -float('inf')))",
+        "return {'loss': tf.reduce_min(x[1:])}",
+        "y = tf.image.psnr(x * x, x * x, 1.0)\n  return y - y",
+        "w.assign(tf.reduce_min(tf.reshape(x, [-1])[:0]))",
+        "return tf.reduce_sum(tf.reduce_min(x[1:], 0))",
+    ],
+    ids=["log", "mean", "loss", "nan", "weight", "sum"],
+)
+def test_another_infinity_of_a_function_is_a_finding(body, script):
+    with pytest.raises(NumericsError):
+        script(
+            f"w = tf.Variable(1.0)\n@tf.function\ndef f(x):\n  {body}\n"
+            "f(tf.zeros([1, 4, 4, 3]))"
+        )
+
+
 @pytest.mark.parametrize("kind", INFINITIES)
 def test_under_strict_an_infinity_is_a_finding(kind, script):
     source, operation, line = INFINITIES[kind]

@@ -1,18 +1,28 @@
 """Decides whether a call with non-finite values failed, and what to report."""
 
 import collections
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tfsafe.debugging import values
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.state.variables import Held, Slot
 from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import Finding
-from tfsafe.graph import Drawing
+from tfsafe.graph import Drawing, OpFact, op_types
+
+# They pass an infinity on and make neither a loss nor a mean of it.
+_PASS = op_types(OpFact.ADDS_NO_NUMBER) | {
+    *("AddV2", "Cast", "Const", "Max", "Maximum", "Min", "Minimum", "Neg", "Select"),
+    *("SelectV2", "Sub"),
+}
+_PSNR = re.compile(r"\bPSNR(_\d+)?\b")
 
 
 class Failed(NamedTuple):
@@ -92,6 +102,54 @@ def reportable(
         first = [each for each in met if not is_excluded(each, options)][:1]
         kept += [NonFinite("", None, origins=frozenset(first))] if first else []
     return kept
+
+
+def of_call(
+    reported: Sequence[NonFinite],
+    origins: Sequence[Origin],
+    options: Options,
+    failed: Failed,
+) -> list[NonFinite]:
+    """Returns what is `reportable` of the results of a traced call.
+
+    Of all that a program runs, infinities of a call that trains nothing pass where they
+    are what they should be: the PSNR of equal images, the minimum of nothing, and the
+    program's own ones. They are noted for the end.
+    """
+    found = reportable(reported, origins, options)
+    trains = any(slot.is_trainable for slot, _ in failed.held)
+    is_due = options.is_for_program and not options.strict and not trains
+    if not (found and is_due and all(map(_is_right, found))):
+        return found
+    if TALLY.infinity is None:
+        TALLY.infinity = min(found[0].origins, key=lambda each: each.order)
+    return []
+
+
+def _is_right(result: NonFinite) -> bool:
+    """Returns whether a result, no loss, is an infinity that it should be."""
+    is_value = values.is_float(result.value) and not values.has_nan(result.value)
+    return (
+        is_value
+        and result.rank > 1
+        and bool(result.origins)
+        and all(_is_meant(each, result) for each in result.origins)
+    )
+
+
+def _is_meant(origin: Origin, result: NonFinite) -> bool:
+    step = origin.step
+    if step is None:
+        # A metric adds to what passed before.
+        is_held = origin.holder.startswith(("variable", "a variable"))
+        return is_held and TALLY.infinity is not None
+    if _PSNR.search(origin.place.scope):
+        return True
+    is_of_nothing = (
+        step.type in {"Max", "Min"} and not values.array(step.inputs[0]).size
+    )
+    is_passed = all(each.type in _PASS for each in result.path(origin))
+    return is_passed and (origin.is_intended or is_of_nothing)
 
 
 def is_excluded(origin: Origin, options: Options) -> bool:

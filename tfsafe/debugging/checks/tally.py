@@ -7,6 +7,8 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from tfsafe.debugging.tracing.origins import Origin
+
 _LOCAL = threading.local()
 
 
@@ -30,6 +32,7 @@ class Tally:
 
     Attributes:
       failed: Number of errors that the checks have raised.
+      infinity: Where the first infinite result of a step began that passed.
     """
 
     def __init__(self) -> None:
@@ -38,6 +41,7 @@ class Tally:
     def begin(self) -> None:
         """Starts to count from 0."""
         self.calls = self.gradients = self.failed = 0
+        self.infinity: Origin | None = None
 
     @property
     def steps(self) -> int:

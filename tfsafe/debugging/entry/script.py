@@ -7,6 +7,7 @@ from typing import Any
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.entry.switch import SWITCH
 from tfsafe.debugging.models import loss_scale
+from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.values import name_in
 
 _NO_STEP = (
@@ -56,7 +57,8 @@ class Results:
         if not (steps := TALLY.steps):
             said = _said(_INFINITE, is_nan=False) or "finite."
             return [_NO_STEP + said] if self._is_looked_at else []
-        counted = f"{steps} step{'s' * (steps > 1)} checked, all finite"
+        found = _of_origin(_INFINITE, TALLY.infinity) or "all finite"
+        counted = f"{steps} step{'s' * (steps > 1)} checked, {found}"
         if self._is_looked_at:
             counted += _said(_BESIDE, is_nan=True)
         warning = loss_scale.fallen_scale()
@@ -65,11 +67,14 @@ class Results:
 
 def _said(sentence: str, *, is_nan: bool) -> str:
     """Returns what is said of the first result of a kind; empty without one."""
-    found = SWITCH.session().first_result(is_nan=is_nan)
-    if found is None:
+    return _of_origin(sentence, SWITCH.session().first_result(is_nan=is_nan))
+
+
+def _of_origin(sentence: str, origin: Origin | None) -> str:
+    if origin is None or origin.step is None:
         return ""
-    kind, site = found
-    return sentence.format(kind, f" at {site.short_place}" if site else "")
+    site = origin.place.site
+    return sentence.format(origin.step.type, f" at {site.short_place}" if site else "")
 
 
 def _name_of(value: Any) -> str:

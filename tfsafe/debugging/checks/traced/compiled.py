@@ -397,4 +397,4 @@ class CompiledCheck:
             return failed.nonfinite or [NonFinite("", None)], f"{error}.{hint}"
         finally:
             variables.restore(failed.held)
-        return failures.reportable(reported, origins, self._options), reason
+        return failures.of_call(reported, origins, self._options, failed), reason
