@@ -50,14 +50,16 @@ from tfsafe._compat._functions import (
     is_xla,
     living_variables,
     op_def,
-    register_gradient,
-    registered_gradient,
-    release_gradient,
-    skipped_inputs,
     stop_recording,
     strategy_needs_merge_call,
     traced,
     with_body,
+)
+from tfsafe._compat._gradients import (
+    register_gradient,
+    registered_gradient,
+    release_gradient,
+    skipped_inputs,
 )
 from tfsafe._compat._keras import (
     added_losses,
