@@ -213,7 +213,8 @@ def running_fit(model: Any, method: str = "fit") -> Fit | None:
     needed = {"epoch_iterator", "epoch"} if method == "fit" else {"epoch_iterator"}
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
-        names = frame.f_locals if frame.f_code.co_name == method else {}
+        # Its own keys are a set only up to Python 3.12.
+        names = dict(frame.f_locals) if frame.f_code.co_name == method else {}
         if names.get("self") is model and needed <= names.keys():
             batch = names.get("begin_step", names.get("step"))
             return Fit(names.get("x"), names.get("epoch"), batch)
