@@ -9,6 +9,7 @@ import sys
 import textwrap
 
 import pytest
+import tensorflow as tf
 
 import tfsafe
 from tfsafe import __main__ as cli, _after_import, debugging
@@ -265,6 +266,12 @@ def test_an_infinity_that_a_function_should_return_is_said_at_the_end(
         f"tfsafe: {count} checked, free of NaN. `{operation}` at script.py:{line} "
         "makes an infinity, which may be meant: `--strict` explains it\n"
     )
+
+
+def test_without_a_last_line_each_infinity_of_a_function_is_a_finding():
+    x = tf.zeros([1, 4, 4, 3])
+    with debugging.check_numerics(), pytest.raises(NumericsError, match="Log"):
+        tf.function(tf.image.psnr)(x, x, 1.0)
 
 
 @pytest.mark.parametrize("kind", RIGHT_INFINITIES)

@@ -108,21 +108,28 @@ def of_call(
     reported: Sequence[NonFinite],
     origins: Sequence[Origin],
     options: Options,
-    failed: Failed,
+    held: Sequence[Held],
 ) -> list[NonFinite]:
-    """Returns what is `reportable` of the results of a traced call.
+    """Returns what is `reportable` of the results of a call.
 
-    Of all that a program runs, infinities of a call that trains nothing pass where they
-    are what they should be: the PSNR of equal images, the minimum of nothing, and the
-    program's own ones. They are noted for the end.
+    Where `tfsafe run` names them in its last line, infinities of a call that trains
+    nothing pass if they are what they should be: the PSNR of equal images, the minimum
+    of nothing, and the program's own ones.
+
+    Args:
+      reported: As `reportable`.
+      origins: As `reportable`.
+      options: As `reportable`.
+      held: The variables that the call may write.
     """
     found = reportable(reported, origins, options)
-    trains = any(slot.is_trainable for slot, _ in failed.held)
-    is_due = options.is_for_program and not options.strict and not trains
-    if not (found and is_due and all(map(_is_right, found))):
+    is_due = options.is_for_program and TALLY.notes_infinities and not options.strict
+    trains = any(slot.is_trainable for slot, _ in held)
+    if not is_due or trains or not all(map(_is_right, found)):
         return found
-    if TALLY.infinity is None:
-        TALLY.infinity = min(found[0].origins, key=lambda each: each.order)
+    for step, place in ((o.step, o.place) for each in found for o in each.origins):
+        if step is not None and TALLY.infinity is None:
+            TALLY.infinity = step.type, place.site
     return []
 
 

@@ -7,7 +7,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from tfsafe.debugging.tracing.origins import Origin
+from tfsafe.errors import Site
 
 _LOCAL = threading.local()
 
@@ -32,16 +32,19 @@ class Tally:
 
     Attributes:
       failed: Number of errors that the checks have raised.
-      infinity: Where the first infinite result of a step began that passed.
+      infinity: The operation, and its line, that began the first infinite result of a
+        step that passed.
+      notes_infinities: Whether a last line will name it.
     """
 
     def __init__(self) -> None:
+        self.notes_infinities = False
         self.begin()
 
     def begin(self) -> None:
         """Starts to count from 0."""
         self.calls = self.gradients = self.failed = 0
-        self.infinity: Origin | None = None
+        self.infinity: tuple[str, Site | None] | None = None
 
     @property
     def steps(self) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.entry.switch import SWITCH
 from tfsafe.debugging.models import loss_scale
-from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.values import name_in
+from tfsafe.errors import Site
 
 _NO_STEP = (
     "no step was checked: no call of a tf.function, training step or gradient. The "
@@ -31,6 +31,8 @@ class Results:
 
     def __init__(self, open_: contextlib.ExitStack):
         TALLY.begin()
+        TALLY.notes_infinities = True
+        open_.callback(setattr, TALLY, "notes_infinities", False)
         self._is_looked_at = False
         open_.enter_context(
             SWITCH.session().collecting(_name_of, passes_infinities=True)
@@ -55,26 +57,23 @@ class Results:
         if TALLY.failed:
             return []
         if not (steps := TALLY.steps):
-            said = _said(_INFINITE, is_nan=False) or "finite."
+            found = SWITCH.session().first_result(is_nan=False)
+            said = _said(_INFINITE, found) or "finite."
             return [_NO_STEP + said] if self._is_looked_at else []
-        found = _of_origin(_INFINITE, TALLY.infinity) or "all finite"
-        counted = f"{steps} step{'s' * (steps > 1)} checked, {found}"
+        said = _said(_INFINITE, TALLY.infinity) or "all finite"
+        counted = f"{steps} step{'s' * (steps > 1)} checked, {said}"
         if self._is_looked_at:
-            counted += _said(_BESIDE, is_nan=True)
+            counted += _said(_BESIDE, SWITCH.session().first_result(is_nan=True))
         warning = loss_scale.fallen_scale()
         return [counted, warning] if warning else [counted]
 
 
-def _said(sentence: str, *, is_nan: bool) -> str:
-    """Returns what is said of the first result of a kind; empty without one."""
-    return _of_origin(sentence, SWITCH.session().first_result(is_nan=is_nan))
-
-
-def _of_origin(sentence: str, origin: Origin | None) -> str:
-    if origin is None or origin.step is None:
+def _said(sentence: str, found: tuple[str, Site | None] | None) -> str:
+    """Returns what is said of an operation and its line; empty without one."""
+    if found is None:
         return ""
-    site = origin.place.site
-    return sentence.format(origin.step.type, f" at {site.short_place}" if site else "")
+    kind, site = found
+    return sentence.format(kind, f" at {site.short_place}" if site else "")
 
 
 def _name_of(value: Any) -> str:

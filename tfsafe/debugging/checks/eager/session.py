@@ -24,10 +24,9 @@ from tfsafe.debugging.state import variables as _state
 from tfsafe.debugging.state.variables import Held, Slot
 from tfsafe.debugging.tracing import earlier
 from tfsafe.debugging.tracing.eager_recorder import Recorder
-from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.tracing.provenance import WRITES, Propagation
 from tfsafe.debugging.tracing.results import NonFinite
-from tfsafe.errors import NumericsError
+from tfsafe.errors import NumericsError, Site
 
 # So many values of a block with NaN are remembered that no operation uses, and so many
 # that are infinite.
@@ -234,8 +233,8 @@ class Session(Recorder):
             if nonfinite:
                 self._raise_if_due(nonfinite, [], options)
 
-    def first_result(self, *, is_nan: bool) -> Origin | None:
-        """Returns where the first non-finite result began.
+    def first_result(self, *, is_nan: bool) -> tuple[str, Site | None] | None:
+        """Returns where the first non-finite result began: the operation, its line.
 
         Args:
           is_nan: Whether to look for a result of `collecting` with NaN, or for one
@@ -259,7 +258,10 @@ class Session(Recorder):
                 and not origin.is_intended
                 and not failures.is_excluded(origin, options)
             }
-        return min(origins, key=lambda each: each.order, default=None)
+        first = min(origins, key=lambda each: each.order, default=None)
+        if first is None or first.step is None:
+            return None
+        return first.step.type, first.place.site
 
     def _results(self) -> dict[int, tuple[str, tf.Tensor]]:
         return {

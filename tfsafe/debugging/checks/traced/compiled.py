@@ -267,12 +267,8 @@ class CompiledCheck:
     ) -> Any:
         """Raises if a call whose sum is not finite is a failure; returns its result."""
         failed = self._failed(result, kept)
-        is_due = (
-            failed.nonfinite
-            or failed.frozen
-            or failed.absorbs
-            or (self._options.strict and failed.flagged)
-        )
+        is_flagged = self._options.strict and failed.flagged
+        is_due = failed.nonfinite or failed.frozen or failed.absorbs or is_flagged
         # The sum of finite numbers can overflow.
         if not is_due or self._known.covers(failed):
             return result
@@ -397,4 +393,5 @@ class CompiledCheck:
             return failed.nonfinite or [NonFinite("", None)], f"{error}.{hint}"
         finally:
             variables.restore(failed.held)
-        return failures.of_call(reported, origins, self._options, failed), reason
+        found = failures.of_call(reported, origins, self._options, failed.held)
+        return found, reason
