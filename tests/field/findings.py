@@ -110,13 +110,13 @@ EXPECTED = {
     ),
     "position_table": ("RealDiv", _ZERO, "tfsafe.ops.divide(position, rate)"),
     "power": ("Pow", "0 to the power -0.5 is infinite", "tfsafe.ops.pow(w, 0.5)"),
-    "probability": ("Log", "log of 1 zero (at (0,)).", "StableCrossEntropy"),
+    "probability": ("Log", "log of 1 zero (at (0,)).", "log_sigmoid(-logits)"),
     "radial": (
         "RealDiv",
         "The 0 comes from `Exp` at radial.py:13, which underflows.",
         "tfsafe.ops.softmax(-distance, axis=1)",
     ),
-    "rate": ("Exp", "The weights grew", "lower the learning rate first"),
+    "rate": ("Exp", "The weights grew", "lower the learning rate 100 first"),
     "recurrence": (
         "MatMul",
         "a sum of products overflows float32 above 3.403e+38",
