@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -166,12 +167,11 @@ def layers_on_stack(frame: types.FrameType | None) -> str:
     import keras
 
     names: list[str] = []
-    while frame is not None:
-        if frame.f_code.co_name == "__call__":
-            layer = frame.f_locals.get("self")
+    for each, _ in traceback.walk_stack(frame) if frame is not None else ():
+        if each.f_code.co_name == "__call__":
+            layer = each.f_locals.get("self")
             if isinstance(layer, keras.layers.Layer) and layer.name not in names:
                 names.append(layer.name)
-        frame = frame.f_back
     return "/".join(reversed(names))
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import sysconfig
+import traceback
 import types
 from collections.abc import Callable
 from typing import NamedTuple
@@ -36,11 +37,9 @@ _LIBRARIES = tuple(
 )
 _OPTIMIZERS_OF_KERAS = os.path.join(_package("keras"), "src", "optimizers") + os.sep
 _METRICS_OF_KERAS = os.path.join(_package("keras"), "src", "metrics") + os.sep
-_SAVING_OF_KERAS = (
-    *(
-        os.path.join(_package("keras"), "src", part) + os.sep
-        for part in ("saving", os.path.join("legacy", "saving"))
-    ),
+_SAVING_OF_KERAS = tuple(
+    os.path.join(_package("keras"), "src", part) + os.sep
+    for part in ("saving", os.path.join("legacy", "saving"))
 )
 # Not what the user's formulas are made of: `keras/src/ops`, `activations`, `backend`.
 _PARTS_OF_KERAS = (
@@ -108,12 +107,8 @@ def is_on_stack(is_wanted: Callable[[str], bool]) -> bool:
     Args:
       is_wanted: Returns whether a file is one of them.
     """
-    frame: types.FrameType | None = sys._getframe()
-    while frame is not None:
-        if is_wanted(frame.f_code.co_filename):
-            return True
-        frame = frame.f_back
-    return False
+    stack = traceback.walk_stack(sys._getframe())
+    return any(is_wanted(frame.f_code.co_filename) for frame, _ in stack)
 
 
 class Call(NamedTuple):

@@ -1,7 +1,7 @@
 """Finds the arrays of the program that NaN comes from."""
 
 import sys
-import types
+import traceback
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -73,14 +73,12 @@ def _rows(array: np.ndarray, row: np.ndarray, dtype: np.dtype) -> Iterator[int]:
 
 def _arrays() -> Iterator[tuple[str, np.ndarray]]:
     """Yields the arrays and tables of the functions that are being called."""
-    frame: types.FrameType | None = sys._getframe()
-    while frame is not None:
+    for frame, _ in traceback.walk_stack(sys._getframe()):
         if is_user_file(frame.f_code.co_filename):
             for name, value in {**frame.f_globals, **frame.f_locals}.items():
                 array = None if name.startswith("_") else _array(value)
                 if array is not None:
                     yield name, array
-        frame = frame.f_back
 
 
 def _array(value: Any) -> np.ndarray | None:

@@ -7,6 +7,7 @@ without an inverse. Its error says what, but not why, nor what to write instead.
 import contextlib
 import functools
 import re
+import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (.+)$', re.MULTILINE)
 _GENERATED = re.compile(r"\bgen_\w+_ops\.py$")
 # What a cast to an integer makes of NaN.
 _OF_NAN = {np.iinfo(each).min for each in (np.int32, np.int64)}
+_CAST = "which is what a cast to an integer makes of NaN"
 
 
 class Raised(NamedTuple):
@@ -160,10 +162,8 @@ def _raised(error: Any) -> Raised:
 
 
 def _innermost(error: BaseException) -> types.FrameType | None:
-    trace, frame = error.__traceback__, None
-    while trace is not None:
-        frame, trace = trace.tb_frame, trace.tb_next
-    return frame
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return frames[-1] if frames else None
 
 
 def _made_of_nan(op_type: str, raised: Raised) -> NumericsError | None:
@@ -214,11 +214,8 @@ def _noted(text: str) -> Sequence[Sequence[str]]:
 
 
 def _frames(error: BaseException) -> Iterator[tuple[str, int, str]]:
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        yield code.co_filename, trace.tb_lineno, code.co_name
-        trace = trace.tb_next
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        yield frame.f_code.co_filename, line, frame.f_code.co_name
 
 
 def _label(match: re.Match[str], _: Raised) -> tuple[str, str]:
@@ -231,26 +228,29 @@ def _label(match: re.Match[str], _: Raised) -> tuple[str, str]:
     if labels.size > 1:
         cause += f"; those of this step are {labels.min()} to {labels.max()}"
     if value in _OF_NAN:
-        return f"{cause}, which is what a cast to an integer makes of NaN", "nan"
+        return f"{cause}, {_CAST}", "nan"
     if classes == 1:
         return f"{cause}, as for a model with 1 output", "one class"
     return cause, "negative label" if labels.min() < 0 else "label"
 
 
 def _index(match: re.Match[str], _: Raised) -> tuple[str, str]:
-    at, value, size = match["at"], match["value"], match["size"]
-    one = (
-        f"({at.replace(',', ', ')},)" if "," not in at else f"({at.replace(',', ', ')})"
-    )
-    cause = f"the position {value} is outside the valid range of [0, {size}), at {one}"
+    at = _position(match["at"])
+    value, size = match["value"], match["size"]
+    cause = f"the position {value} is outside the valid range of [0, {size}), at {at}"
     if int(value) in _OF_NAN:
-        return f"{cause}, which is what a cast to an integer makes of NaN", "nan"
+        return f"{cause}, {_CAST}", "nan"
     return cause, "negative index" if int(value) < 0 else "index"
 
 
 def _point(match: re.Match[str], _: Raised) -> tuple[str, str]:
     at, position, shape = match.groups()
-    return f"the position [{position}] at ({at},) is outside [{shape}]", "index"
+    where = f"the position [{position}] at {_position(at)}"
+    return f"{where} is outside [{shape}]", "index"
+
+
+def _position(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
 
 
 def _not_invertible(_: re.Match[str], raised: Raised) -> tuple[str, str]:

@@ -130,8 +130,7 @@ class Execution:
 
         self._packers = [_Packer(), _Packer()]
         self._loop = self._made(watched)
-        shown = Body(once, self._step.check.function)
-        self._once = tf.function(shown, autograph=False, reduce_retracing=True)
+        self._once = self._traced(once)
         self._watched = watched
 
     def _made(self, watched: Callable[[Any], Any]) -> Any:
@@ -168,7 +167,10 @@ class Execution:
             has_failed = tf.raw_ops.OptionalHasValue(optional=failure)
             return tf.stack([count, tf.cast(has_failed, tf.int32)]), results, failure
 
-        shown = Body(loop, self._step.check.function)
+        return self._traced(loop)
+
+    def _traced(self, run: Callable[..., Any]) -> Any:
+        shown = Body(run, self._step.check.function)
         return tf.function(shown, autograph=False, reduce_retracing=True)
 
 

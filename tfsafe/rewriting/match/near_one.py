@@ -115,9 +115,12 @@ def by_change(reader: Reader, tensor: tf.Tensor) -> Build | None:
         if part.tensor is None or any(each.axes is not None for each in found):
             continue
         op = reader.op(part.tensor)
-        alone = Product(1.0, [], [], [], {})
-        pairs = [(_of_function(reader, part.tensor), alone)]
-        for function, rest in pairs if op.type in FUNCTIONS else products(reader, op):
+        if op.type in FUNCTIONS:
+            alone = Product(1.0, [], [], [], {})
+            return _changed(
+                tensor, part, others, _of_function(reader, part.tensor), alone
+            )
+        for function, rest in products(reader, op):
             return _changed(tensor, part, others, function, rest)
     return None
 

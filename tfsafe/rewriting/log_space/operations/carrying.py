@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
     """Returns what makes the loop, and gives what it carried at the end."""
     op, body = plan.op, plan.body
-    moving = plan.moving
+    moving, fixed = plan.moving, unchanged(body)
 
     def make(value: Value) -> dict[int, Carried]:
         wide = plan.wide(value)
@@ -77,7 +77,7 @@ def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
         ]
         constants = {
             i: _pair(plan.outside[i], wide)
-            for i in unchanged(body)
+            for i in fixed
             if i in plan.outside and plan.outside[i].name
         }
 

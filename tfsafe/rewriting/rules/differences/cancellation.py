@@ -100,7 +100,7 @@ def _match_complement(op: tf.Operation, reader: Reader) -> Build | None:
     for term, c in beside_number(reader, op.outputs[0]):
         inner = reader.op(term.tensor)
         gap = abs(c / term.factor + math.pi / 4) if inner.type == "Atan" else 1.0
-        if gap < LIMITS[op.outputs[0].dtype.name].eps or gap < _ROUNDED:
+        if gap < max(LIMITS[op.outputs[0].dtype.name].eps, _ROUNDED):
             return _less_eighth(reader, term.factor, inner.inputs[0])
         function = _WAVES.get((inner.type, term.factor == c))
         if function is not None and abs(term.factor) == abs(c):

@@ -335,11 +335,11 @@ def _computed(reader: Reader, op: tf.Operation) -> _Read:
             limits.append(limit)
     removed = len(product.below) - len(below)
     inside = sum(_read(reader, part).removed for part in outermost(reader, product))
-    changes = {each.name: by_change(reader, each) for each in above if removed}
-    if removed <= inside and not any(changes.values()):
+    changes = [(x.name, by_change(reader, x)) for x in above if removed]
+    found = {name: change for name, change in changes if change is not None}
+    if removed <= inside and not found:
         return _Read(removed, removed > 0 and not below)
     far = _far(reader, op, limits, (*above, *below))
-    found = {name: change for name, change in changes.items() if change is not None}
     product.builds.update({**found, **product.builds})
 
     def build(value: Value) -> tf.Tensor:

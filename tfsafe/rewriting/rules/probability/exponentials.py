@@ -24,7 +24,6 @@ from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.probability import softmax_complements
 
 _LOOPS = op_types(OpFact.LOOP)
-_MOVED = op_types(OpFact.MOVES)
 _LINEAR = op_types(OpFact.RESHAPES) | {
     *("BatchMatMulV2", "Einsum", "MatMul", "Mul", "Sum", "Transpose")
 }
