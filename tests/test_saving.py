@@ -145,8 +145,8 @@ def test_functional_models_with_attention_and_masks_become_plain():
     ids = keras.Input((None,), dtype="int32")
     x = layers.Embedding(7, 4, mask_zero=True)(ids)
     x = layers.MultiHeadAttention(2, 3)(x, x)
-    if hasattr(keras.layers, "RMSNormalization"):
-        # That of Keras 3.3 takes no mask.
+    if not keras.__version__.startswith(("3.3.", "3.10.")):
+        # Theirs fails with the mask of an embedding.
         x = layers.Attention()([x, x])
     x = layers.Dropout(0.5)(layers.GlobalAveragePooling1D()(x))
     model = keras.Model(ids, x)
