@@ -1,6 +1,7 @@
 """Reads Python: where a line writes an operation, and what its names stand for."""
 
 import ast
+import functools
 import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,14 +112,23 @@ def call(name: str, source: str) -> tuple[str, str]:
 
 
 def parsed(source: str) -> ast.AST:
-    """Returns the syntax tree of source code; an empty one where it has none."""
+    """Returns the syntax tree of source code; an empty one where it has none.
+
+    It is that of all who ask, so nobody may change it.
+    """
     try:
-        # The head of a block, `if a / b > c:`, needs something under it.
-        tree = ast.parse(f"{source} pass" if source.endswith(":") else source)
+        return _tree(source)
     # A line may be a part of a statement. And Python 3.11 before 3.11.5 fails when
     # two threads parse at once (CPython issue 106905).
     except (SyntaxError, SystemError):
         return ast.Module([], [])
+
+
+# An explanation asks for the user's file more than a hundred times.
+@functools.lru_cache(maxsize=32)
+def _tree(source: str) -> ast.AST:
+    # The head of a block, `if a / b > c:`, needs something under it.
+    tree = ast.parse(f"{source} pass" if source.endswith(":") else source)
     return _Expanded().visit(tree)
 
 
