@@ -22,6 +22,7 @@ from tfsafe.ops.kernels.zeros import (
 
 _Function = Callable[[tf.Tensor], tf.Tensor]
 _Gradients = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+_Slope = tuple[None, tf.Tensor]
 
 
 def elementwise(function: _Function) -> _Function:
@@ -76,6 +77,19 @@ def squared_difference(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradient
 def divide(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, _Gradients]:
     """Computes `x / y`, infinite or NaN at `y = 0`, with slopes 0 there."""
     return x / y, quotient_vjp(x, y, tf.math.divide_no_nan(x, y))
+
+
+@precision.runs_in_float32
+@custom_gradient
+def over(number: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, Callable[..., _Slope]]:
+    """Computes `number / x` like `divide`; the gradient does not form `1 / x ** 2`."""
+
+    def vjp(upstream: tf.Tensor) -> _Slope:
+        value = zeros.quotient_no_nan(number, x)
+        slope = times_upstream(times_upstream(upstream, value), zeros.reciprocal(x))
+        return None, unbroadcast(-slope, x)
+
+    return number / x, vjp
 
 
 def divide_no_nan(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

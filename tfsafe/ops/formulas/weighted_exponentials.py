@@ -5,13 +5,20 @@ puts them in the place of hand-written formulas.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe._gradients import custom_gradient_in, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.kernels.zeros import (
+    quotient_no_nan,
+    reciprocal,
+    times_upstream,
+    times_where_nonzero,
+)
 
 # An exponent is at most so many units, whose last places are lost when it is added.
 _ROUNDINGS = 128
@@ -101,6 +108,31 @@ def exp_of_sum(
     return weighted_exp(weight * factor, total)
 
 
+@custom_gradient_in(2)
+def quotient_of_weights(
+    x: tf.Tensor, y: tf.Tensor, divide: Callable[..., tf.Tensor]
+) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
+    """Computes `x / y`, which an exponential is multiplied by.
+
+    Args:
+      x: Weight of the dividend.
+      y: Weight of the divisor.
+      divide: Computes the quotient.
+
+    Returns:
+      The quotient. Its incoming gradient has the exponential as a factor, and comes
+      first in the slopes: `1 / y ** 2` overflows where the product does not.
+    """
+    value = divide(x, y)
+
+    def vjp(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        in_x = times_upstream(upstream, reciprocal(y))
+        in_y = -times_where_nonzero(in_x, quotient_no_nan(x, y))
+        return unbroadcast(in_x, x), unbroadcast(in_y, y)
+
+    return value, vjp
+
+
 def weighted_log(weight: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
     """Computes `weight * log`; 0 for a weight of 0 and an infinite logarithm."""
     return weight * zero_where_weightless(log, weight)
@@ -133,7 +165,12 @@ def finite_or_zero(x: tf.Tensor) -> tf.Tensor:
 
 
 def product_or_exp(
-    a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor, exponent: tf.Tensor
+    a: tf.Tensor,
+    b: tf.Tensor,
+    weight: tf.Tensor,
+    exponent: tf.Tensor,
+    *,
+    by_factors: bool = False,
 ) -> tf.Tensor:
     """Computes `a * b`, as `weight * exp(exponent)` where a factor is out of range.
 
@@ -144,6 +181,8 @@ def product_or_exp(
       b: The other.
       weight: The weight of their product.
       exponent: Its exponent.
+      by_factors: Whether the gradient is that of the factors where these are in range
+        and the exponential is not.
 
     Returns:
       The product.
@@ -157,7 +196,13 @@ def product_or_exp(
         size = tf.abs(factor)
         is_usual &= (size >= least) & (size <= limit.max)
     rest = tf.stop_gradient(usual - made)
-    return made + tf.where(is_usual, rest, tf.zeros_like(rest))
+    made += tf.where(is_usual, rest, tf.zeros_like(rest))
+    if not by_factors:
+        return made
+    is_lost = is_usual & (tf.abs(exponent) > -math.log(limit.tiny))
+    nothing = tf.zeros_like(usual)
+    kept = (tf.where(is_lost, factor, nothing) for factor in (a, b))
+    return tf.where(is_lost, unchanged_values.multiply(*kept), made)
 
 
 def running_weights(

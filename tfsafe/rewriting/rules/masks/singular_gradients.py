@@ -7,6 +7,7 @@ that is not finite may reach it and its result may be dropped.
 
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
@@ -19,6 +20,8 @@ from tfsafe.rewriting.rules import references
 _Function = Callable[..., tf.Tensor]
 
 
+# A number over another is multiplied by the incoming gradient, and may not vanish.
+_SMALL = 1e-3
 # The reader knows nothing about their singular points.
 _ALWAYS = frozenset({"Angle", "Atan2", "DivNoNan"})
 
@@ -36,6 +39,12 @@ def _match(function: _Function) -> Callable[[tf.Operation, Reader], Build | None
         return lambda value: function(*(value(each) for each in op.inputs))
 
     return match
+
+
+def _quotient(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    number = tf.get_static_value(x)
+    is_near_one = number is not None and np.all(np.abs(number) > _SMALL)
+    return (unchanged_values.over if is_near_one else unchanged_values.divide)(x, y)
 
 
 def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
@@ -110,7 +119,7 @@ RULES = (
     ),
     _row(
         "division",
-        unchanged_values.divide,
+        _quotient,
         "x / y, slopes 0 at y = 0",
         _at("y = 0") + "; y^2 overflows",
         "RealDiv",
