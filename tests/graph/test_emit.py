@@ -277,7 +277,7 @@ def test_variables_are_captured_and_can_be_differentiated():
 
 
 def test_a_plan_takes_the_place_of_operations_in_bodies_too():
-    def plan(graph):
+    def plan(graph, _):
         return {
             op.name: lambda value, op=op: [value(op.inputs[0]) * 10.0]
             for op in graph.get_operations()
@@ -298,7 +298,7 @@ def test_a_plan_can_read_what_the_program_did_not_need():
         del unused
         return tf.sin(x)
 
-    def plan(graph):
+    def plan(graph, _):
         exp = next(op for op in graph.get_operations() if op.type == "Exp")
         sin = next(op for op in graph.get_operations() if op.type == "Sin")
         return {sin.name: lambda value: [value(exp.outputs[0])]}
@@ -319,7 +319,7 @@ def flagged(program, *args):
     @tf.function(autograph=False)
     def twin(*given):
         emission.emit(concrete.graph, [*given, *concrete.captured_inputs])
-        return emission.flags()
+        return emission.flags
 
     flags = twin(*args)
     assert len(flags) == len(emission.flagged)
@@ -399,7 +399,7 @@ def chain(length, x):
 def test_what_a_maker_does_not_ask_for_is_not_made():
     seen = []
 
-    def plan(graph):
+    def plan(graph, _):
         # Around the exponential that the sine is taken of.
         return {
             op.name: lambda value, op=op: [tf.cos(value(op.inputs[0].op.inputs[0]))]
@@ -417,7 +417,7 @@ def test_what_a_maker_does_not_ask_for_is_not_made():
 def test_makers_that_ask_for_what_others_make_may_be_many():
     asked = []
 
-    def plan(graph):
+    def plan(graph, _):
         def maker(op):
             def make(value):
                 asked.append(op.name)
@@ -444,7 +444,7 @@ def test_a_maker_that_asks_late_reads_what_was_there_before_a_write():
         v.assign([10.0, 20.0])
         return tf.sin(before)
 
-    def plan(graph):
+    def plan(graph, _):
         return {
             op.name: lambda value, op=op: [value(op.inputs[0])]
             for op in graph.get_operations()
@@ -474,7 +474,7 @@ def test_a_graph_is_listed_as_often_however_many_operations_are_replaced(monkeyp
         monkeypatch.undo()
         return len(listed)
 
-    def sines(graph):
+    def sines(graph, _):
         return {
             op.name: lambda value, op=op: [tf.cos(value(op.inputs[0]))]
             for op in graph.get_operations()
@@ -508,7 +508,7 @@ def test_the_flags_of_many_operations_are_no_inputs_of_one():
     @tf.function(autograph=False)
     def flagged(x):
         emission.emit(concrete.graph, [x])
-        return emission.flags()
+        return emission.flags
 
     x = tf.constant([1.0, math.nan])
     assert flagged(x).numpy().tolist() == [True] * 600

@@ -51,6 +51,21 @@ def _gated(a, x):
     return total
 
 
+def _mapped(a, x):
+    """A loop in each step of another."""
+    rows = tf.stack([x, x[::-1]])
+    return tf.reduce_sum(tf.map_fn(lambda each: _forward(a, each), rows))
+
+
+def _in_a_branch(a, x):
+    return tf.cond(a[0, 0] > 9.0, lambda: a[0, 0], lambda: _forward(a, x))
+
+
+def _in_a_case(a, x):
+    zero = tf.cast(a[0, 0] > 9.0, tf.int32)
+    return tf.switch_case(zero, [lambda: _forward(a, x), lambda: a[0, 0]])
+
+
 def _chosen(a, x):
     """A case that is not a loop."""
     return tf.switch_case(
@@ -133,7 +148,7 @@ def _assert_same(function, x, mode):
 @pytest.mark.parametrize(
     ("function", "derivative"),
     [
-        *((function, _curvature) for function in (*ORDINARY, *EXPONENTIAL)),
+        *((function, _curvature) for function in (*ORDINARY, *EXPONENTIAL, _mapped)),
         *((function, _product) for function in ORDINARY),
         *((function, _unrolled) for function in (_plain, _forward)),
         *((function, _hessian) for function in (_plain, _chosen)),
@@ -146,9 +161,20 @@ def test_a_derivative_of_higher_order_is_that_of_the_plain_function(
 
 
 @pytest.mark.parametrize("mode", modes.MODES)
-@pytest.mark.parametrize("shift", [-60.0, 100.0])
-@pytest.mark.parametrize("function", EXPONENTIAL)
+@pytest.mark.parametrize(
+    ("function", "shift"),
+    [
+        *((function, shift) for function in EXPONENTIAL for shift in (-60.0, 100.0)),
+        (_mapped, 100.0),
+    ],
+)
 def test_a_loop_whose_gradient_is_taken_inside_carries_logarithms(
     function, shift, mode
 ):
     _assert_same(_gradient(function), X + shift, mode)
+
+
+@pytest.mark.parametrize("function", [_in_a_branch, _in_a_case])
+def test_so_does_one_in_a_branch(function):
+    """XLA has no gradient of it."""
+    _assert_same(_gradient(function), X + 100.0, "graph")

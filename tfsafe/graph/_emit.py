@@ -33,6 +33,10 @@ Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
 # Receives an operation, the copies of its inputs and its new outputs.
 Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
 
+# Positions of the outputs of a graph that are wanted; None for all.
+_Wanted = tuple[int, ...] | None
+# These outputs, and flags.
+_Made = tuple[list[tf.Tensor], tf.Tensor]
 # Makers that ask for what other makers make, which ask in their turn: no deeper.
 _DEPTH = 8
 # They name operations and gradients of the graph that is read.
@@ -44,7 +48,8 @@ class Emission:
 
     Args:
       plan: Called with each graph, bodies of loops and branches included, before it is
-        emitted; returns what to make in place of some of its operations.
+        emitted, and the positions of its outputs that are wanted, None for all; returns
+        what to make in place of some of its operations.
       observe: Called after each operation that was copied. Those in bodies belong to
         other graphs than those around them.
       checks: Gives the indices of the outputs of an operation that flags are for.
@@ -53,13 +58,16 @@ class Emission:
       repeated: Gives the names of operations whose effects those of the plan have.
 
     Attributes:
+      flags: A boolean vector: which outputs of the last graph are not finite. For an
+        operation in a loop, whether that was so in any iteration; for one that did not
+        run, False.
       flagged: The operation and the index of its output behind each flag.
     """
 
     def __init__(
         self,
         *,
-        plan: Callable[[tf.Graph], Plan] = lambda _: {},
+        plan: Callable[[tf.Graph, _Wanted], Plan] = lambda *_: {},
         observe: Observe = lambda *_: None,
         checks: _flags.Checks = lambda _: (),
         summed: Callable[[tf.Tensor], None] = lambda _: None,
@@ -74,8 +82,8 @@ class Emission:
         self.repeated = repeated
         self.flagged: list[_flags.Output] = []
         # The graph is kept with its plan so that its `id` stays taken.
-        self._plans: dict[int, tuple[tf.Graph, Plan]] = {}
-        self._flags = tf.zeros([0], tf.bool)
+        self._plans: dict[tuple[int, _Wanted], tuple[tf.Graph, Plan]] = {}
+        self.flags = tf.zeros([0], tf.bool)
         # Called with an operation and what to make in its place.
         self.at: Callable[..., Any]
 
@@ -84,7 +92,7 @@ class Emission:
         graph: tf.Graph,
         inputs: Sequence[Any],
         variables: Iterable[tf.Variable] = (),
-        wanted: Collection[int] | None = None,
+        wanted: _Wanted = None,
     ) -> list[tf.Tensor]:
         """Emits one graph into the graph that is being made.
 
@@ -96,7 +104,7 @@ class Emission:
           wanted: Positions of the outputs that are wanted; None for all.
 
         Returns:
-          One tensor for each of `graph.outputs`; None for those that are not wanted.
+          The outputs that are wanted.
 
         Raises:
           UnreadableError: If the graph calls a function that Python does not know.
@@ -105,19 +113,20 @@ class Emission:
             # A tape learns of a variable by its name, not by what reads it.
             _compat.watch(variable)
         with _places.kept() as self.at:
-            outputs, self._flags = Body(self, graph, inputs).run(wanted)
+            outputs, self.flags = Body(self, graph, inputs, wanted).run()
         self.flagged = _flags.outputs_of(graph, self.checks)
         return outputs
 
-    def plan_of(self, graph: tf.Graph) -> Plan:
+    def plan_of(self, graph: tf.Graph, wanted: _Wanted = None) -> Plan:
         """Returns the plan of a graph, which is asked for once."""
-        if id(graph) not in self._plans:
-            self._plans[id(graph)] = graph, self.plan(graph)
-        return self._plans[id(graph)][1]
+        key = id(graph), wanted
+        if key not in self._plans:
+            self._plans[key] = graph, self.plan(graph, wanted)
+        return self._plans[key][1]
 
-    def reads(self, graph: tf.Graph) -> _liveness.Reads:
+    def reads(self, graph: tf.Graph, wanted: _Wanted = None) -> _liveness.Reads:
         """Returns the function that gives what an operation of the graph may read."""
-        plan = self.plan_of(graph)
+        plan = self.plan_of(graph, wanted)
 
         # Asked for again and again, and a custom gradient is searched for tensors.
         @functools.cache
@@ -128,23 +137,23 @@ class Emission:
 
         return reads
 
-    def flags(self) -> tf.Tensor:
-        """Returns a boolean vector: which outputs of the last graph are not finite.
-
-        For an operation in a loop, whether that was so in any iteration; for one that
-        did not run, False.
-        """
-        return self._flags
-
 
 class Body:
     """One graph that is being emitted."""
 
-    def __init__(self, emission: Emission, graph: tf.Graph, inputs: Sequence[Any]):
+    def __init__(
+        self,
+        emission: Emission,
+        graph: tf.Graph,
+        inputs: Sequence[Any],
+        wanted: _Wanted = None,
+    ):
         self._emission = emission
+        self._body = functools.partial(Body, emission)
         self._graph = graph
-        self._plan = emission.plan_of(graph)
-        self._reads = emission.reads(graph)
+        self._wanted = wanted
+        self._plan = emission.plan_of(graph, wanted)
+        self._reads = emission.reads(graph, wanted)
         self._home = tf.compat.v1.get_default_graph()
         # Copies by the name of the tensor.
         self._copies = {
@@ -166,20 +175,14 @@ class Body:
         self._inner: dict[str, tf.Tensor] = {}
         self._replacements = _places.Replacements(self._home)
 
-    def run(
-        self, wanted: Collection[int] | None = None
-    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+    def run(self) -> _Made:
         """Emits the graph.
 
-        Args:
-          wanted: Positions of the outputs that are wanted; None for all.
-
         Returns:
-          Its outputs, None for those that are not wanted, and its flags.
+          Its outputs that are wanted, and its flags.
         """
-        outputs = self._graph.outputs
-        wanted = range(len(outputs)) if wanted is None else wanted
-        read = [outputs[i] for i in wanted]
+        outputs, wanted = self._graph.outputs, self._wanted
+        read = outputs if wanted is None else [outputs[i] for i in wanted]
         repeated = self._emission.repeated(self._graph)
         needed = functools.partial(_liveness.needed, self._graph, read, repeated)
         possible, self._used = needed(self._reads)
@@ -190,11 +193,10 @@ class Body:
             is_due = op.name in possible and _compat.op_def(op).is_stateful
             if is_due or op.name in certain:
                 self._make(op)
-        made = [self.value(x) if i in wanted else None for i, x in enumerate(outputs)]
-        checks = self._emission.checks
-        flags = _flags.joined(self._graph, checks, self._totals, self._inner)
+        made = [self.value(tensor) for tensor in read]
         self._replacements.note()
-        return made, flags
+        checks = self._emission.checks
+        return made, _flags.joined(self._graph, checks, self._totals, self._inner)
 
     def value(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns the copy of a tensor; makes it now if it was not needed before."""
@@ -253,7 +255,6 @@ class Body:
             inputs = [self.value(tensor) for tensor in op.inputs]
             outputs = self._run(op, inputs)
             self._emission.observe(op, inputs, outputs)
-        # A function that was differentiated has its intermediates as further outputs.
         for tensor, copy in zip(op.outputs, outputs, strict=False):
             if copy is not None:
                 self._copies[tensor.name] = copy
@@ -284,16 +285,16 @@ class Body:
                     self._emission, self._body, op, inputs
                 )
                 return outputs or self._copy(op, inputs)
+            wanted = _liveness.wanted(op, self._used)
             if op.type in _functions.LOOPS:
-                outputs, flags = self._loop(op, inputs)
-            elif op.type in _functions.BRANCHES:
-                outputs, flags = tf.cond(inputs[0], *self._choices(op, inputs))
-            elif op.type in _functions.CASES:
-                outputs, flags = tf.switch_case(inputs[0], self._choices(op, inputs))
+                outputs, flags = self._loop(op, inputs, wanted)
+            elif op.type in _functions.BRANCHES | _functions.CASES:
+                outputs, flags = self._choice(op, inputs, wanted)
             else:
-                outputs, flags = self._call(op, inputs)
+                outputs, flags = self._call(op, inputs, wanted)
         self._inner[op.name] = flags
-        return outputs
+        made = dict(zip(wanted, outputs, strict=True))
+        return [made.get(i) for i in range(len(op.outputs))]
 
     def _copy(self, op: tf.Operation, inputs: Sequence[Any]) -> Sequence[tf.Tensor]:
         given = op.node_def.attr.items()
@@ -332,43 +333,44 @@ class Body:
             self._constants[key] = self._copy(op, ())
         return self._constants[key]
 
-    def _body(self, graph: tf.Graph, inputs: Sequence[Any]) -> "Body":
-        return Body(self._emission, graph, inputs)
+    def _call(self, op: tf.Operation, inputs: Sequence[Any], wanted: _Wanted) -> _Made:
+        def called() -> _Made:
+            return self._body(_functions.body(op, "f"), inputs, wanted).run()
 
-    def _call(
-        self, op: tf.Operation, inputs: Sequence[Any]
-    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
-        graph, wanted = _functions.body(op, "f"), _liveness.wanted(op, self._used)
-        if not _functions.is_compiled(op):
-            return self._body(graph, inputs).run(wanted)
-        return tf.function(
-            lambda: self._body(graph, inputs).run(), autograph=False, jit_compile=True
-        )()
+        if _functions.is_compiled(op):
+            return tf.function(called, autograph=False, jit_compile=True)()
+        return called()
 
-    def _choices(self, op: tf.Operation, inputs: Sequence[Any]) -> list[Any]:
-        """Returns the branches; each gives the flags of all, its own being true."""
-        graphs = _functions.branches(op)
-        counts = [
-            len(_flags.outputs_of(graph, self._emission.checks)) for graph in graphs
-        ]
+    def _choice(
+        self, op: tf.Operation, inputs: Sequence[Any], wanted: _Wanted
+    ) -> _Made:
+        graphs, checks = _functions.branches(op), self._emission.checks
+        counts = [len(_flags.outputs_of(graph, checks)) for graph in graphs]
 
-        def branch(position: int) -> Any:
-            outputs, own = self._body(graphs[position], inputs[1:]).run()
+        def branch(position: int) -> _Made:
+            outputs, own = self._body(graphs[position], inputs[1:], wanted).run()
+            # Each gives the flags of all, its own being true.
             flags = [tf.zeros([count], tf.bool) for count in counts]
             flags[position] = own
             return outputs, tf.concat(flags, 0)
 
-        return [functools.partial(branch, i) for i in range(len(graphs))]
+        branches = [functools.partial(branch, i) for i in range(len(graphs))]
+        if op.type in _functions.CASES:
+            return tf.switch_case(inputs[0], branches)
+        return tf.cond(inputs[0], *branches)
 
     def _loop(
-        self, op: tf.Operation, inputs: Sequence[Any]
-    ) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        self, op: tf.Operation, inputs: Sequence[Any], wanted: Sequence[int]
+    ) -> _Made:
         condition, body = _functions.body(op, "cond"), _functions.body(op, "body")
         fixed = _functions.unchanged(body)
-        live = _liveness.live_variables(
-            op, _liveness.wanted(op, self._used), self._emission.reads
-        )
-        moving = sorted(live - fixed)
+        written = tuple(sorted(_liveness.live_variables(op, wanted) - fixed))
+
+        def reads(graph: tf.Graph) -> _liveness.Reads:
+            return self._emission.reads(graph, written if graph is body else None)
+
+        # By its plan, the body may read less than as it is written.
+        moving = tuple(sorted(_liveness.live_variables(op, wanted, reads) - fixed))
 
         def filled(values: Sequence[Any]) -> list[Any]:
             changed = dict(zip(moving, values, strict=True))
@@ -378,8 +380,8 @@ class Body:
             return self._body(condition, filled(values)).run()[0][0]
 
         def once(values: Sequence[Any], flags: Sequence[tf.Tensor]) -> Any:
-            outputs, new = self._body(body, filled(values)).run(moving)
-            return [outputs[i] for i in moving], [each | new for each in flags]
+            outputs, new = self._body(body, filled(values), moving).run()
+            return outputs, [each | new for each in flags]
 
         count = len(_flags.outputs_of(body, self._emission.checks))
         none = tf.zeros([count], tf.bool)
@@ -394,6 +396,5 @@ class Body:
             parallel_iterations=op.get_attr("parallel_iterations"),
             maximum_iterations=_functions.maximum_iterations(op, inputs),
         )
-        return [
-            each if i in live else None for i, each in enumerate(filled(values))
-        ], flags[0] if count else none
+        ends = filled(values)
+        return [ends[i] for i in wanted], flags[0] if count else none

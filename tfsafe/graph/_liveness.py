@@ -65,13 +65,16 @@ def read_by(op: tf.Operation) -> list[tf.Tensor]:
 
 
 def live_operations(
-    graph: tf.Graph, instead: Mapping[str, Sequence[tf.Tensor]]
+    graph: tf.Graph,
+    instead: Mapping[str, Sequence[tf.Tensor]],
+    wanted: Collection[int] | None = None,
 ) -> tuple[list[tf.Operation], set[str]]:
     """Finds what a graph must run, for its effects or for its outputs.
 
     Args:
       graph: Graph of a traced function.
       instead: What some operations read in place of their inputs, by their names.
+      wanted: Positions of the outputs that are wanted; None for all.
 
     Returns:
       The operations, and the names of the tensors that are read.
@@ -80,7 +83,9 @@ def live_operations(
     def reads(op: tf.Operation) -> Sequence[tf.Tensor]:
         return instead[op.name] if op.name in instead else read_by(op)
 
-    live, read = needed(graph, graph.outputs, (), reads)
+    outputs = graph.outputs
+    outputs = outputs if wanted is None else [outputs[i] for i in wanted]
+    live, read = needed(graph, outputs, (), reads)
     return [op for op in graph.get_operations() if op.name in live], read
 
 
@@ -136,14 +141,13 @@ def has_effect(op: tf.Operation) -> bool:
     return op.type not in _VALUES_ONLY and _compat.op_def(op).is_stateful
 
 
-def wanted(op: tf.Operation, used: Collection[str]) -> list[int]:
+def wanted(op: tf.Operation, used: Collection[str]) -> tuple[int, ...]:
     """Returns the positions of the outputs of a call that are read.
 
     Args:
       op: The call.
       used: Names of all tensors that are read.
     """
+    is_whole = has_effect(op)
     outputs = enumerate(op.outputs)
-    if has_effect(op):
-        return [i for i, _ in outputs]
-    return [i for i, tensor in outputs if tensor.name in used]
+    return tuple(i for i, tensor in outputs if is_whole or tensor.name in used)

@@ -209,7 +209,7 @@ class _Step:
         outputs = emission.emit(self._graph, inputs, self._variables)
         return structured(self._result, outputs)
 
-    def _plan(self, graph: tf.Graph) -> Plan:
+    def _plan(self, graph: tf.Graph, _: Any) -> Plan:
         return {
             name: _Known(values)
             for (number, name), values in self._drawn.items()

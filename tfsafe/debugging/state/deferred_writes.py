@@ -103,7 +103,7 @@ class Frozen:
         self._old: dict[int, tf.Tensor] = {}
         self._new: dict[int, tf.Tensor] = {}
 
-    def plan(self, graph: tf.Graph) -> Plan:
+    def plan(self, graph: tf.Graph, _: Any) -> Plan:
         """Returns how to make what reads and writes variables; see `graph.Plan`."""
         if not self._handles:
             return {}

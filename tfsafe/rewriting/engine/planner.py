@@ -79,12 +79,21 @@ class Planner:
         listed = [rest.pop(key) for key in keys if key in rest]
         return [*listed, *rest.values()]
 
-    def plan(self, graph: tf.Graph) -> dict[str, Callable[[Value], Any]]:
-        """Returns makers for the operations to replace in a graph, by name."""
+    def plan(
+        self, graph: tf.Graph, wanted: Collection[int] | None = None
+    ) -> dict[str, Callable[[Value], Any]]:
+        """Returns makers for the operations to replace in a graph, by name.
+
+        Args:
+          graph: The graph.
+          wanted: Positions of its outputs that are wanted; None for all.
+        """
         requests = self._recording.requests(graph)
         answers = makers(requests, lambda request, value: request.answer(value))
         operations, read = live_operations(
-            graph, {mark.op.name: r.reads() for r in requests for mark in r.marks}
+            graph,
+            {mark.op.name: r.reads() for r in requests for mark in r.marks},
+            wanted,
         )
         kept = {name for request in requests for name in request.kept()}
         reader = Reader(graph, operations, self._names, kept, read)

@@ -137,7 +137,7 @@ def _flat(
     """Emits a graph with the bodies of its plain calls in place of the calls."""
     recorded_flat = Recording()
 
-    def plan(each: tf.Graph) -> Any:
+    def plan(each: tf.Graph, _: Any) -> Any:
         return makers(
             recording.requests(each),
             lambda request, value: placeholders(request, value, recorded_flat.add),

@@ -41,7 +41,7 @@ def widened(
     return Emission(plan=_plan).emit(graph, [_wide(x) for x in inputs], variables)
 
 
-def _plan(graph: tf.Graph) -> dict[str, Callable[[Value], Sequence[tf.Tensor]]]:
+def _plan(graph: tf.Graph, _: Any) -> dict[str, Callable[[Value], Sequence[tf.Tensor]]]:
     return {
         op.name: _Copy(op)
         for op in graph.get_operations()

@@ -142,7 +142,7 @@ class Instrumented:
         self.look = self.look._replace(flagged=emission.flagged, drawn=keys)
         self.drawn = drawn
         self.result = self._call.packed(outputs)
-        self.flags = emission.flags()
+        self.flags = emission.flags
         self.absorbs = tf.reduce_any(tf.stack(absorbed)) if absorbed else None
 
 

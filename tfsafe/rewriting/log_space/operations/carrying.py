@@ -95,10 +95,12 @@ def loop(plan: Plan) -> Callable[[Value], dict[int, Carried]]:
             return Emission().emit(plan.condition, filled(states))[0]
 
         def step(*states: Carried) -> list[Carried]:
-            emission = Emission(plan=lambda graph: _outputs(plan, graph, received))
+            emission = Emission(plan=lambda graph, _: _outputs(plan, graph, received))
             received: dict[int, Carried] = {}
-            made = emission.emit(body, filled(states), wanted=moving)
-            return [received.get(i, (made[i],)) for i in moving]
+            made = emission.emit(body, filled(states), wanted=tuple(moving))
+            return [
+                received.get(i, (each,)) for i, each in zip(moving, made, strict=True)
+            ]
 
         ends = tf.while_loop(
             goes_on,
