@@ -8,6 +8,8 @@ import tensorflow as tf
 import tfsafe
 from tfsafe import checked
 
+_INT = "convert the arguments of that operation, tf.cast(x, tf.float32), not its result"
+
 
 def _interval(z):
     upper = tf.sigmoid(z[1])
@@ -94,6 +96,11 @@ def _scale(x):
     return tf.math.log(heads[:, 1])
 
 
+def _counts(x):
+    rate = tf.nn.relu(x)  # Here
+    return rate - tf.constant([2.0, 0.0]) * tf.math.log(rate)
+
+
 def _pole(x):
     a, b = tf.unstack(tf.nn.relu(x))  # Here
     return tf.math.lgamma(a) + b
@@ -102,6 +109,23 @@ def _pole(x):
 def _unit(x):
     h = tf.nn.relu(x)  # Here
     return h / tf.reduce_sum(h)
+
+
+def _pixels(x):
+    side = tf.cast(x, tf.int32)
+    count = side * side  # Here
+    return tf.sqrt(tf.cast(count[:1], tf.float32))
+
+
+def _volume(x):
+    count = tf.reduce_prod(tf.cast(x, tf.int32))  # Here
+    return tf.math.log(tf.cast(count, tf.float32))
+
+
+def _pairs(x):
+    n = tf.cast(x, tf.int64)
+    total = tf.reduce_sum(n**1 * 2**60)  # Here
+    return 1.0 / tf.sqrt(tf.cast(total, tf.float32))
 
 
 def _line(function):
@@ -143,8 +167,17 @@ def _found(function, *args):
             "`Relu`{}, which is 0 for a neg",
             "is p * log(p) with its limit, 0 at p = 0",
         ),
+        (_counts, [-1.0, -2.0], "`Relu`{}, which is 0 for a neg", "Use tf.nn.softplus"),
         (_pole, [-1.0, 1.0], "`Relu`{}, which is 0 for a neg", "Use tf.nn.softplus"),
-        (_unit, [-1.0, -2.0], "`Relu`{}, which is 0 for a negative", "returns 0"),
+        (_pixels, [5e4, 1.0], "number comes from `Mul`{}, which overflows int32", _INT),
+        (_volume, [5e4, 5e4], "number comes from `Prod`{}, which overflows int", _INT),
+        (_pairs, [4.0, 4.0], "number comes from `Sum`{}, which overflows int64", _INT),
+        (
+            _unit,
+            [-1.0, -2.0],
+            "`Relu`{}, which is 0 for a negative",
+            "activation='softplus'",
+        ),
     ],
     ids=[
         "difference",
@@ -162,7 +195,11 @@ def _found(function, *args):
         "squared",
         "scale",
         "entropy",
+        "counts",
         "pole",
+        "pixels",
+        "volume",
+        "pairs",
         "unit",
     ],
 )
@@ -171,6 +208,11 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
     place = f" at test_lost_digits.py:{_line(function)}"
     assert what.format(place) in finding.cause
     assert fix in finding.suggestion
+
+
+def _counted(x, most):
+    side = tf.cast(x, tf.int32) * tf.constant([1, most])
+    return tf.cast(side * side, tf.float32)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +230,9 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         (lambda x: 1.0 / tf.reduce_sum(tf.stack([x * x, 0 * x]), 1), [1e-30, 1e-30]),
         # So is the product with weights of 0.
         (lambda x: 1.0 / (tf.nn.relu(x)[None] @ tf.zeros([2, 1])), [-1.0, 1.0]),
+        # Integers that overflow are not what the root is of, nor do these.
+        (lambda x: tf.sqrt(_counted(x, 50000) - [3.0, -2e9]), [1.0, 1.0]),
+        (lambda x: tf.sqrt(-_counted(x, 40000)), [1.0, 1.0]),
         # The zero of the numerator is not what fails.
         (lambda x: (x * x) / tf.constant([0.0, 1.0]), [1e-30, 1e-30]),
     ],
@@ -202,11 +247,13 @@ def test_the_operation_that_lost_the_digits_is_named(function, x, what, fix):
         "concatenation",
         "mask",
         "weights",
+        "other integers",
+        "integers",
         "numerator",
     ],
 )
 def test_a_zero_of_the_data_is_not_said_to_be_rounded(function, x):
-    assert "The 0 comes from" not in _found(function, tf.constant(x)).cause
+    assert " comes from" not in _found(function, tf.constant(x)).cause
 
 
 def test_the_quotient_that_failed_is_found_by_what_made_its_arguments():

@@ -88,8 +88,8 @@ def test_a_failure_says_how_to_see_it_again_and_what_that_costs():
 
 def test_a_wrong_argument_is_reported():
     checked = tfsafe.checked(tf.function(programs.passes_on))
-    assert text_of(checked, tf.constant([1.0, float("inf")])) == dedent("""
-        +Inf in argument `x`, first in row 1 of the batch.
+    assert text_of(checked, tf.constant([1.0, float("nan")])) == dedent("""
+        NaN in argument `x`, first in row 1 of the batch.
           what:  1 of 2 values, at (1,); shape (2,), float32
           why:   it was non-finite before the call.
           fix:   tfsafe.data.check_finite reports all such rows before the training;

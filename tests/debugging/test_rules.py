@@ -453,7 +453,7 @@ def test_every_suggestion_can_be_reached(row):
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",
         "producers": [row.source],
-        "met_next": [row.met_next],
+        "met_next": [(*row.met_next, row.met_later)],
         "dtype": row.dtype or "float32",
         "kind": row.kind,
         "source": written if row.written or row.is_read else "",

@@ -151,6 +151,10 @@ def picked_logarithm(s):
     return tf.math.log(tf.gather(e / tf.reduce_sum(e, -1, keepdims=True), 0, axis=-1))
 
 
+def quotient_by_relu(a, b):
+    return a / tf.nn.relu(b)
+
+
 def weighted_quotient(w, v):
     return tf.math.xdivy(w, v)
 
@@ -309,6 +313,7 @@ CASES = [
     (log_of_sigmoid, [LOW], False),
     (weighted_log, [ZEROS, ZEROS], False),
     (quotient, [ZEROS, ZEROS], False),
+    (quotient_by_relu, [ZEROS, [[-1.0, 2.0]]], False),
     (inverse, [ZEROS], False),
     (inverse_root, [ZEROS], False),
     (inverse_root, [[-1e-9, 4.0]], False),
@@ -943,6 +948,50 @@ def test_a_quotient_by_a_tiny_number_is_told_to_bound_that(dtype, bound):
     found = finding_of(quotient, [tf.constant([9.0], dtype), tf.constant(scale)], False)
     assert f"tf.maximum(b, {bound})" in found.suggestion
     assert "earning rate" not in found.suggestion
+
+
+def contrast(s):
+    alike = tf.exp(s)
+    others = tf.reduce_sum(alike, 1) - tf.linalg.diag_part(alike)
+    return -tf.math.log(tf.linalg.diag_part(alike, k=1) / others[:1])
+
+
+@pytest.mark.parametrize(
+    ("function", "is_logarithm"),
+    [
+        (contrast, True),
+        # Of a probability, not of the exponentials.
+        (lambda s: tf.math.log(tf.sigmoid(tf.exp(s) * tf.exp(-s))), False),
+        (lambda s: tf.reduce_sum(tf.exp(s)), False),
+    ],
+    ids=["ratio", "probability", "none"],
+)
+def test_exponentials_whose_logarithm_is_taken_later_are_told_to_stay_in_log_space(
+    function, is_logarithm
+):
+    s = tf.constant([[100.0, 99.0], [99.0, 100.0]])
+    words = finding_of(function, [s], False).suggestion
+    assert ("its logarithm is taken later, so stay in log space" in words) == (
+        is_logarithm
+    )
+    assert ("bound it, if it is a scale" in words) != is_logarithm
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "is_gradient"),
+    [("float16", 2.0**15, True), ("bfloat16", 2.0**127, True), ("float16", 6e4, False)],
+)
+def test_a_gradient_beyond_float16_is_told_to_lower_the_scale_of_the_loss(
+    dtype, scale, is_gradient
+):
+    def scaled(x):
+        return tf.cast(tf.reduce_sum(x * x), "float32") * scale
+
+    x = tf.constant([2.0 if is_gradient else 300.0], dtype)
+    words = finding_of(scaled, [x], is_gradient).suggestion
+    assert "compute this part in float32" in words
+    is_told = dtype == "float16" and is_gradient
+    assert words.startswith("if the loss is multiplied by a scale") == is_told
 
 
 SEGMENTS = [0, 0, 1, 1]

@@ -294,9 +294,12 @@ def test_a_label_outside_the_classes_under_xla():
     [
         ([[np.nan] * 2, [1.0] * 2], [1.0, 1.0], "may be the header of a file"),
         ([[1.0] * 2] * 2, [1.0, np.inf], "1 / np.maximum(count, 1) is finite"),
+        ([[0.0, -np.inf], [1.0] * 2], [1.0, 1.0], "may be a logarithm of 0"),
+        ([[0.0, np.inf], [1.0] * 2], [1.0, 1.0], "may be a quotient by 0"),
+        ([[0.0, -np.inf], [np.inf, 1.0]], [1.0, 1.0], "may be a quotient by 0"),
     ],
 )
-def test_a_header_and_an_infinite_weight_are_recognised(x, weights, words):
+def test_what_numpy_made_of_the_data_is_recognised(x, weights, words):
     model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     x, y, sample_weight = (np.array(each) for each in (x, [1.0, 2.0], weights))

@@ -252,7 +252,9 @@ def _lost(zero: Zero, layers: Layers, is_exact: bool) -> str:
     # The user's line only calls the model.
     layer = layers.path_of(place.scope, is_exact) if place.is_library else ""
     inside = f" inside {layer}" if layer else ""
-    return f"The 0 comes from `{zero.type}`{where}{inside}, which {_LOST[zero.kind]}."
+    lost = f"overflows {zero.dtype}" if zero.dtype else _LOST[zero.kind]
+    number = "number" if zero.dtype else "0"
+    return f"The {number} comes from `{zero.type}`{where}{inside}, which {lost}."
 
 
 def _absorbed(division: str, place: Place) -> str:

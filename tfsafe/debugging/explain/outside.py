@@ -30,15 +30,11 @@ _CONSTANT_FEATURE = (
     "a constant one is after (x - mean) / std: divide by np.where(std > 0, std, 1), or "
     "leave it out."
 )
-
-
 _GAPS = (
     "reports all such rows before the training. Here feature {} is NaN in each row, as "
     "the mean of one with a missing number is: np.nanmean(x, axis=0) and np.nanstd(x, "
     "axis=0) leave it out, and np.nan_to_num((x - mean) / std) is 0 in its place."
 )
-
-
 _WEIGHTS = "start from finite weights: look at the initial values, or the checkpoint."
 _ROW_OF_WEIGHTS = (
     "Row {} is NaN throughout, as that of a word without a vector is in a table of "
@@ -47,6 +43,15 @@ _ROW_OF_WEIGHTS = (
 _ROW = (
     "A row that is NaN throughout may be the header of a file, or an empty line: skip "
     "it, as skip_header=1 of np.genfromtxt does."
+)
+
+_LOGARITHM = (
+    "-inf may be a logarithm of 0 that NumPy took: np.log1p(x) is finite for counts, "
+    "np.log(np.maximum(x, 1e-6)) for amounts."
+)
+_QUOTIENT = (
+    "inf may be a quotient by 0 that NumPy took, as a change in percent from 0 is: "
+    "np.divide(a, b, out=np.zeros_like(a), where=b != 0) is 0 there."
 )
 
 
@@ -119,6 +124,9 @@ def _of_data(
         return f"{words} {_ROW}"
     if "_weight" in holder and "Inf" in facts["kind"]:
         return f"{words} {capital(INFINITE_WEIGHT)}"
+    if "Inf" in facts["kind"]:
+        is_quotient = "+Inf" in facts["kind"]
+        return f"{words} {_QUOTIENT if is_quotient else _LOGARITHM}"
     return words
 
 

@@ -1,4 +1,4 @@
-"""Follows zeros that rounding or a ReLU made to what cannot take a zero."""
+"""Follows numbers that rounding, a ReLU or integers lost to what cannot take them."""
 
 import math
 import weakref
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from tfsafe.debugging import values
 from tfsafe.debugging.tracing.step import Step
@@ -15,12 +16,23 @@ UNDERFLOW = "underflow"
 CANCELLATION = "cancellation"
 OVERFLOW = "overflow"
 RECTIFIED = "rectified"
+WRAPPED = "wrapped"
 
 _PRODUCTS = frozenset({"Cumprod", "Mul", "Prod", "Square"})
 _RECTIFIERS = frozenset({"Relu", "Relu6"})
 _TAILS = frozenset({"Erfc", "Exp", "Sigmoid", "Softmax", "Softplus"})
 _DIFFERENCES = frozenset({"Add", "AddV2", "Sub"})
-_MAKERS = _DIFFERENCES | _PRODUCTS | _RECTIFIERS | _TAILS | {"Pow", "RealDiv"}
+_MAKERS = _DIFFERENCES | _PRODUCTS | _RECTIFIERS | _TAILS | {"Pow", "RealDiv", "Sum"}
+# Operations that make integers overflow.
+_WRAPS: dict[str, Callable[..., np.ndarray]] = {
+    "Add": np.add,
+    "AddV2": np.add,
+    "Mul": np.multiply,
+    "Prod": np.prod,
+    "Square": np.square,
+    "Sub": np.subtract,
+    "Sum": np.sum,
+}
 # Which elements of the output come from which of the input is known.
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE) | {"Identity"}
 _SUMS = op_types(OpFact.MOVES) | MATRIX_PRODUCTS
@@ -29,18 +41,20 @@ _SUMS |= {"Max", "Mean", "Min", "Prod", "Split", "SplitV", "Sum", "Unpack"}
 
 
 class Zero(NamedTuple):
-    """Where a number that is not 0 became 0.
+    """Where a number that is not 0 became 0, or an integer another one.
 
     Attributes:
-      kind: `UNDERFLOW`, `CANCELLATION`, `RECTIFIED` or `OVERFLOW`, that of a
-        denominator.
+      kind: `UNDERFLOW`, `CANCELLATION`, `RECTIFIED`, `OVERFLOW`, that of a
+        denominator, or `WRAPPED`, that of integers.
       type: Type of the operation.
       place: Where it comes from.
+      dtype: Name of the dtype of integers.
     """
 
     kind: str
     type: str
     place: Place
+    dtype: str = ""
 
 
 class _Mark(NamedTuple):
@@ -61,19 +75,15 @@ class LostDigits:
         self._marks: dict[int, _Mark] = {}
 
     def observe(self, step: Step) -> None:
-        """Follows the zeros through one operation."""
+        """Follows the zeros, and what integers became, through one operation."""
         if step.type not in _MAKERS and not any(
             id(each) in self._marks for each in step.inputs
         ):
             return
-        for output in step.outputs:
-            if not values.is_float(output) or output.dtype.is_complex:
-                continue
+        for output in filter(_is_real, step.outputs):
             if output.shape.num_elements() > self._largest:
                 continue
             is_zero = values.array(output) == 0
-            if not is_zero.any():
-                continue
             found = _made(step, is_zero) or self._passed(step, is_zero)
             if found is not None:
                 where, zero = found
@@ -113,12 +123,17 @@ class LostDigits:
             mark = self._marks.get(id(each))
             if mark is None:
                 continue
-            if step.type in _ELEMENTWISE:
-                where = is_zero & np.broadcast_to(mark.where, is_zero.shape)
-                if where.any():
-                    return where, mark.zero
-            elif step.type in _SUMS and not self._has_other_zeros(step):
-                return is_zero, mark.zero
+            is_whole = mark.zero.kind == WRAPPED
+            is_lost = np.ones_like(is_zero) if is_whole else is_zero
+            is_own = step.type in _ELEMENTWISE
+            if is_own:
+                is_lost = is_lost & np.broadcast_to(mark.where, is_zero.shape)
+            elif step.type not in _SUMS:
+                continue
+            if is_lost.any() and (
+                is_own or is_whole or not self._has_other_zeros(step)
+            ):
+                return is_lost, mark.zero
         return None
 
     def _has_other_zeros(self, step: Step) -> bool:
@@ -149,8 +164,38 @@ def _dropper(drop: Callable[..., Any], key: int) -> Callable[[Any], Any]:
     return lambda _: drop(key, None)
 
 
+def _is_real(value: Any) -> bool:
+    return isinstance(value, tf.Tensor) and (
+        value.dtype.is_floating or value.dtype.is_integer
+    )
+
+
+def _wrapped(step: Step, like: np.ndarray) -> tuple[np.ndarray, Zero] | None:
+    """Recognises integers beyond those that their dtype holds."""
+    dtype = step.outputs[0].dtype
+    if step.type not in _WRAPS or dtype.is_unsigned:
+        return None
+    numbers = [values.array(each).astype(float) for each in step.inputs]
+    exact_of = _WRAPS[step.type]
+    with np.errstate(over="ignore"):
+        if step.type in {"Prod", "Sum"}:
+            axes = tuple(np.ravel(values.array(step.inputs[1])))
+            exact = exact_of(numbers[0], axis=axes).reshape(like.shape)
+        else:
+            exact = exact_of(*numbers)
+    end = 2.0 ** (8 * dtype.size - 1)
+    where = (exact >= end) | (exact < -end)
+    if not where.any():
+        return None
+    return where, Zero(WRAPPED, step.type, step.place(), dtype.name)
+
+
 def _made(step: Step, is_zero: np.ndarray) -> tuple[np.ndarray, Zero] | None:
-    """Recognises numbers that are not 0, and whose function is."""
+    """Recognises numbers that are not 0, and whose function is; and integers."""
+    if step.outputs[0].dtype.is_integer:
+        return _wrapped(step, is_zero)
+    if not is_zero.any():
+        return None
     kind = UNDERFLOW
     inputs: Sequence[np.ndarray]
     if step.type in _RECTIFIERS:

@@ -9,12 +9,14 @@ from tfsafe.debugging.explain.suggestions import source_names, syntax
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.fixes import FIXES
 from tfsafe.debugging.explain.training.layers import swap_of
+from tfsafe.debugging.tracing.lost_digits import WRAPPED
 from tfsafe.debugging.tracing.provenance import (
     PRODUCT_WITH_BOTH,
     PRODUCT_WITH_ZERO,
     QUOTIENT_OF_BOTH,
 )
 from tfsafe.debugging.tracing.step import OnLine
+from tfsafe.graph import MATRIX_PRODUCTS, OpFact, op_types
 
 
 class Failure(NamedTuple):
@@ -32,8 +34,8 @@ class Failure(NamedTuple):
       layer: Class of the Keras layer around the operation, if it is in one.
       kind: What the values became: `"NaN"`, `"+Inf"`.
       place: File and number of the user's line.
-      zero: How the zero behind it was made, `UNDERFLOW`, `CANCELLATION` or
-        `RECTIFIED`; empty where the program wrote it.
+      zero: How the number behind it was lost, `UNDERFLOW`, `CANCELLATION`,
+        `RECTIFIED` or `WRAPPED`; empty where the program wrote it.
       zero_of: Type of the operation that made that zero.
       is_stable: Whether its function runs in its stable form already.
       is_ragged: Whether the operation runs on the values of ragged rows.
@@ -87,10 +89,19 @@ _FLOAT32 = (
     "compute this part in float32, for instance with dtype='float32' on its layer and "
     "on the layers in it, or scale its inputs down."
 )
+_HALF_GRADIENT = (
+    "if the loss is multiplied by a scale, lower it, as "
+    "keras.optimizers.LossScaleOptimizer(optimizer) does by itself when a gradient "
+    f"overflows. Otherwise {_FLOAT32}"
+)
 SCALE = (
     "scale the inputs down, lower the learning rate or clip the gradients; "
     "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
     "weights."
+)
+_OF_INTEGERS = (
+    "integers that overflow become others, negative ones too: convert the arguments "
+    "of that operation, tf.cast(x, tf.float32), not its result; or to tf.int64."
 )
 _SKIP = (
     "tfsafe.optimizers.SafeOptimizer(optimizer) keeps one such step from reaching the "
@@ -136,6 +147,8 @@ FORMULAS = [
 
 # The operations that two things met are written as.
 _OUTER = {QUOTIENT_OF_BOTH: "RealDiv", PRODUCT_WITH_ZERO: "Mul"}
+_LINEAR = op_types(OpFact.MOVES) | op_types(OpFact.PICKS) | MATRIX_PRODUCTS
+_LINEAR |= {"AddV2", "Mean", "Mul", "RealDiv", "Sub", "Sum", QUOTIENT_OF_BOTH}
 _PRODUCTS = {(PRODUCT_WITH_ZERO,), (PRODUCT_WITH_BOTH,)}
 _SURVEY = 'tfsafe.data.check_finite({}, policy="report")'
 _KERAS = re.compile(r"(.+\.)?(fit|evaluate|predict|(train|test|predict)_on_batch)")
@@ -212,6 +225,8 @@ def fix_of(failure: Failure) -> Suggestion:
 
 
 def _fix_of(failure: Failure) -> Suggestion:
+    if failure.zero == WRAPPED:
+        return Suggestion("", _OF_INTEGERS)
     for formula in FORMULAS:
         if failure.op in formula.ops and _is_of(failure, formula.name):
             name, call = syntax.call(formula.name, failure.source)
@@ -254,8 +269,10 @@ def _fix_of(failure: Failure) -> Suggestion:
         return Suggestion("", "")
     if failure.fault != "overflow":
         return Suggestion("", _SKIP)
-    half = failure.dtype in {"float16", "bfloat16"}
-    return Suggestion("", _FLOAT32 if half else SCALE)
+    if failure.dtype not in {"float16", "bfloat16"}:
+        return Suggestion("", SCALE)
+    is_scaled = failure.is_gradient and failure.dtype == "float16"
+    return Suggestion("", _HALF_GRADIENT if is_scaled else _FLOAT32)
 
 
 def _or_rewritten(words: str, failure: Failure) -> str:
@@ -285,6 +302,7 @@ def _fits(row: Fix, failure: Failure) -> bool:
         and re.search(row.written, failure.source) is not None
         and row.above_one <= failure.above_one
         and _begins(row.met_next, failure.met_next)
+        and (not row.met_later or _meets(row.met_later, failure.met_next))
     )
 
 
@@ -294,3 +312,9 @@ def _begins(wanted: tuple[str, ...], paths: Sequence[tuple[str, ...]]) -> bool:
         products = [path for path in paths if path[:1] in {("Mul",), *_PRODUCTS}]
         paths = products[:1]
     return not wanted or any(path[: len(wanted)] == wanted for path in paths)
+
+
+def _meets(wanted: str, paths: Sequence[tuple[str, ...]]) -> bool:
+    """Returns whether sums, multiples or elements of the values met an operation."""
+    passed = (set(path[: path.index(wanted)]) for path in paths if wanted in path)
+    return any(each <= _LINEAR for each in passed)

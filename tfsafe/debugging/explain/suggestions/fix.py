@@ -26,6 +26,8 @@ class Fix(NamedTuple):
       source: Type of the operation that made an input; empty for any.
       fault: Kind of the fault; empty for any.
       met_next: Operations that the values met next; empty for any.
+      met_later: An operation that sums, factors or picked elements of the values met;
+        empty for any.
       is_rewritten: Whether a rule of `tfsafe.stabilize` repairs it too.
       dtype: Name of the dtype; empty for any.
       kind: What the values became; empty for anything.
@@ -54,3 +56,4 @@ class Fix(NamedTuple):
     is_read: bool = False
     above_one: bool = False
     replaces: str = "all"
+    met_later: str = ""

@@ -15,6 +15,10 @@ from tfsafe.debugging.explain.suggestions.refusal_fixes import OF_REFUSALS
 from tfsafe.debugging.tracing.lost_digits import CANCELLATION, RECTIFIED, UNDERFLOW
 
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
+_QUOTIENT_BY_RELU = (
+    f"{_QUOTIENT} If that is a scale or a rate that a layer predicts, "
+    "activation='softplus' is above 0 where a ReLU is not."
+)
 _EMPTY_ROW = (
     "an empty row has no mean. tfsafe.ops.divide(tf.reduce_sum(rows, axis=1), "
     "tf.cast(rows.row_lengths(), rows.dtype)) is 0 there."
@@ -168,6 +172,10 @@ _RATIO_OF_LOGS = (
     "bound this ratio: tf.exp(tf.clip_by_value({0}, -LIMIT, LIMIT)). One so far from 1 "
     "says that the two logarithms are not of the same thing: look at how each is made."
 )
+_LOG_LATER = (
+    "its logarithm is taken later, so stay in log space and take no exp: that of a sum "
+    "is tfsafe.ops.logsumexp(x, axis), and of a quotient the difference of two."
+)
 _LOG_SPACE = (
     "stay in log space: tfsafe.ops.softmax, tfsafe.ops.logsumexp, "
     "tfsafe.ops.log_softmax and tf.nn.softplus need no exp."
@@ -241,6 +249,7 @@ FIXES = [
         written=r"\breduce_mean\(",
     ),
     Fix("RealDiv", "", _WEIGHTED_MEAN, "forward", written=r"^[^/]*\baverage\([^/]*$"),
+    Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT_BY_RELU, zero=RECTIFIED),
     Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
     Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
@@ -254,6 +263,7 @@ FIXES = [
     Fix("EuclideanNorm", "tfsafe.ops.norm({0}, axis=-1)", SLOPE, fault=""),
     # Of a line that calls a model or a layer.
     Fix("Exp", "", _ACTIVATION, "forward", fault="overflow", written="^(?!.*exp)."),
+    Fix("Exp", "", _LOG_LATER, fault="overflow", written=r"\bexp\(", met_later="Log"),
     *(
         Fix(
             "Exp",

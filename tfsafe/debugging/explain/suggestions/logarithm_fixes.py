@@ -164,6 +164,7 @@ OF_LOGARITHMS = [
     ),
     Fix("Log", "tfsafe.ops.log({0})", SLOPE, when="gradient", is_rewritten=True),
     _OF_SOFTMAX._replace(met_next=(PRODUCT_WITH_BOTH,)),
+    Fix("Log", "", RELU, met_next=(PRODUCT_WITH_BOTH,), zero=RECTIFIED),
     Fix("Log", "", _TRULY_INFINITE, met_next=(PRODUCT_WITH_BOTH,)),
     Fix(
         "Log",

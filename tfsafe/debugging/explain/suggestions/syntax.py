@@ -114,7 +114,7 @@ def call(name: str, source: str) -> tuple[str, str]:
 def parsed(source: str) -> ast.AST:
     """Returns the syntax tree of source code; an empty one where it has none.
 
-    It is that of all who ask, so nobody may change it.
+    It is that of all who ask, and must not be changed.
     """
     try:
         return _tree(source)
