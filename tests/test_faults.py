@@ -2,9 +2,11 @@
 
 import ast
 import contextlib
+import functools
 import importlib
 import os
 import pathlib
+import signal
 import tempfile
 import warnings
 import weakref
@@ -198,6 +200,43 @@ def test_errors_of_the_program_are_its_own():
 
     with pytest.raises(KeyError, match="of the program"):
         step(tf.constant(1.0))
+
+
+def late(*_):
+    raise TimeoutError("late")
+
+
+class Limit:
+    def __call__(self, *_):
+        late()
+
+    def reached(self, *_):
+        late()
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [late, functools.partial(late, 1), Limit(), Limit().reached],
+    ids=["function", "partial", "object", "method"],
+)
+def test_an_error_of_a_handler_of_a_signal_is_the_programs(handler, monkeypatch):
+    def stopped(*_):
+        signal.raise_signal(signal.SIGUSR1)
+
+    taken = []
+    monkeypatch.setattr(session.Session, "_follow", stopped)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with (
+            tfsafe.check_numerics(),
+            pytest.raises(TimeoutError, match="late"),
+        ):
+            tf.constant(1.0) + 1.0
+        with pytest.raises(TimeoutError, match="late"):
+            _faults.or_plain("a task", stopped, lambda: taken.append(1))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not taken
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ run the user's Python code, and then that code must not run a second time.
 """
 
 import contextlib
+import functools
 import os
+import signal
 import sys
 import traceback
 import types
@@ -36,6 +38,7 @@ def contained(task: str) -> Iterator[None]:
 
     Raises:
       NumericsError: If the block raises one: findings are for the user.
+      Exception: If a handler of a signal raises it while the block runs.
     """
     try:
         yield
@@ -66,6 +69,24 @@ def users_code() -> Iterator[None]:
 def hide_frames() -> None:
     """Makes an error of a Keras model have the frames that it has without tfsafe."""
     _compat.hide_frames([os.path.join(_PACKAGE, each) for each in _BETWEEN])
+
+
+def _is_of_signal(error: BaseException) -> bool:
+    """Returns whether a handler of a signal raised an error, such as a time limit."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {_code_of(each) for each in handlers if callable(each)}
+    return any(
+        frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
+
+def _code_of(handler: Callable[..., Any]) -> types.CodeType | None:
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    function = getattr(handler, "__func__", handler)
+    if not hasattr(function, "__code__"):
+        function = type(handler).__call__
+    return getattr(function, "__code__", None)
 
 
 def is_of_program(error: BaseException, handled: BaseException | None = None) -> bool:
@@ -115,7 +136,8 @@ def or_plain(
         raise
     except Exception as error:
         # An error of a kernel: the function has run, and may have written variables.
-        if is_of_kernel(error) or is_of_program(error, handled):
+        is_users = is_of_program(error, handled) or _is_of_signal(error)
+        if is_users or is_of_kernel(error):
             _compat.hide_noted_frames(error, (os.path.join(_PACKAGE, ""),))
             raise
         fault = error
@@ -133,7 +155,13 @@ def is_of_kernel(error: BaseException) -> bool:
 
 
 def warn_of_fault(task: str, error: Exception) -> None:
-    """Warns once for each task and place of an error."""
+    """Warns once for each task and place of an error.
+
+    Raises:
+      Exception: The error, if a handler of a signal raised it: it is the program's.
+    """
+    if _is_of_signal(error):
+        raise error
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename.startswith(_PACKAGE)]
     place = "an unknown place"
