@@ -369,7 +369,7 @@ class Body:
         def reads(graph: tf.Graph) -> _liveness.Reads:
             return self._emission.reads(graph, written if graph is body else None)
 
-        # By its plan, the body may read less than as it is written.
+        # By its plan, the body may read less than the written one.
         moving = tuple(sorted(_liveness.live_variables(op, wanted, reads) - fixed))
 
         def filled(values: Sequence[Any]) -> list[Any]:
