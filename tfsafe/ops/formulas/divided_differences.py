@@ -47,8 +47,12 @@ def _is_close(b: tf.Tensor, d: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
     return (tf.abs(d) < _NEAR) & tf.math.is_finite(b)
 
 
+def _is_close_below_overflow(b: tf.Tensor, d: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
+    return _is_close(b, d, order) & (b < math.log(LIMITS[b.dtype.name].max) - 1)
+
+
 def _is_close_in_range(b: tf.Tensor, d: tf.Tensor, order: tf.Tensor) -> tf.Tensor:
-    return _is_close(b, d, order) & (tf.abs(b) < math.log(LIMITS[b.dtype.name].max) - 1)
+    return _is_close_below_overflow(tf.abs(b), d, order)
 
 
 def _is_ratio_near_one(b: tf.Tensor, d: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
@@ -150,7 +154,7 @@ def log_of_ratio(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 POWER = DividedDifference(_is_power_near_one, _power, 1.0)
 _EXP = DividedDifference(
-    _is_close_in_range, lambda b, d, _: tf.exp(b) * removable.expm1_over_x(d)
+    _is_close_below_overflow, lambda b, d, _: tf.exp(b) * removable.expm1_over_x(d)
 )
 
 

@@ -267,9 +267,23 @@ def in_float64(
         is_inside = depth and op.type in inside and tensor.name not in reader.kept
         if not is_inside or reader.constant(tensor) is not None:
             return tf.cast(value(tensor), tf.float64)
+        less_one = _exp_less_one(reader, op)
+        if less_one is not None:
+            exponent, sign = less_one
+            return sign * ops.expm1(wide(exponent, depth - 1))
         return run(op, [wide(each, depth - 1) for each in op.inputs])
 
     return wide(tensor, _DEPTH)
+
+
+def _exp_less_one(reader: Reader, op: tf.Operation) -> tuple[tf.Tensor, float] | None:
+    """Reads `exp(x) - 1` and `1 - exp(x)`; returns x and the sign."""
+    if op.type != "Sub":
+        return None
+    for power, one, sign in ((*op.inputs, 1.0), (*reversed(op.inputs), -1.0)):
+        if reader.op(power).type == "Exp" and reader.is_number(one, 1):
+            return reader.op(power).inputs[0], sign
+    return None
 
 
 class _Safe(dict[tuple[Value, str, bool], tf.Tensor]):

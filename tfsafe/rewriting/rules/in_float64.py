@@ -25,7 +25,7 @@ INSIDE = frozenset({
 # Rules that are made in the dtype of what they are made of, besides fixed trees.
 _ANY_DTYPE = frozenset({
     *("complement", "difference-of-function", "digamma-difference", "exp-minus-one"),
-    *("log-pochhammer", "weighted-lgamma", "weighted-log"),
+    *("log-of-one-plus", "log-pochhammer", "weighted-lgamma", "weighted-log"),
 })
 
 

@@ -227,7 +227,12 @@ def _divided(
             steps.append(tf.abs(value(each.step.divisor) / each.step.factor))
         cases = changes.nearest(cases, steps)
         made = changes.selected(cases, lambda keep: _made(inner, value, keep))
-        return tf.cast(_made(rest, value, start=made), op.outputs[0].dtype)
+        made = tf.cast(_made(rest, value, start=made), op.outputs[0].dtype)
+        if len(product.below) == 1 or op.type not in DIVISIONS:
+            return made
+        # One divisor at a time, it may overflow on the way.
+        far = unchanged_values.divide(*map(value, op.inputs))
+        return tf.where(tf.math.is_finite(made), made, far)
 
     return build
 
