@@ -75,6 +75,10 @@ def _exact_production(capital, labour, share, power):
     return m.power(whole, 1 / power)
 
 
+def _apart(a, b):
+    return off_zero(a - b)
+
+
 FORMULAS = [
     Formula(
         "deviation of each feature of a batch",
@@ -230,5 +234,19 @@ FORMULAS = [
         lambda e, d, k: _free(m.sqrt, e, d, k),
         [[1e-6, 1e-4], [1e-6, 1.0], [1.0, 1e6]],
         [[1.0, 0.5], [2.0, 0.7], [0.5, 0.1]],
+    ),
+    Formula(
+        "sample of silence from its companded one",
+        lambda y: tf.sign(y) * (256 ** tf.abs(y) - 1) / 255,
+        lambda y: (256**y - 1) / 255,
+        [[0.0, 0.5]],
+        [[0.25, 1.0]],
+    ),
+    Formula(
+        "dose by two rates that are equal and large",
+        lambda a, b: a / (a - b) * (tf.exp(-b) - tf.exp(-a)),
+        lambda a, b: a / _apart(a, b) * (m.exp(-b) - m.exp(-b - _apart(a, b))),
+        [[1000.0, 2.0], [1000.0, 2.0]],
+        [[1.0, 3.0], [2.0, 1.5]],
     ),
 ]

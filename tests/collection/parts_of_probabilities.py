@@ -16,7 +16,20 @@ def _softmax(x):
     return m.exp(x) / m.exp(x).sum()
 
 
+def _mixture(sigmoid, x):
+    return 0.25 * sigmoid(2 * x - 2) + 0.75 * sigmoid(2 * x + 2)
+
+
 FORMULAS = [
+    Formula(
+        "log odds of a mixture of logistic distributions",
+        lambda x: log(_mixture(tf.sigmoid, x)) - log(1 - _mixture(tf.sigmoid, x)),
+        lambda x: (
+            m.log(_mixture(_sigmoid, x)) - m.log(1 - _mixture(_sigmoid, x))
+        ).sum(),
+        [[12.0, 40.0, -40.0]],
+        [[0.1, 1.5, -2.0]],
+    ),
     Formula(
         "survival of intervals, those after the time multiplied by 0",
         lambda x, kept: -tf.reduce_sum(log(1 + kept * (tf.sigmoid(x) - 1))),

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.rewriting.emitting import fired
 from tests.support import modes
 from tfsafe import stabilize
+from tfsafe.rewriting.rules.table import all_rules
 
 exp, erfc, log, sqrt = tf.exp, tf.math.erfc, tf.math.log, tf.sqrt
 expm1, log1p = tf.math.expm1, tf.math.log1p
@@ -65,9 +67,83 @@ FORMULAS = {
         [(1e-20,), (1e-18,), (1e-7,), (0.5,)],
     ),
 }
+
+
+def _rescaled(x):
+    root = sqrt(1 + 0.004 * (tf.abs(x) + 1.001))
+    return tf.sign(x) * (((root - 1) / 0.002) ** 2 - 1)
+
+
+def _exact_rescaled(x):
+    step = 2 * x / (sqrt(1 + 0.004 * (x + 1.001)) + 1.002)
+    return step * (2 + step)
+
+
+def _companded(x):
+    size = tf.abs(x)
+    logs = tf.where(size < 0.01, 100 * size, 1 + log(100 * size))
+    return tf.sign(x) * logs / 5.6
+
+
+# Functions of a size with a sign, exact ones of numbers that are not negative.
+ODD_FUNCTIONS = {
+    "value of a network from its rescaled one": (
+        _rescaled,
+        _exact_rescaled,
+        [(0.0,), (0.5,), (300.0,)],
+    ),
+    "sample from its companded one": (
+        lambda x: tf.sign(x) * (256.0 ** tf.abs(x) - 1) / 255,
+        lambda x: expm1(x * log(tf.constant(256.0, x.dtype))) / 255,
+        [(0.0,), (1e-20,), (0.5,)],
+    ),
+    "sample companded by two formulas": (
+        _companded,
+        lambda x: tf.where(x < 0.01, 100 * x, 1 + log(100 * x + 1e-300)) / 5.6,
+        [(0.0,), (1e-20,), (0.5,)],
+    ),
+}
+
+
+def _mixture(x, rate=2):
+    return 0.3 * tf.sigmoid(rate * (x - 1)) + 0.7 * tf.sigmoid(rate * (x + 1))
+
+
+def _gated(x, w, sign=1):
+    gate = tf.sigmoid(w)
+    return gate * tf.sigmoid(sign * x) + (1 - gate) * tf.sigmoid(sign * (x + 1))
+
+
+# Logarithms of 1 minus a weighted mean of probabilities.
+MIXTURES = {
+    "log odds of a mixture of logistic distributions": (
+        lambda x: log(_mixture(x)) - log(1 - _mixture(x)),
+        lambda x: log(_mixture(x)) - log(_mixture(x, -2)),
+        [(-40.0,), (0.1,), (12.0,), (40.0,)],
+    ),
+    "survival of a mixture of logistic distributions": (
+        lambda x: log(1 - _mixture(x)),
+        lambda x: tf.where(
+            x < 0, log1p(-_mixture(tf.minimum(x, 0.0))), log(_mixture(x, -2))
+        ),
+        [(-40.0,), (12.0,), (40.0,)],
+    ),
+    "misses of two experts and a gate": (
+        lambda x, w: log(1 - _gated(x, w)),
+        lambda x, w: log(_gated(x, w, sign=-1)),
+        [(40.0, 0.3), (12.0, -20.0), (0.5, 0.5)],
+    ),
+    "misses of two experts on average": (
+        lambda x: log(1 - 0.5 * (tf.sigmoid(x) + tf.sigmoid(x + 1))),
+        lambda x: log(0.5 * (tf.sigmoid(-x) + tf.sigmoid(-x - 1))),
+        [(40.0,), (12.0,), (0.5,)],
+    ),
+}
 CASES = {
     **{name: (f, f, points) for name, (f, points) in DIVISORS.items()},
     **FORMULAS,
+    **ODD_FUNCTIONS,
+    **MIXTURES,
 }
 
 
@@ -100,3 +176,30 @@ def test_a_limit_over_two_divisors_does_not_overflow_between_them():
     args = [tf.constant(each) for each in (1e10, 100.0, -1e4, 1e-20)]
     value = modes.compile_for("graph", stabilize(distance))(*args)
     np.testing.assert_allclose(value, 2.500005e37, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.sign(x) * sqrt(tf.abs(x)),
+        lambda x: tf.sign(x) * (1 + tf.abs(x)),
+        lambda x: tf.sign(x + 1) * expm1(tf.abs(x)),
+        lambda x: tf.sign(x) * tf.where(tf.abs(x) > 1, expm1(tf.abs(x)), 2.0),
+    ],
+)
+def test_only_a_function_that_is_0_with_its_argument_has_a_slope_there(function):
+    assert "odd-function" not in fired(all_rules(), function, tf.constant([0.0, 1.0]))
+
+
+def test_weights_of_another_sum_leave_a_logarithm_as_it_is():
+    def formula(x):
+        return log(1 - 0.4 * tf.sigmoid(x) - 0.5 * tf.sigmoid(x + 1))
+
+    assert "log-of-complement" not in fired(all_rules(), formula, tf.constant([1.0]))
+
+    def shared(x):
+        return log(1 - (0.4 * tf.sigmoid(x) + 0.5 * tf.sigmoid(x + 1)))
+
+    points = tf.constant([-3.0, 2.0, 30.0])
+    exact = shared(tf.cast(points, tf.float64))
+    np.testing.assert_allclose(stabilize(shared)(points), exact, 1e-5)

@@ -357,6 +357,11 @@ def odd(function: Function) -> Function:
     return compute
 
 
+def with_slope_at_zero(made: tf.Tensor, x: tf.Tensor, slope: float) -> tf.Tensor:
+    """Returns a function of `x` that is 0 at 0, with its slope there."""
+    return made + slope * tf.where(tf.equal(x, 0), x, tf.zeros_like(x))
+
+
 def power_of_quotient(a: tf.Tensor, b: tf.Tensor, power: float) -> tf.Tensor:
     """Computes `a ** power / b ** power`, for a whole number of 2 and more."""
     return precision.in_float32(lambda a, b: _power_of_quotient(a, b, power), a, b)

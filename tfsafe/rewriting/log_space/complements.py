@@ -1,7 +1,9 @@
 """Finds the logarithm of `1 - p`, by the operation that computes p."""
 
+import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
@@ -23,11 +25,20 @@ from tfsafe.rewriting.log_space.form import (
     once,
     one_minus_exp,
 )
+from tfsafe.rewriting.log_space.pairs import total
 from tfsafe.rewriting.log_space.sums import sum_over
-from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of
-from tfsafe.rewriting.match.linear import mixture_of
+from tfsafe.rewriting.match.arithmetic import (
+    both_ways,
+    is_sum,
+    number,
+    square_of,
+    terms,
+)
+from tfsafe.rewriting.match.linear import Part, merged, mixture_of, parts
 
 _NAME: LogRule = "log-of-complement"
+# How far the sum of weights may be off 1, which are rounded to float32.
+_ROUNDING = 2e-7
 
 
 def complement(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -47,6 +58,7 @@ def complement(op: tf.Operation, logs: LogForms) -> Factored | None:
     return (
         _of_known(op, logs)
         or _of_mixture(op, logs)
+        or _of_weighted_mean(op, logs)
         or _of_mean(op, logs)
         or _of_product(op, logs)
         or _of_any(op, logs)
@@ -62,16 +74,56 @@ def _of_mixture(op: tf.Operation, logs: LogForms) -> Factored | None:
     left = _of_quotient(found.above, found.below, logs)
     if left is None:
         return None
-    rest = logs.parts(found.rest)
+    return _part(logs.parts(found.rest), left)
+
+
+def _part(weight: Factored, left: Factored) -> Factored:
+    """Factors a weight times a complement."""
     return Factored(
         _NAME,
-        added(rest.log, left.log),
-        multiplied(rest.weight, left.weight),
-        rest.offset + left.offset,
-        is_nonnegative=rest.is_nonnegative and left.is_nonnegative,
-        is_partial=rest.is_partial or left.is_partial,
-        has_exp=rest.has_exp or left.has_exp,
+        added(weight.log, left.log),
+        multiplied(weight.weight, left.weight),
+        weight.offset + left.offset,
+        is_nonnegative=weight.is_nonnegative and left.is_nonnegative,
+        is_partial=weight.is_partial or left.is_partial,
+        has_exp=weight.has_exp or left.has_exp,
     )
+
+
+def _of_weighted_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors `1 - (w * p + (1 - w) * q)`, also with numbers for the weights."""
+    for shares in _shares(op, logs) if is_sum(op) or op.type == "Mul" else ():
+        left = [logs.complement(p) for _, p in shares]
+        found = [
+            _part(weight, each)
+            for (weight, _), each in zip(shares, left, strict=True)
+            if each is not None
+        ]
+        if len(found) == len(shares) and not any(each.is_partial for each in found):
+            whole = functools.reduce(lambda a, b: total(a, b, 1), found)
+            return _where_likely(logs.of(op.outputs[0]), whole.whole_log)
+    return None
+
+
+def _shares(
+    op: tf.Operation, logs: LogForms
+) -> Iterator[list[tuple[Factored, tf.Tensor]]]:
+    """Yields weights whose sum is 1, each with the tensor that it is multiplied by."""
+    reader = logs.reader
+    found = terms(reader, op.outputs[0])
+    factors = [each.factor for each in found]
+    is_whole = min(factors) > 0 and abs(sum(factors) - 1) < _ROUNDING
+    if is_whole and len(factors) > 1:
+        numbers = (Factored("", None, offset=math.log(each)) for each in factors)
+        yield list(zip(numbers, (each.tensor for each in found), strict=True))
+    if not is_sum(op) or len(op.inputs) != 2:
+        return
+    first, second = map(reader.op, op.inputs)
+    for (w, p), (v, q) in itertools.product(
+        both_ways(first, "Mul"), both_ways(second, "Mul")
+    ):
+        if not merged(reader, [*parts(reader, w), *parts(reader, v), Part(-1.0, None)]):
+            yield [(logs.parts(w), p), (logs.parts(v), q)]
 
 
 def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:

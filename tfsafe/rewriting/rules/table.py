@@ -17,6 +17,7 @@ from tfsafe.rewriting.rules.differences import (
 from tfsafe.rewriting.rules.geometry import angles, lengths, norms
 from tfsafe.rewriting.rules.limits import (
     any_formula,
+    odd_functions,
     power_means,
     quotients as limits,
     removable,
@@ -52,7 +53,7 @@ _BEFORE: Sequence[Rule] = (
     gamma_functions.rule(_PARTS),
     distributions.rule(_PARTS),
     *tangents.FIRST,
-    *fractions.FIRST,
+    *odd_functions.RULES,
     *standardised_moments.RULES,
     *out_of_range.FIRST,
     *logarithms.RULES,

@@ -1,14 +1,12 @@
 """Rules for quotients whose sides cancel, overflow or vanish together."""
 
 import math
-from collections.abc import Iterator
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import fraction_complements, fractions, unchanged_values
-from tfsafe.ops.formulas.uncancelled import sqrt1pm1
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
@@ -21,7 +19,6 @@ from tfsafe.rewriting.match.degrees import (
     product_may_leave,
     root_may_leave,
 )
-from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.reductions import (
     Norm,
@@ -239,40 +236,6 @@ def _may_be_lost(reader: Reader, x: tf.Tensor, op_type: str) -> bool:
     )
 
 
-_SIZE = ("Abs", "x")
-
-
-def _odd_functions() -> Iterator[Tree]:
-    """Yields `sign(x) * f(abs(x))` of functions with `f(0) = 0`."""
-    rows: tuple[tuple[Pattern, fractions.Function], ...] = (
-        (("Log", ("Add", 1, _SIZE)), ops.log1p),
-        (("Log1p", _SIZE), ops.log1p),
-        (("Sub", ("Exp", _SIZE), 1), ops.expm1),
-        (("Expm1", _SIZE), ops.expm1),
-        (("Sub", ("Sqrt", ("Add", 1, _SIZE)), 1), sqrt1pm1),
-    )
-    for pattern, function in rows:
-        yield Tree(("Mul", ("Sign", "x"), pattern), fractions.odd(function))
-    scaled = ("Mul", "#k", _SIZE)
-    for pattern in (("Log", ("Add", 1, scaled)), ("Log1p", scaled)):
-        yield Tree(
-            ("Mul", ("Sign", "x"), pattern),
-            lambda x, k: fractions.odd(lambda size: ops.log1p(k * size))(x),
-            where=lambda k: k > 0,
-        )
-
-
-# Before the rules for logarithms, which take a part of these.
-FIRST = (
-    Rule(
-        name="odd-function",
-        before="sign(x) * log(1 + abs(x)), sign(x) * (sqrt(1 + abs(x)) - 1)",
-        after="the same with its slope at 0",
-        fails_when="x is 0: the slope is 0 in place of 1",
-        reference="chain rule on either side of 0",
-        match=Trees(*_odd_functions()),
-    ),
-)
 RULES = (
     Rule(
         name="complement-of-fraction",
