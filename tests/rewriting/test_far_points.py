@@ -51,6 +51,11 @@ def _exact_frank(u, v, t):
 
 # Formulas, the same without cancellation, and points.
 FORMULAS = {
+    "divergence of two rates, one of them rare": (
+        lambda p, q: p * log(p / q) + (1 - p) * log((1 - p) / (1 - q)),
+        lambda p, q: p * log(p / q) + (1 - p) * log((1 - p) / (1 - q)),
+        [(0.3, 1e-20), (0.4, 0.7)],
+    ),
     "dose by two rates that are large": (
         lambda a, b, t: a / (a - b) * (exp(-b * t) - exp(-a * t)),
         lambda a, b, t: a * t * exp(-b * t) * (1 - (a - b) * t / 2),
@@ -139,6 +144,31 @@ MIXTURES = {
         [(40.0,), (12.0,), (0.5,)],
     ),
 }
+
+
+def _normal(t):
+    return exp(-0.5 * log(t / (1 - t)) ** 2)
+
+
+# Densities at the ends of their support, where they are 0; the last points are usual.
+DENSITIES = {
+    "log-normal density": (
+        lambda x, m, s: exp(-((log(x) - m) ** 2) / (2 * s**2)) / (x * s),
+        [(0.0, 0.1, 0.5), (1e-20, 0.1, 0.5), (1.5, 0.1, 0.5)],
+    ),
+    "log-normal density by an inverse": (
+        lambda x, m, s: 1 / (x * s) * exp(-((log(x) - m) ** 2) / (2 * s**2)),
+        [(0.0, 0.1, 0.5), (1.5, 0.1, 0.5)],
+    ),
+    "Levy density": (
+        lambda x: exp(-0.5 / x) / x**1.5,
+        [(0.0,), (1e-30,), (0.3,)],
+    ),
+    "density of a logistic of a normal number": (
+        lambda t: _normal(t) / (t * (1 - t)),
+        [(0.0,), (1.0,), (0.3,)],
+    ),
+}
 CASES = {
     **{name: (f, f, points) for name, (f, points) in DIVISORS.items()},
     **FORMULAS,
@@ -203,3 +233,28 @@ def test_weights_of_another_sum_leave_a_logarithm_as_it_is():
     points = tf.constant([-3.0, 2.0, 30.0])
     exact = shared(tf.cast(points, tf.float64))
     np.testing.assert_allclose(stabilize(shared)(points), exact, 1e-5)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_a_density_is_0_at_the_ends_of_its_support(name):
+    formula, points = DENSITIES[name]
+
+    def both(*args):
+        with tf.GradientTape() as tape:
+            tape.watch(args)
+            value = stabilize(formula)(*args)
+        return value, *tape.gradient(value, args)
+
+    args = tf.unstack(tf.constant(np.array(points, np.float32).T))
+    results = modes.compile_for("graph", both)(*args)
+    for result in results:
+        np.testing.assert_array_equal(result[:-1], 0)
+    usual = formula(*(tf.cast(each[-1], tf.float64) for each in args))
+    np.testing.assert_allclose(results[0][-1], usual, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "formula", [lambda x: exp(log(x)) / x, lambda x: exp(-x) / x, lambda x: exp(x) * x]
+)
+def test_what_is_not_0_there_is_no_such_density(formula):
+    assert "flat-limit" not in fired(all_rules(), formula, tf.constant([0.0, 1.0]))

@@ -439,6 +439,10 @@ PAIRS = {
         lambda x: 1 - exp(-x) - x * exp(-x),
         lambda x: 1 + exp(-x) - x * exp(-x),
     ),
+    "flat-limit": (
+        lambda x: exp(-(log(x) ** 2)) / x,
+        lambda x: exp(-(log(x) ** 2)) / (1 + x),
+    ),
     "half-precision": (
         lambda x: _half(x) / sqrt(_mean(_half(x) ** 2)),
         lambda x: _half(x) / sqrt(_half(x)),
@@ -586,6 +590,7 @@ ASK = frozenset({
     "difference-from-one",
     "hole-in-formula",
     "sum-that-cancels",
+    "flat-limit",
     "half-precision",
     "log-near-one",
     "log-out-of-range",

@@ -4,8 +4,9 @@ Near the point a power series is used, elsewhere the written quotient, so that
 ordinary values keep their digits. The first two derivatives are right at the point.
 """
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import factorial
 
@@ -334,3 +335,16 @@ def raised_cosine(x: tf.Tensor) -> tf.Tensor:
         lambda x: tf.cos(half * x) / (1 - tf.square(x)),
         size,
     )
+
+
+def zero_where_lost(
+    compute: Callable[..., tf.Tensor],
+    sides: Sequence[tf.Tensor],
+    near: Sequence[tf.Tensor],
+) -> tf.Tensor:
+    """Computes a quotient or product, 0 where it is NaN near a point."""
+    lost = functools.reduce(tf.logical_or, near)
+    lost &= tf.math.is_nan(compute(*map(tf.stop_gradient, sides)))
+    kept = (tf.where(lost, tf.ones([], x.dtype), x) for x in sides)
+    made = compute(*kept)
+    return tf.where(lost, tf.zeros_like(made), made)

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.ops.formulas import removable, unchanged_values
 from tfsafe.ops.formulas.quotients import near_or_far
+from tfsafe.ops.formulas.weighted_exponentials import quotient_of_weights
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.zeros import quotient_no_nan
@@ -125,7 +126,8 @@ def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.
 
     def far(x: tf.Tensor, y: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
         is_nothing = tf.equal(x, 0) & tf.equal(y, 0)
-        return ops.xlogy(x, x / tf.where(is_nothing, tf.ones_like(y), y)) - x + y
+        below = tf.where(is_nothing, tf.ones_like(y), y)
+        return ops.xlogy(x, quotient_of_weights(x, below, tf.divide)) - x + y
 
     is_near = tf.abs(difference) < 0.25 * tf.abs(y)
     return near_or_far(is_near, near, far, x, y, difference)

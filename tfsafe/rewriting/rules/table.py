@@ -17,6 +17,7 @@ from tfsafe.rewriting.rules.differences import (
 from tfsafe.rewriting.rules.geometry import angles, lengths, norms
 from tfsafe.rewriting.rules.limits import (
     any_formula,
+    flat_limits,
     odd_functions,
     power_means,
     quotients as limits,
@@ -89,6 +90,7 @@ _LOG_OF_ONE_PLUS = near_one.log_of_one_plus(_FORMULAS)
 _RULES: Sequence[Rule] = (
     *_FORMULAS,
     *any_formula.rules((*_BEFORE, _LOG_OF_ONE_PLUS)),
+    *flat_limits.RULES,
     half_precision.rule(_FORMULAS),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
     _LOG_OF_ONE_PLUS,
