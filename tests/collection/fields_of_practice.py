@@ -75,6 +75,11 @@ def _exact_production(capital, labour, share, power):
     return m.power(whole, 1 / power)
 
 
+def _returned(x):
+    root = tf.sqrt(1 + 0.5 * (tf.abs(x) + 1.125))
+    return tf.sign(x) * ((4 * (root - 1)) ** 2 - 1)
+
+
 def _apart(a, b):
     return off_zero(a - b)
 
@@ -248,5 +253,20 @@ FORMULAS = [
         lambda a, b: a / _apart(a, b) * (m.exp(-b) - m.exp(-b - _apart(a, b))),
         [[1000.0, 2.0], [1000.0, 2.0]],
         [[1.0, 3.0], [2.0, 1.5]],
+    ),
+    Formula(
+        "value of a return of 0 by the inverse of its rescaling",
+        _returned,
+        lambda x: (4 * (m.sqrt(1.5625 + x / 2) - 1)) ** 2 - 1,
+        [[0.0, 2.0]],
+        [[0.5, 30.0]],
+    ),
+    Formula(
+        "log-normal density of nothing",
+        lambda x, s: tf.exp(-((tf.math.log(x) / s) ** 2)) / (x * s),
+        lambda x, s: m.exp(-((m.log(off_zero(x)) / s) ** 2)) / (off_zero(x) * s),
+        [[0.0, 0.5], [0.5, 2.0]],
+        [[0.25, 3.0], [0.5, 2.0]],
+        slopes="finite",
     ),
 ]
