@@ -249,6 +249,8 @@ def test_a_density_is_0_at_the_ends_of_its_support(name):
     results = modes.compile_for("graph", both)(*args)
     for result in results:
         np.testing.assert_array_equal(result[:-1], 0)
+    below = stabilize(formula)(*(each[0] - 1e-20 for each in args))
+    assert np.isnan(below).all()
     usual = formula(*(tf.cast(each[-1], tf.float64) for each in args))
     np.testing.assert_allclose(results[0][-1], usual, 1e-5)
 

@@ -47,9 +47,8 @@ def _near(
 ) -> np.ndarray:
     """Computes a formula with numbers, one leaf being near a point."""
     reader, draws = formula.reader, holes.draws(formula)
-    sign = -1.0 if point else 1.0
     return formula.at({
-        reader.number(each): np.full_like(row, point + sign * distance)
+        reader.number(each): np.full_like(row, abs(point - distance))
         if each is leaf
         else row
         for each, row in zip(formula.leaves, draws, strict=True)
@@ -58,13 +57,17 @@ def _near(
 
 def _zero_at(op: tf.Operation, found: list[tuple[tf.Tensor, float]]) -> Build:
     def build(value: Value) -> tf.Tensor:
-        near = [
-            tf.abs(value(leaf) - point) < _DISTANCES[point][0] for leaf, point in found
-        ]
+        near = [_is_near(value(leaf), point) for leaf, point in found]
         sides = [value(each) for each in op.inputs]
         return quotients.zero_where_lost(lambda *x: run(op, x), sides, near)
 
     return build
+
+
+def _is_near(x: tf.Tensor, point: float) -> tf.Tensor:
+    """Returns whether a tensor is near a point, between 0 and 1."""
+    distance = tf.abs(x - point)
+    return (x >= 0) & (x <= 1) & (distance < _DISTANCES[point][0])
 
 
 RULES = (

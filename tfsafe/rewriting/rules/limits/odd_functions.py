@@ -1,12 +1,12 @@
 """The rule for odd functions that are written by a sign and a magnitude."""
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import fractions
 from tfsafe.ops.formulas.uncancelled import sqrt1pm1
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
@@ -91,7 +91,8 @@ def _slope(reader: Reader, function: tf.Tensor, x: tf.Tensor) -> float | None:
     near, far = (near - start) / (_STEP / 2), (far - start) / _STEP
     slope = 2 * near - far
     is_zero = abs(start) < _NOTHING * abs(whole)
-    is_smooth = math.isfinite(slope) and abs(near - far) < _CLOSE * abs(slope)
+    is_finite = abs(slope) <= LIMITS[function.dtype.name].max
+    is_smooth = is_finite and abs(near - far) < _CLOSE * abs(slope)
     return slope if is_zero and is_smooth else None
 
 
