@@ -105,14 +105,15 @@ def live_variables(
     live: set[int] = set()
     queue = [*used, *_reached(condition, condition.outputs, reads(condition))]
     effects = [each for each in body.get_operations() if has_effect(each)]
+    read_in_body = reads(body)
     queue += _reached(
-        body, [tensor for each in effects for tensor in each.inputs], reads(body)
+        body, [tensor for each in effects for tensor in each.inputs], read_in_body
     )
     while queue:
         position = queue.pop()
         if position not in live:
             live.add(position)
-            queue.extend(_reached(body, [body.outputs[position]], reads(body)))
+            queue.extend(_reached(body, [body.outputs[position]], read_in_body))
     return live
 
 

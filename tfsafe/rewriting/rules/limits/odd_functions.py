@@ -32,8 +32,8 @@ def _odd_functions() -> Iterator[Tree]:
     )
     for pattern, function in rows:
         yield Tree(("Mul", ("Sign", "x"), pattern), fractions.odd(function))
-    scaled = ("Mul", "#k", _SIZE)
-    for pattern in (("Log", ("Add", 1, scaled)), ("Log1p", scaled)):
+    multiple = ("Mul", "#k", _SIZE)
+    for pattern in (("Log", ("Add", 1, multiple)), ("Log1p", multiple)):
         yield Tree(
             ("Mul", ("Sign", "x"), pattern),
             lambda x, k: fractions.odd(lambda size: ops.log1p(k * size))(x),
