@@ -1,12 +1,14 @@
 """Fixtures that every test may ask for: the modes, the dtypes, the switches."""
 
 import os
+import sys
+import textwrap
 
 import pytest
 import tensorflow as tf
 
 from tests.support import contrast, modes, recomputation
-from tfsafe import _faults
+from tfsafe import __main__ as cli, _faults, debugging
 
 pytest_plugins = ["tests.running.tiers", "tests.running.order"]
 
@@ -44,6 +46,24 @@ def mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["float16", "bfloat16", "float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> tf.DType:
     return tf.as_dtype(request.param)
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Runs a script under the checks, in this process."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+    def run(source, *options):
+        path = tmp_path / "script.py"
+        source = textwrap.dedent(source)
+        path.write_text(f"import tensorflow as tf\nimport tfsafe\n{source}")
+        cli.main(["run", *options, str(path)])
+
+    yield run
+    debugging.disable_check_numerics()
 
 
 @pytest.fixture

@@ -36,7 +36,6 @@ _LIBRARIES = tuple(
     for name in ("tensorflow", "keras", "numpy", "optree", "tfsafe")
 )
 _OPTIMIZERS_OF_KERAS = os.path.join(_package("keras"), "src", "optimizers") + os.sep
-_METRICS_OF_KERAS = os.path.join(_package("keras"), "src", "metrics") + os.sep
 _SAVING_OF_KERAS = tuple(
     os.path.join(_package("keras"), "src", part) + os.sep
     for part in ("saving", os.path.join("legacy", "saving"))
@@ -89,11 +88,6 @@ def is_file_of_keras(path: str) -> bool:
 def is_file_of_optimizers(path: str) -> bool:
     """Returns whether a file is one of Keras' optimizers."""
     return path.startswith(_OPTIMIZERS_OF_KERAS)
-
-
-def is_file_of_metrics(path: str) -> bool:
-    """Returns whether a file is one of Keras' metrics."""
-    return path.startswith(_METRICS_OF_KERAS)
 
 
 def is_file_of_saving(path: str) -> bool:

@@ -11,6 +11,7 @@ from tfsafe._patching import Patch
 from tfsafe.callbacks._finite import Logs
 from tfsafe.callbacks._training import warn
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.tally import TALLY, Measured
 from tfsafe.debugging.models.model import KINDS, Steps
 from tfsafe.debugging.models.step import why_unchecked
 from tfsafe.errors import NumericsError
@@ -53,7 +54,7 @@ class StepChecks:
         self.nonfinite_steps = 0
         self._capsule = capsule
         self._is_saved = False
-        self._options = options
+        self._options = options._replace(note=self._note)
         self._policy = policy
         self._model: keras.Model = None
         self._made: dict[str, _Made] = {}
@@ -177,6 +178,13 @@ class StepChecks:
             else "Its numbers are shown unchanged."
         )
         warn(f"{error}\n  {done}")
+
+    def _note(self, measured: Measured) -> None:
+        """Reports measures that are not finite in a step that is."""
+        TALLY.note(measured)
+        if measured not in self._reported:
+            self._reported.add(measured)
+            warn(f"{measured}: loss and weights are finite, and training goes on.")
 
     def _logs_so_far(self) -> Any:
         results = self._model.get_metrics_result()

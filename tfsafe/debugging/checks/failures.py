@@ -1,28 +1,18 @@
 """Decides whether a call with non-finite values failed, and what to report."""
 
 import collections
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.debugging import values
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.explain import findings as _findings
 from tfsafe.debugging.state.variables import Held, Slot
 from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import Finding
-from tfsafe.graph import Drawing, OpFact, op_types
-
-# They pass an infinity on and make neither a loss nor a mean of it.
-_PASS = op_types(OpFact.ADDS_NO_NUMBER) | {
-    *("AddV2", "Cast", "Const", "Max", "Maximum", "Min", "Minimum", "Neg", "Select"),
-    *("SelectV2", "Sub"),
-}
-_PSNR = re.compile(r"\bPSNR(_\d+)?\b")
+from tfsafe.graph import Drawing
 
 
 class Failed(NamedTuple):
@@ -102,61 +92,6 @@ def reportable(
         first = [each for each in met if not is_excluded(each, options)][:1]
         kept += [NonFinite("", None, origins=frozenset(first))] if first else []
     return kept
-
-
-def of_call(
-    reported: Sequence[NonFinite],
-    origins: Sequence[Origin],
-    options: Options,
-    held: Sequence[Held],
-) -> list[NonFinite]:
-    """Returns what is `reportable` of the results of a call.
-
-    Where `tfsafe run` names them in its last line, infinities of a call that trains
-    nothing pass if they are what they should be: the PSNR of equal images, the minimum
-    of nothing, and the program's own ones.
-
-    Args:
-      reported: As `reportable`.
-      origins: As `reportable`.
-      options: As `reportable`.
-      held: The variables that the call may write.
-    """
-    found = reportable(reported, origins, options)
-    is_due = options.is_for_program and TALLY.notes_infinities and not options.strict
-    trains = any(slot.is_trainable for slot, _ in held)
-    if not is_due or trains or not all(map(_is_right, found)):
-        return found
-    for step, place in ((o.step, o.place) for each in found for o in each.origins):
-        if step is not None and TALLY.infinity is None:
-            TALLY.infinity = step.type, place.site
-    return []
-
-
-def _is_right(result: NonFinite) -> bool:
-    """Returns whether a result, no loss, is an infinity that it should be."""
-    is_value = values.is_float(result.value) and not values.has_nan(result.value)
-    return (
-        is_value
-        and result.rank > 1
-        and bool(result.origins)
-        and all(_is_meant(each, result) for each in result.origins)
-    )
-
-
-def _is_meant(origin: Origin, result: NonFinite) -> bool:
-    step = origin.step
-    if step is None:
-        # A metric adds to what passed before.
-        is_held = origin.holder.startswith(("variable", "a variable"))
-        return is_held and TALLY.infinity is not None
-    if _PSNR.search(origin.place.scope):
-        return True
-    is_of_nothing = (
-        step.type in {"Max", "Min"} and not values.array(step.inputs[0]).size
-    )
-    is_passed = all(each.type in _PASS for each in result.path(origin))
-    return is_passed and (origin.is_intended or is_of_nothing)
 
 
 def is_excluded(origin: Origin, options: Options) -> bool:

@@ -2,15 +2,17 @@
 
 import fnmatch
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, get_args
 
 from tfsafe._faults import RefusalError
+from tfsafe.debugging.checks.tally import Measured
 from tfsafe.errors import Site
 from tfsafe.graph import UnreadableError
 
 Level = Literal["watch", "domain", "full"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+Note = Callable[[Measured], None]
 _FORMS = (
     '"op:Log" (a type of operation), "name:*/attention/*" (a name or a layer scope), '
     '"line:train.py:33" (a line) or "line:train.py" (a file)'
@@ -57,12 +59,16 @@ class Options(NamedTuple):
       strict: Whether a non-finite value that reaches no result is an error too.
       exclude: The operations to ignore.
       is_for_program: Whether all that a program runs is checked, not what it named.
+      has_logs: Whether the results of the call are the logs of a Keras step.
+      note: Called with measures that are not finite; None where they are failures.
     """
 
     checks: str = "watch"
     strict: bool = False
     exclude: tuple[Excluded, ...] = ()
     is_for_program: bool = False
+    has_logs: bool = False
+    note: Note | None = None
 
     @property
     def level(self) -> str:

@@ -6,9 +6,12 @@ The count is for the last line of `tfsafe run`.
 import contextlib
 import threading
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tfsafe.errors import Site
 
+# An operation and its line, if that is known.
+Place = tuple[str, Site | None]
 _LOCAL = threading.local()
 
 
@@ -27,6 +30,27 @@ def entered() -> Iterator[None]:
         _LOCAL.depth -= 1
 
 
+class Measured(NamedTuple):
+    """Measures that are not finite, on which no training depends.
+
+    Attributes:
+      kind: `"NaN"` or `"an infinity"`.
+      names: What they are called.
+      began: Where it began; None if that is not known.
+    """
+
+    kind: str
+    names: str
+    began: Place | None
+
+    def __str__(self) -> str:
+        if self.began is None:
+            return f"{self.kind} is in {self.names} alone"
+        operation, site = self.began
+        line = f" at {site.short_place}" if site else ""
+        return f"`{operation}`{line} makes {self.kind}, which is in {self.names} alone"
+
+
 class Tally:
     """Number of steps whose results were looked at.
 
@@ -34,7 +58,8 @@ class Tally:
       failed: Number of errors that the checks have raised.
       infinity: The operation, and its line, that began the first infinite result of a
         step that passed.
-      notes_infinities: Whether a last line will name it.
+      measured: The first measures of such a step that were not finite.
+      notes_infinities: Whether a last line will name them.
     """
 
     def __init__(self) -> None:
@@ -44,7 +69,12 @@ class Tally:
     def begin(self) -> None:
         """Starts to count from 0."""
         self.calls = self.gradients = self.failed = 0
-        self.infinity: tuple[str, Site | None] | None = None
+        self.infinity: Place | None = None
+        self.measured: Measured | None = None
+
+    def note(self, measured: Measured) -> None:
+        """Notes measures that are not finite."""
+        self.measured = self.measured or measured
 
     @property
     def steps(self) -> int:

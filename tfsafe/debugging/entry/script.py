@@ -60,12 +60,18 @@ class Results:
             found = SWITCH.session().first_result(is_nan=False)
             said = _said(_INFINITE, found) or "finite."
             return [_NO_STEP + said] if self._is_looked_at else []
-        said = _said(_INFINITE, TALLY.infinity) or "all finite"
-        counted = f"{steps} step{'s' * (steps > 1)} checked, {said}"
-        if self._is_looked_at:
-            counted += _said(_BESIDE, SWITCH.session().first_result(is_nan=True))
+        counted = f"{steps} step{'s' * (steps > 1)} checked, {self._of_steps()}"
         warning = loss_scale.fallen_scale()
         return [counted, warning] if warning else [counted]
+
+    def _of_steps(self) -> str:
+        """Says what the results of the steps are, and those outside of them."""
+        if TALLY.measured is not None:
+            return f"finite but for measures. {TALLY.measured}: `--strict` explains it"
+        said = _said(_INFINITE, TALLY.infinity) or "all finite"
+        if self._is_looked_at:
+            said += _said(_BESIDE, SWITCH.session().first_result(is_nan=True))
+        return said
 
 
 def _said(sentence: str, found: tuple[str, Site | None] | None) -> str:

@@ -196,13 +196,14 @@ class Steps:
 
     def _both(self, kind: str, step: Step, spec: Any, is_eager: bool) -> "_Checked":
         """Returns the checked step, and several of them in one call if possible."""
+        options = self._options._replace(has_logs=kind != "predict")
         if is_eager:
             check = EagerCheck(
                 step,
                 variables=self._variables,
                 names=self._names,
                 labels=batch_labels,
-                options=self._options,
+                options=options,
             )
             return _Checked(self._guarded(kind, check, step))
         compiled = CompiledStep(
@@ -210,7 +211,7 @@ class Steps:
             spec,
             jit_compile=self._model.jit_compile,
             names=self._names,
-            options=self._options,
+            options=options,
         )
         one = self._guarded(kind, compiled, compiled.plain)
         if spec is None:

@@ -39,6 +39,11 @@ class NonFinite(NamedTuple):
     met_next: Callable[[Origin], list[tuple[str, ...]]] = lambda _: []
     rank: int = 2
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is a loss by its name."""
+        return self.rank < 2
+
 
 def argument_labels(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Checks a Python function that runs eagerly."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.debugging import values
-from tfsafe.debugging.checks import failures, tally
+from tfsafe.debugging.checks import measures, tally
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import followed
 from tfsafe.debugging.explain import findings, message
@@ -45,13 +45,18 @@ class EagerCheck:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
+        with tally.entered():
+            return self._checked(args, kwargs)
+
+    def _checked(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         before = self._read([*args, *kwargs.values()])
         arguments = list(self._labels(self._function, args, kwargs))
         propagation = Propagation(_namer(arguments, list(before.values())))
         propagation.rows = results.rows_of(arguments, arguments)
         recorder = Recorder(propagation)
-        with tally.entered(), _compat.eager_callback(recorder):
+        with _compat.eager_callback(recorder):
             result = self._function(*args, **kwargs)
+        tally.TALLY.calls += 1
         nonfinite = results.nonfinite_outputs(result)
         if not nonfinite and not propagation.all:
             return result
@@ -61,7 +66,7 @@ class EagerCheck:
             before.setdefault(key, (slot._replace(name=name), value))
         written = [before[key] for key in recorder.written if key in before]
         nonfinite += results.nonfinite_variables(slot for slot, _ in written)
-        reported = self._reported(nonfinite, propagation)
+        reported = self._reported(nonfinite, propagation, written)
         if not reported:
             return result
         _state.restore(written)
@@ -75,7 +80,10 @@ class EagerCheck:
         raise error
 
     def _reported(
-        self, nonfinite: Sequence[NonFinite], propagation: Propagation
+        self,
+        nonfinite: Sequence[NonFinite],
+        propagation: Propagation,
+        written: Sequence[_state.Held],
     ) -> list[NonFinite]:
         found = [followed(each, propagation, each.key) for each in nonfinite]
         if propagation.all and found and not any(each.origins for each in found):
@@ -87,7 +95,7 @@ class EagerCheck:
             found.append(
                 NonFinite("", None, origins=frozenset(propagation.absorbed[:1]))
             )
-        return failures.reportable(found, propagation.all, self._options)
+        return measures.of_call(found, propagation.all, self._options, written)
 
     def _read(self, arguments: Sequence[Any]) -> dict[int, _state.Held]:
         names = self._names()

@@ -11,12 +11,11 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._faults import contained
 from tfsafe._report.caller import (
-    is_file_of_metrics,
     is_file_of_saving,
     is_on_stack,
 )
 from tfsafe.debugging import values
-from tfsafe.debugging.checks import failures, tally
+from tfsafe.debugging.checks import failures, measures, tally
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import followed
 from tfsafe.debugging.explain import message
@@ -150,22 +149,17 @@ class Session(Recorder):
         if is_given and is_on_stack(is_file_of_saving):
             self.propagation.unmark(handle)
             return
-        if self._may_hold_infinities(handle, options):
-            return
         new = next(iter(origins)).value
         slot = Slot(handle, new.dtype, self.name_of(handle))
         held = self._whole or ([] if value is None else [(slot, value)])
-        found = [NonFinite(slot.label, new, handle)]
-        self._raise_if_due(found, held, options)
-
-    def _may_hold_infinities(self, handle: tf.Tensor, options: Options) -> bool:
-        """Returns whether what a variable is given may be a measure, without NaN."""
-        if not self._passes_infinities or options.strict or self._whole:
-            return False
-        # A program that takes gradients may have its loss measured.
-        is_metric = not tally.TALLY.gradients and is_on_stack(is_file_of_metrics)
-        is_measure = is_metric or not tally.TALLY.steps
-        return is_measure and not _has_nan(self.propagation.value(handle))
+        found = NonFinite(slot.label, new, handle, origins)
+        passes = self._passes_infinities and not (options.strict or self._whole)
+        # Without a step they are what the program is about, or begins with.
+        passes = passes and not tally.TALLY.steps
+        if passes and not _has_nan(self.propagation.value(handle)):
+            return
+        if not measures.passes_write(found, options):
+            self._raise_if_due([found], held, options)
 
     def _note_unused(
         self, kind: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]

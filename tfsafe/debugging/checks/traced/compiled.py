@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe import _compat
 from tfsafe._faults import or_plain, users_code
 from tfsafe.debugging.capsule.snapshot import Snapshot
-from tfsafe.debugging.checks import failures, tally
+from tfsafe.debugging.checks import failures, measures, tally
 from tfsafe.debugging.checks.failures import Failed, Known
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.replayed_call import ReplayedCall
@@ -180,6 +180,7 @@ class CompiledCheck:
         return ReplayedCall(self._function, args, kwargs, names=names, labels=labels)
 
     def _called_again(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        TALLY.calls, self._calls = TALLY.calls - 1, self._calls - 1
         return self(*args, **kwargs)
 
     def _concrete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -390,8 +391,9 @@ class CompiledCheck:
         # The failure is reported even if it cannot be explained.
         except (UnreadableError, TypeError, ValueError, tf.errors.OpError) as error:
             hint = "" if failed.flagged else _HINT
-            return failed.nonfinite or [NonFinite("", None)], f"{error}.{hint}"
+            reported, reason, origins = failed.nonfinite, f"{error}.{hint}", []
+            reported = reported or [NonFinite("", None)]
         finally:
             variables.restore(failed.held)
-        found = failures.of_call(reported, origins, self._options, failed.held)
+        found = measures.of_call(reported, origins, self._options, failed.held)
         return found, reason
