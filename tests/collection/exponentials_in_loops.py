@@ -57,6 +57,24 @@ def _exact_partition(scores):
     return m.log(z.sum())
 
 
+def _scaled_messages(scores):
+    message, log_scale = tf.ones_like(scores[0]), 0.0
+    for i in range(6):
+        message = tf.linalg.matvec(TRANSITION, message * tf.exp(scores[i]))
+        scale = tf.reduce_max(message)
+        message /= scale
+        log_scale += tf.math.log(scale)
+    return log_scale
+
+
+def _exact_scaled_messages(scores):
+    a = np.array([[m.mpf(float(x)) for x in row] for row in TRANSITION], object)
+    message = np.array([m.mpf(1)] * 2, object)
+    for row in m.exp(scores[:6]):
+        message = (a * (message * row)).sum(-1)
+    return m.log(max(message))
+
+
 def _sinkhorn(cost):
     kernel = tf.exp(-cost / 0.05)
     u = tf.ones([3]) / 3
@@ -312,6 +330,13 @@ FORMULAS = [
         _exact_partition,
         [np.linspace(-12.0, -8.0, 24).reshape(12, 2)],
         [np.linspace(-1.0, 1.0, 24).reshape(12, 2)],
+    ),
+    Formula(
+        "messages divided by the largest, unrolled",
+        _scaled_messages,
+        _exact_scaled_messages,
+        [np.linspace(-112.0, -98.0, 12).reshape(6, 2)],
+        [np.linspace(-1.0, 1.0, 12).reshape(6, 2)],
     ),
     Formula(
         "Sinkhorn iterations, unrolled",

@@ -193,3 +193,60 @@ def test_a_long_loop_that_the_program_unrolls_is_no_fault():
             log -= np.logaddexp.reduce(log, axis=axis, keepdims=True) + np.log(4)
     np.testing.assert_allclose(value, np.sum(np.exp(log) * cost), rtol=2e-5)
     assert np.isfinite(slope).all()
+
+
+# How far the messages are from each other, and numbers that no logarithm is known of.
+SPREAD = [[5.0, -15.0], [-70.0, 54.0], [-10.0, 23.0], [-16.0, 29.0], [1.0, -24.0]]
+STEP = [[0.75, 0.25], [0.5, 0.5]]
+SIZES = {
+    "the largest": tf.reduce_max,
+    "the smallest": tf.reduce_min,
+    "the median": lambda x: tf.sort(x)[1],
+    "the largest by top_k": lambda x: tf.math.top_k(x, 1)[0][0],
+    "a constant of the gradient": lambda x: tf.stop_gradient(tf.reduce_max(x)),
+}
+
+
+@pytest.mark.parametrize("mode", modes.MODES)
+@pytest.mark.parametrize("is_inverse", [False, True])
+@pytest.mark.parametrize("name", SIZES)
+def test_messages_divided_by_a_number_made_of_them_stay_in_range(
+    name, is_inverse, mode
+):
+    def messages(x):
+        state = tf.ones_like(x[0])
+        for i in range(5):
+            state = tf.linalg.matvec(tf.cast(STEP, x.dtype), state * tf.exp(x[i]))
+            size = SIZES[name](state)
+            state = state * (1 / size) if is_inverse else state / size
+        return tf.math.log(state + 1)
+
+    x = tf.constant(SPREAD)
+    plain = modes.value_and_gradients(messages, [x], mode)[0]
+    exact, (right,) = _wide(messages, [x])
+    np.testing.assert_allclose(plain, exact, rtol=1e-4)
+    value, (slope,) = modes.value_and_gradients(stabilize(messages), [x], mode)
+    np.testing.assert_allclose(value, exact, rtol=1e-4)
+    np.testing.assert_allclose(slope, right, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", modes.MODES)
+def test_the_largest_of_weighted_exponentials_is_in_range(mode):
+    def formula(x, weights):
+        largest = tf.reduce_max(tf.nn.relu(weights) * tf.exp(x), -1)
+        return tf.math.log(largest)
+
+    x, weights = [[100.0, 99.0, 300.0], [-110.0, -112.0, 20.0]], [[2.0, 3.0, -1.0]]
+    _same(formula, [x, weights], mode)
+
+
+@pytest.mark.parametrize("mode", modes.MODES)
+@pytest.mark.parametrize(
+    ("reduce", "weights"),
+    [(tf.reduce_max, [-1.0, 2.0, 3.0]), (tf.reduce_min, [1.0, 2.0, 3.0])],
+)
+def test_a_small_extremum_beside_a_large_exponential_is_kept(reduce, weights, mode):
+    def formula(x, weights):
+        return tf.math.log(reduce(weights * tf.exp(x), -1))
+
+    _same(formula, [[[110.0, 1.0, 0.5]], [weights]], mode)

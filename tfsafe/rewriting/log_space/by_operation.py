@@ -131,7 +131,13 @@ def _of_input(
 def _mul(op: tf.Operation, logs: LogForms) -> Factored | None:
     if square_of(logs.reader, op.outputs[0]) is not None:
         return _square(op, logs)
-    return _times(logs.parts(op.inputs[0]), logs.parts(op.inputs[1]))
+    a, b = (logs.parts(each) for each in op.inputs)
+    for factor, other in ((a, op.inputs[1]), (b, op.inputs[0])):
+        inverse = logs.reader.op(other)
+        is_inverse = inverse.type in DIVISIONS | RECIPROCALS
+        if is_inverse and quotients.divides_by_own_size(factor, other, logs):
+            return None
+    return _times(a, b)
 
 
 def _times(a: Factored, b: Factored) -> Factored | None:
@@ -165,6 +171,8 @@ def _real_div(op: tf.Operation, logs: LogForms) -> Factored | None:
     a, b = (logs.parts(each) for each in op.inputs)
     if not a.name and not b.name:
         return None
+    if quotients.divides_by_own_size(a, op.inputs[1], logs):
+        return None
     # A negative divisor of a positive number has no logarithm either.
     is_positive = a.is_pure and not a.is_partial and not b.is_nonnegative
     if a.is_partial or (b.is_partial and not is_positive):
@@ -174,7 +182,10 @@ def _real_div(op: tf.Operation, logs: LogForms) -> Factored | None:
         subtracted(a.log, b.log),
         divided(a.weight, b.weight),
         a.offset - b.offset,
-        is_nonnegative=all(reader.is_nonnegative(each) for each in op.inputs),
+        is_nonnegative=all(
+            found.is_nonnegative or reader.is_nonnegative(each)
+            for found, each in zip((a, b), op.inputs, strict=True)
+        ),
         is_partial=b.is_partial,
         has_exp=a.has_exp or b.has_exp,
     )

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
 from tfsafe.rewriting.log_space.pairs import both, combined
+from tfsafe.rewriting.log_space.sums import weighted_sum
 
 
 def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
@@ -15,9 +16,13 @@ def extremum(reduction: Callable[..., tf.Tensor]) -> Any:
     def case(op: tf.Operation, logs: LogForms) -> Factored | None:
         a = logs.of(op.inputs[0])
         axes = logs.reader.axes(op.inputs[1], op.inputs[0].shape.rank)
-        if a is None or axes is None or not a.is_pure or a.is_partial:
+        if a is None or axes is None or a.is_partial:
             return None
         keepdims = op.get_attr("keep_dims")
+        if not a.is_pure:
+            # Over the largest exponential, the smallest or a negative one may be 0.
+            is_kept = op.type == "Max" and a.is_nonnegative and bool(axes)
+            return weighted_sum(a, axes, keepdims, reduction) if is_kept else None
         log = applied(lambda log: reduction(log, axes, keepdims=keepdims), a.exponent)
         return a._replace(log=log, offset=0.0)
 
