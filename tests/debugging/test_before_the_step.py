@@ -198,7 +198,7 @@ class Rate(keras.optimizers.schedules.LearningRateSchedule):
         return self._rate(tf.cast(step, tf.float32))
 
 
-def failure_of_fit(optimizer, epochs=10, loss="mse", scale=1.0):
+def failure_of_fit(optimizer, epochs=10, loss="mse", scale=1.0, **options):
     keras.utils.set_random_seed(1)
     layers = [keras.layers.Dense(8, "relu"), keras.layers.Dense(3)]
     model = keras.Sequential([keras.Input([4]), *layers])
@@ -206,7 +206,9 @@ def failure_of_fit(optimizer, epochs=10, loss="mse", scale=1.0):
     x = np.random.default_rng(0).normal(size=[32, 4]).astype("float32")
     y = np.eye(3, dtype="float32")[np.arange(32) % 3] * scale
     with pytest.raises(tfsafe.NumericsError) as caught:
-        tfsafe.checked(model).fit(x, y, epochs=epochs, batch_size=8, verbose=0)
+        tfsafe.checked(model).fit(
+            x, y, epochs=epochs, batch_size=8, verbose=0, **options
+        )
     return caught.value
 
 
@@ -229,6 +231,33 @@ def test_a_schedule_that_divides_by_0_or_rises_is_named():
     error = failure_of_fit(keras.optimizers.SGD(rising), 40)
     words = error.findings[0].suggestion
     assert words.startswith("the schedule has raised the learning rate from 0.01 at")
+
+
+class Restart(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        self.model.optimizer.learning_rate = 30.0 if epoch == 3 else 0.01
+
+
+@pytest.mark.parametrize(
+    ("callback", "who"),
+    [
+        (
+            keras.callbacks.LearningRateScheduler(lambda epoch, rate: 10 * rate),
+            "LearningRateScheduler",
+        ),
+        (Restart(), "a callback or the program"),
+    ],
+)
+def test_what_raises_the_rate_from_outside_is_named(callback, who):
+    optimizer = keras.optimizers.SGD(0.001)
+    words = failure_of_fit(optimizer, callbacks=[callback]).findings[0].suggestion
+    assert words.startswith(f"{who} has raised the learning rate from 0.01 in the")
+
+
+def test_a_rate_that_fell_has_not_been_raised():
+    falling = keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.99 * rate)
+    error = failure_of_fit(keras.optimizers.SGD(50.0), callbacks=[falling])
+    assert "raised" not in error.findings[0].suggestion
 
 
 def test_a_negative_learning_rate_is_named():

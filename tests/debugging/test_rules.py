@@ -139,6 +139,13 @@ ROWS = [
     ),
     ("Acosh", [[0.5]], [NAN], "acosh of 1 number below 1 (at (0,))."),
     ("Atanh", [[1]], [INF], "atanh of 1 number outside (-1, 1) (at (0,))."),
+    ("Erfinv", [[0, -1]], [0, -INF], "erfinv of 1 number outside (-1, 1) (at (1,))."),
+    (
+        "Ndtri",
+        [[0, 0.5, 1]],
+        [-INF, 0, INF],
+        "ndtri of 2 numbers outside (0, 1) (the first at (0,)).",
+    ),
     (
         "Lgamma",
         [[0, 1, -2]],

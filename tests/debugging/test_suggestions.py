@@ -55,6 +55,18 @@ def weighted_log(p, w):
     return tf.reduce_sum(w * tf.math.log(p))
 
 
+def gaussian_ranks(r):
+    return tf.math.erfinv(2.0 * r - 1.0)
+
+
+def normal_quantiles(r):
+    return tf.math.ndtri(r)
+
+
+def rapidity(v):
+    return tf.atanh(v)
+
+
 def quotient(a, b):
     return a / b
 
@@ -302,6 +314,9 @@ TINY = [[-200.0, -201.0], [3.0, 4.0]]
 ZEROS = [[0.0, 0.0], [1.0, 2.0]]
 # Function, arguments, whether the gradient is what fails.
 CASES = [
+    (gaussian_ranks, [[0.0, 0.5, 1.0]], False),
+    (normal_quantiles, [[0.0, 0.5, 1.0]], False),
+    (rapidity, [[-1.0, 0.5, 1.0]], False),
     (softmax, [S], False),
     (log_softmax, [S], False),
     (logsumexp, [S], False),

@@ -195,11 +195,13 @@ class Fit(NamedTuple):
       data: Its argument `x`.
       epoch: The epoch, from 0; None but in `fit`.
       batch: The first batch of the call under way, from 0; None where not known.
+      callbacks: Its callbacks.
     """
 
     data: Any
     epoch: int | None
     batch: int | None
+    callbacks: Sequence[Any] = ()
 
 
 def running_fit(model: Any, method: str = "fit") -> Fit | None:
@@ -207,8 +209,9 @@ def running_fit(model: Any, method: str = "fit") -> Fit | None:
 
     So too its `evaluate` or `predict`, if `method` names one.
 
-    The locals `x`, `epoch`, `begin_step` and `epoch_iterator` of Keras' trainer, tried
-    with Keras 3.3.3 and 3.15.1. A callback receives the numbers, but not the data.
+    The locals `x`, `epoch`, `begin_step`, `epoch_iterator` and `callbacks` of Keras'
+    trainer, tried with Keras 3.3.3 and 3.15.1. A callback receives the numbers, but
+    not the data.
     """
     needed = {"epoch_iterator", "epoch"} if method == "fit" else {"epoch_iterator"}
     frame: types.FrameType | None = sys._getframe(1)
@@ -217,7 +220,8 @@ def running_fit(model: Any, method: str = "fit") -> Fit | None:
         names = dict(frame.f_locals) if frame.f_code.co_name == method else {}
         if names.get("self") is model and needed <= names.keys():
             batch = names.get("begin_step", names.get("step"))
-            return Fit(names.get("x"), names.get("epoch"), batch)
+            callbacks = getattr(names.get("callbacks"), "callbacks", ())
+            return Fit(names.get("x"), names.get("epoch"), batch, callbacks)
         frame = frame.f_back
     return None
 

@@ -110,6 +110,7 @@ _POLE = (
 )
 _OUTSIDE_ONE = (lambda x: abs(x) > 1, "number", "numbers")
 _FROM_ONE = (lambda x: abs(x) >= 1, "number", "numbers")
+_NO_FRACTION = (lambda x: (x <= 0) | (x >= 1), "number", "numbers")
 _BELOW_ONE = (lambda x: x < 1, "number", "numbers")
 _TO_MINUS_ONE = (lambda x: x <= -1, "number", "numbers")
 # Operations that read numbers.
@@ -350,6 +351,8 @@ RULES = [
     Rule("Acos", _named(0, "acos of {} outside [-1, 1]", _OUTSIDE_ONE)),
     Rule("Acosh", _named(0, "acosh of {} below 1", _BELOW_ONE)),
     Rule("Atanh", _named(0, "atanh of {} outside (-1, 1)", _FROM_ONE)),
+    Rule("Erfinv", _named(0, "erfinv of {} outside (-1, 1)", _FROM_ONE)),
+    Rule("Ndtri", _named(0, "ndtri of {} outside (0, 1)", _NO_FRACTION)),
     Rule("Lgamma", _named(0, "lgamma of {}", _POLE)),
     Rule("Digamma", _named(0, "digamma of {}", _POLE)),
     Rule("Mul", _infinite_weight, "weight"),

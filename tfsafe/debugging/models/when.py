@@ -23,6 +23,8 @@ class Clock:
         # Number of steps that the running means of Keras are over.
         self._averaged = 0
         self._past = history.LastSteps()
+        # The optimizer, and its learning rate in its first step.
+        self._began: tuple[Any, float] = None, 0.0
 
     def begin_epoch(self, epoch: int) -> None:
         """Notes the number of an epoch, from 0."""
@@ -35,6 +37,9 @@ class Clock:
         if fit is None or fit.batch == 0:
             # Of an epoch, or of `train_on_batch`: Keras starts its means again.
             self._averaged = 0
+        optimizer = getattr(self._model, "optimizer", None)
+        if optimizer is not self._began[0]:
+            self._began = optimizer, training.rate_of(optimizer)
 
     def timed(
         self, step: Callable[[Any], Any], count: Callable[[Any], int] = lambda _: 1
@@ -100,3 +105,5 @@ class Clock:
         is_eager = self._model.run_eagerly
         training.note(error, self._model.optimizer if is_eager else None)
         self._past.note(error)
+        setters = [] if fit is None else fit.callbacks
+        training.note_raised(error, self._began[1], setters)

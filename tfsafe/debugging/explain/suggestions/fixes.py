@@ -107,6 +107,10 @@ _UNIT = (
     "infinite. For the angle between two vectors use tfsafe.ops.angle_between(a, b)."
 )
 _IN_UNIT = "tf.clip_by_value({0}, -1.0, 1.0)"
+_WITHIN_ONE = "tf.clip_by_value({0}, -1.0 + 1e-6, 1.0 - 1e-6)"
+_FRACTION = "tf.clip_by_value({0}, 1e-6, 1.0 - 1e-6)"
+_INSIDE = "keeps the argument inside of the ends, where the true result is infinite."
+_RANKS = "The ranks (k + 0.5) / n never reach them."
 _FROM_ONE = (
     "bounds the argument, and has gradient 0 at 1, where the true one is infinite."
 )
@@ -314,7 +318,9 @@ FIXES = [
     Fix("Acosh", "tfsafe.ops.acosh(tf.maximum({0}, 1.0))", _FROM_ONE),
     Fix("Atan2", "tfsafe.ops.atan2({0}, {1})", _ORIGIN, fault=""),
     Fix("Atanh", "tfsafe.ops.atanh({0})", SLOPE, when="gradient"),
-    Fix("Atanh", "", "keep the argument inside (-1, 1)."),
+    Fix("Atanh", f"tf.atanh({_WITHIN_ONE})", _INSIDE),
+    Fix("Erfinv", f"tf.math.erfinv({_WITHIN_ONE})", f"{_INSIDE} {_RANKS}"),
+    Fix("Ndtri", f"tf.math.ndtri({_FRACTION})", f"{_INSIDE} {_RANKS}"),
     Fix("Cholesky", "", _INDEFINITE, fault="negative"),
     *(
         Fix("Cholesky", _SHIFTED, _SOLVED, met_next=(each,), replaces="first")

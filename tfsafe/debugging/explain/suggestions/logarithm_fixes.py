@@ -54,8 +54,9 @@ _AMOUNT = (
 _UNDERFLOW = (
     "the argument is not 0, but too small for the dtype. The logarithm of a sum of "
     "exponentials is tfsafe.ops.logsumexp(x), of w * exp(x) "
-    "tfsafe.ops.logsumexp(tf.math.log(w) + x), of a mean that less log(n), and of a "
-    "product tf.reduce_sum(tf.math.log(x)); let a loop carry the logarithm."
+    "tfsafe.ops.logsumexp(tf.math.log(w) + x), of a mean that less log(n), of a "
+    "product tf.reduce_sum(tf.math.log(x)), and of a cumulative one "
+    "tf.cumsum(tf.math.log(x)); let a loop carry the logarithm."
 )
 _EQUAL = (
     "the numbers that are subtracted differ by less than the dtype can hold. Subtract "

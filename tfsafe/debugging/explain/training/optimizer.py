@@ -47,6 +47,10 @@ _RAISED = (
     "the schedule has raised the learning rate from {:.4g} at step 0 to {:.4g}: choose "
     "one that falls, by a decay_rate below 1 for instance, or a lower peak."
 )
+_RAISED_BY = (
+    "{} has raised the learning rate from {:.4g} in the first step to {:.4g}: have it "
+    "lower the rate instead, or choose a lower peak."
+)
 _UPHILL = (
     "the learning rate {:.4g} is negative: each step goes uphill. Keep it above 0, as "
     "max(rate, 1e-6) does."
@@ -170,6 +174,24 @@ def _note_schedule(error: NumericsError, before: float) -> None:
         error.add_suggestion(_RAISED.format(before, rate))
 
 
+def note_raised(error: NumericsError, before: float, callbacks: Sequence[Any]) -> None:
+    """Names what may have raised the learning rate from outside of the optimizer.
+
+    Args:
+      error: The error.
+      before: The learning rate of the first step.
+      callbacks: Those of the `fit`.
+    """
+    rate = error.learning_rate or 0.0
+    is_raised = 0 < _TIMES * before < rate < np.inf
+    if error.findings and is_raised and is_of_size(error.findings[0]):
+        kind = keras.callbacks.LearningRateScheduler
+        is_known = any(isinstance(each, kind) for each in callbacks)
+        who = "LearningRateScheduler" if is_known else "a callback or the program"
+        if "raised the learning rate" not in error.findings[0].suggestion:
+            error.add_suggestion(_RAISED_BY.format(who, before, rate))
+
+
 def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
     """Suggests an epsilon for the quotient of an optimizer that has none."""
     first = error.findings[0]
@@ -228,6 +250,13 @@ def _loss_scale(optimizer: Any) -> float | None:
             return _number(scale)
         optimizer = getattr(optimizer, "inner_optimizer", None)
     return None
+
+
+def rate_of(optimizer: Any) -> float:
+    """Returns the learning rate of an optimizer; 0 if it has none."""
+    with contained("reading the learning rate"):
+        return _number(getattr(optimizer, "learning_rate", 0.0))
+    return 0.0
 
 
 def _number(variable: Any) -> float:
