@@ -59,7 +59,89 @@ OUT_OF_RANGE = {
         lambda p, q: SUM(p * (tf.math.log(p + 1e-8) - tf.math.log(q + 1e-8))),
         [[0.25, 0.0, 0.75], [0.0, 0.5, 0.5]],
     ),
+    "a running mean": (
+        lambda x: tf.cumsum(x) / tf.cast(tf.range(1, 65), x.dtype),
+        [np.full(64, 2000.0)],
+    ),
+    "a gradient that is clipped by its norm": (
+        lambda x: tf.clip_by_norm(x, 8.0),
+        [[300.0, 400.0, -100.0]],
+    ),
+    "a trust ratio of what is not 0": (
+        lambda w, g: g * tf.where(SUM(w * w) > 0, tf.norm(w) / tf.norm(g), 1.0),
+        [[300.0, 400.0], [3.0, -100.0]],
+    ),
+    "the nearest of the distances by products": (
+        lambda x, y: tf.sqrt(
+            tf.reduce_min(
+                SUM(x * x, 1)[:, None]
+                + SUM(y * y, 1)
+                - 2 * tf.matmul(x, y, transpose_b=True),
+                1,
+            )
+        ),
+        [[[300.0, 10.0], [3.0, 400.0]], [[3.0, 4.0], [-10.0, 0.0], [2.0, -300.0]]],
+    ),
+    "1 less a power of a quotient of sums": (
+        lambda x, y: 1 - (SUM(x * y) / (SUM(x * x) + SUM(y * y))) ** 3,
+        [[200.0, 110.0, 200.0], [200.0, 110.0, 20.0]],
+    ),
+    "the logarithm of 1 plus a square": (
+        lambda x: tf.math.log1p(SUM(x * x)),
+        [[200.0, 110.0, 200.0]],
+    ),
+    "a root of 1 plus squares, less 1": (
+        lambda x: tf.sqrt(1 + SUM(x * x)) - 1,
+        [[300.0, 400.0]],
+    ),
+    "a ratio of powers in decibels": (
+        lambda x, y: 4.0 * tf.math.log(SUM(x * x) / SUM((x - y) ** 2)),
+        [[300.0, 400.0], [310.0, -20.0]],
+    ),
+    "a squashed capsule": (
+        lambda x: SUM(x * x) / (1 + SUM(x * x)) * x / tf.sqrt(SUM(x * x)),
+        [[300.0, 400.0]],
+    ),
+    "a normalised gate": (
+        lambda x, y: (
+            x
+            * tf.sigmoid(x)
+            * y
+            / tf.sqrt(tf.reduce_mean((x * tf.sigmoid(x) * y) ** 2) + 1e-6)
+        ),
+        [[30.0, 40.0, -1.0], [20.0, 30.0, 50.0]],
+    ),
+    "a long formula": (
+        lambda a, b: _weighted(_overlap(a, b), _apart(a, b)),
+        [[[10.0, 20.0, 500.0, 640.0]], [[50.0, 70.0, 640.0, 600.0]]],
+    ),
 }
+
+
+def _weighted(overlap, apart):
+    return overlap**0.5 * (1 - overlap + apart)
+
+
+def _sides(a, b, pick):
+    low, high = pick(a[:, :2], b[:, :2]), -pick(-a[:, 2:], -b[:, 2:])
+    return high - low
+
+
+def _area(sides):
+    return sides[:, 0] * sides[:, 1]
+
+
+def _overlap(a, b):
+    inside = _area(_sides(a, b, tf.maximum))
+    return inside / (_area(a[:, 2:] - a[:, :2]) + _area(b[:, 2:] - b[:, :2]) - inside)
+
+
+def _apart(a, b):
+    around, middle = (
+        _sides(a, b, tf.minimum),
+        (a[:, :2] + a[:, 2:] - b[:, :2] - b[:, 2:]),
+    )
+    return SUM(middle**2, -1) / SUM(around**2, -1) / 4
 
 
 @pytest.mark.parametrize(("name", "mode"), in_modes(*OUT_OF_RANGE))
@@ -168,3 +250,36 @@ def test_an_epsilon_that_is_0_in_half_precision_keeps_its_size():
     got = rewritten(RULES, lambda m, s: m / (tf.sqrt(s) + 1e-8))(mean, square)
     m, s = mean.numpy().astype("float64"), square.numpy().astype("float64")
     np.testing.assert_allclose(got, m / (np.sqrt(s) + 1e-8), rtol=2**-10)
+
+
+def test_an_additive_mask_before_a_softmax_by_hand_is_one(mode):
+    def weights(x, added):
+        scores = tf.matmul(x, x, transpose_b=True) / 4 + added
+        e = tf.exp(scores - tf.reduce_max(scores, -1, keepdims=True))
+        return e / SUM(e, -1, keepdims=True)
+
+    x = tf.constant([[200.0, 10.0], [199.75, 9.0]], tf.float16)
+    mask = tf.constant([[0.0, 1.0], [0.0, 0.0]], tf.float16)
+    # So is -1e9 in float16.
+    function = stabilize(lambda x: weights(x, mask * -np.inf))
+    value, (slope,) = modes.value_and_gradients(function, [x], mode)
+    closed = tf.constant([[0.0, -1e9], [0.0, 0.0]], tf.float64)
+    exact, (right,) = modes.value_and_gradients(
+        lambda x: weights(x, closed), [tf.cast(x, tf.float64)], "eager"
+    )
+    np.testing.assert_allclose(value, exact, atol=2**-10)
+    np.testing.assert_allclose(slope, right, atol=2**-10)
+
+
+def test_an_excluded_rule_is_in_no_formula_in_half_precision():
+    def formula(x):
+        return 1 - (SUM(x * x, -1) / 8192) ** 3
+
+    x = tf.constant([[64.0, 63.0], [300.0, 1.0]], tf.float16)
+    assert fired(RULES, formula, x) == ["complement-of-power"]
+    whole = stabilize(formula)(x)
+    exact = formula(tf.cast(x, tf.float64))
+    np.testing.assert_allclose(whole[0], exact[0], rtol=2**-10)
+    split = stabilize(formula, exclude="half-precision")(x)
+    assert np.isfinite(whole).tolist() == [True, True]
+    assert np.isfinite(split).tolist() == [True, False]

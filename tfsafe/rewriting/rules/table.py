@@ -87,11 +87,12 @@ _BEFORE: Sequence[Rule] = (
 _WHOLE = {"fraction-of-zero", "log-near-one", "log-out-of-range"}
 _FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
 _LOG_OF_ONE_PLUS = near_one.log_of_one_plus(_FORMULAS)
+_IN_HALF = [*_FORMULAS, *(e for e in masking.RULES if e.name.startswith("mask-"))]
 _RULES: Sequence[Rule] = (
-    *_FORMULAS,
+    *(half_precision.of_wide_operands(rule, _IN_HALF) for rule in _FORMULAS),
     *any_formula.rules((*_BEFORE, _LOG_OF_ONE_PLUS)),
     *flat_limits.RULES,
-    half_precision.rule(_FORMULAS),
+    half_precision.rule(_IN_HALF),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
     _LOG_OF_ONE_PLUS,
     *fractions.LAST,

@@ -12,6 +12,7 @@ from tfsafe.ops.formulas.weighted_exponentials import (
     product_or_exp,
     quotient_of_weights,
 )
+from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
 from tfsafe.rewriting.facts.tensors import Reader
@@ -124,8 +125,11 @@ def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:
         if not (b.has_exp or is_hazard):
             is_one = op.type in DIVISIONS and probabilities.is_normalised(op, reader)
             if _may_vanish_together(a, b) and not is_one and op.type != "DivNoNan":
-                is_wide = op.outputs[0].dtype in {tf.float32, tf.float64}
-                return _underflown(part, total, a, b) if is_wide else _ratio(a, b)
+                if op.outputs[0].dtype not in precision.HALF:
+                    return _underflown(part, total, a, b)
+                # `half-precision` has a divisor that overflows.
+                is_left = wider.adds_products(reader, total)
+                return None if is_left else _ratio(a, b)
             continue
         if a.name or b.is_pure:
             if op.type == "DivNoNan":
