@@ -12,6 +12,7 @@ from tests.rewriting.emitting import (
 )
 from tests.rewriting.tables import RULES
 from tests.support import modes, oracle
+from tfsafe import stabilize
 
 
 def _both(function, args, mode):
@@ -422,3 +423,17 @@ def test_other_differences_of_quotients_are_no_complements(dtype):
     ):
         args = [tf.constant([3.0, 0.5], dtype), tf.constant([2.0, 4.0], dtype)]
         assert "complement-of-fraction" not in fired(RULES, function, *args)
+
+
+@pytest.mark.parametrize("mode", modes.MODES)
+def test_a_large_negative_opacity_that_is_not_kept_has_the_slope_0(mode):
+    def opacity(near, far):
+        p, q = tf.sigmoid(near), tf.sigmoid(far)
+        return tf.nn.relu((p - q) / p)
+
+    args = [tf.constant([-53.0, 2.0, -100.0]), tf.constant([20.0, 1.0, -101.0])]
+    value, slopes = modes.value_and_gradients(stabilize(opacity), args, mode)
+    wide = [tf.cast(each, tf.float64) for each in args]
+    exact, right = modes.value_and_gradients(opacity, wide, "eager")
+    np.testing.assert_allclose(value, exact, rtol=1e-5)
+    np.testing.assert_allclose(slopes, right, rtol=2e-5)

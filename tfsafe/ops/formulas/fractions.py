@@ -279,7 +279,7 @@ def one_minus_quotient(
     nothing = tf.zeros_like(p)
     step = tf.where(is_lost, log_q, nothing) - tf.where(is_lost, log_p, nothing)
     below = tf.where(is_lost, tf.ones_like(p), p)
-    usual = tf.where(is_lost, nothing, difference) / below
+    usual = unchanged_values.divide(tf.where(is_lost, nothing, difference), below)
     return tf.where(is_lost, -ops.expm1(step), usual)
 
 
