@@ -154,7 +154,7 @@ def test_boolean_mask_sends_nothing_back_to_what_it_hides():
         (lambda x: _keep(x) * tf.math.log(x), "mask-after"),
         (lambda x: tf.math.log(x) * (1.0 - _keep(-x)), "mask-after"),
         (lambda x: tf.math.log(x) * tf.cast(x > 0, x.dtype), "mask-after"),
-        (lambda x: (1.0 / x) * tf.constant([0.0, 1.0]), "mask-after"),
+        (lambda x: (1.0 / x) * tf.constant([0.0, 1.0]), "mask-over"),
         (lambda x: tf.exp(x) * x, "exp-times"),
         (lambda x: tf.where(x > 0, tf.square(1 / x), x), "unused-branch"),
         (lambda x: tf.where(x > 0, (1 / x) ** 3.0, x), "unused-branch"),

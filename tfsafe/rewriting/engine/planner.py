@@ -13,6 +13,7 @@ from tfsafe.rewriting.engine.gradient_requests import Request, inside, makers
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.engine.tape_recording import Recording
 from tfsafe.rewriting.facts.forms import Forms
+from tfsafe.rewriting.facts.spellings import respell
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 
 # Calls: a hundred steps of a loop that a program unrolls take about 6,000.
@@ -44,9 +45,18 @@ class _Inside:
     """
 
     value: Value
+    reader: Reader
 
     def __call__(self, tensor: tf.Tensor) -> tf.Tensor:
-        return inside(self.value(tensor))
+        return inside(self.value(self.reader.written(tensor)))
+
+
+class _Fitting(NamedTuple):
+    """A rule that fits an operation, as a reader sees it."""
+
+    rule: Rule
+    build: Build
+    reader: Reader
 
 
 class Planner:
@@ -96,12 +106,18 @@ class Planner:
             wanted,
         )
         kept = {name for request in requests for name in request.kept()}
-        reader = Reader(graph, operations, self._names, kept, read)
+        facts = graph, operations, self._names, kept, read
+        usual = Reader(*facts)
+        respelled = respell(usual)
+        reader = Reader(*facts) if respelled else usual
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
         forms, plain = Forms(reader), set()
         for op in operations:
-            if op.type not in self._rules or not any(map(is_float, op.outputs)):
+            is_respelled = op.name in respelled
+            if not is_respelled and op.type not in self._rules:
+                continue
+            if not any(map(is_float, op.outputs)):
                 continue
             # By names go what a rewrite must keep and which rewrites are not wanted.
             form = None if kept or self._skipped else forms.of(op)
@@ -109,42 +125,59 @@ class Planner:
             if form is not None and key in plain:
                 continue
             found = self._first(op, reader, key[0])
+            if is_respelled:
+                found = self._better(found, self._first(op, usual, key[0]), op)
             if found is None:
                 plain.add(key)
             elif not is_optimizer_of_keras(op):
-                plan[op.name] = self._maker(op, *found)
+                plan[op.name] = self._maker(op, found)
         return plan | answers
+
+    def _better(
+        self, written: _Fitting | None, usual: _Fitting | None, op: tf.Operation
+    ) -> _Fitting | None:
+        """Returns the rule to apply, of those for both spellings."""
+        if usual is None or usual.rule.changes == "gradient":
+            # The bits of the value stay.
+            return written
+        if written is None or usual.reader.usual(op) is not op:
+            return usual
+        order = self._rules[op.type].index
+        return usual if order(usual.rule) <= order(written.rule) else written
 
     def _first(
         self, op: tf.Operation, reader: Reader, differentiable: bool
-    ) -> tuple[Rule, Build] | None:
+    ) -> _Fitting | None:
         """Returns the first rule that fits an operation."""
-        for rule in self._rules[op.type]:
+        seen = reader.usual(op)
+        for rule in self._rules.get(seen.type, ()):
             if rule.changes == "gradient" and not differentiable:
                 continue
             if self._skipped and Rewrite(rule, op).key in self._skipped:
                 continue
-            build = self._matched(rule, op, reader)
+            build = self._matched(rule, seen, reader)
             if build is not None:
-                return rule, build
+                return _Fitting(rule, build, reader)
         return None
 
     def _matched(self, rule: Rule, op: tf.Operation, reader: Reader) -> Build | None:
         try:
             build = rule.match(op, reader)
             kept = reader.kept
-            is_allowed = build is None or not kept or _keeps(op, build, kept)
+            is_allowed = build is None or not kept or _keeps(op, build, reader)
         except Exception as error:
             warn_of_fault(f"the rule {rule.name!r}", error)
             return None
         return build if is_allowed else None
 
-    def _maker(self, op: tf.Operation, rule: Rule, build: Build) -> Any:
+    def _maker(self, op: tf.Operation, found: _Fitting) -> Any:
+        rule, build, reader = found
+
         def make(value: Value) -> Sequence[tf.Tensor]:
             # A branch captures what it reads from outside, because gradient functions
             # in the branch hold its own tensor. The result is a copy, so that it is
             # distinct from the tensors that it is made of.
-            built = _deeply(build, _Inside(value))
+            built = _deeply(build, _Inside(value, reader))
             outputs = built if isinstance(built, list) else [built]
             made = [tf.identity(each) for each in outputs]
             for each, like in zip(made, op.outputs, strict=False):
@@ -185,7 +218,7 @@ def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
     return found
 
 
-def _keeps(op: tf.Operation, build: Build, kept: Collection[str]) -> bool:
+def _keeps(op: tf.Operation, build: Build, reader: Reader) -> bool:
     """Returns whether a rewrite drops none of the tensors to keep.
 
     The rewrite is built once in the graph that is read, without effect, to find its
@@ -194,7 +227,7 @@ def _keeps(op: tf.Operation, build: Build, kept: Collection[str]) -> bool:
     taken: set[str] = set()
 
     def value(tensor: tf.Tensor) -> tf.Tensor:
-        taken.add(tensor.name)
+        taken.add(reader.written(tensor).name)
         return tensor
 
     with op.graph.as_default():
@@ -204,7 +237,7 @@ def _keeps(op: tf.Operation, build: Build, kept: Collection[str]) -> bool:
         tensor = queue.pop()
         if tensor.name in taken or tensor.name in seen:
             continue
-        if tensor.name in kept:
+        if tensor.name in reader.kept:
             return False
         seen.add(tensor.name)
         queue.extend(tensor.op.inputs)

@@ -3,7 +3,8 @@
 `tensors.Reader` answers for one graph: which operation made a tensor, whether it is a
 constant, a mask, a probability, the same as another. `bounds` limits its elements from
 below and above, `finiteness` finds where non-finite values may begin and where they may
-be dropped. What is unknown is False. `interface` has the types through which these
+be dropped. `spellings` has a reader see operations as rules know them, `x / y` for
+`x * (1 / y)`. What is unknown is False. `interface` has the types through which these
 modules refer to each other.
 
 May import: `tfsafe.graph` and `tfsafe._limits`.

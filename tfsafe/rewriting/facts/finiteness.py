@@ -36,12 +36,12 @@ class _Flow(NamedTuple):
 
 def is_doubtful(reader: Reader, tensor: tf.Tensor) -> bool:
     """Returns whether elements may not be finite for finite inputs of the graph."""
-    return tensor.op.name in _flow(reader).doubtful
+    return reader.written(tensor).op.name in _flow(reader).doubtful
 
 
 def is_dropped(reader: Reader, op: tf.Operation) -> bool:
     """Returns whether some elements of what `op` makes may be dropped later."""
-    return op.name in _flow(reader).dropped
+    return reader.written(op.outputs[0]).op.name in _flow(reader).dropped
 
 
 def is_watched(reader: Reader, op: tf.Operation) -> bool:
@@ -49,7 +49,7 @@ def is_watched(reader: Reader, op: tf.Operation) -> bool:
 
     Then a NaN that a formula makes is an answer, which has to stay.
     """
-    return op.name in _flow(reader).watched
+    return reader.written(op.outputs[0]).op.name in _flow(reader).watched
 
 
 def flow_at(reader: Reader, op: tf.Operation) -> tuple[bool, bool, bool]:
@@ -110,7 +110,9 @@ def _flow(reader: Reader) -> _Flow:
 def _forwards(reader: Reader) -> frozenset[str]:
     operations = reader.operations
     doubtful = {
-        reader.op(op.inputs[0]).name for op in operations if op.type in _WATCHES
+        reader.written(reader.source(op.inputs[0])).op.name
+        for op in operations
+        if op.type in _WATCHES
     }
     for op in operations:
         if not any(is_float(tensor) for tensor in op.outputs):

@@ -85,6 +85,9 @@ class Reader:
         self._scalars: dict[str, float | None] = {}
         # A tensor, what it is a copy of, and the operation that computes that.
         self._sources: dict[int, tuple[tf.Tensor, tf.Tensor, tf.Operation]] = {}
+        # Other spellings, by the names of the tensors, and back.
+        self._usual: dict[str, tf.Tensor] = {}
+        self._written_as: dict[str, tf.Tensor] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[object, ...], int] = {}
         self._bounds: dict[str, Bounds] = {}
@@ -94,7 +97,21 @@ class Reader:
 
     def is_read(self, tensor: tf.Tensor) -> bool:
         """Returns whether anything may read a tensor."""
-        return self._read is None or tensor.name in self._read
+        return self._read is None or self.written(tensor).name in self._read
+
+    def respell(self, tensor: tf.Tensor, usual: tf.Tensor) -> None:
+        """Has another tensor of the graph, of equal values, seen in place of one."""
+        self._usual[tensor.name] = usual
+        self._written_as[usual.name] = tensor
+
+    def usual(self, op: tf.Operation) -> tf.Operation:
+        """Returns the operation that is seen in place of one."""
+        other = self._usual.get(op.outputs[0].name) if op.outputs else None
+        return op if other is None else other.op
+
+    def written(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns the tensor that the program makes, where another is seen for it."""
+        return self._written_as.get(tensor.name, tensor)
 
     def source(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns what `tensor` is a copy of; not through `tf.stop_gradient`.
@@ -117,14 +134,23 @@ class Reader:
             if op.type in _COPIES or (op.type == "IdentityN" and not is_custom(op)):
                 tensor = op.inputs[tensor.value_index]
                 continue
-            kept = self._unchanged(op)
-            if kept is None:
+            same = self._unchanged(op)
+            if same is None:
+                same = self._usual.get(tensor.name)
+            if same is None:
                 break
-            tensor = kept
+            tensor = same
         return tensor
 
     def _unchanged(self, op: tf.Operation) -> tf.Tensor | None:
-        """Returns `x` of `0 + x` and `x - 0`, as where a loop begins a sum at 0."""
+        """Returns `x` of `0 + x` and `x - 0`, as where a loop begins a sum at 0.
+
+        And of a reshape to its own shape.
+        """
+        if op.type == "Reshape":
+            x = op.inputs[0]
+            is_known = op.outputs[0].shape.is_fully_defined()
+            return x if is_known and same_shape(x, op.outputs[0]) else None
         # In half precision an epsilon that is written may be 0.
         if op.type not in _SUMS or op.outputs[0].dtype.size < 4:
             return None
