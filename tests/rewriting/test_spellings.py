@@ -126,7 +126,8 @@ WRITTEN = {
 
 def _respelled(function):
     graph = (
-        tf.function(function)
+        tf
+        .function(function)
         .get_concrete_function(*2 * [tf.TensorSpec([3], tf.float32)])
         .graph
     )

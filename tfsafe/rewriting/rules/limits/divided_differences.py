@@ -337,13 +337,12 @@ def _built(
         ]
         above = first.factor * scales[0] * proportion * slopes[0]
         below = second.factor * scales[1] * slopes[1]
-        result = tf.cast(above / below, top.dtype)
         far = tf.logical_not(near)
         if whole is not None:
-            return tf.where(near, result, _kept(far, whole(value)))
-        return tf.where(
-            near, result, _kept(far, value(top)) / _kept(far, value(bottom))
-        )
+            written = _kept(far, whole(value))
+        else:
+            written = _kept(far, value(top)) / _kept(far, value(bottom))
+        return tf.where(near, tf.cast(above / below, written.dtype), written)
 
     return build
 

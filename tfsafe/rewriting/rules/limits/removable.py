@@ -118,11 +118,13 @@ def _angle(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Iterator[Limit]
                 whole = square(value)
                 in_range = tf.math.is_finite(whole)
                 whole = tf.where(in_range, whole, tf.ones_like(whole))
-                below = tf.cast(value(x), whole.dtype)
-                made = tf.cast(removable.atan2_over_length(whole, below), x.dtype)
+                side, along = value(y), value(x)
+                below = tf.cast(along, whole.dtype)
+                made = removable.atan2_over_length(whole, below)
+                made = tf.cast(made, along.dtype)
                 # Elsewhere by the length itself, whose square is out of range.
-                one = tf.ones([], x.dtype)
-                side, along = (tf.where(in_range, one, value(each)) for each in (y, x))
+                one = tf.ones([], along.dtype)
+                side, along = (tf.where(in_range, one, each) for each in (side, along))
                 far = unchanged_values.divide(ops.atan2(side, along), side)
                 return tf.where(in_range, made, far)
 

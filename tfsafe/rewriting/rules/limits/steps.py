@@ -227,7 +227,7 @@ def _divided(
             steps.append(tf.abs(value(each.step.divisor) / each.step.factor))
         cases = changes.nearest(cases, steps)
         made = changes.selected(cases, lambda keep: _made(inner, value, keep))
-        made = tf.cast(_made(rest, value, start=made), op.outputs[0].dtype)
+        made = tf.cast(_made(rest, value, start=made), value(op.inputs[0]).dtype)
         if len(product.below) == 1 or op.type not in DIVISIONS:
             return made
         # One divisor at a time, it may overflow on the way.

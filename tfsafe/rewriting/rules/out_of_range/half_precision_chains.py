@@ -232,7 +232,7 @@ class Chain:
 
         def compute(tensor: tf.Tensor, op: tf.Operation) -> tf.Tensor:
             if op.name in self._known:
-                return self._known[op.name](operands)
+                return tf.cast(self._known[op.name](operands), tf.float32)
             if op.name in self.inside and op.type == "Cast":
                 return wide(op.inputs[0])
             if tensor.dtype not in precision.HALF and op.name not in self.inside:
