@@ -17,7 +17,7 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
 
 
 class _Usual(NamedTuple):
-    """The type of an operation, its inputs, and its attributes beside the dtype."""
+    """The type of an operation, its inputs, and its attributes but the dtype."""
 
     op_type: str
     inputs: tuple[tf.Tensor, ...]
@@ -110,13 +110,13 @@ def _reciprocal(reader: Reader, y: tf.Tensor) -> Iterator[_Usual]:
         x = _negative(reader, below.inputs[0])
         if x is not None:
             yield _Usual("Exp", (x,))
-    for power in _beside_one(reader, below):
+    for power in _added_to_one(reader, below):
         x = _negative(reader, power.inputs[0]) if power.type == "Exp" else None
         if x is not None:
             yield _Usual("Sigmoid", (x,))
 
 
-def _beside_one(reader: Reader, op: tf.Operation) -> Iterator[tf.Operation]:
+def _added_to_one(reader: Reader, op: tf.Operation) -> Iterator[tf.Operation]:
     """Yields the operation that makes `x` of `1 + x`."""
     for x, one in _both_ways(op) if op.type in {"Add", "AddV2"} else ():
         if reader.scalar(one) == 1:
@@ -172,7 +172,7 @@ def _logarithm(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
     inner = reader.op(op.inputs[0])
     if op.type == "Log1p" and inner.type == "Exp":
         yield _Usual("Softplus", tuple(inner.inputs))
-    for power in _beside_one(reader, inner) if op.type == "Log" else ():
+    for power in _added_to_one(reader, inner) if op.type == "Log" else ():
         if power.type == "Exp":
             yield _Usual("Softplus", tuple(power.inputs))
 
