@@ -145,6 +145,7 @@ def test_an_operation_is_seen_in_its_usual_spelling(usual):
     assert written.name in names
     # It is read, and never computed.
     assert seen.op not in reader.operations
+    assert reader.source(written.outputs[0]) is seen
 
 
 @pytest.mark.parametrize("written", WRITTEN)

@@ -101,6 +101,7 @@ class Reader:
 
     def respell(self, tensor: tf.Tensor, usual: tf.Tensor) -> None:
         """Has another tensor of the graph, of equal values, seen in place of one."""
+        self._sources.pop(id(tensor), None)
         self._usual[tensor.name] = usual
         self._written_as[usual.name] = tensor
 
