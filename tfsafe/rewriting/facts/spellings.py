@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.graph import DIVISIONS, RECIPROCALS
-from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float, same_shape
 
 
 class _Usual(NamedTuple):
@@ -35,9 +35,7 @@ def respell(reader: Reader) -> frozenset[str]:
     """
     reached: set[str] = set()
     for op in reader.operations:
-        usual = None
-        if op.type in _USUAL and is_float(op.outputs[0]):
-            usual = _made(reader, op)
+        usual = _made(reader, op) if op.type in _USUAL else None
         if usual is not None:
             reader.respell(op.outputs[0], usual)
         if usual is not None or any(each.op.name in reached for each in op.inputs):
@@ -48,8 +46,10 @@ def respell(reader: Reader) -> frozenset[str]:
 def _made(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
     """Returns the usual spelling of an operation; None if it has it."""
     written = op.outputs[0]
+    if not is_float(written) or written.name in reader.kept:
+        return None
     usual = next(_USUAL[op.type](reader, op), None)
-    if usual is None or written.name in reader.kept:
+    if usual is None:
         return None
     attributes = {"T": tf.compat.v1.AttrValue(type=written.dtype.as_datatype_enum)}
     with op.graph.as_default(), tf.control_dependencies(None):
@@ -64,18 +64,12 @@ def _made(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
 
 
 def _product(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    for x, other in _both_ways(op):
+    for x, other in both_ways(op):
         y = _inverse(reader, other)
         if reader.scalar(other) == -1:
             yield _Usual("Neg", (x,))
         elif y is not None and _inverse(reader, x) is None:
             yield _Usual("RealDiv", (x, y))
-
-
-def _both_ways(op: tf.Operation) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    a, b = op.inputs
-    yield a, b
-    yield b, a
 
 
 def _inverse(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
@@ -88,6 +82,7 @@ def _inverse(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
 
 def _negative(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
     """Returns `x` of `-x`."""
+    # The written operation first: `-(a - b)` is seen as `b - a`.
     for op in (tensor.op, reader.op(tensor)):
         if op.type == "Neg":
             return op.inputs[0]
@@ -118,7 +113,7 @@ def _reciprocal(reader: Reader, y: tf.Tensor) -> Iterator[_Usual]:
 
 def _added_to_one(reader: Reader, op: tf.Operation) -> Iterator[tf.Operation]:
     """Yields the operation that makes `x` of `1 + x`."""
-    for x, one in _both_ways(op) if op.type in {"Add", "AddV2"} else ():
+    for x, one in both_ways(op, "Add", "AddV2"):
         if reader.scalar(one) == 1:
             yield reader.op(x)
 
@@ -151,7 +146,7 @@ def _opposite(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
 
 
 def _sum(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    for a, other in _both_ways(op):
+    for a, other in both_ways(op):
         b = _negative(reader, other)
         if b is not None and _negative(reader, a) is None:
             yield _Usual("Sub", (a, b))

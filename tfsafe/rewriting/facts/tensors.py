@@ -1,14 +1,14 @@
 """Answers questions about the tensors of a traced graph."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.graph import READERS, OpFact, is_custom, op_types, raw_kernel
+from tfsafe.graph import ADDITIONS, READERS, OpFact, is_custom, op_types, raw_kernel
 from tfsafe.rewriting.facts.bounds import bounds_of
 from tfsafe.rewriting.facts.interface import Bounds
 
@@ -19,6 +19,8 @@ _STATIC = frozenset({"Const", "Rank", "Shape", "Size"})
 _CONSTANTS = _STATIC | _COPIES | _FOLDED | {"StopGradient"}
 _MOVED = op_types(OpFact.MOVES)
 _COMMUTATIVE = op_types(OpFact.COMMUTES)
+# With `AddN`, which may also add two.
+_PAIRS = _COMMUTATIVE | ADDITIONS
 _SUMS = frozenset({"Add", "AddV2", "Sub"})
 # Their results are 0 or 1 if their inputs are.
 _KEEP_MASKS = frozenset({"Maximum", "Minimum", "Mul"})
@@ -44,6 +46,22 @@ def same_shape(a: tf.Tensor, b: tf.Tensor) -> bool:
     return a.shape.rank is not None and a.shape.as_list() == (
         None if b.shape.rank is None else b.shape.as_list()
     )
+
+
+def both_ways(
+    op: tf.Operation, *op_types: str
+) -> Iterable[tuple[tf.Tensor, tf.Tensor]]:
+    """Yields the two inputs of `op`, in either order.
+
+    Args:
+      op: An operation; one of another type or with another number of inputs yields
+        nothing.
+      *op_types: Its type; any operation whose inputs may change places where empty.
+    """
+    if op.type in (op_types or _PAIRS) and len(op.inputs) == 2:
+        a, b = op.inputs
+        yield a, b
+        yield b, a
 
 
 class Reader:
@@ -144,9 +162,9 @@ class Reader:
         return tensor
 
     def _unchanged(self, op: tf.Operation) -> tf.Tensor | None:
-        """Returns `x` of `0 + x` and `x - 0`, as where a loop begins a sum at 0.
+        """Returns `x` of `0 + x`, `x - 0` and a reshape to the shape of `x`.
 
-        And of a reshape to its own shape.
+        A loop may begin a sum at 0.
         """
         if op.type == "Reshape":
             x = op.inputs[0]

@@ -13,6 +13,7 @@ from tfsafe.ops.formulas.log_complements import (
     log_one_minus_tanh,
 )
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space import probabilities, weighted_complements
 from tfsafe.rewriting.log_space.form import (
     Factored,
@@ -27,13 +28,7 @@ from tfsafe.rewriting.log_space.form import (
 )
 from tfsafe.rewriting.log_space.pairs import total
 from tfsafe.rewriting.log_space.sums import sum_over
-from tfsafe.rewriting.match.arithmetic import (
-    both_ways,
-    is_sum,
-    number,
-    square_of,
-    terms,
-)
+from tfsafe.rewriting.match.arithmetic import is_sum, number, square_of, terms
 from tfsafe.rewriting.match.linear import Part, merged, mixture_of, parts
 
 _NAME: LogRule = "log-of-complement"

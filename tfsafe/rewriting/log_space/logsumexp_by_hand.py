@@ -5,8 +5,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import OpFact, op_types
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import is_sum
 from tfsafe.rewriting.match.reductions import adds_axes, lines_up
 
 

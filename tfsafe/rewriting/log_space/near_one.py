@@ -6,6 +6,7 @@ from tfsafe import ops
 from tfsafe.ops.formulas.weighted_exponentials import log_near_one, log_one_plus
 from tfsafe.ops.kernels.precision import HALF
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -15,7 +16,7 @@ from tfsafe.rewriting.log_space.form import (
 )
 from tfsafe.rewriting.log_space.sums import signed
 from tfsafe.rewriting.log_space.weighted_sums import weighted_sum
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.arithmetic import is_sum, number
 from tfsafe.rewriting.match.linear import mixture_of
 
 

@@ -8,14 +8,13 @@ from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
 from tfsafe.ops.formulas.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
 from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of, unshifted
 from tfsafe.rewriting.match.arithmetic import (
     LOST_EPSILON,
     adds_lost_epsilon,
     beside_number,
-    both_ways,
     is_sum,
     negated,
     number,

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.ops.formulas import log_complements, weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space import weighted_complements
 from tfsafe.rewriting.log_space.form import (
     Factored,
@@ -25,7 +26,7 @@ from tfsafe.rewriting.log_space.moved_sigmoids import (
 from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
 from tfsafe.rewriting.log_space.pairs import both, total
 from tfsafe.rewriting.match import arithmetic
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.arithmetic import is_sum, number
 from tfsafe.rewriting.match.linear import mixture_of
 from tfsafe.rewriting.match.reductions import REDUCTIONS
 

@@ -4,8 +4,9 @@ import tensorflow as tf
 
 from tfsafe.ops.formulas.log_complements import log_one_minus_part
 from tfsafe.rewriting.engine.rule import Value
+from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
-from tfsafe.rewriting.match.arithmetic import both_ways, number
+from tfsafe.rewriting.match.arithmetic import number
 
 _LARGEST = 1 - 1e-3
 

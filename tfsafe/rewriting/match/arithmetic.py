@@ -1,6 +1,6 @@
 """Recognises sums, products, squares and roots, however they are written."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -8,9 +8,8 @@ import tensorflow as tf
 from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 
-_COMMUTATIVE = op_types(OpFact.COMMUTES) | ADDITIONS
 _KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE)
 # Deeper sums are not taken apart.
 _DEPTH = 12
@@ -204,22 +203,6 @@ def multiplied(reader: Reader, op: tf.Operation) -> Term | None:
         if divisor:
             return Term(1 / divisor, op.inputs[0])
     return None
-
-
-def both_ways(
-    op: tf.Operation, *op_types: str
-) -> Iterable[tuple[tf.Tensor, tf.Tensor]]:
-    """Yields the two inputs of `op`, in either order.
-
-    Args:
-      op: An operation; one of another type or with another number of inputs yields
-        nothing.
-      *op_types: Its type; any operation whose inputs may change places where empty.
-    """
-    if op.type in (op_types or _COMMUTATIVE) and len(op.inputs) == 2:
-        a, b = op.inputs
-        yield a, b
-        yield b, a
 
 
 def is_sum(op: tf.Operation) -> bool:

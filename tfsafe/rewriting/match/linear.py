@@ -6,8 +6,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, terms
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import is_sum, terms
 from tfsafe.rewriting.match.products import factored
 
 

@@ -9,8 +9,8 @@ from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.formulas import uncancelled, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import both_ways, root_of, square_of
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
+from tfsafe.rewriting.match.arithmetic import root_of, square_of
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, factored, made
 from tfsafe.rewriting.match.reductions import norm

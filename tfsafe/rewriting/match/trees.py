@@ -22,12 +22,11 @@ import tensorflow as tf
 
 from tfsafe.graph import SUMS
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import (
     Base,
     Term,
     are_opposite,
-    both_ways,
     negated,
     number,
     root_of,

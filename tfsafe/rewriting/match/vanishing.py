@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, DIVISIONS, SEGMENT_SUMS, OpFact, op_types
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, number
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import number
 from tfsafe.rewriting.match.reductions import single_mean
 
 # The degree of the result in one of degree 1.

@@ -5,11 +5,10 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once, with_inputs
 from tfsafe.rewriting.log_space.sums import weighted_sum
-from tfsafe.rewriting.match.arithmetic import both_ways
 
 _ELEMENTWISE = op_types(OpFact.ELEMENTWISE)
 _PICKS = op_types(OpFact.PICKS)

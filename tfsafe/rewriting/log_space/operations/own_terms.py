@@ -6,9 +6,8 @@ from tfsafe import ops
 from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.ops.formulas.log_complements import log_one_minus_softmax
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, same_shape
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, same_shape
 from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied, once
-from tfsafe.rewriting.match.arithmetic import both_ways
 from tfsafe.rewriting.match.reductions import Reduction, reduction
 
 _KEEP_SHAPE = op_types(OpFact.KEEPS_SHAPE) | DIVISIONS | {"Mul", "Sub", "AddV2"}

@@ -13,12 +13,11 @@ from tfsafe.ops.formulas import angles, uncancelled, unchanged_values
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import in_float32
 from tfsafe.rewriting.match.arithmetic import (
     Term,
     beside_number,
-    both_ways,
     negated,
     squared,
     terms,

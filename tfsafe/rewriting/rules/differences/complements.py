@@ -7,10 +7,10 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.analysis import MOVERS
 from tfsafe.rewriting.log_space.form import with_inputs
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.arithmetic import is_sum, number
 from tfsafe.rewriting.match.linear import Mixture, mixture_of
 from tfsafe.rewriting.match.near_one import FUNCTIONS, SATURATING, less_one
 from tfsafe.rewriting.match.trees import Tree, Trees

@@ -9,8 +9,7 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.linear import (
     Group,
     Part,

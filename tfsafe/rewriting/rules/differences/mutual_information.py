@@ -13,8 +13,8 @@ from tfsafe._limits import LIMITS
 from tfsafe.graph import SUMS
 from tfsafe.ops.formulas import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import NARROW, Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, terms
+from tfsafe.rewriting.facts.tensors import NARROW, Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import terms
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.reductions import single_mean
 

@@ -12,15 +12,9 @@ from tfsafe.ops.formulas import angles
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import (
-    both_ways,
-    number,
-    root_of,
-    square_of,
-    terms,
-)
+from tfsafe.rewriting.match.arithmetic import number, root_of, square_of, terms
 from tfsafe.rewriting.match.linear import Part, parts
 from tfsafe.rewriting.match.near_one import product_of
 

@@ -10,11 +10,10 @@ from tfsafe import ops
 from tfsafe.graph import DIVISIONS, upstream
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 from tfsafe.rewriting.match.arithmetic import (
     Base,
     Term,
-    both_ways,
     number,
     root_of,
     squared,

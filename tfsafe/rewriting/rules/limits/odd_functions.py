@@ -11,8 +11,8 @@ from tfsafe.ops.formulas import fractions
 from tfsafe.ops.formulas.uncancelled import sqrt1pm1
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, walk
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import walk
 from tfsafe.rewriting.match.elementwise import FUNCTIONS, Elementwise
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled

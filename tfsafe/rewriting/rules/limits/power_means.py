@@ -10,8 +10,8 @@ from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas.power_means import root_of_powers, root_of_sum
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import Term, both_ways, number, terms
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import Term, number, terms
 from tfsafe.rewriting.match.linear import Part, merged, parts
 from tfsafe.rewriting.match.products import inverted, scaled
 from tfsafe.rewriting.match.reductions import REDUCTIONS, Reduction, reduction

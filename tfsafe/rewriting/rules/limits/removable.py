@@ -12,15 +12,9 @@ from tfsafe.ops.formulas import quotients as limits, removable, unchanged_values
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match import holes, wider
-from tfsafe.rewriting.match.arithmetic import (
-    Term,
-    are_opposite,
-    both_ways,
-    number,
-    root_of,
-)
+from tfsafe.rewriting.match.arithmetic import Term, are_opposite, number, root_of
 from tfsafe.rewriting.match.near_one import by_change, numbered
 from tfsafe.rewriting.match.products import (
     Product,

@@ -5,8 +5,8 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import quotients
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, root_of, square_of
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import root_of, square_of
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
 from tfsafe.rewriting.match.products import (
     Product,

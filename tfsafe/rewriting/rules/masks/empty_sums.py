@@ -12,15 +12,10 @@ from tfsafe.ops.kernels.statistics.moments import times_inverse
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import (
-    both_ways,
-    root_of,
-    square_of,
-    terms,
-)
+from tfsafe.rewriting.match.arithmetic import root_of, square_of, terms
 from tfsafe.rewriting.match.empty_data import (
     is_empty_quotient,
     is_mean_by_count,

@@ -16,8 +16,8 @@ from tfsafe.rewriting.facts.finiteness import (
     is_watched,
     may_overflow,
 )
-from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import both_ways, square_of
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
+from tfsafe.rewriting.match.arithmetic import square_of
 from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references

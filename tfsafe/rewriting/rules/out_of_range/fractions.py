@@ -9,11 +9,11 @@ from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import fraction_complements, fractions, unchanged_values
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of, terms
+from tfsafe.rewriting.match.arithmetic import number, square_of, terms
 from tfsafe.rewriting.match.degrees import (
     is_difference_of_products,
     product_may_leave,

@@ -12,11 +12,10 @@ from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.ops.formulas import log_products, power_means
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, is_float
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored
 from tfsafe.rewriting.match.arithmetic import (
-    both_ways,
     is_sum,
     number,
     root_of,

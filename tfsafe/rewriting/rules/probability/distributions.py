@@ -9,9 +9,9 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, SUMS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import NARROW, Reader
+from tfsafe.rewriting.facts.tensors import NARROW, Reader, both_ways
 from tfsafe.rewriting.log_space import logsumexp_by_hand
-from tfsafe.rewriting.match.arithmetic import both_ways, terms
+from tfsafe.rewriting.match.arithmetic import terms
 from tfsafe.rewriting.rules.in_float64 import Wide
 
 _REDUCED = frozenset({"Mean", "Sum"})

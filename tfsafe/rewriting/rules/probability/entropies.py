@@ -11,17 +11,11 @@ from tfsafe.ops.formulas import entropies_of_order, field_limits
 from tfsafe.ops.formulas.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, with_inputs
 from tfsafe.rewriting.log_space.probabilities import quotients
-from tfsafe.rewriting.match.arithmetic import (
-    adds_lost_epsilon,
-    both_ways,
-    is_sum,
-    number,
-    squared,
-)
+from tfsafe.rewriting.match.arithmetic import adds_lost_epsilon, is_sum, number, squared
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts
 from tfsafe.rewriting.rules.differences import (
     function_differences,

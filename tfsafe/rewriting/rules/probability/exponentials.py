@@ -15,14 +15,14 @@ from tfsafe.ops.formulas.weighted_exponentials import (
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, in_float32
 from tfsafe.rewriting.log_space.pairs import both
 from tfsafe.rewriting.log_space.sums import for_value
 from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import both_ways, is_sum, number
+from tfsafe.rewriting.match.arithmetic import is_sum, number
 from tfsafe.rewriting.match.empty_data import is_sparse_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references

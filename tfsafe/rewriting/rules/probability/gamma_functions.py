@@ -10,8 +10,8 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, SUMS, OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import NARROW, Reader
-from tfsafe.rewriting.match.arithmetic import both_ways, walk
+from tfsafe.rewriting.facts.tensors import NARROW, Reader, both_ways
+from tfsafe.rewriting.match.arithmetic import walk
 from tfsafe.rewriting.match.elementwise import FUNCTIONS
 from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.near_one import numbered

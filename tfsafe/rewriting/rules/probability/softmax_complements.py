@@ -6,10 +6,10 @@ from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.formulas.entropies_of_order import impurity
 from tfsafe.rewriting.engine.rule import Build
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
-from tfsafe.rewriting.match.arithmetic import both_ways, number, square_of
+from tfsafe.rewriting.match.arithmetic import number, square_of
 from tfsafe.rewriting.match.reductions import reduction
 
 _MOVED = op_types(OpFact.MOVES)
