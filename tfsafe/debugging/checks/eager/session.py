@@ -10,10 +10,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
-from tfsafe._report.caller import (
-    is_file_of_saving,
-    is_on_stack,
-)
+from tfsafe._report.caller import is_file_of_saving, is_on_stack
 from tfsafe.debugging import values
 from tfsafe.debugging.checks import failures, measures, tally
 from tfsafe.debugging.checks.options import Options

@@ -170,8 +170,14 @@ def _note_schedule(error: NumericsError, before: float) -> None:
         error.change_first(suggested_code="", suggestion=words)
     elif rate < 0:
         error.add_suggestion(_UPHILL.format(rate))
-    elif 0 < _TIMES * before < rate and is_of_size(first):
+    elif _is_raised(error, before):
         error.add_suggestion(_RAISED.format(before, rate))
+
+
+def _is_raised(error: NumericsError, before: float) -> bool:
+    """Returns whether the rate has risen, and the first finding may come of that."""
+    rate = error.learning_rate or 0.0
+    return 0 < _TIMES * before < rate and is_of_size(error.findings[0])
 
 
 def note_raised(error: NumericsError, before: float, callbacks: Sequence[Any]) -> None:
@@ -183,13 +189,15 @@ def note_raised(error: NumericsError, before: float, callbacks: Sequence[Any]) -
       callbacks: Those of the `fit`.
     """
     rate = error.learning_rate or 0.0
-    is_raised = 0 < _TIMES * before < rate < np.inf
-    if error.findings and is_raised and is_of_size(error.findings[0]):
-        kind = keras.callbacks.LearningRateScheduler
-        is_known = any(isinstance(each, kind) for each in callbacks)
-        who = "LearningRateScheduler" if is_known else "a callback or the program"
-        if "raised the learning rate" not in error.findings[0].suggestion:
-            error.add_suggestion(_RAISED_BY.format(who, before, rate))
+    if not (error.findings and rate < np.inf and _is_raised(error, before)):
+        return
+    # A schedule is named already.
+    if "raised the learning rate" in error.findings[0].suggestion:
+        return
+    kind = keras.callbacks.LearningRateScheduler
+    is_known = any(isinstance(each, kind) for each in callbacks)
+    who = "LearningRateScheduler" if is_known else "a callback or the program"
+    error.add_suggestion(_RAISED_BY.format(who, before, rate))
 
 
 def _note_epsilon(error: NumericsError, optimizer: Any) -> None:

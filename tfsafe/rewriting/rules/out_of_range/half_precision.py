@@ -123,7 +123,7 @@ def of_wide_operands(rule: Rule, others: Sequence[Rule]) -> Rule:
         is_wide = chain.stretches or chain.restores
         return (lambda value: chain.build(tensor, value)) if is_wide else build
 
-    return dataclasses.replace(rule, match=match, op_types=rule.op_types)
+    return dataclasses.replace(rule, match=match)
 
 
 def rule(others: Sequence[Rule]) -> Rule:
