@@ -131,8 +131,9 @@ def _respelled(function):
         .get_concrete_function(*2 * [tf.TensorSpec([3], tf.float32)])
         .graph
     )
-    reader = Reader(graph, live_operations(graph, {})[0])
-    return reader, respell(reader), graph.outputs[0]
+    operations = live_operations(graph, {})[0]
+    reader = Reader(graph, operations)
+    return reader, respell(Reader(graph, operations), reader), graph.outputs[0]
 
 
 @pytest.mark.parametrize("usual", USUAL)

@@ -107,9 +107,8 @@ class Planner:
         )
         kept = {name for request in requests for name in request.kept()}
         facts = graph, operations, self._names, kept, read
-        usual = Reader(*facts)
-        respelled = respell(usual)
-        reader = Reader(*facts) if respelled else usual
+        reader, usual = Reader(*facts), Reader(*facts)
+        respelled = respell(reader, usual)
         differentiable = _differentiable(graph, requests)
         plan: dict[str, Callable[[Value], Any]] = {}
         forms, plain = Forms(reader), set()

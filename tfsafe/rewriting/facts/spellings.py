@@ -13,7 +13,9 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.graph import DIVISIONS, RECIPROCALS
-from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.moves import Moves
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 
 
 class _Usual(NamedTuple):
@@ -24,21 +26,23 @@ class _Usual(NamedTuple):
     attributes: Mapping[str, Any] = {}
 
 
-def respell(reader: Reader) -> frozenset[str]:
+def respell(written: Reader, usual: Reader) -> frozenset[str]:
     """Has a reader see operations in their usual spelling.
 
     Args:
-      reader: One that was not asked anything before.
+      written: A reader of the graph.
+      usual: Another, which is to see them; it was not asked anything before.
 
     Returns:
       The names of the operations that are respelled or depend on such a one.
     """
+    moves = Moves(written, usual)
     reached: set[str] = set()
-    for op in reader.operations:
-        usual = _made(reader, op) if op.type in _USUAL else None
-        if usual is not None:
-            reader.respell(op.outputs[0], usual)
-        if usual is not None or any(each.op.name in reached for each in op.inputs):
+    for op in usual.operations:
+        seen = _made(usual, op) if op.type in _USUAL else moves.inward(op)
+        if seen is not None:
+            usual.respell(op.outputs[0], seen)
+        if seen is not None or any(each.op.name in reached for each in op.inputs):
             reached.add(op.name)
     return frozenset(reached)
 

@@ -11,6 +11,7 @@ from tfsafe import _compat
 from tfsafe.graph import ADDITIONS, READERS, OpFact, is_custom, op_types, raw_kernel
 from tfsafe.rewriting.facts.bounds import bounds_of
 from tfsafe.rewriting.facts.interface import Bounds
+from tfsafe.rewriting.facts.layouts import unchanged
 
 _COPIES = op_types(OpFact.COPIES)
 _FOLDED = op_types(OpFact.FOLDS)
@@ -21,7 +22,6 @@ _MOVED = op_types(OpFact.MOVES)
 _COMMUTATIVE = op_types(OpFact.COMMUTES)
 # With `AddN`, which may also add two.
 _PAIRS = _COMMUTATIVE | ADDITIONS
-_SUMS = frozenset({"Add", "AddV2", "Sub"})
 # Their results are 0 or 1 if their inputs are.
 _KEEP_MASKS = frozenset({"Maximum", "Minimum", "Mul"})
 # Larger constants are data, which no rule looks at.
@@ -39,13 +39,6 @@ _FLOATS = NARROW | {tf.float64}
 def is_float(tensor: tf.Tensor) -> bool:
     """Returns whether the dtype is one that the functions of `tfsafe.ops` take."""
     return tensor.dtype in _FLOATS
-
-
-def same_shape(a: tf.Tensor, b: tf.Tensor) -> bool:
-    """Returns whether two tensors have the same static shape, of known rank."""
-    return a.shape.rank is not None and a.shape.as_list() == (
-        None if b.shape.rank is None else b.shape.as_list()
-    )
 
 
 def both_ways(
@@ -153,32 +146,13 @@ class Reader:
             if op.type in _COPIES or (op.type == "IdentityN" and not is_custom(op)):
                 tensor = op.inputs[tensor.value_index]
                 continue
-            same = self._unchanged(op)
+            same = unchanged(self, tensor)
             if same is None:
                 same = self._usual.get(tensor.name)
             if same is None:
                 break
             tensor = same
         return tensor
-
-    def _unchanged(self, op: tf.Operation) -> tf.Tensor | None:
-        """Returns `x` of `0 + x`, `x - 0` and a reshape to the shape of `x`.
-
-        A loop may begin a sum at 0.
-        """
-        if op.type == "Reshape":
-            x = op.inputs[0]
-            is_known = op.outputs[0].shape.is_fully_defined()
-            return x if is_known and same_shape(x, op.outputs[0]) else None
-        # In half precision an epsilon that is written may be 0.
-        if op.type not in _SUMS or op.outputs[0].dtype.size < 4:
-            return None
-        for x, zero in (op.inputs, reversed(op.inputs)):
-            if same_shape(x, op.outputs[0]) and self.constant(zero) is not None:
-                return x if self.is_number(zero, 0) else None
-            if op.type == "Sub":
-                break
-        return None
 
     def op(self, tensor: tf.Tensor) -> tf.Operation:
         """Returns the operation that computes `tensor`, behind its copies."""

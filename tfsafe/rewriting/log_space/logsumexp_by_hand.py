@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
+from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import is_sum
-from tfsafe.rewriting.match.reductions import adds_axes, lines_up
+from tfsafe.rewriting.match.reductions import lines_up
 
 
 class LogSum(NamedTuple):
@@ -18,14 +18,11 @@ class LogSum(NamedTuple):
     keepdims: bool
 
 
-_RESHAPED = op_types(OpFact.RESHAPES) | {"StopGradient"}
-
-
 def _base(tensor: tf.Tensor, reader: Reader) -> tuple[tf.Tensor, bool]:
     """Returns what a tensor is a reshaped copy of, and whether it has no gradient."""
     tensor = reader.source(tensor)
     is_stopped = False
-    while tensor.op.type in _RESHAPED or adds_axes(reader, tensor.op):
+    while tensor.op.type == "StopGradient" or reshapes(reader, tensor.op):
         is_stopped |= tensor.op.type == "StopGradient"
         tensor = reader.source(tensor.op.inputs[0])
     return tensor, is_stopped

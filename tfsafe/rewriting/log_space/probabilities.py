@@ -8,6 +8,7 @@ from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
 from tfsafe.ops.formulas.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
+from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
 from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of, unshifted
@@ -19,7 +20,7 @@ from tfsafe.rewriting.match.arithmetic import (
     negated,
     number,
 )
-from tfsafe.rewriting.match.reductions import adds_axes, axes_of_einsum, lines_up
+from tfsafe.rewriting.match.reductions import axes_of_einsum, lines_up
 
 _MOVED = op_types(OpFact.MOVES)
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm
@@ -204,7 +205,7 @@ def total_of(tensor: tf.Tensor, reader: Reader) -> Total | None:
     """Recognises a sum over axes behind a guard and what puts the axes back."""
     op = reader.op(_unguarded(tensor, reader))
     shape, is_plain = op.outputs[0].shape, True
-    while op.type in {"ExpandDims", "Reshape"} or adds_axes(reader, op):
+    while reshapes(reader, op):
         op, is_plain = reader.op(_unguarded(op.inputs[0], reader)), False
     if op.type == "Einsum" and len(op.inputs) == 1:
         axes = axes_of_einsum(op)
@@ -245,7 +246,7 @@ def is_unguarded(total: tf.Tensor, reader: Reader) -> bool:
     tensor = total
     while _unguarded(tensor, reader) is tensor:
         op = reader.op(tensor)
-        if op.type not in {"ExpandDims", "Reshape"} and not adds_axes(reader, op):
+        if not reshapes(reader, op):
             return True
         tensor = op.inputs[0]
     return False

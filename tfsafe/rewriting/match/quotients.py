@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS, raw_kernel
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import multiplied
 from tfsafe.rewriting.match.reductions import reshaped
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.formulas.angles import within_domain
 from tfsafe.ops.formulas.removable import squared_acos
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build
-from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
+from tfsafe.rewriting.facts.layouts import reshapes, same_shape
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
     Base,
     Term,
@@ -255,30 +255,13 @@ def along(reader: Reader, tensor: tf.Tensor, found: Norm, x: tf.Tensor) -> bool:
     return is_kept or lines_up(tensor.shape, x.shape, found.axes)
 
 
-_RESHAPES = op_types(OpFact.RESHAPES)
-
-
-def adds_axes(reader: Reader, op: tf.Operation) -> bool:
-    """Returns whether `op` is `x[:, None]` or the like, and takes all of x."""
-    if op.type != "StridedSlice" or op.get_attr("shrink_axis_mask"):
-        return False
-    strides = reader.constant(op.inputs[3])
-    whole = op.get_attr("new_axis_mask") | op.get_attr("ellipsis_mask")
-    whole |= op.get_attr("begin_mask") & op.get_attr("end_mask")
-    return (
-        strides is not None
-        and bool((strides == 1).all())
-        and whole == (1 << strides.size) - 1
-    )
-
-
 def reshaped(reader: Reader, tensor: tf.Tensor) -> Iterable[tf.Tensor]:
     """Yields `tensor`, then what it was reshaped from, step by step."""
     while True:
         tensor = reader.source(tensor)
         yield tensor
         op = tensor.op
-        if op.type not in _RESHAPES and not adds_axes(reader, op):
+        if not reshapes(reader, op):
             return
         tensor = op.inputs[0]
 

@@ -5,6 +5,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.layouts import taken
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once, with_inputs
@@ -160,18 +161,5 @@ def _is_aligned(mover: tf.Operation, axes: tuple[int, ...], reader: Reader) -> b
         batch = mover.get_attr("batch_dims") % rank
         is_last = along is not None and int(along) % rank == axis == rank - 1
         return is_last and batch == axis == mover.inputs[1].shape.rank
-    return mover.type == "StridedSlice" and _drops(mover, axis, rank, reader)
-
-
-def _drops(mover: tf.Operation, axis: int, rank: int, reader: Reader) -> bool:
-    """Returns whether a slice takes one place along `axis` and all of every other."""
-    begin = reader.constant(mover.inputs[1])
-    strides = reader.constant(mover.inputs[3])
-    others = [mover.get_attr(each) for each in ("new_axis_mask", "ellipsis_mask")]
-    if begin is None or strides is None or any(others) or begin.size > rank:
-        return False
-    whole = [i for i in range(begin.size) if i != axis]
-    masks = [mover.get_attr(each) for each in ("begin_mask", "end_mask")]
-    is_whole = all(mask >> i & 1 for mask in masks for i in whole)
-    is_one = mover.get_attr("shrink_axis_mask") == 1 << axis and axis < begin.size
-    return is_one and is_whole and all(strides[i] == 1 for i in whole)
+    found = taken(reader, mover)
+    return found is not None and found[0] == axis

@@ -21,7 +21,8 @@ from tfsafe.graph import (
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.finiteness import may_overflow
-from tfsafe.rewriting.facts.tensors import Reader, is_float, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,

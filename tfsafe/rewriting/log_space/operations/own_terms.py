@@ -6,7 +6,8 @@ from tfsafe import ops
 from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.ops.formulas.log_complements import log_one_minus_softmax
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, both_ways, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape, taken
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied, once
 from tfsafe.rewriting.match.reductions import Reduction, reduction
 
@@ -103,10 +104,9 @@ def _others(
         is_main = op.type == "MatrixDiagPart" or reader.scalar(op.inputs[1]) == 0
         if is_main and reader.same(op.inputs[0], x):
             return lambda value: _off_diagonal(value(x))
-    if op.type == "StridedSlice" and reader.same(op.inputs[0], x):
-        place = _place(reader, op, axis)
-        if place is not None:
-            return lambda value: _without_place(value(x), axis, place)
+    found = taken(reader, op)
+    if found is not None and found[0] == axis and reader.same(op.inputs[0], x):
+        return lambda value: _without_place(value(x), *found)
     whole = reader.op(x)
     if not depth or op.type != whole.type or op.type not in _KEEP_SHAPE:
         return None
@@ -135,22 +135,6 @@ def _of_inputs(
 def _off_diagonal(x: tf.Tensor) -> tf.Tensor:
     rows, columns = (tf.range(tf.shape(x)[axis]) for axis in (0, 1))
     return tf.not_equal(rows[:, None], columns[None])
-
-
-def _place(reader: Reader, op: tf.Operation, axis: int) -> int | None:
-    """Reads `x[:, place]` or `x[place]`; returns the place along the axis."""
-    begin, strides = reader.constant(op.inputs[1]), reader.constant(op.inputs[3])
-    masks = [op.get_attr(name) for name in ("ellipsis_mask", "new_axis_mask")]
-    whole = ((1 << axis) - 1, (1 << axis) - 1)
-    kept = op.get_attr("begin_mask"), op.get_attr("end_mask")
-    is_plain = begin is not None and strides is not None and not any(masks)
-    if not is_plain or op.get_attr("shrink_axis_mask") != 1 << axis:
-        return None
-    if begin is None or strides is None or begin.size != axis + 1:
-        return None
-    if any(k & w != w for k, w in zip(kept, whole, strict=True)):
-        return None
-    return int(begin[axis]) if (strides == 1).all() else None
 
 
 def _without_place(x: tf.Tensor, axis: int, place: int) -> tf.Tensor:

@@ -9,7 +9,8 @@ from tfsafe.graph import MATRIX_PRODUCTS, SUMS
 from tfsafe.ops.formulas import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Base, Term, squared, terms
 from tfsafe.rewriting.match.reductions import reduction, reshaped, sum_of_squares
 

@@ -11,7 +11,8 @@ from tfsafe.ops.formulas import angles
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
-from tfsafe.rewriting.facts.tensors import Reader, both_ways, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import is_sum, number, root_of, square_of, terms
 from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.reductions import (

@@ -10,7 +10,8 @@ from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import quotients, removable
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, beside_number, number
 from tfsafe.rewriting.match.linear import Part, parts
 from tfsafe.rewriting.match.near_one import are_alike, numbered

@@ -7,7 +7,8 @@ import tensorflow as tf
 from tfsafe.ops.formulas import removable
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, same_shape
+from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.index import Index, Pattern
 from tfsafe.rewriting.match.products import scaled

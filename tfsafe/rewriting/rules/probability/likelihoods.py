@@ -19,11 +19,12 @@ from tfsafe.ops.formulas.log_complements import (
 )
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.operations.normal import tail_of
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, factored, without
-from tfsafe.rewriting.match.reductions import adds_axes, lines_up
+from tfsafe.rewriting.match.reductions import lines_up
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 _PART = ("Div", "x", ("Add", "x", "y"))
@@ -292,7 +293,7 @@ def _digammas(reader: Reader, whole: Part, rest: Part) -> Build | None:
 def _axis_of_sum(reader: Reader, total: tf.Tensor, x: tf.Tensor) -> int | None:
     """Returns the axis along which `total` is the sum of x, in a shape that fits."""
     op = reader.op(total)
-    while op.type in {"ExpandDims", "Reshape"} or adds_axes(reader, op):
+    while reshapes(reader, op):
         op = reader.op(op.inputs[0])
     if op.type != "Sum" or not reader.same(op.inputs[0], x) or x.shape.rank is None:
         return None

@@ -1,0 +1,179 @@
+"""Reads moves and wider dtypes within elementwise formulas.
+
+`sin(t)[:, None]` is `sin(t[:, None])`, and `cast(x * x)` to a wider dtype is
+`cast(x) * cast(x)`, rounded once less.
+"""
+
+import collections
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsafe import _compat
+from tfsafe.graph import ADDITIONS, OpFact, op_types
+from tfsafe.rewriting.facts.layouts import adds_axes, reshapes, same_shape, widens
+from tfsafe.rewriting.facts.tensors import Reader, attributes, is_float
+
+_MOVES = op_types(OpFact.MOVES)
+_FORMULAS = op_types(OpFact.ELEMENTWISE) - {"Cast"}
+# They are right for inputs of any shape, which one that is unknown may turn out to be.
+_LAYOUTS = frozenset({"Cast", "ExpandDims", "Squeeze", "Transpose"})
+# In a wider dtype they jump elsewhere, or are the same.
+_JUMPS = frozenset({"FloorDiv", "FloorMod", "Mod"})
+_EXACT = ADDITIONS | {
+    *("Abs", "Maximum", "Minimum", "Neg", "Relu", "Select", "SelectV2", "Sub")
+}
+_REDUCES = op_types(OpFact.REDUCES)
+# Operations of a formula, those that it reads twice counted twice.
+_MOST = 24
+
+
+class _Formula(NamedTuple):
+    """The elementwise operations that make a tensor, and what they are of."""
+
+    types: frozenset[str]
+    leaves: Sequence[tf.Tensor]
+
+    @property
+    def has_one_shape(self) -> bool:
+        """Returns whether no input can be of a size that is stretched."""
+        shape = self.leaves[0].shape
+        return len(self.leaves) == 1 or shape.is_fully_defined()
+
+
+class Moves:
+    """Finds the formulas of a graph that are moved or widened as a whole."""
+
+    def __init__(self, written: Reader, usual: Reader):
+        """Reads a graph.
+
+        Args:
+          written: Sees the operations that the graph has.
+          usual: Sees those before the one that is asked about in their usual spelling.
+        """
+        self._written = written
+        self._usual = usual
+        self._made: dict[tuple[Hashable, str], tf.Tensor] = {}
+        moves = [
+            op
+            for op in written.operations
+            if op.type in _MOVES and is_float(op.outputs[0])
+        ]
+        self._times = collections.Counter(
+            (self._key(op), name)
+            for op in moves
+            for name in {each.name for each in self._formula(op).leaves}
+        )
+
+    def inward(self, op: tf.Operation) -> tf.Tensor | None:
+        """Returns the formula of what is moved or widened; None if it is not wanted."""
+        if not self._is_wanted(op):
+            return None
+        with op.graph.as_default(), tf.control_dependencies(None):
+            return self._moved(op, op.inputs[0], self._key(op))
+
+    def _is_wanted(self, op: tf.Operation) -> bool:
+        if op.type not in _MOVES and not widens(op):
+            return False
+        formula = self._formula(op)
+        if not formula.types or not formula.leaves:
+            return False
+        if widens(op):
+            return not formula.types <= _EXACT
+        if not self._fits_any_shape(op) and not formula.has_one_shape:
+            return False
+        return any(
+            self._times[self._key(op), leaf.name] > 1 or self._may_undo(op, leaf)
+            for leaf in formula.leaves
+        )
+
+    def _fits_any_shape(self, op: tf.Operation) -> bool:
+        return op.type in _LAYOUTS or adds_axes(self._written, op)
+
+    def _may_undo(self, op: tf.Operation, leaf: tf.Tensor) -> bool:
+        if op.type == "Transpose":
+            return leaf.op.type == "Transpose"
+        return all(reshapes(self._written, each) for each in (op, leaf.op))
+
+    def _key(self, op: tf.Operation) -> Hashable:
+        """Returns what is equal for operations that move or widen alike."""
+        others = map(self._written.number, op.inputs[1:])
+        return op.type, attributes(op), tuple(others)
+
+    def _formula(self, op: tf.Operation) -> _Formula:
+        """Returns the formula that an operation moves or widens."""
+        types: set[str] = set()
+        leaves: dict[str, tf.Tensor] = {}
+        stack, count = [op.inputs[0]], 0
+        while stack:
+            tensor = self._written.source(stack.pop())
+            operands = _operands(self._written, tensor, op)
+            count += 1
+            if operands is None:
+                leaves[tensor.name] = tensor
+            else:
+                types.add(tensor.op.type)
+                stack += operands
+            if count > _MOST:
+                return _Formula(frozenset(), [])
+        return _Formula(frozenset(types), list(leaves.values()))
+
+    def _moved(self, op: tf.Operation, tensor: tf.Tensor, key: Hashable) -> tf.Tensor:
+        """Returns what `op` would make of a tensor."""
+        tensor = self._usual.source(tensor)
+        known = self._made.get((key, tensor.name))
+        if known is None:
+            operands = _operands(self._usual, tensor, op) or []
+            names = {each.name for each in operands}
+            dtype = op.outputs[0].dtype if op.type == "Cast" else tensor.dtype
+            source, inputs = op, [tensor, *op.inputs[1:]]
+            if operands:
+                source, inputs = (
+                    tensor.op,
+                    [
+                        self._moved(op, each, key) if each.name in names else each
+                        for each in tensor.op.inputs
+                    ],
+                )
+            made = _copied(source, inputs, dtype)
+            known = self._made[key, tensor.name] = self._usual.source(made)
+        return known
+
+
+def _operands(
+    reader: Reader, tensor: tf.Tensor, move: tf.Operation
+) -> Sequence[tf.Tensor] | None:
+    """Returns what to move in place of a tensor; None for an input of the formula."""
+    op = tensor.op
+    if tensor.name in reader.kept or not is_float(tensor):
+        return None
+    if move.type == "Cast":
+        if op.type in _REDUCES:
+            return op.inputs[:1]
+        is_part = op.type in _FORMULAS - _JUMPS
+        return [each for each in op.inputs if is_float(each)] if is_part else None
+    if op.type not in _FORMULAS:
+        return None
+    operands = [
+        each
+        for each in op.inputs
+        if each.shape.rank != 0 or reader.scalar(each) is None
+    ]
+    return operands if all(same_shape(each, tensor) for each in operands) else None
+
+
+def _copied(
+    op: tf.Operation, inputs: Sequence[tf.Tensor], dtype: tf.DType
+) -> tf.Tensor:
+    """Makes an operation once more, of other inputs."""
+    attributes = {
+        name: value
+        for name, value in op.node_def.attr.items()
+        if not name.startswith("_")
+    }
+    for name in attributes.keys() & {"T", "Tparams"}:
+        attributes[name] = tf.compat.v1.AttrValue(type=dtype.as_datatype_enum)
+    return _compat.create_op(op.type, list(inputs), [dtype], attrs=attributes).outputs[
+        0
+    ]
