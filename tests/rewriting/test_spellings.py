@@ -12,6 +12,11 @@ from tfsafe.graph import live_operations
 from tfsafe.rewriting.facts.spellings import respell
 from tfsafe.rewriting.facts.tensors import Reader
 
+
+def _transposed(x):
+    return tf.transpose(tf.reshape(x, [3, 1]))
+
+
 # Formulas in a spelling that their rules do not know, with the exact function and where
 # the formula alone fails.
 FORMULAS = {
@@ -65,6 +70,51 @@ FORMULAS = {
         lambda x: 1 / (mpmath.sqrt(1 + x) + 1),
         [1e-20, 3e-4, 2.0],
     ),
+    "within another axis": (
+        lambda x: tf.squeeze(tf.sin(x)[:, None] / x[:, None], 1),
+        lambda x: mpmath.sin(x) / x,
+        [1e-39, 3e-4, 2.0],
+    ),
+    "in another order": (
+        lambda x: tf.reshape(_transposed(tf.exp(x) - 1) / _transposed(x), [3]),
+        lambda x: mpmath.expm1(x) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "picked from a formula and from its argument": (
+        lambda x: tf.reverse(tf.math.log1p(x), [0]) / tf.reverse(x, [0]),
+        lambda x: mpmath.log1p(x) / x,
+        [1e-20, 3e-4, 1e-20],
+    ),
+    "unstacked": (
+        lambda x: tf.divide(*tf.unstack(tf.stack([tf.sin(x), x], -1), axis=-1)),
+        lambda x: mpmath.sin(x) / x,
+        [1e-39, 3e-4, 2.0],
+    ),
+    "taken from a stack": (
+        lambda x: tf.stack([x, tf.exp(x) - 1], 1)[..., -1] / x,
+        lambda x: mpmath.expm1(x) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "split again": (
+        lambda x: tf.divide(*tf.split(tf.concat([tf.sin(x), x], 0), 2)),
+        lambda x: mpmath.sin(x) / x,
+        [1e-39, 3e-4, 2.0],
+    ),
+    "cast there and back": (
+        lambda x: tf.cast(tf.cast(tf.exp(x) - 1, tf.float64), tf.float32) / x,
+        lambda x: mpmath.expm1(x) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "a power of e": (
+        lambda x: (np.float32(np.e) ** x - 1) / x,
+        lambda x: mpmath.expm1(x) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "a root as a power": (
+        lambda x: ((1 + x) ** 0.5 - 1) / x,
+        lambda x: 1 / (mpmath.sqrt(1 + x) + 1),
+        [1e-20, 3e-4, 2.0],
+    ),
     "a condition turned round": (
         lambda x: tf.where(
             tf.logical_not(tf.abs(x) > 1e-30), tf.ones_like(x), tf.sin(x) / x
@@ -99,7 +149,88 @@ def test_a_mean_as_a_sum_over_a_count_is_seen_in_a_variance():
     np.testing.assert_allclose(value, np.var(x.astype(float)), rtol=1e-5)
 
 
+@pytest.mark.parametrize("mode", modes.MODES)
+@pytest.mark.parametrize(
+    ("dtype", "scale", "ulp"),
+    [(tf.float16, 2.0**12, 2.0**-10), (tf.bfloat16, 2.0**64, 2.0**-7)],
+)
+def test_a_formula_is_wide_from_its_first_operation(dtype, scale, ulp, mode):
+    def function(x):
+        length = tf.sqrt(tf.cast(tf.reduce_sum(x * x, -1), tf.float32))
+        sinc = tf.cast(tf.sin(x), tf.float32) / tf.cast(x, tf.float32)
+        return length, sinc
+
+    rows = np.float32([[3.0, 4.0], [0.0, 0.0], [2.0**-14, 2.0**-14]])
+    x = tf.constant(rows, dtype) * tf.constant([[scale], [1.0], [1 / 8]], dtype)
+    exact = x.numpy().astype(np.float64)
+    length, (slope,) = modes.value_and_gradients(
+        stabilize(lambda x: function(x)[0]), [x], mode
+    )
+    norms = np.linalg.norm(exact, axis=-1)
+    np.testing.assert_allclose(length, norms, rtol=3e-7)
+    units = exact / np.where(norms, norms, 1)[:, None]
+    np.testing.assert_allclose(slope, units, rtol=ulp)
+    ratio, (slope,) = modes.value_and_gradients(
+        stabilize(lambda x: function(x)[1]), [x / scale], mode
+    )
+    np.testing.assert_allclose(ratio, np.sinc(exact / scale / np.pi), rtol=3e-7)
+    assert np.isfinite(np.float32(slope)).all()
+
+
+@pytest.mark.parametrize("sizes", [[None], [3]])
+def test_a_formula_within_another_axis_is_right_for_any_size(sizes):
+    def function(t):
+        return (1 - tf.cos(t))[:, None] / (t * t)[:, None]
+
+    stable = tf.function(
+        stabilize(function), input_signature=[tf.TensorSpec(sizes, tf.float32)]
+    )
+    t = np.float32([0.0, 1e-4, 2.0])
+    right = [[0.5], [0.5], [(1 - np.cos(2.0)) / 4]]
+    np.testing.assert_allclose(stable(tf.constant(t)), right, rtol=3e-7)
+
+
+def test_an_axis_of_size_1_that_is_stretched_keeps_its_values():
+    @tf.function(input_signature=2 * [tf.TensorSpec([None], tf.float32)])
+    @stabilize
+    def function(x, y):
+        whole, part = tf.math.expm1(x) * y, x * y
+        return tf.reshape(whole, [2, -1]) / tf.reshape(part, [2, -1])
+
+    result = function(tf.constant([2.0, 3.0, 4.0, 5.0]), tf.constant([0.5]))
+    exact = np.expm1([[2.0, 3.0], [4.0, 5.0]]) / [[2.0, 3.0], [4.0, 5.0]]
+    np.testing.assert_allclose(result, exact, rtol=3e-7)
+
+
+SUMS = {
+    "places": lambda x: x[:, 0] + x[:, 1] + x[:, 2],
+    "places from the end": lambda x: x[..., -1] + (x[:, 1] + x[:, 0]),
+    "places by Python": lambda x: sum(tf.unstack(x, axis=-1)),
+    "places at once": lambda x: tf.add_n(tf.unstack(x, axis=1)),
+    "a product with ones": lambda x: tf.matmul(x, tf.ones([3, 1]))[:, 0],
+    "an einsum": lambda x: tf.einsum("...i->...", x),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*SUMS))
+def test_a_sum_is_known_in_each_spelling(name, mode):
+    def function(x):
+        return tf.exp(x[:, 0]) / SUMS[name](tf.exp(x))
+
+    x = np.float32([[90.0, -3.0, 100.0], [0.0, 1.0, 2.0], [-200.0, -201.0, -202.0]])
+    value, (slope,) = modes.value_and_gradients(
+        stabilize(function), [tf.constant(x)], mode
+    )
+    logs = x.astype(np.float64)
+    logs = logs - logs.max(1, keepdims=True)
+    right = np.exp(logs) / np.exp(logs).sum(1, keepdims=True)
+    np.testing.assert_allclose(value, right[:, 0], rtol=3e-6)
+    slopes = right[:, :1] * (np.float64([[1, 0, 0]]) - right)
+    np.testing.assert_allclose(slope, slopes, rtol=2e-5, atol=1e-38)
+
+
 USUAL = {
+    "Sum": lambda x, y: tf.einsum("i,i->", x, y),
     "RealDiv": lambda x, y: x * (1 / y),
     "Sub": lambda x, y: -(y - x),
     "AddV2": lambda x, y: x - (-1.0) * y,
@@ -120,6 +251,18 @@ WRITTEN = {
     "a sum over another count": lambda x, y: tf.reduce_sum(x) / 5,
     "2 plus an exponential": lambda x, y: 1 / (2 + tf.exp(-x)),
     "a power of 3": lambda x, y: x**3.0,
+    "some of the places": lambda x, y: x[0] + x[1],
+    "a place twice": lambda x, y: x[0] + x[1] + x[1] + x[2],
+    "places of two tensors": lambda x, y: x[0] + y[1] + x[2],
+    "a product with twos": lambda x, y: tf.matmul(x[None], 2 * tf.ones([3, 1])),
+    "a matrix of ones": lambda x, y: tf.matmul(x[None], tf.ones([3, 2])),
+    "a formula that alone has another axis": lambda x, y: tf.sin(x)[:, None] / y,
+    "a sum in a wider dtype": lambda x, y: tf.cast(x + y, tf.float64),
+    "a cast to another dtype and back": lambda x, y: tf.cast(
+        tf.cast(x, tf.float16), tf.float32
+    ),
+    "another order": lambda x, y: tf.reverse(tf.stack([x, y])[0], [0]),
+    "other parts": lambda x, y: tf.split(tf.concat([x, y], 0), [2, 4])[0],
     "ones of a larger shape": lambda x, y: x * (tf.ones([4, 3]) / y),
 }
 

@@ -21,25 +21,34 @@ _FORMULAS = op_types(OpFact.ELEMENTWISE) - {"Cast"}
 _LAYOUTS = frozenset({"Cast", "ExpandDims", "Squeeze", "Transpose"})
 # In a wider dtype they jump elsewhere, or are the same.
 _JUMPS = frozenset({"FloorDiv", "FloorMod", "Mod"})
-_EXACT = ADDITIONS | {
-    *("Abs", "Maximum", "Minimum", "Neg", "Relu", "Select", "SelectV2", "Sub")
-}
-_REDUCES = op_types(OpFact.REDUCES)
+_EXACT = frozenset({
+    *_MOVES,
+    *ADDITIONS,
+    *("Abs", "Max", "Maximum", "Min", "Minimum", "Neg", "Relu", "Select", "SelectV2"),
+    "Sub",
+})
+# Of the first input.
+_WIDENED = op_types(OpFact.REDUCES) | _MOVES | {"LogSoftmax", "Softmax"}
 # Operations of a formula, those that it reads twice counted twice.
 _MOST = 24
+
+
+# The moves of an input that are within the formula, the last one first, and the input.
+_Leaf = tuple[tuple[tf.Operation, ...], tf.Tensor]
 
 
 class _Formula(NamedTuple):
     """The elementwise operations that make a tensor, and what they are of."""
 
     types: frozenset[str]
-    leaves: Sequence[tf.Tensor]
+    leaves: Sequence[_Leaf]
 
     @property
-    def has_one_shape(self) -> bool:
+    def has_known_shape(self) -> bool:
         """Returns whether no input can be of a size that is stretched."""
-        shape = self.leaves[0].shape
-        return len(self.leaves) == 1 or shape.is_fully_defined()
+        return len(self.leaves) == 1 or all(
+            leaf.shape.is_fully_defined() for _, leaf in self.leaves
+        )
 
 
 class Moves:
@@ -61,9 +70,7 @@ class Moves:
             if op.type in _MOVES and is_float(op.outputs[0])
         ]
         self._times = collections.Counter(
-            (self._key(op), name)
-            for op in moves
-            for name in {each.name for each in self._formula(op).leaves}
+            self._place(op, leaf) for op in moves for leaf in self._formula(op).leaves
         )
 
     def inward(self, op: tf.Operation) -> tf.Tensor | None:
@@ -81,20 +88,22 @@ class Moves:
             return False
         if widens(op):
             return not formula.types <= _EXACT
-        if not self._fits_any_shape(op) and not formula.has_one_shape:
-            return False
-        return any(
-            self._times[self._key(op), leaf.name] > 1 or self._may_undo(op, leaf)
+        fits_any = op.type in _LAYOUTS or adds_axes(self._written, op)
+        return (fits_any or formula.has_known_shape) and any(
+            self._times[self._place(op, leaf)] > 1 or self._may_undo(op, leaf)
             for leaf in formula.leaves
         )
 
-    def _fits_any_shape(self, op: tf.Operation) -> bool:
-        return op.type in _LAYOUTS or adds_axes(self._written, op)
+    def _may_undo(self, op: tf.Operation, leaf: _Leaf) -> bool:
+        pair = [op, *leaf[0][:1]]
+        return len(pair) > 1 and (
+            all(each.type == "Transpose" for each in pair)
+            or all(reshapes(self._written, each) for each in pair)
+        )
 
-    def _may_undo(self, op: tf.Operation, leaf: tf.Tensor) -> bool:
-        if op.type == "Transpose":
-            return leaf.op.type == "Transpose"
-        return all(reshapes(self._written, each) for each in (op, leaf.op))
+    def _place(self, op: tf.Operation, leaf: _Leaf) -> Hashable:
+        moves, tensor = leaf
+        return tuple(self._key(each) for each in (op, *moves)), tensor.name
 
     def _key(self, op: tf.Operation) -> Hashable:
         """Returns what is equal for operations that move or widen alike."""
@@ -104,20 +113,23 @@ class Moves:
     def _formula(self, op: tf.Operation) -> _Formula:
         """Returns the formula that an operation moves or widens."""
         types: set[str] = set()
-        leaves: dict[str, tf.Tensor] = {}
-        stack, count = [op.inputs[0]], 0
-        while stack:
-            tensor = self._written.source(stack.pop())
+        leaves: dict[Hashable, _Leaf] = {}
+        stack: list[_Leaf] = [((), op.inputs[0])]
+        for _ in range(_MOST):
+            moves, tensor = stack.pop()
+            tensor = self._written.source(tensor)
             operands = _operands(self._written, tensor, op)
-            count += 1
-            if operands is None:
-                leaves[tensor.name] = tensor
-            else:
+            if operands is not None:
                 types.add(tensor.op.type)
-                stack += operands
-            if count > _MOST:
-                return _Formula(frozenset(), [])
-        return _Formula(frozenset(types), list(leaves.values()))
+                stack += [(moves, each) for each in operands]
+            elif tensor.op.type in _MOVES and is_float(tensor):
+                stack.append(((*moves, tensor.op), tensor.op.inputs[0]))
+            else:
+                names = tuple(each.name for each in moves)
+                leaves[names, tensor.name] = moves, tensor
+            if not stack:
+                return _Formula(frozenset(types), list(leaves.values()))
+        return _Formula(frozenset(), [])
 
     def _moved(self, op: tf.Operation, tensor: tf.Tensor, key: Hashable) -> tf.Tensor:
         """Returns what `op` would make of a tensor."""
@@ -149,7 +161,7 @@ def _operands(
     if tensor.name in reader.kept or not is_float(tensor):
         return None
     if move.type == "Cast":
-        if op.type in _REDUCES:
+        if op.type in _WIDENED:
             return op.inputs[:1]
         is_part = op.type in _FORMULAS - _JUMPS
         return [each for each in op.inputs if is_float(each)] if is_part else None
@@ -174,6 +186,5 @@ def _copied(
     }
     for name in attributes.keys() & {"T", "Tparams"}:
         attributes[name] = tf.compat.v1.AttrValue(type=dtype.as_datatype_enum)
-    return _compat.create_op(op.type, list(inputs), [dtype], attrs=attributes).outputs[
-        0
-    ]
+    made = _compat.create_op(op.type, list(inputs), [dtype], attrs=attributes)
+    return made.outputs[0]

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.graph import DIVISIONS, RECIPROCALS
+from tfsafe.graph import ADDITIONS, DIVISIONS, MATRIX_PRODUCTS, RECIPROCALS
 from tfsafe.rewriting.facts.layouts import same_shape
 from tfsafe.rewriting.facts.moves import Moves
+from tfsafe.rewriting.facts.sums import total_of
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 
 
@@ -52,11 +53,11 @@ def _made(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
     written = op.outputs[0]
     if not is_float(written) or written.name in reader.kept:
         return None
-    usual = next(_USUAL[op.type](reader, op), None)
-    if usual is None:
-        return None
     attributes = {"T": tf.compat.v1.AttrValue(type=written.dtype.as_datatype_enum)}
     with op.graph.as_default(), tf.control_dependencies(None):
+        usual = next(_USUAL[op.type](reader, op), None)
+        if usual is None:
+            return None
         made = _compat.create_op(
             usual.op_type,
             list(usual.inputs),
@@ -138,8 +139,11 @@ def _mean(reader: Reader, x: tf.Tensor, count: tf.Tensor) -> Iterator[_Usual]:
 
 def _power(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
     x, exponent = op.inputs
-    if reader.scalar(exponent) == -1:
-        yield _Usual("Reciprocal", (x,))
+    name = _POWERS.get(reader.scalar(exponent) or 1)
+    if name is not None:
+        yield _Usual(name, (x,))
+    elif reader.is_number(x, math.e):
+        yield _Usual("Exp", (exponent,))
 
 
 def _opposite(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
@@ -149,7 +153,20 @@ def _opposite(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
         yield _Usual("Sub", (b, a))
 
 
+def _total(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
+    found = total_of(reader, op)
+    if found is not None:
+        x, *others = found.factors
+        for each in others:
+            x = x * each
+        keepdims = tf.compat.v1.AttrValue(b=found.keepdims)
+        yield _Usual("Sum", (x, tf.constant(found.axes)), {"keep_dims": keepdims})
+
+
 def _sum(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
+    yield from _total(reader, op)
+    if len(op.inputs) != 2:
+        return
     for a, other in both_ways(op):
         b = _negative(reader, other)
         if b is not None and _negative(reader, a) is None:
@@ -183,10 +200,11 @@ def _choice(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
         yield _Usual("SelectV2", (inner.inputs[0], b, a))
 
 
+_POWERS = {-1: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt"}
 _USUAL: Mapping[str, Callable[[Reader, tf.Operation], Iterator[_Usual]]] = {
     **dict.fromkeys(DIVISIONS | RECIPROCALS, _quotient),
-    "Add": _sum,
-    "AddV2": _sum,
+    **dict.fromkeys(ADDITIONS, _sum),
+    **dict.fromkeys({"Einsum", *MATRIX_PRODUCTS}, _total),
     "Log": _logarithm,
     "Log1p": _logarithm,
     "Mul": _product,

@@ -9,6 +9,7 @@ from tfsafe.ops.formulas.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
 from tfsafe.rewriting.facts.layouts import reshapes
+from tfsafe.rewriting.facts.sums import axes_of_einsum
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import Factored, LogForms, applied, once
 from tfsafe.rewriting.log_space.logsumexp_by_hand import log_softmax_of, unshifted
@@ -20,7 +21,7 @@ from tfsafe.rewriting.match.arithmetic import (
     negated,
     number,
 )
-from tfsafe.rewriting.match.reductions import axes_of_einsum, lines_up
+from tfsafe.rewriting.match.reductions import lines_up
 
 _MOVED = op_types(OpFact.MOVES)
 # An added constant up to here, or a bound this close to 0 or 1, only keeps a logarithm

@@ -11,6 +11,7 @@ from tfsafe.ops.formulas.removable import squared_acos
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.layouts import reshapes, same_shape
+from tfsafe.rewriting.facts.sums import axes_of_einsum
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import (
     Base,
@@ -65,22 +66,6 @@ def reduction(reader: Reader, tensor: tf.Tensor, op_type: str) -> Reduction | No
     if axes == () or (axes is None and not _is_all(reader, op)):
         return None
     return Reduction(x, axes, op.get_attr("keep_dims"))
-
-
-def axes_of_einsum(op: tf.Operation) -> tuple[int, ...] | None:
-    """Returns the axes that `einsum("ij->i", x)` or `einsum("ij,ij->i", x, y)` sums."""
-    if op.type != "Einsum" or len(op.inputs) > 2:
-        return None
-    labels, made = op.get_attr("equation").decode().replace(" ", "").split("->")
-    first, *others = labels.split(",")
-    kept = "".join(each for each in first if each in made)
-    is_plain = len({*first}) == len(first) and "." not in first
-    if kept != made or not is_plain or any(each != first for each in others):
-        return None
-    if not all(same_shape(x, op.inputs[0]) for x in op.inputs):
-        return None
-    axes = tuple(place for place, each in enumerate(first) if each not in made)
-    return axes or None
 
 
 def dot_product(

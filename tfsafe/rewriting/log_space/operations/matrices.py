@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.sums import axes_of_einsum
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 from tfsafe.rewriting.log_space.sums import sum_over, weighted_sum
-from tfsafe.rewriting.match.reductions import axes_of_einsum
 
 # The sum is over terms for each row and column; larger ones would need much memory.
 _MOST_TERMS = 1 << 14
