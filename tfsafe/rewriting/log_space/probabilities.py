@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
+from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.ops.formulas.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import row_axis
@@ -21,6 +21,7 @@ from tfsafe.rewriting.match.arithmetic import (
     negated,
     number,
 )
+from tfsafe.rewriting.match.products import inverted
 from tfsafe.rewriting.match.reductions import lines_up
 
 _MOVED = op_types(OpFact.MOVES)
@@ -102,7 +103,7 @@ def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
         return Softmax(lambda value: value(logits), (-1,))
     if op.type == "Exp":
         return _exp_of_log_softmax(op, logs.reader)
-    for part, total in quotients(op, logs.reader):
+    for part, total in quotients(op):
         found = _quotient_of(part, total, logs)
         if found is not None:
             return found
@@ -134,27 +135,9 @@ def _exp_of_transposed(transpose: tf.Operation, reader: Reader) -> Softmax | Non
     return Softmax(lambda value: tf.transpose(value(x), order), (axis,))
 
 
-def quotients(op: tf.Operation, reader: Reader) -> list[tuple[tf.Tensor, tf.Tensor]]:
-    """Recognises `a / b` and `a * (1 / b)`; returns both sides."""
-    if op.type in DIVISIONS | {"DivNoNan"}:
-        a, b = op.inputs
-        return [(a, b)]
-    found = []
-    for a, inverse in both_ways(op) if op.type == "Mul" else []:
-        b = _inverted(reader.op(inverse), reader)
-        if b is not None:
-            found.append((a, b))
-    return found
-
-
-def _inverted(op: tf.Operation, reader: Reader) -> tf.Tensor | None:
-    """Recognises `1 / x`, `reciprocal(x)` and `x ** -1`; returns `x`."""
-    if op.type in RECIPROCALS:
-        return op.inputs[0]
-    if op.type in DIVISIONS and number(reader, *op.inputs) == 1:
-        return op.inputs[1]
-    is_power = op.type == "Pow" and number(reader, op.inputs[1], op.inputs[0]) == -1
-    return op.inputs[0] if is_power else None
+def quotients(op: tf.Operation) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    """Recognises `a / b`; returns both sides."""
+    return [tuple(op.inputs)] if op.type in DIVISIONS | {"DivNoNan"} else []
 
 
 def is_part(tensor: tf.Tensor, logs: LogForms) -> bool:
@@ -298,10 +281,12 @@ def _exp_of_log_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _chances_of(op: tf.Operation, logs: LogForms) -> tuple[Build, bool] | None:
-    inverted = _inverted(op, logs.reader)
-    if inverted is None and op.type not in DIVISIONS:
+    inverse = inverted(logs.reader, op) if op.inputs else None
+    if inverse is not None and inverse.factor == 1:
+        return chances(None, logs.reader.op(inverse.tensor), logs)
+    if op.type not in DIVISIONS:
         return None
-    part, total = (None, inverted) if inverted is not None else op.inputs
+    part, total = op.inputs
     return chances(part, logs.reader.op(total), logs)
 
 

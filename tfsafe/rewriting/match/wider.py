@@ -106,7 +106,7 @@ def may_vanish(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
     if is_product and square_of(reader, tensor) is None:
         if all(_is_open(reader, each) for each in op.inputs):
             return True
-    elif op.type in _POWERS or op.type == "Mul":
+    elif op.type in _POWERS | {"Mul", "Sqrt"}:
         return _is_open(reader, op.inputs[0])
     if op.type in _TOGETHER:
         others = [each for each in op.inputs if not reader.is_number(each, 0)]

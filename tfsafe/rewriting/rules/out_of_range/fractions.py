@@ -134,7 +134,7 @@ def _match_powers(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `x ** k / sum(x ** k)`."""
     if is_watched(reader, op):
         return None
-    for part, total in probabilities.quotients(op, reader):
+    for part, total in probabilities.quotients(op):
         axes = probabilities.axes_of_own_total(part, total, reader)
         if axes is None or not probabilities.is_unguarded(total, reader):
             continue

@@ -225,7 +225,7 @@ class _Sum(NamedTuple):
 
 def match_of_order(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `(1 - sum(p ** q)) / (q - 1)` and `log(sum(p ** q)) / (1 - q)`."""
-    for top, bottom in quotients(op, reader):
+    for top, bottom in quotients(op):
         inner = reader.op(top)
         if inner.type == "Log":
             found = _sum_of_powers(reader, inner.inputs[0])

@@ -52,7 +52,7 @@ def _renormalised(
     op: tf.Operation, reader: Reader, found: probabilities.Softmax
 ) -> Build | None:
     """Matches `p / sum(p)` of probabilities that may all underflow."""
-    for part, total in probabilities.quotients(op, reader):
+    for part, total in probabilities.quotients(op):
         whole = probabilities.total_of(total, reader)
         if whole is None or not reader.same(whole.op.inputs[0], part):
             continue
@@ -113,7 +113,7 @@ def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:
     logs = logarithms(reader)
-    for part, total in probabilities.quotients(op, reader):
+    for part, total in probabilities.quotients(op):
         a, b = (for_value(each, logs) for each in (part, total))
         if not (a.is_pure or a.is_partial or b.is_partial):
             a = logs.divided_by(part, total, b) or a
