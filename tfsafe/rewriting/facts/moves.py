@@ -17,21 +17,19 @@ from tfsafe.rewriting.facts.tensors import Reader, attributes, is_float
 
 _MOVES = op_types(OpFact.MOVES)
 _FORMULAS = op_types(OpFact.ELEMENTWISE) - {"Cast"}
-# They are right for inputs of any shape, which one that is unknown may turn out to be.
-_LAYOUTS = frozenset({"Cast", "ExpandDims", "Squeeze", "Transpose"})
-# In a wider dtype they jump elsewhere, or are the same.
+# In a wider dtype they jump elsewhere.
 _JUMPS = frozenset({"FloorDiv", "FloorMod", "Mod"})
+# A wider dtype hardly changes them.
 _EXACT = frozenset({
     *_MOVES,
     *ADDITIONS,
     *("Abs", "Max", "Maximum", "Min", "Minimum", "Neg", "Relu", "Select", "SelectV2"),
     "Sub",
 })
-# Of the first input.
+# They are widened by their first input.
 _WIDENED = op_types(OpFact.REDUCES) | _MOVES | {"LogSoftmax", "Softmax"}
 # Operations of a formula, those that it reads twice counted twice.
 _MOST = 24
-
 
 # The moves of an input that are within the formula, the last one first, and the input.
 _Leaf = tuple[tuple[tf.Operation, ...], tf.Tensor]
@@ -88,11 +86,16 @@ class Moves:
             return False
         if widens(op):
             return not formula.types <= _EXACT
-        fits_any = op.type in _LAYOUTS or adds_axes(self._written, op)
-        return (fits_any or formula.has_known_shape) and any(
+        return (formula.has_known_shape or self._fits_any_shape(op)) and any(
             self._times[self._place(op, leaf)] > 1 or self._may_undo(op, leaf)
             for leaf in formula.leaves
         )
+
+    def _fits_any_shape(self, op: tf.Operation) -> bool:
+        """Returns whether inputs that are stretched may be moved before that."""
+        if op.type == "Squeeze":
+            return bool(op.get_attr("squeeze_dims"))
+        return op.type in {"ExpandDims", "Transpose"} or adds_axes(self._written, op)
 
     def _may_undo(self, op: tf.Operation, leaf: _Leaf) -> bool:
         pair = [op, *leaf[0][:1]]
@@ -131,24 +134,26 @@ class Moves:
                 return _Formula(frozenset(types), list(leaves.values()))
         return _Formula(frozenset(), [])
 
-    def _moved(self, op: tf.Operation, tensor: tf.Tensor, key: Hashable) -> tf.Tensor:
+    def _moved(
+        self, op: tf.Operation, tensor: tf.Tensor, key: Hashable, depth: int = _MOST
+    ) -> tf.Tensor:
         """Returns what `op` would make of a tensor."""
         tensor = self._usual.source(tensor)
         known = self._made.get((key, tensor.name))
         if known is None:
-            operands = _operands(self._usual, tensor, op) or []
-            names = {each.name for each in operands}
+            operands = _operands(self._usual, tensor, op) if depth else None
             dtype = op.outputs[0].dtype if op.type == "Cast" else tensor.dtype
-            source, inputs = op, [tensor, *op.inputs[1:]]
             if operands:
-                source, inputs = (
-                    tensor.op,
-                    [
-                        self._moved(op, each, key) if each.name in names else each
-                        for each in tensor.op.inputs
-                    ],
-                )
-            made = _copied(source, inputs, dtype)
+                names = {each.name for each in operands}
+                inputs = [
+                    self._moved(op, each, key, depth - 1)
+                    if each.name in names
+                    else each
+                    for each in tensor.op.inputs
+                ]
+                made = _copied(tensor.op, inputs, dtype)
+            else:
+                made = _copied(op, [tensor, *op.inputs[1:]], dtype)
             known = self._made[key, tensor.name] = self._usual.source(made)
         return known
 
