@@ -252,6 +252,78 @@ def test_an_infinity_that_a_function_should_return_is_said_at_the_end(
     )
 
 
+WRITTEN = {
+    "absent": (
+        "@tf.function\ndef shares(total, count):\n"
+        "    return tf.where(count > 0, total / count, float('nan'))\n"
+        "print(shares(tf.constant([1.0, 0.0]), tf.constant([2.0, 0.0])))",
+        5,
+    ),
+    "lagged": (
+        "@tf.function(jit_compile=True)\ndef lagged(x):\n"
+        "    gap = tf.fill([2], float('nan'))\n"
+        "    return {'lag': tf.concat([gap, x[:-2]], 0)}\n"
+        "print(lagged(tf.range(4.0)))",
+        5,
+    ),
+    "padded": (
+        "f = tf.function(lambda x: tf.pad(x, [[1, 0]], constant_values=float('nan')))\n"
+        "print(f(tf.range(4.0)))",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_nan_that_the_program_writes_is_said_at_the_end(kind, checks, script, capsys):
+    source, line = WRITTEN[kind]
+    script(source, "--checks", checks)
+    ran, said = capsys.readouterr()
+    assert "nan" in ran
+    assert said == (
+        "tfsafe: 1 step checked, finite but for NaN that the program writes, `Const` "
+        f"at script.py:{line}: `--strict` explains it\n"
+    )
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_under_strict_nan_that_the_program_writes_is_a_finding(kind, script):
+    with pytest.raises(NumericsError):
+        script(WRITTEN[kind][0], "--strict")
+
+
+_NAN = "NAN = float('nan')\nw = tf.Variable(1.0)\n@tf.function\ndef f(x):\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{_NAN}    loss = tf.where(x > 0, x, NAN)\n    return {{'loss': loss}}",
+        f"{_NAN}    w.assign(tf.where(x > 0, x, NAN))\n    return x",
+        f"{_NAN}    w.assign(1.0)\n    return tf.where(x > 0, x, NAN)",
+        f"{_NAN}    return x + tf.constant([1.0, NAN])",
+        f"{_NAN}    return tf.exp(tf.where(x > 0, x, NAN))",
+        f"{_NAN}    return tf.where(x > 0, NAN, x / x)",
+        f"{_NAN}    return tf.where(x > 0, x, x / x) + tf.where(x > 0, x, NAN)",
+        f"{_NAN}    return tf.where([True, False], tf.where(x > 0, x, NAN), x / x)",
+    ],
+    ids=[
+        "loss",
+        "variable",
+        "training",
+        "data",
+        "computed",
+        "other",
+        "both",
+        "beside",
+    ],
+)
+def test_other_nan_of_a_function_is_a_finding(source, script):
+    with pytest.raises(NumericsError):
+        script(f"{source}\nf(tf.constant(0.0))")
+
+
 def test_without_a_last_line_each_infinity_of_a_function_is_a_finding():
     x = tf.zeros([1, 4, 4, 3])
     with debugging.check_numerics(), pytest.raises(NumericsError, match="Log"):

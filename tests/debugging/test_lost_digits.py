@@ -325,6 +325,76 @@ def test_an_eager_loop_names_the_operation_that_lost_the_digits():
     assert "tfsafe.ops.log_softmax(logits)" in finding.suggestion
 
 
+def _gumbel():
+    u = tf.random.uniform([20000], dtype=tf.float16)  # Here
+    return -tf.math.log(-tf.math.log(u))
+
+
+def _exponential():
+    seed = tf.constant([1, 2])
+    u = tf.random.stateless_uniform([20000], seed, dtype=tf.float16)  # Here
+    return -tf.math.log(tf.reshape(u, [-1, 2])) / 3.0
+
+
+def _pareto():
+    u = keras.random.uniform([20000], dtype="float16", seed=1)  # Here
+    return 2.0 * u**-0.5
+
+
+def _time():
+    t = tf.random.uniform([200], 0, 8, tf.int32)  # Here
+    return 1.0 / tf.cast(t, tf.float32)
+
+
+def _generator():
+    t = tf.random.Generator.from_seed(1).uniform([200], 0, 8, tf.int64)  # Here
+    return tf.math.log(tf.cast(t, tf.float32))
+
+
+_DRAW = "minval=1e-4) does."
+_COUNT = "draw from 1 on, with minval=1"
+
+
+@pytest.mark.parametrize(
+    ("function", "op", "fix"),
+    [
+        (_gumbel, "RandomUniform", _DRAW),
+        (_exponential, "StatelessRandomUniformV2", _DRAW),
+        (_pareto, "StatelessRandomUniformV2", _DRAW),
+        (_time, "RandomUniformInt", _COUNT),
+        (_generator, "StatelessRandomUniformIntV2", _COUNT),
+    ],
+)
+@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+def test_a_draw_of_0_is_named_and_one_above_it_suggested(function, op, fix, mode):
+    run = function
+    if mode != "eager":
+        if function is _generator:
+            pytest.skip("It makes a variable.")
+        if mode == "xla" and op == "RandomUniform":
+            pytest.skip("XLA draws in float32.")
+        run = tf.function(function, jit_compile=mode == "xla")
+    finding = _found(run)
+    place = f"test_lost_digits.py:{_line(function)}"
+    assert f"The 0 comes from `{op}` at {place}, which may draw it." in finding.cause
+    assert fix in finding.suggestion
+    assert "spectrum" not in finding.suggestion
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        # What is made of draws may be 0 for other reasons.
+        lambda x: tf.math.log(x * tf.random.uniform([2])),
+        lambda x: 1.0 / tf.floor(tf.random.uniform([2])),
+        lambda x: tf.math.log(x[:1] + 0 * tf.random.uniform([2])),
+    ],
+    ids=["product", "floor", "mask"],
+)
+def test_a_zero_beside_a_draw_is_not_said_to_be_drawn(function):
+    assert "may draw" not in _found(function, tf.constant([0.0, 1.0])).cause
+
+
 @pytest.mark.parametrize(("size", "is_followed"), [(2**20, True), (2**20 + 1, False)])
 def test_eager_steps_follow_the_zeros_of_tensors_of_a_size(size, is_followed):
     total = tf.Variable(0.0)

@@ -3,6 +3,7 @@
 import inspect
 import linecache
 import math
+import re
 import sys
 import textwrap
 from typing import Any
@@ -18,6 +19,7 @@ from tfsafe._report import caller
 from tfsafe._report.html import _diff
 from tfsafe.debugging.explain.suggestions import (
     choice,
+    fixes,
     refusal_fixes,
     source_names,
 )
@@ -1305,7 +1307,7 @@ def test_the_logarithm_of_a_prediction_below_0_names_activation_and_logits():
     finding = finding_of(function, [tf.constant([-2.0])], is_gradient=False)
     assert "activation='softplus'" in finding.suggestion
     assert "from_logits=True" in finding.suggestion
-    assert "tf.maximum(y_pred, 1e-7)" in finding.suggestion
+    assert "tf.maximum(y_pred, 1e-6)" in finding.suggestion
 
 
 def test_a_line_that_is_a_part_of_a_statement_is_read_as_an_expression():
@@ -1382,11 +1384,11 @@ def test_data_that_a_call_makes_are_made_once():
 @pytest.mark.parametrize(
     ("op", "fault", "line", "bound"),
     [
-        ("Log", "negative", "y = tf.math.log(1.0 - 2.0 * e)", "maximum({}, 1e-7)"),
+        ("Log", "negative", "y = tf.math.log(1.0 - 2.0 * e)", "maximum({}, 1e-6)"),
         ("Log", "domain", "y = tf.math.log(1.0 - 2.0 * e)", "maximum({}, 1e-6)"),
         ("Log", "domain", "model.fit(x, y)", "maximum(x, 1e-6)"),
         ("Log", "domain", "db = 10 * ops.log10(1.0 - 2.0 * e)", "maximum({}, 1e-6)"),
-        ("Xlogy", "negative", "tf.math.xlogy(w, 1.0 - 2.0 * e)", "maximum({}, 1e-7)"),
+        ("Xlogy", "negative", "tf.math.xlogy(w, 1.0 - 2.0 * e)", "maximum({}, 1e-6)"),
         ("Lgamma", "domain", "tf.math.lgamma(1.0 - 2.0 * e)", "softplus({}) + 1e-6"),
     ],
 )
@@ -1399,3 +1401,70 @@ def test_a_suggested_bound_is_of_what_the_line_has(op, fault, line, bound):
 def test_a_logarithm_of_another_base_is_not_replaced_by_a_natural_one():
     failure = choice.Failure("Log", "domain", True, "float32", [], "y = ops.log10(x)")
     assert not choice.fix_of(failure).code
+
+
+def log_of_a_difference(x):
+    return tf.math.log(1.0 - x)
+
+
+def log_of_odds(x):
+    return tf.math.log(x / (1.0 - x))
+
+
+def far_exponential(x):
+    return tf.exp(40.0 * x)
+
+
+# What is suggested, and how a program would write it.
+_ENDS = [
+    (rapidity, r"^(tf\.atanh\(.*\))$", "{}"),
+    (gaussian_ranks, r"^(tf\.math\.erfinv\(.*\))$", "{}"),
+    (normal_quantiles, r"^(tf\.math\.ndtri\(.*\))$", "{}"),
+    (log_of_a_difference, r"finite: (tf\.maximum\(.*\))\.$", "tf.math.log({})"),
+    (log_of_odds, r"as (tf\.clip_by_value\(p, .*?\)) does", "log_of_odds({})"),
+    (far_exponential, r"tf\.where: (tf\.exp\(tf\.minimum.*?\)\))", "{}"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("function", "pattern", "written"), _ENDS, ids=[e[0].__name__ for e in _ENDS]
+)
+def test_a_suggested_number_is_not_rounded_away_in_the_dtype_of_the_operation(
+    function, pattern, written, dtype
+):
+    x = tf.constant([0.5, 1.0], dtype)
+    if function is far_exponential:
+        x *= 20.0
+    try:
+        function(x)
+    except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
+        pytest.skip(f"TensorFlow has no kernel for {dtype}")
+    finding = finding_of(function, [x], False)
+    text = finding.suggested_code or finding.suggestion
+    found = re.search(pattern, text)
+    assert found, text
+    code = written.format(found[1])
+    names = {"tf": tf, "log_of_odds": log_of_odds}
+
+    def suggested(x):
+        return eval(code, names, {"x": x, "p": x, "r": x, "v": x})
+
+    value = suggested(x)
+    assert value.dtype == dtype
+    assert np.isfinite(value).all(), code
+    (slope,) = derived(suggested)(x)
+    assert np.isfinite(slope).all(), code
+
+
+def gumbel(u):
+    return -tf.math.log(-tf.math.log(u))
+
+
+def test_a_suggested_draw_is_above_0_in_its_dtype():
+    for dtype in (tf.float16, tf.bfloat16, tf.float32, tf.float64):
+        row = fixes.FIXES[0]._replace(words="{least}").in_dtype(dtype.name)
+        least = float(row.words)
+        draw = tf.cast(least, dtype)
+        assert 0 < draw < 1e-3
+        assert np.isfinite(tf.cast(gumbel(draw), tf.float64))

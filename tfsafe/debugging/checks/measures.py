@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfsafe._report.text import listed
 from tfsafe.debugging import values
@@ -42,7 +43,7 @@ def of_call(
     Where they are noted, the logs of a Keras step and the state of metrics pass. Where
     `tfsafe run` names them in its last line, so do infinities of a call that trains
     nothing if they are what they should be: the PSNR of equal images, the minimum of
-    nothing, and the program's own ones.
+    nothing, and the program's own ones; and so does NaN that it writes.
 
     Args:
       reported: As `reportable`.
@@ -56,9 +57,8 @@ def of_call(
         return found
     trains = any(slot.is_trainable for slot, _ in held)
     if note == TALLY.note and not trains and all(map(_is_right, found)):
-        for step, place in ((o.step, o.place) for each in found for o in each.origins):
-            if step is not None and TALLY.infinity is None:
-                TALLY.infinity = step.type, place.site
+        for origin in (o for each in found for o in each.origins):
+            _note_meant(origin)
         return []
     is_measure = [
         (options.has_logs and _is_log(each)) or _is_of_metric(each.key)
@@ -135,15 +135,36 @@ def _measured(results: Sequence[NonFinite]) -> Measured:
     )
 
 
+def _note_meant(origin: Origin) -> None:
+    if origin.step is None:
+        return
+    place = origin.step.type, origin.place.site
+    if _is_written_nan(origin):
+        TALLY.written = TALLY.written or place
+    else:
+        TALLY.infinity = TALLY.infinity or place
+
+
 def _is_right(result: NonFinite) -> bool:
-    """Returns whether a result, no loss, is an infinity that it should be."""
-    is_value = values.is_float(result.value) and not values.has_nan(result.value)
-    return (
-        is_value
-        and not result.is_loss
-        and bool(result.origins)
-        and all(_is_meant(each, result) for each in result.origins)
-    )
+    """Returns whether a result, no loss, is non-finite as it should be."""
+    if not values.is_float(result.value) or result.is_loss or not result.origins:
+        return False
+    is_meant = _is_nan_meant if values.has_nan(result.value) else _is_meant
+    return all(is_meant(each, result) for each in result.origins)
+
+
+def _is_nan_meant(origin: Origin, result: NonFinite) -> bool:
+    return _is_written_nan(origin) and _is_passed(origin, result)
+
+
+def _is_written_nan(origin: Origin) -> bool:
+    """Returns whether the program writes `nan`; a table of data has numbers, too."""
+    is_constant = origin.step is not None and origin.step.type == "Const"
+    return is_constant and bool(np.isnan(values.array(origin.value)).all())
+
+
+def _is_passed(origin: Origin, result: NonFinite) -> bool:
+    return all(each.type in _PASS for each in result.path(origin))
 
 
 def _is_meant(origin: Origin, result: NonFinite) -> bool:
@@ -157,5 +178,4 @@ def _is_meant(origin: Origin, result: NonFinite) -> bool:
     is_of_nothing = (
         step.type in {"Max", "Min"} and not values.array(step.inputs[0]).size
     )
-    is_passed = all(each.type in _PASS for each in result.path(origin))
-    return is_passed and (origin.is_intended or is_of_nothing)
+    return _is_passed(origin, result) and (origin.is_intended or is_of_nothing)

@@ -17,6 +17,7 @@ _NO_STEP = (
 _INFINITE = (
     "free of NaN. `{}`{} makes an infinity, which may be meant: `--strict` explains it"
 )
+_WRITTEN = "finite but for NaN that the program writes, `{}`{}: `--strict` explains it"
 _BESIDE = (
     ". Outside of them, `{}`{} makes NaN, which reached none: `--strict` explains it"
 )
@@ -68,7 +69,8 @@ class Results:
         """Says what the results of the steps are, and those outside of them."""
         if TALLY.measured is not None:
             return f"finite but for measures. {TALLY.measured}: `--strict` explains it"
-        said = _said(_INFINITE, TALLY.infinity) or "all finite"
+        said = _said(_WRITTEN, TALLY.written) or _said(_INFINITE, TALLY.infinity)
+        said = said or "all finite"
         if self._is_looked_at:
             said += _said(_BESIDE, SWITCH.session().first_result(is_nan=True))
         return said

@@ -23,6 +23,7 @@ from tfsafe.debugging.explain.training.layers import Layers
 from tfsafe.debugging.inspection import pictures
 from tfsafe.debugging.tracing.lost_digits import (
     CANCELLATION,
+    DRAWN,
     OVERFLOW,
     RECTIFIED,
     UNDERFLOW,
@@ -65,6 +66,7 @@ _LOST = {
     CANCELLATION: "subtracts equal numbers",
     RECTIFIED: "is 0 for a negative input",
     OVERFLOW: "divides by infinity",
+    DRAWN: "may draw it",
 }
 _FACTS = ("kind", "dtype", "count", "size", "index", "shape", "row")
 

@@ -1,4 +1,4 @@
-"""Follows numbers that rounding, a ReLU or integers lost to what cannot take them."""
+"""Follows numbers that rounding, a ReLU, a draw or integers made to what fails."""
 
 import math
 import weakref
@@ -17,12 +17,21 @@ CANCELLATION = "cancellation"
 OVERFLOW = "overflow"
 RECTIFIED = "rectified"
 WRAPPED = "wrapped"
+DRAWN = "drawn"
 
 _PRODUCTS = frozenset({"Cumprod", "Mul", "Prod", "Square"})
 _RECTIFIERS = frozenset({"Relu", "Relu6"})
 _TAILS = frozenset({"Erfc", "Exp", "Sigmoid", "Softmax", "Softplus"})
 _DIFFERENCES = frozenset({"Add", "AddV2", "Sub"})
-_MAKERS = _DIFFERENCES | _PRODUCTS | _RECTIFIERS | _TAILS | {"Pow", "RealDiv", "Sum"}
+# Integers begin at 0, too, unless the program says otherwise.
+INTEGER_DRAWS = frozenset({
+    *("RandomUniformInt", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2"),
+})
+_DRAWS = INTEGER_DRAWS | {
+    *("RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2"),
+}
+_MAKERS = _DIFFERENCES | _DRAWS | _PRODUCTS | _RECTIFIERS | _TAILS
+_MAKERS |= {"Pow", "RealDiv", "Sum"}
 # Operations that make integers overflow.
 _WRAPS: dict[str, Callable[..., np.ndarray]] = {
     "Add": np.add,
@@ -41,10 +50,10 @@ _SUMS |= {"Max", "Mean", "Min", "Prod", "Split", "SplitV", "Sum", "Unpack"}
 
 
 class Zero(NamedTuple):
-    """Where a number that is not 0 became 0, or an integer another one.
+    """Where a number became 0 that need not be, or an integer another one.
 
     Attributes:
-      kind: `UNDERFLOW`, `CANCELLATION`, `RECTIFIED`, `OVERFLOW`, that of a
+      kind: `UNDERFLOW`, `CANCELLATION`, `RECTIFIED`, `DRAWN`, `OVERFLOW`, that of a
         denominator, or `WRAPPED`, that of integers.
       type: Type of the operation.
       place: Where it comes from.
@@ -191,8 +200,8 @@ def _wrapped(step: Step, like: np.ndarray) -> tuple[np.ndarray, Zero] | None:
 
 
 def _made(step: Step, is_zero: np.ndarray) -> tuple[np.ndarray, Zero] | None:
-    """Recognises numbers that are not 0, and whose function is; and integers."""
-    if step.outputs[0].dtype.is_integer:
+    """Recognises zeros of what is not 0, draws of 0, and integers that overflow."""
+    if step.outputs[0].dtype.is_integer and step.type not in _DRAWS:
         return _wrapped(step, is_zero)
     if not is_zero.any():
         return None
@@ -201,6 +210,8 @@ def _made(step: Step, is_zero: np.ndarray) -> tuple[np.ndarray, Zero] | None:
     if step.type in _RECTIFIERS:
         kind = RECTIFIED
         where = is_zero & (values.array(step.inputs[0]) < 0)
+    elif step.type in _DRAWS:
+        kind, where = DRAWN, is_zero
     elif step.type in _TAILS:
         where = is_zero & np.isfinite(values.array(step.inputs[0]))
     elif step.type in _PRODUCTS:

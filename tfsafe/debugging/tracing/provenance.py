@@ -3,7 +3,7 @@
 import functools
 import math
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -274,7 +274,7 @@ class Propagation:
     def _sources(self, step: Step) -> Origins:
         """Returns the origins of the non-finite inputs."""
         found: set[Origin] = set()
-        for each in step.inputs:
+        for each in _taken(step):
             known = self.origins(each)
             if not known and values.is_float(each) and not values.is_finite(each):
                 origin = self.outside(each, self.name(each))
@@ -332,6 +332,21 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
+
+
+def _taken(step: Step) -> Sequence[Any]:
+    """Returns the inputs whose values are in the output: of a selection what it chose.
+
+    What it leaves out may be NaN, as the mean of nothing is.
+    """
+    if step.type != "SelectV2" or not values.is_float(step.outputs[0]):
+        return step.inputs
+    chosen = values.array(step.inputs[0])
+    return [
+        branch
+        for branch, mask in zip(step.inputs[1:], (chosen, ~chosen), strict=True)
+        if (mask & ~np.isfinite(values.numbers(branch))).any()
+    ]
 
 
 def _component(step: Step, output: tf.Tensor) -> str:

@@ -34,8 +34,8 @@ class Failure(NamedTuple):
       layer: Class of the Keras layer around the operation, if it is in one.
       kind: What the values became: `"NaN"`, `"+Inf"`.
       place: File and number of the user's line.
-      zero: How the number behind it was lost, `UNDERFLOW`, `CANCELLATION`,
-        `RECTIFIED` or `WRAPPED`; empty where the program wrote it.
+      zero: How the number behind it was made, `UNDERFLOW`, `CANCELLATION`,
+        `RECTIFIED`, `DRAWN` or `WRAPPED`; empty where the program wrote it.
       zero_of: Type of the operation that made that zero.
       is_stable: Whether its function runs in its stable form already.
       is_ragged: Whether the operation runs on the values of ragged rows.
@@ -240,8 +240,9 @@ def _fix_of(failure: Failure) -> Suggestion:
         code, words = swap_of(failure.layer, failure.scope)
         if words:
             return Suggestion(code, words)
-    for row in FIXES:
-        if _fits(row, failure):
+    for each in FIXES:
+        if _fits(each, failure):
+            row = each.in_dtype(failure.dtype)
             seen = source_names.Seen(failure.source, failure.place)
             if not failure.is_gradient:
                 seen = seen._replace(

@@ -2,16 +2,30 @@
 
 from typing import NamedTuple
 
+# Numbers that suggested code names, in half precision and in other dtypes.
+_NUMBERS = {
+    # A lower bound, whose reciprocal is finite.
+    "{floor}": {"float16": "1e-3", "": "1e-6"},
+    # A lower bound of what is drawn, below all but 0 of it.
+    "{least}": {"float16": "1e-4", "": "1e-30"},
+    # How far from 1 a number is that is not rounded to 1.
+    "{gap}": {"float16": "1e-3", "bfloat16": "1e-2", "": "1e-6"},
+    # What is added to the diagonal of a matrix.
+    "{shift}": {"float16": "1e-2", "": "1e-3"},
+    # A bound of an exponent, whose exponential leaves room for sums.
+    "{highest}": {"float16": "10.0", "": "20.0"},
+}
+
 
 class Fix(NamedTuple):
     """One row: for which failure, the code to write, and what it does.
 
     Attributes:
       op: Type of the operation, the forward one for a gradient.
-      code: The code, with `{0}`, `{1}` for the arguments, `{inner}` for those of the
-        call that is the first, `{weight}` for what the result is multiplied by,
-        `{own_weight}` for that if it is the argument, `{expanded}` for the product of a
-        weight and the difference of two logarithms,
+      code: The code, with the fields of `in_dtype`, and `{0}`, `{1}` for the arguments,
+        `{inner}` for those of the call that is the first, `{weight}` for what the
+        result is multiplied by, `{own_weight}` for that if it is the argument,
+        `{expanded}` for the product of a weight and the difference of two logarithms,
         `{exponent}` for x of `exp(x) / sum(exp(x))` and of `log(sum(exp(x)))`,
         `{of_softmax}` for that of `log(exp(x) / sum(exp(x)))`,
         `{axis}` and `{keepdims}` for those of the softmax or of the sum, with a comma
@@ -57,3 +71,16 @@ class Fix(NamedTuple):
     above_one: bool = False
     replaces: str = "all"
     met_later: str = ""
+
+    def in_dtype(self, dtype: str) -> "Fix":
+        """Returns the row with the numbers that a dtype holds, in code and words.
+
+        They have fields: `{floor}` above 0, `{least}` above a draw of 0, `{gap}` below
+        1, `{shift}` for a diagonal, `{highest}` for an exponent.
+        """
+        code, words = self.code, self.words
+        for field, numbers in _NUMBERS.items():
+            number = numbers.get(dtype, numbers[""])
+            code = code.replace(field, number)
+            words = words.replace(field, number)
+        return self._replace(code=code, words=words)

@@ -12,7 +12,13 @@ from tfsafe.debugging.explain.suggestions.logarithm_fixes import (
     SLOPE,
 )
 from tfsafe.debugging.explain.suggestions.refusal_fixes import OF_REFUSALS
-from tfsafe.debugging.tracing.lost_digits import CANCELLATION, RECTIFIED, UNDERFLOW
+from tfsafe.debugging.tracing.lost_digits import (
+    CANCELLATION,
+    DRAWN,
+    INTEGER_DRAWS,
+    RECTIFIED,
+    UNDERFLOW,
+)
 
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
 _QUOTIENT_BY_RELU = (
@@ -36,12 +42,12 @@ _NEARLY_EQUAL = (
 )
 _TINY = (
     "the denominator is too small for this numerator: keep it away from 0, as "
-    "tf.maximum({1}, LIMIT) does where it is not negative."
+    "tf.maximum({1}, {floor}) does where it is not negative."
 )
 _ANGLE = "is the angle of the two sides, pi / 2 where the second is 0."
 _TOO_SMALL = (
     "the denominator is not 0, but too small for the dtype: bound what it is made of, "
-    "such as the argument of an exp, or tf.nn.softplus(x) + 1e-6. For a quotient of "
+    "such as the argument of an exp, or tf.nn.softplus(x) + {floor}. For a quotient of "
     "exponentials subtract the largest exponent first, as tfsafe.ops.softmax does."
 )
 _LOWEST = (
@@ -67,11 +73,11 @@ _BESSEL = (
     "tf.math.bessel_i0e and bessel_i1e are scaled by exp(-x): log(bessel_i0(x)) is "
     "log(bessel_i0e(x)) + x, for x above 0."
 )
-_POLES = "keep the argument above 0, as tf.nn.softplus({0}) + 1e-6 does."
+_POLES = "keep the argument above 0, as tf.nn.softplus({0}) + {floor} does."
 _RATIO = (
     "tfsafe.ops.divide({0}, {1}) would be 0, whose logarithm is infinite, too. Leave "
     "such elements out, or keep the denominator above 0: tf.math.log({0} / "
-    "tf.maximum({1}, 1e-6)). If it counts something, add 1 to both sides, as an "
+    "tf.maximum({1}, {floor})). If it counts something, add 1 to both sides, as an "
     "inverse document frequency does."
 )
 _TEMPERATURE = (
@@ -107,16 +113,16 @@ _UNIT = (
     "infinite. For the angle between two vectors use tfsafe.ops.angle_between(a, b)."
 )
 _IN_UNIT = "tf.clip_by_value({0}, -1.0, 1.0)"
-_WITHIN_ONE = "tf.clip_by_value({0}, -1.0 + 1e-6, 1.0 - 1e-6)"
-_FRACTION = "tf.clip_by_value({0}, 1e-6, 1.0 - 1e-6)"
+_WITHIN_ONE = "tf.clip_by_value({0}, -1.0 + {gap}, 1.0 - {gap})"
+_FRACTION = "tf.clip_by_value({0}, {floor}, 1.0 - {gap})"
 _INSIDE = "keeps the argument inside of the ends, where the true result is infinite."
 _RANKS = "The ranks (k + 0.5) / n never reach them."
 _FROM_ONE = (
     "bounds the argument, and has gradient 0 at 1, where the true one is infinite."
 )
 _ORIGIN = "has gradient 0 at the origin, where the angle is undefined."
-_SHIFTED = "tf.linalg.cholesky({0} + 1e-3 * tf.eye(tf.shape({0})[-1]))"
-_DIAGONAL = "add to its diagonal: {0} + 1e-3 * tf.eye(tf.shape({0})[-1])."
+_SHIFTED = "tf.linalg.cholesky({0} + {shift} * tf.eye(tf.shape({0})[-1]))"
+_DIAGONAL = "add to its diagonal: {0} + {shift} * tf.eye(tf.shape({0})[-1])."
 _SEMIDEFINITE = (
     "returns a column of zeros where a pivot is 0. For a determinant, or to solve with "
     f"the matrix, {_DIAGONAL}"
@@ -161,10 +167,17 @@ _HALF_EPSILON = (
     "an epsilon below 3e-8 is 0 in float16. If one is added here, compute this part in "
     "float32, or add 1e-4."
 )
+_DRAWN = (
+    "a uniform draw may be 0: draw from above it, as tf.random.uniform(shape, "
+    "minval={least}) does."
+)
+_DRAWN_INTEGER = (
+    "integers are drawn from 0 on: draw from 1 on, with minval=1, or add 1 to them."
+)
 _ZERO_POWER = "returns 0, with gradient 0, where the base is 0."
 _BOUNDED = (
     "bound it, if it is a scale, a variance or a rate that the model predicts, or "
-    "under a tf.where: tf.exp(tf.minimum({0}, LIMIT)); and scale the inputs of the "
+    "under a tf.where: tf.exp(tf.minimum({0}, {highest})); and scale the inputs of the "
     "model. If its logarithm is taken later, stay in log space: tfsafe.ops.logsumexp "
     "and tf.nn.softplus need no exp."
 )
@@ -173,8 +186,9 @@ _WIDER = (
     "tf.exp(tf.cast({0}, tf.float32))."
 )
 _RATIO_OF_LOGS = (
-    "bound this ratio: tf.exp(tf.clip_by_value({0}, -LIMIT, LIMIT)). One so far from 1 "
-    "says that the two logarithms are not of the same thing: look at how each is made."
+    "bound this ratio: tf.exp(tf.clip_by_value({0}, -{highest}, {highest})). One so "
+    "far from 1 says that the two logarithms are not of the same thing: look at how "
+    "each is made."
 )
 _LOG_LATER = (
     "its logarithm is taken later, so stay in log space and take no exp: that of a sum "
@@ -206,6 +220,20 @@ _OF_HALF = [
 ]
 # The first row that fits counts.
 FIXES = [
+    *(
+        Fix(op, "", words, fault=fault, zero=zero)
+        for zero, words in (
+            *((each, _DRAWN_INTEGER) for each in sorted(INTEGER_DRAWS)),
+            (DRAWN, _DRAWN),
+        )
+        for op, fault in (
+            *(
+                (op, "domain")
+                for op in ("Div", "Log", "RealDiv", "Reciprocal", "Rsqrt")
+            ),
+            ("Pow", "zero"),
+        )
+    ),
     Fix(
         "RealDiv", "", _BIAS, "forward", kind="NaN", zero=CANCELLATION, written=_AVERAGE
     ),
@@ -219,10 +247,7 @@ FIXES = [
         Fix(op, "", _TOO_SMALL, "forward", zero=UNDERFLOW)
         for op in ("RealDiv", "Div", "Reciprocal")
     ),
-    *(
-        Fix("RealDiv", "", _TINY.replace("LIMIT", limit), fault="tiny", dtype=dtype)
-        for limit, dtype in (("1e-3", "float16"), ("1e-6", ""))
-    ),
+    Fix("RealDiv", "", _TINY, fault="tiny"),
     Fix("RealDiv", "", _BIAS, "forward", zero=CANCELLATION, written=_CORRECTION),
     Fix(
         "RealDiv",
@@ -272,16 +297,16 @@ FIXES = [
         Fix(
             "Exp",
             "",
-            words.replace("LIMIT", limit),
+            words,
             "forward",
             source,
             "overflow",
             dtype=dtype,
             written=written,
         )
-        for limit, dtype, bounded in (
-            ("10.0", "float16", f"{_WIDER} {capital(_BOUNDED)}"),
-            ("20.0", "", _BOUNDED),
+        for dtype, bounded in (
+            ("float16", f"{_WIDER} {capital(_BOUNDED)}"),
+            ("", _BOUNDED),
         )
         for source, words, written in (
             ("Sub", _RATIO_OF_LOGS, r"\bexp\(.*log"),

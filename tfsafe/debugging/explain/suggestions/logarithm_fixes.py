@@ -11,7 +11,7 @@ RELU = (
 )
 ODDS = (
     "log(p / (1 - p)) is infinite at 0 and at 1: keep p away from both before, as "
-    "tf.clip_by_value(p, 1e-6, 1 - 1e-6) does. Of p = sigmoid(x) it is x."
+    "tf.clip_by_value(p, {floor}, 1 - {gap}) does. Of p = sigmoid(x) it is x."
 )
 QUOTIENT_OF_ODDS = r"\b(\w+) ?/ ?\(1(\.0?)? ?- ?\1\)"
 _LOGITS = (
@@ -34,22 +34,22 @@ _TRULY_INFINITE = (
     "a probability of 0 has a weight that is not 0, so the true value is infinite. "
     "Compute a cross-entropy from the logits: "
     "tfsafe.losses.StableCrossEntropy(from_logits=True)({weight}, logits). If it is "
-    "something else, keep the argument above 0, as tf.maximum({0}, 1e-6) does."
+    "something else, keep the argument above 0, as tf.maximum({0}, {floor}) does."
 )
 _ENTROPY = "is p * log(p) with its limit, 0 at p = 0, as in an entropy."
 _EXPANDED = (
     "is the product with 0 where the weight is 0, as in a divergence of distributions."
 )
 _INFINITE = (
-    "log(0) is infinite: keep the argument above 0, as tf.maximum({0}, 1e-6) does for "
-    "the energies of a spectrum. If it is a probability, compute from the logits "
+    "log(0) is infinite: keep the argument above 0, as tf.maximum({0}, {floor}) does "
+    "for the energies of a spectrum. If it is a probability, compute from the logits "
     "instead: tfsafe.losses.StableCrossEntropy, tfsafe.ops.log_softmax. "
     "tfsafe.ops.xlogy(weight, {0}) is 0 where the weight is 0."
 )
 _AMOUNT = (
     "log(0) is infinite: leave such elements out, or keep the argument above 0, as "
-    "tf.maximum({0}, 1e-6) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the weight "
-    "is 0."
+    "tf.maximum({0}, {floor}) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the "
+    "weight is 0."
 )
 _UNDERFLOW = (
     "the argument is not 0, but too small for the dtype. The logarithm of a sum of "
@@ -63,7 +63,7 @@ _EQUAL = (
     "in log space, tfsafe.ops.log_sub_exp(log_a, log_b), such as the logarithms of two "
     "CDFs. log(1 - sigmoid(x)) is tfsafe.ops.log_sigmoid(-x), and log(1 - exp(x)) is "
     "tfsafe.ops.log1mexp(x). Where they are truly equal, the logarithm is infinite; "
-    "a bound keeps it finite: tf.maximum({0}, 1e-7)."
+    "a bound keeps it finite: tf.maximum({0}, {floor})."
 )
 _COMPLEMENT = "is the logarithm of this difference from 1, which it does not compute."
 _NORMAL_TAIL = (
@@ -72,7 +72,7 @@ _NORMAL_TAIL = (
 )
 _DETERMINANT = (
     "is the logarithm of a determinant that may be too small or too large for the "
-    "dtype. That of a singular matrix is -inf: add 1e-3 to its diagonal."
+    "dtype. That of a singular matrix is -inf: add {shift} to its diagonal."
 )
 LOG_CUMSUM = (
     "log(cumsum(exp(x))) is tfsafe.ops.cumulative_logsumexp(x), with the arguments of "
@@ -92,7 +92,7 @@ _NEGATIVE = (
     "a logarithm needs positive numbers: find out why the argument is negative. What "
     "a layer predicts is positive with activation='softplus'; logits belong in a loss "
     "of logits, with from_logits=True. If it is a rounding error around 0, bound it "
-    "below: tf.maximum({0}, 1e-7)."
+    "below: tf.maximum({0}, {floor})."
 )
 _ABOVE_MINUS_ONE = (
     "keep the argument above -1. What a layer predicts is above 0 with "
@@ -107,8 +107,8 @@ _MASK = (
 _FREQUENCY = (
     "log(0) is infinite. If this is the frequency of something that was never seen, "
     "add 1 to each count before the division; otherwise keep it above 0, as "
-    "tf.maximum({0}, 1e-6) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the weight "
-    "is 0."
+    "tf.maximum({0}, {floor}) does. tfsafe.ops.xlogy(weight, {0}) is 0 where the "
+    "weight is 0."
 )
 _OF_SOFTMAX = Fix(
     "Log",

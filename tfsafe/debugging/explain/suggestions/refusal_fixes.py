@@ -27,15 +27,17 @@ _BOUNDS = (
 )
 _PINV = (
     "is the inverse where there is one, and the pseudoinverse of a singular matrix. "
-    "For a regularised one, add to the diagonal: {0} + 1e-3 * "
+    "For a regularised one, add to the diagonal: {0} + {shift} * "
     "tf.eye(tf.shape({0})[-1])."
 )
 _LSTSQ = (
     "is the same solution where there is one, and the shortest of the least squares "
-    "for a singular matrix. For a regularised one, add to the diagonal: {0} + 1e-3 * "
-    "tf.eye(tf.shape({0})[-1])."
+    "for a singular matrix. For a regularised one, add to the diagonal: {0} + {shift} "
+    "* tf.eye(tf.shape({0})[-1])."
 )
-_DIAGONAL = "add to the diagonal of the matrix: {0} + 1e-3 * tf.eye(tf.shape({0})[-1])."
+_DIAGONAL = (
+    "add to the diagonal of the matrix: {0} + {shift} * tf.eye(tf.shape({0})[-1])."
+)
 _INTEGER = (
     "keep the integer that is divided by at 1 or more, as tf.maximum(count, 1) does."
 )
