@@ -1411,6 +1411,14 @@ def log_of_odds(x):
     return tf.math.log(x / (1.0 - x))
 
 
+def difference_of_odds(x):
+    return tf.math.log(x) - tf.math.log(1.0 - x)
+
+
+def root_of_eigenvalues(x):
+    return (0.4 - x) ** -0.5
+
+
 def far_exponential(x):
     return tf.exp(40.0 * x)
 
@@ -1422,6 +1430,12 @@ _ENDS = [
     (normal_quantiles, r"^(tf\.math\.ndtri\(.*\))$", "{}"),
     (log_of_a_difference, r"finite: (tf\.maximum\(.*\))\.$", "tf.math.log({})"),
     (log_of_odds, r"as (tf\.clip_by_value\(p, .*?\)) does", "log_of_odds({})"),
+    (
+        difference_of_odds,
+        r"as (tf\.clip_by_value\(p, .*?\)) does",
+        "difference_of_odds({})",
+    ),
+    (root_of_eigenvalues, r"below: (tf\.maximum\(.*?\))\. A", "({}) ** -0.5"),
     (far_exponential, r"tf\.where: (tf\.exp\(tf\.minimum.*?\)\))", "{}"),
 ]
 
@@ -1445,10 +1459,10 @@ def test_a_suggested_number_is_not_rounded_away_in_the_dtype_of_the_operation(
     found = re.search(pattern, text)
     assert found, text
     code = written.format(found[1])
-    names = {"tf": tf, "log_of_odds": log_of_odds}
+    known = {"tf": tf, **{each[0].__name__: each[0] for each in _ENDS}}
 
     def suggested(x):
-        return eval(code, names, {"x": x, "p": x, "r": x, "v": x})
+        return eval(code, known, {"x": x, "p": x, "r": x, "v": x})
 
     value = suggested(x)
     assert value.dtype == dtype

@@ -47,6 +47,11 @@ EXPECTED = {
     "empty_text": ("RealDiv", _ZERO, _DIVIDE),
     "epsilon_removed": ("RealDiv", _ZERO, _DIVIDE),
     "expired": ("RealDiv", _ZERO, _DIVIDE),
+    "gumbel": (
+        "Log",
+        "The 0 comes from `RandomUniform` at gumbel.py:11, which may draw it.",
+        "tf.random.uniform(shape, minval=1e-4)",
+    ),
     "half_overflow": (
         "Mul",
         "the product overflows float16 above 6.55e+04; the inputs reach 300.",
@@ -63,6 +68,11 @@ EXPECTED = {
         "e+13: divide it by a number of that size first.",
     ),
     "kl": ("Log", "log of 1 zero (at (0,)).", "tfsafe.ops.xlogy(p, p / q)"),
+    "label_odds": (
+        "Log",
+        "log of 1 zero (at (1, 0)).",
+        "tf.clip_by_value(p, 1e-6, 1 - 1e-6)",
+    ),
     "label_outside": (
         "SparseSoftmaxCrossEntropyWithLogits",
         "a label value of 4 is outside the valid range of [0, 4) (the first at (3,)).",
@@ -146,7 +156,7 @@ EXPECTED = {
     "signed_error": (
         "Log",
         "log of 1 negative number (at (1,)).",
-        "tf.maximum(1.0 - 2.0 * error, 1e-7)",
+        "tf.maximum(1.0 - 2.0 * error, 1e-6)",
     ),
     "silence": ("Log", "log of 35 zeros", "keep the argument above 0"),
     "singular": ("Cholesky", "the matrix is singular.", "tfsafe.ops.cholesky(k)"),
@@ -177,6 +187,11 @@ EXPECTED = {
         "add 1 to each count before the division",
     ),
     "volume": ("Log", "log of 1 zero.", "tfsafe.ops.slogdet(covariance)[1]"),
+    "whitening": (
+        "Pow",
+        "to the power -0.5, which is not a whole number",
+        "bound it below: tf.maximum(values, 1e-6)",
+    ),
     "warmup": (
         "RealDiv",
         _ZERO,
@@ -230,6 +245,7 @@ MENDED = {
         "tfsafe.ops.divide(log_ratio + (drift + 0.5 * volatility**2) * time, "
         "volatility * tfsafe.ops.sqrt(time))",
     ),
+    "gumbel": ("[4000, 4], ", "[4000, 4], minval=1e-4, "),
     "half_overflow": ("tf.float16", "tf.float32"),
     "identical_pair": (
         "tf.sqrt(tf.reduce_sum(((a - b) * w) ** 2))",
@@ -237,6 +253,10 @@ MENDED = {
     ),
     "incomes": ("income * 1.0", "income * 1e-12"),
     "kl": ("p * tf.math.log(p / q)", "tfsafe.ops.xlogy(p, p / q)"),
+    "label_odds": (
+        "        target",
+        "        y = tf.clip_by_value(y, 1e-6, 1 - 1e-6)\n        target",
+    ),
     "label_outside": ("(labels, logits)", "(labels - 1, logits)"),
     "likelihood": ("tf.exp(log_scale)", "(tf.nn.softplus(log_scale) + 1e-6)"),
     "log_epsilon": (
@@ -301,7 +321,7 @@ MENDED = {
     ),
     "signed_error": (
         "1.0 - 2.0 * error)",
-        "tf.maximum(1.0 - 2.0 * error, 1e-7))",
+        "tf.maximum(1.0 - 2.0 * error, 1e-6))",
     ),
     "silence": ("tf.math.log(power)", "tf.math.log(tf.maximum(power, 1e-6))"),
     "singular": ("tf.linalg.cholesky(k)", "tfsafe.ops.cholesky(k)"),
@@ -330,6 +350,7 @@ MENDED = {
         "tf.math.log(tf.linalg.det(covariance))",
         "tfsafe.ops.slogdet(covariance)[1]",
     ),
+    "whitening": ("values**-0.5", "tf.maximum(values, 1e-6) ** -0.5"),
     "warmup": ("/ self.steps", "/ max(self.steps, 1)"),
 }
 

@@ -91,9 +91,10 @@ _BIAS = (
 )
 _POWER = (
     "keep the base positive: a fractional power of a negative number is not real. What "
-    "a layer predicts is positive with activation='softplus'. A root with the sign of "
-    "its argument, such as a cube root, is tf.sign({0}) * tfsafe.ops.pow(tf.abs({0}), "
-    "{1})."
+    "a layer predicts is positive with activation='softplus'. If it is an error of "
+    "rounding around 0, as of an eigenvalue, bound it below: tf.maximum({0}, {floor}). "
+    "A root with the sign of its argument, such as a cube root, is tf.sign({0}) * "
+    "tfsafe.ops.pow(tf.abs({0}), {1})."
 )
 _VARIANCE = (
     "replaces negative numbers that are rounding errors around 0. tfsafe.ops.variance "

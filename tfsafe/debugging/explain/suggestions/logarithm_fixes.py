@@ -14,6 +14,7 @@ ODDS = (
     "tf.clip_by_value(p, {floor}, 1 - {gap}) does. Of p = sigmoid(x) it is x."
 )
 QUOTIENT_OF_ODDS = r"\b(\w+) ?/ ?\(1(\.0?)? ?- ?\1\)"
+_DIFFERENCE_OF_ODDS = r"\blog\((\w+)\) ?- ?[\w.]*\blog\(1(\.0?)? ?- ?\1\)"
 _LOGITS = (
     "takes the logits and never sees a probability of 0; "
     "tfsafe.losses.StableCrossEntropy is the loss built on it."
@@ -121,6 +122,7 @@ _OF_SOFTMAX = Fix(
 )
 OF_LOGARITHMS = [
     Fix("Log", "", _NEGATIVE, fault="negative"),
+    Fix("Log", "", ODDS, "forward", written=_DIFFERENCE_OF_ODDS),
     *(
         Fix("Log", code, _LOGITS, source=source, is_read=True, is_rewritten=True)
         for source, code in (
