@@ -6,14 +6,17 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 
 import pytest
 import tensorflow as tf
 
 import tfsafe
+from tests.support.warned import ours
 from tfsafe import __main__ as cli, _after_import, debugging
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.errors import NumericsError
+from tfsafe.rewriting.targets import switch
 
 
 @pytest.mark.parametrize(
@@ -427,3 +430,33 @@ def test_a_log_level_that_the_user_chose_stays(capfd, monkeypatch):
         os.write(2, b"I0000 00:00:1795380610.588065 1552 port.cc:153] oneDNN\n")
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
     assert "oneDNN" in capfd.readouterr().err
+
+
+def test_stable_forms_in_branches_are_checked_and_differentiated(script, capsys):
+    with contextlib.ExitStack() as open_:
+        open_.callback(switch.disable_stabilize)
+        told = open_.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        script(
+            """
+            w = tf.Variable(1.5)
+
+            @tf.function
+            def chosen(i, x):
+                y = tf.switch_case(i, [lambda: tf.sqrt(x), lambda: tf.math.log(x) * w])
+                return y + tf.cond(
+                    x > 1.0,
+                    lambda: tf.cond(i > 0, lambda: tf.math.log(x) * w, lambda: x),
+                    lambda: -x,
+                )
+
+            with tf.GradientTape() as tape:
+                y = chosen(tf.constant(1), tf.constant(2.0))
+            print(f"{tape.gradient(y, w) - 2 * tf.math.log(2.0):.6f}")
+            """,
+            "--checks",
+            "full",
+            "--stabilize",
+        )
+    assert not ours(told)
+    assert float(capsys.readouterr().out) == 0.0

@@ -444,6 +444,7 @@ def test_every_suggestion_can_be_reached(row):
     samples = (
         *("y = p / (1 - p)", "y = m / (1 - beta**t)", "y = x * np.inf"),
         *("y = x / tf.sqrt(v + 1e-8)", "y = tf.math.log(mask)"),
+        "y = tf.math.log(p) - tf.math.log(1 - p)",
         *("y = tf.exp(x) / (a + tf.exp(x))", "y = tf.exp(x) / (1 + tf.exp(x))"),
     )
     for sample in samples:
@@ -468,7 +469,8 @@ def test_every_suggestion_can_be_reached(row):
         "above_one": row.above_one,
     }
     mends = f" {choice.REWRITES}" if row.is_rewritten else ""
-    words = source_names.in_words(row.op, row.words) + mends
+    words = row.in_dtype(str(facts["dtype"])).words
+    words = source_names.in_words(row.op, words) + mends
     if row.written.endswith(".*log"):
         words = words.replace("(x,", "(log_p - log_q,")
     assert fix_of(row.op, **facts).words.endswith(words)

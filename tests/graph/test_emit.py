@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import modes
+from tfsafe import _compat
 from tfsafe.graph import Emission
 
 
@@ -130,6 +131,42 @@ def custom_in_a_loop(x):
     return x
 
 
+def sine(x):
+    @tf.custom_gradient
+    def function(x):
+        # TensorFlow's own gradient of a branch needs it captured, as stable forms do.
+        return tf.sin(x), lambda upstream: tf.cos(x) * upstream
+
+    return function(_compat.captured(x))
+
+
+def custom_in_a_branch(x):
+    y = tf.exp(x)
+    return tf.cond(x[0] > 0, lambda: sine(y), lambda: -y)
+
+
+def custom_in_nested_branches(x):
+    y = tf.exp(x)
+    return tf.cond(
+        x[0] > 0,
+        lambda: tf.cond(x[1] > 0, lambda: -y, lambda: sine(y) * y),
+        lambda: y,
+    )
+
+
+def custom_in_a_case(x):
+    return tf.switch_case(
+        tf.cast(x[0] * 4, tf.int32), [lambda: x, lambda: sine(x), lambda: -x]
+    )
+
+
+def custom_of_what_a_loop_keeps(x):
+    y = x
+    for _ in tf.range(3):
+        y += tf.cond(y[0] < 1.0, lambda: sine(x), lambda: x)
+    return y
+
+
 def recomputed(x):
     return tf.recompute_grad(lambda y: tf.exp(tf.sin(y)))(x) * x
 
@@ -148,7 +185,11 @@ PROGRAMS = [
     calling,
     case,
     custom,
+    custom_in_a_branch,
+    custom_in_a_case,
     custom_in_a_loop,
+    custom_in_nested_branches,
+    custom_of_what_a_loop_keeps,
     gradient_inside,
     loop,
     mapped,

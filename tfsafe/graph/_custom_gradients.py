@@ -56,6 +56,9 @@ def kept(
         yield None
         return
     name = f"tfsafe_emitted_{next(_numbers)}"
+    home = tf.compat.v1.get_default_graph()
+    # Now: the graph of a branch captures nothing more when it is done.
+    copies = {each.name: _within(home, value(each)) for each in reads(op)}
 
     def gradient(_: tf.Operation, *upstream: Any) -> Any:
         # A resource among the outputs has no upstream gradient.
@@ -68,7 +71,9 @@ def kept(
             traced = _traced(op, specs)
         # A variable of the program is captured by its handle, which no graph holds.
         captured = [
-            value(each) if getattr(each, "graph", None) is op.graph else each
+            (copies[each.name] if each.name in copies else value(each))
+            if getattr(each, "graph", None) is op.graph
+            else each
             for each in traced.captured_inputs
         ]
         outputs = iter(emit(traced.graph, [*given, *captured]))
@@ -79,10 +84,17 @@ def kept(
             expand_composites=True,
         )
 
-    home = tf.compat.v1.get_default_graph()
     _compat.register_gradient(home, name, gradient)
     with home.gradient_override_map({op.type: name}):
         yield functools.partial(gradient, None)
+
+
+def _within(home: tf.Graph, tensor: Any) -> Any:
+    """Returns a tensor of a surrounding graph as a graph captures it."""
+    if getattr(tensor, "graph", home) is home:
+        return tensor
+    with home.as_default():
+        return _compat.captured(tensor)
 
 
 def _traced(op: tf.Operation, specs: list[tf.TensorSpec | None]) -> Any:
