@@ -40,12 +40,17 @@ def test_a_function_is_continued_where_it_has_digits_elsewhere(one_sided):
         return tf.exp(x) - 1 - x - x**2 / 2
 
     offsets = np.float64([0.0, 1e-9, 1e-4, 0.2, 0.3, 2.0])
+    point, width = tf.constant([0.0, 0.25], tf.float64)
+    near = interpolation.is_near(tf.constant(offsets), point, width, one_sided)
+    reach = 0.5 if one_sided else 0.25
+    np.testing.assert_array_equal(near, np.abs(offsets) <= reach)
     found = interpolation.continued(
         cubic,
         cubic,
         tf.constant(offsets),
-        tf.constant(0.0, tf.float64),
-        tf.constant(0.25, tf.float64),
+        point,
+        width,
+        near,
         order=3,
         one_sided=one_sided,
     )
@@ -57,5 +62,6 @@ def test_a_function_is_continued_where_it_has_digits_elsewhere(one_sided):
 def test_a_function_that_is_not_smooth_is_computed_as_it_is():
     x = tf.constant([0.0, 1e-3, -0.2], tf.float64)
     point, width = tf.constant([0.0, 0.25], tf.float64)
-    found = interpolation.continued(tf.abs, tf.abs, x, point, width, 0, False)
+    near = interpolation.is_near(x, point, width, False)
+    found = interpolation.continued(tf.abs, tf.abs, x, point, width, near, 0, False)
     np.testing.assert_array_equal(found[1:], [1e-3, 0.2])

@@ -199,6 +199,27 @@ def test_a_function_without_values_on_one_side_is_continued(mode):
     np.testing.assert_allclose(slope, slopes, rtol=2e-5)
 
 
+def _tweedie(y, mu):
+    pow = mpmath.power if isinstance(y, mpmath.mpf) else tf.pow  # noqa: A001
+    return 2 * (2 * (pow(y, 0.5) * -2 + y * pow(mu, -0.5) + pow(mu, 0.5)))
+
+
+def test_a_leaf_where_a_slope_is_infinite_leaves_the_others_theirs(mode):
+    y = np.float32([0.0, 0.0, 1.0, 1.201, 2.0, 1e-30])
+    mu = np.float32([0.7, 1e-20, 1.7, 1.2, 2.0, 0.5])
+    assert SUM in fired(all_rules(), _tweedie, tf.constant(y), tf.constant(mu))
+    function = rewritten(all_rules(), _tweedie)
+    value, (in_y, in_mu) = modes.value_and_gradients(
+        function, [tf.constant(y), tf.constant(mu)], mode
+    )
+    pairs = [(mpmath.mpf(float(a)), mpmath.mpf(float(b))) for a, b in zip(y, mu)]
+    exact = [float(_tweedie(a, b)) for a, b in pairs]
+    np.testing.assert_allclose(value, exact, rtol=2e-6, atol=1e-37)
+    in_mu_exact = [float(2 * (1 / mpmath.sqrt(b) - a / b**1.5)) for a, b in pairs]
+    np.testing.assert_allclose(in_mu, in_mu_exact, rtol=2e-5)
+    assert np.isfinite(in_y).all()
+
+
 def test_a_sum_that_cancels_at_infinity_keeps_its_digits(mode):
     def formula(x, m):
         return m.asinh(x) - m.log(2 * x)

@@ -41,12 +41,21 @@ def polynomial(coefficients: Sequence[Any], place: Any) -> Any:
     return place * b - after + coefficients[0]
 
 
+def is_near(
+    x: tf.Tensor, point: tf.Tensor, width: tf.Tensor, one_sided: bool
+) -> tf.Tensor:
+    """Returns where the polynomial around a point reaches; nowhere without a width."""
+    shift = width if one_sided else tf.zeros_like(width)
+    return (tf.abs(x - point - shift) <= width) & (width > 0)
+
+
 def continued(
     around: Callable[[tf.Tensor], tf.Tensor],
     away: Callable[[tf.Tensor], tf.Tensor],
     x: tf.Tensor,
     point: tf.Tensor,
     width: tf.Tensor,
+    near: tf.Tensor,
     order: int,
     one_sided: bool,
 ) -> tf.Tensor:
@@ -58,8 +67,9 @@ def continued(
       around: An elementwise function of float64; called with another axis in front.
       away: The same function, for arguments that are not near the point.
       x: Its argument, in float64, with the rank of the result.
-      point: Where the function has no value.
+      point: Where the function has no value; any other where `x` is not near.
       width: How far from there the polynomial reaches.
+      near: Where `is_near` of these.
       order: Order of the zero that the function has at the point.
       one_sided: Whether the function has values on one side only.
 
@@ -73,13 +83,14 @@ def continued(
     values = around(point + offsets)
     for _ in range(order):
         values = divide(values, offsets)
-    place = (x - point) / width - shift
+    step = tf.where(near, x - point, tf.zeros_like(x))
+    place = step / width - shift
     series = tf.tensordot(tf.constant(coefficients(one_sided), tf.float64), values, 1)
     sizes = tf.abs(series)
     is_smooth = sizes[-1] + sizes[-2] <= SMALL * tf.reduce_max(sizes, 0)
-    use = tf.logical_and(is_smooth, tf.abs(place) <= 1)
+    use = tf.logical_and(is_smooth, near)
     series = tf.where(use, series, tf.zeros_like(series))
     inside = polynomial(tf.unstack(series), tf.where(use, place, tf.zeros_like(place)))
     for _ in range(order):
-        inside *= tf.where(use, x - point, tf.zeros_like(x))
+        inside *= tf.where(use, step, tf.zeros_like(x))
     return tf.where(use, inside, away(tf.where(use, point + width, x)))

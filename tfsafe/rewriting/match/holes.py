@@ -321,6 +321,17 @@ def _is_lost(formula: Elementwise, found: Hole, exact: np.ndarray) -> bool:
 
 
 @np.errstate(all="ignore")
+def stand_ins(
+    formula: Elementwise, hole: Hole
+) -> Iterator[tuple[tf.Tensor, int, float]]:
+    """Yields leaves, their numbers, and what to try them with around a hole."""
+    values, _ = _series(formula, *hole[:3], hole.one_sided)
+    column = np.isfinite(values).all(0).argmax()
+    for leaf, row in zip(formula.leaves, draws(formula), strict=False):
+        yield leaf, formula.reader.number(leaf), float(row[column])
+
+
+@np.errstate(all="ignore")
 def is_needed(formula: Elementwise, hole: Hole, made: Collection[str]) -> bool:
     """Returns whether the formula has no value even where its parts have theirs.
 

@@ -214,11 +214,29 @@ def _continued(
             made, tf.concat([[1] * (rank - made.shape.rank), tf.shape(made)], 0)
         )
 
+    x = ranked(hole.variable)
+    point: tf.Tensor = tf.constant(0.0, tf.float64)
+    width = tf.constant(hole.width, tf.float64)
+    if isinstance(hole.point, float):
+        point += hole.point
+    else:
+        point = ranked(hole.point)
+        width *= tf.abs(point)
+    near = interpolation.is_near(x, point, width, hole.one_sided)
+    # A leaf may be where the slope of a part is infinite: 0 times that is NaN.
+    kept = {
+        number: tf.where(near, ranked(leaf), tf.constant(other, tf.float64))
+        for leaf, number, other in holes.stand_ins(formula, hole)
+    }
+    if not isinstance(hole.point, float):
+        point = kept[reader.number(hole.point)]
+        width = hole.width * tf.abs(point)
+
     def multiples(x: tf.Tensor) -> dict[int, tf.Tensor]:
         return {number: x if k == 1 else k * x for number, k in alike.items()}
 
     def at(x: tf.Tensor) -> tf.Tensor:
-        made = multiples(x)
+        made = kept | multiples(x)
 
         def compute(tensor: tf.Tensor) -> tf.Tensor:
             number = reader.number(tensor)
@@ -236,20 +254,13 @@ def _continued(
 
         return compute(formula.whole)
 
-    x = ranked(hole.variable)
-    point: tf.Tensor = tf.constant(0.0, tf.float64)
-    width = tf.constant(hole.width, tf.float64)
-    if isinstance(hole.point, float):
-        point += hole.point
-    else:
-        point = ranked(hole.point)
-        width *= tf.abs(point)
     return interpolation.continued(
         at,
         lambda away: wide.of(value, multiples(away))(formula.whole),
         x,
         point,
         width,
+        near,
         hole.order,
         hole.one_sided,
     )
