@@ -200,8 +200,8 @@ def test_a_function_without_values_on_one_side_is_continued(mode):
 
 
 def _tweedie(y, mu):
-    pow = mpmath.power if isinstance(y, mpmath.mpf) else tf.pow  # noqa: A001
-    return 2 * (2 * (pow(y, 0.5) * -2 + y * pow(mu, -0.5) + pow(mu, 0.5)))
+    power = mpmath.power if isinstance(y, mpmath.mpf) else tf.pow
+    return 4 * (power(y, 0.5) * -2 + y * power(mu, -0.5) + power(mu, 0.5))
 
 
 def test_a_leaf_where_a_slope_is_infinite_leaves_the_others_theirs(mode):
@@ -212,7 +212,9 @@ def test_a_leaf_where_a_slope_is_infinite_leaves_the_others_theirs(mode):
     value, (in_y, in_mu) = modes.value_and_gradients(
         function, [tf.constant(y), tf.constant(mu)], mode
     )
-    pairs = [(mpmath.mpf(float(a)), mpmath.mpf(float(b))) for a, b in zip(y, mu)]
+    pairs = [
+        (mpmath.mpf(float(a)), mpmath.mpf(float(b))) for a, b in zip(y, mu, strict=True)
+    ]
     exact = [float(_tweedie(a, b)) for a, b in pairs]
     np.testing.assert_allclose(value, exact, rtol=2e-6, atol=1e-37)
     in_mu_exact = [float(2 * (1 / mpmath.sqrt(b) - a / b**1.5)) for a, b in pairs]

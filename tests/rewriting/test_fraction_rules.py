@@ -13,6 +13,7 @@ from tests.rewriting.emitting import (
 from tests.rewriting.tables import RULES
 from tests.support import modes, oracle
 from tfsafe import stabilize
+from tfsafe.rewriting.rules.table import all_rules
 
 
 def _both(function, args, mode):
@@ -437,3 +438,20 @@ def test_a_large_negative_opacity_that_is_not_kept_has_the_slope_0(mode):
     exact, right = modes.value_and_gradients(opacity, wide, "eager")
     np.testing.assert_allclose(value, exact, rtol=1e-5)
     np.testing.assert_allclose(slopes, right, rtol=2e-5)
+
+
+def test_a_fraction_of_nothing_times_a_product_is_0(mode):
+    def penalty(v, a, b):
+        square = (a - b) ** 2
+        part = square / (v + square)
+        return part * square
+
+    args = [tf.constant(each) for each in ([0.0, 1.0], [2.0, 3.0], [2.0, 2.0])]
+    found = fired(all_rules(), penalty, *args)
+    assert {"fraction-of-zero", "product-with-inverse"} <= set(found)
+    value, slopes = modes.value_and_gradients(stabilize(penalty), args, mode)
+    assert same(value, [0.0, 0.5])
+    for slope, wanted in zip(slopes, ([0, -0.25], [0, 1.5], [0, -1.5]), strict=True):
+        assert same(slope[1:], wanted[1:])
+        assert np.isfinite(slope).all()
+    assert np.isnan(stabilize(penalty)(*(tf.constant([NAN]) for _ in args)))

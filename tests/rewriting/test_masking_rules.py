@@ -116,11 +116,41 @@ ROWS = {
         [[0.0, 1.5 * np.e], [INF, np.e]],
     ),
 }
+# Functions that are flat where their argument is infinite.
+FLAT = {
+    "the survival of a hazard that overflows": (
+        lambda x, y: tf.exp(-tf.exp(x) * y),
+        [[95.0, 1.0], [1.5, 0.5]],
+        [0.0, np.exp(-np.e / 2)],
+        [[0.0, -np.e / 2 * np.exp(-np.e / 2)], [0.0, -np.e * np.exp(-np.e / 2)]],
+    ),
+    "a sigmoid of an overflow": (
+        lambda x, y: tf.sigmoid(tf.exp(x) * -y),
+        [[95.0, 0.0], [1.5, 0.0]],
+        [0.0, 0.5],
+        [[0.0, 0.0], [0.0, -0.25]],
+    ),
+    "a power of an overflow": (
+        lambda x, y: (1 + tf.exp(x) * y) ** -2.0,
+        [[95.0, 0.0], [1.5, 1.0]],
+        [0.0, 0.25],
+        [[0.0, -0.25], [0.0, -0.25]],
+    ),
+    "survival by a hazard that grows": (
+        lambda x, y: tf.exp(-(tf.exp(x * y) - 1) / x),
+        [[95.0, 1.0], [1.5, 2.0]],
+        [0.0, np.exp(1 - np.e**2)],
+        [
+            [0.0, -(np.e**2 + 1) * np.exp(1 - np.e**2)],
+            [0.0, -np.exp(3 - np.e**2)],
+        ],
+    ),
+}
 
 
-@pytest.mark.parametrize(("name", "mode"), in_modes(*ROWS))
+@pytest.mark.parametrize(("name", "mode"), in_modes(*ROWS, *FLAT))
 def test_what_is_not_used_has_no_gradient(name, mode):
-    function, args, wanted, slopes = ROWS[name]
+    function, args, wanted, slopes = {**ROWS, **FLAT}[name]
     value, gradients = _both(function, args, mode)
     assert same(value, wanted, 1e-6)
     for gradient, slope in zip(gradients, slopes, strict=True):
@@ -233,6 +263,10 @@ def test_an_exponential_times_something_else_is_left_alone(function):
         lambda x, w: tf.tanh(tf.where(x > 0, tf.math.log(x), 0.0))[1:],
         lambda x, w: tf.where(x > 0, 3.0 * tf.math.log(x), 0.0),
         lambda x, w: tf.where(x > 0, tf.tanh(w) + tf.math.log(x), 0.0),
+        lambda x, w: tf.exp(-x * w),
+        lambda x, w: tf.math.softplus(tf.exp(x) * w),
+        lambda x, w: (1 + tf.exp(x) * w) ** 2.0,
+        lambda x, w: tf.tanh(x * w) / tf.exp(x),
     ],
 )
 def test_the_way_that_no_infinity_takes_is_left_alone(function):

@@ -240,6 +240,8 @@ def product_in_range(
     """Computes `a * b`, from a wider dtype where a factor is out of range."""
     is_lost = _is_out_of_range(tf.abs(a)) | _is_out_of_range(tf.abs(b))
     wide = tf.cast(unchanged_values.multiply(wide_a, wide_b), a.dtype)
+    # Where only `wide` is NaN, a factor is the 0 that another formula has for 0 / 0.
+    is_lost &= ~tf.math.is_nan(wide)
     kept = (_replaced(each, is_lost, 0.0) for each in (a, b))
     return _select(is_lost, wide, unchanged_values.multiply(*kept))
 

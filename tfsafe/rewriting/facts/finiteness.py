@@ -5,6 +5,7 @@ operation that makes infinities and one that drops them.
 """
 
 import math
+from collections.abc import Collection
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -18,6 +19,7 @@ _CLEANS = op_types(OpFact.CLEANS)
 _WATCHES = op_types(OpFact.TESTS_FINITE)
 _EXPONENTIALS = op_types(OpFact.EXPONENTIAL)
 _POLES = op_types(OpFact.POLE)
+_FLAT = DIVISIONS | RECIPROCALS | {"Erf", "Erfc", "Exp", "Rsqrt", "Sigmoid", "Tanh"}
 
 
 class _Flow(NamedTuple):
@@ -141,7 +143,7 @@ def _backwards(
     watched: set[str] = set()
     for op in reversed(reader.operations):
         drops = op.name in dropped or op.type in _DROPS or _is_masking(reader, op)
-        drops = drops or (op.name in doubtful and _is_bell(reader, op))
+        drops = drops or _is_flat(reader, op, doubtful)
         watches = op.name in watched or op.type in _WATCHES
         for tensor in op.inputs:
             if drops:
@@ -151,9 +153,15 @@ def _backwards(
     return frozenset(dropped), frozenset(watched)
 
 
-def _is_bell(reader: Reader, op: tf.Operation) -> bool:
-    """Returns whether `op` is like `exp(-x * x)`, flat where `x` is infinite."""
-    return op.type == "Exp" and reader.bounds(op.inputs[0]).high <= 0
+def _is_flat(reader: Reader, op: tf.Operation, doubtful: Collection[str]) -> bool:
+    """Returns whether `op` is like `exp(-x)`, flat where its argument is infinite."""
+    place = 1 if op.type in DIVISIONS else 0
+    if op.type == "Pow":
+        exponent = reader.scalar(op.inputs[1])
+        is_flat = exponent is not None and exponent < 0
+    else:
+        is_flat = op.type in _FLAT
+    return is_flat and op.inputs[place].op.name in doubtful
 
 
 def _cleans(reader: Reader, op: tf.Operation) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
+from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.removable import Removable
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
@@ -99,6 +100,8 @@ def near_or_plain(
     """Selects between a limit and the written quotient."""
     far = tf.logical_not(near)
     a, b = _kept(far, value(zero)), [_kept(far, value(each)) for each in others]
+    # Both sides may overflow where what is made of them is flat.
     if is_above:
-        return tf.where(near, made, functools.reduce(tf.divide, b, a))
-    return tf.where(near, made, functools.reduce(tf.multiply, b) / a)
+        return tf.where(near, made, functools.reduce(unchanged_values.divide, b, a))
+    whole = functools.reduce(unchanged_values.multiply, b)
+    return tf.where(near, made, unchanged_values.divide(whole, a))
