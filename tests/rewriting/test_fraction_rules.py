@@ -21,7 +21,38 @@ def _both(function, args, mode):
     return modes.value_and_gradients(rewritten(RULES, function), args, mode)
 
 
+def _kept(x, w):
+    return tf.reduce_sum(x * w, -1, keepdims=True)
+
+
+def _standardised(x, w, is_masked_first):
+    mask = tf.cast(w > 0.5, tf.float32)
+    count = tf.reduce_sum(mask, -1, keepdims=True)
+    d = x - _kept(x, mask) / count
+    if is_masked_first:
+        return mask * d / tf.sqrt(_kept(mask * d, mask * d) / count)
+    return d / tf.sqrt(_kept(d * d, mask) / count) * mask
+
+
 SHARES = {
+    "a score of what a mask keeps, where that is constant": (
+        lambda x, w: _standardised(x, w, False),
+        [[2.0, 2.0, 5.0], [1.0, 2.0, 5.0]],
+        [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
+        [[0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]],
+    ),
+    "a score of what a mask left, where that is nothing": (
+        lambda x, w: _standardised(x, w, True),
+        [[2.0, 2.0, 5.0], [1.0, 2.0, 5.0]],
+        [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]],
+        [[0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]],
+    ),
+    "a part of what is divided by no less than 1": (
+        lambda x, w: x / (tf.reduce_sum(x, -1, keepdims=True) / (1 + w * w)),
+        [[0.0, 0.0], [1.0, 3.0]],
+        [[0.0, 1.0], [1.0, 1.0]],
+        [[0.0, 0.0], [0.5, 1.5]],
+    ),
     "a weighted mean": (
         lambda x, w: tf.reduce_sum(x * w, -1) / tf.reduce_sum(w, -1),
         [[1.0, 2.0], [3.0, 5.0]],
@@ -72,7 +103,7 @@ def test_a_fraction_of_nothing_is_0(name, mode):
     assert "fraction-of-zero" in fired(RULES, function, tf.constant(x), tf.constant(w))
     value, gradients = _both(function, [x, w], mode)
     assert same(value, wanted, 1e-6)
-    for gradient in gradients:
+    for gradient in (each for each in gradients if each is not None):
         assert same(gradient[0], 0.0)
         assert np.isfinite(gradient).all()
 
@@ -84,6 +115,8 @@ def test_a_fraction_of_nothing_is_0(name, mode):
         lambda x, w: tf.reduce_sum(x * x, -1) / tf.reduce_sum(w, -1),
         lambda x, w: x / w,
         lambda x, w: x / tf.zeros_like(x),
+        lambda x, w: x / (tf.reduce_sum(x, -1) / tf.reduce_sum(tf.abs(w), -1)),
+        lambda x, w: x / tf.reduce_sum(x * x * tf.cast(w > 0, tf.float32), -1),
         lambda x, w: (x + 0.0) / tf.constant(0.0),
         lambda x, w: tf.reduce_sum(x * [1.0, 2.0], -1) / tf.reduce_sum([1.0, 2.0]),
         lambda x, w: tf.where(tf.math.is_nan(x / (x + w)), 5.0, x),
@@ -455,3 +488,17 @@ def test_a_fraction_of_nothing_times_a_product_is_0(mode):
         assert same(slope[1:], wanted[1:])
         assert np.isfinite(slope).all()
     assert np.isnan(stabilize(penalty)(*(tf.constant([NAN]) for _ in args)))
+
+
+def test_a_score_of_what_the_largest_divides_is_0_where_that_is_0(mode):
+    def score(x):
+        part = x / tf.reduce_max(x, -1, keepdims=True)
+        centred = part - tf.reduce_mean(part, -1, keepdims=True)
+        return centred / tf.math.reduce_std(part, -1, keepdims=True)
+
+    x = tf.constant([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
+    value, (slope,) = modes.value_and_gradients(stabilize(score), [x], mode)
+    assert same(value[0], 0.0)
+    assert same(slope[0], 0.0)
+    np.testing.assert_allclose(value[1], [-(1.5**0.5), 0, 1.5**0.5], atol=1e-6)
+    assert np.isnan(stabilize(score)(tf.constant([[NAN, 1.0]]))).all()

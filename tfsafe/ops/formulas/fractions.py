@@ -230,6 +230,8 @@ def quotient_in_range(
     is_lost |= ~tf.math.is_finite(tf.square(b) if squares else b)
     # A dividend of 0 may be meant, where it is made of what a mask leaves out.
     is_lost |= _is_lost(tf.abs(a)) & tf.math.is_finite(wide)
+    # Where only `wide` is NaN, a side is the 0 that another formula has for 0 / 0.
+    is_lost &= ~tf.math.is_nan(wide)
     usual = divide(_replaced(a, is_lost, 0.0), _replaced(b, is_lost, 1.0))
     return _select(is_lost, wide, usual)
 

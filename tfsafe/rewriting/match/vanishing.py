@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfsafe.graph import ADDITIONS, DIVISIONS, SEGMENT_SUMS, OpFact, op_types
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import number
-from tfsafe.rewriting.match.reductions import single_mean
+from tfsafe.rewriting.match.reductions import reduction, single_mean
 
 # The degree of the result in one of degree 1.
 _POWERS = {"Abs": 1.0, "Neg": 1.0, "Square": 2.0, "Sqrt": 0.5}
@@ -49,8 +49,16 @@ def _parts(
     if op.type == "Pow":
         power = reader.scalar(op.inputs[1]) or 0.0
     elif op.type in DIVISIONS:
-        power = 0.0 if reader.constant(op.inputs[1]) is None else 1.0
+        power = 1.0 if _is_plain_divisor(reader, op.inputs[1]) else 0.0
     return [(op.inputs[0], degree * power)] if power > 0 else []
+
+
+def _is_plain_divisor(reader: Reader, tensor: tf.Tensor) -> bool:
+    """Returns whether a divisor leaves the degree: a number, or what a mask keeps."""
+    if reader.constant(tensor) is not None or reader.bounds(tensor).low > 0:
+        return True
+    found = reduction(reader, tensor, "Sum")
+    return found is not None and reader.is_mask(found.x)
 
 
 def summands(
@@ -88,7 +96,8 @@ def _shares(
     reader: Reader, above: list[tuple[tf.Tensor, float]], degree: float, y: tf.Tensor
 ) -> bool:
     is_sum = _is_reduced(reader, y)
-    below = factors(reader, y)
+    # What is masked is 0 or stays.
+    below = [each for each in factors(reader, y) if not reader.is_mask(each[0])]
     return (
         is_sum
         and sum(power for _, power in below) <= degree + 1e-6
