@@ -201,6 +201,13 @@ FORMULAS = [
         [[3.0, 0.0], [2.5, 1.0], [4.0, 2.0]],
     ),
     Formula(
+        "negative binomial of a logarithm of the mean and of the dispersion",
+        lambda y, m, t: _negative_binomial(y, tf.exp(m), tf.exp(t)),
+        lambda y, a, b: _exact_negative_binomial(y, m.exp(a), m.exp(b)),
+        [[3.0, 5.0, 4.0], [0.55, 1.5, 0.0], [12.0, 20.0, 0.0]],
+        [[3.0, 0.0], [0.5, 0.1], [1.0, -1.0]],
+    ),
+    Formula(
         "beta binomial with its coefficient",
         _beta_binomial,
         _exact_beta_binomial,

@@ -22,6 +22,11 @@ INSIDE = frozenset({
     *("Square", "SquaredDifference", "StridedSlice", "Sum", "Transpose"),
     *("Xlog1py", "Xlogy"),
 })
+# Rules for logarithms that are made in float64 where all of a formula is.
+LOGARITHMS = frozenset({
+    *("log-of-power", "log-of-product", "log-of-ratio", "log-of-softmax"),
+    *("log-of-sum", "log-softmax-by-hand", "logsumexp-by-hand"),
+})
 # Rules that are made in the dtype of what they are made of, besides fixed trees.
 _ANY_DTYPE = frozenset({
     *("complement", "difference-of-function", "digamma-difference", "exp-minus-one"),

@@ -12,16 +12,12 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import NARROW, Reader, both_ways
 from tfsafe.rewriting.log_space import logsumexp_by_hand
 from tfsafe.rewriting.match.arithmetic import terms
-from tfsafe.rewriting.rules.in_float64 import Wide
+from tfsafe.rewriting.rules.in_float64 import LOGARITHMS, Wide
 
 _REDUCED = frozenset({"Mean", "Sum"})
 _LAYOUTS = op_types(OpFact.RESHAPES)
 # What is made in float64 besides sums, products and powers.
 _MADE = frozenset({"LogSoftmax", "Softmax"})
-_RULES = frozenset({
-    *("log-of-power", "log-of-product", "log-of-ratio", "log-of-softmax"),
-    *("log-of-sum", "log-softmax-by-hand", "logsumexp-by-hand"),
-})
 # Numbers times softmaxes, each named by the number of its logits.
 _Mixture = tuple[tuple[float, int], ...]
 # A number times a softmax times the logarithm of a mixture.
@@ -167,7 +163,7 @@ def _match(
         is_near_0 = _cancels(found.weighted(whole))
     if not is_near_0:
         return None
-    formula = Wide(reader, others, _MADE, _RULES)
+    formula = Wide(reader, others, _MADE, LOGARITHMS)
 
     def build(value: Value) -> tf.Tensor:
         return tf.cast(formula.of(value)(whole), whole.dtype)

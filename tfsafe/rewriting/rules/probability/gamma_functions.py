@@ -16,7 +16,7 @@ from tfsafe.rewriting.match.elementwise import FUNCTIONS
 from tfsafe.rewriting.match.linear import Part, parts, total
 from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
-from tfsafe.rewriting.rules.in_float64 import INSIDE, Wide
+from tfsafe.rewriting.rules.in_float64 import INSIDE, LOGARITHMS, Wide
 from tfsafe.rewriting.rules.probability import likelihoods
 
 _FACTORS = DIVISIONS | {"Mul", "Neg"}
@@ -57,7 +57,7 @@ def _match(
     groups, rest = likelihoods.groups(reader, found, anchors)
     if len(groups) == 1 and not rest:
         return None
-    in_float64 = Wide(reader, others)
+    in_float64 = Wide(reader, others, rules=LOGARITHMS)
 
     def build(value: Value) -> tf.Tensor:
         wide = in_float64.of(value)
