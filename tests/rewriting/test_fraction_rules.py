@@ -502,3 +502,59 @@ def test_a_score_of_what_the_largest_divides_is_0_where_that_is_0(mode):
     assert same(slope[0], 0.0)
     np.testing.assert_allclose(value[1], [-(1.5**0.5), 0, 1.5**0.5], atol=1e-6)
     assert np.isnan(stabilize(score)(tf.constant([[NAN, 1.0]]))).all()
+
+
+def _smooth_maximum(x, t):
+    return t * tf.reduce_logsumexp(x / t)
+
+
+def _mean_in_one(x, t):
+    return -2 * t * tf.math.log(tf.reduce_mean(tf.exp(-x / t)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    ("function", "shifted"),
+    [
+        (_smooth_maximum, _smooth_maximum),
+        # Of which float64 has no value, either, without the largest taken out.
+        (_mean_in_one, lambda x, t: -2 * (_smooth_maximum(-x, t) - t * np.log(4.0))),
+    ],
+)
+def test_a_smooth_maximum_at_temperature_0_is_the_largest(
+    function, shifted, dtype, mode
+):
+    x = tf.constant([1.0, 3.0, -2.0, 3.0], dtype)
+    assert "logsumexp-at-temperature" in fired(
+        all_rules(), function, x, tf.constant(0.5, dtype)
+    )
+    for t in (0.0, 1e-3, 0.5, 30.0, -0.25):
+        temperature = tf.constant(t, dtype)
+        value, (in_x, in_t) = modes.value_and_gradients(
+            stabilize(function), [x, temperature], mode
+        )
+        exact = [tf.cast(each, tf.float64) for each in (x, temperature)]
+        if t == 0:
+            exact[1] = tf.constant(1e-5, tf.float64)
+        right, slopes = modes.value_and_gradients(shifted, exact, "eager")
+        rtol = 4e-6 if dtype == "float32" else 4e-3
+        shift = 1e-5 * slopes[1] if t == 0 else 0
+        np.testing.assert_allclose(value, right - shift, rtol=rtol)
+        np.testing.assert_allclose(in_x, slopes[0], rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(in_t, slopes[1], rtol=10 * rtol, atol=10 * rtol)
+
+
+def test_a_temperature_of_one_row_is_not_that_of_another(mode):
+    def of_rows(x, t):
+        return t * tf.math.log(tf.reduce_sum(tf.exp(x / t), -1, keepdims=True))
+
+    x = tf.constant([[1.0, 3.0], [200.0, 100.0]])
+    t = tf.constant([[0.0], [2.0]])
+    value, (in_x, _) = modes.value_and_gradients(stabilize(of_rows), [x, t], mode)
+    np.testing.assert_allclose(value, [[3.0], [200.0]], rtol=1e-6)
+    np.testing.assert_allclose(in_x, [[0.0, 1.0], [1.0, 0.0]], atol=1e-6)
+    along = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert "logsumexp-at-temperature" not in fired(all_rules(), of_rows, x, along)
+    closed = tf.constant([[-INF, -INF], [-INF, 1.0]])
+    value = stabilize(of_rows)(closed, tf.constant([[1.0], [0.5]]))
+    np.testing.assert_allclose(value, [[-INF], [1.0]])

@@ -136,6 +136,10 @@ PAIRS = {
         lambda x: _rescaled(exp(x)),
         lambda x: _rescaled(1 + tf.sin(x)),
     ),
+    "logsumexp-at-temperature": (
+        lambda x: _total(x) * log(_total(exp(tf.sin(x) / _total(x)))),
+        lambda x: _total(x) * log(_total(exp(tf.sin(x) / _total(x + 1)))),
+    ),
     "logsumexp-by-hand": (
         lambda x: log(_total(exp(x - x[:, :1]))) + x[:, :1],
         lambda x: log(_total(exp(x - x[:, :1]))) - x[:, :1],
@@ -559,6 +563,7 @@ ASK = frozenset({
     "normalised-recurrence",
     "gamma-functions",
     "divergence-of-softmax",
+    "logsumexp-at-temperature",
     "log-pochhammer",
     "digamma-difference",
     "weighted-lgamma",

@@ -13,6 +13,7 @@ from tfsafe import ops
 from tfsafe._gradients import custom_gradient_in, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import (
     quotient_no_nan,
     reciprocal,
@@ -157,6 +158,44 @@ def softmax_at_temperature(logits: tf.Tensor, temperature: tf.Tensor) -> tf.Tens
     # Shifted logits have the same softmax, and the quotient of the largest is 0.
     shift = finite_or_zero(tf.reduce_max(logits, -1, keepdims=True))
     return tf.nn.softmax(ops.xdivy(logits - shift, temperature))
+
+
+def log_sum_at_temperature(
+    x: tf.Tensor,
+    temperature: tf.Tensor,
+    axes: Sequence[int],
+    keepdims: bool,
+    reduce: Callable[..., tf.Tensor],
+) -> tf.Tensor:
+    """Computes `t * log(sum(exp(x / t)))` of a temperature t; the largest for 0.
+
+    Args:
+      x: Floating tensor.
+      temperature: Tensor of the same dtype, one number for all elements of a sum.
+      axes: Of the sum.
+      keepdims: Whether these are kept.
+      reduce: `tf.reduce_sum`, or `tf.reduce_mean` for a mean.
+
+    Returns:
+      The smooth maximum of `x`, the minimum for a negative temperature.
+    """
+
+    def compute(x: tf.Tensor, temperature: tf.Tensor) -> tf.Tensor:
+        largest = tf.reduce_max(x, axes, keepdims=True)
+        least = tf.reduce_min(x, axes, keepdims=True)
+        shift = finite_or_zero(tf.where(temperature < 0, least, largest))
+        is_zero = tf.equal(temperature, 0)
+        known = tf.where(is_zero, tf.ones_like(temperature), temperature)
+        quotients = unchanged_values.divide(x - shift, known)
+        total = reduce(ops.exp(quotients), axes, keepdims=True)
+        made = shift + known * unchanged_values.log(total)
+        # Of a small temperature only those count that are as large as the largest.
+        ties = reduce(tf.cast(tf.equal(x, largest), x.dtype), axes, keepdims=True)
+        limit = largest + temperature * tf.math.log(ties)
+        made = tf.where(is_zero, limit, made)
+        return made if keepdims else tf.squeeze(made, axes)
+
+    return precision.in_float32(compute, x, temperature)
 
 
 def finite_or_zero(x: tf.Tensor) -> tf.Tensor:

@@ -1,14 +1,21 @@
 """Rules for log-sum-exp and other formulas in log space, written by hand."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import ADDITIONS
+from tfsafe.graph import ADDITIONS, DIVISIONS
+from tfsafe.ops.formulas.weighted_exponentials import log_sum_at_temperature
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.tensors import Reader
+from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import logsumexp_by_hand
 from tfsafe.rewriting.log_space.form import with_inputs
 from tfsafe.rewriting.log_space.operations import gathers
+from tfsafe.rewriting.match.arithmetic import Term
+from tfsafe.rewriting.match.products import scaled
+from tfsafe.rewriting.match.reductions import reduction
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 
@@ -61,6 +68,64 @@ def _gap(found: logsumexp_by_hand.LogSum, picked: tf.Operation, sign: int) -> Bu
     return build
 
 
+def _match_temperature(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `t * logsumexp(x / t)`, also of a mean."""
+    if is_watched(reader, op):
+        return None
+    for t, log in both_ways(op, "Mul"):
+        found, reduce = _log_of_total(reader, log)
+        if found is None:
+            continue
+        quotient = scaled(reader, found.x)
+        division = reader.op(quotient.tensor)
+        if division.type not in DIVISIONS:
+            continue
+        x, divisor = division.inputs
+        above, below = scaled(reader, t), scaled(reader, divisor)
+        is_one = _is_one_to_a_row(divisor, found)
+        if is_one and reader.same(above.tensor, below.tensor):
+            factor = quotient.factor / below.factor
+            return _at_temperature(x, factor, above, found, reduce)
+    return None
+
+
+def _log_of_total(
+    reader: Reader, tensor: tf.Tensor
+) -> tuple[logsumexp_by_hand.LogSum | None, Callable[..., tf.Tensor]]:
+    """Reads the logarithm of a sum or a mean of exponentials, and which it is."""
+    log = reader.op(tensor)
+    mean = reduction(reader, log.inputs[0], "Mean") if log.type == "Log" else None
+    exp = None if mean is None else reader.op(mean.x)
+    if mean is None or mean.axes is None or exp is None or exp.type != "Exp":
+        return logsumexp_by_hand.any_logsumexp(tensor, reader), tf.reduce_sum
+    found = logsumexp_by_hand.LogSum(exp.inputs[0], mean.axes, mean.keepdims)
+    return found, tf.reduce_mean
+
+
+def _is_one_to_a_row(t: tf.Tensor, found: logsumexp_by_hand.LogSum) -> bool:
+    if t.shape.rank == 0:
+        return True
+    is_kept = found.keepdims and t.shape.rank == found.x.shape.rank
+    return is_kept and all(t.shape[axis] == 1 for axis in found.axes)
+
+
+def _at_temperature(
+    x: tf.Tensor,
+    factor: float,
+    temperature: Term,
+    found: logsumexp_by_hand.LogSum,
+    reduce: Callable[..., tf.Tensor],
+) -> Build:
+    def build(value: Value) -> tf.Tensor:
+        logits = value(x) if factor == 1 else factor * value(x)
+        made = log_sum_at_temperature(
+            logits, value(temperature.tensor), found.axes, found.keepdims, reduce
+        )
+        return made if temperature.factor == 1 else temperature.factor * made
+
+    return build
+
+
 _LOG_ADD_EXP = (
     "Add",
     ("Maximum", "x", "y"),
@@ -68,6 +133,15 @@ _LOG_ADD_EXP = (
 )
 
 RULES = (
+    Rule(
+        name="logsumexp-at-temperature",
+        before="t * log(sum(exp(x / t))), t * log(mean(exp(x / t)))",
+        after="max(x) + t * log(sum(exp((x - max(x)) / t))), max(x) for t = 0",
+        fails_when="t is 0, or so small that x / t overflows",
+        reference="the limit for t -> 0",
+        op_types=("Mul",),
+        match=_match_temperature,
+    ),
     Rule(
         name="logsumexp-by-hand",
         before="log(sum(exp(x - m))) + m",
