@@ -64,7 +64,7 @@ SOFTMAXES: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
 ANY_DTYPE = {
     *("complement-of-power", "complement-of-softmax", "mask-after", "mask-over"),
     *("difference-from-one", "norm", "projection"),
-    *("log-of-sum", "log-softmax-by-hand", "logsumexp-by-hand"),
+    *("log-softmax-by-hand", "logsumexp-by-hand"),
     *("product-of-exponentials", "ratio-of-exponentials", "removable-singularity"),
     *("sigmoid-by-hand", "softmax-by-hand", "squared-distances"),
 }
