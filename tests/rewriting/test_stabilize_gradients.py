@@ -63,6 +63,15 @@ def in_an_intermediate(x):
     return tape.gradient(value, probs)
 
 
+def in_an_intermediate_of_another_shape(x):
+    with tf.GradientTape() as tape:
+        above = tf.sin(x)
+        tape.watch(above)
+        # The stable form takes no more than the shape of it.
+        ratio = tf.squeeze(above[..., None] / x[..., None], -1)
+    return ratio, tape.gradient(ratio, above)
+
+
 def of_what_was_made_before_the_tape(x):
     probs = tf.nn.softmax(x)
     with tf.GradientTape() as tape:
@@ -151,6 +160,7 @@ def by_tf_gradients(x):
     "function",
     [
         in_an_intermediate,
+        in_an_intermediate_of_another_shape,
         of_what_was_made_before_the_tape,
         past_a_pause,
         after_a_reset,

@@ -18,6 +18,8 @@ from tfsafe.rewriting.facts.tensors import Reader, is_float
 
 # Calls: a hundred steps of a loop that a program unrolls take about 6,000.
 _DEEPEST = 10_000
+# No gradient goes through them.
+_NO_SLOPES = frozenset({"OnesLike", "StopGradient", "ZerosLike"})
 
 
 class Rewrite(NamedTuple):
@@ -220,24 +222,29 @@ def _differentiable(graph: tf.Graph, requests: Sequence[Request]) -> set[str]:
 def _keeps(op: tf.Operation, build: Build, reader: Reader) -> bool:
     """Returns whether a rewrite drops none of the tensors to keep.
 
-    The rewrite is built once in the graph that is read, without effect, to find its
-    inputs.
+    The rewrite is built once in the graph that is read, without effect, to find what it
+    differentiates.
     """
-    taken: set[str] = set()
-
-    def value(tensor: tf.Tensor) -> tf.Tensor:
-        taken.add(reader.written(tensor).name)
-        return tensor
-
     with op.graph.as_default():
-        build(value)
-    queue, seen = list(op.inputs), set()
+        made = tf.nest.flatten(build(reader.written))
+    used = _reached(made, lambda x: x.op.name in reader.names or not _has_slope(x))
+    dropped = _reached(op.inputs, lambda x: x.name in used) - used
+    return dropped.isdisjoint(reader.kept)
+
+
+def _has_slope(tensor: tf.Tensor) -> bool:
+    is_number = tensor.dtype.is_floating or tensor.dtype.is_complex
+    return is_number and tensor.op.type not in _NO_SLOPES
+
+
+def _reached(
+    tensors: Iterable[tf.Tensor], is_end: Callable[[tf.Tensor], bool]
+) -> set[str]:
+    """Returns the names of some tensors and of what they depend on, up to ends."""
+    queue, seen = list(tensors), set()
     while queue:
         tensor = queue.pop()
-        if tensor.name in taken or tensor.name in seen:
-            continue
-        if tensor.name in reader.kept:
-            return False
-        seen.add(tensor.name)
-        queue.extend(tensor.op.inputs)
-    return True
+        if tensor.name not in seen:
+            seen.add(tensor.name)
+            queue += () if is_end(tensor) else tensor.op.inputs
+    return seen

@@ -5,8 +5,8 @@
 """
 
 import collections
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -75,8 +75,7 @@ class Moves:
         """Returns the formula of what is moved or widened; None if it is not wanted."""
         if not self._is_wanted(op):
             return None
-        with op.graph.as_default(), tf.control_dependencies(None):
-            return self._moved(op, op.inputs[0], self._key(op))
+        return self._moved(op, op.inputs[0], self._key(op))
 
     def _is_wanted(self, op: tf.Operation) -> bool:
         if op.type not in _MOVES and not widens(op):
@@ -158,6 +157,20 @@ class Moves:
         return known
 
 
+def created(
+    graph: tf.Graph,
+    op_type: str,
+    inputs: Sequence[tf.Tensor],
+    dtype: tf.DType,
+    attributes: Mapping[str, Any],
+) -> tf.Tensor:
+    """Returns the output of a new operation of a graph, which is never computed."""
+    # Constants are not folded while this graph is the default one.
+    with graph.as_default(), tf.control_dependencies(None):
+        made = _compat.create_op(op_type, list(inputs), [dtype], attrs=attributes)
+    return made.outputs[0]
+
+
 def _operands(
     reader: Reader, tensor: tf.Tensor, move: tf.Operation
 ) -> Sequence[tf.Tensor] | None:
@@ -191,5 +204,4 @@ def _copied(
     }
     for name in attributes.keys() & {"T", "Tparams"}:
         attributes[name] = tf.compat.v1.AttrValue(type=dtype.as_datatype_enum)
-    made = _compat.create_op(op.type, list(inputs), [dtype], attrs=attributes)
-    return made.outputs[0]
+    return created(op.graph, op.type, inputs, dtype, attributes)

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tfsafe import _compat
 from tfsafe.graph import ADDITIONS, DIVISIONS, MATRIX_PRODUCTS, RECIPROCALS
 from tfsafe.rewriting.facts.layouts import same_shape
-from tfsafe.rewriting.facts.moves import Moves
+from tfsafe.rewriting.facts.moves import Moves, created
 from tfsafe.rewriting.facts.sums import total_of
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 
@@ -53,17 +52,13 @@ def _made(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
     written = op.outputs[0]
     if not is_float(written) or written.name in reader.kept:
         return None
-    attributes = {"T": tf.compat.v1.AttrValue(type=written.dtype.as_datatype_enum)}
-    with op.graph.as_default(), tf.control_dependencies(None):
-        usual = next(_USUAL[op.type](reader, op), None)
-        if usual is None:
-            return None
-        made = _compat.create_op(
-            usual.op_type,
-            list(usual.inputs),
-            [written.dtype],
-            attrs={**attributes, **usual.attributes},
-        ).outputs[0]
+    usual = next(_USUAL[op.type](reader, op), None)
+    if usual is None:
+        return None
+    dtype = written.dtype
+    number = {"T": tf.compat.v1.AttrValue(type=dtype.as_datatype_enum)}
+    attributes = {**number, **usual.attributes}
+    made = created(op.graph, usual.op_type, usual.inputs, dtype, attributes)
     # A constant may have given the result its shape.
     return made if same_shape(made, written) else None
 
@@ -156,11 +151,13 @@ def _opposite(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
 def _total(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
     found = total_of(reader, op)
     if found is not None:
-        x, *others = found.factors
-        for each in others:
-            x = x * each
+        with op.graph.as_default(), tf.control_dependencies(None):
+            x, *others = found.factors
+            for each in others:
+                x = x * each
+            axes = tf.constant(found.axes)
         keepdims = tf.compat.v1.AttrValue(b=found.keepdims)
-        yield _Usual("Sum", (x, tf.constant(found.axes)), {"keep_dims": keepdims})
+        yield _Usual("Sum", (x, axes), {"keep_dims": keepdims})
 
 
 def _sum(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:

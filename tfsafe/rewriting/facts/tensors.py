@@ -1,5 +1,6 @@
 """Answers questions about the tensors of a traced graph."""
 
+import functools
 import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -105,6 +106,11 @@ class Reader:
         self._masks: dict[str, bool] = {}
         self._written: set[str] | None = None
         self._depth = 0
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the operations."""
+        return frozenset(op.name for op in self.operations)
 
     def is_read(self, tensor: tf.Tensor) -> bool:
         """Returns whether anything may read a tensor."""
