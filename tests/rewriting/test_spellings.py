@@ -1,5 +1,7 @@
 """Formulas are repaired in each spelling, and left alone where there is no hazard."""
 
+import functools
+
 import mpmath
 import numpy as np
 import pytest
@@ -254,6 +256,9 @@ WRITTEN = {
     "some of the places": lambda x, y: x[0] + x[1],
     "a place twice": lambda x, y: x[0] + x[1] + x[1] + x[2],
     "places of two tensors": lambda x, y: x[0] + y[1] + x[2],
+    "a long sum that is nested": lambda x, y: functools.reduce(
+        lambda total, each: each + total, [x] * 50, y
+    ),
     "a product with twos": lambda x, y: tf.matmul(x[None], 2 * tf.ones([3, 1])),
     "a matrix of ones": lambda x, y: tf.matmul(x[None], tf.ones([3, 2])),
     "a formula that alone has another axis": lambda x, y: tf.sin(x)[:, None] / y,

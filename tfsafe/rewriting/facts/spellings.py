@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfsafe.graph import ADDITIONS, DIVISIONS, MATRIX_PRODUCTS, RECIPROCALS
 from tfsafe.rewriting.facts.layouts import same_shape
 from tfsafe.rewriting.facts.moves import Moves, created
-from tfsafe.rewriting.facts.sums import total_of
+from tfsafe.rewriting.facts.sums import contraction
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 
 
@@ -149,7 +149,7 @@ def _opposite(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
 
 
 def _total(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    found = total_of(reader, op)
+    found = contraction(reader, op)
     if found is not None:
         with op.graph.as_default(), tf.control_dependencies(None):
             x, *others = found.factors

@@ -13,7 +13,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 _MOST = 16
 
 
-class Total(NamedTuple):
+class Contraction(NamedTuple):
     """A sum, over some axes, of the product of tensors of one shape."""
 
     factors: Sequence[tf.Tensor]
@@ -21,17 +21,17 @@ class Total(NamedTuple):
     keepdims: bool
 
 
-def total_of(reader: Reader, op: tf.Operation) -> Total | None:
+def contraction(reader: Reader, op: tf.Operation) -> Contraction | None:
     """Reads `x[:, 0] + x[:, 1]`, `matmul(x, ones)` and `einsum("ij->i", x)`."""
     if op.type in ADDITIONS:
         return _of_places(reader, op)
     if op.type in MATRIX_PRODUCTS:
         return _by_ones(reader, op)
     axes = axes_of_einsum(op)
-    return None if axes is None else Total(op.inputs, axes, False)
+    return None if axes is None else Contraction(op.inputs, axes, False)
 
 
-def _of_places(reader: Reader, op: tf.Operation) -> Total | None:
+def _of_places(reader: Reader, op: tf.Operation) -> Contraction | None:
     """Reads the sum of all places along one axis, each added once."""
     found: dict[int, tuple[tf.Tensor, int]] = {}
     stack = list(op.inputs)
@@ -48,10 +48,12 @@ def _of_places(reader: Reader, op: tf.Operation) -> Total | None:
             found[part.place] = part.whole, part.axis
         if not stack:
             break
+    if stack:
+        return None
     (whole, axis), *others = found.values()
     is_one = all(reader.same(x, whole) and along == axis for x, along in others)
-    is_whole = not stack and len(found) == whole.shape[axis]
-    return Total([whole], (axis,), False) if is_one and is_whole else None
+    is_whole = len(found) == whole.shape[axis]
+    return Contraction([whole], (axis,), False) if is_one and is_whole else None
 
 
 class _Part(NamedTuple):
@@ -78,14 +80,14 @@ def _place(reader: Reader, tensor: tf.Tensor) -> _Part | None:
     return _Part(whole, axis, place % whole.shape[axis])
 
 
-def _by_ones(reader: Reader, op: tf.Operation) -> Total | None:
+def _by_ones(reader: Reader, op: tf.Operation) -> Contraction | None:
     """Reads the product of a matrix and a column or row of ones."""
     is_turned = any(value.b for value in op.node_def.attr.values())
     for ones, x, axis in ((op.inputs[1], op.inputs[0], -1), (*op.inputs, -2)):
         if is_turned or ones.shape.rank != 2 or ones.shape[axis] != 1:
             continue
         if x.shape.rank is not None and reader.scalar(ones) == 1:
-            return Total([x], (x.shape.rank + axis,), True)
+            return Contraction([x], (x.shape.rank + axis,), True)
     return None
 
 
