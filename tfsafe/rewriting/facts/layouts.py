@@ -97,13 +97,13 @@ def _reshaped_back(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
     op = tensor.op
     while reshapes(facts, op):
         x = op.inputs[0]
-        if _same_size(x, tensor):
+        if same_size(x, tensor):
             return x
         op = facts.op(x)
     return None
 
 
-def _same_size(x: tf.Tensor, y: tf.Tensor) -> bool:
+def same_size(x: tf.Tensor, y: tf.Tensor) -> bool:
     """Returns whether tensors with as many elements have the same shape.
 
     One size may be unknown, unless another is 0.

@@ -11,12 +11,20 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tfsafe import _compat
-from tfsafe.graph import ADDITIONS, OpFact, op_types
-from tfsafe.rewriting.facts.layouts import adds_axes, reshapes, same_shape, widens
+from tfsafe.graph import ADDITIONS, MATRIX_PRODUCTS, OpFact, op_types
+from tfsafe.rewriting.facts.layouts import (
+    adds_axes,
+    reshapes,
+    same_shape,
+    same_size,
+    widens,
+)
 from tfsafe.rewriting.facts.tensors import Reader, attributes, is_float
 
 _MOVES = op_types(OpFact.MOVES)
 _FORMULAS = op_types(OpFact.ELEMENTWISE) - {"Cast"}
+# Formulas of elements end there.
+_PRODUCTS = MATRIX_PRODUCTS | {"Conv2D", "Einsum", "Shape"}
 # In a wider dtype they jump elsewhere.
 _JUMPS = frozenset({"FloorDiv", "FloorMod", "Mod"})
 # A wider dtype hardly changes them.
@@ -62,11 +70,7 @@ class Moves:
         self._written = written
         self._usual = usual
         self._made: dict[tuple[Hashable, str], tf.Tensor] = {}
-        moves = [
-            op
-            for op in written.operations
-            if op.type in _MOVES and is_float(op.outputs[0])
-        ]
+        moves = [op for op in written.operations if _is_move(op)]
         self._times = collections.Counter(
             self._place(op, leaf) for op in moves for leaf in self._formula(op).leaves
         )
@@ -78,7 +82,7 @@ class Moves:
         return self._moved(op, op.inputs[0], self._key(op))
 
     def _is_wanted(self, op: tf.Operation) -> bool:
-        if op.type not in _MOVES and not widens(op):
+        if not _is_move(op) and not widens(op):
             return False
         formula = self._formula(op)
         if not formula.types or not formula.leaves:
@@ -97,11 +101,12 @@ class Moves:
         return op.type in {"ExpandDims", "Transpose"} or adds_axes(self._written, op)
 
     def _may_undo(self, op: tf.Operation, leaf: _Leaf) -> bool:
-        pair = [op, *leaf[0][:1]]
-        return len(pair) > 1 and (
-            all(each.type == "Transpose" for each in pair)
-            or all(reshapes(self._written, each) for each in pair)
-        )
+        for move in leaf[0][:1]:
+            if op.type == "Transpose":
+                return move.type == "Transpose"
+            if all(reshapes(self._written, each) for each in (op, move)):
+                return same_size(move.inputs[0], op.outputs[0])
+        return False
 
     def _place(self, op: tf.Operation, leaf: _Leaf) -> Hashable:
         moves, tensor = leaf
@@ -155,6 +160,15 @@ class Moves:
                 made = _copied(op, [tensor, *op.inputs[1:]], dtype)
             known = self._made[key, tensor.name] = self._usual.source(made)
         return known
+
+
+def _is_move(op: tf.Operation) -> bool:
+    """Returns whether something is computed of what `op` moves but products."""
+    return (
+        op.type in _MOVES
+        and is_float(op.outputs[0])
+        and any(each.type not in _PRODUCTS for each in op.outputs[0].consumers())
+    )
 
 
 def created(
