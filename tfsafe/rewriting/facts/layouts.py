@@ -71,6 +71,15 @@ def taken(facts: GraphFacts, op: tf.Operation) -> tuple[int, int] | None:
     return axis, int(begin[place])
 
 
+def place_of(facts: GraphFacts, tensor: tf.Tensor) -> tuple[int, int] | None:
+    """Returns the axis and the place of what is taken or unstacked of one tensor."""
+    op = tensor.op
+    if op.type != "Unpack":
+        return taken(facts, op)
+    rank = op.inputs[0].shape.rank
+    return None if rank is None else (op.get_attr("axis") % rank, tensor.value_index)
+
+
 def unchanged(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
     """Returns x where `tensor` is `0 + x`, `tf.stack([x, y])[0]` or the like."""
     if reshapes(facts, tensor.op):
@@ -131,17 +140,13 @@ def _cast_back(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
 
 
 def _unstacked(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
-    op, stack = tensor.op, facts.op(tensor.op.inputs[0])
-    rank = op.inputs[0].shape.rank
-    if stack.type != "Pack" or rank is None:
+    x = tensor.op.inputs[0]
+    stack, found = facts.op(x), place_of(facts, tensor)
+    if stack.type != "Pack" or found is None or x.shape.rank is None:
         return None
-    if op.type == "Unpack":
-        found: tuple[int, int] | None = op.get_attr("axis") % rank, tensor.value_index
-    else:
-        found = taken(facts, op)
-    if found is None or found[0] != stack.get_attr("axis") % rank:
-        return None
-    return stack.inputs[found[1]]
+    axis, place = found
+    is_along = axis == stack.get_attr("axis") % x.shape.rank
+    return stack.inputs[place] if is_along else None
 
 
 def _split_again(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:

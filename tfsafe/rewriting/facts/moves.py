@@ -70,9 +70,13 @@ class Moves:
         self._written = written
         self._usual = usual
         self._made: dict[tuple[Hashable, str], tf.Tensor] = {}
+        self._keys: dict[str, Hashable] = {}
         moves = [op for op in written.operations if _is_move(op)]
+        self._formulas = {op.name: self._formula(op) for op in moves}
         self._times = collections.Counter(
-            self._place(op, leaf) for op in moves for leaf in self._formula(op).leaves
+            self._place(op, leaf)
+            for op in moves
+            for leaf in self._formulas[op.name].leaves
         )
 
     def inward(self, op: tf.Operation) -> tf.Tensor | None:
@@ -82,13 +86,11 @@ class Moves:
         return self._moved(op, op.inputs[0], self._key(op))
 
     def _is_wanted(self, op: tf.Operation) -> bool:
-        if not _is_move(op) and not widens(op):
+        formula = self._formulas.get(op.name)
+        if formula is None:
+            return widens(op) and not self._formula(op).types <= _EXACT
+        if not formula.types:
             return False
-        formula = self._formula(op)
-        if not formula.types or not formula.leaves:
-            return False
-        if widens(op):
-            return not formula.types <= _EXACT
         return (formula.has_known_shape or self._fits_any_shape(op)) and any(
             self._times[self._place(op, leaf)] > 1 or self._may_undo(op, leaf)
             for leaf in formula.leaves
@@ -114,8 +116,10 @@ class Moves:
 
     def _key(self, op: tf.Operation) -> Hashable:
         """Returns what is equal for operations that move or widen alike."""
-        others = map(self._written.number, op.inputs[1:])
-        return op.type, attributes(op), tuple(others)
+        if op.name not in self._keys:
+            others = map(self._written.number, op.inputs[1:])
+            self._keys[op.name] = op.type, attributes(op), tuple(others)
+        return self._keys[op.name]
 
     def _formula(self, op: tf.Operation) -> _Formula:
         """Returns the formula that an operation moves or widens."""

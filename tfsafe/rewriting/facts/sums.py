@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, MATRIX_PRODUCTS
-from tfsafe.rewriting.facts.layouts import same_shape, taken
+from tfsafe.rewriting.facts.layouts import place_of, same_shape
 from tfsafe.rewriting.facts.tensors import Reader
 
 # Parts of a sum that are added one by one.
@@ -66,18 +66,12 @@ class _Part(NamedTuple):
 
 def _place(reader: Reader, tensor: tf.Tensor) -> _Part | None:
     """Reads `x[:, i]`."""
-    op = tensor.op
-    if op.type not in {"StridedSlice", "Unpack"} or op.inputs[0].shape.rank is None:
+    found = place_of(reader, tensor)
+    if found is None:
         return None
-    whole = op.inputs[0]
-    if op.type == "Unpack":
-        axis = op.get_attr("axis") % whole.shape.rank
-        return _Part(whole, axis, tensor.value_index)
-    found = taken(reader, op)
-    if found is None or whole.shape[found[0]] is None:
-        return None
-    axis, place = found
-    return _Part(whole, axis, place % whole.shape[axis])
+    (axis, place), whole = found, tensor.op.inputs[0]
+    size = None if whole.shape.rank is None else whole.shape[axis]
+    return None if size is None else _Part(whole, axis, place % size)
 
 
 def _by_ones(reader: Reader, op: tf.Operation) -> Contraction | None:
