@@ -80,6 +80,29 @@ def _exact_similarity(x, y):
     return total
 
 
+def _local_correlation(x, y):
+    window = np.ones([3, 3, 1, 1], np.float32)
+
+    def local(a):
+        return tf.nn.conv2d(a[None, :, :, None], window, 1, "VALID")
+
+    sx, sy, sxx, syy, sxy = map(local, (x, y, x * x, y * y, x * y))
+    ux, uy = sx / 9, sy / 9
+    cross = sxy - uy * sx - ux * sy + ux * uy * 9
+    vx, vy = sxx - 2 * ux * sx + ux * ux * 9, syy - 2 * uy * sy + uy * uy * 9
+    return cross / tf.sqrt(vx * vy + 1e-5)
+
+
+def _exact_local_correlation(x, y):
+    total = 0
+    for i in range(2):
+        for j in range(2):
+            a, b = x[i : i + 3, j : j + 3], y[i : i + 3, j : j + 3]
+            a, b = a - a.sum() / 9, b - b.sum() / 9
+            total += (a * b).sum() / m.sqrt((a * a).sum() * (b * b).sum() + 1e-5)
+    return total
+
+
 def _by_matmul(x):
     mean = tf.reduce_mean(x, 0, keepdims=True)
     return tf.matmul(x, x, transpose_a=True) / 3 - tf.matmul(
@@ -164,6 +187,13 @@ FORMULAS = [
         _similarity,
         _exact_similarity,
         [IMAGE + 200, OTHER + 200],
+        [IMAGE, OTHER],
+    ),
+    Formula(
+        "local correlation of a constant and another bright image",
+        _local_correlation,
+        _exact_local_correlation,
+        [np.full([4, 4], 1e8), 1e8 * OTHER],
         [IMAGE, OTHER],
     ),
     Formula(

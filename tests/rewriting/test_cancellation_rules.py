@@ -484,6 +484,48 @@ def test_what_is_no_variance_is_not_taken_for_one(name):
     assert "variance" not in fired(RULES, NO_VARIANCES[name], *args)
 
 
+# --- moments of windows ---------------------------------------------------------------
+
+
+def _windows(x):
+    return tf.nn.avg_pool1d(x[None, :, None], 2, 1, "VALID")[0, :, 0]
+
+
+def test_a_window_of_two_adjacent_numbers_keeps_its_variance(mode):
+    x = tf.constant([1.0, 1 + 2.0**-23, 1.0, 1.0, 1e4, 1e4 + 2.0**-10])
+
+    def variance(x):
+        return _windows(x * x) - _windows(x) ** 2
+
+    assert "raw-moments" in fired(RULES, variance, x)
+    value, _ = modes.value_and_gradients(rewritten(RULES, variance), [x], mode)
+    pairs = np.stack([np.float64(x[:-1]), np.float64(x[1:])])
+    assert same(value, (pairs[0] - pairs[1]) ** 2 / 4, 1e-6)
+
+
+# The moments of a quotient are differences of their own, in float64 as well.
+QUOTIENTS_OF_MOMENTS = {
+    "correlation": lambda xy, xx, yy: xy / tf.sqrt(xx * yy + 1e-5),
+    "its square": lambda xy, xx, yy: xy * xy / (xx * yy + 1e-5),
+    "roots apart": lambda xy, xx, yy: xy / (tf.sqrt(xx + 1e-6) * tf.sqrt(yy + 1e-6)),
+    "slope": lambda xy, xx, yy: xy * xy / (xx * xx + 1e-5),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*QUOTIENTS_OF_MOMENTS))
+def test_moments_of_a_constant_are_0_in_quotients(name, mode):
+    x = tf.fill([6], 1e8 / 3)
+    y = tf.constant([1.1e8, 2.3e8, 3.1e8, 0.7e8, 1.9e8, 3.7e8])
+
+    def function(x, y):
+        xy = _windows(x * y) - _windows(x) * _windows(y)
+        xx, yy = (_windows(a * a) - _windows(a) ** 2 for a in (x, y))
+        return QUOTIENTS_OF_MOMENTS[name](xy, xx, yy)
+
+    value, _ = modes.value_and_gradients(rewritten(RULES, function), [x, y], mode)
+    assert np.all(value == 0)
+
+
 # --- guards ------------------------------------------------------------------------
 
 

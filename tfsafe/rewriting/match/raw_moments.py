@@ -12,15 +12,15 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SEGMENT_SUMS, SUMS
-from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import square_of
+from tfsafe.rewriting.facts.tensors import NARROW, Reader, is_float
+from tfsafe.rewriting.match.arithmetic import square_of, terms
 
 _PRODUCTS = frozenset({"BatchMatMulV2", "Einsum", "MatMul"})
-# Operations that add up elements of their first input.
-_AVERAGES = frozenset({
-    *("AvgPool", "Conv2D", "Cumsum", "DepthwiseConv2dNative", "Mean", "SegmentMean"),
-    *("Sum", *SEGMENT_SUMS),
+# Operations that add up elements of their first input, within windows and altogether.
+_WINDOWS = frozenset({
+    *("AvgPool", "Conv2D", "Conv3D", "Cumsum", "DepthwiseConv2dNative"),
 })
+_AVERAGES = _WINDOWS | {"Mean", "SegmentMean", "Sum", *SEGMENT_SUMS}
 # Operations of many inputs that keep the elements.
 _JOINS = frozenset({"ConcatV2", "Pack"})
 _LAYOUTS = frozenset({
@@ -34,12 +34,19 @@ LINEAR = (
 # Longer formulas are left alone.
 _DEPTH = 12
 _MOST_PAIRS = 1024
+_MOST_TERMS = 8
 # Powers that moments are made of.
 _ORDERS = range(2, 7)
 
 _Pairs = frozenset[frozenset[int]]
 _NONE: frozenset[int] = frozenset()
 _NO_PAIRS: _Pairs = frozenset()
+
+
+def is_known_window(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether an operation sums over windows, by weights that are known."""
+    weights = op.inputs[1:]
+    return op.type in _WINDOWS and all(reader.constant(x) is not None for x in weights)
 
 
 def whole_power(reader: Reader, op: tf.Operation) -> int | None:
@@ -145,3 +152,51 @@ def _averaged(x: Moments) -> Moments:
 
 def _contracted(a: Moments, b: Moments) -> Moments:
     return _averaged(_multiplied(a, b))
+
+
+class _Memory(dict[str, bool]):
+    """Whether operations are differences of moments, by name."""
+
+
+def is_difference(reader: Reader, op: tf.Operation) -> bool:
+    """Returns whether a sum or difference is one of raw moments, and a whole one."""
+    if op.type not in SUMS or op.outputs[0].dtype not in NARROW:
+        return False
+    if not _has_difference(reader, op):
+        return False
+    # What is a difference by itself is replaced by itself.
+    for inner, other in (op.inputs, reversed(op.inputs)):
+        each = reader.op(inner)
+        has_difference = each.type in SUMS and _has_difference(reader, each)
+        if has_difference and not _is_completed(reader, inner, other):
+            return False
+    return True
+
+
+def _is_completed(reader: Reader, inner: tf.Tensor, other: tf.Tensor) -> bool:
+    """Returns whether `E[x^3] - 3 E[x] E[x^2]` is to be seen with `2 E[x]^3`."""
+    moments = reader.memory.setdefault(MomentReader, MomentReader(reader))
+    products = moments.of(inner).averages_of_products
+    return bool(products & moments.of(other).products_of_averages)
+
+
+def _has_difference(reader: Reader, op: tf.Operation) -> bool:
+    memory = reader.memory.setdefault(_Memory, _Memory())
+    if op.name not in memory:
+        memory[op.name] = False
+        memory[op.name] = _computed(reader, op)
+    return bool(memory[op.name])
+
+
+def _computed(reader: Reader, op: tf.Operation) -> bool:
+    found = terms(reader, op.outputs[0])
+    if not 2 <= len(found) <= _MOST_TERMS:
+        return False
+    moments = reader.memory.setdefault(MomentReader, MomentReader(reader))
+    return any(
+        moments.of(a.tensor).averages_of_products
+        & moments.of(b.tensor).products_of_averages
+        for a in found
+        for b in found
+        if a.factor * b.factor < 0
+    )

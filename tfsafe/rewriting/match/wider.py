@@ -18,11 +18,13 @@ from tfsafe.graph import (
 )
 from tfsafe.ops.formulas import fractions, unchanged_values
 from tfsafe.ops.kernels.exponential import exp
+from tfsafe.ops.kernels.statistics.moments import without_rounding
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import square_of, terms, walk
 from tfsafe.rewriting.match.degrees import quotient_may_leave
+from tfsafe.rewriting.match.raw_moments import is_difference, is_known_window
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -264,14 +266,24 @@ def in_float64(
 
     def compute(tensor: tf.Tensor, depth: int) -> tf.Tensor:
         op = tensor.op
-        is_inside = depth and op.type in inside and tensor.name not in reader.kept
-        if not is_inside or reader.constant(tensor) is not None:
+        is_inside = op.type in inside
+        if is_elementwise:
+            # Computed from its own sums in float64, and rounded.
+            is_inside = is_inside and not is_difference(reader, op)
+        else:
+            is_inside = is_inside or is_known_window(reader, op)
+        is_end = not depth or not is_inside or tensor.name in reader.kept
+        if is_end or reader.constant(tensor) is not None:
             return tf.cast(value(tensor), tf.float64)
         less_one = _exp_less_one(reader, op)
         if less_one is not None:
             exponent, sign = less_one
             return sign * ops.expm1(wide(exponent, depth - 1))
-        return run(op, [wide(each, depth - 1) for each in op.inputs])
+        inputs = [wide(each, depth - 1) for each in op.inputs]
+        result = run(op, inputs)
+        if is_difference(reader, op):
+            return without_rounding(result, inputs[0])
+        return result
 
     return wide(tensor, _DEPTH)
 
@@ -307,6 +319,9 @@ def with_safe_products(
 
     def compute(tensor: tf.Tensor) -> tf.Tensor:
         op = tensor.op
+        # It has a rule of its own: its terms cancel.
+        if is_difference(reader, op):
+            return value(tensor)
         is_open = together or all(reader.constant(each) is None for each in op.inputs)
         is_inside = op.type in inside and is_open
         may_leave = together or may_leave_range(reader, tensor)

@@ -8,67 +8,24 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import SUMS, raw_kernel
-from tfsafe.ops.kernels.statistics.moments import normalised
+from tfsafe.ops.kernels.statistics.moments import normalised, without_rounding
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.log_space.form import Widened
-from tfsafe.rewriting.match.arithmetic import square_of, terms
-from tfsafe.rewriting.match.raw_moments import LINEAR, MomentReader, whole_power
+from tfsafe.rewriting.match.arithmetic import square_of
+from tfsafe.rewriting.match.raw_moments import LINEAR, is_difference, whole_power
 from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.masks import empty_sums
 
-# Float64 holds the products of numbers of these types exactly.
-_MOST_TERMS = 8
 _DEPTH = 24
 # Weights whose sum is that near to 1 are meant to add up to 1.
 _ROUNDED = 1e-5
 
 
-class _Memory(dict[str, bool]):
-    """Whether operations are differences of moments, by name."""
-
-
 def _match(op: tf.Operation, reader: Reader, parts: Sequence[Rule]) -> Build | None:
-    if op.outputs[0].dtype not in NARROW or not _is_difference(reader, op):
-        return None
-    # What is a difference by itself is replaced by itself.
-    for inner, other in (op.inputs, reversed(op.inputs)):
-        each = reader.op(inner)
-        is_difference = each.type in SUMS and _is_difference(reader, each)
-        if is_difference and not _is_completed(reader, inner, other):
-            return None
-    return _Wide(op, reader, parts).build
-
-
-def _is_completed(reader: Reader, inner: tf.Tensor, other: tf.Tensor) -> bool:
-    """Returns whether `E[x^3] - 3 E[x] E[x^2]` is to be seen with `2 E[x]^3`."""
-    moments = reader.memory.setdefault(MomentReader, MomentReader(reader))
-    products = moments.of(inner).averages_of_products
-    return bool(products & moments.of(other).products_of_averages)
-
-
-def _is_difference(reader: Reader, op: tf.Operation) -> bool:
-    memory = reader.memory.setdefault(_Memory, _Memory())
-    if op.name not in memory:
-        memory[op.name] = False
-        memory[op.name] = _computed(reader, op)
-    return bool(memory[op.name])
-
-
-def _computed(reader: Reader, op: tf.Operation) -> bool:
-    found = terms(reader, op.outputs[0])
-    if not 2 <= len(found) <= _MOST_TERMS:
-        return False
-    moments = reader.memory.setdefault(MomentReader, MomentReader(reader))
-    return any(
-        moments.of(a.tensor).averages_of_products
-        & moments.of(b.tensor).products_of_averages
-        for a in found
-        for b in found
-        if a.factor * b.factor < 0
-    )
+    return _Wide(op, reader, parts).build if is_difference(reader, op) else None
 
 
 def _kernel(
@@ -111,7 +68,10 @@ class _Wide:
             is_inside = op.type in LINEAR or whole_power(self._reader, op) is not None
             if depth and is_inside and self._weights(op) is None:
                 inputs = [wide(each, depth - 1) for each in op.inputs]
-                return _kernel(op, self._reader)(inputs)
+                result = _kernel(op, self._reader)(inputs)
+                if is_difference(self._reader, op):
+                    return without_rounding(result, inputs[0])
+                return result
             scale = self._weights(op) or self._constant_weights(tensor)
             x = tf.cast(value(tensor), tf.float64)
             return x if scale is None else scale(x)
