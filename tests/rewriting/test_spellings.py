@@ -126,6 +126,126 @@ FORMULAS = {
     ),
 }
 
+# Other spellings of one function, within a formula that fails alone.
+AMOUNTS = {
+    "by its sign": lambda x: x * tf.sign(x),
+    "as a maximum": lambda x: tf.maximum(-x, x),
+    "below 0 its negative": lambda x: tf.where(x < 0, -x, x),
+    "from 0 on itself": lambda x: tf.where(x >= 0, x, -x),
+    "as a root": lambda x: tf.sqrt(x * x),
+}
+SIGMOIDS = {
+    "of a logarithm": lambda x: tf.exp(tf.math.log_sigmoid(x)),
+    "of a softplus": lambda x: tf.exp(-tf.math.softplus(-x)),
+    "from the other side": lambda x: 1 - tf.sigmoid(-x),
+    "as a power": lambda x: (1 + tf.exp(-x)) ** -1.0,
+    "as a quotient": lambda x: tf.exp(x) / (tf.exp(x) + 1),
+    "by the opposite": lambda x: 1 - 1 / (1 + tf.exp(x)),
+}
+SOFTPLUSES = {
+    "by a rectifier": lambda x: tf.nn.relu(x) + tf.math.log1p(tf.exp(-tf.abs(x))),
+    "by a maximum": lambda x: tf.maximum(x, 0.0) + tf.math.log1p(tf.exp(-tf.abs(x))),
+    "from the other side": lambda x: tf.math.softplus(-x) + x,
+}
+TANGENTS = {
+    "by a sigmoid": lambda x: 2 * tf.sigmoid(2 * x) - 1,
+    "as a distance from 1": lambda x: 1 - 2 / (tf.exp(2 * x) + 1),
+    "by exponentials": lambda x: (tf.exp(2 * x) - 1) / (tf.exp(2 * x) + 1),
+    "as a quotient": lambda x: tf.sinh(x) / tf.cosh(x),
+}
+LOGARITHMS = {
+    "upside down": lambda x: -tf.math.log(1 / x),
+    "of a root": lambda x: 2 * tf.math.log(tf.sqrt(x)),
+    "by the distance from 1": lambda x: tf.math.log1p(x - 1),
+}
+FORMULAS |= {
+    **{
+        f"an amount {name}": (
+            lambda x, amount=amount: (tf.exp(amount(x)) - 1) / tf.abs(x),
+            lambda x: mpmath.expm1(x) / x,
+            [1e-15, 3e-4, 2.0],
+        )
+        for name, amount in AMOUNTS.items()
+    },
+    **{
+        f"a sigmoid {name}": (
+            lambda x, sigmoid=sigmoid: tf.math.log(1 - sigmoid(x)),
+            lambda x: -mpmath.log1p(mpmath.exp(x)),
+            [30.0, -30.0, 2.0],
+        )
+        for name, sigmoid in SIGMOIDS.items()
+    },
+    **{
+        f"a softplus {name}": (
+            lambda x, softplus=softplus: tf.math.log(softplus(x)),
+            lambda x: mpmath.log(mpmath.log1p(mpmath.exp(x))),
+            [-90.0, 95.0, 2.0],
+        )
+        for name, softplus in SOFTPLUSES.items()
+    },
+    **{
+        f"a hyperbolic tangent {name}": (
+            lambda x, tanh=tanh: tf.math.log(1 - tanh(x) ** 2),
+            lambda x: -2 * mpmath.log(mpmath.cosh(x)),
+            [20.0, 3.0, 2.0],
+        )
+        for name, tanh in TANGENTS.items()
+    },
+    **{
+        f"a logarithm {name}": (
+            lambda x, log=log: log(x) / (x - 1),
+            lambda x: mpmath.log(x) / (x - 1),
+            [1.00001, 0.9999, 3.0],
+        )
+        for name, log in LOGARITHMS.items()
+    },
+    "a hyperbolic sine by exponentials": (
+        lambda x: tf.tanh(x) / (0.5 * (tf.exp(x) - 1 / tf.exp(x))),
+        lambda x: 1 / mpmath.cosh(x),
+        [1e-20, 3e-4, 2.0],
+    ),
+    "two negatives": (
+        lambda x: -((tf.exp(x) - 1) * (1 / -x)),
+        lambda x: mpmath.expm1(x) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "an inverse quotient": (
+        lambda x: 1 / (x / (tf.exp(x) - 1)),
+        lambda x: mpmath.expm1(x) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "an inverse power": (
+        lambda x: (1 - 1 / (1 + x) ** 3.0) / x,
+        lambda x: -mpmath.expm1(-3 * mpmath.log1p(x)) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "a power as an exponential": (
+        lambda x: (tf.exp(1.5 * tf.math.log(1 + x * x)) - 1) / (x * x),
+        lambda x: mpmath.expm1(1.5 * mpmath.log1p(x * x)) / (x * x),
+        [1e-15, 3e-4, 2.0],
+    ),
+    "a power of 2": (
+        lambda x: (2.0**x - 1) / x,
+        lambda x: mpmath.expm1(x * mpmath.log(2)) / x,
+        [1e-20, 3e-4, 2.0],
+    ),
+    "a sum with itself": (
+        lambda x: (tf.exp(x + x) - 1) / (2 * x),
+        lambda x: mpmath.expm1(2 * x) / (2 * x),
+        [1e-20, 3e-4, 2.0],
+    ),
+    "a sum of a stack": (
+        lambda x: (tf.exp(tf.reduce_sum(tf.stack([x, x * x]), 0)) - 1) / (x + x * x),
+        lambda x: mpmath.expm1(x + x * x) / (x + x * x),
+        [1e-15, 3e-4, 2.0],
+    ),
+    "a product as an einsum": (
+        lambda x: (tf.exp(tf.einsum("i,i->i", x, x)) - 1) / (x * x),
+        lambda x: mpmath.expm1(x * x) / (x * x),
+        [1e-15, 3e-4, 2.0],
+    ),
+}
+
 
 @pytest.mark.parametrize(("name", "mode"), in_modes(*FORMULAS))
 def test_a_formula_is_right_in_another_spelling(name, mode):
@@ -142,9 +262,14 @@ def test_a_formula_is_right_in_another_spelling(name, mode):
     np.testing.assert_allclose(slope, slopes, rtol=3e-5, atol=1e-30)
 
 
-def test_a_mean_as_a_sum_over_a_count_is_seen_in_a_variance():
+@pytest.mark.parametrize(
+    "mean",
+    [lambda x: tf.reduce_sum(x) / 3, lambda x: tf.reduce_sum(x / 3)],
+    ids=["over a count", "of parts"],
+)
+def test_a_mean_as_a_sum_is_seen_in_a_variance(mean):
     def variance(x):
-        return tf.reduce_sum(x * x) / 3 - (tf.reduce_sum(x) / 3) ** 2
+        return mean(x * x) - mean(x) ** 2
 
     x = np.float32([1000.0, 1000.1, 1000.2])
     value = tf.function(stabilize(variance))(tf.constant(x))
@@ -210,7 +335,11 @@ SUMS = {
     "places by Python": lambda x: sum(tf.unstack(x, axis=-1)),
     "places at once": lambda x: tf.add_n(tf.unstack(x, axis=1)),
     "a product with ones": lambda x: tf.matmul(x, tf.ones([3, 1]))[:, 0],
+    "a product with a row of ones": lambda x: tf.tensordot(x, tf.ones([3]), 1),
     "an einsum": lambda x: tf.einsum("...i->...", x),
+    "an axis that is kept and squeezed": lambda x: tf.squeeze(
+        tf.reduce_sum(x, 1, keepdims=True), 1
+    ),
 }
 
 
@@ -231,22 +360,46 @@ def test_a_sum_is_known_in_each_spelling(name, mode):
     np.testing.assert_allclose(slope, slopes, rtol=2e-5, atol=1e-38)
 
 
-USUAL = {
-    "Sum": lambda x, y: tf.einsum("i,i->", x, y),
-    "RealDiv": lambda x, y: x * (1 / y),
-    "Sub": lambda x, y: -(y - x),
-    "AddV2": lambda x, y: x - (-1.0) * y,
-    "Exp": lambda x, y: 1 / tf.exp(-x),
-    "Sigmoid": lambda x, y: 1 / (1 + tf.exp(-x)),
-    "Sqrt": lambda x, y: 1 / tf.math.rsqrt(x),
-    "Rsqrt": lambda x, y: 1 / tf.sqrt(x),
-    "Reciprocal": lambda x, y: y**-1.0,
-    "Expm1": lambda x, y: tf.exp(x) - 1,
-    "Softplus": lambda x, y: tf.math.log1p(tf.exp(x)),
-    "SelectV2": lambda x, y: tf.where(tf.logical_not(x > 0), x, y),
-}
+USUAL = [
+    ("Sum", lambda x, y: tf.einsum("i,i->", x, y)),
+    ("RealDiv", lambda x, y: x * (1 / y)),
+    ("Sub", lambda x, y: -(y - x)),
+    ("AddV2", lambda x, y: x - (-1.0) * y),
+    ("Exp", lambda x, y: 1 / tf.exp(-x)),
+    ("Sigmoid", lambda x, y: 1 / (1 + tf.exp(-x))),
+    ("Sqrt", lambda x, y: 1 / tf.math.rsqrt(x)),
+    ("Rsqrt", lambda x, y: 1 / tf.sqrt(x)),
+    ("Reciprocal", lambda x, y: y**-1.0),
+    ("Expm1", lambda x, y: tf.exp(x) - 1),
+    ("Softplus", lambda x, y: tf.math.log1p(tf.exp(x))),
+    ("SelectV2", lambda x, y: tf.where(tf.logical_not(x > 0), x, y)),
+]
+USUAL += [
+    ("Abs", lambda x, y: tf.maximum(x, -x)),
+    ("AddV2", lambda x, y: -(-x - y)),
+    ("Log", lambda x, y: -tf.math.log(1 / x)),
+    ("Mean", lambda x, y: tf.reduce_sum(x / 3)),
+    ("Minimum", lambda x, y: -tf.maximum(-x, -y)),
+    ("Mul", lambda x, y: x + x),
+    ("Mul", lambda x, y: tf.einsum("i,i->i", x, y)),
+    ("Mul", lambda x, y: -(x * -y)),
+    ("Pow", lambda x, y: 1 / tf.pow(x, y)),
+    ("Pow", lambda x, y: tf.exp(y * tf.math.log(1 + x * x))),
+    ("RealDiv", lambda x, y: 1 / (y / x)),
+    ("Rsqrt", lambda x, y: tf.sqrt(1 / x)),
+    ("Square", lambda x, y: tf.abs(x) ** 2),
+    ("Sum", lambda x, y: tf.reduce_sum(x[None], 1, keepdims=True)[:, 0]),
+    ("Tan", lambda x, y: tf.sin(x) / tf.cos(x)),
+]
 WRITTEN = {
     "a quotient": lambda x, y: x / y,
+    "a negative factor": lambda x, y: x * -y,
+    "other halves": lambda x, y: tf.where(x < 0, -y, x),
+    "the sign of another": lambda x, y: x * tf.sign(y),
+    "a power of what may be negative": lambda x, y: tf.exp(y * tf.math.log(x)),
+    "a sum over another axis": lambda x, y: tf.reduce_sum(tf.stack([x, y], 1), 0),
+    "parts over another count": lambda x, y: tf.reduce_sum(x / 4),
+    "a power of 3 to the": lambda x, y: 3.0**y,
     "2 over y": lambda x, y: x * (2 / y),
     "two reciprocals": lambda x, y: (1 / x) * (1 / y),
     "an exponential over 2": lambda x, y: 2 / tf.exp(-x),
@@ -284,17 +437,22 @@ def _respelled(function):
     return reader, respell(Reader(graph, operations), reader), graph.outputs[0]
 
 
-@pytest.mark.parametrize("usual", USUAL)
-def test_an_operation_is_seen_in_its_usual_spelling(usual):
-    reader, names, result = _respelled(USUAL[usual])
+@pytest.mark.parametrize(("usual", "function"), USUAL)
+def test_an_operation_is_seen_in_its_usual_spelling(usual, function):
+    reader, names, result = _respelled(function)
     seen = reader.source(result)
     assert seen.op.type == usual
-    written = reader.written(seen).op
-    assert written is not seen.op
-    assert written.name in names
+    assert result.op.name in names
     # It is read, and never computed.
     assert seen.op not in reader.operations
-    assert reader.source(written.outputs[0]) is seen
+    assert reader.source(reader.written(seen)) is seen
+
+
+def test_one_of_several_outputs_is_no_operation_of_its_own():
+    reader, _, result = _respelled(lambda x, y: -(-tf.unstack(x)[1]))
+    assert reader.source(result).op.type == "Unpack"
+    for op in reader.operations:
+        assert len(reader.usual(op).outputs) == 1 or op.type == "Unpack"
 
 
 @pytest.mark.parametrize("written", WRITTEN)

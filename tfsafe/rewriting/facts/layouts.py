@@ -30,7 +30,7 @@ def widens(op: tf.Operation) -> bool:
 
 def reshapes(facts: GraphFacts, op: tf.Operation) -> bool:
     """Returns whether the elements of the first input stay, in order."""
-    return op.type in _RESHAPES or adds_axes(facts, op)
+    return op.type in _RESHAPES or adds_axes(facts, op) or _drops_axis(facts, op)
 
 
 def adds_axes(facts: GraphFacts, op: tf.Operation) -> bool:
@@ -45,6 +45,13 @@ def adds_axes(facts: GraphFacts, op: tf.Operation) -> bool:
         and bool((strides == 1).all())
         and whole == (1 << strides.size) - 1
     )
+
+
+def _drops_axis(facts: GraphFacts, op: tf.Operation) -> bool:
+    """Returns whether `op` is `x[:, 0]` of an axis of size 1."""
+    found = taken(facts, op)
+    shape = op.inputs[0].shape if found else tf.TensorShape(None)
+    return found is not None and shape.rank is not None and shape[found[0]] == 1
 
 
 def taken(facts: GraphFacts, op: tf.Operation) -> tuple[int, int] | None:
@@ -82,10 +89,9 @@ def place_of(facts: GraphFacts, tensor: tf.Tensor) -> tuple[int, int] | None:
 
 def unchanged(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
     """Returns x where `tensor` is `0 + x`, `tf.stack([x, y])[0]` or the like."""
-    if reshapes(facts, tensor.op):
-        return _reshaped_back(facts, tensor)
+    same = _reshaped_back(facts, tensor)
     find = _UNCHANGED.get(tensor.op.type)
-    return None if find is None else find(facts, tensor)
+    return find(facts, tensor) if same is None and find is not None else same
 
 
 def _nothing_added(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:

@@ -19,6 +19,7 @@ from tfsafe.rewriting.facts.layouts import (
     same_size,
     widens,
 )
+from tfsafe.rewriting.facts.sums import contraction
 from tfsafe.rewriting.facts.tensors import Reader, attributes, is_float
 
 _MOVES = op_types(OpFact.MOVES)
@@ -71,7 +72,7 @@ class Moves:
         self._usual = usual
         self._made: dict[tuple[Hashable, str], tf.Tensor] = {}
         self._keys: dict[str, Hashable] = {}
-        moves = [op for op in written.operations if _is_move(op)]
+        moves = [op for op in written.operations if _is_move(written, op)]
         self._formulas = {op.name: self._formula(op) for op in moves}
         self._times = collections.Counter(
             self._place(op, leaf)
@@ -166,12 +167,15 @@ class Moves:
         return known
 
 
-def _is_move(op: tf.Operation) -> bool:
+def _is_move(reader: Reader, op: tf.Operation) -> bool:
     """Returns whether something is computed of what `op` moves but products."""
     return (
         op.type in _MOVES
         and is_float(op.outputs[0])
-        and any(each.type not in _PRODUCTS for each in op.outputs[0].consumers())
+        and any(
+            each.type not in _PRODUCTS or contraction(reader, each) is not None
+            for each in op.outputs[0].consumers()
+        )
     )
 
 

@@ -5,25 +5,31 @@ usual spelling is an operation of its own in the graph that is read, which is ne
 computed.
 """
 
+import collections
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, DIVISIONS, MATRIX_PRODUCTS, RECIPROCALS
-from tfsafe.rewriting.facts.layouts import same_shape
+from tfsafe.rewriting.facts.identities import ROWS, Formula, Tree
+from tfsafe.rewriting.facts.layouts import reshapes, same_shape, same_size
 from tfsafe.rewriting.facts.moves import Moves, created
 from tfsafe.rewriting.facts.sums import contraction
-from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
+from tfsafe.rewriting.facts.tensors import Reader, is_float
 
+# What the names of a formula are.
+_Found = Mapping[str, tf.Tensor]
 
-class _Usual(NamedTuple):
-    """The type of an operation, its inputs, and its attributes but the dtype."""
-
-    op_type: str
-    inputs: tuple[tf.Tensor, ...]
-    attributes: Mapping[str, Any] = {}
+_TYPES = {
+    "Add": ADDITIONS,
+    "Div": DIVISIONS | RECIPROCALS,
+    "Above": frozenset({"Greater", "GreaterEqual"}),
+    "Below": frozenset({"Less", "LessEqual"}),
+}
+_MADE: Mapping[str, str] = {"Add": "AddV2", "Div": "RealDiv"}
+_REDUCTIONS = frozenset({"Max", "Mean", "Min", "Prod", "Sum"})
+_COMMUTATIVE = frozenset({"Add", "Maximum", "Minimum", "Mul"})
 
 
 def respell(written: Reader, usual: Reader) -> frozenset[str]:
@@ -39,7 +45,9 @@ def respell(written: Reader, usual: Reader) -> frozenset[str]:
     moves = Moves(written, usual)
     reached: set[str] = set()
     for op in usual.operations:
-        seen = _made(usual, op) if op.type in _USUAL else moves.inward(op)
+        seen = _usual(usual, op)
+        if seen is None:
+            seen = moves.inward(op)
         if seen is not None:
             usual.respell(op.outputs[0], seen)
         if seen is not None or any(each.op.name in reached for each in op.inputs):
@@ -47,108 +55,137 @@ def respell(written: Reader, usual: Reader) -> frozenset[str]:
     return frozenset(reached)
 
 
-def _made(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
+def _usual(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
     """Returns the usual spelling of an operation; None if it has it."""
+    if op.type not in _BY_TYPE:
+        return None
     written = op.outputs[0]
     if not is_float(written) or written.name in reader.kept:
         return None
-    usual = next(_USUAL[op.type](reader, op), None)
-    if usual is None:
-        return None
-    dtype = written.dtype
-    number = {"T": tf.compat.v1.AttrValue(type=dtype.as_datatype_enum)}
-    attributes = {**number, **usual.attributes}
-    made = created(op.graph, usual.op_type, usual.inputs, dtype, attributes)
-    # A constant may have given the result its shape.
-    return made if same_shape(made, written) else None
-
-
-def _product(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    for x, other in both_ways(op):
-        y = _inverse(reader, other)
-        if reader.scalar(other) == -1:
-            yield _Usual("Neg", (x,))
-        elif y is not None and _inverse(reader, x) is None:
-            yield _Usual("RealDiv", (x, y))
-
-
-def _inverse(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
-    """Returns `y` of `1 / y`."""
-    op = reader.op(tensor)
-    if op.type in DIVISIONS and reader.scalar(op.inputs[0]) == 1:
-        return op.inputs[1]
-    return op.inputs[0] if op.type in RECIPROCALS else None
-
-
-def _negative(reader: Reader, tensor: tf.Tensor) -> tf.Tensor | None:
-    """Returns `x` of `-x`."""
-    # The written operation first: `-(a - b)` is seen as `b - a`.
-    for op in (tensor.op, reader.op(tensor)):
-        if op.type == "Neg":
-            return op.inputs[0]
+    types = {each.type for x in op.inputs for each in _both(reader, x)}
+    for needed, make in _BY_TYPE[op.type]:
+        if needed and types.isdisjoint(needed):
+            continue
+        for made in make(reader, op):
+            # A constant may have given the result its shape.
+            is_other = made is not written and same_shape(made, written)
+            return made if is_other else None
     return None
 
 
-def _quotient(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    y = _inverse(reader, op.outputs[0])
-    if y is not None:
-        yield from _reciprocal(reader, y)
-    elif op.type in DIVISIONS:
-        yield from _mean(reader, *op.inputs)
+def _both(reader: Reader, tensor: tf.Tensor) -> Sequence[tf.Operation]:
+    """Returns the operation that makes a tensor, in both spellings.
+
+    `-(x - y)` is also seen as `y - x`.
+    """
+    seen = reader.source(tensor)
+    written = reader.written(seen)
+    return (seen.op,) if written is seen else (seen.op, written.op)
 
 
-def _reciprocal(reader: Reader, y: tf.Tensor) -> Iterator[_Usual]:
-    below = reader.op(y)
-    if below.type in {"Sqrt", "Rsqrt"}:
-        yield _Usual("Rsqrt" if below.type == "Sqrt" else "Sqrt", (below.inputs[0],))
-    elif below.type == "Exp":
-        x = _negative(reader, below.inputs[0])
-        if x is not None:
-            yield _Usual("Exp", (x,))
-    for power in _added_to_one(reader, below):
-        x = _negative(reader, power.inputs[0]) if power.type == "Exp" else None
-        if x is not None:
-            yield _Usual("Sigmoid", (x,))
+def _by_row(formula: Tree, usual: Formula | None) -> "_Make":
+    def make(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+        for found in _inside(reader, op, formula, {}):
+            yield op.outputs[0] if usual is None else _made(reader, op, usual, found)
+
+    return make
 
 
-def _added_to_one(reader: Reader, op: tf.Operation) -> Iterator[tf.Operation]:
-    """Yields the operation that makes `x` of `1 + x`."""
-    for x, one in both_ways(op, "Add", "AddV2"):
-        if reader.scalar(one) == 1:
-            yield reader.op(x)
+def _made(
+    reader: Reader, op: tf.Operation, formula: Formula, found: _Found
+) -> tf.Tensor:
+    """Writes a formula of what its names are."""
+    if isinstance(formula, str):
+        return found[formula]
+    dtype = op.outputs[0].dtype
+    if not isinstance(formula, tuple):
+        with op.graph.as_default(), tf.control_dependencies(None):
+            return tf.constant(formula, dtype)
+    head, *parts = formula
+    inputs = [_made(reader, op, each, found) for each in parts]
+    number = {"T": tf.compat.v1.AttrValue(type=dtype.as_datatype_enum)}
+    made = created(op.graph, _MADE.get(head, head), inputs, dtype, number)
+    seen = _usual(reader, made.op)
+    return made if seen is None else seen
 
 
-def _mean(reader: Reader, x: tf.Tensor, count: tf.Tensor) -> Iterator[_Usual]:
-    total = reader.op(x)
-    if total.type != "Sum":
+def _matches(
+    reader: Reader, tensor: tf.Tensor, formula: Formula, found: _Found
+) -> Iterator[_Found]:
+    """Yields what the names are for `tensor` to be the formula."""
+    if isinstance(formula, str):
+        if formula not in found:
+            yield {**found, formula: tensor}
+        elif reader.same(found[formula], tensor):
+            yield found
+    elif not isinstance(formula, tuple):
+        if reader.is_number(tensor, formula):
+            yield found
+    else:
+        for op in _both(reader, tensor):
+            yield from _inside(reader, op, formula, found)
+
+
+def _inside(
+    reader: Reader, op: tf.Operation, formula: Tree, found: _Found
+) -> Iterator[_Found]:
+    head, *parts = formula
+    if op.type not in _types(formula):
         return
-    shape = total.inputs[0].shape
-    axes = reader.axes(total.inputs[1], shape.rank)
-    if axes and shape.rank is not None:
-        sizes = [shape[axis] for axis in axes]
-        if None not in sizes and reader.scalar(count) == math.prod(sizes):
-            names = ("Tidx", "keep_dims")
-            attributes = {name: total.node_def.attr[name] for name in names}
-            yield _Usual("Mean", tuple(total.inputs), attributes)
+    if op.type in RECIPROCALS and parts.pop(0) != 1:
+        return
+    if len(parts) != len(op.inputs):
+        return
+    orders = [tuple(op.inputs)]
+    if head in _COMMUTATIVE:
+        orders.append(orders[0][::-1])
+    for inputs in orders:
+        yield from _all(reader, inputs, parts, found)
 
 
-def _power(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    x, exponent = op.inputs
-    name = _POWERS.get(reader.scalar(exponent) or 1)
-    if name is not None:
-        yield _Usual(name, (x,))
-    elif reader.is_number(x, math.e):
-        yield _Usual("Exp", (exponent,))
+def _all(
+    reader: Reader,
+    tensors: Sequence[tf.Tensor],
+    formulas: Sequence[Formula],
+    found: _Found,
+) -> Iterator[_Found]:
+    if not formulas:
+        yield found
+        return
+    for each in _matches(reader, tensors[0], formulas[0], found):
+        yield from _all(reader, tensors[1:], formulas[1:], each)
 
 
-def _opposite(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    inner = reader.op(op.inputs[0])
-    if inner.type == "Sub":
-        a, b = inner.inputs
-        yield _Usual("Sub", (b, a))
+def _power(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `exp(y * log(x))`."""
+    for product in (("Mul", "y", ("Log", "x")), ("Xlogy", "y", "x")):
+        for found in _inside(reader, op, ("Exp", product), {}):
+            if reader.is_nonnegative(found["x"]):
+                yield _made(reader, op, ("Pow", "x", "y"), found)
 
 
-def _total(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
+def _amount(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `abs(x)` of what is never negative."""
+    if reader.is_nonnegative(op.inputs[0]):
+        yield op.inputs[0]
+
+
+def _twice(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `x + x`."""
+    sources = [reader.source(each) for each in op.inputs]
+    if len(sources) == 2 and sources[0] is sources[1]:
+        yield _made(reader, op, ("Mul", 2, "x"), {"x": sources[0]})
+
+
+def _mean(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `sum(x) / n`."""
+    total = reader.op(op.inputs[0])
+    if total.type == "Sum" and _counts(reader, op.inputs[1], *total.inputs):
+        x, along = total.inputs
+        yield _reduced(op, "Mean", x, along, total.get_attr("keep_dims"))
+
+
+def _total(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
     found = contraction(reader, op)
     if found is not None:
         with op.graph.as_default(), tf.control_dependencies(None):
@@ -156,57 +193,97 @@ def _total(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
             for each in others:
                 x = x * each
             axes = tf.constant(found.axes)
-        keepdims = tf.compat.v1.AttrValue(b=found.keepdims)
-        yield _Usual("Sum", (x, axes), {"keep_dims": keepdims})
+        yield _reduced(op, "Sum", x, axes, found.keepdims) if found.axes else x
 
 
-def _sum(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    yield from _total(reader, op)
-    if len(op.inputs) != 2:
+def _reduced(
+    op: tf.Operation, op_type: str, x: tf.Tensor, axes: tf.Tensor, keepdims: bool
+) -> tf.Tensor:
+    """Writes a reduction."""
+    attributes = {
+        "T": tf.compat.v1.AttrValue(type=x.dtype.as_datatype_enum),
+        "Tidx": tf.compat.v1.AttrValue(type=axes.dtype.as_datatype_enum),
+        "keep_dims": tf.compat.v1.AttrValue(b=keepdims),
+    }
+    return created(op.graph, op_type, [x, axes], x.dtype, attributes)
+
+
+def _mean_of_parts(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `sum(x / n)`."""
+    parts, along = op.inputs
+    part = reader.op(parts)
+    if part.type in DIVISIONS and _counts(reader, part.inputs[1], parts, along):
+        x = part.inputs[0]
+        yield _reduced(op, "Mean", x, along, op.get_attr("keep_dims"))
+
+
+def _counts(reader: Reader, number: tf.Tensor, x: tf.Tensor, along: tf.Tensor) -> bool:
+    """Returns whether a number is that of the elements along some axes."""
+    axes = reader.axes(along, x.shape.rank)
+    if not axes or x.shape.rank is None:
+        return False
+    sizes = [x.shape[axis] for axis in axes]
+    return None not in sizes and reader.is_number(number, math.prod(sizes))
+
+
+def _reshaped(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `squeeze(sum(x, axis, keepdims=True), axis)`, and the reverse of it."""
+    total = reader.op(op.inputs[0])
+    if total.type in _REDUCTIONS and reshapes(reader, op):
+        x, along = total.inputs
+        made = _reduced(op, total.type, x, along, not total.get_attr("keep_dims"))
+        if same_size(made, op.outputs[0]):
+            yield made
+
+
+def _of_stack(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `sum(stack([x, y]))`."""
+    stack = reader.op(op.inputs[0])
+    rank = op.inputs[0].shape.rank
+    if stack.type != "Pack" or rank is None or op.get_attr("keep_dims"):
         return
-    for a, other in both_ways(op):
-        b = _negative(reader, other)
-        if b is not None and _negative(reader, a) is None:
-            yield _Usual("Sub", (a, b))
+    first, *others = stack.inputs
+    if reader.axes(op.inputs[1], rank) == (stack.get_attr("axis") % rank,):
+        for each in others:
+            first = _made(reader, op, ("Add", "x", "y"), {"x": first, "y": each})
+        yield first
 
 
-def _difference(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    a, other = op.inputs
-    b = _negative(reader, other)
-    if reader.scalar(a) == 0:
-        yield _Usual("Neg", (other,))
-    elif b is not None:
-        yield _Usual("AddV2", (a, b))
-    elif reader.op(a).type == "Exp" and reader.scalar(other) == 1:
-        yield _Usual("Expm1", tuple(reader.op(a).inputs))
+_Make = Callable[[Reader, tf.Operation], Iterator[tf.Tensor]]
+# By the type of an operation: what finds other spellings, and the types that an input
+# needs for that, one of them, if any.
+_BY_TYPE: Mapping[str, list[tuple[frozenset[str], _Make]]] = collections.defaultdict(
+    list
+)
 
 
-def _logarithm(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    inner = reader.op(op.inputs[0])
-    if op.type == "Log1p" and inner.type == "Exp":
-        yield _Usual("Softplus", tuple(inner.inputs))
-    for power in _added_to_one(reader, inner) if op.type == "Log" else ():
-        if power.type == "Exp":
-            yield _Usual("Softplus", tuple(power.inputs))
+def _types(formula: Formula) -> frozenset[str]:
+    """Returns the types of the operations that a formula may end in."""
+    if not isinstance(formula, tuple):
+        return frozenset()
+    return _TYPES.get(formula[0], frozenset({formula[0]}))
 
 
-def _choice(reader: Reader, op: tf.Operation) -> Iterator[_Usual]:
-    condition, a, b = op.inputs
-    inner = reader.op(condition)
-    if inner.type == "LogicalNot":
-        yield _Usual("SelectV2", (inner.inputs[0], b, a))
+def _enter(
+    types: frozenset[str], make: _Make, needed: frozenset[str] = frozenset()
+) -> None:
+    """Adds what may find another spelling of operations of some types."""
+    for each in types:
+        _BY_TYPE[each].append((needed, make))
 
 
-_POWERS = {-1: "Reciprocal", -0.5: "Rsqrt", 0.5: "Sqrt"}
-_USUAL: Mapping[str, Callable[[Reader, tf.Operation], Iterator[_Usual]]] = {
-    **dict.fromkeys(DIVISIONS | RECIPROCALS, _quotient),
-    **dict.fromkeys(ADDITIONS, _sum),
-    **dict.fromkeys({"Einsum", *MATRIX_PRODUCTS}, _total),
-    "Log": _logarithm,
-    "Log1p": _logarithm,
-    "Mul": _product,
-    "Neg": _opposite,
-    "Pow": _power,
-    "SelectV2": _choice,
-    "Sub": _difference,
-}
+_enter(ADDITIONS | MATRIX_PRODUCTS | {"Einsum"}, _total)
+_enter(ADDITIONS, _twice)
+_enter(DIVISIONS, _mean, frozenset({"Sum"}))
+_enter(frozenset({"Sum"}), _of_stack, frozenset({"Pack"}))
+_enter(frozenset({"Sum"}), _mean_of_parts, DIVISIONS)
+_enter(frozenset({"Exp"}), _power, frozenset({"Mul", "Xlogy"}))
+_enter(frozenset({"Abs"}), _amount)
+_enter(
+    frozenset({"ExpandDims", "Reshape", "Squeeze", "StridedSlice"}),
+    _reshaped,
+    _REDUCTIONS,
+)
+for _row in ROWS:
+    _needed = [_types(each) for each in _row[0][1:]]
+    _enter(_types(_row[0]), _by_row(*_row), max(_needed, key=bool))

@@ -14,7 +14,7 @@ _MOST = 16
 
 
 class Contraction(NamedTuple):
-    """A sum, over some axes, of the product of tensors of one shape."""
+    """A sum, over some axes or none, of the product of tensors of one shape."""
 
     factors: Sequence[tf.Tensor]
     axes: tuple[int, ...]
@@ -27,7 +27,7 @@ def contraction(reader: Reader, op: tf.Operation) -> Contraction | None:
         return _of_places(reader, op)
     if op.type in MATRIX_PRODUCTS:
         return _by_ones(reader, op)
-    axes = axes_of_einsum(op)
+    axes = _summed_by_einsum(op)
     return None if axes is None else Contraction(op.inputs, axes, False)
 
 
@@ -87,6 +87,11 @@ def _by_ones(reader: Reader, op: tf.Operation) -> Contraction | None:
 
 def axes_of_einsum(op: tf.Operation) -> tuple[int, ...] | None:
     """Returns the axes that `einsum("ij->i", x)` or `einsum("ij,ij->i", x, y)` sums."""
+    return _summed_by_einsum(op) or None
+
+
+def _summed_by_einsum(op: tf.Operation) -> tuple[int, ...] | None:
+    """Returns the same, and no axes for `einsum("i,i->i", x, y)`."""
     if op.type != "Einsum" or len(op.inputs) > 2:
         return None
     labels, made = op.get_attr("equation").decode().replace(" ", "").split("->")
@@ -103,4 +108,4 @@ def axes_of_einsum(op: tf.Operation) -> tuple[int, ...] | None:
         # Those behind the ellipsis count from the end.
         shift = rank - len(first)
         axes = tuple(axis if axis < dots else axis + shift for axis in axes)
-    return axes or None
+    return axes

@@ -116,16 +116,34 @@ class Reader:
         """Returns whether anything may read a tensor."""
         return self._read is None or self.written(tensor).name in self._read
 
+    @functools.cached_property
+    def _known_operations(self) -> set[str]:
+        """The names of the operations, and of those of other spellings."""
+        return set(self.names)
+
     def respell(self, tensor: tf.Tensor, usual: tf.Tensor) -> None:
-        """Has another tensor of the graph, of equal values, seen in place of one."""
+        """Has another tensor of the graph, of equal values, seen in place of one.
+
+        Args:
+          tensor: Is seen no more.
+          usual: A new one, or one that `tensor` is made of.
+        """
         self._sources.pop(id(tensor), None)
         self._usual[tensor.name] = usual
-        self._written_as[usual.name] = tensor
+        if usual.op.name not in self._known_operations:
+            self._written_as[usual.name] = tensor
+        stack = [usual]
+        while stack:
+            op = stack.pop().op
+            if op.name not in self._known_operations:
+                self._known_operations.add(op.name)
+                stack.extend(op.inputs)
 
     def usual(self, op: tf.Operation) -> tf.Operation:
         """Returns the operation that is seen in place of one."""
         other = self._usual.get(op.outputs[0].name) if op.outputs else None
-        return op if other is None else other.op
+        # A rule makes all outputs.
+        return op if other is None or len(other.op.outputs) > 1 else other.op
 
     def written(self, tensor: tf.Tensor) -> tf.Tensor:
         """Returns the tensor that the program makes, where another is seen for it."""
