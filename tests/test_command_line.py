@@ -255,6 +255,54 @@ def test_an_infinity_that_a_function_should_return_is_said_at_the_end(
     )
 
 
+_DISTANCES = """
+d = tf.linalg.set_diag(tf.fill([3, 3], float("inf")), tf.zeros(3))
+d = tf.tensor_scatter_nd_update(d, [[0, 1], [1, 2]], [1.0, 2.0])
+w = tf.Variable(0.0)
+@tf.function
+def shortest(d):
+    for k in tf.range(3):
+        d = tf.minimum(d, d[:, k, None] + d[None, k, :])
+    {}
+print(shortest(d))
+"""
+
+
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+@pytest.mark.parametrize("end", ["return d", "return tf.math.top_k(d, 2).values"])
+def test_infinities_that_an_argument_hands_on_are_said_at_the_end(
+    end, checks, script, capsys
+):
+    script(_DISTANCES.format(end), "--checks", checks)
+    ran, said = capsys.readouterr()
+    assert "inf" in ran
+    assert said == (
+        "tfsafe: 1 step checked, free of NaN. The argument `d` at script.py:10 holds "
+        "an infinity, which may be meant: `--strict` explains it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "return {'loss': d}",
+        "return tf.reduce_mean(d)",
+        "return d - d",
+        "w.assign(d[1, 0])\n    return d",
+        "w.assign(1.0)\n    return d",
+    ],
+    ids=["loss", "mean", "nan", "variable", "training"],
+)
+def test_other_results_of_an_infinite_argument_are_a_finding(end, script):
+    with pytest.raises(NumericsError, match=r"argument `d`|`Sub`"):
+        script(_DISTANCES.format(end))
+
+
+def test_under_strict_an_infinite_argument_is_a_finding(script):
+    with pytest.raises(NumericsError, match="argument `d`"):
+        script(_DISTANCES.format("return d"), "--strict")
+
+
 WRITTEN = {
     "absent": (
         "@tf.function\ndef shares(total, count):\n"

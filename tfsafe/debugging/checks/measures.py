@@ -21,10 +21,11 @@ from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.graph import OpFact, op_types
 
-# They pass an infinity on and make neither a loss nor a mean of it.
+# They pass an infinity on and make neither a loss nor a mean of it; "" is no operation
+# but a value from outside.
 _PASS = op_types(OpFact.ADDS_NO_NUMBER) | {
-    *("AddV2", "Cast", "Const", "Max", "Maximum", "Min", "Minimum", "Neg", "Select"),
-    *("SelectV2", "Sub"),
+    *("", "AddV2", "Cast", "Const", "Max", "Maximum", "Min", "Minimum", "Neg"),
+    *("Select", "SelectV2", "Sub", "TensorScatterUpdate", "TopKV2"),
 }
 _PSNR = re.compile(r"\bPSNR(_\d+)?\b")
 _LOG = re.compile(r"output\['(.*)'\]")
@@ -43,7 +44,8 @@ def of_call(
     Where they are noted, the logs of a Keras step and the state of metrics pass. Where
     `tfsafe run` names them in its last line, so do infinities of a call that trains
     nothing if they are what they should be: the PSNR of equal images, the minimum of
-    nothing, and the program's own ones; and so does NaN that it writes.
+    nothing, and the program's own ones, written or handed over as an argument, as the
+    distance of what no path joins; and so does NaN that it writes.
 
     Args:
       reported: As `reportable`.
@@ -136,6 +138,8 @@ def _measured(results: Sequence[NonFinite]) -> Measured:
 
 
 def _note_meant(origin: Origin) -> None:
+    if _is_argument(origin):
+        TALLY.given = TALLY.given or (origin.holder, origin.place.site)
     if origin.step is None:
         return
     place = origin.step.type, origin.place.site
@@ -163,12 +167,18 @@ def _is_written_nan(origin: Origin) -> bool:
     return is_constant and bool(np.isnan(values.array(origin.value)).all())
 
 
+def _is_argument(origin: Origin) -> bool:
+    return origin.step is None and origin.holder.startswith("argument ")
+
+
 def _is_passed(origin: Origin, result: NonFinite) -> bool:
     return all(each.type in _PASS for each in result.path(origin))
 
 
 def _is_meant(origin: Origin, result: NonFinite) -> bool:
     step = origin.step
+    if _is_argument(origin):
+        return _is_passed(origin, result)
     if step is None:
         # A metric adds to what passed before.
         is_held = origin.holder.startswith(("variable", "a variable"))

@@ -58,6 +58,8 @@ class Tally:
       failed: Number of errors that the checks have raised.
       infinity: The operation, and its line, that began the first infinite result of a
         step that passed.
+      given: The argument, and the line that reads it, whose infinities such a step
+        passed on.
       written: The same of NaN that the program writes.
       measured: The first measures of such a step that were not finite.
       notes_infinities: Whether a last line will name them.
@@ -71,6 +73,7 @@ class Tally:
         """Starts to count from 0."""
         self.calls = self.gradients = self.failed = 0
         self.infinity: Place | None = None
+        self.given: Place | None = None
         self.written: Place | None = None
         self.measured: Measured | None = None
 

@@ -17,6 +17,7 @@ _NO_STEP = (
 _INFINITE = (
     "free of NaN. `{}`{} makes an infinity, which may be meant: `--strict` explains it"
 )
+_GIVEN = "free of NaN. The {}{} holds an infinity, which may be meant: `--strict` explains it"
 _WRITTEN = "finite but for NaN that the program writes, `{}`{}: `--strict` explains it"
 _BESIDE = (
     ". Outside of them, `{}`{} makes NaN, which reached none: `--strict` explains it"
@@ -70,7 +71,7 @@ class Results:
         if TALLY.measured is not None:
             return f"finite but for measures. {TALLY.measured}: `--strict` explains it"
         said = _said(_WRITTEN, TALLY.written) or _said(_INFINITE, TALLY.infinity)
-        said = said or "all finite"
+        said = said or _said(_GIVEN, TALLY.given) or "all finite"
         if self._is_looked_at:
             said += _said(_BESIDE, SWITCH.session().first_result(is_nan=True))
         return said
