@@ -85,6 +85,36 @@ def test_a_feature_without_a_mean_is_told_from_a_constant_one(has_gap):
     assert ("np.where(std > 0, std, 1)" in finding.suggestion) != has_gap
 
 
+@pytest.mark.parametrize("has_gap", [True, False], ids=["missing", "constant"])
+def test_of_a_feature_whose_first_values_are_gone_both_causes_are_named(has_gap):
+    x = np.array([[1.0, 5.0], [2.0, np.nan if has_gap else 5.0], [4.0, 5.0]])
+    with np.errstate(invalid="ignore"):
+        x = (x - x.mean(0)) / x.std(0)
+    model = model_of([[1.0], [1.0]])
+    model.compile("sgd", "mse")
+    with tfsafe.debugging.check_numerics():
+        finding = caught_in(lambda: model.fit(x, np.ones(3), verbose=0))
+    for words in ("a missing number", "np.where(std > 0, std, 1)", "np.nanmean(x"):
+        assert words in finding.suggestion
+
+
+@pytest.mark.parametrize("weight", [np.inf, np.nan])
+def test_weights_of_classes_are_told_from_those_of_samples(weight):
+    x, y = np.ones([3, 2]), np.array([0, 1, 0])
+    model = model_of([[1.0], [1.0]])
+    model.compile("sgd", "binary_crossentropy")
+    weights = {0: 1.0, 1: weight}
+    each = np.array([1.0, weight, 1.0])
+    with tfsafe.debugging.check_numerics():
+        by_class = caught_in(lambda: model.fit(x, y, class_weight=weights, verbose=0))
+        by_row = caught_in(lambda: model.fit(x, y, sample_weight=each, verbose=0))
+    assert by_class.suggestion.startswith("`class_weight` holds it")
+    # The arrays of the data do not.
+    assert by_class.suggested_code == ""
+    assert "class_weight" not in by_row.suggestion
+    assert "check_finite((x, y, each)" in by_row.suggested_code
+
+
 def test_the_fix_of_a_missing_number_has_finite_features():
     x = np.array([[1.0, 5.0], [2.0, np.nan], [4.0, 6.0]])
     mean, std = np.nanmean(x, axis=0), np.nanstd(x, axis=0)

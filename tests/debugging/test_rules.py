@@ -13,9 +13,11 @@ from tfsafe.debugging.explain.suggestions import choice, source_names
 from tfsafe.debugging.tracing.provenance import (
     PRODUCT_WITH_ZERO as ZERO,
     QUOTIENT_OF_BOTH as BOTH,
+    QUOTIENT_OF_OTHERS as OTHERS,
 )
 
 INF = np.inf
+READ = "ReadVariableOp"
 
 
 def cause(op, inputs, output, dtype="float32"):
@@ -355,6 +357,9 @@ def test_a_logarithm_times_nothing_is_reported_with_its_weight(source, code):
         ([(BOTH,), ("Sum",)], "tfsafe.ops.softmax(s, axis=-1)"),
         ([(BOTH, "Log")], "tfsafe.ops.log_softmax(s, axis=-1)"),
         ([("Sum",), ("Sum", "Log")], "tfsafe.ops.logsumexp(s, axis=-1)"),
+        ([(OTHERS,), ("Sum",)], ""),
+        ([(OTHERS, "Log")], ""),
+        ([(BOTH, "Log"), ("AddV2", BOTH, "Log")], ""),
         ([("RealDiv",)], ""),
         ([], ""),
     ],
@@ -362,6 +367,22 @@ def test_a_logarithm_times_nothing_is_reported_with_its_weight(source, code):
 def test_what_follows_an_exponential_says_what_it_was_for(met_next, code):
     source = "p = tf.exp(s) / tf.reduce_sum(tf.exp(s), -1)"
     assert code_of("Exp", source, fault="overflow", met_next=met_next) == code
+
+
+@pytest.mark.parametrize(
+    ("op", "source", "fault", "producers", "words"),
+    [
+        ("RealDiv", "x / scale", "domain", ["Mul", READ], "begin with 'ones'"),
+        ("Log", "tf.math.log(x)", "negative", [READ], "train its logarithm"),
+    ],
+)
+def test_a_variable_is_told_how_to_begin_or_to_stay_positive(
+    op, source, fault, producers, words
+):
+    assert words in fix_of(op, source, fault=fault, producers=producers).words
+    # The variable that is divided is not the one that is 0.
+    others = [*producers[1:], "Mul"]
+    assert words not in fix_of(op, source, fault=fault, producers=others).words
 
 
 @pytest.mark.parametrize(

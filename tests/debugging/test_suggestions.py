@@ -775,6 +775,57 @@ def test_an_eager_loop_knows_what_an_exponential_is_part_of(function, code):
     assert caught.value.findings[0].suggested_code == code
 
 
+def contrastive(s):
+    likeness = tf.exp(tf.linalg.diag_part(s))
+    return -tf.math.log(likeness / tf.reduce_sum(tf.exp(s), axis=1))
+
+
+def odds_of_two(s):
+    a, b = tf.exp(s[:, 0]), tf.exp(s[:, 1])
+    return tf.math.log(a / (a + b))
+
+
+def log_softmax_that_is_computed_twice(s):
+    return tf.math.log(tf.exp(s) / tf.reduce_sum(tf.exp(s), axis=-1, keepdims=True))
+
+
+def by_terms(s):
+    return tfsafe.ops.logsumexp(s, axis=1) - tf.linalg.diag_part(s)
+
+
+def by_difference(s):
+    return tfsafe.ops.log_sigmoid(s[:, 0] - s[:, 1])
+
+
+@pytest.mark.parametrize("mode", modes.MODES)
+@pytest.mark.parametrize(
+    ("function", "words", "mended"),
+    [
+        (contrastive, "is a - tfsafe.ops.logsumexp(b), with the axis", by_terms),
+        (odds_of_two, "is tfsafe.ops.log_sigmoid(a - b)", by_difference),
+        (log_softmax_that_is_computed_twice, "logarithm of this softmax", None),
+    ],
+)
+def test_a_quotient_of_other_exponentials_is_no_softmax(function, words, mended, mode):
+    s = tf.constant([[200.0, 203.0], [199.0, 198.0]])
+    (found,) = [
+        each
+        for each in raised_by(modes.compile_for(mode, function), s)
+        if each.op_type == "Exp"
+    ][:1]
+    assert words in found.suggestion
+    assert ("log_softmax" in found.suggested_code) == (mended is None)
+    if mended is not None:
+        exact = function(tf.cast(s, tf.float64))
+        np.testing.assert_allclose(mended(s), exact, rtol=2e-5)
+
+
+def raised_by(function, *arguments):
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(function)(*arguments)
+    return caught.value.findings
+
+
 def test_a_later_line_that_a_suggestion_replaces_is_known():
     found = finding_of(softmax_over_columns, [tf.constant(S)], False)
     later = found.site.line + 1

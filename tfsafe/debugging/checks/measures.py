@@ -21,8 +21,8 @@ from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.graph import OpFact, op_types
 
-# They pass an infinity on and make neither a loss nor a mean of it; "" is no operation
-# but a value from outside.
+# They pass an infinity on and make neither a loss nor a mean of it; "" is a value
+# from outside.
 _PASS = op_types(OpFact.ADDS_NO_NUMBER) | {
     *("", "AddV2", "Cast", "Const", "Max", "Maximum", "Min", "Minimum", "Neg"),
     *("Select", "SelectV2", "Sub", "TensorScatterUpdate", "TopKV2"),
@@ -44,7 +44,7 @@ def of_call(
     Where they are noted, the logs of a Keras step and the state of metrics pass. Where
     `tfsafe run` names them in its last line, so do infinities of a call that trains
     nothing if they are what they should be: the PSNR of equal images, the minimum of
-    nothing, and the program's own ones, written or handed over as an argument, as the
+    nothing, and the program's own ones, written or given as an argument, as the
     distance of what no path joins; and so does NaN that it writes.
 
     Args:

@@ -17,7 +17,10 @@ _NO_STEP = (
 _INFINITE = (
     "free of NaN. `{}`{} makes an infinity, which may be meant: `--strict` explains it"
 )
-_GIVEN = "free of NaN. The {}{} holds an infinity, which may be meant: `--strict` explains it"
+_GIVEN = (
+    "free of NaN. The {}{} holds an infinity, which may be meant: `--strict` explains "
+    "it"
+)
 _WRITTEN = "finite but for NaN that the program writes, `{}`{}: `--strict` explains it"
 _BESIDE = (
     ". Outside of them, `{}`{} makes NaN, which reached none: `--strict` explains it"

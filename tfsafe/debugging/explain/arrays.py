@@ -61,6 +61,16 @@ def has_gaps(feature: int) -> bool:
     return False
 
 
+def is_constant(feature: int, features: int) -> bool:
+    """Returns whether a feature is the same in all rows of an array with so many."""
+    return any(
+        len(array) > 1
+        and array.shape[-1] == features
+        and np.ptp(array[..., feature]) == 0
+        for _, array in _arrays()
+    )
+
+
 def _rows(array: np.ndarray, row: np.ndarray, dtype: np.dtype) -> Iterator[int]:
     """Yields the first row of an array that is equal to a row with NaN."""
     axes = tuple(range(1, array.ndim))

@@ -35,6 +35,17 @@ _GAPS = (
     "the mean of one with a missing number is: np.nanmean(x, axis=0) and np.nanstd(x, "
     "axis=0) leave it out, and np.nan_to_num((x - mean) / std) is 0 in its place."
 )
+_CONSTANT_OR_GAPS = (
+    "reports all such rows before the training. Here feature {} is NaN in each row, as "
+    "a constant one is after (x - mean) / std, and one with a missing number. Divide "
+    "by np.where(std > 0, std, 1); np.nanmean(x, axis=0) and np.nanstd(x, axis=0) "
+    "leave missing numbers out, and np.nan_to_num((x - mean) / std) is 0 in their "
+    "place."
+)
+_CLASS_WEIGHT = (
+    "`class_weight` holds it, where a count of samples is 0: 1 / np.maximum(count, 1) "
+    "is finite."
+)
 _WEIGHTS = "start from finite weights: look at the initial values, or the checkpoint."
 _ROW_OF_WEIGHTS = (
     "Row {} is NaN throughout, as that of a word without a vector is in a table of "
@@ -68,7 +79,8 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
     # The name of the holder says more than the line that reads it first.
     site = None if origin.holder and not is_named else origin.place.site
     cause = "it was non-finite before the call."
-    survey = suggestions.survey(holder, caller.user_call(is_user_file))
+    call = caller.user_call(is_user_file)
+    survey = suggestions.survey(holder, call)
     source = None
     feature = -1 if is_variable else _nan_feature(origin)
     if not is_variable and feature < 0:
@@ -81,6 +93,8 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
         survey, words, rows = "", _WEIGHTS, _nan_rows(origin)
         if len(rows):
             words += f" {_ROW_OF_WEIGHTS.format(rows[0])}"
+    elif "sample_weight" in holder and _is_of_classes(call):
+        survey, words = "", _CLASS_WEIGHT
     else:
         words = _of_data(origin, holder, facts, feature, has_code=bool(survey))
         if is_named or not origin.holder:
@@ -110,10 +124,12 @@ def _of_data(
     """Says how to find data that are not finite, or to repair them."""
     check = "" if has_code else "tfsafe.data.check_finite "
     if feature >= 0:
-        missing = False
+        words = _CONSTANT_OR_GAPS
         with contained("the search for a missing number"):
-            missing = arrays.has_gaps(feature)
-        words = _GAPS if missing else _CONSTANT_FEATURE
+            if arrays.has_gaps(feature):
+                words = _GAPS
+            elif arrays.is_constant(feature, origin.value.shape[-1]):
+                words = _CONSTANT_FEATURE
         return f"{check}{words.format(feature)}"
     if _is_nan_throughout(facts):
         return f"{check}{_UNREAD}"
@@ -128,6 +144,12 @@ def _of_data(
         is_quotient = "+Inf" in facts["kind"]
         return f"{words} {_QUOTIENT if is_quotient else _LOGARITHM}"
     return words
+
+
+def _is_of_classes(call: caller.Call | None) -> bool:
+    """Returns whether `fit` makes the weights of the samples of those of classes."""
+    given = call.keywords if call else {}
+    return "class_weight" in given and "sample_weight" not in given
 
 
 def _nan_feature(origin: Origin) -> int:

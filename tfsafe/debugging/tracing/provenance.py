@@ -30,6 +30,7 @@ _LAST = 20
 _LARGEST = 2**20
 # What a non-finite value met, see `Propagation.met_next`, besides types of operations.
 QUOTIENT_OF_BOTH = "RealDiv of both"
+QUOTIENT_OF_OTHERS = "RealDiv of others"
 PRODUCT_WITH_ZERO = "Mul with 0"
 PRODUCT_WITH_BOTH = "Mul with 0 and others"
 WRITES = (
@@ -147,9 +148,10 @@ class Propagation:
 
         Returns:
           For each path, the types of the operations in a row: `("Sum", "Log")`. A
-          quotient of two non-finite values is `QUOTIENT_OF_BOTH`, and a product that
-          makes NaN of infinities `PRODUCT_WITH_ZERO`, or `PRODUCT_WITH_BOTH` where it
-          leaves some of them infinite.
+          quotient of two non-finite values is `QUOTIENT_OF_BOTH`, or
+          `QUOTIENT_OF_OTHERS` where they begin in the same operation of other
+          arguments, and a product that makes NaN of infinities `PRODUCT_WITH_ZERO`, or
+          `PRODUCT_WITH_BOTH` where it leaves some of them infinite.
         """
         return [words for _, words in sorted(origin.met, key=lambda each: each[0])]
 
@@ -174,10 +176,11 @@ class Propagation:
     def _met(self, step: PathStep, origin: Origin) -> tuple[str, ...]:
         """Returns what `met_next` says of a step; none if it only passes values on."""
         marks = [self._marks[each] for each in step.parents if each in self._marks]
-        made_by = [{o.step and o.step.type for o in mark.origins} for mark in marks]
-        alike = all(origin.step and origin.step.type in types for types in made_by)
-        if step.type == "RealDiv" and len(step.parents) > 1 and alike:
-            return (QUOTIENT_OF_BOTH,)
+        alike = [[o for o in mark.origins if _is_alike(o, origin)] for mark in marks]
+        if step.type == "RealDiv" and len(step.parents) > 1 and all(alike):
+            begun = [each for some in alike for each in some]
+            is_same = all(_has_same_inputs(each, origin) for each in begun)
+            return (QUOTIENT_OF_BOTH if is_same else QUOTIENT_OF_OTHERS,)
         if step.type == "Mul":
             value = step.value()
             if value is not None and values.has_nan(value):
@@ -332,6 +335,20 @@ class Propagation:
             return
         sources = self._sources(step)
         self.mark(handle, sources or [self._new(value, step=step)], step, value)
+
+
+def _is_alike(origin: Origin, other: Origin) -> bool:
+    """Returns whether two origins are operations of one type."""
+    steps = origin.step, other.step
+    return all(steps) and len({each and each.type for each in steps}) == 1
+
+
+def _has_same_inputs(origin: Origin, other: Origin) -> bool:
+    """Returns whether two origins are the same operation, or compute the same."""
+    if origin is other:
+        return True
+    inputs = [map(values.array, o.step.inputs) for o in (origin, other) if o.step]
+    return all(np.array_equal(*pair) for pair in zip(*inputs, strict=True))
 
 
 def _taken(step: Step) -> Sequence[Any]:

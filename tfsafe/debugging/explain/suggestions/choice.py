@@ -297,6 +297,7 @@ def _fits(row: Fix, failure: Failure) -> bool:
         and row.when in {"", when}
         and row.fault in {"", failure.fault}
         and (not row.source or row.source in failure.producers)
+        and (not row.last or row.last in failure.producers[-1:])
         and row.dtype in {"", failure.dtype}
         and row.kind in {"", failure.kind}
         and row.zero in {"", failure.zero, failure.zero_of}

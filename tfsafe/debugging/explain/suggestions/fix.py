@@ -38,6 +38,7 @@ class Fix(NamedTuple):
       words: What it does, or what to change; with the fields of the code.
       when: `"forward"`, `"gradient"`, or empty for both.
       source: Type of the operation that made an input; empty for any.
+      last: Type of the operation that made the last input; empty for any.
       fault: Kind of the fault; empty for any.
       met_next: Operations that the values met next; empty for any.
       met_later: An operation that sums, factors or picked elements of the values met;
@@ -71,6 +72,7 @@ class Fix(NamedTuple):
     above_one: bool = False
     replaces: str = "all"
     met_later: str = ""
+    last: str = ""
 
     def in_dtype(self, dtype: str) -> "Fix":
         """Returns the row with the numbers that a dtype holds, in code and words.

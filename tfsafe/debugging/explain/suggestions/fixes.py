@@ -20,10 +20,15 @@ from tfsafe.debugging.tracing.lost_digits import (
     UNDERFLOW,
 )
 
+_DIVIDE = "tfsafe.ops.divide({0}, {1})"
 _QUOTIENT = "returns 0, with gradient 0, where the denominator is 0."
 _QUOTIENT_BY_RELU = (
     f"{_QUOTIENT} If that is a scale or a rate that a layer predicts, "
     "activation='softplus' is above 0 where a ReLU is not."
+)
+_QUOTIENT_BY_VARIABLE = (
+    f"{_QUOTIENT} The denominator is a variable that is 0: if it starts there, as with "
+    "initializer='zeros', begin with 'ones', or it stays there."
 )
 _EMPTY_ROW = (
     "an empty row has no mean. tfsafe.ops.divide(tf.reduce_sum(rows, axis=1), "
@@ -279,10 +284,11 @@ FIXES = [
         written=r"\breduce_mean\(",
     ),
     Fix("RealDiv", "", _WEIGHTED_MEAN, "forward", written=r"^[^/]*\baverage\([^/]*$"),
-    Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT_BY_RELU, zero=RECTIFIED),
-    Fix("RealDiv", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Fix("Div", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
-    Fix("Xdivy", "tfsafe.ops.divide({0}, {1})", _QUOTIENT),
+    Fix("RealDiv", _DIVIDE, _QUOTIENT_BY_RELU, zero=RECTIFIED),
+    Fix("RealDiv", _DIVIDE, _QUOTIENT_BY_VARIABLE, last="ReadVariableOp"),
+    Fix("RealDiv", _DIVIDE, _QUOTIENT),
+    Fix("Div", _DIVIDE, _QUOTIENT),
+    Fix("Xdivy", _DIVIDE, _QUOTIENT),
     Fix("Reciprocal", "tfsafe.ops.reciprocal({0})", _INVERSE),
     Fix("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
     Fix("Rsqrt", "tfsafe.ops.rsqrt(tf.nn.relu({0}))", _VARIANCE, fault="negative"),

@@ -2,7 +2,7 @@
 
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.logarithm_fixes import LOG_CUMSUM
-from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH
+from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH, QUOTIENT_OF_OTHERS
 from tfsafe.graph import SEGMENT_SUMS, OpFact, op_types
 
 _SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
@@ -48,6 +48,15 @@ _SIGMOID = "is this quotient, which no argument overflows."
 _OF_SUM = (
     "exp(x) / (1 + exp(x)) is tf.sigmoid(x), exp(a) / (exp(a) + exp(b)) is "
     "tf.sigmoid(a - b), and (exp(x) - exp(-x)) / (exp(x) + exp(-x)) is tf.tanh(x): no "
+    "argument overflows them."
+)
+_OF_OTHERS = (
+    "exp(a) / sum(exp(b)) is tf.exp(a - tfsafe.ops.logsumexp(b)), with the axis of the "
+    "sum, which no argument overflows."
+)
+_LOG_OF_QUOTIENT = (
+    "log(exp(a) / sum(exp(b))) is a - tfsafe.ops.logsumexp(b), with the axis of the "
+    "sum, and log(exp(a) / (exp(a) + exp(b))) is tfsafe.ops.log_sigmoid(a - b): no "
     "argument overflows them."
 )
 # `exp(x) / (1 + exp(x))` as a whole, with x of up to two levels of brackets.
@@ -128,6 +137,14 @@ OF_FORMULAS = [
             ("Log", "tfsafe.ops.logsumexp({exponent}{axis}{keepdims})", _LOG_OF_TINY),
         )
     ),
+    *(
+        Fix("Exp", "", _LOG_OF_QUOTIENT, fault="overflow", met_next=(*path, "Log"))
+        for path in (
+            ("AddV2", QUOTIENT_OF_BOTH),
+            ("AddV2", QUOTIENT_OF_OTHERS),
+            (QUOTIENT_OF_OTHERS,),
+        )
+    ),
     Fix(
         "Exp",
         "tfsafe.ops.log_softmax({0}{axis})",
@@ -172,8 +189,11 @@ OF_FORMULAS = [
             ((QUOTIENT_OF_BOTH,), _OVER_SUM),
             (("AddV2", QUOTIENT_OF_BOTH), _NO_SUM),
             (("Sub", QUOTIENT_OF_BOTH), _NO_SUM),
+            (("AddV2", QUOTIENT_OF_OTHERS), _NO_SUM),
+            (("Sub", QUOTIENT_OF_OTHERS), _NO_SUM),
         )
     ),
+    Fix("Exp", "", _OF_OTHERS, fault="overflow", met_next=(QUOTIENT_OF_OTHERS,)),
     Fix("Exp", "", LOG_CUMSUM, fault="overflow", met_next=("Cumsum", "Log")),
     Fix(
         "Exp",

@@ -95,6 +95,10 @@ _NEGATIVE = (
     "of logits, with from_logits=True. If it is a rounding error around 0, bound it "
     "below: tf.maximum({0}, {floor})."
 )
+_OF_VARIABLE = (
+    "this variable is negative: train its logarithm instead, as tf.exp(log_x) is "
+    "positive, and log_x its logarithm; or bound it below: tf.maximum({0}, {floor})."
+)
 _ABOVE_MINUS_ONE = (
     "keep the argument above -1. What a layer predicts is above 0 with "
     "activation='softplus'; what cannot be negative, as a count or a price, may be "
@@ -121,6 +125,7 @@ _OF_SOFTMAX = Fix(
     is_read=True,
 )
 OF_LOGARITHMS = [
+    Fix("Log", "", _OF_VARIABLE, "", "ReadVariableOp", "negative"),
     Fix("Log", "", _NEGATIVE, fault="negative"),
     Fix("Log", "", ODDS, "forward", written=_DIFFERENCE_OF_ODDS),
     *(
