@@ -169,6 +169,13 @@ def quotient_by_relu(a, b):
     return a / tf.nn.relu(b)
 
 
+SCALE = tf.Variable([0.0, 1.0])
+
+
+def quotient_by_variable(a):
+    return a / SCALE
+
+
 def weighted_quotient(w, v):
     return tf.math.xdivy(w, v)
 
@@ -346,6 +353,7 @@ CASES = [
     (masked, [ZEROS], False),
     (softplus, [S], False),
     (inverse_square_root, [ZEROS], False),
+    (quotient_by_variable, [[1.0, 2.0]], False),
     (weighted_quotient, [[1.0, 2.0], [0.0, 1.0]], False),
     (entropy, [[1.0, 1.0], [0.0, 1.0]], True),
     (length_of_all, [ZEROS], True),
@@ -528,6 +536,7 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
 
     def suggested(*values):
         known = {
+            "SCALE": SCALE,
             "math": math,
             "np": np,
             "tf": tf,

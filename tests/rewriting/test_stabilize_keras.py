@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfsafe
 from tests.support import contrast
 from tfsafe._patching import patches_on
 from tfsafe.optimizers import SafeOptimizer
@@ -94,6 +95,32 @@ def test_a_model_trains_where_the_naive_loss_destroys_it(options):
 def rewritten(optimizer):
     made = model(None, "mse", optimizer)
     return collections.Counter(each.rule for each in stabilize.report(made, (X, Y)))
+
+
+ACCURACIES = {
+    "binary": ([[1.0], [0.0]], "sigmoid", 1),
+    "categorical": ([[1.0, 0.0], [0.0, 1.0]], "softmax", 2),
+    "sparse_categorical": ([[1], [0]], "softmax", 2),
+}
+
+
+@pytest.mark.parametrize("options", MODES.values(), ids=MODES)
+@pytest.mark.parametrize("name", ACCURACIES)
+def test_a_metric_that_looks_for_nan_leaves_the_formulas_before_it_stable(
+    name, options
+):
+    """The second text is empty: Keras' pooling divides 0 by 0."""
+    labels, activation, units = ACCURACIES[name]
+    made = keras.Sequential([
+        keras.layers.Embedding(5, 4, mask_zero=True),
+        keras.layers.GlobalAveragePooling1D(),
+        keras.layers.Dense(units, activation),
+    ])
+    with tfsafe.keras_scope():
+        made.compile("sgd", f"{name}_crossentropy", metrics=["accuracy"], **options)
+    x, y = np.array([[1, 2], [0, 0]]), np.array(labels)
+    found = stabilize(made).fit(x, y, verbose=0, batch_size=2).history
+    assert np.isfinite(found["loss"] + found["accuracy"]).all()
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

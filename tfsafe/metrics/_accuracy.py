@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import nan_where
 from tfsafe.keras_formulas.arguments import same_rank
-from tfsafe.metrics._safe_metric import without_nan
+from tfsafe.metrics._safe_metric import is_nan, without_nan
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> tf.Tensor:
@@ -33,7 +33,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> tf.Tens
     matches = keras.metrics.binary_accuracy(y_true, y_pred, threshold)
     for x in (y_true, y_pred):
         if x.dtype.is_floating:
-            matches += nan_where(tf.math.is_nan(x), matches.dtype)
+            matches += nan_where(is_nan(x), matches.dtype)
     return matches
 
 
@@ -124,7 +124,7 @@ def _checked(
     for x in (y_true, y_pred):
         if x.dtype.is_floating:
             width = tf.size(x) // tf.maximum(tf.size(matches), 1)
-            rows = tf.reshape(tf.math.is_nan(x), [tf.size(matches), width])
+            rows = tf.reshape(is_nan(x), [tf.size(matches), width])
             broken = tf.math.count_nonzero(rows, 1) > 0
             broken = tf.reshape(broken, tf.shape(matches))
             matches += nan_where(broken, matches.dtype)

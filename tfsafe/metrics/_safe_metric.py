@@ -166,14 +166,23 @@ def _kept(x: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
     return tf.where(counts, x, tf.zeros([], x.dtype))
 
 
+def is_nan(x: tf.Tensor) -> tf.Tensor:
+    """Returns where a tensor is NaN.
+
+    Without `IsNan`: who asks for NaN wants to see it, and `tfsafe.stabilize` leaves a
+    formula as it is whose value a model asks about.
+    """
+    return tf.not_equal(x, x)
+
+
 def _has_nan(x: tf.Tensor) -> tf.Tensor:
     if not x.dtype.is_floating:
         return tf.constant(False)
-    return tf.reduce_any(tf.math.is_nan(x))
+    return tf.reduce_any(is_nan(x))
 
 
 def without_nan(x: tf.Tensor) -> tf.Tensor:
     """Returns a tensor with 0 in the place of NaN."""
     if not x.dtype.is_floating:
         return x
-    return tf.where(tf.math.is_nan(x), tf.zeros_like(x), x)
+    return tf.where(is_nan(x), tf.zeros_like(x), x)
