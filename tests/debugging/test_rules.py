@@ -481,7 +481,7 @@ def test_every_suggestion_can_be_reached(row):
     facts = {
         "fault": row.fault or "domain",
         "is_gradient": row.when == "gradient",
-        "producers": [row.source],
+        "producers": [row.source, row.last],
         "met_next": [(*row.met_next, row.met_later)],
         "dtype": row.dtype or "float32",
         "kind": row.kind,

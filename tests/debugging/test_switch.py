@@ -163,6 +163,24 @@ def test_an_optimizer_takes_a_generator_of_variables():
     np.testing.assert_allclose(variable.numpy(), [0.9, 1.9], rtol=1e-6)
 
 
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+def test_the_checks_of_tensorflow_may_be_on_as_well(checks):
+    @tf.function
+    def logarithms(x):
+        return tf.unstack(tf.math.log(x))
+
+    with debugging.check_numerics(checks=checks):
+        tf.debugging.enable_check_numerics()
+        try:
+            assert [each.numpy() for each in logarithms(tf.ones(2))] == [0.0, 0.0]
+            with pytest.raises((tf.errors.InvalidArgumentError, tfsafe.NumericsError)):
+                logarithms(tf.constant([1.0, -1.0]))
+        finally:
+            tf.debugging.disable_check_numerics()
+        # Ours go on; a function that was traced keeps those of TensorFlow.
+        assert failure(lambda: tf.function(tf.math.log)(-tf.ones(2))).op_type == "Log"
+
+
 def test_infinities_that_the_program_writes_are_no_failure():
     with debugging.check_numerics():
         best = tf.Variable(np.inf)

@@ -21,6 +21,30 @@ _eager_lock = threading.Lock()
 UNORDERED = {"experimental_attributes": {"_disable_acd": True}}
 
 
+class _Chained(NamedTuple):
+    """A callback among others, such as that of TensorFlow's `enable_check_numerics`.
+
+    In a trace each receives what the one before it returned, which is None where that
+    one has nothing to change; TensorFlow's own fails then.
+    """
+
+    callback: Callable[..., None]
+
+    def __call__(
+        self,
+        op_type: str,
+        inputs: Any,
+        attrs: Any,
+        outputs: Any,
+        op_name: Any = None,
+        graph: Any = None,
+    ) -> Any:
+        if outputs is None:
+            return None
+        self.callback(op_type, inputs, attrs, outputs, op_name, graph)
+        return list(outputs)
+
+
 def add_eager_callback(callback: Callable[..., None]) -> None:
     """Calls `callback` after every operation that this thread executes.
 
@@ -37,7 +61,7 @@ def add_eager_callback(callback: Callable[..., None]) -> None:
 
     global _eager_callbacks
     with _eager_lock:
-        context.context().add_op_callback(callback)
+        context.context().add_op_callback(_Chained(callback))
         _eager_callbacks += 1
         execute.execute = execute.execute_with_callbacks
 
@@ -48,7 +72,7 @@ def remove_eager_callback(callback: Callable[..., None]) -> None:
 
     global _eager_callbacks
     with _eager_lock:
-        context.context().remove_op_callback(callback)
+        context.context().remove_op_callback(_Chained(callback))
         _eager_callbacks -= 1
         if not _eager_callbacks and not context.context().op_callbacks:
             execute.execute = execute.quick_execute
