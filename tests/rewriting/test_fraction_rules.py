@@ -558,3 +558,29 @@ def test_a_temperature_of_one_row_is_not_that_of_another(mode):
     closed = tf.constant([[-INF, -INF], [-INF, 1.0]])
     value = stabilize(of_rows)(closed, tf.constant([[1.0], [0.5]]))
     np.testing.assert_allclose(value, [[-INF], [1.0]])
+
+
+ROOTS_OF_PRODUCTS = {
+    "of a product": (lambda a, b: tf.math.log(tf.sqrt(a * b)), 0.5, 0.5),
+    "of a quotient": (lambda a, b: tf.math.log(3 * tf.sqrt(a / b)), 0.5, -0.5),
+    "under 1": (lambda a, b: tf.math.log(1 / tf.sqrt(a * b)), -0.5, -0.5),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*ROOTS_OF_PRODUCTS))
+def test_the_logarithm_of_a_root_of_two_negative_numbers_is_real(name, mode):
+    function, *powers = ROOTS_OF_PRODUCTS[name]
+    a = tf.constant([-2.0, -1e-30, 2.0, -2.0, 1e30, 0.0])
+    b = tf.constant([-3.0, -1e-25, 3.0, 3.0, 1e25, 4.0])
+    x, y = (each.numpy().astype(np.float64) for each in (a, b))
+    value, slopes = modes.value_and_gradients(
+        rewritten(all_rules(), function), [a, b], mode
+    )
+    with np.errstate(all="ignore"):
+        size = powers[0] * np.log(np.abs(x)) + powers[1] * np.log(np.abs(y))
+        size += np.log(3) if name == "of a quotient" else 0
+        exact = np.where(x * y < 0, np.nan, size)
+    np.testing.assert_allclose(value, exact, rtol=3e-6)
+    real = [0, 1, 2, 4]
+    for slope, power, at in zip(slopes, powers, (x, y), strict=True):
+        np.testing.assert_allclose(np.array(slope)[real], power / at[real], rtol=1e-5)

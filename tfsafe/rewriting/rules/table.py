@@ -29,6 +29,7 @@ from tfsafe.rewriting.rules.out_of_range import (
     half_precision,
     harmonic,
     infinite_weights,
+    powers,
     products as out_of_range,
     standardised_moments,
 )
@@ -64,6 +65,7 @@ _BEFORE: Sequence[Rule] = (
     # A root of a sum with 1 is also a power of 1 plus a tensor.
     *power_means.RULES,
     *out_of_range.RULES,
+    *powers.RULES,
     *distances.RULES,
     # A limit has a slope, and the quotients of `norms` have the slope 0.
     *removable.RULES,

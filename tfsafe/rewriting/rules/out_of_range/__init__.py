@@ -1,8 +1,9 @@
 """Rules for formulas whose parts leave the range of their dtype on the way.
 
-`products` computes products and powers through their logarithm, `fractions` quotients
-whose sides overflow together, `harmonic` sums of reciprocals, `standardised_moments`
-skewness and kurtosis, `half_precision` computes a part in float32.
+`products` computes logarithms of products by those of the factors, `powers` powers
+through their logarithm, `fractions` quotients whose sides overflow together, `harmonic`
+sums of reciprocals, `standardised_moments` skewness and kurtosis, `half_precision`
+computes a part in float32.
 
 May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`, `rewriting.log_space`.
 

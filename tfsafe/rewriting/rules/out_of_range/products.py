@@ -1,14 +1,14 @@
-"""Rules for products and powers whose logarithm, or root, is in range."""
+"""Rules for products whose logarithm is in range."""
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
+from tfsafe.graph import DIVISIONS, RECIPROCALS
 from tfsafe.ops.formulas import log_products, power_means
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
@@ -29,13 +29,11 @@ from tfsafe.rewriting.match.reductions import (
     mean_of_squares,
     reduction,
 )
-from tfsafe.rewriting.match.trees import Tree, Trees, argument
+from tfsafe.rewriting.match.trees import Tree, Trees
 
 # Longer products are left alone.
 _MOST, _MOST_PARTS = 12, 64
 _MOST_SQUARES = 4
-# A constant power up to here keeps nearly all digits of its base.
-_LARGE = 256
 
 
 class _Factor(NamedTuple):
@@ -60,14 +58,9 @@ def _factors(
     constant = reader.scalar(tensor)
     if constant is not None and constant > 0 and tensor.shape.rank == 0:
         yield constant**power
-    elif op.type in DIVISIONS:
-        yield from _factors(reader, op.inputs[0], power)
-        yield from _factors(reader, op.inputs[1], -power)
-    elif op.type in RECIPROCALS:
-        yield from _factors(reader, op.inputs[0], -power)
-    elif op.type == "Mul":
-        for each in op.inputs:
-            yield from _factors(reader, each, power)
+    elif _signed_parts(op):
+        for each, sign in _signed_parts(op):
+            yield from _factors(reader, each, sign * power)
     elif op.type == "Square":
         yield from _factors(reader, op.inputs[0], 2 * power)
     elif op.type == "Pow":
@@ -88,7 +81,8 @@ def _powers(reader: Reader, op: tf.Operation, power: float) -> Iterator[_Factor]
 def _leaf(reader: Reader, tensor: tf.Tensor, power: float) -> Iterator[_Factor | float]:
     inside = root_of(reader, tensor)
     if inside is not None and reader.op(inside).type in {"Mul", *DIVISIONS}:
-        yield from _factors(reader, inside, power / 2)
+        scale = power / 2
+        yield from _of_root([*_factors(reader, inside, scale)], scale)
         return
     count, found = mean_of_squares(reader, tensor)
     if found is None:
@@ -105,6 +99,41 @@ def _leaf(reader: Reader, tensor: tf.Tensor, power: float) -> Iterator[_Factor |
     if count != 1:
         yield count**-power
     yield _Factor(length, 2 * power)
+
+
+def _of_root(
+    found: Sequence[_Factor | float], power: float
+) -> Iterator[_Factor | float]:
+    """Yields the factors of a root by magnitude, and their sign: two may be negative.
+
+    Args:
+      found: The factors of what the root is taken of, with a part of their powers.
+      power: That part.
+    """
+    odd = [
+        each
+        for each in found
+        if isinstance(each, _Factor)
+        and each.exponent is None
+        and each.power / power % 2 == 1
+    ]
+    if len(odd) < 2:
+        yield from found
+        return
+    yield from (each for each in found if each not in odd)
+    for each in odd:
+        yield _Factor(functools.partial(_magnitude, each.build), each.power)
+
+    def sign(value: Value) -> tf.Tensor:
+        return functools.reduce(
+            tf.multiply, [tf.sign(each.build(value)) for each in odd]
+        )
+
+    yield _Factor(sign, power)
+
+
+def _magnitude(build: Build, value: Value) -> tf.Tensor:
+    return tf.abs(build(value))
 
 
 def _hypot(reader: Reader, tensor: tf.Tensor, power: float) -> _Factor | None:
@@ -263,78 +292,6 @@ def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
     return build
 
 
-def _match_power(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `prod(x) ** k`, `(1 - x) ** k` and `(a / (a + b)) ** k`."""
-    base, exponent = op.inputs
-    if is_watched(reader, op):
-        return None
-    total = reduction(reader, base, "Prod")
-    if total is not None:
-        return _of_product(total.x, exponent, total.axes, total.keepdims)
-    k = reader.scalar(exponent)
-    if reader.constant(base) is not None or (k is not None and abs(k) <= _LARGE):
-        return None
-    return _of_fraction(reader, op) or _of_one_minus(reader, op)
-
-
-def _of_product(
-    x: tf.Tensor, exponent: tf.Tensor, axes: tuple[int, ...] | None, keepdims: bool
-) -> Build | None:
-    if axes is None:
-        return None
-    return lambda value: log_products.power_of_product(
-        value(x), value(exponent), axes, keepdims
-    )
-
-
-def _of_fraction(reader: Reader, op: tf.Operation) -> Build | None:
-    base, exponent = op.inputs
-    part, total = _quotient(reader, reader.op(base))
-    if total is None or not is_sum(reader.op(total)):
-        return None
-    for same, b in both_ways(reader.op(total)):
-        if part is None and number(reader, same, b) == 1:
-            return _of_part(base, None, b, exponent)
-        if part is not None and reader.same(same, part):
-            return _of_part(base, part, b, exponent)
-    return None
-
-
-def _of_part(
-    base: tf.Tensor, part: tf.Tensor | None, b: tf.Tensor, exponent: tf.Tensor
-) -> Build:
-    def build(value: Value) -> tf.Tensor:
-        a = tf.ones([], b.dtype) if part is None else value(part)
-        return log_products.power_of_fraction(value(base), a, value(b), value(exponent))
-
-    return build
-
-
-def _quotient(
-    reader: Reader, op: tf.Operation
-) -> tuple[tf.Tensor | None, tf.Tensor | None]:
-    """Reads `a / b`; the numerator 1 is None."""
-    if op.type in RECIPROCALS:
-        return None, op.inputs[0]
-    if op.type not in DIVISIONS:
-        return None, None
-    a, b = op.inputs
-    return (None if number(reader, a, b) == 1 else a), b
-
-
-def _of_one_minus(reader: Reader, op: tf.Operation) -> Build | None:
-    base, exponent = op.inputs
-    if reader.op(base).type not in SUMS:
-        return None
-    found = argument(reader, base, ("Sub", 1, "x"))
-    if found is None or found[0] < 0:
-        return None
-    x = found[1]
-    return lambda value: log_products.power_of_one_minus(
-        value(base), x.make(value), value(exponent)
-    )
-
-
 _ONE_PLUS_POWER = ("Add", 1, ("Pow", "x", "k"))
 FIRST = (
     Rule(
@@ -381,15 +338,5 @@ RULES = (
         reference="identity",
         op_types=("Log",),
         match=match_log,
-    ),
-    Rule(
-        name="power-out-of-range",
-        before="prod(x) ** k, (1 - x) ** k, (a / (a + b)) ** k",
-        after="exp(k * sum(log(x))) where the product underflows or overflows; "
-        "exp(k * log1p(-x)) where x is near 0",
-        fails_when="the product underflows or overflows; x is lost in 1 - x",
-        reference="identity",
-        op_types=("Pow",),
-        match=_match_power,
     ),
 )
