@@ -59,7 +59,7 @@ ELEMENTWISE = {
         BOTH,
     ),
     "sinh(x) / cosh(x)": (
-        "ratio-of-exponentials",
+        "tanh-by-hand",
         lambda x: tf.sinh(x) / tf.cosh(x),
         _tanh,
         BOTH,

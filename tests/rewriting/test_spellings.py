@@ -448,8 +448,31 @@ def test_an_operation_is_seen_in_its_usual_spelling(usual, function):
     assert reader.source(reader.written(seen)) is seen
 
 
+ALONE = {
+    "sigmoid": (lambda x: 1 / (1 + mpmath.exp(-x)), SIGMOIDS),
+    "tanh": (mpmath.tanh, TANGENTS),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(function, name) for function, (_, forms) in ALONE.items() for name in forms],
+)
+def test_a_function_by_hand_is_right_alone(function, name):
+    exact, forms = ALONE[function]
+    points = np.float32([-80.0, -1e-3, 1e-5, 0.5, 95.0])
+    value, (slope,) = modes.value_and_gradients(
+        stabilize(forms[name]), [tf.constant(points)], "graph"
+    )
+    with mpmath.workdps(60):
+        at = [mpmath.mpf(float(each)) for each in points]
+        np.testing.assert_allclose(value, [float(exact(x)) for x in at], rtol=1e-6)
+        slopes = [float(mpmath.diff(exact, x, h=x / 2**60)) for x in at]
+    np.testing.assert_allclose(slope, slopes, rtol=1e-5, atol=1e-38)
+
+
 def test_one_of_several_outputs_is_no_operation_of_its_own():
-    reader, _, result = _respelled(lambda x, y: -(-tf.unstack(x)[1]))
+    reader, _, result = _respelled(lambda x, y: tf.negative(-tf.unstack(x)[1]))
     assert reader.source(result).op.type == "Unpack"
     for op in reader.operations:
         assert len(reader.usual(op).outputs) == 1 or op.type == "Unpack"

@@ -169,8 +169,8 @@ def _kept(x: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
 def is_nan(x: tf.Tensor) -> tf.Tensor:
     """Returns where a tensor is NaN.
 
-    Without `IsNan`: who asks for NaN wants to see it, and `tfsafe.stabilize` rewrites no
-    formula whose value a model asks about.
+    Without `IsNan`: `tfsafe.stabilize` rewrites no formula whose value a model asks
+    about, because who asks for NaN wants to see it.
     """
     return tf.not_equal(x, x)
 

@@ -26,7 +26,7 @@ from tfsafe.rewriting.match.arithmetic import is_sum, number
 from tfsafe.rewriting.match.empty_data import is_sparse_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
-from tfsafe.rewriting.rules.probability import softmax_complements
+from tfsafe.rewriting.rules.probability import by_hand, softmax_complements
 
 _LOOPS = op_types(OpFact.LOOP)
 _LINEAR = op_types(OpFact.RESHAPES) | {
@@ -71,38 +71,6 @@ def _renormalised(
 
         return build
     return None
-
-
-def _match_sigmoid(op: tf.Operation, reader: Reader) -> Build | None:
-    x = probabilities.sigmoid_by_hand(op, logarithms(reader))
-    return None if x is None else lambda value: ops.sigmoid(x(value))
-
-
-def _match_tanh(op: tf.Operation, reader: Reader) -> Build | None:
-    logs = logarithms(reader)
-    top, bottom = (reader.op(each) for each in op.inputs)
-    if top.type != "Sub" or not is_sum(bottom):
-        return None
-    x, y = top.inputs
-    if not any(
-        (_same(reader, x, a) and _same(reader, y, b)) for a, b in both_ways(bottom)
-    ):
-        return None
-    a, b = logs.parts(x), logs.parts(y)
-    is_usable = a.is_pure and b.is_pure and not a.is_partial and not b.is_partial
-    if not is_usable or not (a.has_exp or b.has_exp):
-        return None
-
-    def build(value: Value) -> tf.Tensor:
-        first, second = both(a, b, value)
-        return ops.tanh((first - second) / 2)
-
-    return build
-
-
-def _same(reader: Reader, a: tf.Tensor, b: tf.Tensor) -> bool:
-    both_one = reader.is_number(a, 1) and reader.is_number(b, 1)
-    return both_one or reader.same(a, b)
 
 
 def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
@@ -333,8 +301,8 @@ RULES = (
         after="ops.sigmoid(x)",
         fails_when="the exponential overflows; the tanh rounds to -1",
         reference="tfsafe.ops.sigmoid",
-        op_types=(*DIVISIONS, *RECIPROCALS, "Pow", "Mul", "Add", "AddV2"),
-        match=_match_sigmoid,
+        op_types=(*DIVISIONS, *RECIPROCALS, "Add", "AddV2", "Mul", "Pow", "Sigmoid"),
+        match=by_hand.match_sigmoid,
     ),
     Rule(
         name="tanh-by-hand",
@@ -342,8 +310,8 @@ RULES = (
         after="ops.tanh(x)",
         fails_when="an exponential overflows, or x is small",
         reference="tfsafe.ops.tanh",
-        op_types=DIVISIONS,
-        match=_match_tanh,
+        op_types=(*DIVISIONS, "Tanh"),
+        match=by_hand.match_tanh,
     ),
     Rule(
         name="complement-of-softmax",
