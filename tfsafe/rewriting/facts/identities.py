@@ -66,8 +66,6 @@ ROWS: Sequence[tuple[Tree, Formula | None]] = (
     # Exponentials and logarithms.
     (("Div", 1, ("Pow", "x", "y")), ("Pow", "x", ("Neg", "y"))),
     (("Pow", math.e, "x"), ("Exp", "x")),
-    (("Pow", 2, "x"), ("Exp", ("Mul", math.log(2), "x"))),
-    (("Pow", 10, "x"), ("Exp", ("Mul", math.log(10), "x"))),
     (("Div", 1, _EXP_MINUS), ("Exp", "x")),
     (("Div", 1, ("Exp", "x")), _EXP_MINUS),
     (("Add", ("Expm1", "x"), 1), ("Exp", "x")),
