@@ -10,6 +10,7 @@ run with Keras' classes. A few files share a process, so that memory stays low.
 """
 
 import argparse
+import concurrent.futures
 import fnmatch
 import importlib.util
 import json
@@ -96,16 +97,23 @@ def _needs_jax(message: str) -> bool:
 
 
 def all_outcomes(files: Sequence[str], swap: str, size: int) -> Iterator[Outcomes]:
-    """Runs files in processes of `size` files, and again alone after a crash."""
-    for start in range(0, len(files), size):
-        batch = files[start : start + size]
-        found = outcomes(batch, swap)
-        if any(outcome == "crashed" for outcome, _ in found.values()):
-            for file in batch:
-                yield outcomes([file], swap)
-        else:
-            yield found
-        print(f"{min(start + size, len(files))} of {len(files)} files", flush=True)
+    """Runs files in two processes at a time, of `size` files each."""
+    batches = [files[start : start + size] for start in range(0, len(files), size)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        parts = pool.map(lambda batch: _of_batch(batch, swap), batches)
+        for done, part in enumerate(parts, 1):
+            yield part
+            print(f"{min(done * size, len(files))} of {len(files)} files", flush=True)
+
+
+def _of_batch(files: Sequence[str], swap: str) -> Outcomes:
+    """Runs files in one process, and each again alone after a crash."""
+    found = outcomes(files, swap)
+    if any(outcome == "crashed" for outcome, _ in found.values()):
+        found = {}
+        for file in files:
+            found |= outcomes([file], swap)
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
