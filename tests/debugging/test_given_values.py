@@ -69,6 +69,13 @@ def test_a_checkpoint_of_tensorflow_is_said_to_hold_the_nan(tmp_path):
     assert finding.suggestion.startswith("read an earlier checkpoint")
 
 
+def _found_in_fit(x):
+    model = model_of([[1.0], [1.0]])
+    model.compile("sgd", "mse")
+    with tfsafe.debugging.check_numerics():
+        return caught_in(lambda: model.fit(x, np.ones(3), verbose=0))
+
+
 @pytest.mark.parametrize("has_gap", [True, False], ids=["missing", "constant"])
 def test_a_feature_without_a_mean_is_told_from_a_constant_one(has_gap):
     raw = np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]])
@@ -76,10 +83,7 @@ def test_a_feature_without_a_mean_is_told_from_a_constant_one(has_gap):
         raw[1, 1] = np.nan
     with np.errstate(invalid="ignore"):
         x = (raw - raw.mean(0)) / raw.std(0)
-    model = model_of([[1.0], [1.0]])
-    model.compile("sgd", "mse")
-    with tfsafe.debugging.check_numerics():
-        finding = caught_in(lambda: model.fit(x, np.ones(3), verbose=0))
+    finding = _found_in_fit(x)
     assert "feature 1 is NaN in each row" in finding.suggestion
     assert ("np.nanmean(x, axis=0)" in finding.suggestion) == has_gap
     assert ("np.where(std > 0, std, 1)" in finding.suggestion) != has_gap
@@ -90,10 +94,7 @@ def test_of_a_feature_whose_first_values_are_gone_both_causes_are_named(has_gap)
     x = np.array([[1.0, 5.0], [2.0, np.nan if has_gap else 5.0], [4.0, 5.0]])
     with np.errstate(invalid="ignore"):
         x = (x - x.mean(0)) / x.std(0)
-    model = model_of([[1.0], [1.0]])
-    model.compile("sgd", "mse")
-    with tfsafe.debugging.check_numerics():
-        finding = caught_in(lambda: model.fit(x, np.ones(3), verbose=0))
+    finding = _found_in_fit(x)
     for words in ("a missing number", "np.where(std > 0, std, 1)", "np.nanmean(x"):
         assert words in finding.suggestion
 

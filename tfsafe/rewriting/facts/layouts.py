@@ -50,8 +50,9 @@ def adds_axes(facts: GraphFacts, op: tf.Operation) -> bool:
 def _drops_axis(facts: GraphFacts, op: tf.Operation) -> bool:
     """Returns whether `op` is `x[:, 0]` of an axis of size 1."""
     found = taken(facts, op)
-    shape = op.inputs[0].shape if found else tf.TensorShape(None)
-    return found is not None and shape.rank is not None and shape[found[0]] == 1
+    if found is None or op.inputs[0].shape.rank is None:
+        return False
+    return bool(op.inputs[0].shape[found[0]] == 1)
 
 
 def taken(facts: GraphFacts, op: tf.Operation) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ computed.
 """
 
 import collections
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -257,6 +258,7 @@ _BY_TYPE: Mapping[str, list[tuple[frozenset[str], _Make]]] = collections.default
 )
 
 
+@functools.cache
 def _types(formula: Formula) -> frozenset[str]:
     """Returns the types of the operations that a formula may end in."""
     if not isinstance(formula, tuple):
