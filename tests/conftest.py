@@ -7,9 +7,10 @@ import textwrap
 import pytest
 import tensorflow as tf
 
-from tests.support import contrast, modes, recomputation
+from tests.support import contrast, modes, pipelines, recomputation
 from tfsafe import __main__ as cli, _faults, debugging
 
+pipelines.switch_autotuning_off()
 pytest_plugins = ["tests.running.tiers", "tests.running.order"]
 
 

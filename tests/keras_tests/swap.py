@@ -23,6 +23,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import pipelines
+
 _NAMESPACES = {
     "losses": ("keras.src.losses", "keras.src.losses.losses", "keras.losses"),
     "layers": ("keras.src.layers", "keras.layers"),
@@ -34,6 +36,7 @@ _swapped: dict[int, Any] = {}
 
 
 def pytest_configure() -> None:
+    pipelines.switch_autotuning_off()
     parts = os.environ.get("TFSAFE_SWAP", "").split(",")
     if "classes" in parts:
         _keep_trackers()

@@ -100,8 +100,10 @@ def _server() -> Any:
 
 def _serve() -> None:
     import keras  # noqa: F401
-    import tensorflow  # noqa: F401
 
+    from tests.support import pipelines
+
+    pipelines.switch_autotuning_off()
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         request = json.loads(line)
