@@ -360,11 +360,46 @@ def test_a_sum_is_known_in_each_spelling(name, mode):
     np.testing.assert_allclose(slope, slopes, rtol=2e-5, atol=1e-38)
 
 
+# Sums of `x` and of all that follow, along the last axis.
+SUMS_OF_THE_REST = {
+    "all without those before": lambda x: (
+        tf.reduce_sum(x, 1, keepdims=True) - tf.cumsum(x, 1, exclusive=True)
+    ),
+    "all without those up to it, and itself": lambda x: (
+        tf.reduce_sum(x, -1, keepdims=True) - tf.cumsum(x, 1) + x
+    ),
+    "all without those up to it but itself": lambda x: (
+        tf.reduce_sum(x, 1, keepdims=True) - (tf.cumsum(x, -1) - x)
+    ),
+    "itself and those behind it": lambda x: (
+        x + tf.cumsum(x, 1, exclusive=True, reverse=True)
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*SUMS_OF_THE_REST))
+def test_sums_of_the_rest_are_known_in_each_spelling(name, mode):
+    def function(x):
+        return x - tf.math.log(SUMS_OF_THE_REST[name](tf.exp(x)))
+
+    x = np.float32([[90.0, -3.0, 100.0], [2.0, 1.0, 0.0], [0.0, -200.0, -210.0]])
+    value, (slope,) = modes.value_and_gradients(
+        stabilize(function), [tf.constant(x)], mode
+    )
+    wide = x.astype(np.float64)
+    sums = np.flip(np.cumsum(np.flip(np.exp(wide), 1), 1), 1)
+    np.testing.assert_allclose(value, wide - np.log(sums), rtol=3e-6, atol=1e-38)
+    slopes = 1 - np.exp(wide) * np.cumsum(1 / sums, 1)
+    np.testing.assert_allclose(slope, slopes, rtol=2e-5, atol=2e-6)
+
+
 USUAL = [
     ("Sum", lambda x, y: tf.einsum("i,i->", x, y)),
     ("RealDiv", lambda x, y: x * (1 / y)),
     ("Sub", lambda x, y: -(y - x)),
     ("AddV2", lambda x, y: x - (-1.0) * y),
+    ("Cumsum", lambda x, y: tf.reduce_sum(x) - tf.cumsum(x)),
+    ("Cumsum", lambda x, y: tf.cumsum(x, reverse=True) - x),
     ("Exp", lambda x, y: 1 / tf.exp(-x)),
     ("Sigmoid", lambda x, y: 1 / (1 + tf.exp(-x))),
     ("Sqrt", lambda x, y: 1 / tf.math.rsqrt(x)),
@@ -392,6 +427,14 @@ USUAL += [
     ("Tan", lambda x, y: tf.sin(x) / tf.cos(x)),
 ]
 WRITTEN = {
+    "a running sum of another": lambda x, y: tf.reduce_sum(x) - tf.cumsum(y),
+    "what is left of an element": lambda x, y: x - tf.cumsum(x),
+    "an element twice": lambda x, y: x + tf.cumsum(x),
+    "an element that was left out": lambda x, y: tf.cumsum(x, exclusive=True) - x,
+    "sums along two axes": lambda x, y: (
+        tf.reduce_sum(x[None] * y[:, None], [0, 1], keepdims=True)
+        - tf.cumsum(x[None] * y[:, None])
+    ),
     "a quotient": lambda x, y: x / y,
     "a negative factor": lambda x, y: x * -y,
     "other halves": lambda x, y: tf.where(x < 0, -y, x),

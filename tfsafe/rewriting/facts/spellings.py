@@ -7,6 +7,7 @@ computed.
 
 import collections
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -250,6 +251,46 @@ def _of_stack(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
         yield first
 
 
+def _sums_of_the_rest(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `sum(x) - cumsum(x)`."""
+    total, sums = map(reader.op, op.inputs)
+    if (
+        total.type != "Sum"
+        or sums.type != "Cumsum"
+        or not reader.same(total.inputs[0], sums.inputs[0])
+    ):
+        return
+    x, axis = sums.inputs
+    along = reader.axes(axis, x.shape.rank)
+    is_whole = total.get_attr("keep_dims") or x.shape.rank == 1
+    if is_whole and along and reader.axes(total.inputs[1], x.shape.rank) == along:
+        yield _with_other_end(sums, backwards=True)
+
+
+def _sums_with_ends(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `cumsum(x, exclusive=True) + x`, and `cumsum(x) - x`."""
+    if len(op.inputs) > 2:
+        return
+    for sums, x in itertools.permutations(op.inputs):
+        made = reader.op(sums)
+        if made.type == "Cumsum" and reader.same(made.inputs[0], x):
+            adds = op.type in ADDITIONS
+            if made.get_attr("exclusive") == adds and (adds or sums is op.inputs[0]):
+                yield _with_other_end(made, backwards=False)
+
+
+def _with_other_end(op: tf.Operation, *, backwards: bool) -> tf.Tensor:
+    """Writes a running sum that has the element itself, or has not."""
+    x, axis = op.inputs
+    attributes = {
+        "T": tf.compat.v1.AttrValue(type=x.dtype.as_datatype_enum),
+        "Tidx": tf.compat.v1.AttrValue(type=axis.dtype.as_datatype_enum),
+        "exclusive": tf.compat.v1.AttrValue(b=not op.get_attr("exclusive")),
+        "reverse": tf.compat.v1.AttrValue(b=op.get_attr("reverse") != backwards),
+    }
+    return created(op.graph, "Cumsum", [x, axis], x.dtype, attributes)
+
+
 _Make = Callable[[Reader, tf.Operation], Iterator[tf.Tensor]]
 # By the type of an operation: what finds other spellings, and the types that an input
 # needs for that, one of them, if any.
@@ -279,6 +320,8 @@ _enter(ADDITIONS, _twice)
 _enter(DIVISIONS, _mean, frozenset({"Sum"}))
 _enter(frozenset({"Sum"}), _of_stack, frozenset({"Pack"}))
 _enter(frozenset({"Sum"}), _mean_of_parts, DIVISIONS)
+_enter(frozenset({"Sub"}), _sums_of_the_rest, frozenset({"Sum"}))
+_enter(ADDITIONS | {"Sub"}, _sums_with_ends, frozenset({"Cumsum"}))
 _enter(frozenset({"Exp"}), _power, frozenset({"Mul", "Xlogy"}))
 _enter(frozenset({"Abs"}), _amount)
 _enter(
