@@ -237,6 +237,28 @@ def test_a_sum_that_cancels_at_infinity_keeps_its_digits(mode):
     np.testing.assert_allclose(slope, _exact(formula, points, 1), rtol=2e-6)
 
 
+# Their terms outgrow them.
+OUTGROWN = {
+    "the entropy of a mode": lambda x, m: (x + 1) * m.log(x + 1) - x * m.log(x),
+    "an angle by its number": lambda x, m: (x + 2) * m.atan(x + 2) - x * m.atan(x),
+    "a root by its number": lambda x, m: x * m.sqrt(x + 3) - x * m.sqrt(x),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*OUTGROWN))
+def test_a_sum_that_its_terms_outgrow_keeps_its_digits(name, mode):
+    formula = OUTGROWN[name]
+    x = np.float32([0.7, 30.0, 3e3, 3e4, 1e7])
+    points = tuple(map(float, x))
+    assert SUM in fired(
+        all_rules(), lambda x: formula(x, tf.math), tf.constant([0.5, 2.0])
+    )
+    function = rewritten(all_rules(), lambda x: formula(x, tf.math))
+    value, (slope,) = modes.value_and_gradients(function, [tf.constant(x)], mode)
+    np.testing.assert_allclose(value, _exact(formula, points, 0), rtol=1e-6)
+    np.testing.assert_allclose(slope, _exact(formula, points, 1), rtol=2e-6, atol=1e-15)
+
+
 OTHERS = tf.Variable(tf.ones([4, 2]))
 
 
@@ -261,6 +283,8 @@ def test_nan_stays():
         lambda x: 1 - 0.9 ** tf.cast(tf.cast(x, tf.int32), tf.float32),
         lambda x: tf.sigmoid(x) * x - (1 - tf.sigmoid(x)) * 3,
         lambda x: x - 0.1 * x / (tf.sqrt(x) + 1e-7),
+        lambda x: x * tf.math.log(x) - 0.9 * x * tf.sqrt(x),
+        lambda x: tf.sqrt(x) * tf.tanh(x) - tf.square(x),
         # A sum with a tensor of its own cancels by chance only, and a logarithm is off
         # by the epsilon in it.
         lambda x: tf.math.log(x + 1e-7),

@@ -162,17 +162,39 @@ def _loses_at(
         for distance in (far_from, far_from / 64)
     )
     right, nearer = formula.at(far), formula.at(near)
-    plain = formula.at(far, dtype, dict.fromkeys(rounded, dtype))
-    better = formula.at(far, rounded=dict.fromkeys(narrow, dtype))
-    is_zero = np.abs(nearer) < np.abs(right) / 32
-    off = np.abs(plain - right) / np.abs(right)
-    still = np.abs(better - right) / np.abs(right)
-    off = np.where(np.isfinite(off), off, np.inf)
     eps = LIMITS[whole.dtype.name].eps
-    loses = is_zero & (off > _LOSS * eps) & (still < _KEPT * eps)
+
+    def is_lost(numbers: dict[int, np.ndarray], right: np.ndarray) -> np.ndarray:
+        plain = formula.at(numbers, dtype, dict.fromkeys(rounded, dtype))
+        better = formula.at(numbers, rounded=dict.fromkeys(narrow, dtype))
+        off = np.abs(plain - right) / np.abs(right)
+        still = np.abs(better - right) / np.abs(right)
+        off = np.where(np.isfinite(off), off, np.inf)
+        return (off > _LOSS * eps) & (still < _KEPT * eps)
+
+    loses = (np.abs(nearer) < np.abs(right) / 32) & is_lost(far, right)
+    if whole.op.type in SUMS:
+        # Its terms outgrow it, as those of `(x + 1) * log(x + 1) - x * log(x)`.
+        largest, larger = (_largest_term(formula, each) for each in (far, near))
+        outgrown = larger * np.abs(right) > 32 * largest * np.abs(nearer)
+        loses |= outgrown & is_lost(near, nearer)
     finite = np.isfinite(right)
     counts = finite.sum(-1)
     return bool(((2 * (loses & finite).sum(-1) > counts) & (counts > 0)).any())
+
+
+def _largest_term(formula: Elementwise, numbers: dict[int, np.ndarray]) -> np.ndarray:
+    """Returns the magnitude of the largest term of a sum."""
+    reader = formula.reader
+    found = terms(reader, formula.whole)
+    made = [Elementwise(reader, each.tensor, formula.leaves) for each in found]
+    return functools.reduce(
+        np.maximum,
+        [
+            np.abs(each.factor * part.at(numbers))
+            for each, part in zip(found, made, strict=True)
+        ],
+    )
 
 
 def _trials(formula: Elementwise, distance: float) -> dict[int, np.ndarray]:
