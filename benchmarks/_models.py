@@ -68,6 +68,17 @@ def make(name, outputs=CLASSES):
     return model, x, rng.integers(0, CLASSES, rows)
 
 
+def repeated(x, y):
+    """Returns a pipeline that gives one batch without end.
+
+    It is not tuned: TensorFlow would wait for the thread that does this wherever the
+    pipeline ends, mostly for a multiple of 10 ms.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return tf.data.Dataset.from_tensors((x, y)).repeat().with_options(options)
+
+
 def train_step(model, *, optimizer=None, loss=None, compiled=None):
     """Returns a `tf.function` that runs one training step, from batch to weights."""
     optimizer = optimizer or keras.optimizers.Adam()

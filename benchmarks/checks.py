@@ -82,7 +82,7 @@ def compiled_model(name, compiled):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile("adam", loss, jit_compile=compiled)
     model.optimizer.build(model.trainable_variables)
-    return model, tf.data.Dataset.from_tensors((x, y)).repeat()
+    return model, _models.repeated(x, y)
 
 
 WAYS = {"loop": loop, "fit": fit, "monitor": monitor}
