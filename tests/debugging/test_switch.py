@@ -236,6 +236,21 @@ def test_of_a_dataset_that_holds_nan_the_elements_count():
             list(data)
 
 
+def test_the_number_that_pads_a_dataset_may_be_nan():
+    """`PaddedBatchDatasetV2` is a dataset too, `ReduceDataset` is none."""
+    numbers = tf.data.Dataset.from_tensor_slices([1.0, 4.0])
+    with tfsafe.check_numerics(strict=True):
+        padded = numbers.map(tf.range).padded_batch(2, padding_values=np.nan)
+        mended = padded.map(lambda x: tf.where(tf.math.is_nan(x), -1.0, x))
+        assert [x.tolist() for x in mended.as_numpy_iterator()] == [
+            [[0, -1, -1, -1], [0, 1, 2, 3]]
+        ]
+        with pytest.raises(tfsafe.NumericsError, match="NaN"):
+            list(padded)
+        with pytest.raises(tfsafe.NumericsError, match="NaN"):
+            numbers.reduce(np.nan, tf.add)
+
+
 @pytest.mark.parametrize("size", [4, 400])
 def test_a_constant_that_eager_code_made_is_followed_to_its_operation(size):
     """A function has a copy of a small tensor, and a large one itself."""

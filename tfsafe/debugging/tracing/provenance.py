@@ -218,7 +218,7 @@ class Propagation:
         self._lost_digits.observe(step)
         if step.type.startswith(WRITES):
             self._observe_write(step, step.inputs[0])
-        carriers = [each for each in step.outputs if _is_container(each)]
+        carriers = [each for each in step.outputs if is_container(each)]
         nonfinite = [
             each
             for each in step.outputs
@@ -374,6 +374,6 @@ def _component(step: Step, output: tf.Tensor) -> str:
     return f"component {number} of {_ELEMENT}"
 
 
-def _is_container(value: Any) -> bool:
-    # Lists in which loops keep values for their gradients.
+def is_container(value: Any) -> bool:
+    """Whether a value holds others: a dataset, or what a loop keeps for gradients."""
     return isinstance(value, tf.Tensor) and value.dtype == tf.variant

@@ -20,7 +20,7 @@ from tfsafe.debugging.state import variables as _state
 from tfsafe.debugging.state.variables import Held, Slot
 from tfsafe.debugging.tracing import earlier
 from tfsafe.debugging.tracing.eager_recorder import Recorder
-from tfsafe.debugging.tracing.provenance import WRITES, Propagation
+from tfsafe.debugging.tracing.provenance import WRITES, Propagation, is_container
 from tfsafe.debugging.tracing.results import NonFinite
 from tfsafe.errors import NumericsError, Site
 
@@ -114,7 +114,7 @@ class Session(Recorder):
                 if kind.startswith(WRITES):
                     self._check_write(inputs[0], options)
                 # A dataset may repair what it holds: its elements count.
-                is_held = kind.endswith("Dataset")
+                is_held = "Dataset" in kind and all(map(is_container, outputs))
                 if options.strict and self._last_origin() > known and not is_held:
                     self._raise_if_due([], [], options, known)
         finally:
