@@ -572,3 +572,12 @@ def test_strict_passes_the_constants_that_a_function_of_keras_selects(mode):
     strict = tfsafe.checked(function, checks="full", strict=True)
     found = strict(tf.constant([[1.0, 2.0, 4.0]]))
     np.testing.assert_array_equal(found, [[2.0], [1.5]])
+
+
+def test_strict_passes_the_constants_that_a_stable_form_selects(mode):
+    """The square of a root is NaN below 0."""
+    stable = tfsafe.stabilize(modes.compile_for(mode, lambda x: tf.sqrt(x) ** 2))
+    strict = tfsafe.checked(stable, checks="full", strict=True)
+    np.testing.assert_allclose(strict(tf.constant([4.0, 0.25])), [4.0, 0.25])
+    with pytest.raises(tfsafe.NumericsError, match="NaN"):
+        strict(tf.constant([4.0, -1.0]))

@@ -282,7 +282,7 @@ def is_optimizer_of_keras(op: tf.Operation) -> bool:
 
 def is_in_a_formula(op: tf.Operation) -> bool:
     """Returns whether a formula of Keras or tfsafe has an operation in it."""
-    return is_made_by(
+    return op.name in replacements(op.graph) or is_made_by(
         lambda path: is_own_file(path) or is_file_of_keras(path),
         frames_of(original(op)),
     )
