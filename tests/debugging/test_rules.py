@@ -466,6 +466,7 @@ def test_every_suggestion_can_be_reached(row):
         *("y = p / (1 - p)", "y = m / (1 - beta**t)", "y = x * np.inf"),
         *("y = x / tf.sqrt(v + 1e-8)", "y = tf.math.log(mask)"),
         "y = tf.math.log(p) - tf.math.log(1 - p)",
+        "y * tf.math.log(p) + (1 - y) * tf.math.log(1 - p)",
         *("y = tf.exp(x) / (a + tf.exp(x))", "y = tf.exp(x) / (1 + tf.exp(x))"),
     )
     for sample in samples:

@@ -1542,3 +1542,35 @@ def test_a_suggested_draw_is_above_0_in_its_dtype():
         draw = tf.cast(least, dtype)
         assert 0 < draw < 1e-3
         assert np.isfinite(tf.cast(gumbel(draw), tf.float64))
+
+
+def crossentropy_of_a_number(y, p):
+    return -tf.reduce_sum(y * tf.math.log(p) + (1 - y) * tf.math.log(1 - p))
+
+
+def crossentropy_in_the_other_order(y, p):
+    return -tf.reduce_sum((1.0 - y) * tf.math.log(1.0 - p) - -y * tf.math.log(p))
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers", "above"),
+    [
+        (crossentropy_of_a_number, [0.0, 2.5], "p"),
+        (crossentropy_of_a_number, [0.0, 0.5], ""),
+        (crossentropy_in_the_other_order, [1.0, -1.5], "1.0 - p"),
+        (crossentropy_in_the_other_order, [1.0, 0.5], ""),
+    ],
+)
+def test_the_cross_entropy_of_a_number_above_one_is_told_that_of_logits(
+    function, numbers, above
+):
+    """A weight of 0 mends one of its logarithms; the other stays NaN."""
+    y, z = tf.constant([numbers[0], 1.0]), tf.constant(numbers)
+    found = finding_of(function, [y, z], False)
+    assert found.op_type == "Log"
+    is_told = f"{above} is above 1 elsewhere, unlike" in found.suggestion
+    assert is_told == bool(above)
+    if is_told:
+        stable = tfsafe.losses.StableCrossEntropy(from_logits=True)
+        assert "tfsafe.losses.StableCrossEntropy(from_logits=True)" in found.suggestion
+        assert np.isfinite(stable(y[:, None], z[:, None]))

@@ -15,6 +15,15 @@ ODDS = (
 )
 QUOTIENT_OF_ODDS = r"\b(\w+) ?/ ?\(1(\.0?)? ?- ?\1\)"
 _DIFFERENCE_OF_ODDS = r"\blog\((\w+)\) ?- ?[\w.]*\blog\(1(\.0?)? ?- ?\1\)"
+_CROSS_ENTROPY = (
+    r"\blog\(([^()]+)\).*[+-].*[*].*\blog\(1(\.0?)? ?- ?\1\)"
+    r"|\blog\(1(\.0?)? ?- ?([^()]+)\).*[+-].*[*].*\blog\(\4\)"
+)
+_ABOVE_ONE = (
+    "{0} is above 1 elsewhere, unlike a probability, which log(p) and log(1 - p) need. "
+    "A cross-entropy of logits is tfsafe.losses.StableCrossEntropy(from_logits=True); "
+    "a layer predicts a probability with activation='sigmoid'."
+)
 _LOGITS = (
     "takes the logits and never sees a probability of 0; "
     "tfsafe.losses.StableCrossEntropy is the loss built on it."
@@ -128,6 +137,7 @@ OF_LOGARITHMS = [
     Fix("Log", "", _OF_VARIABLE, "", "ReadVariableOp", "negative"),
     Fix("Log", "", _NEGATIVE, fault="negative"),
     Fix("Log", "", ODDS, "forward", written=_DIFFERENCE_OF_ODDS),
+    Fix("Log", "", _ABOVE_ONE, written=_CROSS_ENTROPY, above_one=True),
     *(
         Fix("Log", code, _LOGITS, source=source, is_read=True, is_rewritten=True)
         for source, code in (
