@@ -538,6 +538,10 @@ PAIRS = {
     "ndtri": (tf.math.ndtri, tf.math.erfinv),
     "pow": (lambda x: x ** tf.sin(x), lambda x: x**4),
     "cumprod": (tf.math.cumprod, lambda x: tf.math.cumprod(1 + x * x)),
+    "softplus-by-hand": (
+        lambda x: relu(x) - x * x + tf.math.log1p(exp(-tf.abs(x))),
+        lambda x: relu(x) - x * x + tf.math.log1p(exp(-tf.abs(3 * x))),
+    ),
 }
 # What is real in these formulas, such as a length, has rules.
 OF_REAL_PARTS = {

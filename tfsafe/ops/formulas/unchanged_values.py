@@ -234,3 +234,24 @@ def masked(
     # Not the product: XLA makes a selection of it, which passes over a NaN.
     value = tf.math.multiply_no_nan(x, mask)
     return tf.where(comes_out, x, value), vjp
+
+
+def smooth_tie(x: tf.Tensor, y: tf.Tensor | None = None) -> tf.Tensor:
+    """Returns zeros with the slopes that a maximum lacks at a tie.
+
+    With it `max(x, y) + log1p(exp(-|x - y|))`, whose maximum has the slopes 1 and 0
+    where x is y, has those of `log(exp(x) + exp(y))` there.
+
+    Args:
+      x: Floating tensor.
+      y: Tensor of its dtype; None for `relu(x)`, whose slope at 0 is 0.
+
+    Returns:
+      Zeros of the broadcast shape.
+    """
+    first, second = (tf.zeros_like(x), x) if y is None else (x, y)
+    is_tie = tf.equal(first, second)
+    zero = tf.zeros([], x.dtype)
+    gap = tf.where(is_tie, second, zero) - tf.where(is_tie, first, zero)
+    log = tf.nn.softplus(gap)
+    return tf.where(is_tie, log - tf.stop_gradient(log), zero)

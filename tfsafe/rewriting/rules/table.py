@@ -40,6 +40,7 @@ from tfsafe.rewriting.rules.probability import (
     likelihoods,
     logarithms,
     roots,
+    ties,
 )
 
 # What a formula in float64 is made of.
@@ -89,7 +90,8 @@ _BEFORE: Sequence[Rule] = (
 _WHOLE = {"fraction-of-zero", "log-near-one", "log-out-of-range"}
 _FORMULAS = [rule for rule in _BEFORE if rule.name not in _WHOLE]
 _LOG_OF_ONE_PLUS = near_one.log_of_one_plus(_FORMULAS)
-_IN_HALF = [*_FORMULAS, *(e for e in masking.RULES if e.name.startswith("mask-"))]
+_MASKS = [rule for rule in masking.RULES if rule.name.startswith("mask-")]
+_IN_HALF = [*_FORMULAS, *_MASKS, *ties.RULES]
 _RULES: Sequence[Rule] = (
     *(half_precision.of_wide_operands(rule, _IN_HALF) for rule in _FORMULAS),
     *any_formula.rules((*_BEFORE, _LOG_OF_ONE_PLUS)),
@@ -100,6 +102,7 @@ _RULES: Sequence[Rule] = (
     *fractions.LAST,
     *masking.RULES,
     *singular_gradients.RULES,
+    *ties.RULES,
 )
 
 

@@ -66,7 +66,7 @@ ANY_DTYPE = {
     *("difference-from-one", "norm", "projection"),
     *("log-softmax-by-hand", "logsumexp-by-hand"),
     *("product-of-exponentials", "ratio-of-exponentials", "removable-singularity"),
-    *("sigmoid-by-hand", "softmax-by-hand", "squared-distances"),
+    *("sigmoid-by-hand", "softmax-by-hand", "softplus-by-hand", "squared-distances"),
 }
 # How many operations below its end a fixed tree takes apart.
 _REACH = 4
