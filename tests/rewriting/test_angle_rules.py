@@ -48,6 +48,36 @@ ANGLES = {
     ),
 }
 
+# Of the lines along two vectors, such as quaternions, and how often it is taken.
+LINES = {
+    "absolute": (lambda u, v: tf.acos(abs(_total(_by_norm(u) * _by_norm(v)))), 1),
+    "absolute and clipped": (
+        lambda u, v: (
+            2
+            * tf.acos(
+                tf.clip_by_value(abs(_total(_by_norm(u) * _by_rsqrt(v))), 0.0, 1.0)
+            )
+        ),
+        2,
+    ),
+    "absolute and at most 1": (
+        lambda u, v: tf.acos(
+            tf.minimum(tf.abs(tf.einsum("ij,ij->i", _by_norm(u), _by_norm(v))), 1.0)
+        ),
+        1,
+    ),
+    "absolute quotient": (
+        lambda u, v: tf.acos(
+            abs(_total(u * v) / (tf.norm(u, axis=-1) * tf.norm(v, axis=-1)))
+        ),
+        1,
+    ),
+    "twice the angle": (
+        lambda u, v: tf.acos(2 * _total(_by_norm(u) * _by_norm(v)) ** 2 - 1),
+        2,
+    ),
+}
+
 
 def _cosine(u, v):
     u, v = ([mpmath.mpf(float(x)) for x in row] for row in (u, v))
@@ -65,6 +95,41 @@ def test_small_angles_keep_their_digits(name, mode):
     )
     np.testing.assert_allclose(value, exact, rtol=1e-5, atol=3e-7)
     assert all(np.isfinite(slope).all() for slope in slopes)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("name", LINES)
+def test_small_angles_of_lines_keep_their_digits(name, mode):
+    function, times = LINES[name]
+    signs = np.where(np.arange(len(V)) % 2, -1, 1)[:, None].astype(np.float32)
+    # Another half of the lines is not near each other.
+    others = [np.concatenate(each) for each in ((U, U), (signs * V, V[::-1]))]
+    with mpmath.workdps(60):
+        exact = [
+            float(times * mpmath.acos(abs(_cosine(u, v))))
+            for u, v in zip(*others, strict=True)
+        ]
+    args = [tf.constant(each) for each in others]
+    value, slopes = modes.value_and_gradients(stabilize(function), args, mode)
+    np.testing.assert_allclose(value, exact, rtol=1e-5, atol=1e-6)
+    wide = [tf.constant(each.astype(np.float64)) for each in others]
+    _, right = modes.value_and_gradients(function, wide, "eager")
+    for got, want in zip(slopes, right, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_angle_of_a_line_and_itself_is_0(name):
+    x = tf.constant(U)
+    assert np.abs(stabilize(LINES[name][0])(x, -x)).max() < 1e-6
+
+
+def test_the_square_of_a_cosine_alone_is_no_angle_of_lines():
+    def other(u, v):
+        return tf.acos(2 * _total(_by_norm(u) * _by_norm(v)) ** 2 - 0.5)
+
+    x, y = tf.constant(U), tf.constant(V)
+    assert "angle-of-unit-vectors" not in fired(all_rules(), other, x, y)
 
 
 @pytest.mark.parametrize("name", ANGLES)

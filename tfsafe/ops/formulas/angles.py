@@ -44,6 +44,12 @@ def between(a: tf.Tensor, b: tf.Tensor, axes: _Axes, keepdims: bool) -> tf.Tenso
     return precision.in_float32(compute, a, b)
 
 
+def facing(a: tf.Tensor, b: tf.Tensor, axes: _Axes) -> tf.Tensor:
+    """Returns b or -b, whichever is nearer to a: the lines along them are the same."""
+    product = tf.reduce_sum(a * b, axes, keepdims=True)
+    return tf.where(product < 0, -b, b)
+
+
 @custom_gradient
 def _with_cosine(
     cosine: tf.Tensor, angle: tf.Tensor

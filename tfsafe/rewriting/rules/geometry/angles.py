@@ -9,11 +9,18 @@ from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import angles
 from tfsafe.ops.kernels import precision
-from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.layouts import same_shape
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
-from tfsafe.rewriting.match.arithmetic import is_sum, number, root_of, square_of, terms
+from tfsafe.rewriting.match.arithmetic import (
+    beside_number,
+    is_sum,
+    number,
+    root_of,
+    square_of,
+    terms,
+)
 from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.reductions import (
     Reduction,
@@ -43,13 +50,28 @@ def _unclipped(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
     """Returns `x` for `clip(x, -1, 1)` and the like."""
     while True:
         op = reader.op(tensor)
-        for bound, kind in ((1, "Minimum"), (-1, "Maximum")):
-            for x, limit in both_ways(op, kind):
-                if number(reader, limit, x) == bound:
-                    tensor = x
-                    break
+        for x, limit in both_ways(op, "Minimum", "Maximum"):
+            bound = number(reader, limit, x)
+            lowest = 0 if bound == 0 and reader.is_nonnegative(x) else -1
+            if bound == (1 if op.type == "Minimum" else lowest):
+                tensor = x
+                break
         if reader.op(tensor) is op:
             return tensor
+
+
+def _of_lines(reader: Reader, cosine: tf.Tensor) -> tuple[tf.Tensor, float]:
+    """Reads `|c|`, and `2 * c ** 2 - 1`; returns c and how often its angle is taken."""
+    op = reader.op(cosine)
+    if op.type == "Abs":
+        return _unclipped(reader, op.inputs[0]), 1.0
+    for term, less in beside_number(reader, cosine):
+        square = square_of(reader, term.tensor)
+        if square is not None and (term.factor, less) == (2, -1):
+            op = reader.op(square)
+            inner = op.inputs[0] if op.type == "Abs" else square
+            return _unclipped(reader, inner), 2.0
+    return cosine, 0.0
 
 
 def _of_units(reader: Reader, tensor: tf.Tensor) -> _Cosine | None:
@@ -111,16 +133,26 @@ def _is_length(
 def _match_angle(op: tf.Operation, reader: Reader) -> Build | None:
     if is_watched(reader, op):
         return None
-    cosine = _unclipped(reader, op.inputs[0])
+    cosine, times = _of_lines(reader, _unclipped(reader, op.inputs[0]))
     found = _of_units(reader, cosine) or _quotient_of_sums(reader, cosine)
-    if found is not None:
-        a, b, (_, axes, keepdims) = found
-        return lambda value: angles.between_units(a(value), b(value), axes, keepdims)
-    product = dot_product(reader, cosine)
-    if product is None or product[0].shape.rank is None:
-        return None
-    x, y, total = product
-    return lambda value: angles.between(value(x), value(y), total.axes, total.keepdims)
+    between = angles.between_units
+    if found is None:
+        product = dot_product(reader, cosine)
+        if product is None or product[0].shape.rank is None:
+            return None
+        x, y, total = product
+        found = _Cosine(lambda value: value(x), lambda value: value(y), total)
+        between = angles.between
+    a, b, (_, axes, keepdims) = found
+    if not times:
+        return lambda value: between(a(value), b(value), axes, keepdims)
+
+    def build(value: Value) -> tf.Tensor:
+        first = a(value)
+        second = angles.facing(first, b(value), axes)
+        return times * between(first, second, axes, keepdims)
+
+    return build
 
 
 def _match_near_zero(op: tf.Operation, reader: Reader) -> Build | None:
@@ -227,8 +259,10 @@ def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
 RULES = (
     Rule(
         name="angle-of-unit-vectors",
-        before="acos(sum(a * b)), of vectors of length 1",
-        after="2 * atan2(norm(a - b), norm(a + b)); of other vectors the same",
+        before="acos(sum(a * b)), acos(|sum(a * b)|), acos(2 * sum(a * b) ** 2 - 1), "
+        "of vectors of length 1",
+        after="2 * atan2(norm(a - b), norm(a + b)), of b or -b; of other vectors the "
+        "same",
         fails_when="a is near b: the cosine rounds to 1 or beyond",
         reference="Kahan, How Futile are Mindless Assessments of Roundoff, 2006",
         op_types=["Acos"],
