@@ -205,9 +205,25 @@ ELEMENTWISE = {
         [1e4, 200.0, 3.0, 1.5],
     ),
     "inverse-by-hand": (
-        [lambda x: tf.math.log(x + tf.sqrt(x * x - 1))],
+        [
+            lambda x: tf.math.log(x + tf.sqrt(x * x - 1)),
+            lambda x: tf.math.log(tf.sqrt((x - 1) * (1 + x)) + x),
+            lambda x: tf.math.log(x + tf.sqrt(x + 1) * tf.sqrt(x - 1)),
+        ],
         mpmath.acosh,
         [1e25, 1.125, 3.0, 1.5],
+    ),
+    "inverse-by-hand of a sum with 1": (
+        [
+            lambda x: tf.math.log((1 + x) + tf.sqrt((1 + x) ** 2 - 1)),
+            lambda x: tf.math.log(tf.sqrt(tf.square(x + 1) - 1) + (x + 1)),
+            lambda x: tf.math.log((1 + x) + tf.sqrt(((1 + x) - 1) * ((1 + x) + 1))),
+            lambda x: tf.math.log(
+                (1 + x) + tf.sqrt((1 + x) - 1) * tf.sqrt((1 + x) + 1)
+            ),
+        ],
+        lambda x: 2 * mpmath.asinh(mpmath.sqrt(x / 2)),
+        [1e25, 1e-7, 3e-4, 1.5],
     ),
     "function-less-tangent": (
         [lambda x: x - tf.tan(x), lambda x: -(tf.tan(x) - x)],

@@ -1,6 +1,7 @@
 """Rules for inverse functions: by hand, and of the function that they invert."""
 
 import math
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -45,9 +46,26 @@ def _built(x: Term) -> Build:
 # How far off a constant of float32 may be.
 _CLOSE = 1e-6
 _ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), 1))
+
+
+def _roots(x: Pattern) -> Sequence[Pattern]:
+    """Returns the spellings of `sqrt(x * x - 1)`."""
+    below, above = ("Sub", x, 1), ("Add", x, 1)
+    return (
+        ("Sqrt", ("Sub", ("Square", x), 1)),
+        ("Sqrt", ("Mul", below, above)),
+        ("Mul", ("Sqrt", below), ("Sqrt", above)),
+    )
+
+
 _BY_HAND = Trees(
+    # Of a sum with 1, which would round.
+    *(
+        Tree(("Log", ("Add", 1, "x", root)), angles.acosh1p)
+        for root in _roots(("Add", 1, "x"))
+    ),
     Tree(("Log", ("Add", "x", _ROOT)), tf.asinh),
-    Tree(("Log", ("Add", "x", ("Sqrt", ("Sub", ("Square", "x"), 1)))), ops.acosh),
+    *(Tree(("Log", ("Add", "x", root)), ops.acosh) for root in _roots("x")),
     Tree(("Log", ("Sub", _ROOT, "x")), lambda x: -tf.asinh(x)),
     Tree(("Log", ("Div", ("Add", 1, "x"), ("Sub", 1, "x"))), _two_atanh),
     Tree(
@@ -82,9 +100,11 @@ RULES = (
     ),
     Rule(
         name="inverse-by-hand",
-        before="log(x + sqrt(x * x + 1)), log(x + sqrt(x * x - 1)), "
+        before="log(x + sqrt(x * x + 1)), log(x + sqrt(x * x - 1)), also as "
+        "sqrt((x - 1) * (x + 1)), "
         "log((1 + x) / (1 - x)), log(tan(pi / 4 + x / 2))",
-        after="asinh(x), acosh(x), 2 * atanh(x), asinh(tan(x))",
+        after="asinh(x), acosh(x), 2 * asinh(sqrt(d / 2)) for x = 1 + d, 2 * atanh(x), "
+        "asinh(tan(x))",
         fails_when="x is negative, large, or near 0: the sum cancels, or is near 1",
         reference="identity",
         op_types=tuple(_BY_HAND.op_types),
