@@ -617,6 +617,32 @@ def test_the_body_of_a_loop_over_a_dataset_is_looked_into(options):
     assert part == "component 1 of an element of the dataset"
 
 
+@pytest.mark.parametrize(
+    "passed",
+    [
+        lambda data: data.prefetch(2),
+        lambda data: data.with_options(tf.data.Options()),
+        lambda data: data.apply(tf.data.experimental.assert_cardinality(3)),
+    ],
+    ids=["prefetch", "options", "cardinality"],
+)
+def test_a_dataset_that_passes_elements_on_is_looked_through(passed):
+    @tf.function
+    def epoch(data):
+        total = tf.zeros([2])
+        for x in passed(data.map(tf.math.log)):
+            total += x
+        return total
+
+    data = tf.data.Dataset.from_tensor_slices([[1.0, 1.0], [2.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        tfsafe.checked(epoch)(data)
+    finding = caught.value.findings[0]
+    assert (finding.op_type, finding.iteration, finding.index) == ("Log", (2,), (1,))
+    whole = data.take(2).concatenate(data.take(1))
+    np.testing.assert_array_equal(tfsafe.checked(epoch)(whole), tf.math.log([2.0, 1.0]))
+
+
 def test_the_state_of_a_random_generator_is_restored(mode):
     generator = tf.random.Generator.from_seed(3)
 

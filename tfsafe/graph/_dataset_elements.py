@@ -13,6 +13,8 @@ from tfsafe.graph import _dataset_functions
 
 _TESTS = {"FilterDataset", "ParallelFilterDataset", "TakeWhileDataset"}
 _MAPS = {"MapDataset", "ParallelMapDataset", "ParallelMapDatasetV2", "ScanDataset"}
+# They give the elements of their first input, in its order.
+_PASS = {"AssertCardinalityDataset", "OptionsDataset", "PrefetchDataset"}
 _Loops = tuple[int, ...]
 _Values = Sequence[Any]
 
@@ -46,6 +48,10 @@ class Datasets:
         if op.type in _TESTS | _MAPS and _dataset_functions.body(op) is not None:
             (dataset,) = outputs
             self._made[id(dataset)] = dataset, op, inputs
+        elif op.type in _PASS and id(inputs[0]) in self._made:
+            (dataset,) = outputs
+            _, *maker = self._made[id(inputs[0])]
+            self._made[id(dataset)] = dataset, *maker
 
     def reduced(self, op: tf.Operation, inputs: _Values, loops: _Loops) -> _Values:
         """Runs a reduction; returns its outputs."""
