@@ -176,7 +176,8 @@ def _loses_at(
     if whole.op.type in SUMS:
         # Its terms outgrow it, as those of `(x + 1) * log(x + 1) - x * log(x)`.
         largest, larger = (_largest_term(formula, each) for each in (far, near))
-        outgrown = larger * np.abs(right) > 32 * largest * np.abs(nearer)
+        growth = larger / largest
+        outgrown = (growth > 32) & (growth * np.abs(right) > 32 * np.abs(nearer))
         loses |= outgrown & is_lost(near, nearer)
     finite = np.isfinite(right)
     counts = finite.sum(-1)
