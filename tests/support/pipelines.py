@@ -3,8 +3,7 @@
 TensorFlow tunes each pipeline in a thread that looks at it at longer and longer
 intervals, up to a minute, and joins this thread where the pipeline ends. The thread is
 told to end before it can see that it should: where it is fast, or has the processor to
-itself, it waits for its next look (18.9 s were seen), and with it
-the test.
+itself, it waits for its next look (18.9 s were seen), and with it the test.
 """
 
 import tensorflow as tf

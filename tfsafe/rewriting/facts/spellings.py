@@ -184,7 +184,7 @@ def _mean(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
     total = reader.op(op.inputs[0])
     if total.type == "Sum" and _counts(reader, op.inputs[1], *total.inputs):
         x, along = total.inputs
-        yield _reduced(op, "Mean", x, along, total.get_attr("keep_dims"))
+        yield _along(op, "Mean", x, along, keep_dims=total.get_attr("keep_dims"))
 
 
 def _total(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
@@ -195,17 +195,17 @@ def _total(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
             for each in others:
                 x = x * each
             axes = tf.constant(found.axes)
-        yield _reduced(op, "Sum", x, axes, found.keepdims) if found.axes else x
+        yield _along(op, "Sum", x, axes, keep_dims=found.keepdims) if found.axes else x
 
 
-def _reduced(
-    op: tf.Operation, op_type: str, x: tf.Tensor, axes: tf.Tensor, keepdims: bool
+def _along(
+    op: tf.Operation, op_type: str, x: tf.Tensor, axes: tf.Tensor, **flags: bool
 ) -> tf.Tensor:
-    """Writes a reduction."""
+    """Writes an operation along axes, such as a reduction."""
     attributes = {
         "T": tf.compat.v1.AttrValue(type=x.dtype.as_datatype_enum),
         "Tidx": tf.compat.v1.AttrValue(type=axes.dtype.as_datatype_enum),
-        "keep_dims": tf.compat.v1.AttrValue(b=keepdims),
+        **{name: tf.compat.v1.AttrValue(b=flag) for name, flag in flags.items()},
     }
     return created(op.graph, op_type, [x, axes], x.dtype, attributes)
 
@@ -216,7 +216,7 @@ def _mean_of_parts(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
     part = reader.op(parts)
     if part.type in DIVISIONS and _counts(reader, part.inputs[1], parts, along):
         x = part.inputs[0]
-        yield _reduced(op, "Mean", x, along, op.get_attr("keep_dims"))
+        yield _along(op, "Mean", x, along, keep_dims=op.get_attr("keep_dims"))
 
 
 def _counts(reader: Reader, number: tf.Tensor, x: tf.Tensor, along: tf.Tensor) -> bool:
@@ -233,7 +233,8 @@ def _reshaped(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
     total = reader.op(op.inputs[0])
     if total.type in _REDUCTIONS and reshapes(reader, op):
         x, along = total.inputs
-        made = _reduced(op, total.type, x, along, not total.get_attr("keep_dims"))
+        keeps = total.get_attr("keep_dims")
+        made = _along(op, total.type, x, along, keep_dims=not keeps)
         if same_size(made, op.outputs[0]):
             yield made
 
@@ -281,14 +282,13 @@ def _sums_with_ends(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
 
 def _with_other_end(op: tf.Operation, *, backwards: bool) -> tf.Tensor:
     """Writes a running sum that has the element itself, or has not."""
-    x, axis = op.inputs
-    attributes = {
-        "T": tf.compat.v1.AttrValue(type=x.dtype.as_datatype_enum),
-        "Tidx": tf.compat.v1.AttrValue(type=axis.dtype.as_datatype_enum),
-        "exclusive": tf.compat.v1.AttrValue(b=not op.get_attr("exclusive")),
-        "reverse": tf.compat.v1.AttrValue(b=op.get_attr("reverse") != backwards),
-    }
-    return created(op.graph, "Cumsum", [x, axis], x.dtype, attributes)
+    return _along(
+        op,
+        "Cumsum",
+        *op.inputs,
+        exclusive=not op.get_attr("exclusive"),
+        reverse=op.get_attr("reverse") != backwards,
+    )
 
 
 _Make = Callable[[Reader, tf.Operation], Iterator[tf.Tensor]]

@@ -61,7 +61,11 @@ def _unclipped(reader: Reader, tensor: tf.Tensor) -> tf.Tensor:
 
 
 def _of_lines(reader: Reader, cosine: tf.Tensor) -> tuple[tf.Tensor, float]:
-    """Reads `|c|`, and `2 * c ** 2 - 1`; returns c and how often its angle is taken."""
+    """Reads `|c|`, and `2 * c ** 2 - 1`.
+
+    Returns:
+      The cosine c, and how often its angle is taken; 0 for another formula.
+    """
     op = reader.op(cosine)
     if op.type == "Abs":
         return _unclipped(reader, op.inputs[0]), 1.0

@@ -178,7 +178,8 @@ def _loses_at(
         largest, larger = (_largest_term(formula, each) for each in (far, near))
         growth = larger / largest
         outgrown = (growth > 32) & (growth * np.abs(right) > 32 * np.abs(nearer))
-        loses |= outgrown & is_lost(near, nearer)
+        if outgrown.any():
+            loses |= outgrown & is_lost(near, nearer)
     finite = np.isfinite(right)
     counts = finite.sum(-1)
     return bool(((2 * (loses & finite).sum(-1) > counts) & (counts > 0)).any())

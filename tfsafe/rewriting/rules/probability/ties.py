@@ -6,7 +6,6 @@ change: with other terms, such as `-x * y` of a cross-entropy, the maximum cance
 
 import functools
 import operator
-from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -75,13 +74,8 @@ def _are_smooth(reader: Reader, kink: Term, log: Term) -> bool:
         return is_same and abs(inside.factor) == abs(x.factor)
     gap = reader.op(inside.tensor)
     is_gap = gap.type == "Sub" and abs(inside.factor) == 1
-    return is_gap and _are_alike(reader, gap.inputs, pair)
-
-
-def _are_alike(
-    reader: Reader, pair: Sequence[tf.Tensor], other: Sequence[tf.Tensor]
-) -> bool:
-    return any(all(map(reader.same, pair, each)) for each in (other, other[::-1]))
+    orders = (pair, pair[::-1])
+    return is_gap and any(all(map(reader.same, gap.inputs, each)) for each in orders)
 
 
 def _exponent(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
@@ -90,8 +84,9 @@ def _exponent(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
         return op.inputs[0]
     if op.type == "Log":
         return one_plus(reader, reader.op(op.inputs[0]), "Exp")
-    exp = reader.op(op.inputs[0]) if op.type == "Log1p" else op
-    return exp.inputs[0] if op.type == "Log1p" and exp.type == "Exp" else None
+    if op.type == "Log1p" and reader.op(op.inputs[0]).type == "Exp":
+        return reader.op(op.inputs[0]).inputs[0]
+    return None
 
 
 RULES = (
