@@ -75,6 +75,14 @@ def _rotation_angle(r):
     return tf.acos((tf.linalg.trace(r) - 1) / 2)
 
 
+def _log_odds(x):
+    return tf.math.log((1 + x) / (1 - x))
+
+
+def _exact_atanh_of_tangents(x):
+    return m.atanh(np.prod(m.tanh(x / 2), axis=0))
+
+
 FORMULAS = [
     Formula(
         "angle between a vector and itself",
@@ -174,5 +182,26 @@ FORMULAS = [
         [U, U],
         [U, [[0.1, 0.2, 0.9], [0.9, 0.1, 0.2]]],
         slopes="finite",
+    ),
+    Formula(
+        "message of a parity check of two bits",
+        lambda a, b: 2 * tf.atanh(tf.tanh(a / 2) * -tf.tanh(b / 2)),
+        lambda a, b: 2 * _exact_atanh_of_tangents(np.stack([-a, b])),
+        [[1.0, 30.0, 50.0, -40.0, 0.0], [2.0, 30.0, 80.0, 60.0, 40.0]],
+        [[1.0, -0.1, 3.0], [2.0, 4.0, 1e-4]],
+    ),
+    Formula(
+        "message of a parity check along an axis",
+        lambda x: 2 * tf.atanh(tf.reduce_prod(tf.tanh(0.5 * x), -1)),
+        lambda x: 2 * _exact_atanh_of_tangents(x.T),
+        [[[3.0, 40.0, 50.0], [30.0, 30.0, -30.0], [0.0, 3.0, 30.0]]],
+        [[[1.0, -0.1, 3.0], [2.0, 4.0, 1e-4]]],
+    ),
+    Formula(
+        "message of a parity check by odds",
+        lambda a, b: _log_odds(tf.tanh(a / 2) * tf.tanh(b / 2)),
+        lambda a, b: 2 * _exact_atanh_of_tangents(np.stack([a, b])),
+        [[30.0, 50.0, -40.0], [30.0, 80.0, 60.0]],
+        [[1.0, -0.1, 3.0], [2.0, 4.0, 1e-2]],
     ),
 ]

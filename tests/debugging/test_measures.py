@@ -143,7 +143,7 @@ class Recall(keras.metrics.Metric):
         self.total.assign_add(tf.reduce_sum(y) / tf.reduce_sum(y))
 
     def result(self):
-        return self.total
+        return self.total.value
 
 w, recall = tf.Variable([1.0, 2.0]), {metric}
 

@@ -237,6 +237,10 @@ PAIRS = {
         lambda x: tf.atanh(tf.tanh(x)),
         lambda x: tf.atanh(tf.sin(x)),
     ),
+    "atanh-of-tangents": (
+        lambda x: tf.atanh(tf.reduce_prod(tf.tanh(x), -1)),
+        lambda x: tf.atanh(tf.reduce_sum(tf.tanh(x), -1)),
+    ),
     "atanh-of-one-minus": (
         lambda x: tf.atanh(1 - x),
         lambda x: tf.atanh(0.5 - x),

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._gradients import custom_gradient
 from tfsafe._limits import LIMITS
+from tfsafe.ops.formulas import removable
 from tfsafe.ops.formulas.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import quotient_no_nan, times_upstream
@@ -181,6 +182,32 @@ def atanh_of_one_minus(x: tf.Tensor) -> tf.Tensor:
         lambda x: 0.5 * (ops.log(2 - x) - ops.log(x)),
         x,
     )
+
+
+def atanh_of_tangents(x: tf.Tensor, axes: _Axes, keepdims: bool) -> tf.Tensor:
+    """Computes `atanh(product of tanh(x))`, whose tangents may all round to 1.
+
+    With `s = -log(product)`, a sum of `2 * atanh(exp(-2 * abs(x)))`, it is
+    `-log(tanh(s / 2)) / 2` (R. G. Gallager, Low-Density Parity-Check Codes, MIT Press,
+    1963, chapter 4); its logarithms are added where the product is near 1.
+
+    Returns:
+      The inverse of the product along the axes.
+    """
+
+    def near(x: tf.Tensor) -> tf.Tensor:
+        return ops.atanh(tf.reduce_prod(ops.tanh(x), axes, keepdims=True))
+
+    def far(x: tf.Tensor) -> tf.Tensor:
+        size = tf.abs(x)
+        halves = ops.log(removable.atanh_over_x(tf.exp(-2 * size))) - 2 * size
+        log_half = ops.logsumexp(halves, axis=axes, keepdims=True)
+        log_tanh = log_half + ops.log(removable.tanh_over_x(tf.exp(log_half)))
+        return -0.5 * tf.reduce_prod(tf.sign(x), axes, keepdims=True) * log_tanh
+
+    product = tf.reduce_prod(tf.tanh(x), axes, keepdims=True)
+    angle = near_or_far(tf.abs(product) < 0.5, near, far, x)
+    return angle if keepdims else tf.squeeze(angle, axes)
 
 
 def acosh1p(x: tf.Tensor) -> tf.Tensor:

@@ -1,17 +1,20 @@
 """Rules for inverse functions: by hand, and of the function that they invert."""
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.formulas import angles
-from tfsafe.rewriting.engine.rule import Build, Rule
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, number, terms
 from tfsafe.rewriting.match.index import Pattern
-from tfsafe.rewriting.match.trees import Tree, Trees
+from tfsafe.rewriting.match.products import factored, scaled
+from tfsafe.rewriting.match.trees import Tree, Trees, argument
 
 
 def _same(x: tf.Tensor) -> tf.Tensor:
@@ -43,8 +46,48 @@ def _built(x: Term) -> Build:
     return lambda value: angles.mercator(x.make(value))
 
 
+def _match_tangents(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches the inverse of a product along axes, or of two factors or more."""
+    times = 1.0
+    tensor = op.inputs[0]
+    if op.type == "Log":
+        found = argument(reader, tensor, _ODDS)
+        if found is None:
+            return None
+        times, tensor = 2 * found[1].factor, found[1].tensor
+    product = scaled(reader, tensor)
+    whole = reader.op(product.tensor)
+    if abs(product.factor) != 1:
+        return None
+    if whole.type == "Prod":
+        axes = reader.axes(whole.inputs[1], whole.inputs[0].shape.rank)
+        keepdims, factors = whole.get_attr("keep_dims"), [whole.inputs[0]]
+    else:
+        axes, keepdims = (0,), False
+        parts = factored(reader, whole)
+        factors = [] if parts.below else parts.above
+        times *= parts.factor
+        if abs(parts.factor) != 1 or len(factors) < 2:
+            return None
+    tangents = [reader.op(each) for each in factors]
+    if axes is None or not all(each.type == "Tanh" for each in tangents):
+        return None
+    times *= product.factor
+
+    def build(value: Value) -> tf.Tensor:
+        x = [value(each.inputs[0]) for each in tangents]
+        if whole.type == "Prod":
+            return times * angles.atanh_of_tangents(x[0], axes, keepdims)
+        zeros = functools.reduce(operator.add, map(tf.zeros_like, x))
+        stacked = tf.stack([each + zeros for each in x])
+        return times * angles.atanh_of_tangents(stacked, axes, keepdims)
+
+    return build
+
+
 # How far off a constant of float32 may be.
 _CLOSE = 1e-6
+_ODDS: Pattern = ("Div", ("Add", 1, "x"), ("Sub", 1, "x"))
 _ROOT: Pattern = ("Sqrt", ("Add", ("Square", "x"), 1))
 
 
@@ -67,7 +110,7 @@ _BY_HAND = Trees(
     Tree(("Log", ("Add", "x", _ROOT)), tf.asinh),
     *(Tree(("Log", ("Add", "x", root)), ops.acosh) for root in _roots("x")),
     Tree(("Log", ("Sub", _ROOT, "x")), lambda x: -tf.asinh(x)),
-    Tree(("Log", ("Div", ("Add", 1, "x"), ("Sub", 1, "x"))), _two_atanh),
+    Tree(("Log", _ODDS), _two_atanh),
     Tree(
         ("Log", ("Div", ("Sub", 1, "x"), ("Add", 1, "x"))),
         lambda x: -_two_atanh(x),
@@ -86,6 +129,15 @@ RULES = (
             Tree(("Atanh", ("Tanh", "x")), _same),
             Tree(("Asinh", ("Sinh", "x")), _same),
         ),
+    ),
+    Rule(
+        name="atanh-of-tangents",
+        before="atanh(tanh(x) * tanh(y)), atanh(prod(tanh(x)))",
+        after="-log(tanh(sum(atanh(exp(-2 * |x|))))) / 2 where the product is near 1",
+        fails_when="each x is large: each tangent rounds to 1",
+        reference="identity",
+        op_types=("Atanh", "Log"),
+        match=_match_tangents,
     ),
     Rule(
         name="atanh-of-one-minus",
