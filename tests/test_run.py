@@ -409,6 +409,91 @@ def test_of_an_argument_that_numpy_held_the_operation_is_named_by_strict(
     assert hint not in capsys.readouterr().err
 
 
+PRIOR = """
+    import tensorflow as tf
+
+    prior = tf.Variable({value})
+
+    @tf.function
+    def step(x):
+        return tf.reduce_sum(prior * x)
+
+    {between}
+    step(tf.constant([3.0, 1.0]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "between", "named"),
+    [
+        ("tf.math.log([1.0, 0.0])", "", "-Inf from `Log`."),
+        ("lambda: tf.ones([2]) / tf.zeros([2])", "", "+Inf from `RealDiv`."),
+        ("[1.0, float('inf')]", "", "+Inf in variable `Variable`."),
+        # What was computed is no longer there.
+        (
+            "tf.math.log([1.0, 0.0])",
+            "prior.assign([float('inf'), 0.0])",
+            "+Inf in variable `Variable`.",
+        ),
+    ],
+)
+def test_of_a_variable_that_the_script_computed_the_operation_is_named(
+    value, between, named, here, write
+):
+    path = write(PRIOR.format(value=value, between=between))
+    with pytest.raises(tfsafe.NumericsError) as raised:
+        here(path)
+    text = str(raised.value)
+    assert text.startswith(named), text
+    assert (f"{path}:4 in <" in text) == (" from " in named)
+
+
+INITIALIZED = """
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    def of_fan(shape, dtype=None):
+        return tf.ones(shape) / tf.sqrt(tf.cast(shape[0] - 2, tf.float32))
+
+    dense = keras.layers.Dense(1, kernel_initializer=of_fan)
+    model = keras.Sequential([keras.Input([2]), dense])
+    model.compile("sgd", "mse")
+    model.fit(np.ones([4, 2]), np.ones([4, 1]), verbose=0)
+"""
+
+
+def test_of_a_weight_the_operation_of_its_initializer_is_named(here, write):
+    path = write(INITIALIZED)
+    with pytest.raises(tfsafe.NumericsError, match="Inf from `RealDiv`") as raised:
+        here(path)
+    assert f"{path}:7 in of_fan" in str(raised.value)
+    assert "1 zero in the denominator" in str(raised.value)
+
+
+SCHEDULED = """
+    import keras
+    import numpy as np
+
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    rate = keras.callbacks.LearningRateScheduler(lambda epoch: float({rate}))
+    with np.errstate(all="ignore"):
+        model.fit(np.ones([2, 1]), np.ones(2), verbose=0, callbacks=[rate])
+"""
+
+
+@pytest.mark.parametrize("rate", ["np.cos(np.log(epoch))", "0.1 / np.float32(epoch)"])
+def test_a_rate_that_is_not_finite_is_called_one(rate, here, write):
+    path = write(SCHEDULED.format(rate=rate))
+    with pytest.raises(tfsafe.NumericsError) as raised:
+        here(path)
+    (finding,) = raised.value.findings
+    assert finding.suggestion.startswith("this learning rate is infinite or NaN")
+    assert "If it is data" not in finding.suggestion
+    assert "/learning_rate`" in str(raised.value)
+
+
 STANDARDIZED = """
     import numpy as np
     import tensorflow as tf

@@ -152,6 +152,15 @@ def mapped_through_numpy():
     return tf.data.Dataset.from_tensor_slices(tf.zeros([4, 2])).map(element).batch(2)
 
 
+def generated_by_numpy():
+    def rows():
+        yield through_numpy(np.zeros([4, 2], "float32")), np.ones([4, 1], "float32")
+
+    of = tf.TensorSpec([4, 2]), tf.TensorSpec([4, 1])
+    data = tf.data.Dataset.from_generator(rows, output_signature=of)  # here
+    return data.prefetch(1)
+
+
 def line_of(function, text):
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, each in enumerate(lines) if text in each)
@@ -162,10 +171,11 @@ def line_of(function, text):
     ("data", "line"),
     [
         (mapped_through_numpy(), line_of(mapped_through_numpy, "# here")),
+        (generated_by_numpy(), line_of(generated_by_numpy, "# here")),
         (rows_of_python(), line_of(rows_of_python, "def ")),
         (Rows(), line_of(Rows, "def __getitem__")),
     ],
-    ids=["map", "generator", "PyDataset"],
+    ids=["map", "from_generator", "generator", "PyDataset"],
 )
 def test_the_python_that_makes_the_data_is_named(data, line):
     model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])

@@ -9,6 +9,7 @@ import textwrap
 from typing import Any
 from unittest import mock
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -1069,6 +1070,49 @@ def test_a_gradient_beyond_float16_is_told_to_lower_the_scale_of_the_loss(
     assert "compute this part in float32" in words
     is_told = dtype == "float16" and is_gradient
     assert words.startswith("if the loss is multiplied by a scale") == is_told
+
+
+@pytest.mark.parametrize("is_of_layer", [False, True])
+def test_without_a_layer_half_precision_is_left_by_a_cast(is_of_layer):
+    def energy(x):
+        return tf.reduce_sum(x * x)
+
+    def widened(x):
+        return energy(tf.cast(x, tf.float32))
+
+    function = keras.layers.Lambda(energy, dtype="float16") if is_of_layer else energy
+    x = tf.constant([300.0, 1.0], tf.float16)
+    words = finding_of(function, [x], False).suggestion
+    assert words.startswith("compute this part in float32")
+    assert ("dtype='float32' on its layer" in words) == is_of_layer
+    assert ("from tf.cast(x, tf.float32) on" in words) != is_of_layer
+    assert widened(x) == 300.0**2 + 1
+
+
+def added(x, mask):
+    return tf.nn.softmax(x + tf.cast((1.0 - mask) * -1e9, tf.float16)[:, None])
+
+
+def selected(x, mask):
+    return tf.nn.softmax(tf.where(tf.cast(mask, bool)[:, None], x, x.dtype.min))
+
+
+def narrowed(x, mask):
+    return tf.cast(mask[:, None] * -1e9, tf.float16) + x
+
+
+def test_of_a_mask_beyond_float16_no_explosion_is_said():
+    x = tf.constant([[[3.0, 1.0]], [[1.0, 2.0]]], tf.float16)
+    mask = tf.constant([[1.0, 0.0], [0.0, 0.0]])
+    finding = finding_of(added, [x, mask], False)
+    assert finding.op_type == "Cast"
+    assert finding.suggestion.startswith("float16 ends at 65504")
+    assert "exploded" not in finding.suggestion
+    assert is_finite(selected, [x, mask], False)
+    expected = tf.nn.softmax(tf.constant([[[3.0, -np.inf]], [[0.0, 0.0]]]))
+    np.testing.assert_array_equal(selected(x, mask), tf.cast(expected, tf.float16))
+    # No softmax: it may be an explosion.
+    assert "have exploded" in finding_of(narrowed, [x, mask], False).suggestion
 
 
 SEGMENTS = [0, 0, 1, 1]

@@ -274,15 +274,20 @@ def mapped(dataset: "tf.data.Dataset") -> list[Mapped]:
 def python_calls(dataset: "tf.data.Dataset") -> "list[tf.Operation]":
     """Returns the operations of a dataset's functions that call Python, last first.
 
+    So too the dataset that `from_generator` makes in a function.
+
     `_input_dataset` and `_map_func`, tried with TensorFlow 2.21.0.
     """
     wrappers = (getattr(each, "_map_func", None) for each in _parts(dataset))
-    return [op for each in wrappers if each for op in _calls_of_python(each)]
+    kinds = "PyFunc", "GeneratorDataset"
+    return [op for each in wrappers if each for op in _calls_of_python(each, kinds)]
 
 
-def _calls_of_python(wrapper: Any) -> "list[tf.Operation]":
+def _calls_of_python(
+    wrapper: Any, kinds: Sequence[str] = ("PyFunc",)
+) -> "list[tf.Operation]":
     operations = wrapper.function.graph.get_operations()
-    return [each for each in operations if "PyFunc" in each.type]
+    return [each for each in operations if any(kind in each.type for kind in kinds)]
 
 
 def _parts(dataset: Any) -> Iterator[Any]:

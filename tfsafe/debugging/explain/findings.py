@@ -103,7 +103,7 @@ def describe(
         "chain": _chain(origin, label, path, layers),
     }
     if origin.step is None:
-        finding = outside.finding_of(origin, facts)
+        finding = outside.finding_of(origin, facts, label)
     else:
         finding = _from_operation(
             origin, origin.step, value, nonfinite, facts, met_next, layers
@@ -172,7 +172,7 @@ def _from_operation(
             for each, producer in zip(step.inputs, origin.producers, strict=False)
             if _is_numeric(each) and producer != "Const"
         ]
-        is_constant = _CONSTANT.search(source)
+        is_constant = words == fixes.LOWEST or _CONSTANT.search(source)
         exploded = "" if is_constant else _exploded(computed, step.loops)
         if words == suggestions.SCALE:
             words = ""

@@ -145,7 +145,7 @@ def _described(results: Sequence[NonFinite], origin: Origin, layers: Layers) -> 
     paths = [(each.rank, each.label, each.path(origin)) for each in reached]
     known = [each for each in paths if each[2]]
     _, label, path = min(
-        known, key=lambda each: (each[0], len(each[2])), default=(0, "", [])
+        known, key=lambda each: (each[0], len(each[2])), default=paths[0]
     )
     met_next = reached[0].met_next(origin)
     return _findings.describe(origin, label, path, met_next, layers)

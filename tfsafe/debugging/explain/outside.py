@@ -11,6 +11,7 @@ from tfsafe.debugging import values
 from tfsafe.debugging.explain import arrays
 from tfsafe.debugging.explain.suggestions import choice as suggestions
 from tfsafe.debugging.explain.suggestions.fixes import INFINITE_WEIGHT
+from tfsafe.debugging.explain.training.optimizer import SCHEDULE
 from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.errors import Finding
 from tfsafe.graph import is_user_file
@@ -66,12 +67,13 @@ _QUOTIENT = (
 )
 
 
-def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
+def finding_of(origin: Origin, facts: dict[str, Any], label: str) -> Finding:
     """Returns the finding for a value that no operation of the call made.
 
     Args:
       origin: The value.
       facts: What it has in common with other findings.
+      label: The result that it reached.
     """
     holder = origin.holder or "a constant, or a tensor from outside"
     is_variable = holder.startswith(("variable", "a variable"))
@@ -93,6 +95,8 @@ def finding_of(origin: Origin, facts: dict[str, Any]) -> Finding:
         survey, words, rows = "", _WEIGHTS, _nan_rows(origin)
         if len(rows):
             words += f" {_ROW_OF_WEIGHTS.format(rows[0])}"
+    elif label.endswith("/learning_rate`"):
+        survey, words = "", f"{SCHEDULE} {capital(FROM_NUMPY)}"
     elif "sample_weight" in holder and _is_of_classes(call):
         survey, words = "", _CLASS_WEIGHT
     else:

@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from tfsafe.debugging import values
-from tfsafe.debugging.tracing.origins import Origin
+from tfsafe.debugging.tracing.origins import Origin, Origins
 from tfsafe.debugging.tracing.provenance import Propagation
 
 _LOCAL = threading.local()
@@ -33,7 +33,19 @@ def followed() -> Propagation | None:
 
 
 class AfterEager(Propagation):
-    """Follows a call, from where eager code made its arguments and constants."""
+    """Follows a call, from where eager code made its arguments and state."""
+
+    def outside(self, value: Any, holder: str, key: Any = None) -> Origin:
+        """Notes a value from outside, of a variable where eager code computed it."""
+        before = followed()
+        is_given = before is not None and key is not None
+        if is_given and values.is_same(value, before.value(key)):
+            made = self._first(before.origins(key))
+            if made is not None:
+                self.all.append(made)
+                self.mark(key, [made], value=value)
+                return made
+        return super().outside(value, holder, key)
 
     def _new(self, value: Any, **what: Any) -> Origin:
         step = what.get("step")
@@ -62,6 +74,10 @@ class AfterEager(Propagation):
             held = (each.value() for each in list(before._marks.values()))
             alike = (each for each in held if values.is_same(value, each))
             origins = before.origins(next(alike, value))
+        return self._first(origins)
+
+    def _first(self, origins: Origins) -> Origin | None:
+        """Returns the first of eager operations, unless the program means its value."""
         known = [each for each in origins if each.step and each.step.type != _OPAQUE]
         if not known or any(each.is_intended for each in origins):
             return None

@@ -85,14 +85,15 @@ _RAGGED = (
     "tfsafe.ops takes dense tensors: tf.ragged.map_flat_values(f, rows) applies f to "
     "the values of ragged ones."
 )
-_FLOAT32 = (
-    "compute this part in float32, for instance with dtype='float32' on its layer and "
-    "on the layers in it, or scale its inputs down."
+_OF_LAYER = (
+    "for instance with dtype='float32' on its layer and on the layers in it, or scale "
+    "its inputs down."
 )
+_OF_FUNCTION = "from tf.cast(x, tf.float32) on, or scale its inputs down."
 _HALF_GRADIENT = (
     "if the loss is multiplied by a scale, lower it, as "
     "keras.optimizers.LossScaleOptimizer(optimizer) does by itself when a gradient "
-    f"overflows. Otherwise {_FLOAT32}"
+    "overflows. Otherwise "
 )
 SCALE = (
     "scale the inputs down, lower the learning rate or clip the gradients; "
@@ -273,7 +274,9 @@ def _fix_of(failure: Failure) -> Suggestion:
     if failure.dtype not in {"float16", "bfloat16"}:
         return Suggestion("", SCALE)
     is_scaled = failure.is_gradient and failure.dtype == "float16"
-    return Suggestion("", _HALF_GRADIENT if is_scaled else _FLOAT32)
+    first = _HALF_GRADIENT if is_scaled else ""
+    how = _OF_FUNCTION if failure.layer is None else _OF_LAYER
+    return Suggestion("", f"{first}compute this part in float32, {how}")
 
 
 def _or_rewritten(words: str, failure: Failure) -> str:

@@ -55,7 +55,7 @@ _TOO_SMALL = (
     "such as the argument of an exp, or tf.nn.softplus(x) + {floor}. For a quotient of "
     "exponentials subtract the largest exponent first, as tfsafe.ops.softmax does."
 )
-_LOWEST = (
+LOWEST = (
     "float16 ends at 65504, so that a constant such as -1e9 is infinite. For a mask, "
     "select instead: tf.where(mask, x, x.dtype.min)."
 )
@@ -224,6 +224,7 @@ _OF_HALF = [
         written=r"\+ ?1e-0*([89]|[1-9]\d)\b",
     ),
 ]
+_TOO_LARGE = Fix("Cast", "", LOWEST, fault="overflow", dtype="float16")
 # The first row that fits counts.
 FIXES = [
     *(
@@ -340,8 +341,9 @@ FIXES = [
         for zero, words in ((RECTIFIED, RELU), ("", _POLES))
         for op in ("Digamma", "Lgamma")
     ),
-    Fix("Cast", "", _LOWEST, fault="overflow", source="Const", dtype="float16"),
-    Fix("Cast", "", _LOWEST, "", "", "overflow", dtype="float16", written=CONSTANT),
+    _TOO_LARGE._replace(source="Const"),
+    _TOO_LARGE._replace(written=CONSTANT),
+    _TOO_LARGE._replace(kind="-Inf", met_later="Softmax"),
     Fix("Asin", "tfsafe.ops.asin({0})", SLOPE, when="gradient"),
     Fix("Asin", f"tfsafe.ops.asin({_IN_UNIT})", _UNIT),
     Fix("Acos", "tfsafe.ops.acos({0})", SLOPE, when="gradient"),
@@ -387,9 +389,7 @@ FIXES = [
         for row in (
             Fix("Mul", "", _SELECT, fault=fault, written=r"\binf(inity)?\b"),
             Fix("Mul", "", INFINITE_WEIGHT, fault="weight"),
-            Fix(
-                "Mul", "", _LOWEST, "", "Const", fault, dtype="float16", written=_LARGE
-            ),
+            Fix("Mul", "", LOWEST, "", "Const", fault, dtype="float16", written=_LARGE),
             Fix("Mul", "", _ADDITIVE, source="Const", fault=fault),
             Fix("Mul", f"{_NO_NAN}({pair})", _MASKED, "forward", fault=fault),
             # The order of a slope's factors is not that of the line.

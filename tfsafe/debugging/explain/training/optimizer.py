@@ -28,7 +28,7 @@ _ADAPTIVE = (
     keras.optimizers.Nadam,
     keras.optimizers.RMSprop,
 )
-_SCHEDULE = (
+SCHEDULE = (
     "this learning rate is infinite or NaN, and one of 0 would train nothing: count "
     "the steps from 1, as step + 1 does, and keep a number of steps that is divided by "
     "at 1 or more, as max(warmup_steps, 1) does."
@@ -164,7 +164,7 @@ def _note_schedule(error: NumericsError, before: float) -> None:
     if is_made or first.origin.endswith("/learning_rate`"):
         of_zero = re.search(r"\b(zeros?|0 to the power)\b", first.cause)
         is_past = np.isnan(rate) and first.kind == "NaN" and not of_zero
-        words = _PAST_THE_END if is_past else _SCHEDULE
+        words = _PAST_THE_END if is_past else SCHEDULE
         if error.step and 0 < before < np.inf and not is_past:
             words = _NO_MORE.format(before, rate)
         error.change_first(suggested_code="", suggestion=words)
