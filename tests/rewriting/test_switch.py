@@ -47,6 +47,18 @@ def trained(made):
     return made.get_weights()[0]
 
 
+@pytest.mark.usefixtures("switched")
+def test_a_function_with_a_signature_is_exported_without_a_call(tmp_path):
+    signature = [tf.TensorSpec([1, 2])]
+    function = tf.function(gradient, input_signature=signature)
+    archive = keras.export.ExportArchive()
+    # Keras refuses a function that has no trace.
+    archive.add_endpoint("slope", function)
+    archive.write_out(str(tmp_path / "served"), verbose=False)
+    served = tf.saved_model.load(str(tmp_path / "served"))
+    np.testing.assert_allclose(served.slope(LOGITS), [[-1.0, 1.0]])
+
+
 def test_functions_and_models_are_stable_while_it_is_on():
     function, made = tf.function(gradient), model()
     assert np.isnan(function(LOGITS)).all()

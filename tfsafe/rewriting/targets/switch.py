@@ -114,7 +114,10 @@ class _Switch:
 
     def _lists(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def traces(function: Any) -> list[Any]:
-            return [each for one in self._forms(function) for each in original(one)]
+            # That of an input signature is traced now, in the stable form.
+            found = list(original(function))
+            _, *stable = self._forms(function)
+            return found + [each for one in stable for each in original(one)]
 
         return traces
 
