@@ -28,6 +28,27 @@ def _loop(x):
     return tf.math.log(total)
 
 
+def _scan(x):
+    def moved(state, rate):
+        return state * rate  # Here
+
+    chance = tf.scan(moved, tf.fill([20, 2], x[0]), initializer=tf.ones([2]))
+    return tf.math.log(tf.reduce_sum(chance[-1]))
+
+
+def _rows(x):
+    products = tf.map_fn(tf.reduce_prod, tf.fill([3, 20], x[0]))  # Here
+    return 1.0 / products
+
+
+def _items(x):
+    items = tf.TensorArray(tf.float32, 2, clear_after_read=False)
+    for i in range(2):
+        item = x[i] * x[0] * 1e-30  # Here
+        items = items.write(i, item)
+    return tf.math.log(items.read(0)) + items.read(1)
+
+
 def _product(x):
     product = tf.reduce_prod(x, 0)  # Here
     return tf.math.log(product) + 1.0
@@ -254,6 +275,41 @@ def _counted(x, most):
 )
 def test_a_zero_of_the_data_is_not_said_to_be_rounded(function, x):
     assert " comes from" not in _found(function, tf.constant(x)).cause
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "op", "fix"),
+    [
+        (_scan, [1e-3, 1.0], "Mul", "let a loop carry the logarithm"),
+        (_rows, [1e-3, 1.0], "Prod", "the denominator is not 0, but too small for"),
+        (_items, [1e-10, 1e5], "Mul", "the argument is not 0, but too small for"),
+    ],
+)
+def test_a_zero_that_a_loop_puts_into_a_list_is_followed(function, x, op, fix):
+    finding = _found(tf.function(function), tf.constant(x))
+    place = f"test_lost_digits.py:{_line(function)}"
+    assert f"The 0 comes from `{op}` at {place}, which underfl" in finding.cause
+    assert fix in finding.suggestion
+
+
+def _rounded_last(x):
+    items = tf.TensorArray(tf.float32, 2, clear_after_read=False)
+    return items.write(0, 0.0 * x[0]).write(1, x[0] * x[0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.math.log(_rounded_last(x).stack()),
+        lambda x: tf.math.log(_rounded_last(x).read(0)),
+        lambda x: tf.math.log(_rounded_last(x).write(1, x[1]).read(1)),
+        lambda x: tf.math.log(_rounded_last(x).write(1, x[1]).stack()),
+    ],
+    ids=["stack", "item", "new item", "stack of new"],
+)
+def test_an_item_that_is_0_for_its_data_is_not_said_to_be_rounded(function):
+    x = tf.constant([1e-30, 0.0])
+    assert " comes from" not in _found(tf.function(function), x).cause
 
 
 def test_the_quotient_that_failed_is_found_by_what_made_its_arguments():

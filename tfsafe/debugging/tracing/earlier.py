@@ -38,8 +38,7 @@ class AfterEager(Propagation):
     def outside(self, value: Any, holder: str, key: Any = None) -> Origin:
         """Notes a value from outside, of a variable where eager code computed it."""
         before = followed()
-        is_given = before is not None and key is not None
-        if is_given and values.is_same(value, before.value(key)):
+        if before is not None and values.is_same(value, before.value(key)):
             made = self._first(before.origins(key))
             if made is not None:
                 self.all.append(made)

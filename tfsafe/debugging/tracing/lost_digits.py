@@ -32,6 +32,7 @@ _DRAWS = INTEGER_DRAWS | {
 }
 _MAKERS = _DIFFERENCES | _DRAWS | _PRODUCTS | _RECTIFIERS | _TAILS
 _MAKERS |= {"Pow", "RealDiv", "Sum"}
+_LISTS = frozenset({"TensorListGetItem", "TensorListSetItem", "TensorListStack"})
 # Operations that make integers overflow.
 _WRAPS: dict[str, Callable[..., np.ndarray]] = {
     "Add": np.add,
@@ -82,9 +83,13 @@ class LostDigits:
     def __init__(self, largest: float = math.inf) -> None:
         self._largest = largest
         self._marks: dict[int, _Mark] = {}
+        # The marks of the items of lists, such as those of a `tf.TensorArray`.
+        self._lists: dict[int, tuple[Any, dict[int, _Mark]]] = {}
 
     def observe(self, step: Step) -> None:
         """Follows the zeros, and what integers became, through one operation."""
+        if step.type in _LISTS:
+            self._observe_list(step)
         if step.type not in _MAKERS and not any(
             id(each) in self._marks for each in step.inputs
         ):
@@ -95,10 +100,32 @@ class LostDigits:
             is_zero = values.array(output) == 0
             found = _made(step, is_zero) or self._passed(step, is_zero)
             if found is not None:
-                where, zero = found
-                key, drop = id(output), self._marks.pop
-                end = weakref.ref(output, _dropper(drop, key))
-                self._marks[key] = _Mark(end, where, zero)
+                self._mark(output, *found)
+
+    def _mark(self, value: tf.Tensor, where: np.ndarray, zero: Zero) -> None:
+        end = weakref.ref(value, _dropper(self._marks.pop, id(value)))
+        self._marks[id(value)] = _Mark(end, where, zero)
+
+    def _observe_list(self, step: Step) -> None:
+        """Follows the zeros of items into a list, and out of it."""
+        output = step.outputs[0]
+        _, items = self._lists.get(id(step.inputs[0]), (None, {}))
+        if step.type == "TensorListSetItem":
+            number, item = int(step.inputs[1]), self._marks.get(id(step.inputs[2]))
+            items = {key: each for key, each in items.items() if key != number}
+            if item is not None:
+                items[number] = item
+            if items:
+                end = weakref.ref(output, _dropper(self._lists.pop, id(output)))
+                self._lists[id(output)] = end, items
+        elif step.type == "TensorListGetItem":
+            if found := items.get(int(step.inputs[1])):
+                self._mark(output, found.where, found.zero)
+        elif items and output.shape.num_elements() <= self._largest:
+            where = np.zeros(output.shape, bool)
+            for number, item in items.items():
+                where[number] = item.where
+            self._mark(output, where, next(iter(items.values())).zero)
 
     def behind(self, step: Step, nonfinite: np.ndarray) -> Zero | None:
         """Returns where the zero began that made the first element non-finite."""
