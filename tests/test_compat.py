@@ -518,6 +518,10 @@ def test_datasets_still_show_what_they_map():
     assert (doubles, adds) == (double, plus)
     assert [each.numpy().tolist() for each in first] == [0, 1, 2]
     assert [each.numpy().tolist() for each in second] == [[0, 2], [4]]
+    two = tf.data.Dataset.zip({"x": data, "y": (tf.data.Dataset.range(3),)})
+    assert [each for _, each in _compat.mapped(two.batch(1))] == [double, plus]
+    more = tf.data.Dataset.range(5).concatenate(data)
+    assert [each for _, each in _compat.mapped(more)] == [double, plus]
     through_python = data.map(lambda x: tf.py_function(plus, (x,), tf.int64))
     assert _compat.mapped(through_python) == []
     assert [op.type for op in _compat.python_calls(through_python)] == ["EagerPyFunc"]

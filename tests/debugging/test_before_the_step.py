@@ -57,6 +57,19 @@ def test_a_map_before_another_one_is_found():
     assert "element 3 of" in str(error)
 
 
+@pytest.mark.parametrize("is_concatenated", [False, True])
+def test_a_map_of_data_that_are_joined_is_found(is_concatenated):
+    data = signal(silent=3).map(loudness)
+    if is_concatenated:
+        data = signal(silent=[]).map(lambda x, y: (x * 2.0, y)).concatenate(data)
+    else:
+        x, y = data.map(lambda x, _: x), tf.data.Dataset.from_tensors([1.0]).repeat()
+        data = tf.data.Dataset.zip((x, y))
+    error = fit_error(data.batch(4))
+    assert error.findings[0].site.function == "loudness"
+    assert "element 3 of" in str(error)
+
+
 def test_python_in_a_pipeline_is_not_called_again():
     data = signal(silent=9).map(through_python)
     data = data.map(lambda x, y: (tf.ensure_shape(x, (4,)), tf.ensure_shape(y, (1,))))

@@ -291,8 +291,21 @@ def _calls_of_python(
 
 
 def _parts(dataset: Any) -> Iterator[Any]:
+    """Yields a dataset and those that it is made of, the last one first.
+
+    `_input_dataset`, `_datasets` of `zip` and `_dataset_to_concatenate`, tried with
+    TensorFlow 2.21.0.
+    """
+    import tensorflow as tf
+
     while dataset is not None:
         yield dataset
+        joined = (
+            getattr(dataset, name, ())
+            for name in ("_datasets", "_dataset_to_concatenate")
+        )
+        for each in tf.nest.flatten(list(joined)):
+            yield from _parts(each)
         dataset = getattr(dataset, "_input_dataset", None)
 
 
