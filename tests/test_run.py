@@ -398,7 +398,7 @@ def test_of_an_argument_that_numpy_held_the_operation_is_named_by_strict(
     here, write, capsys
 ):
     path = write(OUTSIDE.replace("step(logs", "step(logs.numpy()"))
-    hint = "`--strict` names the operation\n"
+    hint = "and not in a dataset, `--strict` names the operation\n"
     with pytest.raises(tfsafe.NumericsError, match="in argument `x`") as raised:
         here(path)
     uncaught(raised)

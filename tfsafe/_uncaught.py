@@ -14,7 +14,10 @@ from tfsafe import _after_import, _compat, _faults
 from tfsafe._report import text as _text
 from tfsafe.errors import NumericsError
 
-_STRICT = "if the script computes it with TensorFlow, `--strict` names the operation"
+_STRICT = (
+    "if the script computes it with TensorFlow, and not in a dataset, `--strict` names "
+    "the operation"
+)
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
 # Files whose frames are hidden: those between `python` and the script.
 _BETWEEN = (

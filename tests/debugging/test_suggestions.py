@@ -1237,6 +1237,22 @@ def test_what_half_precision_and_poles_need_is_said(function, words):
         (lambda x: (x + 1) / (1.0 - tf.pow(0.5, x)), "a power is 1 where the exponent"),
         (lambda t: (t + 1) / (1 - 0.5**t), "a power is 1 where the exponent is 0"),
         (
+            lambda t: (t + 1) / (1.0 - 0.5 ** tf.cast(t, tf.float32)),
+            "a power is 1 where the exponent is 0: count the steps from 1",
+        ),
+        (
+            lambda t: t / (1.0 - 0.5 ** tf.cast(t, tf.float32)),
+            "numerator and denominator are 0 there",
+        ),
+        (
+            lambda t: (t + 1) / (1.0 - tf.cos(t)),
+            "the denominator is a difference that the dtype cannot tell from 0",
+        ),
+        (
+            lambda x: tf.math.log(tf.nn.relu6(3 * x - 3) / 6),
+            "a ReLU6 is exactly 0 below its range, and so is a hard sigmoid",
+        ),
+        (
             lambda mask: tf.math.log(tf.cast(mask > 0, tf.float32)),
             "the logarithm of a mask is -inf where it is 0, and a row",
         ),

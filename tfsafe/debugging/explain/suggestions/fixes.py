@@ -141,9 +141,12 @@ _INDEFINITE = (
     f"is made of is rounded, {_DIAGONAL}"
 )
 _ARC = r"\batan\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*/"
-_CORRECTION = r"/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?[\w.]+|(tf\.)?pow\([^()]*\))\)"
+_STEPS = r"[\w.]+(\((?:[^()]|\([^()]*\))*\))?"
+_CORRECTION = rf"/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?{_STEPS}|(tf\.)?pow\([^()]*\))\)"
 # Not `x / (1 - a**x)`, which has a limit at 0.
-_OF_EXPONENT = r"\b(\w+)\b[^/:=]*/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?|.*pow\(.*, ?)\1\b"
+_OF_EXPONENT = (
+    r"\b(\w+)\b[^/:=]*/ ?\(1(\.0?)? ?- ?([\w.]+ ?\*\* ?([\w.]+\()*|.*pow\(.*, ?)\1\b"
+)
 _AVERAGE = rf"^(?!.*{_OF_EXPONENT}).*{_CORRECTION}"
 _LARGE = r"\de\+?\d|\d{6}"
 CONSTANT = r"cast\(\s*-?\d"
@@ -287,11 +290,8 @@ FIXES = [
     Fix("RealDiv", "", _WEIGHTED_MEAN, "forward", written=r"^[^/]*\baverage\([^/]*$"),
     Fix("RealDiv", _DIVIDE, _QUOTIENT_BY_RELU, zero=RECTIFIED),
     Fix("RealDiv", _DIVIDE, _QUOTIENT_BY_VARIABLE, last="ReadVariableOp"),
-    Fix("RealDiv", _DIVIDE, _QUOTIENT),
-    Fix("Div", _DIVIDE, _QUOTIENT),
-    Fix("Xdivy", _DIVIDE, _QUOTIENT),
-    Fix("Reciprocal", "tfsafe.ops.reciprocal({0})", _INVERSE),
-    Fix("Inv", "tfsafe.ops.reciprocal({0})", _INVERSE),
+    *(Fix(op, _DIVIDE, _QUOTIENT) for op in ("RealDiv", "Div", "Xdivy")),
+    *(Fix(op, "tfsafe.ops.reciprocal({0})", _INVERSE) for op in ("Reciprocal", "Inv")),
     Fix("Rsqrt", "tfsafe.ops.rsqrt(tf.nn.relu({0}))", _VARIANCE, fault="negative"),
     Fix("Rsqrt", "tfsafe.ops.rsqrt({0})", _INVERSE),
     *OF_LOGARITHMS,

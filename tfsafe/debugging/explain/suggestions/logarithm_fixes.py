@@ -9,6 +9,11 @@ RELU = (
     "a ReLU is exactly 0 for each negative input. Use tf.nn.softplus in its place, "
     "which is above 0, or predict the logarithm itself."
 )
+_HARD = (
+    "a ReLU6 is exactly 0 below its range, and so is a hard sigmoid, which is 1 above "
+    "it. A cross-entropy takes the logits, without an activation: "
+    "tfsafe.losses.StableCrossEntropy(from_logits=True)."
+)
 ODDS = (
     "log(p / (1 - p)) is infinite at 0 and at 1: keep p away from both before, as "
     "tf.clip_by_value(p, {floor}, 1 - {gap}) does. Of p = sigmoid(x) it is x."
@@ -182,6 +187,7 @@ OF_LOGARITHMS = [
     ),
     Fix("Log", "tfsafe.ops.log({0})", SLOPE, when="gradient", is_rewritten=True),
     _OF_SOFTMAX._replace(met_next=(PRODUCT_WITH_BOTH,)),
+    Fix("Log", "", _HARD, zero="Relu6"),
     Fix("Log", "", RELU, met_next=(PRODUCT_WITH_BOTH,), zero=RECTIFIED),
     Fix("Log", "", _TRULY_INFINITE, met_next=(PRODUCT_WITH_BOTH,)),
     Fix(
