@@ -152,6 +152,15 @@ def jacobians(x):
     return tape.jacobian(y, x), tape.batch_jacobian(y, x)
 
 
+def a_second_derivative_that_it_does_not_watch(x):
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = log_softmax(x)
+        slope = inner.gradient(y, x, output_gradients=tf.ones_like(y) * x)
+    return outer.batch_jacobian(slope, x)
+
+
 def by_tf_gradients(x):
     return tf.gradients(log_softmax(x), x)
 
@@ -169,6 +178,7 @@ def by_tf_gradients(x):
         of_rows,
         zeros_for_what_it_does_not_watch,
         jacobians,
+        a_second_derivative_that_it_does_not_watch,
         by_tf_gradients,
     ],
     ids=lambda function: function.__name__,

@@ -52,6 +52,14 @@ def as_asked(derivative: Derivative, arguments: Mapping[str, Any]) -> Derivative
     return functools.partial(derivative, at_once=False)
 
 
+def is_unseen(derivative: Derivative, results: Any) -> bool:
+    """Returns whether the zeros of `tape.batch_jacobian` stand for None.
+
+    It returns zeros that nothing computes for a source that the tape does not see.
+    """
+    return derivative is batch_jacobians and results.op.type in {"Const", "Fill"}
+
+
 def _rows(
     row: Callable[[tf.Tensor], list[tf.Tensor]],
     count: tf.Tensor,

@@ -23,6 +23,7 @@ from tfsafe.rewriting.engine.derivatives import (
     as_asked,
     batch_jacobians,
     gradients,
+    is_unseen,
     jacobians,
     tangents,
     with_zeros,
@@ -289,8 +290,7 @@ def _asks(
 
     Args:
       derivative: Computes what it returns.
-      asked: Returns the tape or None, targets, sources, what comes in, and stops, for
-        the arguments of a call.
+      asked: Returns the tape or None, targets, sources, what comes in, and stops.
     """
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -321,7 +321,8 @@ def _asks(
             tape, *tensors = asked(*given.args)
             with _noting():
                 how = as_asked(derivative, given.arguments)
-                results = recording.answered(tape, how, tensors, results, made)
+                if not is_unseen(derivative, results):
+                    results = recording.answered(tape, how, tensors, results, made)
             return with_zeros(derivative, tensors, results) if is_zero else results
 
         return ask
