@@ -119,8 +119,18 @@ def _gated(x, w, sign=1):
     return gate * tf.sigmoid(sign * x) + (1 - gate) * tf.sigmoid(sign * (x + 1))
 
 
+def _shared(x, w, sign=1):
+    chances = tf.sigmoid(sign * (x[:, tf.newaxis] - w))
+    return tf.reduce_sum(tf.nn.softmax(w) * chances, -1)
+
+
 # Logarithms of 1 minus a weighted mean of probabilities.
 MIXTURES = {
+    "log odds of a mixture whose weights are those of all rows": (
+        lambda x, w: log(_shared(x, w)) - log(1 - _shared(x, w)),
+        lambda x, w: log(_shared(x, w)) - log(_shared(x, w, -1)),
+        [(30.0, 1.0), (4.0, 0.5), (-20.0, -1.0)],
+    ),
     "log odds of a mixture of logistic distributions": (
         lambda x: log(_mixture(x)) - log(1 - _mixture(x)),
         lambda x: log(_mixture(x)) - log(_mixture(x, -2)),
@@ -233,6 +243,16 @@ def test_weights_of_another_sum_leave_a_logarithm_as_it_is():
     points = tf.constant([-3.0, 2.0, 30.0])
     exact = shared(tf.cast(points, tf.float64))
     np.testing.assert_allclose(stabilize(shared)(points), exact, 1e-5)
+
+
+def test_a_softmax_whose_size_is_unknown_may_be_repeated():
+    def formula(x, w):
+        return log(1 - tf.reduce_sum(tf.nn.softmax(w) * tf.sigmoid(x), -1))
+
+    args = tf.constant([[-3.0, -4.0], [-1.0, -2.0]]), tf.constant([[0.3], [0.1]])
+    signature = [tf.TensorSpec([None, None])] * 2
+    value = stabilize(tf.function(formula, input_signature=signature))(*args)
+    np.testing.assert_allclose(value, formula(*args), 1e-5)
 
 
 @pytest.mark.parametrize("name", DENSITIES)

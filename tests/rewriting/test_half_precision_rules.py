@@ -217,6 +217,15 @@ def test_what_stays_in_range_is_left_in_half_precision(function):
     assert "half-precision" not in fired(RULES, lambda x: tf.reduce_mean(x * x), single)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_clipped_number_over_itself_is_1_at_0(dtype):
+    x = [tf.constant([0.0, 2.0, 8.0], dtype)]
+    weight = rewritten(RULES, lambda x: tf.minimum(x, 4.0) / x)
+    value, (slope,) = modes.value_and_gradients(weight, x, "graph")
+    np.testing.assert_array_equal(np.float32(value), [1, 1, 0.5])
+    np.testing.assert_array_equal(np.float32(slope), [0, 0, -0.0625])
+
+
 def test_half_precision_has_the_range_of_its_results():
     x = tf.constant([300.0, -300.0], tf.float16)
     assert same(rewritten(RULES, tf.math.reduce_std)(x), 300.0)

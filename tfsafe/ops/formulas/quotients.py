@@ -321,8 +321,9 @@ spherical_bessel = Removable(
 
 def clipped_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
     """Computes `minimum(x, limit) / x` for a positive limit."""
-    is_below = x < limit
-    return tf.where(is_below, tf.ones_like(x), limit / tf.where(is_below, limit, x))
+    bound = tf.constant(limit, x.dtype)
+    is_below = x < bound
+    return tf.where(is_below, tf.ones_like(x), bound / tf.where(is_below, bound, x))
 
 
 def raised_cosine(x: tf.Tensor) -> tf.Tensor:

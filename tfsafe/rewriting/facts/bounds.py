@@ -157,23 +157,32 @@ def _is_pick(op: tf.Operation, reader: GraphFacts) -> bool:
         return False
     axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
     return axes is not None and any(
-        axes == row_axis(each, reader) and _spans(each, op.inputs[0], axes)
+        row_axis(each, reader) == axes_of_factor(each, op.inputs[0], axes)
         for each in factors
     )
 
 
-def _spans(factor: tf.Tensor, whole: tf.Tensor, axes: tuple[int, ...]) -> bool:
-    """Returns whether `factor` is not repeated along `axes` to the size of `whole`."""
+def axes_of_factor(
+    factor: tf.Tensor, whole: tf.Tensor, axes: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Returns the axes of `factor` that are `axes` of the product `whole`.
+
+    None if the factor has not all of them, or may be repeated along them.
+    """
     if factor is whole:
-        return True
-    if whole.shape.rank is None or factor.shape.rank != whole.shape.rank:
-        return False
+        return axes
+    if whole.shape.rank is None or factor.shape.rank is None:
+        return None
+    found = tuple(axis - whole.shape.rank + factor.shape.rank for axis in axes)
+    if min(found, default=0) < 0:
+        return None
     # A size of 1 would be repeated; unknown sizes could be 1.
-    return all(
-        factor.shape[axis] == whole.shape[axis] is not None
-        or (factor.shape[axis] or 0) > 1
-        for axis in axes
+    spans = all(
+        factor.shape[own] == whole.shape[axis] is not None
+        or (factor.shape[own] or 0) > 1
+        for own, axis in zip(found, axes, strict=True)
     )
+    return found if spans else None
 
 
 def row_axis(tensor: tf.Tensor, reader: GraphFacts) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ from tfsafe.ops.formulas.log_complements import (
     log_one_minus_tanh,
 )
 from tfsafe.rewriting.engine.rule import Build, Value
+from tfsafe.rewriting.facts.bounds import axes_of_factor
 from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space import probabilities, weighted_complements
 from tfsafe.rewriting.log_space.form import (
@@ -126,14 +127,15 @@ def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
     x, reader = op.inputs[0] if op.inputs else None, logs.reader
     rank = None if x is None else x.shape.rank
     axes = reader.axes(op.inputs[1], rank) if op.type == "Sum" else None
-    if not axes or rank is None:
+    if not axes or x is None or rank is None:
         return None
     for weights, p in both_ways(reader.op(x), "Mul"):
         softmax = probabilities.softmax_of(reader.op(weights), logs)
-        if softmax is None or softmax.mask is not None or weights.shape.rank != rank:
+        own = axes_of_factor(weights, x, axes)
+        if softmax is None or softmax.mask is not None or own is None:
             continue
         chance, left = logs.of(weights), logs.complement(p)
-        is_whole = {axis % rank for axis in softmax.axis} == set(axes)
+        is_whole = {axis % weights.shape.rank for axis in softmax.axis} == set(own)
         if not is_whole or chance is None or left is None:
             continue
         terms = left._replace(
