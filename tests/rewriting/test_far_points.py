@@ -110,6 +110,12 @@ ODD_FUNCTIONS = {
 }
 
 
+def _grades(x):
+    above = tf.sigmoid(x[:, tf.newaxis] - [-1.0, 1.0])
+    high, low = above[:, :1], above[:, 1:]
+    return tf.concat([1 - high, high - low, low], -1)
+
+
 def _mixture(x, rate=2):
     return 0.3 * tf.sigmoid(rate * (x - 1)) + 0.7 * tf.sigmoid(rate * (x + 1))
 
@@ -124,8 +130,22 @@ def _shared(x, w, sign=1):
     return tf.reduce_sum(tf.nn.softmax(w) * chances, -1)
 
 
-# Logarithms of 1 minus a weighted mean of probabilities.
+# Logarithms of sums of probabilities and of 1 minus a weighted mean of these.
 MIXTURES = {
+    "one of several grades, between two thresholds": (
+        lambda x: log(tf.reduce_sum(_grades(x) * [0.0, 1.0, 0.0], -1)),
+        lambda x: (
+            tf.math.log_sigmoid(x + 1)
+            + tf.math.log_sigmoid(1 - x)
+            + np.log(1 - np.exp(-2))
+        ),
+        [(100.0,), (-50.0,), (0.5,)],
+    ),
+    "one of the two outer grades": (
+        lambda x: log(tf.reduce_sum(_grades(x) * [1.0, 0.0, 1.0], -1)),
+        lambda x: log1p(tf.sigmoid(x - 1) - tf.sigmoid(x + 1)),
+        [(100.0,), (-3.0,), (0.5,)],
+    ),
     "log odds of a mixture whose weights are those of all rows": (
         lambda x, w: log(_shared(x, w)) - log(1 - _shared(x, w)),
         lambda x, w: log(_shared(x, w)) - log(_shared(x, w, -1)),

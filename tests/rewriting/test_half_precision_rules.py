@@ -51,6 +51,14 @@ OUT_OF_RANGE = {
         lambda x, y: 1 - 2 * SUM(x * y) / (SUM(x * x) + SUM(y * y) + 1e-6),
         [[200.0, 110.0, 200.0], [200.0, 110.0, 20.0]],
     ),
+    "a direction in a ball, by the length of its geodesic": (
+        lambda x: 2 * tf.atanh(tf.norm(x, axis=-1, keepdims=True)) * _unit(x),
+        [[[0.1, 0.2], [0.5, 0.7]]],
+    ),
+    "1 less an overlap that is not negative": (
+        lambda a, b: 1 - _overlap(a, b, tf.nn.relu),
+        [[[0.2, 0.1, 1.0, 2.0]], [[0.25, 0.11, 1.01, 2.01]]],
+    ),
     "a logarithm of a square with an epsilon": (
         lambda x: tf.math.log(tf.square(x) + 1e-8),
         [[0.0, 1e-3, 300.0]],
@@ -118,6 +126,10 @@ OUT_OF_RANGE = {
 }
 
 
+def _unit(x):
+    return x / tf.norm(x, axis=-1, keepdims=True)
+
+
 def _weighted(overlap, apart):
     return overlap**0.5 * (1 - overlap + apart)
 
@@ -131,8 +143,8 @@ def _area(sides):
     return sides[:, 0] * sides[:, 1]
 
 
-def _overlap(a, b):
-    inside = _area(_sides(a, b, tf.maximum))
+def _overlap(a, b, kept=tf.identity):
+    inside = _area(kept(_sides(a, b, tf.maximum)))
     return inside / (_area(a[:, 2:] - a[:, :2]) + _area(b[:, 2:] - b[:, :2]) - inside)
 
 

@@ -272,6 +272,18 @@ def test_one_minus_a_softmax_along_the_first_axis_is_the_sum_of_the_others():
     assert np.isfinite(value).all()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sigmoids_in_half_precision_are_joined_to_0_and_1(dtype):
+    def chances(x):
+        above = tf.concat([tf.ones_like(x), sigmoid(x)], -1)
+        return log(above - tf.concat([sigmoid(x), tf.zeros_like(x)], -1))
+
+    x = tf.constant([9.0, -9.0], dtype)
+    exact = tf.math.log_sigmoid(tf.constant([-9.0, 9.0, 9.0, -9.0]))
+    value = tf.cast(rewritten(RULES, chances)(x), tf.float32)
+    np.testing.assert_allclose(value, exact, 4e-3)
+
+
 def test_half_precision_by_hand_that_is_cast_and_clipped_is_a_probability():
     # As Keras' binary cross-entropy has it.
     def formula(x):

@@ -13,6 +13,7 @@ from tfsafe.rewriting.log_space.form import (
     Widened,
     log_number,
     once,
+    together,
     with_inputs,
 )
 from tfsafe.rewriting.log_space.operations import loops
@@ -89,7 +90,7 @@ class Logarithms:
         if MOVERS.get(op.type) == (0,):
             inner = op.inputs[0]
             found = None if other.rank else self.divided_by(inner, divisor, by)
-            return None if found is None else _together(op, {0: found})
+            return None if found is None else together(op, {0: found})
         sizes = zip(shape, other, strict=True) if other.rank else ()
         if any(size == 1 and larger != 1 for size, larger in sizes):
             return None
@@ -164,7 +165,7 @@ class Logarithms:
             return None
         still = self._still_complement if is_complement else self._still
         filled = {i: each or still(op.inputs[i]) for i, each in found.items()}
-        return _together(op, filled)
+        return together(op, filled)
 
     def _padded(self, op: tf.Operation, is_complement: bool) -> Factored | None:
         """Factors an exponential or a probability with a number around it."""
@@ -238,36 +239,6 @@ def _is_one_diagonal(op: tf.Operation) -> bool:
     """Returns whether no diagonal is padded to the length of another."""
     rank = op.inputs[0].shape.rank
     return rank is not None and op.outputs[0].shape.rank == rank - 1
-
-
-def _together(op: tf.Operation, parts: dict[int, Factored]) -> Factored | None:
-    """Factors an operation that moves the elements of factored tensors."""
-    found = [each for each in parts.values() if each.name]
-    is_pure = all(each.is_pure for each in parts.values())
-    is_partial = any(each.is_partial for each in found)
-    if is_partial and not is_pure:
-        return None
-
-    def moved(value: Value, part: Callable[[Factored], tf.Tensor]) -> tf.Tensor:
-        return with_inputs(op, value, {i: part(each) for i, each in parts.items()})
-
-    def log(value: Value) -> tf.Tensor:
-        if is_pure:
-            return moved(value, lambda each: each.exponent(value))
-        return moved(value, lambda each: each.pair(value)[1])
-
-    def weight(value: Value) -> tf.Tensor:
-        return moved(value, lambda each: each.pair(value)[0])
-
-    return Factored(
-        found[0].name,
-        once(log),
-        None if is_pure else once(weight),
-        is_nonnegative=all(each.is_nonnegative for each in parts.values()),
-        is_partial=is_partial,
-        is_masked=all(each.is_pure or each.is_masked for each in parts.values()),
-        has_exp=any(each.has_exp for each in found),
-    )
 
 
 def _cast(found: Factored | None, op: tf.Operation) -> Factored | None:

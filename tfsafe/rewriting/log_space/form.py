@@ -221,6 +221,36 @@ def with_inputs(
     return raw_kernel(op)(tensors)[0]
 
 
+def together(op: tf.Operation, parts: dict[int, Factored]) -> Factored | None:
+    """Factors an operation that moves the elements of factored tensors."""
+    found = [each for each in parts.values() if each.name]
+    is_pure = all(each.is_pure for each in parts.values())
+    is_partial = any(each.is_partial for each in found)
+    if is_partial and not is_pure:
+        return None
+
+    def moved(value: Value, part: Callable[[Factored], tf.Tensor]) -> tf.Tensor:
+        return with_inputs(op, value, {i: part(each) for i, each in parts.items()})
+
+    def log(value: Value) -> tf.Tensor:
+        if is_pure:
+            return moved(value, lambda each: each.exponent(value))
+        return moved(value, lambda each: each.pair(value)[1])
+
+    def weight(value: Value) -> tf.Tensor:
+        return moved(value, lambda each: each.pair(value)[0])
+
+    return Factored(
+        found[0].name,
+        once(log),
+        None if is_pure else once(weight),
+        is_nonnegative=all(each.is_nonnegative for each in parts.values()),
+        is_partial=is_partial,
+        is_masked=all(each.is_pure or each.is_masked for each in parts.values()),
+        has_exp=any(each.has_exp for each in found),
+    )
+
+
 def log_number(number: float) -> float:
     """Returns the logarithm of a constant, that of 1/2 being minus that of 2."""
     return -math.log(1 / number) if number < 1 else math.log(number)

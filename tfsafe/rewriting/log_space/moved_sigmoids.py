@@ -52,10 +52,12 @@ def _part(tensor: tf.Tensor, logs: LogForms, depth: int) -> Build | None:
     bounds = logs.reader.bounds(tensor)
     if bounds.low == bounds.high and bounds.low in {0, 1}:
         logit = math.inf if bounds.low else -math.inf
-        return lambda value: tf.fill(
-            tf.shape(value(tensor)), tf.constant(logit, tensor.dtype)
-        )
+        return lambda value: _filled(value(tensor), logit)
     return moved_sigmoid_of(logs.reader.op(tensor), logs, depth - 1)
+
+
+def _filled(like: tf.Tensor, number: float) -> tf.Tensor:
+    return tf.fill(tf.shape(like), tf.constant(number, like.dtype))
 
 
 def log_of_sigmoid_difference(

@@ -18,6 +18,7 @@ from tfsafe.rewriting.log_space.form import (
     at_least,
     multiplied,
     once,
+    together,
 )
 from tfsafe.rewriting.log_space.moved_sigmoids import (
     log_of_sigmoid_difference,
@@ -159,6 +160,8 @@ def signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
         if is_known and a.is_pure and b.is_pure:
             return _signed_difference(op, a, b, logs)
         return total(a, b, -1) if is_known else None
+    if op.type in {"ConcatV2", "Pack"}:
+        return _signed_each(op, logs)
     if op.type != "Mul":
         return None
     if not any(logs.parts(each).is_partial for each in op.inputs):
@@ -174,6 +177,15 @@ def signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
         is_nonnegative=False,
         has_exp=True,
     )
+
+
+def _signed_each(op: tf.Operation, logs: LogForms) -> Factored | None:
+    """Factors tensors that are joined, each of which may be a difference."""
+    places = range(len(op.inputs) - (op.type == "ConcatV2"))
+    found = {i: signed(op.inputs[i], logs) for i in places}
+    # A constant scalar is an offset alone, which has no shape.
+    known = {i: x for i, x in found.items() if x is not None and (x.log or x.weight)}
+    return together(op, known) if len(known) == len(found) else None
 
 
 def _signed_difference(

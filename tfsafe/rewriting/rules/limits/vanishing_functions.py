@@ -219,7 +219,7 @@ class Zero(NamedTuple):
                 made = function.of_length(whole)
                 for _ in range(power // 2):
                     made *= whole
-                made = tf.cast(made, self.tensor.dtype)
+                made = tf.cast(made, value(self.term.tensor).dtype)
                 if power % 2:
                     made *= self.term.make(value)
             if self.inside.tensor.shape.rank != self.tensor.shape.rank:

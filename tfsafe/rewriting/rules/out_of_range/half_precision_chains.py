@@ -44,6 +44,7 @@ _INSIDE = frozenset({
     "Minimum",
     "Neg",
     "Pack",
+    "Relu",
     "Reshape",
     "Select",
     "SelectV2",
