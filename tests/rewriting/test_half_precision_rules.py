@@ -238,6 +238,18 @@ def test_a_clipped_number_over_itself_is_1_at_0(dtype):
     np.testing.assert_array_equal(np.float32(slope), [0, 0, -0.0625])
 
 
+def test_both_sides_of_a_quotient_have_the_same_logit():
+    def opacity(place, log_rate):
+        near, far = (tf.sigmoid(x * tf.exp(log_rate)) for x in (place, place - 0.125))
+        return (near - far) / near
+
+    # In bfloat16, -0.5 * exp(5) is off by 0.2.
+    args = tf.constant([-0.5, -0.25], tf.bfloat16), tf.constant(5.0, tf.bfloat16)
+    exact = opacity(*(tf.cast(each, tf.float64) for each in args))
+    value = stabilize(opacity)(*args)
+    np.testing.assert_allclose(tf.cast(value, tf.float64), exact, 2**-8)
+
+
 def test_half_precision_has_the_range_of_its_results():
     x = tf.constant([300.0, -300.0], tf.float16)
     assert same(rewritten(RULES, tf.math.reduce_std)(x), 300.0)

@@ -283,6 +283,45 @@ def test_the_complement_of_a_softmax_keeps_the_digits_of_the_others(formula, pla
     assert oracle.ulp_error(rewritten(RULES, formula)(x), truth) <= 8
 
 
+def _left(x, y, axis=-1):
+    return 1 - tf.reduce_sum(y * tf.nn.softmax(x), axis)
+
+
+def test_1_minus_a_weighted_sum_of_a_softmax_keeps_its_digits(mode):
+    y = np.array([[1, 0, 0], [1, 0.5, 3], [0.75, 0, -1], [0, 1, 0], [0, 0, 0]])
+    x = np.array([[20.0, 0.0, -1.0]])
+    args = [tf.constant(np.tile(x, [5, 1]), tf.float32), tf.constant(y, tf.float32)]
+    assert "complement-of-softmax" in fired(RULES, _left, *args)
+    value, slopes = modes.value_and_gradients(rewritten(RULES, _left), args, mode)
+    p = np.exp(x) / np.exp(x).sum()
+    right = ((1 - y) * p).sum(-1, keepdims=True)
+    np.testing.assert_allclose(value, right[:, 0], 2e-6)
+    # Elsewhere the terms of the slopes cancel as those of the softmax do.
+    exact = p * (1 - y - right)
+    np.testing.assert_allclose(slopes[0][:2], exact[:2], 2e-5)
+    np.testing.assert_allclose(slopes[0], exact, atol=1e-8)
+    np.testing.assert_allclose(slopes[1], np.tile(-p, [5, 1]), 2e-6)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x, y: _left(x, y, 0),
+        lambda x, y: _left(x[:, :1], y),
+        lambda x, y: 1.5 - tf.reduce_sum(y * tf.nn.softmax(x), -1),
+        lambda x, y: 1 - 2 * tf.reduce_sum(y * tf.nn.softmax(x), -1),
+    ],
+    ids=["along another axis", "repeated", "1.5 minus it", "twice"],
+)
+def test_other_sums_are_no_weighted_sum_of_a_softmax(formula):
+    args = [
+        tf.constant([[5.0, 0.0], [1.0, 3.0]]),
+        tf.constant([[1.0, 0.3], [0.0, 2.0]]),
+    ]
+    np.testing.assert_allclose(rewritten(RULES, formula)(*args), formula(*args), 2e-6)
+    assert fired(RULES, formula, *args) == []
+
+
 @pytest.mark.parametrize("high", [5.0, 20.0, 60.0])
 def test_the_impurity_of_a_softmax_keeps_its_digits(high, mode):
     def formula(x):

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.tables import LOGARITHMS as RULES
-from tests.support import contrast
+from tests.support import contrast, modes
 
 log, exp, sigmoid, softmax = tf.math.log, tf.exp, tf.sigmoid, tf.nn.softmax
 X = np.array([[0.5, -150.0, 3.0], [-200.0, 110.0, -2.5], [1.0, -120.0, 95.0]])
@@ -270,6 +270,32 @@ def test_one_minus_a_softmax_along_the_first_axis_is_the_sum_of_the_others():
     value = rewritten(RULES, lambda z: log(1 - exp(tf.nn.log_softmax(z, 0))))(z)
     np.testing.assert_allclose(value[1, 0], np.logaddexp(0, 1) - 60, rtol=1e-6)
     assert np.isfinite(value).all()
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        lambda log_p: log_p[:, 0],
+        lambda log_p: tf.gather(log_p, [0, 0, 0], batch_dims=1),
+        lambda log_p: tf.reshape(tf.transpose(log_p), [2, 3])[0],
+    ],
+    ids=["sliced", "gathered", "reshaped"],
+)
+@pytest.mark.parametrize("minus", [lambda p: log(1 - p), lambda p: tf.math.log1p(-p)])
+def test_one_minus_a_chance_of_a_token_is_the_chance_of_the_others(moved, minus):
+    z = tf.constant([[300.0, 0.0], [20.0, 0.0], [-3.0, 1.0]])
+
+    def unlikelihood(z):
+        return minus(exp(moved(tf.nn.log_softmax(z))))
+
+    value, (slope,) = modes.value_and_gradients(
+        rewritten(RULES, unlikelihood), [z], "graph"
+    )
+    np.testing.assert_allclose(
+        value, tf.nn.log_softmax(tf.cast(z, "double"))[:, 1], 1e-6
+    )
+    p = tf.nn.sigmoid([300.0, 20.0, -4.0])
+    np.testing.assert_allclose(slope, tf.stack([-p, p], 1), 1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

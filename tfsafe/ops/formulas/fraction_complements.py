@@ -1,6 +1,6 @@
 """Computes what is left of a tensor less a fraction of it, where nearly all goes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -11,6 +11,14 @@ from tfsafe.ops.kernels import precision
 def one_minus_fraction(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `1 - x / (x + y)`, which is `y / (x + y)`; 1 where both are 0."""
     return less_part_of_sum(tf.ones([], x.dtype), x, y)
+
+
+def one_minus_weighted_sum(
+    y: tf.Tensor, p: tf.Tensor, total: tf.Tensor, axes: Sequence[int], keepdims: bool
+) -> tf.Tensor:
+    """Computes `1 - total`, the sum of `y * p` over axes along which p sums to 1."""
+    rest = tf.reduce_sum((1 - y) * p, axes, keepdims=keepdims)
+    return tf.where(total > 0.5, rest, 1 - total)
 
 
 def less_part_of_sum(whole: tf.Tensor, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

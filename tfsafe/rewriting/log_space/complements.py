@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
+from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.formulas.log_complements import (
     log_one_minus_softmax,
     log_one_minus_tanh,
@@ -26,6 +27,7 @@ from tfsafe.rewriting.log_space.form import (
     multiplied,
     once,
     one_minus_exp,
+    with_inputs,
 )
 from tfsafe.rewriting.log_space.pairs import total
 from tfsafe.rewriting.log_space.sums import sum_over
@@ -33,6 +35,7 @@ from tfsafe.rewriting.match.arithmetic import is_sum, number, square_of, terms
 from tfsafe.rewriting.match.linear import Part, merged, mixture_of, parts
 
 _NAME: LogRule = "log-of-complement"
+_MOVES = op_types(OpFact.MOVES)
 # How far the sum of weights may be off 1, which are rounded to float32.
 _ROUNDING = 2e-7
 
@@ -170,11 +173,15 @@ def _of_guarded(guard: probabilities.Guarded, logs: LogForms) -> Factored | None
 
 
 def _of_softmax(softmax: probabilities.Softmax) -> Factored:
+    return Factored(_NAME, once(_log_of_rest(softmax)))
+
+
+def _log_of_rest(softmax: probabilities.Softmax) -> Build:
     def build(value: Value) -> tf.Tensor:
         mask = None if softmax.mask is None else softmax.mask(value)
         return log_one_minus_softmax(softmax.logits(value), softmax.axis, mask)
 
-    return Factored(_NAME, once(build))
+    return build
 
 
 def _of_known(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -191,7 +198,22 @@ def _of_known(op: tf.Operation, logs: LogForms) -> Factored | None:
         return Factored(_NAME, once(lambda value: log_one_minus_tanh(value(x))))
     if op.type == "Erf":
         return Factored("log-of-erfc", once(lambda value: ops.log_erfc(value(x))))
-    return one_minus_exp(x, logs) if op.type == "Exp" else None
+    if op.type == "Exp":
+        rest = _rest_of_softmax(x, logs)
+        return one_minus_exp(x, logs) if rest is None else Factored(_NAME, once(rest))
+    return None
+
+
+def _rest_of_softmax(log_probs: tf.Tensor, logs: LogForms) -> Build | None:
+    """Returns how to build `log(1 - p)` from elements `log(p)` of a log-softmax."""
+    op = logs.reader.op(log_probs)
+    softmax = probabilities.softmax_of_log(op, logs.reader)
+    if softmax is not None:
+        return _log_of_rest(softmax)
+    inner = _rest_of_softmax(op.inputs[0], logs) if op.type in _MOVES else None
+    if inner is None:
+        return None
+    return lambda value: with_inputs(op, value, {0: inner(value)})
 
 
 def _of_product(op: tf.Operation, logs: LogForms) -> Factored | None:

@@ -102,7 +102,7 @@ def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
         logits = op.inputs[0]
         return Softmax(lambda value: value(logits), (-1,))
     if op.type == "Exp":
-        return _exp_of_log_softmax(op, logs.reader)
+        return softmax_of_log(logs.reader.op(op.inputs[0]), logs.reader)
     for part, total in quotients(op):
         found = _quotient_of(part, total, logs)
         if found is not None:
@@ -110,8 +110,8 @@ def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
     return None
 
 
-def _exp_of_log_softmax(op: tf.Operation, reader: Reader) -> Softmax | None:
-    log = reader.op(op.inputs[0])
+def softmax_of_log(log: tf.Operation, reader: Reader) -> Softmax | None:
+    """Recognises the logarithm of a softmax: TensorFlow's, or one by hand."""
     if log.type == "LogSoftmax":
         logits = log.inputs[0]
         return Softmax(lambda value: value(logits), (-1,))

@@ -63,7 +63,8 @@ SOFTMAXES: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 # Rules that are made in the dtype of what they are made of, besides fixed trees.
 ANY_DTYPE = {
-    *("complement-of-power", "complement-of-softmax", "mask-after", "mask-over"),
+    *("complement-of-power", "complement-of-softmax", "fraction-of-difference"),
+    *("mask-after", "mask-over"),
     *("difference-from-one", "norm", "projection"),
     *("log-softmax-by-hand", "logsumexp-by-hand"),
     *("product-of-exponentials", "ratio-of-exponentials", "removable-singularity"),

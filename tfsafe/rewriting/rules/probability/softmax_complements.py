@@ -1,11 +1,13 @@
-"""Matches 1 minus a softmax, its elements, or the sum of its squares."""
+"""Matches 1 minus a softmax, its elements, or a weighted sum of it."""
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.formulas.entropies_of_order import impurity
+from tfsafe.ops.formulas.fraction_complements import one_minus_weighted_sum
 from tfsafe.rewriting.engine.rule import Build
+from tfsafe.rewriting.facts.bounds import axes_of_factor
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
@@ -16,7 +18,7 @@ _MOVED = op_types(OpFact.MOVES)
 
 
 def match(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches `1 - softmax(x)`, also of one class, and that of a sigmoid by hand."""
+    """Matches `1 - softmax(x)`, also of one class, or of a sigmoid by hand."""
     if number(reader, *op.inputs) != 1:
         return None
     inner = reader.op(op.inputs[1])
@@ -27,7 +29,7 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
     if concentration is not None:
         return concentration
     if not _is_of_softmax(reader, op.inputs[1]):
-        return None
+        return _weighted_sum(op.inputs[1], reader)
     log = logarithms(reader).of(op.inputs[1])
     if log is None or log.is_partial:
         return None
@@ -50,6 +52,24 @@ def _concentration(tensor: tf.Tensor, reader: Reader) -> Build | None:
 
     axes, keepdims = total.axes, total.keepdims
     return lambda value: impurity(value(p), log.whole_log(value), axes, keepdims)
+
+
+def _weighted_sum(tensor: tf.Tensor, reader: Reader) -> Build | None:
+    """Returns how to build `1 - sum(y * p)` of a softmax p, as `sum((1 - y) * p)`."""
+    total = reduction(reader, tensor, "Sum")
+    if total is None or total.axes is None:
+        return None
+    axes, keepdims = tuple(total.axes), total.keepdims
+    for y, p in both_ways(reader.op(total.x), "Mul"):
+        softmax = probabilities.softmax_of(reader.op(p), logarithms(reader))
+        own = axes_of_factor(p, total.x, axes)
+        if softmax is None or softmax.mask is not None or own is None:
+            continue
+        if {axis % p.shape.rank for axis in softmax.axis} == set(own):
+            return lambda value: one_minus_weighted_sum(
+                value(y), value(p), value(tensor), axes, keepdims
+            )
+    return None
 
 
 def _is_of_softmax(reader: Reader, tensor: tf.Tensor, depth: int = 6) -> bool:
