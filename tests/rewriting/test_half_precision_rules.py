@@ -55,6 +55,10 @@ OUT_OF_RANGE = {
         lambda x: 2 * tf.atanh(tf.norm(x, axis=-1, keepdims=True)) * _unit(x),
         [[[0.1, 0.2], [0.5, 0.7]]],
     ),
+    "a difference of velocities": (
+        lambda x, y, k: _velocity(tf.tanh(x * k), tf.tanh(y * k)),
+        [[0.3, 0.7], [-0.8, 0.1], [3.7]],
+    ),
     "1 less an overlap that is not negative": (
         lambda a, b: 1 - _overlap(a, b, tf.nn.relu),
         [[[0.2, 0.1, 1.0, 2.0]], [[0.25, 0.11, 1.01, 2.01]]],
@@ -128,6 +132,10 @@ OUT_OF_RANGE = {
 
 def _unit(x):
     return x / tf.norm(x, axis=-1, keepdims=True)
+
+
+def _velocity(a, b):
+    return (a - b) / (1 - a * b)
 
 
 def _weighted(overlap, apart):

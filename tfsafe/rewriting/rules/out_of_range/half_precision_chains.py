@@ -54,6 +54,7 @@ _INSIDE = frozenset({
     "StopGradient",
     "StridedSlice",
     "Sub",
+    "Tanh",
     "Tile",
     "Transpose",
 })
