@@ -180,7 +180,7 @@ def signed(tensor: tf.Tensor, logs: LogForms) -> Factored | None:
 
 
 def _signed_each(op: tf.Operation, logs: LogForms) -> Factored | None:
-    """Factors tensors that are joined, each of which may be a difference."""
+    """Factors tensors that are joined; each may be a difference."""
     places = range(len(op.inputs) - (op.type == "ConcatV2"))
     found = {i: signed(op.inputs[i], logs) for i in places}
     # A constant scalar is an offset alone, which has no shape.
