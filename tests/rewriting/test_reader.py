@@ -273,6 +273,14 @@ def test_bounds_follow_from_bounds(function, bounds):
     assert _bounds(function) == pytest.approx(bounds, rel=1e-6)
 
 
+def test_a_sum_of_products_of_unknown_sizes_may_be_above_1():
+    def overlap(x, y):
+        return tf.reduce_sum(tf.sigmoid(x) * tf.sigmoid(y), -1)
+
+    rows = tf.TensorSpec([None, None])
+    assert _bounds(overlap, rows, rows) == (0, math.inf)
+
+
 MASKS = {
     "a comparison": (lambda x: tf.cast(x > 0, tf.float32), True),
     "a cast mask": (lambda x: tf.cast(tf.cast(x > 0, tf.int32), tf.float32), True),
