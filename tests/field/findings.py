@@ -86,7 +86,7 @@ EXPECTED = {
     ),
     "log_sum": ("Log", "log of 1 zero.", "tfsafe.ops.logsumexp"),
     "logits": ("Log", "negative numbers (the first at", "with from_logits=True"),
-    "lost_loss": ("Log", "log of 1 negative number.", "activation='softplus'"),
+    "lost_loss": ("Log", "log of 1 negative number.", "train its logarithm instead"),
     "missing_number": (
         "DecodeCSV",
         "the text '41,NaN,1' holds it.",
