@@ -99,8 +99,12 @@ def _needs_jax(message: str) -> bool:
 
 def all_outcomes(
     files: Sequence[str], swap: str, size: int
-) -> Iterator[tuple[int, Outcomes]]:
-    """Yields how many files were run, by two processes, and the outcomes of these."""
+) -> Iterator[tuple[int, Outcomes, list[str]]]:
+    """Runs files in two processes at a time.
+
+    Yields:
+      How many were run, their outcomes, and the tests that fail with ours alone.
+    """
     # Long files take long: each batch has its share of them.
     ranked = sorted(files, key=lambda name: -(KERAS / name).stat().st_size)
     count = -(-len(ranked) // size)
@@ -108,17 +112,17 @@ def all_outcomes(
         batches = [ranked[start::count] for start in range(count)]
         parts = {pool.submit(_of_batch, batch, swap): batch for batch in batches}
         for part in concurrent.futures.as_completed(parts):
-            yield len(parts[part]), part.result()
+            yield len(parts[part]), *part.result()
 
 
-def _of_batch(files: Sequence[str], swap: str) -> Outcomes:
+def _of_batch(files: Sequence[str], swap: str) -> tuple[Outcomes, list[str]]:
     """Runs files in one process, and each again alone after a crash."""
     found = outcomes(files, swap)
     if any(outcome == "crashed" for outcome, _ in found.values()):
         found = {}
         for file in files:
             found |= outcomes([file], swap)
-    return found
+    return found, _failing_with_ours_alone(found)
 
 
 def _failing_with_ours_alone(found: Outcomes) -> list[str]:
@@ -143,10 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = chosen_files(options.files, options.all)
     meant, used = differences(), set()
     done = passed = failed = 0
-    for count, found in all_outcomes(files, options.swap, options.batch):
+    for count, found, differing in all_outcomes(files, options.swap, options.batch):
         done += count
         passed += sum(what == "passed" for what, _ in found.values())
-        for test in _failing_with_ours_alone(found):
+        for test in differing:
             patterns = [p for p in meant if fnmatch.fnmatchcase(test, p)]
             used.update(patterns)
             if not patterns:

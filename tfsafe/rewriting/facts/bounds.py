@@ -156,12 +156,10 @@ def _is_pick(op: tf.Operation, reader: GraphFacts) -> bool:
     if not all(reader.is_probability(each) for each in factors):
         return False
     axes = reader.axes(op.inputs[1], op.inputs[0].shape.rank)
-    if axes is None:
-        return False
-    rows = [(row_axis(each, reader), each) for each in factors]
-    return any(
-        row is not None and row == axes_of_factor(each, op.inputs[0], axes)
-        for row, each in rows
+    return axes is not None and any(
+        (row := row_axis(each, reader))
+        and row == axes_of_factor(each, op.inputs[0], axes)
+        for each in factors
     )
 
 

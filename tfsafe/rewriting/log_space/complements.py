@@ -14,7 +14,6 @@ from tfsafe.ops.formulas.log_complements import (
     log_one_minus_tanh,
 )
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.bounds import axes_of_factor
 from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space import probabilities, weighted_complements
 from tfsafe.rewriting.log_space.form import (
@@ -132,14 +131,9 @@ def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
     axes = reader.axes(op.inputs[1], rank) if op.type == "Sum" else None
     if not axes or x is None or rank is None:
         return None
-    for weights, p in both_ways(reader.op(x), "Mul"):
-        softmax = probabilities.softmax_of(reader.op(weights), logs)
-        own = axes_of_factor(weights, x, axes)
-        if softmax is None or softmax.mask is not None or own is None:
-            continue
+    for weights, p in probabilities.weighted_softmaxes(x, axes, logs):
         chance, left = logs.of(weights), logs.complement(p)
-        is_whole = {axis % weights.shape.rank for axis in softmax.axis} == set(own)
-        if not is_whole or chance is None or left is None:
+        if chance is None or left is None:
             continue
         terms = left._replace(
             name=_NAME,

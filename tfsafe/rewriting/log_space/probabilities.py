@@ -1,5 +1,6 @@
 """Recognises softmax, sigmoid and softplus, however they are written."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -7,7 +8,7 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.ops.formulas.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
-from tfsafe.rewriting.facts.bounds import row_axis
+from tfsafe.rewriting.facts.bounds import axes_of_factor, row_axis
 from tfsafe.rewriting.facts.layouts import reshapes
 from tfsafe.rewriting.facts.sums import axes_of_einsum
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
@@ -108,6 +109,19 @@ def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
         if found is not None:
             return found
     return None
+
+
+def weighted_softmaxes(
+    product: tf.Tensor, axes: tuple[int, ...], logs: LogForms
+) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    """Yields each factor that is a softmax and sums to 1 over axes, and the other."""
+    for part, other in both_ways(logs.reader.op(product), "Mul"):
+        softmax = softmax_of(logs.reader.op(part), logs)
+        own = axes_of_factor(part, product, axes)
+        if softmax is None or softmax.mask is not None or own is None:
+            continue
+        if {axis % part.shape.rank for axis in softmax.axis} == set(own):
+            yield part, other
 
 
 def softmax_of_log(log: tf.Operation, reader: Reader) -> Softmax | None:

@@ -14,6 +14,7 @@ from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, number, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import factored, scaled
+from tfsafe.rewriting.match.reductions import reduction
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
 
 
@@ -56,31 +57,26 @@ def _match_tangents(op: tf.Operation, reader: Reader) -> Build | None:
             return None
         times, tensor = 2 * found[1].factor, found[1].tensor
     product = scaled(reader, tensor)
-    whole = reader.op(product.tensor)
-    if abs(product.factor) != 1:
-        return None
-    if whole.type == "Prod":
-        axes = reader.axes(whole.inputs[1], whole.inputs[0].shape.rank)
-        keepdims, factors = whole.get_attr("keep_dims"), [whole.inputs[0]]
-    else:
-        axes, keepdims = (0,), False
-        parts = factored(reader, whole)
-        factors = [] if parts.below else parts.above
-        times *= parts.factor
-        if abs(parts.factor) != 1 or len(factors) < 2:
-            return None
+    along = reduction(reader, product.tensor, "Prod")
+    parts = factored(reader, reader.op(product.tensor))
+    factors = parts.above if along is None else [along.x]
     tangents = [reader.op(each) for each in factors]
-    if axes is None or not all(each.type == "Tanh" for each in tangents):
+    sign = product.factor * parts.factor
+    is_product = along is not None or (len(factors) > 1 and not parts.below)
+    if not is_product or abs(sign) != 1:
         return None
-    times *= product.factor
+    if not all(each.type == "Tanh" for each in tangents):
+        return None
 
     def build(value: Value) -> tf.Tensor:
         x = [value(each.inputs[0]) for each in tangents]
-        if whole.type == "Prod":
-            return times * angles.atanh_of_tangents(x[0], axes, keepdims)
-        zeros = functools.reduce(operator.add, map(tf.zeros_like, x))
-        stacked = tf.stack([each + zeros for each in x])
-        return times * angles.atanh_of_tangents(stacked, axes, keepdims)
+        if along is not None:
+            angle = angles.atanh_of_tangents(x[0], along.axes, along.keepdims)
+        else:
+            zeros = functools.reduce(operator.add, map(tf.zeros_like, x))
+            stacked = tf.stack([each + zeros for each in x])
+            angle = angles.atanh_of_tangents(stacked, (0,), keepdims=False)
+        return sign * times * angle
 
     return build
 

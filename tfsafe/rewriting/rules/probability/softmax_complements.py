@@ -7,7 +7,6 @@ from tfsafe.graph import OpFact, op_types
 from tfsafe.ops.formulas.entropies_of_order import impurity
 from tfsafe.ops.formulas.fraction_complements import one_minus_weighted_sum
 from tfsafe.rewriting.engine.rule import Build
-from tfsafe.rewriting.facts.bounds import axes_of_factor
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
@@ -60,15 +59,11 @@ def _weighted_sum(tensor: tf.Tensor, reader: Reader) -> Build | None:
     if total is None or total.axes is None:
         return None
     axes, keepdims = tuple(total.axes), total.keepdims
-    for y, p in both_ways(reader.op(total.x), "Mul"):
-        softmax = probabilities.softmax_of(reader.op(p), logarithms(reader))
-        own = axes_of_factor(p, total.x, axes)
-        if softmax is None or softmax.mask is not None or own is None:
-            continue
-        if {axis % p.shape.rank for axis in softmax.axis} == set(own):
-            return lambda value: one_minus_weighted_sum(
-                value(y), value(p), value(tensor), axes, keepdims
-            )
+    logs = logarithms(reader)
+    for p, y in probabilities.weighted_softmaxes(total.x, axes, logs):
+        return lambda value: one_minus_weighted_sum(
+            value(y), value(p), value(tensor), axes, keepdims
+        )
     return None
 
 
