@@ -57,6 +57,36 @@ def test_tier_one_shows_each_value_once_up_to_a_limit(pytester, monkeypatch):
     assert sum(name.startswith("test_long") for name in one) == tiers.MOST
 
 
+def test_each_row_runs_in_one_mode_but_for_functions(pytester, monkeypatch):
+    path = pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("row", range(9))
+        @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+        def test_rows(mode, row):
+            pass
+
+        @pytest.mark.parametrize("row", range(2))
+        @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+        def test_two_rows(mode, row):
+            pass
+        """
+    )
+    items, _ = pytester.inline_genitems()
+    names = {item.nodeid for item in items}
+    rows = {item.nodeid for item in tiers.suite(items) if "test_rows" in item.nodeid}
+    assert {item.nodeid for item in tiers.suite(items)} - rows == {
+        name for name in names if "test_two_rows" in name
+    }
+    numbers = sorted(int(re.search(r"\d+(?=-|\])", name)[0]) for name in rows)
+    assert numbers == list(range(9))
+    for mode in ("eager", "graph", "xla"):
+        assert sum(mode in name for name in rows) == 3
+    monkeypatch.setattr(tiers, "FUNCTIONS", (path.name,))
+    assert {item.nodeid for item in tiers.suite(items)} == names
+
+
 def test_the_parts_of_a_tier_are_all_of_it(pytester):
     pytester.makeini("[pytest]\nmarkers = slow: as in setup.cfg")
     pytester.makepyfile(textwrap.dedent(SOURCE))

@@ -3,7 +3,10 @@
 Of a test with three parameters or more the suite has as many cases as it takes to see
 each pair of values once: each op in each mode and in each dtype, each mode with each
 dtype, but not each op in each mode and dtype at once. Parameters that one `parametrize`
-names together, rows of a table, count as one. Without `--tier`, pytest runs every case.
+names together, rows of a table, count as one. Outside of the tests of `FUNCTIONS`,
+which promise to be right in each mode, a row of a table runs in one mode, by turns:
+what reads a graph, such as the rules of `stabilize`, reads the same one in each mode.
+Without `--tier`, pytest runs every case.
 
 Tier one has every test function that is fast, and of its parametrised cases as many as
 it takes to see each value of each parameter once, up to `MOST`: each dtype, each mode,
@@ -29,6 +32,14 @@ from tests.support.pairwise import pairwise
 TIERS = ("one", "two", "all")
 MOST = 2
 SLOW = frozenset(pathlib.Path(__file__).with_name("slow.txt").read_text().split())
+FUNCTIONS = (
+    "tests/layers/",
+    "tests/losses/",
+    "tests/metrics/",
+    "tests/ops/",
+    "tests/regularizers/",
+    "tests/test_traps.py",
+)
 WHOLE = {
     "tests/ops/test_all.py::test_an_empty_batch_has_an_empty_result_and_gradient",
 }
@@ -116,7 +127,7 @@ def _part(items: list[pytest.Item], part: str) -> set[str]:
 
 
 def suite(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Returns the cases that show each pair of values of the parameters of a test."""
+    """Returns the cases that show each pair of values, or each row in one mode."""
     by_function = collections.defaultdict(list)
     for item in sorted(items, key=_rank):
         by_function[function_of(item)].append(item)
@@ -124,9 +135,32 @@ def suite(items: list[pytest.Item]) -> list[pytest.Item]:
     for function, cases in by_function.items():
         combinations = [_factors(case) for case in cases]
         is_whole = function in WHOLE or len(combinations[0]) < 3
-        chosen = range(len(cases)) if is_whole else pairwise(combinations)
-        kept |= {cases[i].nodeid for i in chosen}
+        if not is_whole:
+            cases = [cases[i] for i in pairwise(combinations)]
+        if not function.startswith(FUNCTIONS):
+            cases = _in_turns(cases)
+        kept |= {case.nodeid for case in cases}
     return [item for item in items if item.nodeid in kept]
+
+
+def _in_turns(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Returns each row in the mode that the rows before it have least."""
+    rows = collections.defaultdict(list)
+    for case in sorted(cases, key=lambda case: case.nodeid):
+        rows[frozenset(_values(case, but="mode"))].append(case)
+    if len(rows) < len({_mode(case) for case in cases}):
+        return cases
+    used: collections.Counter = collections.Counter()
+    chosen = []
+    for row in rows.values():
+        chosen.append(min(row, key=lambda case: used[_mode(case)]))
+        used[_mode(chosen[-1])] += 1
+    return chosen
+
+
+def _mode(item: pytest.Item) -> Any:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("mode") if callspec else None
 
 
 def _factors(item: pytest.Item) -> list[Hashable]:
@@ -169,12 +203,14 @@ def function_of(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[0]
 
 
-def _values(item: pytest.Item) -> set[Any]:
+def _values(item: pytest.Item, but: str = "") -> set[Any]:
     """Returns what a case may be the first to show: the value of each parameter."""
     callspec = getattr(item, "callspec", None)
     params = callspec.params if callspec else {}
     return {
-        (function_of(item), name, _identity(value)) for name, value in params.items()
+        (function_of(item), name, _identity(value))
+        for name, value in params.items()
+        if name != but
     } or {function_of(item)}
 
 
@@ -185,8 +221,7 @@ def _identity(value: Any) -> Any:
 
 def _rank(item: pytest.Item) -> tuple[bool, int]:
     """Orders the cases by chance, those under XLA mostly behind the others."""
-    callspec = getattr(item, "callspec", None)
-    is_xla = callspec is not None and "xla" in str(callspec.params.get("mode")).lower()
+    is_xla = "xla" in str(_mode(item)).lower()
     number = _number(item)
     return is_xla and number % XLA_EVERY > 0, number
 
