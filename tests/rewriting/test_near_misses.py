@@ -103,6 +103,11 @@ PAIRS = {
         lambda x: log(1 + x ** tf.sin(x)),
         lambda x: log(2 + x ** tf.sin(x)),
     ),
+    # A rate of its own is in range.
+    "log-of-rare-event": (
+        lambda x: log(1 - exp(-(x**2.5))),
+        lambda x: log(1 - exp(-x)),
+    ),
     "fraction-of-difference": (
         lambda x: (sigmoid(x) - sigmoid(2 * x)) / sigmoid(x),
         lambda x: (sigmoid(x) - sigmoid(2 * x)) / sigmoid(3 * x),
@@ -566,6 +571,7 @@ ASK = frozenset({
     "bessel-ratio",
     "standardised-moment",
     "log-of-powers-and-exponentials",
+    "log-of-rare-event",
     "fraction-of-difference",
     "product-of-exponentials",
     "normalised-recurrence",

@@ -32,6 +32,14 @@ def log_one_minus_softmax(
     return tf.where(is_top, others, ops.log1mexp(safe))
 
 
+def log_of_minus_log(log_p: tf.Tensor, left: tf.Tensor) -> tf.Tensor:
+    """Computes `log(-log(p))` from `log(p)` and `left`, which is `log(1 - p)`."""
+    is_likely = left < -8
+    near = tf.where(is_likely, left, tf.constant(-9, left.dtype))
+    far = tf.where(is_likely, -tf.ones_like(log_p), log_p)
+    return tf.where(is_likely, near + 0.5 * ops.exp(near), ops.log(-far))
+
+
 def log_one_minus_tanh(x: tf.Tensor) -> tf.Tensor:
     """Computes `log(1 - tanh(x))`."""
     # Near 0 the two terms of the form for large x cancel.

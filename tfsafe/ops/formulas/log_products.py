@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas.quotients import near_or_far
+from tfsafe.ops.formulas.unchanged_values import log1mexp
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.logarithm import log
@@ -54,6 +55,32 @@ def log_of_product(powers: Sequence[Power], factor: float) -> tf.Tensor:
         return value, vjp
 
     return precision.in_float32(compute, *bases, *tensors)
+
+
+def log_unless_out(product: tf.Tensor, size: tf.Tensor, sign: tf.Tensor) -> tf.Tensor:
+    """Computes the logarithm of a product that may be out of range.
+
+    Args:
+      product: The product.
+      size: The logarithm of its magnitude, for where it is out of range.
+      sign: Its sign there.
+
+    Returns:
+      The logarithm; NaN where the product is negative.
+    """
+    limits = LIMITS[product.dtype.name]
+    magnitude = tf.abs(product)
+    is_in = (magnitude >= limits.tiny) & (magnitude <= limits.max)
+    plain = log(_one(tf.logical_not(is_in), product))
+    nan = tf.constant(float("nan"), product.dtype)
+    return tf.where(is_in, plain, tf.where(sign < 0, nan, size))
+
+
+def log_one_minus_exp_of_rate(rate: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+    """Computes `log(1 - exp(-rate))`, from `log`, its logarithm, of a tiny rate."""
+    tiny = tf.constant(LIMITS[rate.dtype.name].tiny, rate.dtype)
+    is_lost = tf.abs(rate) < tiny
+    return tf.where(is_lost, log, log1mexp(-tf.where(is_lost, tiny, rate)))
 
 
 def _log(powers: Sequence[Power], factor: float) -> tf.Tensor:

@@ -15,7 +15,11 @@ from tfsafe.ops.formulas.log_complements import (
 )
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import both_ways
-from tfsafe.rewriting.log_space import probabilities, weighted_complements
+from tfsafe.rewriting.log_space import (
+    means_of_logs,
+    probabilities,
+    weighted_complements,
+)
 from tfsafe.rewriting.log_space.form import (
     Factored,
     LogForms,
@@ -194,7 +198,9 @@ def _of_known(op: tf.Operation, logs: LogForms) -> Factored | None:
         return Factored("log-of-erfc", once(lambda value: ops.log_erfc(value(x))))
     if op.type == "Exp":
         rest = _rest_of_softmax(x, logs)
-        return one_minus_exp(x, logs) if rest is None else Factored(_NAME, once(rest))
+        if rest is not None:
+            return Factored(_NAME, once(rest))
+        return means_of_logs.complement(x, logs) or one_minus_exp(x, logs)
     return None
 
 

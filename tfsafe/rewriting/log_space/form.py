@@ -15,7 +15,7 @@ from tfsafe.ops.formulas.weighted_exponentials import floored_log, raised
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import negated
+from tfsafe.rewriting.match.arithmetic import Term, negated, terms
 
 # Rules of `rules.logarithms`; the empty name is of what has no rule by itself.
 LogRule = Literal[
@@ -80,6 +80,12 @@ class Factored(NamedTuple):
         if self.weight is None:
             return self.exponent(value)
         return ops.log(self.weight(value)) + self.exponent(value)
+
+    def log_of_size(self, value: Value) -> tf.Tensor:
+        """Builds the logarithm of the magnitude of the tensor."""
+        if self.weight is None:
+            return self.exponent(value)
+        return ops.log(tf.abs(self.weight(value))) + self.exponent(value)
 
     def pair(self, value: Value) -> tuple[tf.Tensor, tf.Tensor]:
         """Builds the weight and the exponent, both of the shape of the tensor."""
@@ -266,12 +272,20 @@ def kept_off_zero(found: Factored | None, floor: float | None) -> Factored | Non
     )
 
 
+def scaled(found: Factored, number: float) -> Factored:
+    """Factors a tensor times a positive number."""
+    return found._replace(offset=found.offset + log_number(number))
+
+
 def one_minus_exp(x: tf.Tensor, logs: LogForms) -> Factored:
     """Factors `1 - exp(x)`; x may be the negative of an exponential."""
-    size = negated(logs.reader, x)
-    a = None if size is None else logs.of(size)
+    minus = negated(logs.reader, x)
+    (term, *others) = (
+        [Term(-1.0, minus)] if minus is not None else terms(logs.reader, x)
+    )
+    a = None if others or term.factor >= 0 else logs.of(term.tensor)
     if a is not None and a.is_pure and a.has_exp and not a.is_partial:
-        log = applied(log_one_minus_exp_of_exp, a.exponent)
+        log = applied(log_one_minus_exp_of_exp, scaled(a, -term.factor).exponent)
         return Factored("log-of-complement", log, has_exp=True)
     return Factored(
         "log-of-complement",

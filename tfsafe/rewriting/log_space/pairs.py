@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from tfsafe import ops
 from tfsafe.ops.formulas import weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space.form import Factored, at_least, once
@@ -53,5 +54,14 @@ def combined(
         log,
         once(weight),
         is_nonnegative=is_nonnegative,
+        has_exp=a.has_exp or b.has_exp,
+    )
+
+
+def either(a: Factored, b: Factored) -> Factored:
+    """Factors the sum of two exponentials."""
+    return Factored(
+        "log-of-sum",
+        once(lambda value: ops.log_add_exp(*both(a, b, value))),
         has_exp=a.has_exp or b.has_exp,
     )

@@ -25,7 +25,7 @@ from tfsafe.rewriting.log_space.moved_sigmoids import (
     moved_sigmoid_of,
 )
 from tfsafe.rewriting.log_space.operations import normal, own_terms, segments
-from tfsafe.rewriting.log_space.pairs import both, total
+from tfsafe.rewriting.log_space.pairs import both, either, total
 from tfsafe.rewriting.match import arithmetic
 from tfsafe.rewriting.match.arithmetic import is_sum, number
 from tfsafe.rewriting.match.linear import mixture_of
@@ -111,11 +111,7 @@ def _plus(op: tf.Operation, logs: LogForms) -> Factored | None:
     if u is not None:
         log = once(lambda value: ops.log_cosh(value(u)))
         return Factored("log-of-cosh", log, offset=_LOG_2, has_exp=True)
-    return Factored(
-        "log-of-sum",
-        once(lambda value: ops.log_add_exp(*both(a, b, value))),
-        has_exp=a.has_exp or b.has_exp,
-    )
+    return either(a, b)
 
 
 def _plus_number(op: tf.Operation, logs: LogForms) -> Factored | None:
@@ -241,7 +237,10 @@ def subtract(op: tf.Operation, logs: LogForms) -> Factored | None:
     if number(reader, x, y) == 1:
         return logs.complement(y)
     if reader.scalar(x) is not None:
-        return None
+        return weighted_complements.of_scaled(x, y, logs)
+    together = weighted_complements.beside_complement(x, y, logs)
+    if together is not None:
+        return together
     log = log_of_sigmoid_difference(reader.op(x), reader.op(y), logs)
     if log is not None:
         return _difference(log, reader.is_nonnegative(op.outputs[0]), True)

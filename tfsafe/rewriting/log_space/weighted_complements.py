@@ -1,12 +1,13 @@
-"""Finds the logarithm of 1 minus a part of a probability."""
+"""Finds the logarithm of 1 minus a part of a probability, also within a sum."""
 
 import tensorflow as tf
 
 from tfsafe.ops.formulas.log_complements import log_one_minus_part
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import both_ways
-from tfsafe.rewriting.log_space.form import Factored, LogForms, once
-from tfsafe.rewriting.match.arithmetic import number
+from tfsafe.rewriting.log_space.form import Factored, LogForms, once, scaled
+from tfsafe.rewriting.log_space.pairs import either, total
+from tfsafe.rewriting.match.arithmetic import is_sum, number, terms
 
 _LARGEST = 1 - 1e-3
 
@@ -31,6 +32,29 @@ def of_rest(op: tf.Operation, logs: LogForms) -> Factored | None:
         if found is not None:
             return found
     return None
+
+
+def beside_complement(x: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | None:
+    """Factors `(a + 1) - p` of a probability p, which is `a + (1 - p)`."""
+    op = logs.reader.op(x)
+    for other, constant in both_ways(op) if is_sum(op) else ():
+        if number(logs.reader, constant, other) != 1:
+            continue
+        a, left = logs.of(other), logs.complement(y)
+        if a is None or left is None or a.is_partial or left.is_partial:
+            return None
+        is_pure = a.is_pure and left.is_pure
+        return either(a, left) if is_pure else total(a, left, 1)
+    return None
+
+
+def of_scaled(c: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | None:
+    """Factors `c - c * p` of a positive number c."""
+    (found, *others), number = terms(logs.reader, y), logs.reader.scalar(c)
+    if others or number is None or not number == found.factor > 0:
+        return None
+    left = logs.complement(found.tensor)
+    return None if left is None else scaled(left, number)
 
 
 def _factored(

@@ -31,6 +31,7 @@ from tfsafe.rewriting.rules.out_of_range import (
     infinite_weights,
     powers,
     products as out_of_range,
+    rates,
     standardised_moments,
 )
 from tfsafe.rewriting.rules.probability import (
@@ -59,6 +60,7 @@ _BEFORE: Sequence[Rule] = (
     *odd_functions.RULES,
     *standardised_moments.RULES,
     *out_of_range.FIRST,
+    *rates.RULES,
     *logarithms.RULES,
     *roots.RULES,
     *inverse_functions.RULES,
@@ -99,7 +101,7 @@ _RULES: Sequence[Rule] = (
     half_precision.rule(_IN_HALF),
     *(rule for rule in _BEFORE if rule.name in _WHOLE),
     _LOG_OF_ONE_PLUS,
-    *fractions.LAST,
+    *fractions.last(removable.RULES),
     *masking.RULES,
     *singular_gradients.RULES,
     *ties.RULES,

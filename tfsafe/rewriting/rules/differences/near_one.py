@@ -69,8 +69,8 @@ def match_log(
     if inner is None or holes.vanishes(reader, op.outputs[0], 2):
         return None
 
-    far = None
-    if first(limits, reader.op(signed), reader) is None:
+    far = products.match_mixed_log(op, reader, may_leave=True)
+    if far is None and first(limits, reader.op(signed), reader) is None:
         far = products.match_log(op, reader) or fractions.in_range(reader, "Log", x)
 
     def build(value: Value) -> tf.Tensor:

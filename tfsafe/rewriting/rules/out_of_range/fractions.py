@@ -1,13 +1,15 @@
 """Rules for quotients whose sides cancel, overflow or vanish together."""
 
+import functools
 import math
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import fraction_complements, fractions, unchanged_values
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
@@ -181,9 +183,14 @@ def _match_sums(op: tf.Operation, reader: Reader) -> Build | None:
     return wider.quotient(reader, x, y, unchanged_values.divide)
 
 
-def _match_root(op: tf.Operation, reader: Reader) -> Build | None:
+def _match_root(
+    op: tf.Operation, reader: Reader, limits: Sequence[Rule]
+) -> Build | None:
     """Matches a root or a logarithm of products, sums of them or exponentials."""
-    return None if is_watched(reader, op) else in_range(reader, op.type, op.inputs[0])
+    x = op.inputs[0]
+    if is_watched(reader, op) or first(limits, reader.op(x), reader) is not None:
+        return None
+    return in_range(reader, op.type, x)
 
 
 def in_range(reader: Reader, op_type: str, x: tf.Tensor) -> Build | None:
@@ -193,13 +200,15 @@ def in_range(reader: Reader, op_type: str, x: tf.Tensor) -> Build | None:
     return wider.function_of(reader, x, wider.SAFE[op_type])
 
 
-def _match_root_as_power(op: tf.Operation, reader: Reader) -> Build | None:
+def _match_root_as_power(
+    op: tf.Operation, reader: Reader, limits: Sequence[Rule]
+) -> Build | None:
     """Matches `x ** k` of a number k between -1 and 1."""
     x, exponent = op.inputs
     power = number(reader, exponent, x)
     if power is None or not 0 < abs(power) < 1 or is_watched(reader, op):
         return None
-    if not root_may_leave(reader, x):
+    if not root_may_leave(reader, x) or first(limits, reader.op(x), reader):
         return None
     known = power
     return wider.function_of(
@@ -274,57 +283,65 @@ RULES = (
         match=_match_angle,
     ),
 )
-# After the rules that know the limit of such a quotient.
-LAST = (
-    Rule(
-        name="quotient-of-powers",
-        before="a ** 2 / b ** 2, 0.5 * a ** 3 / b ** 3",
-        after="(a / b) ** 2",
-        fails_when="a power underflows or overflows, and the quotient does not",
-        reference="identity",
-        op_types=DIVISIONS,
-        match=_match_quotient_of_powers,
-    ),
-    Rule(
-        name="quotient-of-sums",
-        before="sum(v / d ** 4) / sum(1 / d ** 4), segment_sum(a * a) / "
-        "segment_sum(b * c), (exp(x) - a) / (b * exp(x) + c), x * x / (x * x + c), "
-        "x / (x * x + c) ** 1.5, a * b / (a + b), a * b / c ** 2, a ** 2 / b",
-        after="the same of sums in float64 where a sum is out of range",
-        fails_when="the powers or products underflow or overflow, and the quotient "
-        "does not",
-        reference="identity",
-        op_types=DIVISIONS,
-        match=_match_sums,
-    ),
-    Rule(
-        name="root-of-sums",
-        before="sqrt(segment_sum(x * x)), log(mean(x * x)), sqrt(exp(x) - 1), "
-        "log(x ** k / (1 + x ** k) ** 2), log(abs(a * d - b * c)), sqrt(a * b), "
-        "log(a * a + b * b), log1p(a * b)",
-        after="the same of a sum in float64 where that in float32 is out of range",
-        fails_when="the squares underflow or overflow, and the root or the logarithm "
-        "does not",
-        reference="identity",
-        op_types=("Log", "Log1p", "Rsqrt", "Sqrt"),
-        match=_match_root,
-    ),
-    Rule(
-        name="power-of-product",
-        before="(a * b * c) ** (1 / 3), (a / b) ** 0.25",
-        after="the same of a product in float64 where that in float32 is out of range",
-        fails_when="the product underflows or overflows, and the power does not",
-        reference="identity",
-        op_types=("Pow",),
-        match=_match_root_as_power,
-    ),
-    Rule(
-        name="product-with-inverse",
-        before="a * b * (1 / c), (a / b) * (c / d), a * b * rsqrt(c)",
-        after="the same in float64 where a factor in float32 is out of range",
-        fails_when="a factor underflows or overflows, and the product does not",
-        reference="identity",
-        op_types=("Mul",),
-        match=_match_product,
-    ),
-)
+
+
+def last(limits: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Returns the rules that come after those that know the limit of such a quotient.
+
+    Args:
+      limits: Rules for quotients that have a limit; the root is that of the limit.
+    """
+    return (
+        Rule(
+            name="quotient-of-powers",
+            before="a ** 2 / b ** 2, 0.5 * a ** 3 / b ** 3",
+            after="(a / b) ** 2",
+            fails_when="a power underflows or overflows, and the quotient does not",
+            reference="identity",
+            op_types=DIVISIONS,
+            match=_match_quotient_of_powers,
+        ),
+        Rule(
+            name="quotient-of-sums",
+            before="sum(v / d ** 4) / sum(1 / d ** 4), segment_sum(a * a) / "
+            "segment_sum(b * c), (exp(x) - a) / (b * exp(x) + c), x * x / (x * x + c), "
+            "x / (x * x + c) ** 1.5, a * b / (a + b), a * b / c ** 2, a ** 2 / b",
+            after="the same of sums in float64 where a sum is out of range",
+            fails_when="the powers or products underflow or overflow, and the quotient "
+            "does not",
+            reference="identity",
+            op_types=DIVISIONS,
+            match=_match_sums,
+        ),
+        Rule(
+            name="root-of-sums",
+            before="sqrt(segment_sum(x * x)), log(mean(x * x)), sqrt(exp(x) - 1), "
+            "log(x ** k / (1 + x ** k) ** 2), log(abs(a * d - b * c)), sqrt(a * b), "
+            "log(a * a + b * b), log1p(a * b)",
+            after="the same of a sum in float64 where that in float32 is out of range",
+            fails_when="the squares underflow or overflow, and the root or the "
+            "logarithm does not",
+            reference="identity",
+            op_types=("Log", "Log1p", "Rsqrt", "Sqrt"),
+            match=functools.partial(_match_root, limits=limits),
+        ),
+        Rule(
+            name="power-of-product",
+            before="(a * b * c) ** (1 / 3), (a / b) ** 0.25",
+            after="the same of a product in float64 where that in float32 is out of "
+            "range",
+            fails_when="the product underflows or overflows, and the power does not",
+            reference="identity",
+            op_types=("Pow",),
+            match=functools.partial(_match_root_as_power, limits=limits),
+        ),
+        Rule(
+            name="product-with-inverse",
+            before="a * b * (1 / c), (a / b) * (c / d), a * b * rsqrt(c)",
+            after="the same in float64 where a factor in float32 is out of range",
+            fails_when="a factor underflows or overflows, and the product does not",
+            reference="identity",
+            op_types=("Mul",),
+            match=_match_product,
+        ),
+    )

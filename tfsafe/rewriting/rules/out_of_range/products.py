@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 from tfsafe.rewriting.log_space.analysis import Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored
+from tfsafe.rewriting.log_space.sums import signed
 from tfsafe.rewriting.match.arithmetic import (
     is_sum,
     number,
@@ -50,7 +52,7 @@ class _Factor(NamedTuple):
         return self.build(value), self.power * value(self.exponent)
 
 
-def _factors(
+def factors(
     reader: Reader, tensor: tf.Tensor, power: float
 ) -> Iterator[_Factor | float]:
     """Yields the factors of a product, and positive numbers."""
@@ -60,9 +62,9 @@ def _factors(
         yield constant**power
     elif _signed_parts(op):
         for each, sign in _signed_parts(op):
-            yield from _factors(reader, each, sign * power)
+            yield from factors(reader, each, sign * power)
     elif op.type == "Square":
-        yield from _factors(reader, op.inputs[0], 2 * power)
+        yield from factors(reader, op.inputs[0], 2 * power)
     elif op.type == "Pow":
         yield from _powers(reader, op, power)
     else:
@@ -82,7 +84,7 @@ def _leaf(reader: Reader, tensor: tf.Tensor, power: float) -> Iterator[_Factor |
     inside = root_of(reader, tensor)
     if inside is not None and reader.op(inside).type in {"Mul", *DIVISIONS}:
         scale = power / 2
-        yield from _of_root([*_factors(reader, inside, scale)], scale)
+        yield from _of_root([*factors(reader, inside, scale)], scale)
         return
     count, found = mean_of_squares(reader, tensor)
     if found is None:
@@ -162,7 +164,7 @@ def match_log(op: tf.Operation, reader: Reader) -> Build | None:
     x = op.inputs[0]
     if is_watched(reader, op) or reader.constant(x) is not None:
         return None
-    return _log_of(_factors(reader, x, 1.0)) or _log_of_powers(reader, x)
+    return log_of(factors(reader, x, 1.0)) or _log_of_powers(reader, x)
 
 
 def _log_of_powers(reader: Reader, total: tf.Tensor) -> Build | None:
@@ -197,18 +199,23 @@ def _of_powers(
     return build
 
 
-def _log_of(factors: Iterable[_Factor | float]) -> Build | None:
+def log_of(
+    each_factor: Iterable[_Factor | float], may_leave: bool = False
+) -> Build | None:
     """Returns how to build the logarithm of a product; None if it is long or safe."""
     numbers, found = 1.0, []
-    for each in factors:
+    for each in each_factor:
         if isinstance(each, float):
             numbers *= each
         else:
             found.append(each)
         if len(found) > _MOST:
             return None
-    if not found or not 0 < numbers < float("inf") or not _may_leave(found):
+    may_leave = may_leave or (bool(found) and _may_leave(found))
+    if not 0 < numbers < float("inf") or not may_leave:
         return None
+    if not found:
+        return lambda _: math.log(numbers)
     return lambda value: log_products.log_of_product(
         [each.make(value) for each in found], numbers
     )
@@ -238,13 +245,17 @@ def _split(logs: Logarithms, tensor: tf.Tensor, power: float) -> _Split | None:
     rest = [factor for each in known for factor in each.rest]
     # One that consists of exponentials alone is known better as a whole.
     if found is not None and not any(isinstance(each, _Factor) for each in rest):
-        return _Split([(found, power)], []) if found.is_pure else None
+        if found.is_partial and not found.is_nonnegative:
+            found = signed(tensor, logs)
+            is_known = found is not None and not found.is_partial
+        else:
+            is_known = found.is_pure
+        return _Split([(found, power)], []) if found and is_known else None
     if parts:
         return _Split([log for each in known for log in each.logs], rest)
     if logs.reader.is_mask(tensor):
         return None
-    factors = _factors(logs.reader, tensor, power)
-    few = list(itertools.islice(factors, _MOST_PARTS + 1))
+    few = [*itertools.islice(factors(logs.reader, tensor, power), _MOST_PARTS + 1)]
     return _Split([], few) if len(few) <= _MOST_PARTS else None
 
 
@@ -269,8 +280,19 @@ def _signed_parts(op: tf.Operation) -> list[tuple[tf.Tensor, float]]:
     return []
 
 
-def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
-    """Matches the logarithm of a product of powers and exponentials."""
+def match_mixed_log(
+    op: tf.Operation, reader: Reader, may_leave: bool = False
+) -> Build | None:
+    """Matches the logarithm of a product of powers and exponentials.
+
+    Args:
+      op: The logarithm.
+      reader: Reads its graph.
+      may_leave: Whether one factor with differences of exponentials is enough.
+
+    Returns:
+      How to build it, or None.
+    """
     x = op.inputs[0]
     if is_watched(reader, op) or reader.constant(x) is not None:
         return None
@@ -279,17 +301,40 @@ def _match_mixed_log(op: tf.Operation, reader: Reader) -> Build | None:
     split = _split(logarithms(reader), x, 1.0)
     if split is None or not split.logs:
         return None
-    log_of_rest = _log_of(split.rest)
+    signs = [each.weight for each, _ in split.logs if each.weight is not None]
+    rest = split.rest
+    if signs:
+        rest = [_magnitude_of(each) for each in split.rest]
+        signs += [each.build for each in map(_odd, split.rest) if each is not None]
+    is_whole = len(split.logs) == 1 and not rest
+    log_of_rest = None if is_whole else log_of(rest, may_leave and bool(signs))
     if log_of_rest is None:
         return None
 
     def build(value: Value) -> tf.Tensor:
         made = log_of_rest(value)
         for found, power in split.logs:
-            made += power * found.whole_log(value)
-        return made
+            made += power * found.log_of_size(value)
+        if not signs:
+            return made
+        sign = functools.reduce(tf.multiply, [tf.sign(each(value)) for each in signs])
+        return log_products.log_unless_out(value(x), made, sign)
 
     return build
+
+
+def _odd(factor: _Factor | float) -> _Factor | None:
+    """Returns a factor that may be below 0, and the product with it."""
+    if isinstance(factor, float) or factor.exponent is not None:
+        return None
+    return factor if factor.power % 2 == 1 else None
+
+
+def _magnitude_of(factor: _Factor | float) -> _Factor | float:
+    found = _odd(factor)
+    if found is None:
+        return factor
+    return found._replace(build=functools.partial(_magnitude, found.build))
 
 
 _ONE_PLUS_POWER = ("Add", 1, ("Pow", "x", "k"))
@@ -302,7 +347,7 @@ FIRST = (
         fails_when="a power or an exponential underflows or overflows",
         reference="identity",
         op_types=("Log",),
-        match=_match_mixed_log,
+        match=match_mixed_log,
     ),
     Rule(
         name="log-of-one-plus-power",
