@@ -101,6 +101,13 @@ FORMULAS = [
         [[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [1.0, 1.0, 0.0]],
     ),
     Formula(
+        "Cauchy loss whose scale by a softplus vanishes",
+        lambda x, s: tf.math.log(1 + (x / tf.nn.softplus(s)) ** 2),
+        lambda x, s: m.log(1 + (x / m.log(1 + m.exp(s))) ** 2),
+        [[1.0, 1.0, -2.0], [-60.0, 1.0, -70.0]],
+        [[1.0, -2.0], [1.0, 0.5]],
+    ),
+    Formula(
         "deviation of a short rate without mean reversion",
         lambda a, time: tf.sqrt((1 - tf.exp(-2 * a * time)) / (2 * a)),
         lambda a, time: m.sqrt(

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas.quotients import near_or_far
-from tfsafe.ops.formulas.unchanged_values import log1mexp
+from tfsafe.ops.formulas.unchanged_values import divide, log1mexp
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.logarithm import log
@@ -152,6 +152,31 @@ def log_one_plus_power(x: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
         )
 
     return precision.in_float32(compute, x, k)
+
+
+def log_one_plus_power_of_quotient(
+    x: tf.Tensor, y: tf.Tensor, k: tf.Tensor
+) -> tf.Tensor:
+    """Computes `log(1 + (x / y) ** k)`; no slope has a square of a small y."""
+
+    def compute(x: tf.Tensor, y: tf.Tensor, k: tf.Tensor) -> tf.Tensor:
+        logs = [
+            tf.math.log(tf.where(tf.equal(each, 0), tf.ones_like(each), tf.abs(each)))
+            for each in (x, y)
+        ]
+        exponent = tf.stop_gradient(k * (logs[0] - logs[1]))
+        is_positive = tf.pow(tf.sign(x) * tf.sign(y), k) > 0
+        is_finite = tf.math.is_finite(x) & tf.math.is_finite(y)
+        return near_or_far(
+            is_positive & (exponent > 40) & is_finite,
+            lambda x, y, k: k * (tf.math.log(tf.abs(x)) - tf.math.log(tf.abs(y))),
+            lambda x, y, k: tf.math.log1p(pow(divide(x, y), k)),
+            x,
+            y,
+            k,
+        )
+
+    return precision.in_float32(compute, x, y, k)
 
 
 def power_of_product(

@@ -377,15 +377,15 @@ def product(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:
 
 
 def function_of(
-    reader: Reader, x: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor]
+    reader: Reader, x: tf.Tensor, function: Callable[..., tf.Tensor], has_limit: bool
 ) -> Build:
     """Returns how to build a function, from float64 where `x` is out of range."""
-    is_elementwise = not _adds_products(reader, x)
 
     def build(value: Value) -> tf.Tensor:
-        wide = in_float64(reader, x, value, is_elementwise)
-        plain = with_safe_products(reader, x, value, is_elementwise)
-        return fractions.in_range(function, plain, wide)
+        args = reader, x, value, not _adds_products(reader, x)
+        # Where another rule knows its limit, that makes it.
+        plain = value(x) if has_limit else with_safe_products(*args)
+        return fractions.in_range(function, plain, in_float64(*args))
 
     return build
 

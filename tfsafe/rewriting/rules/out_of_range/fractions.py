@@ -188,16 +188,18 @@ def _match_root(
 ) -> Build | None:
     """Matches a root or a logarithm of products, sums of them or exponentials."""
     x = op.inputs[0]
-    if is_watched(reader, op) or first(limits, reader.op(x), reader) is not None:
+    if is_watched(reader, op):
         return None
-    return in_range(reader, op.type, x)
+    return in_range(reader, op.type, x, first(limits, reader.op(x), reader) is not None)
 
 
-def in_range(reader: Reader, op_type: str, x: tf.Tensor) -> Build | None:
+def in_range(
+    reader: Reader, op_type: str, x: tf.Tensor, has_limit: bool = False
+) -> Build | None:
     """Returns how to build a root or logarithm of an `x` that may leave the range."""
     if not (root_may_leave(reader, x) or _may_be_lost(reader, x, op_type)):
         return None
-    return wider.function_of(reader, x, wider.SAFE[op_type])
+    return wider.function_of(reader, x, wider.SAFE[op_type], has_limit)
 
 
 def _match_root_as_power(
@@ -208,11 +210,14 @@ def _match_root_as_power(
     power = number(reader, exponent, x)
     if power is None or not 0 < abs(power) < 1 or is_watched(reader, op):
         return None
-    if not root_may_leave(reader, x) or first(limits, reader.op(x), reader):
+    if not root_may_leave(reader, x):
         return None
     known = power
     return wider.function_of(
-        reader, x, lambda x: unchanged_values.pow(x, tf.constant(known, x.dtype))
+        reader,
+        x,
+        lambda x: unchanged_values.pow(x, tf.constant(known, x.dtype)),
+        has_limit=first(limits, reader.op(x), reader) is not None,
     )
 
 

@@ -25,6 +25,7 @@ from tfsafe.rewriting.match.arithmetic import (
     squared,
     terms,
 )
+from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.reductions import (
     REDUCTIONS,
     Reduction,
@@ -337,7 +338,21 @@ def _magnitude_of(factor: _Factor | float) -> _Factor | float:
     return found._replace(build=functools.partial(_magnitude, found.build))
 
 
-_ONE_PLUS_POWER = ("Add", 1, ("Pow", "x", "k"))
+def _one_plus_power(
+    power: Pattern, function: Callable[..., tf.Tensor]
+) -> Iterator[Tree]:
+    """Yields the spellings of `log(1 + power)` and of its negative."""
+    total = ("Add", 1, power)
+    yield Tree(("Log", total), function)
+    yield Tree(("Log1p", power), function)
+    for inverse in (
+        ("Div", 1, total),
+        ("Reciprocal", total),
+        ("Sub", 1, ("Div", power, total)),
+    ):
+        yield Tree(("Log", inverse), lambda *parts: -function(*parts))
+
+
 FIRST = (
     Rule(
         name="log-of-powers-and-exponentials",
@@ -356,19 +371,11 @@ FIRST = (
         fails_when="the power overflows",
         reference="identity",
         match=Trees(
-            Tree(("Log", _ONE_PLUS_POWER), log_products.log_one_plus_power),
-            Tree(("Log1p", ("Pow", "x", "k")), log_products.log_one_plus_power),
-            *(
-                Tree(
-                    ("Log", inverse),
-                    lambda x, k: -log_products.log_one_plus_power(x, k),
-                )
-                for inverse in (
-                    ("Div", 1, _ONE_PLUS_POWER),
-                    ("Reciprocal", _ONE_PLUS_POWER),
-                    ("Sub", 1, ("Div", ("Pow", "x", "k"), _ONE_PLUS_POWER)),
-                )
+            *_one_plus_power(
+                ("Pow", ("Div", "x", "y"), "k"),
+                log_products.log_one_plus_power_of_quotient,
             ),
+            *_one_plus_power(("Pow", "x", "k"), log_products.log_one_plus_power),
         ),
     ),
 )
