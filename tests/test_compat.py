@@ -514,14 +514,20 @@ def test_datasets_still_show_what_they_map():
         return x + 1
 
     data = tf.data.Dataset.range(3).map(double).batch(2).map(plus, tf.data.AUTOTUNE)
-    (first, doubles), (second, adds) = _compat.mapped(data.prefetch(1))
+    (first, doubles, _), (second, adds, _) = _compat.mapped(data.prefetch(1))
     assert (doubles, adds) == (double, plus)
     assert [each.numpy().tolist() for each in first] == [0, 1, 2]
     assert [each.numpy().tolist() for each in second] == [[0, 2], [4]]
     two = tf.data.Dataset.zip({"x": data, "y": (tf.data.Dataset.range(3),)})
-    assert [each for _, each in _compat.mapped(two.batch(1))] == [double, plus]
+    assert [each for _, each, _ in _compat.mapped(two.batch(1))] == [double, plus]
     more = tf.data.Dataset.range(5).concatenate(data)
-    assert [each for _, each in _compat.mapped(more)] == [double, plus]
+    assert [each for _, each, _ in _compat.mapped(more)] == [double, plus]
+    slices = tf.data.Dataset.from_tensor_slices
+    whole = data.batch(2).interleave(slices).batch(2).flat_map(slices)
+    methods = [method for *_, method in _compat.mapped(whole)]
+    assert methods == ["map", "map", "interleave", "flat_map"]
+    (given,) = _compat.given_tensors(slices([1, 2]).repeat().batch(1))
+    assert given.numpy().tolist() == [1, 2]
     through_python = data.map(lambda x: tf.py_function(plus, (x,), tf.int64))
     assert _compat.mapped(through_python) == []
     assert [op.type for op in _compat.python_calls(through_python)] == ["EagerPyFunc"]

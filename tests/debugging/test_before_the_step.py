@@ -70,8 +70,36 @@ def test_a_map_of_data_that_are_joined_is_found(is_concatenated):
     assert "element 3 of" in str(error)
 
 
-def test_python_in_a_pipeline_is_not_called_again():
-    data = signal(silent=9).map(through_python)
+@pytest.mark.parametrize("method", ["flat_map", "interleave", "parallel interleave"])
+@pytest.mark.parametrize("is_in_a_map", [False, True])
+def test_what_makes_a_dataset_of_an_element_is_named(method, is_in_a_map):
+    def frames(x, y):
+        inner = tf.data.Dataset.from_tensors((x, y))
+        if is_in_a_map:
+            return inner.repeat(2).map(loudness).batch(2)
+        if tf.reduce_sum(y) < 0:
+            x = x * 0.0
+        return tf.data.Dataset.from_tensors(loudness(x, y)).repeat(2).batch(2)
+
+    name, *parallel = reversed(method.split())
+    workers = {"num_parallel_calls": 2} if parallel else {}
+    data = getattr(signal(silent=3), name)(frames, **workers)
+    error = fit_error(data.map(lambda x, y: (x * 2.0, y)))
+    assert error.findings[0].site.function == "loudness"
+    assert error.findings[0].op_type == "Log"
+    text = " ".join(str(error).split())
+    within = "element 0 of the data of `Dataset.map`, within " if is_in_a_map else ""
+    assert f"{within}element 3 of the data of `Dataset.{name}`; the" in text
+
+
+@pytest.mark.parametrize("is_within", [False, True])
+def test_python_in_a_pipeline_is_not_called_again(is_within):
+    data = signal(silent=9)
+    if is_within:
+        one = tf.data.Dataset.from_tensors
+        data = data.flat_map(lambda x, y: one((x, y)).map(through_python))
+    else:
+        data = data.map(through_python)
     data = data.map(lambda x, y: (tf.ensure_shape(x, (4,)), tf.ensure_shape(y, (1,))))
     error = fit_error(data.batch(4))
     assert [each.origin for each in error.findings] == ["argument `x`"]

@@ -250,7 +250,15 @@ def running_fit(model: Any, method: str = "fit") -> Fit | None:
     return None
 
 
-Mapped = tuple["tf.data.Dataset", Callable[..., Any]]
+# A dataset, what is called with its elements, and by which method of it.
+Mapped = tuple["tf.data.Dataset", Callable[..., Any], str]
+_METHODS = {
+    "_MapDataset": "map",
+    "_ParallelMapDataset": "map",
+    "_FlatMapDataset": "flat_map",
+    "_InterleaveDataset": "interleave",
+    "_ParallelInterleaveDataset": "interleave",
+}
 
 
 def mapped(dataset: "tf.data.Dataset") -> list[Mapped]:
@@ -266,9 +274,18 @@ def mapped(dataset: "tf.data.Dataset") -> list[Mapped]:
             continue
         if any(_calls_of_python(wrapper)):
             return []
-        if type(each).__name__ in {"_MapDataset", "_ParallelMapDataset"}:
-            found.append((each._input_dataset, wrapper._func))
+        if method := _METHODS.get(type(each).__name__):
+            found.append((each._input_dataset, wrapper._func, method))
     return found[::-1]
+
+
+def given_tensors(dataset: "tf.data.Dataset") -> "list[tf.Tensor]":
+    """Returns the tensors that a dataset of `from_tensors` or slices was given.
+
+    `_tensors`, tried with TensorFlow 2.21.0.
+    """
+    given = (getattr(each, "_tensors", []) for each in _parts(dataset))
+    return [tensor for tensors in given for tensor in tensors]
 
 
 def python_calls(dataset: "tf.data.Dataset") -> "list[tf.Operation]":

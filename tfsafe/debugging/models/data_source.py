@@ -3,7 +3,8 @@
 import inspect
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -42,11 +43,10 @@ def note(error: NumericsError, data: object) -> None:
         with contained("the search in `Dataset.map`"):
             found = _found(data)
             if found is not None:
-                finding, element = found
+                finding, place = found
                 error.add_source(
                     finding,
-                    f"element {element} of the data of `Dataset.map`; the training "
-                    f"step received it as {first.origin}.",
+                    f"{place}; the training step received it as {first.origin}.",
                 )
                 return
     with contained("the search for the Python that makes the data"):
@@ -77,17 +77,37 @@ def _begin(code: types.CodeType) -> Site:
     return Site(code.co_filename, code.co_firstlineno, code.co_name, "")
 
 
-def _found(data: tf.data.Dataset) -> tuple[Finding, int] | None:
+def _found(
+    data: tf.data.Dataset, end: float | None = None
+) -> tuple[Finding, str] | None:
     """Returns the first operation that makes non-finite values, and the element."""
-    end = time.monotonic() + _LIMIT
-    for source, function in _compat.mapped(data):
-        check = CompiledCheck(tf.function(function), options=Options())
+    end = end or time.monotonic() + _LIMIT
+    for source, function, method in _compat.mapped(data):
+        check = CompiledCheck(tf.function(_numbers(function)), options=Options())
         for number, element in enumerate(source):
+            place = f"element {number} of the data of `Dataset.{method}`"
+            arguments = element if isinstance(element, tuple) else (element,)
             try:
-                check(*element) if isinstance(element, tuple) else check(element)
+                check(*arguments)
             except NumericsError as error:
                 if error.findings and error.findings[0].op_type:
-                    return error.findings[0], number
+                    return error.findings[0], place
+            if method != "map":
+                within = _found(function(*arguments), end)
+                if within is not None:
+                    finding, inner = within
+                    return finding, f"{inner}, within {place}"
             if number >= _FEW and time.monotonic() > end:
                 return None
     return None
+
+
+def _numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of a dataset, of which one that makes a dataset fills it."""
+
+    def numbers(*element: Any) -> Any:
+        made = _compat.as_converted(function)(*element)
+        is_dataset = isinstance(made, tf.data.Dataset)
+        return _compat.given_tensors(made) if is_dataset else made
+
+    return numbers
