@@ -440,6 +440,34 @@ def test_an_optimizer_without_epsilon_is_named():
     assert model.layers[0].kernel.numpy() == 1
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "code"),
+    [
+        (keras.optimizers.Adam(beta_1=1.0), "Adam(beta_1=0.9)"),
+        (keras.optimizers.AdamW(beta_2=1.5), "AdamW(beta_2=0.999)"),
+        (keras.optimizers.Adamax(beta_1=1.0), "Adamax(beta_1=0.9)"),
+        (
+            keras.optimizers.AdamW(beta_1=1.0, epsilon=0.0),
+            "AdamW(beta_1=0.9, epsilon=0.0)",
+        ),
+    ],
+)
+def test_an_optimizer_whose_means_never_move_is_named(optimizer, code):
+    x, y = np.ones([2, 1]), np.zeros([2, 1])
+    model = line(optimizer)
+    finding = caught_in(fitted(model, x, y)).findings[0]
+    assert finding.suggested_code == f"keras.optimizers.{code}"
+    assert " below 1: at 1 the mean never moves" in finding.suggestion
+    model.compile(eval(finding.suggested_code), "mse")
+    model.fit(x, y, verbose=0)
+
+
+def test_another_failure_of_an_optimizer_does_not_blame_its_means():
+    model = line(keras.optimizers.Adam(beta_2=1.0, epsilon=0.0))
+    finding = caught_in(fitted(model, np.ones([2, 1]), np.zeros([2, 1]))).findings[0]
+    assert (finding.op_type, finding.kind) == ("RealDiv", "NaN")
+
+
 def test_a_replay_suggests_what_the_run_suggested(tmp_path):
     model = line(keras.optimizers.Adam(5.0), loss=lambda y, p: tf.exp(100.0 * p * p))
     x = np.ones([8, 1], "float32")

@@ -109,7 +109,7 @@ def note(error: NumericsError, optimizer: Any) -> None:
         if error.findings:
             _note_rate(error, optimizer, error.learning_rate, error.step)
             _note_schedule(error, _rate_at_first(optimizer))
-            _note_epsilon(error, optimizer)
+            _note_arguments(error, optimizer)
     error.add_time()
 
 
@@ -124,7 +124,7 @@ def _note_all(error: NumericsError, optimizers: Sequence[Any]) -> None:
         if error.findings:
             # The others may have made their step before the failure.
             _note_rate(error, each, _number(each.learning_rate), 1)
-            _note_epsilon(error, each)
+            _note_arguments(error, each)
     if error.findings:
         _note_largest_rate(error, optimizers)
     error.add_time()
@@ -200,20 +200,33 @@ def note_raised(error: NumericsError, before: float, callbacks: Sequence[Any]) -
     error.add_suggestion(_RAISED_BY.format(who, before, rate))
 
 
-def _note_epsilon(error: NumericsError, optimizer: Any) -> None:
-    """Suggests an epsilon for the quotient of an optimizer that has none."""
+def _note_arguments(error: NumericsError, optimizer: Any) -> None:
+    """Suggests arguments for an optimizer whose own divide 0 by 0."""
     first = error.findings[0]
     is_own = optimizer.name in first.scope.split("/")
-    if first.op_type == "RealDiv" and is_own and getattr(optimizer, "epsilon", 1) == 0:
-        arguments = ", ".join(
-            f"{name}={'1e-7' if name == 'epsilon' else repr(value)}"
-            for name, value in _given(optimizer)
-        )
-        error.change_first(
-            suggested_code=f"keras.optimizers.{type(optimizer).__name__}({arguments})",
-            suggestion="has your arguments and an epsilon: at 0, a weight whose "
-            "gradients were all 0 moves by 0 / 0.",
-        )
+    if not (is_own and first.op_type in {"RealDiv", "Sqrt"}):
+        return
+    given = dict(_given(optimizer))
+    defaults = inspect.signature(type(optimizer)).parameters
+    betas = [name for name in ("beta_1", "beta_2") if given.get(name, 0.0) >= 1]
+    if betas:
+        given |= {name: defaults[name].default for name in betas}
+        below = " and ".join(f"{name} below 1" for name in betas)
+        words = f"{below}: at 1 the mean never moves, and its bias correction is 0."
+    elif first.op_type == "RealDiv" and getattr(optimizer, "epsilon", 1) == 0:
+        given["epsilon"] = 1e-7
+        words = "an epsilon: at 0, a weight whose gradients were all 0 moves by 0 / 0."
+    else:
+        return
+    arguments = ", ".join(f"{name}={_written(each)}" for name, each in given.items())
+    error.change_first(
+        suggested_code=f"keras.optimizers.{type(optimizer).__name__}({arguments})",
+        suggestion=f"has your arguments and {words}",
+    )
+
+
+def _written(value: object) -> str:
+    return "1e-7" if value == 1e-7 else repr(value)
 
 
 def _given(optimizer: Any) -> Iterator[tuple[str, Any]]:
