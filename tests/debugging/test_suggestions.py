@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import keras
+import mpmath
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -116,6 +117,18 @@ def arc_cosine(v):
 
 def softplus(s):
     return tf.math.log(1.0 + tf.exp(s))
+
+
+def inverse_softplus(s):
+    return tf.math.log(tf.exp(s) - 1.0)
+
+
+def inverse_softplus_by_expm1(s):
+    return tf.math.log(tf.math.expm1(s))
+
+
+def log_of_a_little_less(s):
+    return tf.math.log(tf.exp(s) - 1.5)
 
 
 def softplus_by_log1p(s):
@@ -369,6 +382,8 @@ CASES = [
     (factor, [[[1.0, 1.0], [1.0, 1.0]]], False),
     (softmax_less_the_largest, [ZEROS], False),
     (softplus_by_log1p, [S], False),
+    (inverse_softplus, [S], False),
+    (inverse_softplus_by_expm1, [S], False),
     (log_of_a_little_more, [S], False),
     (log_of_a_weight_and_an_exponential, [[[2.0, 1.0]], S], False),
     (picked_logarithm, [S], False),
@@ -440,6 +455,8 @@ SCENES = [
     (generator_and_discriminator, [[-120.0, 1.0], [50.0, 1.0]], 0.0),
     (cross_entropy_by_hand, [ONE_HOT, FAR], 199.0),
     (survival, [[1e-9, 1.0]], 0.0),
+    (inverse_softplus, [[0.5, 100.0]], 100.0),
+    (inverse_softplus_by_expm1, [[0.5, 100.0]], 100.0),
     (softmax_over_columns, [[[200.0, 1.0], [200.0, 4.0]]], 1.0),
     (logsumexp_with_its_axis, [[[200.0, 200.0], [3.0, 4.0]]], 0.0),
     (logsumexp_of_all, [S], 200.0),
@@ -598,6 +615,20 @@ def test_a_slope_at_the_end_of_a_domain_is_no_loss_of_digits(function, slope):
     cause = finding_of(function, [tf.constant([[0.0, -1.0]])], True).cause
     assert cause.startswith(slope)
     assert "comes from" not in cause
+
+
+@pytest.mark.parametrize("function", [inverse_softplus, inverse_softplus_by_expm1])
+def test_the_suggested_inverse_of_softplus_is_it(function):
+    points = [1e-6, 0.5, 3.0, 100.0, 3e4]
+    code = finding_of(function, [tf.constant(points)], False).suggested_code
+    values = eval(code, {"s": tf.constant(points), "tfsafe": tfsafe})
+    exact = [float(mpmath.log(mpmath.expm1(np.float32(each)))) for each in points]
+    np.testing.assert_allclose(values, exact, rtol=4e-7)
+
+
+def test_another_number_less_than_an_exponential_is_no_inverse_of_softplus():
+    finding = finding_of(log_of_a_little_less, [tf.constant(S)], False)
+    assert "log1mexp" not in finding.suggested_code
 
 
 def test_every_formula_and_every_rewrite_that_is_reported_is_run():

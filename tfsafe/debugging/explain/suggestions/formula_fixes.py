@@ -24,6 +24,7 @@ _LOG_OF_TINY = (
     "computes the logarithm of this sum; it subtracts the largest exponent first, so "
     "that the sum cannot underflow."
 )
+_INVERSE_SOFTPLUS = "is log(exp(x) - 1), the inverse of softplus, of any positive x."
 _PICKED = (
     "computes the logarithm of this softmax, which no logit overflows: pick from it "
     "instead of taking the logarithm of what was picked."
@@ -228,6 +229,20 @@ OF_FORMULAS = [
             (("AddV2", "Log"), "tf.nn.softplus({beside_one})", _SOFTPLUS),
             (("AddV2", "Log"), "tfsafe.ops.log_add_exp({0}, {log_added})", _LOG_ADD),
             (("AddV2", "Log"), "", _LOG_OF_TWO),
+        )
+    ),
+    *(
+        Fix(
+            op,
+            "{0} + tfsafe.ops.log1mexp(-({0}))",
+            _INVERSE_SOFTPLUS,
+            fault="overflow",
+            met_next=path,
+            written=written,
+        )
+        for op, path, written in (
+            ("Exp", ("Sub", "Log"), r"\blog\(.*\bexp\(.*\) ?- ?1(\.0?)?\)"),
+            ("Expm1", ("Log",), ""),
         )
     ),
     Fix(

@@ -34,6 +34,7 @@ FUNCTIONS = {
     "EuclideanNorm": {"norm", "reduce_euclidean_norm"},
     "Erfinv": {"erfinv"},
     "Exp": {"exp"},
+    "Expm1": {"expm1"},
     "Log": {"log"},
     "Log1p": {"log1p"},
     "Lgamma": {"lgamma"},
