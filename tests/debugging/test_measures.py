@@ -197,6 +197,44 @@ def test_another_variable_that_is_given_nan_is_a_finding(mode, script):
         script(source)
 
 
+BEGUN = """
+import numpy as np
+
+last = tf.Variable({begun})
+w = tf.Variable(1.0)
+for x in (1.0, 2.0):
+    with tf.GradientTape() as tape:
+        loss = (w * x) ** 2
+    w.assign_sub(0.1 * tape.gradient(loss, w){used})
+    buffer = tf.Variable(tf.fill([2], float("nan")))
+    buffer[0].assign(loss)
+print(np.round(w.numpy(), 2), np.isnan(last.numpy()).all(), buffer.numpy()[1])
+"""
+
+
+@pytest.mark.parametrize("begun", ["np.nan", "[float('nan')] * 2, trainable=False"])
+def test_a_variable_without_a_value_yet_is_no_finding(begun, script, capsys):
+    script(BEGUN.format(begun=begun, used=""))
+    ran, said = capsys.readouterr()
+    assert ran == "0.16 True nan\n"
+    assert said == "tfsafe: 2 steps checked, all finite\n"
+
+
+@pytest.mark.parametrize(
+    ("begun", "used", "options"),
+    [
+        ("[np.nan, 1.0]", "", []),
+        ("float('inf') - np.inf", "", []),
+        ("np.nan", " + last", []),
+        ("np.nan", "", ["--strict"]),
+    ],
+)
+def test_a_variable_that_holds_nan_or_is_used_is_one(begun, used, options, script):
+    with pytest.raises(NumericsError) as caught:
+        script(BEGUN.format(begun=begun, used=used), *options)
+    assert caught.value.findings[0].kind == "NaN"
+
+
 def share(y, p):
     return tf.reduce_sum(y) / tf.reduce_sum(y)
 

@@ -206,6 +206,28 @@ def test_a_loss_of_nan_is_a_failure_whatever_its_gradients_are():
     assert finding.cause == "log of 1 negative number (at (1,))."
 
 
+def test_strict_passes_the_log_of_zero_with_which_ctc_begins():
+    labels = tf.constant([[1, 2, 0], [3, 3, 1]])
+    logits = tf.Variable(tf.reshape(tf.sin(tf.range(60.0)), (2, 6, 5)))
+
+    def step(values):
+        with tf.GradientTape() as tape:
+            sizes = [2, 3], [6, 6]
+            losses = tf.nn.ctc_loss(labels, values, *sizes, False, blank_index=0)
+            loss = tf.reduce_sum(losses)
+        return loss, tape.gradient(loss, logits)
+
+    plain = [each.numpy() for each in step(logits)]
+    with debugging.check_numerics(strict=True):
+        for one, other in zip(step(logits), plain, strict=True):
+            np.testing.assert_array_equal(one, other)
+    strict = debugging.check_numerics(strict=True)
+    with pytest.raises(tfsafe.NumericsError) as caught, strict:
+        step(tf.math.log(logits - 9.0))
+    assert caught.value.findings[0].op_type == "Log"
+    assert caught.value.findings[0].kind == "NaN"
+
+
 def test_eager_values_that_reach_no_result_are_no_failure_unless_strict():
     x = tf.Variable([0.0, 1.0])
 

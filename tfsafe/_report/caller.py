@@ -48,6 +48,7 @@ _PARTS_OF_KERAS = (
     ),
     _OPTIMIZERS_OF_KERAS,
 )
+_CTC = os.path.join(_LIBRARIES[0], "python", "ops", "ctc_ops.py")
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
 _GENERATED = ("__autograph_generated_file", "<frozen ", "<__array_function__")
@@ -93,6 +94,14 @@ def is_file_of_optimizers(path: str) -> bool:
 def is_file_of_saving(path: str) -> bool:
     """Returns whether a file is one of those with which Keras reads saved models."""
     return path.startswith(_SAVING_OF_KERAS)
+
+
+def begins_at_log_of_zero(path: str) -> bool:
+    """Returns whether TensorFlow computes in this file with log(0) = -inf on purpose.
+
+    `tf.nn.ctc_loss` with a `blank_index` does, for what no alignment reaches.
+    """
+    return path == _CTC
 
 
 def is_on_stack(is_wanted: Callable[[str], bool]) -> bool:

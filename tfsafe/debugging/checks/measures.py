@@ -4,7 +4,7 @@ import re
 import sys
 import traceback
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import keras
@@ -28,6 +28,7 @@ _PASS = op_types(OpFact.ADDS_NO_NUMBER) | {
     *("Select", "SelectV2", "Sub", "TensorScatterUpdate", "TopKV2"),
 }
 _PSNR = re.compile(r"\bPSNR(_\d+)?\b")
+_NAN = re.compile(r"\bnan\b", re.IGNORECASE)
 _LOG = re.compile(r"output\['(.*)'\]")
 # Handles of their variables, by `id`: an eager step with NaN in one is not the last.
 _OF_METRICS: dict[int, weakref.ref[Any]] = {}
@@ -165,6 +166,20 @@ def _is_written_nan(origin: Origin) -> bool:
     """Returns whether the program writes `nan`; a table of data has numbers, too."""
     is_constant = origin.step is not None and origin.step.type == "Const"
     return is_constant and bool(np.isnan(values.array(origin.value)).all())
+
+
+def is_written_out(origins: Collection[Origin]) -> bool:
+    """Returns whether values are NaN throughout, and `nan` stands on their lines.
+
+    So a variable begins that has no value yet. What uses it is checked.
+    """
+    return all(
+        each.step is None
+        and each.place.site is not None
+        and _NAN.search(each.place.site.source) is not None
+        and bool(np.isnan(values.array(each.value)).all())
+        for each in origins
+    )
 
 
 def _is_argument(origin: Origin) -> bool:

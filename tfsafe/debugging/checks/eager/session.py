@@ -10,7 +10,11 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
-from tfsafe._report.caller import is_file_of_saving, is_on_stack
+from tfsafe._report.caller import (
+    begins_at_log_of_zero,
+    is_file_of_saving,
+    is_on_stack,
+)
 from tfsafe.debugging import values
 from tfsafe.debugging.checks import failures, measures, tally
 from tfsafe.debugging.checks.options import Options
@@ -115,7 +119,8 @@ class Session(Recorder):
                     self._check_write(inputs[0], options)
                 # A dataset may repair what it holds: its elements count.
                 is_held = "Dataset" in kind and all(map(is_container, outputs))
-                if options.strict and self._last_origin() > known and not is_held:
+                is_new = options.strict and self._last_origin() > known
+                if is_new and not is_held and not is_on_stack(begins_at_log_of_zero):
                     self._raise_if_due([], [], options, known)
         finally:
             self.is_busy = False
@@ -151,6 +156,8 @@ class Session(Recorder):
         held = self._whole or ([] if value is None else [(slot, value)])
         found = NonFinite(slot.label, new, handle, origins)
         passes = self._passes_infinities and not (options.strict or self._whole)
+        if passes and measures.is_written_out(origins):
+            return
         # Without a step they are what the program is about, or begins with.
         passes = passes and not tally.TALLY.steps
         if passes and not _has_nan(self.propagation.value(handle)):
