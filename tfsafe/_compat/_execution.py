@@ -284,8 +284,7 @@ def given_tensors(dataset: "tf.data.Dataset") -> "list[tf.Tensor]":
 
     `_tensors`, tried with TensorFlow 2.21.0.
     """
-    given = (getattr(each, "_tensors", []) for each in _parts(dataset))
-    return [tensor for tensors in given for tensor in tensors]
+    return [x for each in _parts(dataset) for x in getattr(each, "_tensors", [])]
 
 
 def python_calls(dataset: "tf.data.Dataset") -> "list[tf.Operation]":
@@ -295,8 +294,8 @@ def python_calls(dataset: "tf.data.Dataset") -> "list[tf.Operation]":
 
     `_input_dataset` and `_map_func`, tried with TensorFlow 2.21.0.
     """
-    wrappers = (getattr(each, "_map_func", None) for each in _parts(dataset))
     kinds = "PyFunc", "GeneratorDataset"
+    wrappers = (getattr(each, "_map_func", None) for each in _parts(dataset))
     return [op for each in wrappers if each for op in _calls_of_python(each, kinds)]
 
 

@@ -169,7 +169,7 @@ def _is_written_nan(origin: Origin) -> bool:
 
 
 def is_written_out(origins: Collection[Origin]) -> bool:
-    """Returns whether values are NaN throughout, and `nan` stands on their lines.
+    """Returns whether values are NaN throughout, and their lines write `nan`.
 
     So a variable begins that has no value yet. What uses it is checked.
     """

@@ -103,7 +103,7 @@ def _found(
 
 
 def _numbers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function of a dataset, of which one that makes a dataset fills it."""
+    """Returns what a function of a dataset makes; of a dataset, what fills it."""
 
     def numbers(*element: Any) -> Any:
         made = _compat.as_converted(function)(*element)
