@@ -462,6 +462,17 @@ def test_an_optimizer_whose_means_never_move_is_named(optimizer, code):
     model.fit(x, y, verbose=0)
 
 
+def test_a_schedule_that_tells_no_arguments_leaves_the_words():
+    class Constant(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return 0.1
+
+    model = line(keras.optimizers.Adam(Constant(), beta_1=1.0))
+    finding = caught_in(fitted(model, np.ones([2, 1]), np.zeros([2, 1]))).findings[0]
+    assert finding.suggested_code == ""
+    assert finding.suggestion.startswith("give the optimizer beta_1 below 1: ")
+
+
 def test_another_failure_of_an_optimizer_does_not_blame_its_means():
     model = line(keras.optimizers.Adam(beta_2=1.0, epsilon=0.0))
     finding = caught_in(fitted(model, np.ones([2, 1]), np.zeros([2, 1]))).findings[0]

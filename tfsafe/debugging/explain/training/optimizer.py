@@ -55,6 +55,7 @@ _UPHILL = (
     "the learning rate {:.4g} is negative: each step goes uphill. Keep it above 0, as "
     "max(rate, 1e-6) does."
 )
+_BETAS = "beta_1", "beta_2"
 # A hundred times the default of these optimizers.
 _LARGE_RATE = 0.1
 # A rate that is this many times the next of the same class is the one to lower.
@@ -206,23 +207,25 @@ def _note_arguments(error: NumericsError, optimizer: Any) -> None:
     is_own = optimizer.name in first.scope.split("/")
     if not (is_own and first.op_type in {"RealDiv", "Sqrt"}):
         return
-    given = dict(_given(optimizer))
     defaults = inspect.signature(type(optimizer)).parameters
-    betas = [name for name in ("beta_1", "beta_2") if given.get(name, 0.0) >= 1]
+    betas = [each for each in _BETAS if getattr(optimizer, each, 0.0) >= 1]
     if betas:
-        given |= {name: defaults[name].default for name in betas}
+        changed = {name: defaults[name].default for name in betas}
         below = " and ".join(f"{name} below 1" for name in betas)
         words = f"{below}: at 1 the mean never moves, and its bias correction is 0."
     elif first.op_type == "RealDiv" and getattr(optimizer, "epsilon", 1) == 0:
-        given["epsilon"] = 1e-7
+        changed = {"epsilon": 1e-7}
         words = "an epsilon: at 0, a weight whose gradients were all 0 moves by 0 / 0."
     else:
         return
-    arguments = ", ".join(f"{name}={_written(each)}" for name, each in given.items())
-    error.change_first(
-        suggested_code=f"keras.optimizers.{type(optimizer).__name__}({arguments})",
-        suggestion=f"has your arguments and {words}",
-    )
+    code = ""
+    # A schedule need not tell its arguments.
+    with contextlib.suppress(NotImplementedError):
+        given = {**dict(_given(optimizer)), **changed}
+        values = ", ".join(f"{name}={_written(each)}" for name, each in given.items())
+        code = f"keras.optimizers.{type(optimizer).__name__}({values})"
+    words = f"has your arguments and {words}" if code else f"give the optimizer {words}"
+    error.change_first(suggested_code=code, suggestion=words)
 
 
 def _written(value: object) -> str:
