@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import tensorflow as tf
 
-from tfsafe._limits import LIMITS, Limits
+from tfsafe._limits import LIMITS
 
 DIGITS = 60
 
@@ -69,36 +69,75 @@ def ulp_error(got: Any, truth: Any, scale: Any = 0.0) -> float:
         at least that of the number there. For sums whose terms are larger than the
         result.
     """
-    limits = LIMITS[tf.as_dtype(got.dtype).name]
-    values = np.asarray(tf.cast(got, tf.float64))
-    truths = np.asarray(truth, object)
-    assert values.shape == truths.shape, f"{values.shape} against {truths.shape}"
-    scales = np.broadcast_to(np.asarray(scale, object), truths.shape)
-    worst = 0.0
-    with mpmath.workdps(DIGITS):
-        for value, true, least in zip(
-            values.flat, truths.flat, scales.flat, strict=True
-        ):
-            least = max(mpmath.mpf(least), mpmath.mpf(limits.tiny))
-            worst = max(worst, _distance(float(value), mpmath.mpf(true), least, limits))
-    return worst
+    return float(_distances(got, truth, scale, got.dtype).max(initial=0))
 
 
-def _distance(
-    value: float, true: mpmath.mpf, least: mpmath.mpf, limits: Limits
-) -> float:
-    if mpmath.isnan(true) or np.isnan(value):
-        return 0.0 if mpmath.isnan(true) and np.isnan(value) else np.inf
+def assert_close(
+    got: Any,
+    truth: Any,
+    ulps: float = 4.0,
+    *,
+    why: str = "",
+    scale: Any = 0.0,
+    dtype: Any = None,
+) -> None:
+    """Asserts that `got` is within `ulps` of `truth`, by the units of `ulp_error`.
+
+    Args:
+      got: Tensor, array or number, or a list or dictionary of them.
+      truth: Numbers of the same shapes, which are not broadcast.
+      ulps: The largest distance to accept.
+      why: The reason for a distance of more than 4, which must have one.
+      scale: As in `ulp_error`, the largest term of a sum that is smaller than it.
+      dtype: Whose unit it is, where that is not the dtype of `got`.
+    """
+    assert ulps <= 4 or why, f"{ulps} ulps are more than 4: give the reason in `why`"
+    if isinstance(got, list | tuple | dict):
+        keys = got if isinstance(got, dict) else range(len(got))
+        assert len(truth) == len(got), f"{len(got)} results against {len(truth)}"
+        for key in keys:
+            assert_close(got[key], truth[key], ulps, why=why, scale=scale, dtype=dtype)
+        return
+    dtype = tf.as_dtype(dtype or getattr(got, "dtype", "float64"))
+    distances = _distances(got, truth, scale, dtype)
+    if distances.max(initial=0) > ulps:
+        worst = np.unravel_index(distances.argmax(), distances.shape)
+        raise AssertionError(
+            f"{distances[worst]:.4g} ulps of {dtype.name} apart, where {ulps:g} are "
+            f"accepted: {_wide(got)[worst]!s} and not {_wide(truth)[worst]!s}, "
+            f"at {tuple(map(int, worst))} of {distances.shape}"
+        )
+
+
+def _distances(got: Any, truth: Any, scale: Any, dtype: Any) -> np.ndarray:
+    limits = LIMITS[tf.as_dtype(dtype).name]
+    value, true = _wide(got), _wide(truth)
+    assert value.shape == true.shape, f"{value.shape} against {true.shape}"
     # Half an ulp above the largest number is where rounding gives infinity.
-    if abs(true) >= limits.max * (1 + limits.eps / 4):
-        return 0.0 if value == mpmath.sign(true) * mpmath.inf else np.inf
-    if np.isinf(value):
-        return np.inf
-    if value == 0 and abs(true) < limits.tiny:
-        return 0.0
-    magnitude = max(abs(true), least)
-    ulp = mpmath.mpf(2) ** mpmath.floor(mpmath.log(magnitude, 2)) * limits.eps
-    return float(abs(mpmath.mpf(value) - true) / ulp)
+    beyond = abs(true) >= np.longdouble(limits.max) * (1 + limits.eps / 4)
+    true = np.where(beyond, np.copysign(np.inf, true), true)
+    same = (value == true) | (np.isnan(value) & np.isnan(true))
+    same |= (value == 0) & (abs(true) < limits.tiny)
+    finite = np.isfinite(value) & np.isfinite(true)
+    magnitude = np.maximum(np.maximum(abs(true), _wide(scale)), limits.tiny)
+    # The power of 2 below the magnitude, exactly.
+    ulp = np.ldexp(np.longdouble(limits.eps), np.frexp(magnitude)[1] - 1)
+    with np.errstate(invalid="ignore"):
+        distance = abs(value - true) / ulp
+    return np.where(same, 0, np.where(finite, distance, np.inf))
+
+
+def _wide(numbers: Any) -> np.ndarray:
+    """Returns numbers, of mpmath too, with the 64 bits of a long double."""
+    # NumPy makes no array of a bfloat16 tensor without axes.
+    is_tensor = tf.is_tensor(numbers)
+    array = np.asarray(tf.cast(numbers, tf.float64) if is_tensor else numbers)
+    if array.dtype != object:
+        return array.astype(np.longdouble)
+    with mpmath.workdps(DIGITS), np.errstate(invalid="ignore"):
+        high = array.astype(np.float64)
+        rest = np.where(np.isfinite(high), array - high, 0).astype(np.float64)
+    return high + rest.astype(np.longdouble)
 
 
 def grid(dtype: tf.DType, low: float, high: float, count: int = 60) -> tf.Tensor:
