@@ -9,6 +9,7 @@ from tests.ops.edges import same
 from tests.rewriting.emitting import fired, in_modes, rewritten
 from tests.rewriting.tables import RULES
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe import stabilize
 
 SUM = tf.reduce_sum
@@ -173,13 +174,11 @@ def test_a_formula_has_the_range_of_its_result(name, mode):
     exact, exact_slopes = modes.value_and_gradients(function, wide, "eager")
     # Rounded once, and so is each slope; the numbers nearest to 0 are 2**-24 apart.
     assert value.dtype == tf.float16
-    np.testing.assert_allclose(value, exact, rtol=2**-11, atol=2**-25)
+    assert_close(value, exact, 0.5)
     for slope, right in zip(slopes, exact_slopes, strict=True):
         largest = np.abs(right).max()
         is_in_range = np.abs(right) < tf.float16.max
-        np.testing.assert_allclose(
-            slope[is_in_range], right[is_in_range], 2**-10, 2**-11 * largest
-        )
+        assert_close(slope[is_in_range], right[is_in_range], 1)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +199,8 @@ def test_a_logarithm_of_a_probability_with_a_lost_epsilon_is_exact(probs, mode):
 
     wide = tf.cast(x, tf.float64)
     exact, (right,) = modes.value_and_gradients(log, [wide], "eager")
-    np.testing.assert_allclose(value, exact, rtol=2**-11)
-    np.testing.assert_allclose(slope, right, atol=2**-10)
+    assert_close(value, exact, 0.5)
+    assert_close(slope, right, 1)
 
 
 @pytest.mark.parametrize("others", [[], [3.0], [0.0, 3.0]])
@@ -214,8 +213,8 @@ def test_a_sum_of_several_keeps_all_of_them(others, mode):
     x = tf.constant(2.0, tf.float16)
     value, (slope,) = modes.value_and_gradients(stabilize(function), [x], mode)
     total = 4 + sum(others)
-    np.testing.assert_allclose(value, np.log(total), rtol=2**-11)
-    np.testing.assert_allclose(slope, 4 / total, rtol=2**-10)
+    assert_close(value, np.log(total), 0.5)
+    assert_close(slope, 4 / total, 1)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,7 @@ def test_both_sides_of_a_quotient_have_the_same_logit():
     args = tf.constant([-0.5, -0.25], tf.bfloat16), tf.constant(5.0, tf.bfloat16)
     exact = opacity(*(tf.cast(each, tf.float64) for each in args))
     value = stabilize(opacity)(*args)
-    np.testing.assert_allclose(tf.cast(value, tf.float64), exact, 2**-8)
+    assert_close(value, exact, 0.5)
 
 
 def test_half_precision_has_the_range_of_its_results():
@@ -280,7 +279,7 @@ def test_a_contraction_is_scaled_first_where_the_scale_is_below_1(dtype, factor,
         # As exact as before: no element of the smaller operand is rounded.
         got = rewritten(RULES, scores)(q, k)
         exact = (q.numpy().astype(float) @ k.numpy().astype(float)) * factor
-        np.testing.assert_allclose(got, exact, rtol=2**-10)
+        assert_close(got, exact, 1)
 
 
 def test_an_epsilon_that_is_0_in_half_precision_keeps_its_size():
@@ -290,7 +289,7 @@ def test_an_epsilon_that_is_0_in_half_precision_keeps_its_size():
     )
     got = rewritten(RULES, lambda m, s: m / (tf.sqrt(s) + 1e-8))(mean, square)
     m, s = mean.numpy().astype("float64"), square.numpy().astype("float64")
-    np.testing.assert_allclose(got, m / (np.sqrt(s) + 1e-8), rtol=2**-10)
+    assert_close(got, m / (np.sqrt(s) + 1e-8), 1)
 
 
 def test_an_additive_mask_before_a_softmax_by_hand_is_one(mode):
@@ -308,8 +307,8 @@ def test_an_additive_mask_before_a_softmax_by_hand_is_one(mode):
     exact, (right,) = modes.value_and_gradients(
         lambda x: weights(x, closed), [tf.cast(x, tf.float64)], "eager"
     )
-    np.testing.assert_allclose(value, exact, atol=2**-10)
-    np.testing.assert_allclose(slope, right, atol=2**-10)
+    assert_close(value, exact, 1)
+    assert_close(slope, right, 1)
 
 
 def test_an_excluded_rule_is_in_no_formula_in_half_precision():
@@ -320,7 +319,7 @@ def test_an_excluded_rule_is_in_no_formula_in_half_precision():
     assert fired(RULES, formula, x) == ["complement-of-power"]
     whole = stabilize(formula)(x)
     exact = formula(tf.cast(x, tf.float64))
-    np.testing.assert_allclose(whole[0], exact[0], rtol=2**-10)
+    assert_close(whole[0], exact[0], 1)
     split = stabilize(formula, exclude="half-precision")(x)
     assert np.isfinite(whole).tolist() == [True, True]
     assert np.isfinite(split).tolist() == [True, False]
@@ -354,5 +353,5 @@ def test_logits_are_as_exact_in_a_logarithm_of_their_sum_as_beside_it(name, mode
     )
     value, (slope,) = modes.value_and_gradients(stabilize(function), [z], mode)
     # In float16 a logit of 14 is off by as much as 2 ** -8.
-    np.testing.assert_allclose(value, exact, rtol=2**-10)
-    np.testing.assert_allclose(slope, right, rtol=2**-6, atol=2**-7)
+    assert_close(value, exact, 1)
+    assert_close(slope, right)
