@@ -115,7 +115,7 @@ def test_small_angles_of_lines_keep_their_digits(name, mode):
     assert_close(value, exact, 3, scale=1.0)
     wide = [tf.constant(each.astype(np.float64)) for each in others]
     _, right = modes.value_and_gradients(function, wide, "eager")
-    # They are of the direction between the two, which a small angle rounds: 8.7e-6.
+    why = "the direction between the two, which a small angle rounds: 8.7e-6"
     for got, want in zip(slopes, right, strict=True):
         assert_close(got, want, 80, why=why, scale=1.0)
 
@@ -151,7 +151,6 @@ def test_shapes_that_are_not_known_are_no_error(name, shape):
     specs = [tf.TensorSpec(shape, tf.float32)] * 2
     value = rewritten(RULES, ANGLES[name], *specs)(tf.constant(U), tf.constant(V))
     plain = ANGLES[name](tf.constant(U), tf.constant(V))
-    # The plain angle has lost half of its digits.
     assert_close(
         value,
         plain,
@@ -230,7 +229,10 @@ def test_hyperbolic_distances_of_near_points():
     assert_close(value, exact)
     wide = x.astype(float)[1:]
     assert_close(
-        slope[1:], 1 / np.sqrt(wide * (wide + 2)), 10, why="two roots and two quotients"
+        slope[1:],
+        1 / np.sqrt(wide * (wide + 2)),
+        10,
+        why="the slope of asinh is 1 / cosh of up to 35",
     )
     assert slope[0] == 0
 
@@ -250,9 +252,8 @@ def test_a_product_of_any_vectors_has_the_slope_of_the_inverse_cosine(length):
     exact = np.arccos(min(cosine[0], 1.0))
     if length == 1:
         exact = 1e-3
-    assert_close(
-        value, [exact], 14, why="the angle is rounded to that of two float32 vectors"
-    )
+    why = "the angle of the vectors before they are rounded"
+    assert_close(value, [exact], 14, why=why)
     assert_close(slopes[0], -second / np.sin(exact), 21, why=why)
     assert_close(slopes[1], -first / np.sin(exact), 21, why=why)
 
