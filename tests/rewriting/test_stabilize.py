@@ -11,13 +11,13 @@ from tests.rewriting.formula import (
     GRADIENT,
     LOGITS,
     VALUE,
-    assert_close,
     log_softmax,
     logits,
     second,
     with_own_tape,
 )
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe import _compat
 from tfsafe.rewriting import stabilize
 

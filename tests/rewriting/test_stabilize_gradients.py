@@ -7,13 +7,13 @@ import pytest
 import tensorflow as tf
 
 from tests.rewriting.formula import (
-    assert_close,
     log_softmax,
     logits,
     second,
     with_own_tape,
 )
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe.rewriting import stabilize
 
 

@@ -8,12 +8,12 @@ from tests.rewriting.formula import (
     GRADIENT,
     LOGITS,
     VALUE,
-    assert_close,
     log_softmax,
     logits,
     second,
 )
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe.rewriting import stabilize
 
 CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
