@@ -29,6 +29,9 @@ FORMULAS: dict[str, int] = {
     "tfsafe/layers/core": 1,
     "tfsafe/rewriting/rules/differences": 1,
 }
+# Lines with relative and absolute tolerances; `tests/tolerances.txt` counts those that
+# are left, by file, and only ever gets shorter.
+TOLERANCE = re.compile(r"\b[ra]tol\b")
 # Words that readers would have to decode. What to write instead: a non-finite value, a
 # counterpart or copy, a fraction, a suggested fix, suggested code, "reports" and
 # "returns", "recompute", "restored", "skipped".
@@ -158,6 +161,24 @@ def _formulas() -> collections.Counter:
                 FORMULA.fullmatch(ast.unparse(call.func)) is not None for call in calls
             )
     return +found
+
+
+def test_tolerances_are_in_ulps():
+    rows = [line.split() for line in _read("tests/tolerances.txt").splitlines()]
+    listed = {path: int(count) for path, count in rows}
+    found = {
+        str(path.relative_to(ROOT)): _tolerances(path)
+        for path in (ROOT / "tests").rglob("*.py")
+    }
+    grown = {path for path, count in found.items() if count > listed.get(path, 0)}
+    assert not grown, "compare with `oracle.assert_close`"
+    done = {path for path in listed if not found.get(path)}
+    assert not done, "take them off the list"
+
+
+def _tolerances(path: pathlib.Path) -> int:
+    lines = path.read_text().splitlines()
+    return sum(TOLERANCE.search(line) is not None for line in lines)
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tests.rewriting.emitting import fired, rewritten
 from tests.rewriting.tables import LOGARITHMS, RULES
+from tests.support.oracle import assert_close
 from tfsafe.rewriting.engine.rule import Rule
 from tfsafe.rewriting.match.trees import Tree, Trees
 
@@ -80,20 +81,18 @@ def test_another_formula_is_not(pattern, function):
 
 def test_a_sum_with_all_signs_changed_is_replaced_by_the_negative():
     rule = _rule(EXPM1, tf.math.expm1)
-    np.testing.assert_allclose(
-        rewritten([rule], lambda x: 1 - exp(x))(X), -np.expm1(X), rtol=1e-6
-    )
+    assert_close(rewritten([rule], lambda x: 1 - exp(x))(X), -np.expm1(X))
 
 
 def test_a_name_in_a_sum_takes_its_factor_along():
     rule = _rule(("Log", ("Add", 1, "x")), lambda x: 5 * x)
     function = lambda x: log(1 - 3 * x)  # noqa: E731
-    np.testing.assert_allclose(rewritten([rule], function)(X), -15 * X, rtol=1e-6)
+    assert_close(rewritten([rule], function)(X), -15 * X)
 
 
 def test_a_number_reaches_the_replacement_and_its_condition():
     rule = _rule(("Pow", "x", "#k"), lambda x, k: k * x, where=lambda k: k < 3)
-    np.testing.assert_allclose(rewritten([rule], lambda x: x**2.5)(X), 2.5 * X)
+    assert_close(rewritten([rule], lambda x: x**2.5)(X), 2.5 * X, 0.5)
     assert fired([rule], lambda x: x**3.5, X) == []
     assert fired([rule], lambda x: x ** tf.ones([3, 2, 2]), X) == []
 
@@ -101,7 +100,7 @@ def test_a_number_reaches_the_replacement_and_its_condition():
 def test_names_reach_the_replacement_in_the_order_of_the_pattern():
     rule = _rule(("Mul", ("Sin", "b"), ("Exp", "a")), lambda b, a: b - 2 * a)
     function = lambda x: exp(x) * tf.sin(5 * x)  # noqa: E731
-    np.testing.assert_allclose(rewritten([rule], function)(X), 3 * X, rtol=1e-5)
+    assert_close(rewritten([rule], function)(X), 3 * X)
 
 
 def test_a_rule_without_a_type_of_operation_is_an_error():
@@ -135,7 +134,7 @@ def test_add_n_is_a_sum_in_the_rules_for_exponentials(name):
     with tf.GradientTape() as tape:
         tape.watch(x)
         value = rewritten(LOGARITHMS, function)(x)
-    np.testing.assert_allclose(value, truth, rtol=1e-5, atol=1e-37)
+    assert_close(value, truth)
     assert np.isfinite(tape.gradient(value, x)).all()
 
 
@@ -143,7 +142,7 @@ def test_add_n_is_a_sum_in_the_rules_for_squares():
     function = lambda x: sqrt(tf.add_n([square(x), square(2 * x)]))  # noqa: E731
     x = tf.constant([1e-30, 1e30])
     assert fired(RULES, function, x)[-1] == "hypot"
-    np.testing.assert_allclose(rewritten(RULES, function)(x), 5**0.5 * x, rtol=1e-6)
+    assert_close(rewritten(RULES, function)(x), 5**0.5 * x)
 
 
 LARGER_CONSTANTS = {
@@ -165,4 +164,4 @@ def test_a_constant_that_makes_the_result_larger_keeps_its_shape(name):
     one = np.ones([3, 1, 1], np.float32)
     made = rewritten(LOGARITHMS, lambda x: function(x, one))(X)
     assert made.shape == [3, 2, 2]
-    np.testing.assert_allclose(made, function(X, one), rtol=1e-5)
+    assert_close(made, function(X, one), 6, why="the plain logarithm of odds")
