@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe import layers
 
 NAN = float("nan")
@@ -48,7 +49,7 @@ def test_what_is_masked_does_not_matter(make, mode):
     found, slopes = _run(layer, padded, mode)
     right, expected = _run(layer, np.nan_to_num(padded), mode)
     for got, wanted in zip([*found, *slopes], [*right, *expected], strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-7)
+        assert_close(got, wanted)
     assert not np.any(slopes[0].numpy()[~KEEP])
     assert np.any(slopes[0].numpy()[0, 2])
 
@@ -70,11 +71,11 @@ def test_every_option_keeps_its_meaning(options):
     theirs.build(X.shape)
     theirs.set_weights(ours.get_weights())
     mask = tf.constant(KEEP)
-    np.testing.assert_allclose(ours(X, mask=mask), theirs(X, mask=mask), rtol=1e-6)
-    np.testing.assert_allclose(ours(X), theirs(X), rtol=1e-6)
+    assert_close(ours(X, mask=mask), theirs(X, mask=mask))
+    assert_close(ours(X), theirs(X))
     unknown = tf.TensorSpec([None, None if "unroll" not in options else 4, 2])
     traced = tf.function(ours, input_signature=[unknown], autograph=False)
-    np.testing.assert_allclose(traced(X), theirs(X), rtol=1e-6)
+    assert_close(traced(X), theirs(X))
 
 
 def test_nan_that_counts_comes_out():
@@ -118,7 +119,7 @@ def test_no_step_where_the_number_of_steps_is_unknown(make, return_sequences):
     keep = tf.constant(KEEP)
     for got, right in ((plain(X), layer(X)), (masked(X, keep), layer(X, mask=keep))):
         for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(right), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-6)
+            assert_close(a, b)
 
 
 @pytest.mark.parametrize("steps", [0, None])
@@ -190,7 +191,7 @@ def test_each_step_is_that_of_keras_where_their_number_is_known():
         for layer in (ours, theirs)
     ]
     found = traced[0](X)
-    np.testing.assert_allclose(found, theirs(X), rtol=1e-6)
+    assert_close(found, theirs(X))
     # Keras 3.15 takes as many steps as there are rows; 3.3 raises an error.
     with contextlib.suppress(Exception):
         assert traced[1](X).shape == (3, 3, 3), "mended in Keras"
@@ -209,7 +210,7 @@ def test_each_step_receives_its_mask(steps):
         autograph=False,
     )
     expected = np.where(KEEP[..., None], X, -X)
-    np.testing.assert_allclose(traced(x, keep), expected, rtol=1e-6)
+    assert_close(traced(x, keep), expected)
 
 
 def test_a_keras_file_holds_the_layers_within(tmp_path):
@@ -219,6 +220,6 @@ def test_a_keras_file_holds_the_layers_within(tmp_path):
     model = keras.Model(inputs, x)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again(X), model(X), rtol=1e-6)
+    assert_close(again(X), model(X))
     assert type(again.layers[1].forward_layer) is layers.GRU
     assert np.isfinite(again(np.zeros((2, 0, 2)))).all()
