@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe.graph import bodies
 from tfsafe.optimizers import SafeOptimizer
 
@@ -83,4 +84,4 @@ def test_the_norm_is_that_of_the_gradients_after_replacement(name, mode):
     optimizer.build([variable])
     step = modes.compile_for(mode, lambda g: optimizer.apply([g], [variable]))
     step(tf.constant([3.0, 1000.0, 4.0]))
-    np.testing.assert_allclose(variable.numpy(), [-0.6, 0.0, -0.8], rtol=3e-7)
+    assert_close(variable.numpy(), [-0.6, 0.0, -0.8], 2)
