@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.debugging import programs
+from tests.support.oracle import assert_close
 from tfsafe import graph
 
 
@@ -303,4 +304,4 @@ def test_a_kernel_of_xla_serves_each_shape_that_a_loop_gives_it():
     concrete = grown.get_concrete_function(x)
     runner = graph.Replay(lambda _: None, xla=True)
     (found,) = runner.run(concrete.graph, [x], compiled=True)
-    np.testing.assert_allclose(found.numpy(), concrete(x).numpy(), rtol=1e-6)
+    assert_close(found.numpy(), concrete(x).numpy())

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests.losses.samples import INF, NAN, close, value_and_slope
 from tests.support import modes, oracle
+from tests.support.oracle import assert_close
 from tfsafe import losses
 
 RNG = np.random.default_rng(4)
@@ -62,13 +63,13 @@ def test_it_is_keras_loss_where_that_is_right(
     expected, expected_slope = value_and_slope(
         theirs(**options), y_true, y_pred, "eager"
     )
+    assert_close(got, expected)
     # A sum that cancels has the rounding of its terms, of size 1.
-    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(slope, expected_slope, rtol=1e-6, atol=1e-6)
+    assert_close(slope, expected_slope, scale=1.0)
     assert isinstance(ours, theirs)
     got = getattr(losses, function)(y_true, y_pred, **options)
     expected = getattr(keras.losses, function)(y_true, y_pred, **options)
-    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=2e-7)
+    assert_close(got, expected, scale=0.25)
 
 
 @with_overlaps
@@ -148,11 +149,10 @@ def test_the_gradient_of_the_gradient_is_that_of_float64(
             first = inner.gradient(value, p) * tf.constant(weights, dtype)
         return outer.gradient(first, p, unconnected_gradients="zero"), p, weights
 
-    got = np.asarray(slope("float32")[0], "float64")
+    got = slope("float32")[0]
     truth = np.asarray(slope("float64")[0])
     # Terms cancel: in units of the largest slope.
-    unit = np.finfo("float32").eps * np.abs(truth).max()
-    np.testing.assert_allclose(got, truth, rtol=0, atol=4 * unit)
+    assert_close(got, truth, scale=np.abs(truth).max())
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
@@ -266,8 +266,8 @@ def test_edges_are_as_the_docstrings_say(edges, mode):
     got, got_slope = value_and_slope(
         getattr(losses, function), y[:, None], p[:, None], mode, **options
     )
-    np.testing.assert_allclose(got, value, rtol=1e-6, atol=0)
-    np.testing.assert_allclose(got_slope[:, 0], slope, rtol=1e-6, atol=0)
+    assert_close(got, value)
+    assert_close(got_slope[:, 0], slope)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -390,7 +390,7 @@ def test_a_dtype_survives_the_config():
     again = losses.MeanSquaredError.from_config(loss.get_config())
     assert again(REAL, OTHERS).dtype == "float64"
     truth = ((REAL.astype("float64") - OTHERS) ** 2).mean()
-    close(again(REAL, OTHERS), truth, rtol=1e-14)
+    assert_close(again(REAL, OTHERS), truth)
 
 
 def test_losses_and_metrics_have_the_same_functions():
