@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tests.callbacks import training
 from tests.callbacks.training import compiled, fit, warns
+from tests.support.oracle import assert_close
 from tfsafe import callbacks
 from tfsafe.optimizers import SafeOptimizer
 
@@ -52,9 +53,9 @@ def test_averages_are_validated_with(swap_on_epoch, scaled):
     assert any((weight != 0).any() for weight in expected)
     if not swap_on_epoch:
         for found, weight in zip(spy.seen, expected, strict=True):
-            np.testing.assert_allclose(found, weight, rtol=1e-6, atol=0)
+            assert_close(found, weight)
     for found, weight in zip(weights_of(model), expected, strict=True):
-        np.testing.assert_allclose(found, weight, rtol=1e-6, atol=0)
+        assert_close(found, weight)
 
 
 def test_the_swap_is_that_of_keras_without_a_guard():
