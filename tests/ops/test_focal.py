@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes, oracle
+from tests.support.oracle import assert_close
 from tfsafe import ops
 
 INF, NAN = float("inf"), float("nan")
@@ -21,10 +22,6 @@ def budget(dtype, mode):
     # XLA:CPU's float64 log1p is up to 127 ulp off. Otherwise up to 4.2 were measured: a
     # logarithm, a power and their product, each rounded.
     return 300 if (dtype, mode) == (tf.float64, "xla") else 6
-
-
-def nan_equal(got, expected):
-    np.testing.assert_allclose(np.asarray(got, "float64"), expected, rtol=1e-6)
 
 
 def truth_of_binary(gamma, target):
@@ -91,8 +88,8 @@ def test_probabilities_and_logits_agree(loss, activation, mode):
     expected = modes.value_and_gradients(
         lambda z: loss(y, z, alpha=0.75, from_logits=True), [z], "eager"
     )
-    nan_equal(got[0], expected[0])
-    np.testing.assert_allclose(got[1][0], expected[1][0], rtol=5e-7)
+    assert_close(got[0], expected[0])
+    assert_close(got[1][0], expected[1][0])
 
 
 def test_each_class_may_have_a_weight_along_any_axis(mode):
@@ -105,7 +102,7 @@ def test_each_class_may_have_a_weight_along_any_axis(mode):
             tf.transpose(y), z, alpha=[1.0, 2.0, 3.0], from_logits=True, axis=0
         ),
     )(tf.transpose(z))
-    nan_equal(weighted, plain * [2.0, 3.0])
+    assert_close(weighted, plain * [2.0, 3.0])
 
 
 @pytest.mark.parametrize(
@@ -119,8 +116,8 @@ def test_binary_logits_at_the_edges(target, logit, value, slope, mode):
         [tf.constant([logit], tf.float32)],
         mode,
     )
-    nan_equal(got, [value])
-    nan_equal(gradient, [slope])
+    assert_close(got, [value])
+    assert_close(gradient, [slope])
 
 
 @pytest.mark.parametrize(
@@ -134,8 +131,8 @@ def test_rows_at_the_edges(labels, logits, value, slope, mode):
         [tf.constant([logits], tf.float32)],
         mode,
     )
-    nan_equal(got, [value])
-    nan_equal(gradient, [slope])
+    assert_close(got, [value])
+    assert_close(gradient, [slope])
 
 
 def test_generalized_from_logits_agrees_with_mpmath(mode, dtype):
@@ -167,11 +164,11 @@ def test_generalized_at_the_edges(label, probs, bounded, value, slope, mode):
         [tf.constant([probs], tf.float32)],
         mode,
     )
-    nan_equal(got, [value])
+    assert_close(got, [value])
     if slope is None:
         assert np.isfinite(gradient).all()
     else:
-        nan_equal(gradient, [slope])
+        assert_close(gradient, [slope])
 
 
 @pytest.mark.parametrize("from_logits", [True, False], ids=["logits", "probabilities"])
@@ -186,7 +183,7 @@ def test_zero_upstream_gives_zero_gradients(loss, from_logits, mode):
         upstream=np.zeros([3] if loss is rows else [3, 3]),
     )
     for gradient in gradients:
-        nan_equal(gradient, np.zeros([3, 3]))
+        assert_close(gradient, np.zeros([3, 3]))
 
 
 def test_the_second_gradient_agrees_with_mpmath(mode):
