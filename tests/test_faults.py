@@ -17,6 +17,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
+from tests.support.oracle import assert_close
 from tests.support.warned import ours
 from tfsafe import (
     _after_import,
@@ -119,7 +120,7 @@ def test_a_fault_in_any_hook_leaves_the_program_unchanged(hook, expected, monkey
     monkeypatch.setattr(*HOOKS[hook], boom)
     with pytest.warns(RuntimeWarning, match="tfsafe failed in .* injected") as told:
         found = program()
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert_close(found, expected, dtype="float32")
     places = [
         str(each.message) for each in told if "tfsafe failed" in str(each.message)
     ]
@@ -396,7 +397,7 @@ def test_a_fault_in_a_callback_lets_the_training_go_on(monkeypatch):
     expected = _trained()
     with pytest.warns(RuntimeWarning, match="callback of .* injected") as told:
         found = _trained(callbacks=[tfsafe.callbacks.NumericsMonitor()])
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert_close(found, expected, dtype="float32")
     # One in a batch, one in an epoch.
     assert sum("injected" in str(w.message) for w in told) <= 2
     _faults.REPORTED.clear()
@@ -412,7 +413,7 @@ def test_a_fault_in_a_stable_form_on_replicas_trains_as_written(monkeypatch):
                 found = _trained()
         finally:
             stable_switch.disable_stabilize()
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert_close(found, expected, dtype="float32")
 
 
 def test_a_fault_while_traces_are_saved_saves_what_was_written(monkeypatch, tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfsafe
+from tests.support.oracle import assert_close
 from tfsafe import layers, losses, metrics, optimizers
 
 X = np.random.default_rng(0).normal(size=(8, 5, 4)).astype("float32")
@@ -111,7 +112,7 @@ def test_a_plain_model_loads_where_tfsafe_is_not_installed(tmp_path):
     model = _model()
     plain = tfsafe.to_keras(model)
     assert type(plain) is keras.Sequential
-    np.testing.assert_allclose(plain(X), model(X), rtol=1e-5, atol=1e-6)
+    assert_close(plain(X), model(X))
     (modules, *_) = _load_elsewhere(tmp_path, plain, WITHOUT)
     assert "tfsafe" not in modules
     with zipfile.ZipFile(tmp_path / "model.keras") as file:
@@ -152,7 +153,7 @@ def test_functional_models_with_attention_and_masks_become_plain():
     model = keras.Model(ids, x)
     plain = tfsafe.to_keras(model)
     batch = np.array([[1, 2, 3], [4, 0, 0]])
-    np.testing.assert_allclose(plain(batch), model(batch), rtol=1e-5, atol=1e-6)
+    assert_close(plain(batch), model(batch))
 
 
 @pytest.mark.parametrize("masked", [False, True])
