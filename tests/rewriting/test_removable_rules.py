@@ -427,7 +427,7 @@ def test_a_power_mean_is_right_where_the_powers_leave_the_range(name, p, mode):
         root = total ** (1 / p)
         assert_close(got, root * row.max(), 8, why=why)
         exact = weight * scaled ** (p - 1) * total ** (1 / p - 1)
-        assert_close(slopes, exact, 8, why=why, scale=1e-6)
+        assert_close(slopes, exact, 20, why=why, scale=4e-7)
         inside = weight * np.sum(scaled**p * np.log(scaled)) / total
         rates.append(root * row.max() * (inside - np.log(total) / p) / p)
     # A sum whose largest term is 1 keeps no more digits of its logarithm.
