@@ -14,7 +14,7 @@ from tests.mutation.runs import ROOT
     ("module", "file"),
     [
         ("ops/linalg/spectral.py", "ops/test_spectral.py"),
-        ("ops/formulas/removable.py", "ops/test_formulas_of_limits.py"),
+        ("ops/formulas/limits/removable.py", "ops/test_formulas_of_limits.py"),
         ("rewriting/rules/masks/masking.py", "rewriting/test_masking_rules.py"),
         (
             "rewriting/rules/differences/distances.py",

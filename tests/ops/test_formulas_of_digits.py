@@ -11,17 +11,15 @@ import tensorflow as tf
 
 from tests.ops.elementwise import NEAR_0, check_derivatives
 from tests.support import modes
-from tfsafe.ops.formulas import (
+from tfsafe.ops.formulas.differences import (
     angles,
-    field_limits,
     fraction_complements,
-    fractions,
-    harmonic,
     log_complements,
-    log_products,
     uncancelled,
 )
-from tfsafe.ops.formulas.function_differences import digamma_difference
+from tfsafe.ops.formulas.differences.function_differences import digamma_difference
+from tfsafe.ops.formulas.limits import field_limits
+from tfsafe.ops.formulas.out_of_range import fractions, harmonic, log_products
 
 # By name: the formula, what it computes, and each argument's numbers.
 FORMULAS = {}

@@ -9,14 +9,9 @@ import pytest
 import tensorflow as tf
 
 from tests.ops.elementwise import NEAR_0, NEAR_1, check_derivatives
-from tfsafe.ops.formulas import (
-    bessel,
-    divided_differences,
-    field_limits,
-    quotients,
-    removable,
-    tangents,
-)
+from tfsafe.ops.formulas.differences import divided_differences, tangents
+from tfsafe.ops.formulas.limits import field_limits, quotients, removable
+from tfsafe.ops.formulas.out_of_range import bessel
 
 # By name: the formula, what it computes, and each argument's numbers.
 FORMULAS = {}

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support.oracle import assert_close
-from tfsafe.ops.formulas import interpolation
+from tfsafe.ops.formulas.limits import interpolation
 
 BOTH_SIDES = pytest.mark.parametrize("one_sided", [False, True])
 

@@ -9,7 +9,7 @@ from tests.ops.edges import INF, NAN, same
 from tests.ops.elementwise import each_place_and_xla_float64, edges, errors
 from tests.support import modes, oracle
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas import uncancelled
+from tfsafe.ops.formulas.differences import uncancelled
 
 
 def _signed(dtype, low, high):

@@ -7,9 +7,12 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS
-from tfsafe.ops.formulas import bessel
-from tfsafe.ops.formulas.log_complements import log_softplus
-from tfsafe.ops.formulas.weighted_exponentials import floored_log, weighted_log
+from tfsafe.ops.formulas.differences.log_complements import log_softplus
+from tfsafe.ops.formulas.out_of_range import bessel
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    floored_log,
+    weighted_log,
+)
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space import form, probabilities, sums, weighted_sums
 from tfsafe.rewriting.log_space.form import (

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.formulas.log_complements import (
+from tfsafe.ops.formulas.differences.log_complements import (
     log_one_minus_softmax,
     log_one_minus_tanh,
 )

@@ -10,8 +10,8 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
 from tfsafe.ops.formulas import unchanged_values
-from tfsafe.ops.formulas.log_complements import log_one_minus_exp_of_exp
-from tfsafe.ops.formulas.weighted_exponentials import floored_log, raised
+from tfsafe.ops.formulas.differences.log_complements import log_one_minus_exp_of_exp
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import floored_log, raised
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader

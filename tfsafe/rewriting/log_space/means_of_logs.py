@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, OpFact, op_types
-from tfsafe.ops.formulas.log_complements import (
+from tfsafe.ops.formulas.differences.log_complements import (
     log_of_minus_log,
     log_one_minus_exp_of_exp,
     log_one_minus_softmax,

@@ -3,7 +3,10 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas.weighted_exponentials import log_near_one, log_one_plus
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    log_near_one,
+    log_one_plus,
+)
 from tfsafe.ops.kernels.precision import HALF
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import both_ways

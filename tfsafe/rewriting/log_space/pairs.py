@@ -5,7 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas import weighted_exponentials as weighted
+from tfsafe.ops.formulas.out_of_range import weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.log_space.form import Factored, at_least, once
 

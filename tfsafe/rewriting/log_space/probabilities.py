@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, OpFact, op_types
-from tfsafe.ops.formulas.log_complements import log_softplus
+from tfsafe.ops.formulas.differences.log_complements import log_softplus
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.bounds import axes_of_factor, row_axis
 from tfsafe.rewriting.facts.layouts import reshapes

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas import log_complements, weighted_exponentials as weighted
+from tfsafe.ops.formulas.differences import log_complements
+from tfsafe.ops.formulas.out_of_range import weighted_exponentials as weighted
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space import weighted_complements

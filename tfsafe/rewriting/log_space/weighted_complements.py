@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas.log_complements import log_one_minus_part
+from tfsafe.ops.formulas.differences.log_complements import log_one_minus_part
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import both_ways
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once, scaled

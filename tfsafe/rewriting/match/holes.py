@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import interpolation
+from tfsafe.ops.formulas.limits import interpolation
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import root_of
 from tfsafe.rewriting.match.elementwise import Elementwise, elementwise

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
-from tfsafe.ops.formulas import uncancelled, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 from tfsafe.rewriting.match.arithmetic import root_of, square_of

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas.angles import within_domain
-from tfsafe.ops.formulas.removable import squared_acos
+from tfsafe.ops.formulas.differences.angles import within_domain
+from tfsafe.ops.formulas.limits.removable import squared_acos
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.layouts import reshapes, same_shape

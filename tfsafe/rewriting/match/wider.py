@@ -16,7 +16,8 @@ from tfsafe.graph import (
     op_types,
     raw_kernel,
 )
-from tfsafe.ops.formulas import fractions, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.statistics.moments import without_rounding
 from tfsafe.ops.kernels.zeros import square

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import Emission, maximum_iterations, unchanged
-from tfsafe.ops.formulas.weighted_exponentials import weighted_exp
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import weighted_exp
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import Factored, Widened
 from tfsafe.rewriting.log_space.operations import lists

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import raw_kernel
-from tfsafe.ops.formulas.weighted_exponentials import weighted_exp
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import weighted_exp
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.log_space.form import (

@@ -3,7 +3,10 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas.log_complements import log_erf_difference, log_half_erfc
+from tfsafe.ops.formulas.differences.log_complements import (
+    log_erf_difference,
+    log_half_erfc,
+)
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Factored, LogForms, log_number, once

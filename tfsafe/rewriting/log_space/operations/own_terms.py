@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, OpFact, op_types
-from tfsafe.ops.formulas.log_complements import log_one_minus_softmax
+from tfsafe.ops.formulas.differences.log_complements import log_one_minus_softmax
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.layouts import same_shape, taken
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

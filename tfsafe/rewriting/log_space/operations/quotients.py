@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas import quotients
+from tfsafe.ops.formulas.limits import quotients
 from tfsafe.rewriting.log_space.form import Factored, LogForms, once
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.index import Pattern

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas.weighted_exponentials import (
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
     counted,
     finite_or_zero,
     running_weights,

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas.weighted_exponentials import (
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
     counted,
     finite_or_zero,
     weighted_exp,

@@ -9,7 +9,8 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._limits import LIMITS
 from tfsafe.graph import SUMS
-from tfsafe.ops.formulas import angles, uncancelled, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.differences import angles, uncancelled
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas import tangents
+from tfsafe.ops.formulas.differences import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.analysis import MOVERS

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import MATRIX_PRODUCTS, SUMS
-from tfsafe.ops.formulas import uncancelled
+from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.layouts import same_shape

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import tangents
+from tfsafe.ops.formulas.differences import tangents
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.linear import (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import SUMS
-from tfsafe.ops.formulas.function_differences import (
+from tfsafe.ops.formulas.differences.function_differences import (
     DIFFERENCES,
     Difference,
     of_power,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas.normal_hazards import hazard_less_asymptote
+from tfsafe.ops.formulas.limits.normal_hazards import hazard_less_asymptote
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.linear import Group, Part, parts

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfsafe._limits import LIMITS
 from tfsafe.graph import SUMS
-from tfsafe.ops.formulas import tangents
+from tfsafe.ops.formulas.differences import tangents
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import NARROW, Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import terms

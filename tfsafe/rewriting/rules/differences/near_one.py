@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import ADDITIONS, SUMS
-from tfsafe.ops.formulas import uncancelled, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched

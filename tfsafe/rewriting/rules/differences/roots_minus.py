@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas import tangents, uncancelled
+from tfsafe.ops.formulas.differences import tangents, uncancelled
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._limits import LIMITS
 from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, SUMS, OpFact, op_types
-from tfsafe.ops.formulas import angles
+from tfsafe.ops.formulas.differences import angles
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfsafe._limits import LIMITS
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas import interpolation
+from tfsafe.ops.formulas.limits import interpolation
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import NARROW, Reader

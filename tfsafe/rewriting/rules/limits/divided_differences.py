@@ -11,8 +11,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas import divided_differences as kernel
-from tfsafe.ops.formulas.divided_differences import (
+from tfsafe.ops.formulas.differences import divided_differences as kernel
+from tfsafe.ops.formulas.differences.divided_differences import (
     DIVIDED_DIFFERENCES,
     DividedDifference,
 )

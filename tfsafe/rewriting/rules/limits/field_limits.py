@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas import field_limits, quotients as limits, removable
+from tfsafe.ops.formulas.limits import field_limits, quotients as limits, removable
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.trees import Tree
 

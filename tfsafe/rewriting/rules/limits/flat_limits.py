@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import quotients
+from tfsafe.ops.formulas.limits import quotients
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
-from tfsafe.ops.formulas.divided_differences import DIVIDED_DIFFERENCES
+from tfsafe.ops.formulas.differences.divided_differences import DIVIDED_DIFFERENCES
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.log_space.logsumexp_by_hand import any_logsumexp
 from tfsafe.rewriting.match.linear import parts

@@ -8,7 +8,7 @@ import dataclasses
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
-from tfsafe.ops.formulas import removable
+from tfsafe.ops.formulas.limits import removable
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, terms

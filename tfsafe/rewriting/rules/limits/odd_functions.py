@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas import fractions
-from tfsafe.ops.formulas.uncancelled import sqrt1pm1
+from tfsafe.ops.formulas.differences.uncancelled import sqrt1pm1
+from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

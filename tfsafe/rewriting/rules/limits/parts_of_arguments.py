@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import unchanged_values
-from tfsafe.ops.formulas.removable import Removable
+from tfsafe.ops.formulas.limits.removable import Removable
 from tfsafe.rewriting.engine.rule import Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.products import Product, factored, scaled

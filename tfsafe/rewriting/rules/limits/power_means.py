@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas.power_means import root_of_powers, root_of_sum
+from tfsafe.ops.formulas.out_of_range.power_means import root_of_powers, root_of_sum
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

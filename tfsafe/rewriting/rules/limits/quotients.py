@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import quotients as limits, removable
+from tfsafe.ops.formulas.limits import quotients as limits, removable
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas import quotients as limits, removable, unchanged_values
-from tfsafe.ops.formulas.removable import Removable
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.limits import quotients as limits, removable
+from tfsafe.ops.formulas.limits.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

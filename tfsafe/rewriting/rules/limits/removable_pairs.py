@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import quotients, removable
-from tfsafe.ops.formulas.removable import Removable
+from tfsafe.ops.formulas.limits import quotients, removable
+from tfsafe.ops.formulas.limits.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.layouts import same_shape
 from tfsafe.rewriting.facts.tensors import Reader

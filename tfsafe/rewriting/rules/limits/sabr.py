@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import quotients
+from tfsafe.ops.formulas.limits import quotients
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import root_of, square_of

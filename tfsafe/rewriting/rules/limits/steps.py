@@ -19,9 +19,10 @@ from tfsafe.graph import (
     SUMS,
     raw_kernel,
 )
-from tfsafe.ops.formulas import changes, unchanged_values
-from tfsafe.ops.formulas.changes import Change, Form
-from tfsafe.ops.formulas.divided_differences import (
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.differences import changes
+from tfsafe.ops.formulas.differences.changes import Change, Form
+from tfsafe.ops.formulas.differences.divided_differences import (
     DIVIDED_DIFFERENCES,
     of_power,
 )

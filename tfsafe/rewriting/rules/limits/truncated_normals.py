@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import SUMS
-from tfsafe.ops.formulas.normal_hazards import mean_between
+from tfsafe.ops.formulas.limits.normal_hazards import mean_between
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas import removable
-from tfsafe.ops.formulas.removable import Removable
+from tfsafe.ops.formulas.limits import removable
+from tfsafe.ops.formulas.limits.removable import Removable
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.layouts import same_shape
 from tfsafe.rewriting.facts.tensors import Reader

@@ -6,8 +6,11 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types, raw_kernel
-from tfsafe.ops.formulas import fractions, unchanged_values
-from tfsafe.ops.formulas.weighted_exponentials import softmax_at_temperature
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.out_of_range import fractions
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    softmax_at_temperature,
+)
 from tfsafe.ops.kernels.statistics.moments import times_inverse
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Rule, Value

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import ADDITIONS, DIVISIONS, OpFact, op_types, upstream
-from tfsafe.ops.formulas import uncancelled, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import (
     is_doubtful,

@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import fraction_complements, fractions, unchanged_values
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.differences import fraction_complements
+from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

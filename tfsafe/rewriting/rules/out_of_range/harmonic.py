@@ -5,7 +5,11 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe.graph import RECIPROCALS
-from tfsafe.ops.formulas.harmonic import harmonic_mean, harmonic_sum, parallel
+from tfsafe.ops.formulas.out_of_range.harmonic import (
+    harmonic_mean,
+    harmonic_sum,
+    parallel,
+)
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS
-from tfsafe.ops.formulas import fractions
+from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.layouts import same_shape

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
-from tfsafe.ops.formulas import log_products
+from tfsafe.ops.formulas.out_of_range import log_products
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS
-from tfsafe.ops.formulas import log_products, power_means
+from tfsafe.ops.formulas.out_of_range import log_products, power_means
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float

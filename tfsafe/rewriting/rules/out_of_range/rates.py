@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas.log_products import log_one_minus_exp_of_rate
+from tfsafe.ops.formulas.out_of_range.log_products import log_one_minus_exp_of_rate
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader

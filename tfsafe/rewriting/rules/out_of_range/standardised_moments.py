@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
-from tfsafe.ops.formulas import field_limits
+from tfsafe.ops.formulas.limits import field_limits
 from tfsafe.rewriting.engine.rule import Build, Rule
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.formulas import entropies_of_order, field_limits
-from tfsafe.ops.formulas.weighted_exponentials import zero_where_weightless
+from tfsafe.ops.formulas.limits import entropies_of_order, field_limits
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import zero_where_weightless
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

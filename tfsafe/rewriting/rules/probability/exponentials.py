@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
-from tfsafe.ops.formulas import fractions
-from tfsafe.ops.formulas.weighted_exponentials import (
+from tfsafe.ops.formulas.out_of_range import fractions
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
     exp_of_sum,
     product_or_exp,
     quotient_of_weights,

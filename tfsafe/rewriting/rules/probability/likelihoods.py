@@ -7,16 +7,16 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS
-from tfsafe.ops.formulas import bessel
-from tfsafe.ops.formulas.function_differences import (
+from tfsafe.ops.formulas.differences.function_differences import (
     digamma_difference,
     digamma_less_of_sum,
 )
-from tfsafe.ops.formulas.log_complements import (
+from tfsafe.ops.formulas.differences.log_complements import (
     lgamma_difference,
     lgamma_of_sum,
     log_fraction,
 )
+from tfsafe.ops.formulas.out_of_range import bessel
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.layouts import reshapes

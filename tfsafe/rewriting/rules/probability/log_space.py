@@ -6,7 +6,9 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import ADDITIONS, DIVISIONS
-from tfsafe.ops.formulas.weighted_exponentials import log_sum_at_temperature
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    log_sum_at_temperature,
+)
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas.weighted_exponentials import weighted_log
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import weighted_log
 from tfsafe.rewriting.engine.rule import Build, Match, Rule
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space import near_one

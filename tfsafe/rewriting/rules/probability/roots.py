@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas import fractions
+from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched

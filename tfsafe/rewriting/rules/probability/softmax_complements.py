@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.graph import OpFact, op_types
-from tfsafe.ops.formulas.entropies_of_order import impurity
-from tfsafe.ops.formulas.fraction_complements import one_minus_weighted_sum
+from tfsafe.ops.formulas.differences.fraction_complements import one_minus_weighted_sum
+from tfsafe.ops.formulas.limits.entropies_of_order import impurity
 from tfsafe.rewriting.engine.rule import Build
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities

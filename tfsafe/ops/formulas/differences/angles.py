@@ -8,8 +8,8 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe._gradients import custom_gradient
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas import removable
-from tfsafe.ops.formulas.quotients import near_or_far
+from tfsafe.ops.formulas.limits import removable
+from tfsafe.ops.formulas.limits.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import quotient_no_nan, times_upstream
 

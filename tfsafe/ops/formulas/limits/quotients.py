@@ -12,8 +12,9 @@ from math import factorial
 
 import tensorflow as tf
 
-from tfsafe.ops.formulas import removable, unchanged_values
-from tfsafe.ops.formulas.removable import Removable
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.limits import removable
+from tfsafe.ops.formulas.limits.removable import Removable
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.power import sqrt

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.ops.formulas import removable
-from tfsafe.ops.formulas.quotients import near_or_far
+from tfsafe.ops.formulas.limits import removable
+from tfsafe.ops.formulas.limits.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
 

@@ -6,9 +6,13 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas import removable, unchanged_values
-from tfsafe.ops.formulas.quotients import near_or_far
-from tfsafe.ops.formulas.weighted_exponentials import shared_exponent, weighted_exp
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.limits import removable
+from tfsafe.ops.formulas.limits.quotients import near_or_far
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    shared_exponent,
+    weighted_exp,
+)
 from tfsafe.ops.kernels import precision
 
 # A power nearer to 0 is expanded about it.

@@ -12,7 +12,10 @@ from tfsafe import ops
 from tfsafe._gradients import custom_gradient, custom_gradient_in, unbroadcast
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas import unchanged_values
-from tfsafe.ops.formulas.weighted_exponentials import exp_of_sum, finite_or_zero
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    exp_of_sum,
+    finite_or_zero,
+)
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.power import constant_power
 from tfsafe.ops.kernels.zeros import (

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.ops.formulas import removable, unchanged_values
-from tfsafe.ops.formulas.quotients import near_or_far
-from tfsafe.ops.formulas.weighted_exponentials import quotient_of_weights
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.limits import removable
+from tfsafe.ops.formulas.limits.quotients import near_or_far
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import quotient_of_weights
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.zeros import quotient_no_nan

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas.quotients import near_or_far
+from tfsafe.ops.formulas.limits.quotients import near_or_far
 from tfsafe.ops.kernels import precision
 
 _Function = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]

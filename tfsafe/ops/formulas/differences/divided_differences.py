@@ -11,8 +11,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas import removable
-from tfsafe.ops.formulas.function_differences import DIFFERENCES
+from tfsafe.ops.formulas.differences.function_differences import DIFFERENCES
+from tfsafe.ops.formulas.limits import removable
 
 _Function = Callable[..., tf.Tensor]
 # Up to this distance the forms keep more digits than the difference.

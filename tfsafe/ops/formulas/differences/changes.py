@@ -12,11 +12,11 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas.divided_differences import (
+from tfsafe.ops.formulas.differences.divided_differences import (
     DIVIDED_DIFFERENCES,
     DividedDifference,
 )
-from tfsafe.ops.formulas.removable import expm1_over_x
+from tfsafe.ops.formulas.limits.removable import expm1_over_x
 
 _Function = Callable[[tf.Tensor], tf.Tensor]
 Form = Callable[[_Function], tf.Tensor]

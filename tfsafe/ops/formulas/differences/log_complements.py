@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe._gradients import custom_gradient
-from tfsafe.ops.formulas import removable
+from tfsafe.ops.formulas.limits import removable
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import times_upstream
 

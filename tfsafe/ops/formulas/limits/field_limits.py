@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
-from tfsafe.ops.formulas import removable, unchanged_values
-from tfsafe.ops.formulas.quotients import (
+from tfsafe.ops.formulas import unchanged_values
+from tfsafe.ops.formulas.limits import removable
+from tfsafe.ops.formulas.limits.quotients import (
     extreme_value,
     near_or_far,
     power_minus_one_over,

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient, unbroadcast
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas.quotients import near_or_far
+from tfsafe.ops.formulas.limits.quotients import near_or_far
 from tfsafe.ops.formulas.unchanged_values import divide, log1mexp
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe._limits import LIMITS
-from tfsafe.ops.formulas import removable
+from tfsafe.ops.formulas.limits import removable
 from tfsafe.ops.kernels import precision
 
 # Nearer to order 1, the powers are 1 plus a logarithm.
