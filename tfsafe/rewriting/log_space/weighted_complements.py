@@ -50,11 +50,11 @@ def beside_complement(x: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | 
 
 def of_scaled(c: tf.Tensor, y: tf.Tensor, logs: LogForms) -> Factored | None:
     """Factors `c - c * p` of a positive number c."""
-    (found, *others), number = terms(logs.reader, y), logs.reader.scalar(c)
-    if others or number is None or not number == found.factor > 0:
+    found, *others = terms(logs.reader, y)
+    if others or not number(logs.reader, c, y) == found.factor > 0:
         return None
     left = logs.complement(found.tensor)
-    return None if left is None else scaled(left, number)
+    return None if left is None else scaled(left, found.factor)
 
 
 def _factored(

@@ -23,7 +23,7 @@ from tfsafe.ops.kernels.statistics.moments import without_rounding
 from tfsafe.ops.kernels.zeros import square
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import square_of, terms, walk
+from tfsafe.rewriting.match.arithmetic import number, square_of, terms, walk
 from tfsafe.rewriting.match.degrees import quotient_may_leave
 from tfsafe.rewriting.match.raw_moments import is_difference, is_known_window
 
@@ -294,7 +294,7 @@ def _exp_less_one(reader: Reader, op: tf.Operation) -> tuple[tf.Tensor, float] |
     if op.type != "Sub":
         return None
     for power, one, sign in ((*op.inputs, 1.0), (*reversed(op.inputs), -1.0)):
-        if reader.op(power).type == "Exp" and reader.is_number(one, 1):
+        if reader.op(power).type == "Exp" and number(reader, one, power) == 1:
             return reader.op(power).inputs[0], sign
     return None
 
