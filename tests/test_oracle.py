@@ -100,6 +100,13 @@ def test_the_unit_is_at_least_that_of_the_scale():
         assert_close(got, [1e-3, 1e3 + 1], 4, scale=1.5)
 
 
+def test_a_scale_may_be_beyond_the_largest_number():
+    beyond = mpmath.mpf("2e400")
+    assert_close(np.array([-2e200]), [-2e200 - 1e150], scale=[beyond])
+    with pytest.raises(AssertionError):
+        assert_close(np.array([-2e200]), [-2e300], 4, scale=[beyond])
+
+
 def test_the_unit_is_that_of_a_dtype_that_is_named():
     assert_close(1 + 2.0**-23, 1.0, 1, dtype="float32")
     assert_close(tf.constant(1 + 2.0**-10), 1.0, 1, dtype=tf.float16)

@@ -468,6 +468,7 @@ def test_every_suggestion_can_be_reached(row):
         "y = tf.math.log(p) - tf.math.log(1 - p)",
         "y * tf.math.log(p) + (1 - y) * tf.math.log(1 - p)",
         *("y = tf.exp(x) / (a + tf.exp(x))", "y = tf.exp(x) / (1 + tf.exp(x))"),
+        "y = tf.math.log(tf.exp(x) - 1)",
     )
     for sample in samples:
         if not re.search(row.written, written):

@@ -120,6 +120,7 @@ def _distances(got: Any, truth: Any, scale: Any, dtype: Any) -> np.ndarray:
     same |= (value == 0) & (abs(true) < limits.tiny)
     finite = np.isfinite(value) & np.isfinite(true)
     magnitude = np.maximum(np.maximum(abs(true), _wide(scale)), limits.tiny)
+    magnitude = np.minimum(magnitude, np.finfo(np.float64).max)
     # The power of 2 below the magnitude, exactly.
     ulp = np.ldexp(np.longdouble(limits.eps), np.frexp(magnitude)[1] - 1)
     with np.errstate(invalid="ignore"):
