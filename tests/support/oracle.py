@@ -1,6 +1,6 @@
 """The right answers: mpmath at 60 digits on the rounded input, distances in ulps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath
@@ -107,6 +107,26 @@ def assert_close(
             f"accepted: {_wide(got)[worst]!s} and not {_wide(truth)[worst]!s}, "
             f"at {tuple(map(int, worst))} of {distances.shape}"
         )
+
+
+def assert_slopes_are_differences(
+    function: Callable[..., tf.Tensor], args: Sequence[tf.Tensor], *ulps: float
+) -> list[np.ndarray]:
+    """Asserts that the gradients of a function agree with finite differences.
+
+    Args:
+      function: Of tensors of float64; returns one.
+      args: The point.
+      *ulps: The largest distance to accept for each argument, in ulps of 1 or more.
+
+    Returns:
+      The gradients.
+    """
+    slopes, differences = tf.test.compute_gradient(function, args, delta=1e-5)
+    why = "the finite difference it is compared with"
+    for slope, difference, most in zip(slopes, differences, ulps, strict=True):
+        assert_close(slope, difference, most, why=why, scale=1.0)
+    return slopes
 
 
 def _distances(got: Any, truth: Any, scale: Any, dtype: Any) -> np.ndarray:
