@@ -158,15 +158,18 @@ def _in_turns(cases: list[pytest.Item]) -> list[pytest.Item]:
     return chosen
 
 
-def _mode(item: pytest.Item) -> Any:
+def _params(item: pytest.Item) -> dict[str, Any]:
     callspec = getattr(item, "callspec", None)
-    return callspec.params.get("mode") if callspec else None
+    return dict(callspec.params) if callspec else {}
+
+
+def _mode(item: pytest.Item) -> Any:
+    return _params(item).get("mode")
 
 
 def _factors(item: pytest.Item) -> list[Hashable]:
     """Returns what a case has of each parameter, or of those named together."""
-    callspec = getattr(item, "callspec", None)
-    params = dict(callspec.params) if callspec else {}
+    params = _params(item)
     factors = []
     for mark in item.iter_markers("parametrize"):
         names = mark.args[0]
@@ -205,11 +208,9 @@ def function_of(item: pytest.Item) -> str:
 
 def _values(item: pytest.Item, but: str = "") -> set[Any]:
     """Returns what a case may be the first to show: the value of each parameter."""
-    callspec = getattr(item, "callspec", None)
-    params = callspec.params if callspec else {}
     return {
         (function_of(item), name, _identity(value))
-        for name, value in params.items()
+        for name, value in _params(item).items()
         if name != but
     } or {function_of(item)}
 
