@@ -81,12 +81,6 @@ class Factored(NamedTuple):
             return self.exponent(value)
         return ops.log(self.weight(value)) + self.exponent(value)
 
-    def log_of_size(self, value: Value) -> tf.Tensor:
-        """Builds the logarithm of the magnitude of the tensor."""
-        if self.weight is None:
-            return self.exponent(value)
-        return ops.log(tf.abs(self.weight(value))) + self.exponent(value)
-
     def pair(self, value: Value) -> tuple[tf.Tensor, tf.Tensor]:
         """Builds the weight and the exponent, both of the shape of the tensor."""
         exponent = self.exponent(value)

@@ -77,7 +77,7 @@ def log_unless_out(product: tf.Tensor, size: tf.Tensor, sign: tf.Tensor) -> tf.T
 
 
 def log_one_minus_exp_of_rate(rate: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
-    """Computes `log(1 - exp(-rate))`, from `log`, its logarithm, of a tiny rate."""
+    """Computes `log(1 - exp(-rate))`; of a rate that underflows, it is its `log`."""
     tiny = tf.constant(LIMITS[rate.dtype.name].tiny, rate.dtype)
     is_lost = tf.abs(rate) < tiny
     return tf.where(is_lost, log, log1mexp(-tf.where(is_lost, tiny, rate)))

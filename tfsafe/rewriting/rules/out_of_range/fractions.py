@@ -189,18 +189,18 @@ def _match_root(
     op: tf.Operation, reader: Reader, limits: Sequence[Rule]
 ) -> Build | None:
     """Matches a root or a logarithm of products, sums of them or exponentials."""
-    x = op.inputs[0]
     if is_watched(reader, op):
         return None
-    return in_range(reader, op.type, x, first(limits, reader.op(x), reader) is not None)
+    return in_range(reader, op.type, op.inputs[0], limits)
 
 
 def in_range(
-    reader: Reader, op_type: str, x: tf.Tensor, has_limit: bool = False
+    reader: Reader, op_type: str, x: tf.Tensor, limits: Sequence[Rule] = ()
 ) -> Build | None:
     """Returns how to build a root or logarithm of an `x` that may leave the range."""
     if not (root_may_leave(reader, x) or _may_be_lost(reader, x, op_type)):
         return None
+    has_limit = first(limits, reader.op(x), reader) is not None
     return wider.function_of(reader, x, wider.SAFE[op_type], has_limit)
 
 

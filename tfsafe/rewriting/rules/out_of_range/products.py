@@ -315,13 +315,19 @@ def match_mixed_log(
     def build(value: Value) -> tf.Tensor:
         made = log_of_rest(value)
         for found, power in split.logs:
-            made += power * found.log_of_size(value)
+            made += power * _size_of(found).whole_log(value)
         if not signs:
             return made
         sign = functools.reduce(tf.multiply, [tf.sign(each(value)) for each in signs])
         return log_products.log_unless_out(value(x), made, sign)
 
     return build
+
+
+def _size_of(found: Factored) -> Factored:
+    """Returns a factored tensor without the sign of its weight."""
+    weight = found.weight and functools.partial(_magnitude, found.weight)
+    return found._replace(weight=weight)
 
 
 def _odd(factor: _Factor | float) -> _Factor | None:
