@@ -57,8 +57,8 @@ def test_tier_one_shows_each_value_once_up_to_a_limit(pytester, monkeypatch):
     assert sum(name.startswith("test_long") for name in one) == tiers.MOST
 
 
-def test_each_row_runs_in_one_mode_but_for_functions(pytester, monkeypatch):
-    path = pytester.makepyfile(
+def test_each_row_runs_in_one_mode_but_for_the_tests_of_names(pytester, monkeypatch):
+    pytester.makepyfile(
         """
         import pytest
 
@@ -83,7 +83,7 @@ def test_each_row_runs_in_one_mode_but_for_functions(pytester, monkeypatch):
     assert numbers == list(range(9))
     for mode in ("eager", "graph", "xla"):
         assert sum(mode in name for name in rows) == 3
-    monkeypatch.setattr(tiers, "FUNCTIONS", (path.name,))
+    monkeypatch.setattr(tiers, "NAMES", {tiers.function_of(item) for item in items})
     assert {item.nodeid for item in tiers.suite(items)} == names
 
 

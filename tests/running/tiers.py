@@ -3,20 +3,21 @@
 Of a test with three parameters or more the suite has as many cases as it takes to see
 each pair of values once: each op in each mode and in each dtype, each mode with each
 dtype, but not each op in each mode and dtype at once. Parameters that one `parametrize`
-names together, rows of a table, count as one. Outside of the tests of `FUNCTIONS`,
-which promise to be right in each mode, a row of a table runs in one mode, by turns:
-what reads a graph, such as the rules of `stabilize`, reads the same one in each mode.
+names together, rows of a table, count as one. A row runs in one mode, by turns, and an
+op in one mode for each dtype: what reads a graph, such as the rules of `stabilize`,
+reads the same one in each mode, and a function that is wrong in one mode alone is seen
+by one of its tests. `WHOLE` and `NAMES` take the public names through every mode.
 Without `--tier`, pytest runs every case.
 
 Tier one has every test function that is fast, and of its parametrised cases as many as
 it takes to see each value of each parameter once, up to `MOST`: each dtype, each mode,
-rows of each table, but not each of their combinations. `WHOLE` lists the tests that
-take the public names through every mode and keep all cases; `NAMES` those that show
-each public name once, however many there are. Tier two is the rest: with all that is
-marked `slow`, and the functions that `slow.txt` lists because a case of them takes long
-(`python -m tests.running.slow` measures and writes it). `PROMISES` are slow, and in
-tier one all the same, with one case each. The names of the cases decide which are
-chosen, so that the tiers are the same in each run and on each machine.
+rows of each table, but not each of their combinations. `WHOLE` lists tests of the
+public names that keep all cases; `NAMES` those that show each public name once, however
+many there are. Tier two is the rest: with all that is marked `slow`, and the functions
+that `slow.txt` lists because a case of them takes long (`python -m tests.running.slow`
+measures and writes it). `PROMISES` are slow, and in tier one all the same, with one
+case each. The names of the cases decide which are chosen, so that the tiers are the
+same in each run and on each machine.
 """
 
 import collections
@@ -32,14 +33,6 @@ from tests.support.pairwise import pairwise
 TIERS = ("one", "two", "all")
 MOST = 2
 SLOW = frozenset(pathlib.Path(__file__).with_name("slow.txt").read_text().split())
-FUNCTIONS = (
-    "tests/layers/",
-    "tests/losses/",
-    "tests/metrics/",
-    "tests/ops/",
-    "tests/regularizers/",
-    "tests/test_traps.py",
-)
 WHOLE = {
     "tests/ops/test_all.py::test_an_empty_batch_has_an_empty_result_and_gradient",
 }
@@ -137,7 +130,7 @@ def suite(items: list[pytest.Item]) -> list[pytest.Item]:
         is_whole = function in WHOLE or len(combinations[0]) < 3
         if not is_whole:
             cases = [cases[i] for i in pairwise(combinations)]
-        if not function.startswith(FUNCTIONS):
+        if function not in WHOLE | NAMES:
             cases = _in_turns(cases)
         kept |= {case.nodeid for case in cases}
     return [item for item in items if item.nodeid in kept]
