@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
+from tfsafe.rewriting.analysis import wider
 from tfsafe.rewriting.engine.rule import Rule, Value, first
 from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.log_space.form import Widened
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.trees import Trees
 
 # Types of the operations that are made in float64.

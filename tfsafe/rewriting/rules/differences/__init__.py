@@ -5,7 +5,7 @@
 its tangent, `divergences` weighted logarithms, `moments` and `raw_moments` variances
 from raw moments, `distances` distances from products.
 
-May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`.
+May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`, `rewriting.analysis`.
 
 Example: `tf.exp(x) - 1` becomes `tf.math.expm1(x)`.
 """

@@ -13,6 +13,7 @@ from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.differences import angles, uncancelled
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import square
+from tfsafe.rewriting.analysis.near_one import less_one
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import in_float32
@@ -23,7 +24,6 @@ from tfsafe.rewriting.match.arithmetic import (
     squared,
     terms,
 )
-from tfsafe.rewriting.match.near_one import less_one
 from tfsafe.rewriting.match.reductions import Reduction, mean_of, single_mean
 from tfsafe.rewriting.match.trees import Tree, Trees, scaled_argument
 from tfsafe.rewriting.rules import references

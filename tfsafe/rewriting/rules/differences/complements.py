@@ -6,13 +6,13 @@ import tensorflow as tf
 
 from tfsafe import ops
 from tfsafe.ops.formulas.differences import tangents
+from tfsafe.rewriting.analysis.near_one import FUNCTIONS, SATURATING, less_one
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.analysis import MOVERS
 from tfsafe.rewriting.log_space.form import with_inputs
 from tfsafe.rewriting.match.arithmetic import is_sum, number
 from tfsafe.rewriting.match.linear import Mixture, mixture_of
-from tfsafe.rewriting.match.near_one import FUNCTIONS, SATURATING, less_one
 from tfsafe.rewriting.match.trees import Tree, Trees
 
 # A base of these types, less 1, may be known.

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tfsafe.ops.formulas.limits.normal_hazards import hazard_less_asymptote
+from tfsafe.rewriting.analysis.near_one import numbered
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.linear import Group, Part, parts
-from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import scaled
 
 # How far a quotient of rounded numbers may be off.

@@ -10,13 +10,13 @@ from tfsafe.graph import ADDITIONS, SUMS
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.analysis import holes, wider
+from tfsafe.rewriting.analysis.near_one import less_one, root_less_one
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import Widened, in_float32
-from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.linear import Part, parts, total
-from tfsafe.rewriting.match.near_one import less_one, root_less_one
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules.out_of_range import fractions, products
 

@@ -9,13 +9,13 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import SUMS, raw_kernel
 from tfsafe.ops.kernels.statistics.moments import normalised, without_rounding
+from tfsafe.rewriting.analysis.raw_moments import LINEAR, is_difference, whole_power
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.tensors import NARROW, Reader
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.log_space.form import Widened
 from tfsafe.rewriting.match.arithmetic import square_of
-from tfsafe.rewriting.match.raw_moments import LINEAR, is_difference, whole_power
 from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.masks import empty_sums
 

@@ -8,14 +8,14 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas.differences import tangents, uncancelled
+from tfsafe.rewriting.analysis.near_one import rest_of_root
+from tfsafe.rewriting.analysis.ratios import ratio_of
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.linear import parts
-from tfsafe.rewriting.match.near_one import rest_of_root
-from tfsafe.rewriting.match.ratios import ratio_of
 from tfsafe.rewriting.match.reductions import Norm, sum_of_squares
 from tfsafe.rewriting.match.trees import Tree, Trees, at_root
 

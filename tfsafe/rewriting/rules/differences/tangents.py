@@ -9,10 +9,11 @@ import tensorflow as tf
 from tfsafe import ops
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas.differences import tangents
+from tfsafe.rewriting.analysis import holes, near_one
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match import holes, linear, near_one
+from tfsafe.rewriting.match import linear
 from tfsafe.rewriting.match.arithmetic import root_of, square_of
 from tfsafe.rewriting.match.linear import Group, Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import Product, joined

@@ -10,13 +10,13 @@ from tfsafe._limits import LIMITS
 from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, SUMS, OpFact, op_types
 from tfsafe.ops.formulas.differences import angles
 from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.analysis import wider
+from tfsafe.rewriting.analysis.near_one import product_of
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import number, root_of, square_of, terms
 from tfsafe.rewriting.match.linear import Part, parts
-from tfsafe.rewriting.match.near_one import product_of
 
 _TOTALS = MATRIX_PRODUCTS | {"Cumsum", "Einsum", "Mean", "Sum"}
 _KEEP = op_types(OpFact.MOVES | OpFact.PICKS) | {"Mul", "Neg", "Sqrt"} | DIVISIONS

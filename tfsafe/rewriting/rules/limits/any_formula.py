@@ -15,12 +15,12 @@ import tensorflow as tf
 from tfsafe._limits import LIMITS
 from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas.limits import interpolation
+from tfsafe.rewriting.analysis import holes, wider
+from tfsafe.rewriting.analysis.elementwise import FUNCTIONS, Elementwise, elementwise
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import NARROW, Reader
-from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.arithmetic import terms
-from tfsafe.rewriting.match.elementwise import FUNCTIONS, Elementwise, elementwise
 from tfsafe.rewriting.rules.in_float64 import Wide, is_made_wide
 
 _REFERENCE = "Trefethen, Approximation Theory and Approximation Practice, 2013"

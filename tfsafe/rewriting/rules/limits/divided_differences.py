@@ -17,12 +17,12 @@ from tfsafe.ops.formulas.differences.divided_differences import (
     DividedDifference,
 )
 from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.analysis.ratios import ratio_of
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import Term, number, square_of, terms
 from tfsafe.rewriting.match.linear import Part, merged, minus, parts, total
 from tfsafe.rewriting.match.products import inverted, scaled
-from tfsafe.rewriting.match.ratios import ratio_of
 from tfsafe.rewriting.rules.limits.vanishing_functions import Limit
 
 # Points at which the functions are 0, and where others are 1.

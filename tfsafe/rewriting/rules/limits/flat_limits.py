@@ -7,12 +7,12 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas.limits import quotients
+from tfsafe.rewriting.analysis import holes
+from tfsafe.rewriting.analysis.elementwise import Elementwise, elementwise
+from tfsafe.rewriting.analysis.wider import run
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match import holes
-from tfsafe.rewriting.match.elementwise import Elementwise, elementwise
-from tfsafe.rewriting.match.wider import run
 
 # How near each point a formula is tried, and how much smaller it has to be there.
 _DISTANCES = {0.0: (1e-16, 1e-64), 1.0: (1e-15,)}

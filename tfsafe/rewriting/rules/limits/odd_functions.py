@@ -9,11 +9,11 @@ from tfsafe import ops
 from tfsafe._limits import LIMITS
 from tfsafe.ops.formulas.differences.uncancelled import sqrt1pm1
 from tfsafe.ops.formulas.out_of_range import fractions
+from tfsafe.rewriting.analysis.elementwise import FUNCTIONS, Elementwise
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import walk
-from tfsafe.rewriting.match.elementwise import FUNCTIONS, Elementwise
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.trees import Tree, Trees

@@ -9,23 +9,17 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas.limits import quotients as limits, removable
 from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.analysis import holes
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match import holes
 from tfsafe.rewriting.match.arithmetic import Term, terms
 from tfsafe.rewriting.match.index import Pattern
 from tfsafe.rewriting.match.products import factored, made, scaled
 from tfsafe.rewriting.match.reductions import squared_length
 from tfsafe.rewriting.match.trees import Tree, Trees, argument
-from tfsafe.rewriting.rules.limits import (
-    divided_differences,
-    field_limits,
-    hyperbolic,
-    power_means,
-    sabr,
-    steps,
-)
+from tfsafe.rewriting.rules.limits import divided_differences, power_means, steps
+from tfsafe.rewriting.rules.limits.fields import field_limits, hyperbolic, sabr
 from tfsafe.rewriting.rules.probability import entropies
 
 _Function = Callable[..., tf.Tensor]

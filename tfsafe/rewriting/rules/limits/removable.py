@@ -11,12 +11,12 @@ from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.limits import quotients as limits, removable
 from tfsafe.ops.formulas.limits.removable import Removable
+from tfsafe.rewriting.analysis import holes, wider
+from tfsafe.rewriting.analysis.near_one import by_change, numbered
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
-from tfsafe.rewriting.match import holes, wider
 from tfsafe.rewriting.match.arithmetic import Term, are_opposite, number, root_of
-from tfsafe.rewriting.match.near_one import by_change, numbered
 from tfsafe.rewriting.match.products import (
     Product,
     outermost,
@@ -26,12 +26,8 @@ from tfsafe.rewriting.match.products import (
 from tfsafe.rewriting.match.quotients import is_reshaped, without_divisor
 from tfsafe.rewriting.match.reductions import is_square_of, squared_length
 from tfsafe.rewriting.match.trees import argument
-from tfsafe.rewriting.rules.limits import (
-    divided_differences,
-    removable_pairs,
-    steps,
-    truncated_normals,
-)
+from tfsafe.rewriting.rules.limits import divided_differences, removable_pairs, steps
+from tfsafe.rewriting.rules.limits.fields import truncated_normals
 from tfsafe.rewriting.rules.limits.parts_of_arguments import (
     NEAR,
     near_or_plain,

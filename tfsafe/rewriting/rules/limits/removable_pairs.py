@@ -9,12 +9,12 @@ import tensorflow as tf
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas.limits import quotients, removable
 from tfsafe.ops.formulas.limits.removable import Removable
+from tfsafe.rewriting.analysis.near_one import are_alike, numbered
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.layouts import same_shape
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import Term, beside_number, number
 from tfsafe.rewriting.match.linear import Part, parts
-from tfsafe.rewriting.match.near_one import are_alike, numbered
 from tfsafe.rewriting.match.products import Product, scaled
 from tfsafe.rewriting.match.reductions import is_length, is_square_of
 from tfsafe.rewriting.match.trees import scaled_argument

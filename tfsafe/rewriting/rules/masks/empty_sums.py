@@ -13,21 +13,21 @@ from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
 )
 from tfsafe.ops.kernels.statistics.moments import times_inverse
 from tfsafe.ops.kernels.zeros import square
-from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
-from tfsafe.rewriting.facts.tensors import Reader, both_ways
-from tfsafe.rewriting.log_space.analysis import logarithms
-from tfsafe.rewriting.match import wider
-from tfsafe.rewriting.match.arithmetic import root_of, square_of, terms
-from tfsafe.rewriting.match.empty_data import (
+from tfsafe.rewriting.analysis import wider
+from tfsafe.rewriting.analysis.empty_data import (
     is_empty_quotient,
     is_mean_by_count,
     is_sparse_mean,
 )
+from tfsafe.rewriting.analysis.vanishing import counts_of, factors, vanish_together
+from tfsafe.rewriting.engine.rule import Build, Rule, Value
+from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.log_space.analysis import logarithms
+from tfsafe.rewriting.match.arithmetic import root_of, square_of, terms
 from tfsafe.rewriting.match.quotients import is_reshaped
 from tfsafe.rewriting.match.reductions import reduction, reshaped
 from tfsafe.rewriting.match.trees import Tree, Trees
-from tfsafe.rewriting.match.vanishing import counts_of, factors, vanish_together
 
 # Functions that are 0 at 0 and have a slope there.
 _SMOOTH_ZEROS = op_types(OpFact.VANISHES) | {"Softsign"}

@@ -5,7 +5,8 @@ through their logarithm, `fractions` quotients whose sides overflow together, `h
 sums of reciprocals, `standardised_moments` skewness and kurtosis, `half_precision`
 computes a part in float32.
 
-May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`, `rewriting.log_space`.
+May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`, `rewriting.analysis`,
+`rewriting.log_space`.
 
 Example: `x**3 / y**3` of 1e30 becomes `(x / y)**3`.
 """

@@ -11,18 +11,18 @@ from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.differences import fraction_complements
 from tfsafe.ops.formulas.out_of_range import fractions
+from tfsafe.rewriting.analysis import wider
+from tfsafe.rewriting.analysis.degrees import (
+    is_difference_of_products,
+    product_may_leave,
+    root_may_leave,
+)
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import probabilities
 from tfsafe.rewriting.log_space.analysis import logarithms
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import number, square_of, terms
-from tfsafe.rewriting.match.degrees import (
-    is_difference_of_products,
-    product_may_leave,
-    root_may_leave,
-)
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.match.reductions import (
     Norm,

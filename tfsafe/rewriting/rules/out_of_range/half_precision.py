@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, raw_kernel
 from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.analysis import wider
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import Term
 from tfsafe.rewriting.match.products import scaled
 from tfsafe.rewriting.rules.in_float64 import is_made_wide

@@ -9,10 +9,10 @@ from tfsafe import ops
 from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SEGMENT_SUMS
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.analysis import wider
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.log_space.form import Widened
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import LOST_EPSILON, adds_lost_epsilon
 from tfsafe.rewriting.match.trees import Trees
 from tfsafe.rewriting.rules.in_float64 import is_made_wide

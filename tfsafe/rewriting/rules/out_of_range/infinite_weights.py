@@ -4,11 +4,11 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, RECIPROCALS
 from tfsafe.ops.formulas.out_of_range import fractions
+from tfsafe.rewriting.analysis import wider
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.layouts import same_shape
 from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.products import inverted
 from tfsafe.rewriting.match.reductions import Reduction, reduction
 

@@ -5,7 +5,8 @@
 logarithm, `likelihoods` large terms that cancel, `inverse_functions` a function of its
 own inverse.
 
-May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`, `rewriting.log_space`.
+May import: `tfsafe.ops`, `tfsafe.graph`, `rewriting.match`, `rewriting.analysis`,
+`rewriting.log_space`.
 
 Example: `tf.exp(z) / tf.reduce_sum(tf.exp(z))` becomes a softmax.
 """

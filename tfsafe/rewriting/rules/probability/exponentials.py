@@ -13,6 +13,8 @@ from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
     quotient_of_weights,
 )
 from tfsafe.ops.kernels import precision
+from tfsafe.rewriting.analysis import wider
+from tfsafe.rewriting.analysis.empty_data import is_sparse_mean
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
@@ -21,9 +23,7 @@ from tfsafe.rewriting.log_space.analysis import MOVERS, Logarithms, logarithms
 from tfsafe.rewriting.log_space.form import Factored, in_float32
 from tfsafe.rewriting.log_space.pairs import both
 from tfsafe.rewriting.log_space.sums import for_value
-from tfsafe.rewriting.match import wider
 from tfsafe.rewriting.match.arithmetic import is_sum, number
-from tfsafe.rewriting.match.empty_data import is_sparse_mean
 from tfsafe.rewriting.match.trees import Tree, Trees
 from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.probability import by_hand, softmax_complements

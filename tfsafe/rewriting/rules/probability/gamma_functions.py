@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS, SUMS, OpFact, op_types
+from tfsafe.rewriting.analysis.elementwise import FUNCTIONS
+from tfsafe.rewriting.analysis.near_one import numbered
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched
 from tfsafe.rewriting.facts.tensors import NARROW, Reader, both_ways
 from tfsafe.rewriting.match.arithmetic import walk
-from tfsafe.rewriting.match.elementwise import FUNCTIONS
 from tfsafe.rewriting.match.linear import Part, parts, total
-from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.rules.in_float64 import INSIDE, LOGARITHMS, Wide
 from tfsafe.rewriting.rules.probability import likelihoods

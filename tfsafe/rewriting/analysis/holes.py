@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas.limits import interpolation
+from tfsafe.rewriting.analysis.elementwise import Elementwise, elementwise
+from tfsafe.rewriting.analysis.near_one import numbered
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import root_of
-from tfsafe.rewriting.match.elementwise import Elementwise, elementwise
-from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.reductions import norm
 

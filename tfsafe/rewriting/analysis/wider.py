@@ -21,11 +21,11 @@ from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.ops.kernels.exponential import exp
 from tfsafe.ops.kernels.statistics.moments import without_rounding
 from tfsafe.ops.kernels.zeros import square
+from tfsafe.rewriting.analysis.degrees import quotient_may_leave
+from tfsafe.rewriting.analysis.raw_moments import is_difference, is_known_window
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.arithmetic import number, square_of, terms, walk
-from tfsafe.rewriting.match.degrees import quotient_may_leave
-from tfsafe.rewriting.match.raw_moments import is_difference, is_known_window
 
 # Computes the quotient of two tensors.
 Divide = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]

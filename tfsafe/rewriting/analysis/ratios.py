@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from tfsafe.rewriting.analysis.near_one import numbered
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader
 from tfsafe.rewriting.match.linear import Part, alike
-from tfsafe.rewriting.match.near_one import numbered
 from tfsafe.rewriting.match.products import Product, made
 
 _CLOSE = 1e-6
