@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe import stabilize
 
 STEPS = 300
@@ -28,14 +29,14 @@ def _wide(function, args, mode="graph"):
     return modes.value_and_gradients(function, args, mode)
 
 
-def _same(function, args, mode, rtol=2e-5):
+def _same(function, args, mode):
     args = [tf.constant(each, tf.float32) for each in args]
     value, slopes = modes.value_and_gradients(stabilize(function), args, mode)
     exact, right = _wide(function, args)
-    np.testing.assert_allclose(value, exact, rtol=rtol)
+    why = "rounding of up to 300 steps"
+    assert_close(value, exact, 64, why=why)
     for slope, wanted in zip(slopes, right, strict=True):
-        size = np.abs(wanted).max()
-        np.testing.assert_allclose(slope, wanted, rtol=rtol, atol=rtol * size)
+        assert_close(slope, wanted, 128, why=why, scale=np.abs(wanted).max())
 
 
 MATRIX = [[0.5, 0.5, 0.0], [0.0, 0.75, 0.25], [0.125, 0.0, 0.875]]
@@ -168,7 +169,7 @@ def test_a_variable_that_is_written_is_read_once():
         count.assign_add(1.0)
         return tf.math.log(value)
 
-    np.testing.assert_allclose(stabilize(run)(tf.constant(0.5)), 2.0, rtol=1e-6)
+    assert_close(stabilize(run)(tf.constant(0.5)), 2.0)
     assert count == 1.0
 
 
@@ -191,7 +192,7 @@ def test_a_long_loop_that_the_program_unrolls_is_no_fault():
     for _ in range(count):
         for axis in (1, 0):
             log -= np.logaddexp.reduce(log, axis=axis, keepdims=True) + np.log(4)
-    np.testing.assert_allclose(value, np.sum(np.exp(log) * cost), rtol=2e-5)
+    assert_close(value, np.sum(np.exp(log) * cost), 16, why="25 rounds of two sums")
     assert np.isfinite(slope).all()
 
 
@@ -224,10 +225,10 @@ def test_messages_divided_by_a_number_made_of_them_stay_in_range(
     x = tf.constant(SPREAD)
     plain = modes.value_and_gradients(messages, [x], mode)[0]
     exact, (right,) = _wide(messages, [x])
-    np.testing.assert_allclose(plain, exact, rtol=1e-4)
+    assert_close(plain, exact)
     value, (slope,) = modes.value_and_gradients(stabilize(messages), [x], mode)
-    np.testing.assert_allclose(value, exact, rtol=1e-4)
-    np.testing.assert_allclose(slope, right, rtol=1e-4, atol=1e-5)
+    assert_close(value, exact)
+    assert_close(slope, right, scale=1.0)
 
 
 @pytest.mark.parametrize("mode", modes.MODES)
