@@ -174,6 +174,22 @@ def test_a_tail_times_the_inverse_of_its_decay_is_right_where_both_leave_the_ran
     assert_close(slope[:2], right[:2], 2, scale=1.0)
 
 
+def test_slopes_of_products_that_cancel_in_range_are_as_exact_as_they_are_written():
+    # The price of an option at the money, by its moneyness and its deviation.
+    def price(k, deviation):
+        d = -k / deviation + deviation / 2
+        below = 1 + tf.math.erf((d - deviation) / np.sqrt(2.0))
+        return 0.5 * (1 + tf.math.erf(d / np.sqrt(2.0))) - exp(k) * (0.5 * below)
+
+    args = [tf.zeros([2]), tf.constant([1e-6, 1e-4])]
+    assert "product-of-exponentials" in fired(RULES, price, *args)
+    _, slopes = modes.value_and_gradients(stabilize(price), args, "graph")
+    halves = [float(each) / 2 for each in args[1]]
+    # The first is a difference of two numbers of 4e5 and of 4e3.
+    assert_close(slopes[0], [-mp.ncdf(-each) for each in halves])
+    assert_close(slopes[1], [mp.npdf(each) for each in halves])
+
+
 @pytest.mark.parametrize("row", ELEMENTWISE.values(), ids=list(ELEMENTWISE))
 def test_what_is_written_by_hand_is_right_everywhere(row):
     name, formula, exact, points = row

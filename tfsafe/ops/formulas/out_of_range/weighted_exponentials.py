@@ -204,18 +204,24 @@ def finite_or_zero(x: tf.Tensor) -> tf.Tensor:
 
 
 def product_or_exp(
-    a: tf.Tensor, b: tf.Tensor, weight: tf.Tensor, exponent: tf.Tensor
+    a: tf.Tensor,
+    b: tf.Tensor,
+    weight: tf.Tensor,
+    exponent: tf.Tensor,
+    *,
+    by_factors: bool = False,
 ) -> tf.Tensor:
     """Computes `a * b`, as `weight * exp(exponent)` where a factor is out of range.
 
-    The gradient is that of the factors where their squares are in range too, or where
-    the exponential is not, and that of the exponential elsewhere.
+    The gradient is that of the exponential: the factors may be infinite.
 
     Args:
       a: A factor.
       b: The other.
       weight: The weight of their product.
       exponent: Its exponent.
+      by_factors: Whether the gradient is that of the factors where their squares are in
+        range, or the exponential is not.
 
     Returns:
       The product.
@@ -225,14 +231,15 @@ def product_or_exp(
     made = weighted_exp(weight, exponent)
     usual = a * b
     is_usual = tf.math.is_finite(usual) & tf.math.is_finite(made)
-    is_kept = tf.abs(exponent) > -math.log(limit.tiny)
-    is_near = tf.ones_like(is_kept)
+    is_near = tf.ones_like(is_usual)
     for size in map(tf.abs, (a, b)):
         is_usual &= (size >= least) & (size <= limit.max)
         is_near &= (size >= limit.tiny**0.5) & (size <= limit.tiny**-0.5)
     rest = tf.stop_gradient(usual - made)
     made += tf.where(is_usual, rest, tf.zeros_like(rest))
-    is_kept = is_usual & (is_kept | is_near)
+    if not by_factors:
+        return made
+    is_kept = is_usual & (is_near | (tf.abs(exponent) > -math.log(limit.tiny)))
     nothing = tf.zeros_like(usual)
     kept = (tf.where(is_kept, factor, nothing) for factor in (a, b))
     return tf.where(is_kept, unchanged_values.multiply(*kept), made)

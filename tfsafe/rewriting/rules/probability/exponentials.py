@@ -5,7 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS, OpFact, op_types
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types
 from tfsafe.ops.formulas.out_of_range import fractions
 from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
     exp_of_sum,
@@ -200,16 +200,31 @@ def _match_product(op: tf.Operation, reader: Reader) -> Build | None:
     whole = logs.of(op.outputs[0])
     if whole is None or whole.log is None or not whole.has_exp:
         return None
-    return in_float32(_product(op, whole), op.outputs[0].dtype)
+    by_factors = all(_is_plain(logs, each) for each in op.inputs)
+    return in_float32(_product(op, whole, by_factors), op.outputs[0].dtype)
 
 
-def _product(op: tf.Operation, whole: Factored) -> Build:
+def _product(op: tf.Operation, whole: Factored, by_factors: bool) -> Build:
     def build(value: Value) -> tf.Tensor:
         a, b = map(value, op.inputs)
         weight, exponent = whole.pair(value)
-        return product_or_exp(a, b, weight, exponent)
+        return product_or_exp(a, b, weight, exponent, by_factors=by_factors)
 
     return build
+
+
+def _is_plain(logs: Logarithms, tensor: tf.Tensor, depth: int = 4) -> bool:
+    """Returns whether a factor divides by no exponential."""
+    op = logs.reader.op(tensor)
+    if logs.parts(tensor).log is None or op.type in {"Erfc", "Exp"}:
+        return True
+    if op.type in DIVISIONS and logs.parts(op.inputs[1]).log is not None:
+        return False
+    is_known = op.type in {"Mul", "Sum", *SUMS, *DIVISIONS, *MOVERS}
+    floats = [each for each in op.inputs if each.dtype.is_floating]
+    return (
+        bool(depth) and is_known and all(_is_plain(logs, x, depth - 1) for x in floats)
+    )
 
 
 def _is_exp(reader: Reader, tensor: tf.Tensor) -> bool:
