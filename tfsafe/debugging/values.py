@@ -226,3 +226,58 @@ def is_absorbed(op_type: str, inputs: Sequence[tf.Tensor]) -> tf.Tensor:
 def is_wrong_zero(op_type: str, inputs: Sequence[tf.Tensor], made_by: str) -> bool:
     """Returns whether a division turns the overflow of an operation into a wrong 0."""
     return made_by not in _FAST_GROWING and bool(is_absorbed(op_type, inputs))
+
+
+# Operations that make integers of floating numbers, and of NaN too, by the index of the
+# input that they choose by.
+CHOICES = {
+    "ArgMax": 0,
+    "ArgMin": 0,
+    "Bucketize": 0,
+    "Cast": 0,
+    "InTopK": 0,
+    "InTopKV2": 0,
+    "LowerBound": 1,
+    "Multinomial": 0,
+    "StatelessMultinomial": 0,
+    "TopKV2": 0,
+    "UpperBound": 1,
+}
+# Operations whose output has every element of these inputs, or what each stands for.
+_FIRST = ("Cast", "ExpandDims", "Identity", "OneHot", "Reshape", "ReverseV2", "Squeeze")
+_PASS_ON = {
+    **dict.fromkeys([*_FIRST, "StridedSlice", "Transpose"], slice(1)),
+    **dict.fromkeys(["GatherV2", "LookupTableFindV2"], slice(1, 2)),
+    **dict.fromkeys(["IdentityN", "Pack"], slice(None)),
+    "ConcatV2": slice(-1),
+}
+
+
+def chosen_by(
+    op_type: str, inputs: Sequence[tf.Tensor], output: tf.Tensor
+) -> tf.Tensor | None:
+    """Returns the floating numbers that an operation makes integers of, if it does.
+
+    Comparisons are left out: programs select by them what is not NaN.
+    """
+    if is_float(output) or op_type not in CHOICES:
+        return None
+    numbers = inputs[CHOICES[op_type]]
+    return numbers if is_float(numbers) else None
+
+
+def passed_on(
+    op_type: str, inputs: Sequence[tf.Tensor], output: tf.Tensor
+) -> Sequence[tf.Tensor]:
+    """Returns the inputs of which an operation drops and masks no element."""
+    if op_type == "StridedSlice" and not _drops_axes_of_one(inputs[0], output):
+        return ()
+    return tuple(inputs)[_PASS_ON[op_type]] if op_type in _PASS_ON else ()
+
+
+def _drops_axes_of_one(tensor: tf.Tensor, part: tf.Tensor) -> bool:
+    """Returns whether a slice has all elements of a tensor, with fewer axes."""
+    if tensor.shape.rank is None or part.shape.rank is None:
+        return False
+    longer = [[size for size in each.shape if size != 1] for each in (tensor, part)]
+    return part.shape.rank < tensor.shape.rank and longer[0] == longer[1]

@@ -27,7 +27,7 @@ class Failed(NamedTuple):
         first.
       graphs: The graphs of these operations.
       drawn: The outputs of operations that a replay cannot draw.
-      absorbs: Whether a division turned an overflow into 0.
+      absorbs: Whether a division turned an overflow into 0, or NaN chose an integer.
     """
 
     result: Any

@@ -14,7 +14,7 @@ from tfsafe.debugging.state import variables
 from tfsafe.debugging.state.variables import Slot
 from tfsafe.debugging.tracing import results
 from tfsafe.debugging.tracing.earlier import AfterEager
-from tfsafe.debugging.tracing.origins import Origin
+from tfsafe.debugging.tracing.origins import Origin, PathStep
 from tfsafe.debugging.tracing.provenance import Propagation
 from tfsafe.debugging.tracing.replay import follow
 from tfsafe.debugging.tracing.results import NonFinite
@@ -113,6 +113,8 @@ class ReplayedCall:
                 reported.append(
                     NonFinite("", None, origins=frozenset(propagation.absorbed[:1]))
                 )
+            if failed.absorbs:
+                reported += chosen(failed.result, propagation, outputs_by_id)
             origins = propagation.all
             best = max(best, (reported, origins), key=_explained)
             if origins and all(each.origins for each in reported):
@@ -176,6 +178,32 @@ def followed(result: NonFinite, propagation: Propagation, key: Any) -> NonFinite
         path=lambda origin: propagation.path(key, origin),
         met_next=propagation.met_next,
     )
+
+
+def chosen(
+    result: Any, propagation: Propagation, keys: Mapping[int, Any] | None = None
+) -> list[NonFinite]:
+    """Returns the results whose integers NaN chose, as `argmax` of NaN does.
+
+    Args:
+      result: What a call returned.
+      propagation: What was followed.
+      keys: By `id` of a result: the tensor that was followed in its place.
+    """
+    found = []
+    for label, value in values.leaves(result, "output"):
+        key = value if keys is None else keys.get(id(value), value)
+        if values.is_number(key) and not values.is_float(key):
+            each = followed(NonFinite(label, value, value), propagation, key)
+            for origin in each.origins:
+                made = (step for step in each.path(origin) if _is_choice(step))
+                origin.absorbed_at = next(((x.type, x.place()) for x in made), None)
+            found += [each] if each.origins else []
+    return found
+
+
+def _is_choice(step: PathStep) -> bool:
+    return step.type in values.CHOICES and not values.is_float(step.value())
 
 
 def _explained(found: tuple[Sequence[NonFinite], list[Origin]]) -> int:

@@ -259,10 +259,12 @@ def _lost(zero: Zero, layers: Layers, is_exact: bool) -> str:
     return f"The {number} comes from `{zero.type}`{where}{inside}, which {lost}."
 
 
-def _absorbed(division: str, place: Place) -> str:
+def _absorbed(operation: str, place: Place) -> str:
     site = place.site
     where = f" at {site.short_place}" if site else ""
-    return f"`{division}`{where} turns it into 0, which is not the true quotient."
+    if operation in values.CHOICES:
+        return f"`{operation}`{where} makes an integer of it, which hides it."
+    return f"`{operation}`{where} turns it into 0, which is not the true quotient."
 
 
 def _stats(name: str, value: Any) -> TensorStats:

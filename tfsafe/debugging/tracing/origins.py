@@ -30,7 +30,8 @@ class Origin:
       holder: Name of the value from outside, such as ``"argument `x`"``.
       is_intended: Whether it is an infinity that the program wrote down as such,
         the `-inf` of a mask for one.
-      absorbed_at: The division that turned its infinity into 0, and its place.
+      absorbed_at: The division that turned its infinity into 0, or what made an
+        integer of its NaN, and its place.
       row_of: Finds the row of the batch that an element of `value` belongs to.
       zero: Where the zero began that made it non-finite, if rounding made it.
       is_ragged: Whether its inputs are the values of ragged rows.

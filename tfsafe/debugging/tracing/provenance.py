@@ -218,6 +218,8 @@ class Propagation:
         self._lost_digits.observe(step)
         if step.type.startswith(WRITES):
             self._observe_write(step, step.inputs[0])
+        if self._keeps:
+            self._observe_choice(step)
         carriers = [each for each in step.outputs if is_container(each)]
         nonfinite = [
             each
@@ -324,6 +326,21 @@ class Propagation:
             if is_new and values.is_wrong_zero(step.type, step.inputs, made_by):
                 origin.absorbed_at = step.type, step.place()
                 self.absorbed.append(origin)
+
+    def _observe_choice(self, step: Step) -> None:
+        """Marks the integers that NaN chose, and what passes them on."""
+        for each in step.outputs:
+            if values.is_float(each) or not values.is_number(each):
+                continue
+            numbers = values.chosen_by(step.type, step.inputs, each)
+            origins: Iterable[Origin] = ()
+            if numbers is None:
+                passed = values.passed_on(step.type, step.inputs, each)
+                origins = frozenset().union(*map(self.origins, passed))
+            elif values.has_nan(numbers):
+                origins = [o for o in self._sources(step) if not o.is_intended]
+            if origins:
+                self.mark(each, origins, step)
 
     def _observe_write(self, step: Step, handle: tf.Tensor) -> None:
         floats = [each for each in step.inputs if values.is_float(each)]

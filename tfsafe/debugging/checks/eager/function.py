@@ -10,7 +10,7 @@ from tfsafe import _compat
 from tfsafe.debugging import values
 from tfsafe.debugging.checks import measures, tally
 from tfsafe.debugging.checks.options import Options
-from tfsafe.debugging.checks.replayed_call import followed
+from tfsafe.debugging.checks.replayed_call import chosen, followed
 from tfsafe.debugging.explain import findings, message
 from tfsafe.debugging.explain.outside import FROM_NUMPY
 from tfsafe.debugging.state import variables as _state
@@ -58,6 +58,7 @@ class EagerCheck:
             result = self._function(*args, **kwargs)
         tally.TALLY.calls += 1
         nonfinite = results.nonfinite_outputs(result)
+        by_nan = chosen(result, propagation)
         if not nonfinite and not propagation.all:
             return result
         names = self._names()
@@ -66,7 +67,7 @@ class EagerCheck:
             before.setdefault(key, (slot._replace(name=name), value))
         written = [before[key] for key in recorder.written if key in before]
         nonfinite += results.nonfinite_variables(slot for slot, _ in written)
-        reported = self._reported(nonfinite, propagation, written)
+        reported = self._reported(nonfinite, by_nan, propagation, written)
         if not reported:
             return result
         _state.restore(written)
@@ -82,6 +83,7 @@ class EagerCheck:
     def _reported(
         self,
         nonfinite: Sequence[NonFinite],
+        by_nan: Sequence[NonFinite],
         propagation: Propagation,
         written: Sequence[_state.Held],
     ) -> list[NonFinite]:
@@ -91,6 +93,7 @@ class EagerCheck:
             # origin; what went wrong first is then the best guess.
             origins = frozenset(findings.ordered(propagation.all)[:1])
             found = [each._replace(origins=origins) for each in found]
+        found += by_nan
         if self._options.level != "watch" and propagation.absorbed:
             found.append(
                 NonFinite("", None, origins=frozenset(propagation.absorbed[:1]))

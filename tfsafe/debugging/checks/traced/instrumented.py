@@ -15,7 +15,13 @@ from tfsafe.debugging.state.deferred_writes import (
 )
 from tfsafe.debugging.state.update_part import UpdatePart
 from tfsafe.debugging.state.variables import Slot
-from tfsafe.debugging.values import is_absorbed, may_absorb
+from tfsafe.debugging.values import (
+    chosen_by,
+    is_absorbed,
+    is_float,
+    may_absorb,
+    passed_on,
+)
 from tfsafe.graph import (
     Drawing,
     Emission,
@@ -61,7 +67,8 @@ class Instrumented:
       result: The result of the function, once it is emitted.
       flags: Boolean vector: which of `look.flagged` are not finite.
       drawn: The outputs of the operations `look.drawn`.
-      absorbs: Whether a division turned an overflow into 0; None if none can.
+      absorbs: Whether a division turned an overflow into 0, or NaN chose an integer
+        that is returned; None if none can.
     """
 
     def __init__(
@@ -100,6 +107,15 @@ class Instrumented:
             self._options.level != "watch"
             or bool(self.look.frozen)
             or any(map(is_drawn, _operations(self._graphs)))
+            or self._may_choose()
+        )
+
+    def _may_choose(self) -> bool:
+        """Whether an operation makes integers, and so may some results be."""
+        return not all(map(is_float, self._graph.outputs)) and any(
+            chosen_by(op.type, op.inputs, each) is not None
+            for op in _operations(self._graphs)
+            for each in op.outputs
         )
 
     def emit(self) -> None:
@@ -143,11 +159,30 @@ class Instrumented:
         self.drawn = drawn
         self.result = self._call.packed(outputs)
         self.flags = emission.flags
+        for numbers in _choosing(outputs):
+            absorbed.append(tf.reduce_any(tf.math.is_nan(numbers)))
+            self.frozen.wait_for(absorbed[-1])
         self.absorbs = tf.reduce_any(tf.stack(absorbed)) if absorbed else None
 
 
 def _divides(op: tf.Operation) -> bool:
     return may_absorb(op.type) and op.outputs[0].dtype.is_floating
+
+
+def _choosing(outputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns the floating numbers by which integers among the outputs are chosen."""
+    found: dict[int, tf.Tensor] = {}
+    queue = [each for each in outputs if not is_float(each)]
+    for tensor in queue:
+        if not tf.is_symbolic_tensor(tensor):
+            continue
+        op = tensor.op
+        numbers = chosen_by(op.type, op.inputs, tensor)
+        if numbers is None:
+            queue += passed_on(op.type, op.inputs, tensor)
+        else:
+            found[id(numbers)] = numbers
+    return list(found.values())
 
 
 def _operations(graphs: Sequence[tf.Graph]) -> Iterator[tf.Operation]:

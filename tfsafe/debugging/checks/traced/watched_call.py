@@ -23,7 +23,7 @@ class Kept(NamedTuple):
       before: The values that the variables had.
       flags: Which operations made non-finite values.
       drawn: The outputs of operations that a replay cannot draw.
-      absorbs: Whether a division turned an overflow into 0.
+      absorbs: Whether a division turned an overflow into 0, or NaN chose an integer.
     """
 
     look: tf.Tensor
