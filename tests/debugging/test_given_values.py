@@ -99,6 +99,25 @@ def test_of_a_feature_whose_first_values_are_gone_both_causes_are_named(has_gap)
         assert words in finding.suggestion
 
 
+@pytest.mark.parametrize("missing", [(), (1,)], ids=["constant", "missing"])
+def test_a_target_that_is_nan_throughout_is_told_its_causes(missing):
+    raw = np.array([3.0, 3.0, 3.0])
+    raw[list(missing)] = np.nan
+    with np.errstate(invalid="ignore"):
+        y = (raw - raw.mean()) / raw.std()
+    model = model_of([[1.0], [1.0]])
+    model.compile("sgd", "mse")
+    with tfsafe.debugging.check_numerics():
+        finding = caught_in(lambda: model.fit(np.ones([3, 2]), y, verbose=0))
+    mean, std = np.nanmean(raw), np.nanstd(raw)
+    for words in ("np.nanmean(y)", "np.nanstd(y)", "text was read as numbers"):
+        assert words in finding.suggestion
+    divisor = "np.where(std > 0, std, 1)"
+    assert f"divide by {divisor}." in finding.suggestion
+    scaled = (raw - mean) / eval(divisor, {"np": np, "std": std})
+    np.testing.assert_array_equal(scaled, raw - 3)
+
+
 @pytest.mark.parametrize("weight", [np.inf, np.nan])
 def test_weights_of_classes_are_told_from_those_of_samples(weight):
     x, y = np.ones([3, 2]), np.array([0, 1, 0])

@@ -16,9 +16,11 @@ from tfsafe.debugging.tracing.origins import Origin
 from tfsafe.errors import Finding
 from tfsafe.graph import is_user_file
 
-_UNREAD = (
-    "reports all such rows before the training. Where all values are NaN, text may "
-    "have been read as numbers: read it as text and number the classes, as "
+_ALL_NAN = (
+    "reports all such rows before the training. All values are NaN after (y - mean) / "
+    "std of a constant: divide by np.where(std > 0, std, 1). So they are after a mean "
+    "with a missing number, which np.nanmean(y) and np.nanstd(y) leave out, and where "
+    "text was read as numbers: read it as text and number the classes, as "
     "np.unique(labels, return_inverse=True)[1] does."
 )
 # Inside of NumPy nothing is followed.
@@ -136,7 +138,7 @@ def _of_data(
                 words = _CONSTANT_FEATURE
         return f"{check}{words.format(feature)}"
     if _is_nan_throughout(facts):
-        return f"{check}{_UNREAD}"
+        return f"{check}{_ALL_NAN}"
     words = (
         f'{check}reports all such rows before the training; policy="drop" removes them.'
     )
