@@ -243,7 +243,7 @@ CHOICES = {
     "TopKV2": 0,
     "UpperBound": 1,
 }
-# Operations whose output has every element of these inputs, or what each stands for.
+# Operations whose output has every element of these inputs, or what it is the index of.
 _FIRST = ("Cast", "ExpandDims", "Identity", "OneHot", "Reshape", "ReverseV2", "Squeeze")
 _PASS_ON = {
     **dict.fromkeys([*_FIRST, "StridedSlice", "Transpose"], slice(1)),
@@ -258,7 +258,7 @@ def chosen_by(
 ) -> tf.Tensor | None:
     """Returns the floating numbers that an operation makes integers of, if it does.
 
-    Comparisons are left out: programs select by them what is not NaN.
+    Comparisons do not count: programs select by them what is not NaN.
     """
     if is_float(output) or op_type not in CHOICES:
         return None
@@ -269,7 +269,7 @@ def chosen_by(
 def passed_on(
     op_type: str, inputs: Sequence[tf.Tensor], output: tf.Tensor
 ) -> Sequence[tf.Tensor]:
-    """Returns the inputs of which an operation drops and masks no element."""
+    """Returns the inputs that an operation neither drops nor masks an element from."""
     if op_type == "StridedSlice" and not _drops_axes_of_one(inputs[0], output):
         return ()
     return tuple(inputs)[_PASS_ON[op_type]] if op_type in _PASS_ON else ()

@@ -260,8 +260,7 @@ def _lost(zero: Zero, layers: Layers, is_exact: bool) -> str:
 
 
 def _absorbed(operation: str, place: Place) -> str:
-    site = place.site
-    where = f" at {site.short_place}" if site else ""
+    where = f" at {place.site.short_place}" if place.site else ""
     if operation in values.CHOICES:
         return f"`{operation}`{where} makes an integer of it, which hides it."
     return f"`{operation}`{where} turns it into 0, which is not the true quotient."
