@@ -58,7 +58,6 @@ class EagerCheck:
             result = self._function(*args, **kwargs)
         tally.TALLY.calls += 1
         nonfinite = results.nonfinite_outputs(result)
-        by_nan = chosen(result, propagation)
         if not nonfinite and not propagation.all:
             return result
         names = self._names()
@@ -67,7 +66,7 @@ class EagerCheck:
             before.setdefault(key, (slot._replace(name=name), value))
         written = [before[key] for key in recorder.written if key in before]
         nonfinite += results.nonfinite_variables(slot for slot, _ in written)
-        reported = self._reported(nonfinite, by_nan, propagation, written)
+        reported = self._reported(result, nonfinite, propagation, written)
         if not reported:
             return result
         _state.restore(written)
@@ -82,8 +81,8 @@ class EagerCheck:
 
     def _reported(
         self,
+        result: Any,
         nonfinite: Sequence[NonFinite],
-        by_nan: Sequence[NonFinite],
         propagation: Propagation,
         written: Sequence[_state.Held],
     ) -> list[NonFinite]:
@@ -93,7 +92,7 @@ class EagerCheck:
             # origin; what went wrong first is then the best guess.
             origins = frozenset(findings.ordered(propagation.all)[:1])
             found = [each._replace(origins=origins) for each in found]
-        found += by_nan
+        found += chosen(result, propagation)
         if self._options.level != "watch" and propagation.absorbed:
             found.append(
                 NonFinite("", None, origins=frozenset(propagation.absorbed[:1]))
