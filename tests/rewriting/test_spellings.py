@@ -103,6 +103,16 @@ FORMULAS = {
         lambda x: mpmath.sin(x) / x,
         [1e-39, 3e-4, 2.0],
     ),
+    "a part of a formula that is split": (
+        lambda x: -tf.math.log(tf.concat(tf.split(tf.sigmoid(x), [1, -1]), 0)),
+        lambda x: mpmath.log1p(mpmath.exp(-x)),
+        [-120.0, 30.0, 2.0],
+    ),
+    "a formula that is unstacked": (
+        lambda x: -tf.stack([tf.math.log(p) for p in tf.unstack(tf.sigmoid(x))]),
+        lambda x: mpmath.log1p(mpmath.exp(-x)),
+        [-120.0, 30.0, 2.0],
+    ),
     "cast there and back": (
         lambda x: tf.cast(tf.cast(tf.exp(x) - 1, tf.float64), tf.float32) / x,
         lambda x: mpmath.expm1(x) / x,
@@ -261,6 +271,17 @@ def test_a_formula_is_right_in_another_spelling(name, mode):
         slopes = [float(mpmath.diff(exact, each, h=each / 2**60)) for each in at]
     assert_close(value, values)
     assert_close(slope, slopes, scale=1e-24)
+
+
+def test_the_gates_of_a_recurrence_are_no_slices():
+    @tf.function
+    def step(x, state):
+        one, other = tf.split(x @ tf.ones([2, 4]) + state, 2, axis=1)
+        return tf.sigmoid(one) * tf.tanh(other)
+
+    shapes = tf.TensorSpec([3, 2]), tf.TensorSpec([3, 4])
+    graph = step.get_concrete_function(*shapes).graph
+    assert not respell(Reader(graph), Reader(graph))
 
 
 @pytest.mark.parametrize(

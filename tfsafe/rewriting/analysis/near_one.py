@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS
+from tfsafe.graph import DIVISIONS, RECIPROCALS, SUMS, OpFact, op_types, raw_kernel
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.differences import uncancelled
 from tfsafe.rewriting.engine.rule import Build, Value
@@ -28,6 +28,7 @@ SATURATING: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "Softmax": lambda x: ops.expm1(ops.log_softmax(x)),
 }
 _PRODUCTS = DIVISIONS | {"Mul"}
+_MOVES = op_types(OpFact.MOVES)
 # Deeper formulas are left as they are written.
 _DEPTH = 4
 
@@ -52,7 +53,17 @@ def less_one(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> Build | 
     if op.type in DIVISIONS:
         a, b = op.inputs
         return _of_quotient(reader, tensor, a, b, depth)
+    if op.type in _MOVES:
+        return _of_moved(reader, op, depth)
     return _of_power(reader, tensor, depth) or _of_product(reader, tensor, depth)
+
+
+def _of_moved(reader: Reader, op: tf.Operation, depth: int) -> Build | None:
+    inner = less_one(reader, op.inputs[0], depth - 1)
+    if inner is None:
+        return None
+    kernel = raw_kernel(op)
+    return lambda value: kernel([inner(value), *map(value, op.inputs[1:])])[0]
 
 
 def root_less_one(reader: Reader, tensor: tf.Tensor) -> Build | None:

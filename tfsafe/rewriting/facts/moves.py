@@ -57,6 +57,11 @@ class _Formula(NamedTuple):
             leaf.shape.is_fully_defined() for _, leaf in self.leaves
         )
 
+    @property
+    def inputs(self) -> frozenset[str]:
+        """Returns the names of the inputs."""
+        return frozenset(leaf.name for _, leaf in self.leaves)
+
 
 class Moves:
     """Finds the formulas of a graph that are moved or widened as a whole."""
@@ -92,9 +97,29 @@ class Moves:
             return widens(op) and not self._formula(op).types <= _EXACT
         if not formula.types:
             return False
-        return (formula.has_known_shape or self._fits_any_shape(op)) and any(
+        if not (formula.has_known_shape or self._fits_any_shape(op)):
+            return False
+        is_twice = any(
             self._times[self._place(op, leaf)] > 1 or self._may_undo(op, leaf)
             for leaf in formula.leaves
+        )
+        return is_twice or self._is_beside_another(op)
+
+    def _is_beside_another(self, op: tf.Operation) -> bool:
+        """Returns whether `op` is part of `log(x)[1:] - log(x)[:-1]` or the like."""
+        formula = self._formulas[op.name]
+        others = (
+            self._formulas.get(self._written.op(each).name)
+            for difference in op.outputs[0].consumers()
+            if difference.type == "Sub"
+            for each in difference.inputs
+            if self._written.op(each) is not op
+        )
+        return any(
+            other is not None
+            and other.types == formula.types
+            and other.inputs == formula.inputs
+            for other in others
         )
 
     def _fits_any_shape(self, op: tf.Operation) -> bool:

@@ -1,8 +1,8 @@
 """Reads operations in their usual spelling, by which the rules know most formulas.
 
-`x * (1 / y)` is `x / y`, `-(a - b)` is `b - a`, `1 / (1 + exp(-x))` is a sigmoid. The
-usual spelling is an operation of its own in the graph that is read, which is never
-computed.
+`x * (1 / y)` is `x / y`, `-(a - b)` is `b - a`, `1 / (1 + exp(-x))` is a sigmoid, and
+a part that `tf.split` or `tf.unstack` returns is a slice. The usual spelling is an
+operation of its own in the graph that is read, which is never computed.
 """
 
 import collections
@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
-from tfsafe.graph import ADDITIONS, DIVISIONS, MATRIX_PRODUCTS, RECIPROCALS
+from tfsafe.graph import (
+    ADDITIONS,
+    DIVISIONS,
+    MATRIX_PRODUCTS,
+    RECIPROCALS,
+    OpFact,
+    op_types,
+)
 from tfsafe.rewriting.facts.identities import ROWS, Formula, Tree
 from tfsafe.rewriting.facts.layouts import reshapes, same_shape, same_size
 from tfsafe.rewriting.facts.moves import Moves, created
@@ -32,6 +39,10 @@ _TYPES = {
 _MADE: Mapping[str, str] = {"Add": "AddV2", "Div": "RealDiv"}
 _REDUCTIONS = frozenset({"Max", "Mean", "Min", "Prod", "Sum"})
 _COMMUTATIVE = frozenset({"Add", "Maximum", "Minimum", "Mul"})
+_SPLITS = frozenset({"Split", "SplitV", "Unpack"})
+_MOVES = op_types(OpFact.MOVES)
+# Formulas of which a part is looked at: the gates of a recurrence are sums.
+_DIVIDED = (op_types(OpFact.ELEMENTWISE) | {"LogSoftmax", "Softmax"}) - ADDITIONS
 
 
 def respell(written: Reader, usual: Reader) -> frozenset[str]:
@@ -47,6 +58,9 @@ def respell(written: Reader, usual: Reader) -> frozenset[str]:
     moves = Moves(written, usual)
     reached: set[str] = set()
     for op in usual.operations:
+        for part, taken in _slices(usual, op) if op.type in _SPLITS else ():
+            usual.respell(part, taken)
+            reached.add(op.name)
         seen = _usual(usual, op)
         if seen is None:
             seen = moves.inward(op)
@@ -73,6 +87,34 @@ def _usual(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
             is_other = made is not written and same_shape(made, written)
             return made if is_other else None
     return None
+
+
+def _slices(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    """Yields the outputs of `tf.split` and of `tf.unstack`, and them as slices."""
+    whole = op.inputs[1 if op.type == "Split" else 0]
+    formula = reader.op(whole)
+    while formula.type in _MOVES:
+        formula = reader.op(formula.inputs[0])
+    rank = whole.shape.rank
+    if formula.type not in _DIVIDED or rank is None or not is_float(whole):
+        return
+    is_stack = op.type == "Unpack"
+    along = None if is_stack else op.inputs[0 if op.type == "Split" else 2]
+    axis = op.get_attr("axis") if along is None else reader.scalar(along)
+    if axis is None:
+        return
+    places: Sequence[int | slice] = range(len(op.outputs))
+    if not is_stack:
+        sizes = [each.shape[int(axis)] for each in op.outputs]
+        if None in sizes:
+            return
+        ends = itertools.accumulate(sizes)
+        places = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    before = [slice(None)] * (int(axis) % rank)
+    with op.graph.as_default(), tf.control_dependencies(None):
+        for part, place in zip(op.outputs, places, strict=True):
+            if part.consumers():
+                yield part, whole[(*before, place)]
 
 
 def _both(reader: Reader, tensor: tf.Tensor) -> Sequence[tf.Operation]:

@@ -141,8 +141,8 @@ class Reader:
 
     def usual(self, op: tf.Operation) -> tf.Operation:
         """Returns the operation that is seen in place of one."""
-        other = self._usual.get(op.outputs[0].name) if op.outputs else None
         # A rule makes all outputs.
+        other = self._usual.get(op.outputs[0].name) if len(op.outputs) == 1 else None
         return op if other is None or len(other.op.outputs) > 1 else other.op
 
     def written(self, tensor: tf.Tensor) -> tf.Tensor:

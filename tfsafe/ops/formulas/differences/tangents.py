@@ -6,7 +6,7 @@ is written, so that ordinary values keep their digits.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -14,7 +14,10 @@ from tfsafe import ops
 from tfsafe.ops.formulas import unchanged_values
 from tfsafe.ops.formulas.limits import removable
 from tfsafe.ops.formulas.limits.quotients import near_or_far
-from tfsafe.ops.formulas.out_of_range.weighted_exponentials import quotient_of_weights
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    quotient_of_weights,
+    zero_where_weightless,
+)
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.exponential import exp, expm1
 from tfsafe.ops.kernels.zeros import quotient_no_nan
@@ -118,20 +121,34 @@ def squared_difference_of_roots(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
 
 
 @precision.runs_in_float32
-def bregman_of_entropy(x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.Tensor:
-    """Computes `x log(x / y) - x + y` from `x - y` too, with the value y at 0."""
+def bregman_of_entropy(
+    x: tf.Tensor, y: tf.Tensor, difference: tf.Tensor, *log_ratio: tf.Tensor
+) -> tf.Tensor:
+    """Computes `x log(x / y) - x + y` from `x - y` too, with the value y at 0.
 
-    def near(_: tf.Tensor, y: tf.Tensor, difference: tf.Tensor) -> tf.Tensor:
+    Args:
+      x: Numbers that are not negative.
+      y: Numbers that are not negative.
+      difference: `x - y`.
+      *log_ratio: `log(x / y)`, if it is known where a number underflows.
+
+    Returns:
+      The divergences.
+    """
+
+    def near(_: tf.Tensor, y: tf.Tensor, difference: tf.Tensor, *__: tf.Tensor) -> Any:
         step = difference / y
         return y * step * step * removable.entropy_over_square(step)
 
-    def far(x: tf.Tensor, y: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+    def far(x: tf.Tensor, y: tf.Tensor, _: tf.Tensor, *log: tf.Tensor) -> tf.Tensor:
+        if log:
+            return x * zero_where_weightless(log[0], x) - x + y
         is_nothing = tf.equal(x, 0) & tf.equal(y, 0)
         below = tf.where(is_nothing, tf.ones_like(y), y)
         return ops.xlogy(x, quotient_of_weights(x, below, tf.divide)) - x + y
 
     is_near = tf.abs(difference) < 0.25 * tf.abs(y)
-    return near_or_far(is_near, near, far, x, y, difference)
+    return near_or_far(is_near, near, far, x, y, difference, *log_ratio)
 
 
 class EntropyOfMean(NamedTuple):

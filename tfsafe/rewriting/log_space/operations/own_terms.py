@@ -6,7 +6,7 @@ from tfsafe import ops
 from tfsafe.graph import DIVISIONS, OpFact, op_types
 from tfsafe.ops.formulas.differences.log_complements import log_one_minus_softmax
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.layouts import same_shape, taken
+from tfsafe.rewriting.facts.layouts import reshapes, same_shape, taken
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.form import Factored, LogForms, multiplied, once
 from tfsafe.rewriting.match.reductions import Reduction, reduction
@@ -41,8 +41,10 @@ def without_own(
     if found is None or found.is_partial or not found.has_exp:
         return None
     others = _unmasked(logs.reader, op.inputs[1], total)
-    if others is None and x.shape.rank == 2 and len(axes) == 1 and not keepdims:
-        others = _others(logs.reader, op.inputs[1], x, axes[0], _DEPTH)
+    if others is None and x.shape.rank == 2 and len(axes) == 1:
+        own = _column(logs.reader, *op.inputs) if keepdims else op.inputs[1]
+        if own is not None:
+            others = _others(logs.reader, own, x, axes[0], _DEPTH)
     if others is None:
         return None
 
@@ -55,6 +57,13 @@ def without_own(
         is_masked=found.is_pure or found.is_masked,
     )
     return kept, axes, keepdims
+
+
+def _column(reader: Reader, total: tf.Tensor, own: tf.Tensor) -> tf.Tensor | None:
+    """Returns y where `own` is `y[:, None]`, of the shape of `total`."""
+    op = reader.op(own)
+    is_column = reshapes(reader, op) and same_shape(own, total)
+    return op.inputs[0] if is_column and op.inputs[0].shape.rank == 1 else None
 
 
 def less_each(op: tf.Operation, logs: LogForms) -> Factored | None:

@@ -10,6 +10,7 @@ from tfsafe.graph import DIVISIONS
 from tfsafe.ops.formulas.differences import tangents
 from tfsafe.rewriting.engine.rule import Build, Value
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.log_space.analysis import logarithms
 from tfsafe.rewriting.match.linear import (
     Group,
     Part,
@@ -104,13 +105,25 @@ def _entropy_near_one(
 def _bregman(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build:
     """Returns how to build `x log(x / y) - x + y`."""
     left = merged(reader, [*parts(reader, x), *minus(parts(reader, y))])
+    log_ratio = _log_ratio(reader, x, y)
 
     def build(value: Value) -> tf.Tensor:
         a, b = value(x), value(y)
         difference = total(left, value, x) + tf.zeros_like(a)
-        return tangents.bregman_of_entropy(a, b, difference)
+        known = [] if log_ratio is None else [log_ratio(value) + tf.zeros_like(a)]
+        return tangents.bregman_of_entropy(a, b, difference, *known)
 
     return build
+
+
+def _log_ratio(reader: Reader, x: tf.Tensor, y: tf.Tensor) -> Build | None:
+    """Returns how to build `log(x / y)` of two probabilities or exponentials."""
+    a, b = (logarithms(reader).of(each) for each in (x, y))
+    if a is None or b is None or not (a.name and b.name):
+        return None
+    if not all(each.is_nonnegative and not each.is_partial for each in (a, b)):
+        return None
+    return lambda value: a.whole_log(value) - b.whole_log(value)
 
 
 class _WeightedLog(NamedTuple):

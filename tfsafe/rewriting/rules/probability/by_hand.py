@@ -34,13 +34,30 @@ def match_tanh(op: tf.Operation, reader: Reader) -> Build | None:
     """Returns how to build a hyperbolic tangent; None for another formula."""
     if op.type == "Tanh":
         return _written_otherwise(ops.tanh, op, reader)
+    x, y = op.inputs
+    tanh = _tanh(reader, x, y)
+    if tanh is not None:
+        return tanh
+    for factor, top in both_ways(reader.op(x), "Mul"):
+        tanh = _tanh(reader, top, y)
+        if tanh is not None:
+            return _times(factor, tanh)
+    return None
+
+
+def _times(factor: tf.Tensor, tanh: Build) -> Build:
+    return lambda value: value(factor) * tanh(value)
+
+
+def _tanh(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Build | None:
+    """Reads `(a - b) / (a + b)` of exponentials, one of which may be a number."""
     logs = logarithms(reader)
-    top, bottom = (reader.op(each) for each in op.inputs)
-    if top.type != "Sub" or not is_sum(bottom):
+    difference, total = reader.op(top), reader.op(bottom)
+    if difference.type != "Sub" or not is_sum(total):
         return None
-    x, y = top.inputs
+    x, y = difference.inputs
     if not any(
-        (_same(reader, x, a) and _same(reader, y, b)) for a, b in both_ways(bottom)
+        (_same(reader, x, a) and _same(reader, y, b)) for a, b in both_ways(total)
     ):
         return None
     a, b = logs.parts(x), logs.parts(y)
