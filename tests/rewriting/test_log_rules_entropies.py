@@ -33,6 +33,14 @@ WEIGHTED = {
     "y * (3 * log(p))": (lambda y, p: y * (3 * log(p)), 3),
     "y * reshape(log(p))": (lambda y, p: y * tf.reshape(log(p), [5]), 1),
     "y * log(p * p) / 2": (lambda y, p: y * log(p * p) / 2, 1),
+    "matmul(y, log(p))": (
+        lambda y, p: tf.reshape(y[:, None, None] @ log(p)[:, None, None], [5]),
+        1,
+    ),
+    "einsum(log(p), y)": (
+        lambda y, p: tf.einsum("ij,ij->i", log(p)[:, None], y[:, None]),
+        1,
+    ),
 }
 
 
@@ -54,6 +62,68 @@ def test_a_nan_that_came_in_stays(formula, factor):
     value = np.sign(factor) * rewritten(RULES, formula)(y, p)
     assert np.isnan(value[:4]).all()
     assert value[4] == 0
+
+
+# Of shares p and q: 0 times the logarithm of 0 / 0.
+SHARES = {
+    "p * log(p / q)": lambda p, q: p * log(p / q),
+    "-p * log(q / p)": lambda p, q: -p * log(q / p),
+    "p * (log(p / q) / 2) * 2": lambda p, q: p * (log(p / q) / 2) * 2,
+    "where(p > 0, p * log(p / q), 0)": lambda p, q: tf.where(
+        (p > 0) | tf.math.is_nan(p + q), p * log(p / q), tf.zeros_like(p)
+    ),
+    "p * log(p / sqrt(q) / sqrt(q))": lambda p, q: p * log(p / tf.sqrt(q) / tf.sqrt(q)),
+    "p * (log(p) - log(q))": lambda p, q: p * (log(p) - log(q)),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_an_empty_share_of_an_empty_share_adds_nothing(name, mode):
+    formula = SHARES[name]
+    p = tf.constant([0.0, 0.5, 0.0, 0.5])
+    q = tf.constant([0.0, 0.25, 0.5, 1.0])
+    assert not np.isfinite(formula(p, q)).all() or "where" in name
+    value, (in_p, in_q) = modes.value_and_gradients(stabilize(formula), [p, q], mode)
+    assert_close(value, [0, 0.5 * np.log(2), 0, -0.5 * np.log(2)], 2)
+    assert_close(in_p[1::2], [1 + np.log(2), 1 - np.log(2)], 2)
+    assert_close(in_q, [0, -2, 0, -0.5], 2)
+    assert np.isfinite(np.asarray(in_p)).all()
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_a_share_of_nothing_and_a_nan_stay(name):
+    p = tf.constant([0.5, NAN, 0.0, NAN])
+    q = tf.constant([0.0, 0.5, NAN, 0.0])
+    value = stabilize(SHARES[name])(p, q)
+    assert np.isposinf(value[0])
+    assert np.isnan(value[1:]).all()
+
+
+@pytest.mark.parametrize("mode", modes.MODES)
+def test_an_infinite_logarithm_stays_in_a_product_of_matrices(mode):
+    def total(y, p):
+        return tf.tensordot(y, log(p), 1)
+
+    p = tf.constant([0.0, 0.5, 0.0])
+    for weights, right in (
+        ([0.5, 1.0, 0.0], -INF),
+        ([-0.5, 1.0, 0.0], INF),
+        ([0.5, 1.0, -0.5], NAN),
+        ([0.0, 2.0, 0.0], 2 * np.log(0.5)),
+        ([0.0, NAN, 0.0], NAN),
+    ):
+        value, slopes = modes.value_and_gradients(
+            stabilize(total), [tf.constant(weights), p], mode
+        )
+        assert_close(value, right)
+        if np.isfinite(right):
+            assert_close(slopes, [[0, np.log(0.5), 0], [0, 4, 0]])
+
+
+def test_weights_of_several_logarithms_stay_a_product_of_matrices():
+    y, p = tf.ones([2, 3]), tf.ones([3, 2])
+    assert "weighted-log" not in fired(RULES, lambda y, p: y @ log(p), y, p)
+    assert "weighted-log" not in fired(RULES, lambda y, p: y @ log(softmax(p)), y, p)
 
 
 # Of weights w, predictions p and truths q: 0 times the square of the logarithm of 0.

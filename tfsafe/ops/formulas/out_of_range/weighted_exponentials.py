@@ -145,6 +145,29 @@ def zero_where_weightless(log: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
     return tf.where(is_nothing, tf.zeros_like(log), log)
 
 
+def weighted_logs(
+    weight: tf.Tensor,
+    log: tf.Tensor,
+    contract: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+) -> tf.Tensor:
+    """Adds up `weight * log` by a product of matrices, 0 for a weight of 0.
+
+    Args:
+      weight: The weights.
+      log: Logarithms, which may be infinite.
+      contract: Multiplies and adds up two tensors of their shapes.
+
+    Returns:
+      The sum, with a gradient of 0 in the weight of an infinite logarithm.
+    """
+    is_infinite = tf.math.is_inf(log)
+    known = contract(weight, tf.where(is_infinite, tf.zeros_like(log), log))
+    weight = tf.stop_gradient(weight)
+    sign = tf.where(is_infinite, tf.stop_gradient(tf.sign(log)), tf.zeros_like(log))
+    is_lost = contract(tf.abs(weight), tf.abs(sign)) > 0
+    return tf.where(is_lost, contract(weight, sign) * math.inf, known)
+
+
 def floored_log(log: tf.Tensor, floor: float | None) -> tf.Tensor:
     """Returns a logarithm, replaced by that of `floor` where it is `-inf`."""
     if floor is None:

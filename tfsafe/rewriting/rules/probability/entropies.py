@@ -1,16 +1,21 @@
 """Rules for products with a logarithm: entropies, cross-entropies, divergences."""
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsafe import ops
-from tfsafe.graph import OpFact, op_types
+from tfsafe.graph import DIVISIONS, MATRIX_PRODUCTS, OpFact, op_types, raw_kernel
 from tfsafe.ops.formulas.limits import entropies_of_order, field_limits
-from tfsafe.ops.formulas.out_of_range.weighted_exponentials import zero_where_weightless
+from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
+    weighted_logs,
+    zero_where_weightless,
+)
 from tfsafe.rewriting.engine.rule import Build, Rule, Value, first
 from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.sums import axes_of_einsum
 from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space.analysis import MOVERS, logarithms
 from tfsafe.rewriting.log_space.form import Factored, with_inputs
@@ -76,7 +81,8 @@ def _bounded(
     if op.type in _LOGARITHMS or op.type in MOVERS or _is_log_sigmoid(op, reader):
         return _leaf(tensor, weight, value, reader)
     if _is_whole(op, reader):
-        return zero_where_weightless(value(tensor), weight)
+        log = zero_where_weightless(value(tensor), weight)
+        return _without_nothing(log, weight, [*map(value, _arguments(op, reader))])
     parts = [
         _bounded(each, weight, value, reader) if _is_log(each, reader) else value(each)
         for each in op.inputs
@@ -100,12 +106,47 @@ def _leaf(
     """Builds one logarithm, 0 where it is infinite and weighs 0."""
     ratio = _ratio(tensor, reader)
     if ratio is None:
-        return zero_where_weightless(_silent(tensor, value, reader), weight)
+        log = zero_where_weightless(_silent(tensor, value, reader), weight)
+        return _without_nothing(log, weight, [*map(value, _sides(tensor, reader))])
     # Both may be infinite, and their difference NaN.
     top, bottom = ratio
     return zero_where_weightless(top.whole_log(value), weight) - zero_where_weightless(
         bottom.whole_log(value), weight
     )
+
+
+def _without_nothing(
+    log: tf.Tensor, weight: tf.Tensor, numbers: Sequence[tf.Tensor]
+) -> tf.Tensor:
+    """Returns a logarithm, replaced by 0 where it weighs 0 and one of its numbers is 0.
+
+    Where another of the numbers is NaN, it stays.
+    """
+    if not numbers:
+        return log
+    is_zero = functools.reduce(tf.logical_or, [tf.equal(x, 0) for x in numbers])
+    is_nan = functools.reduce(tf.logical_or, map(tf.math.is_nan, numbers))
+    is_nothing = tf.equal(weight, 0) & is_zero & ~is_nan
+    return tf.where(is_nothing, tf.zeros_like(log), log)
+
+
+def _arguments(op: tf.Operation, reader: Reader) -> list[tf.Tensor]:
+    """Returns what the logarithms are taken of that an operation adds or subtracts."""
+    logs = [each for each in map(reader.op, op.inputs) if each.type == "Log"]
+    return [log.inputs[0] for log in logs]
+
+
+def _sides(tensor: tf.Tensor, reader: Reader) -> list[tf.Tensor]:
+    """Returns the sides of the quotient that a logarithm is taken of, if it is one."""
+    op = reader.op(tensor)
+    x = op.inputs[0]
+    found: list[tf.Tensor] = []
+    while op.type in {"Log", *DIVISIONS} and reader.op(x).type in DIVISIONS:
+        op = reader.op(x)
+        x, divisor = op.inputs
+        if reader.constant(divisor) is None:
+            found.append(divisor)
+    return [x, *found] if found else []
 
 
 def _silent(tensor: tf.Tensor, value: Value, reader: Reader) -> tf.Tensor:
@@ -153,6 +194,8 @@ def _plain(tensor: tf.Tensor, reader: Reader) -> tf.Tensor | None:
 
 
 def _match(op: tf.Operation, reader: Reader) -> Build | None:
+    if op.type != "Mul":
+        return _match_contraction(op, reader)
     for weight, log in both_ways(op):
         # Masks have a rule of their own.
         if reader.scalar(weight) is not None or reader.is_mask(weight):
@@ -165,10 +208,46 @@ def _match(op: tf.Operation, reader: Reader) -> Build | None:
         if _is_log(weight, reader):
             return None
         plain = _plain(log, reader)
-        if plain is not None:
+        if plain is not None and not _sides(log, reader):
             return _xlogy(weight, plain)
         return _weighed(weight, log, reader)
     return None
+
+
+def _match_contraction(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches the sum of weights times logarithms, each weight with one of these."""
+    made = op.outputs[0].shape
+    is_single = op.type != "Einsum" and made.rank is not None and made[-2:] == [1, 1]
+    if len(op.inputs) != 2 or not (is_single or axes_of_einsum(op)):
+        return None
+    for order in (slice(None), slice(None, None, -1)):
+        weight, log = op.inputs[order]
+        if _is_open_log(log, reader) and not _is_open_log(weight, reader):
+            return _contracted(op, order, reader)
+    return None
+
+
+def _contracted(op: tf.Operation, order: slice, reader: Reader) -> Build:
+    kernel = raw_kernel(op)
+
+    def contract(weight: tf.Tensor, log: tf.Tensor) -> tf.Tensor:
+        return kernel([weight, log][order])[0]
+
+    weight, log = op.inputs[order]
+    return lambda value: weighted_logs(
+        value(weight), _silent(log, value, reader), contract
+    )
+
+
+def _is_open_log(tensor: tf.Tensor, reader: Reader) -> bool:
+    """Returns whether a tensor is a logarithm, moved or not, that may be infinite."""
+    op = reader.op(tensor)
+    while op.type == "Neg" or MOVERS.get(op.type) == (0,):
+        op = reader.op(op.inputs[0])
+    x = op.inputs[0] if op.type == "Log" else None
+    if x is None or reader.bounds(x).low > 0:
+        return False
+    return logarithms(reader).of(x) is None
 
 
 def _xlogy(weight: tf.Tensor, probs: tf.Tensor) -> Build:
@@ -292,12 +371,12 @@ def _order(reader: Reader, tensor: tf.Tensor, q: tf.Tensor) -> int | None:
 RULES = (
     Rule(
         name="weighted-log",
-        before="y * log(p), -p * log(p), p * (log(p) - log(q)), w * log(p / q) ** 2, "
-        "w * abs(log(p))",
+        before="y * log(p), -p * log(p), p * (log(p) - log(q)), p * log(p / q), "
+        "w * log(p / q) ** 2, w * abs(log(p)), matmul(y, log(p))",
         after="ops.xlogy(y, p); 0 where y is exactly 0, however small p is",
-        fails_when="y and p are both 0: 0 times -inf",
+        fails_when="y and p are both 0, or p and q: 0 times -inf, or 0 / 0",
         reference="tfsafe.ops.xlogy",
-        op_types=("Mul",),
+        op_types=("Mul", "Einsum", *MATRIX_PRODUCTS),
         match=_match,
     ),
     Rule(
