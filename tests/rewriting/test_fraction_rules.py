@@ -132,6 +132,48 @@ def test_other_values_than_fractions_may_be_nan(function):
     assert same(rewritten(RULES, function)(*args), function(*args))
 
 
+def test_the_mean_of_a_slice_without_elements_is_0():
+    def pooled(x, length):
+        return tf.reduce_mean(x[:length])
+
+    x = tf.constant([1.0, 2.0, 4.0])
+    assert "mean-of-kept" in fired(RULES, pooled, x, tf.constant(0))
+    stable = stabilize(pooled)
+    for length, mean, share in ((0, 0.0, 0.0), (2, 1.5, 0.5)):
+        value, (slope,) = modes.value_and_gradients(
+            lambda x, length=length: stable(x, tf.constant(length)), [x], "eager"
+        )
+        assert same(value, mean)
+        assert same(slope, [share if place < length else 0.0 for place in range(3)])
+    assert "mean-of-kept" not in fired(RULES, lambda x: tf.reduce_mean(x[:2]), x)
+
+
+def test_numbers_in_bins_are_counts_and_weights_in_bins_are_not():
+    def mean(x, places):
+        sums = tf.math.unsorted_segment_sum(x, places, 3)
+        return sums / tf.math.bincount(places, minlength=3, dtype=tf.float32)
+
+    def weighted(x, places):
+        sums = tf.math.unsorted_segment_sum(x, places, 3)
+        return sums / tf.math.bincount(places, weights=x, minlength=3)
+
+    args = tf.constant([1.0, 2.0, 3.0]), tf.constant([0, 0, 2])
+    assert "fraction-of-zero" in fired(RULES, mean, *args)
+    assert same(rewritten(RULES, mean)(*args), [1.5, 0.0, 3.0])
+    assert "fraction-of-zero" not in fired(RULES, weighted, *args)
+
+
+def test_a_product_of_vectors_of_length_0_times_inverse_roots_is_0(mode):
+    def cosine(x, y):
+        sizes = tf.reduce_sum(x * x, -1) * tf.reduce_sum(y * y, -1)
+        return tf.reduce_sum(x * y, -1) * tf.math.rsqrt(sizes)
+
+    x, y = tf.constant([[0.0, 0.0], [1.0, 2.0]]), tf.constant([[1.0, 2.0], [3.0, 1.0]])
+    value, slopes = modes.value_and_gradients(stabilize(cosine), [x, y], mode)
+    assert same(value, [0.0, np.sqrt(0.5)], 1e-6)
+    assert all(np.isfinite(slope).all() for slope in slopes)
+
+
 @pytest.mark.parametrize("mode", ["eager", "graph"])
 @pytest.mark.parametrize(
     "function",

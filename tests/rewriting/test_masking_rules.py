@@ -296,3 +296,16 @@ def test_a_mask_in_a_loop_is_safe(mode):
     value, (gradient,) = _both(function, [[0.0, 2.0]], mode)
     assert same(value, [0.0, 3 * np.log(2) ** 2], 1e-6)
     assert same(gradient, [0.0, 3 * np.log(2)], 1e-6)
+
+
+def test_integers_may_close_a_row_of_logits_and_weights_may_not():
+    def of_integers(x, kept):
+        return tf.nn.softmax(x + tf.math.log(tf.cast(kept, tf.float32)))
+
+    def of_weights(x, weights):
+        return tf.nn.softmax(x + tf.math.log(weights))
+
+    x, kept = tf.constant([[1.0, 2.0], [3.0, 3.0]]), tf.constant([[0, 0], [1, 1]])
+    assert "softmax-of-masked" in fired(RULES, of_integers, x, kept)
+    assert same(rewritten(RULES, of_integers)(x, kept), [[0.0, 0.0], [0.5, 0.5]])
+    assert "softmax-of-masked" not in fired(RULES, of_weights, x, x)

@@ -17,10 +17,12 @@ _LAYOUTS = op_types(OpFact.RESHAPES) | {
     *("Transpose",),
 }
 _SAME_DEGREE = _LAYOUTS | _SUMMED | {"Abs", "Neg", "Relu"}
+_HISTOGRAMS = {"Bincount", "DenseBincount"}
 _TOTALS = (
-    {"BatchMatMulV2", "Einsum", "MatMul", "Sum", "Bincount", "DenseBincount"}
+    {"BatchMatMulV2", "Einsum", "MatMul", "Sum"}
     | SEGMENT_SUMS
     | _SCATTERED
+    | _HISTOGRAMS
 )
 _SCALED = _LAYOUTS | {"Abs", "Mul", "Neg"}
 _FORMULA = op_types(OpFact.ELEMENTWISE) | _LAYOUTS | DIVISIONS | SUMS | {"Mul", "Pow"}
@@ -235,6 +237,9 @@ def _is_count(reader: Reader, tensor: tf.Tensor, depth: int = _DEPTH) -> bool:
         return False
     if op.type in _LAYOUTS:
         return _is_count(reader, op.inputs[0], depth - 1)
+    if op.type in _HISTOGRAMS:
+        # Their weights, if any.
+        return op.inputs[2].shape.num_elements() == 0
     counted = None
     if op.type == "ScatterNd":
         counted = op.inputs[1]

@@ -41,7 +41,7 @@ _REDUCTIONS = frozenset({"Max", "Mean", "Min", "Prod", "Sum"})
 _COMMUTATIVE = frozenset({"Add", "Maximum", "Minimum", "Mul"})
 _SPLITS = frozenset({"Split", "SplitV", "Unpack"})
 _MOVES = op_types(OpFact.MOVES)
-# Formulas of which a part is looked at: the gates of a recurrence are sums.
+# Formulas whose parts are looked at: the gates of a recurrence are sums.
 _DIVIDED = (op_types(OpFact.ELEMENTWISE) | {"LogSoftmax", "Softmax"}) - ADDITIONS
 
 

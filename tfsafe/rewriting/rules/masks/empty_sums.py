@@ -186,6 +186,8 @@ def _match_degrees(op: tf.Operation, reader: Reader) -> Build | None:
             continue
         total = reduction(reader, degrees, "Sum") or reduction(reader, degrees, "Mean")
         if total is None:
+            if vanish_together(reader, x, degrees):
+                return _without_infinity(x, inverse)
             continue
         base = square_of(reader, total.x)
         inside = total.x if base is None else base
@@ -253,12 +255,16 @@ def _match_mean_of_kept(op: tf.Operation, reader: Reader) -> Build | None:
 
 
 def _is_kept(reader: Reader, tensor: tf.Tensor, depth: int) -> bool:
-    """Returns whether a tensor has the elements that `boolean_mask` left."""
+    """Returns whether a tensor has what `boolean_mask` or `x[:n]` left."""
     if not depth or tensor.shape.rank is None or tensor.shape[:1] != [None]:
         return False
     op = reader.value_source(tensor).op
     if op.type == "GatherV2":
         return _is_where(reader, op.inputs[1])
+    if op.type == "Slice" or (
+        op.type == "StridedSlice" and not op.get_attr("shrink_axis_mask")
+    ):
+        return any(reader.constant(each) is None for each in op.inputs[1:3])
     return any(_is_kept(reader, each, depth - 1) for each in op.inputs)
 
 
@@ -318,9 +324,9 @@ RULES = (
     ),
     Rule(
         name="mean-of-kept",
-        before="mean(boolean_mask(x, mask))",
+        before="mean(boolean_mask(x, mask)), mean(x[:n])",
         after="ops.mean(boolean_mask(x, mask))",
-        fails_when="the mask keeps nothing",
+        fails_when="the mask keeps nothing, or n is 0",
         reference="tfsafe.ops.mean",
         op_types=["Mean", "Squeeze"],
         match=_match_mean_of_kept,

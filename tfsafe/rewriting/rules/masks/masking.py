@@ -151,10 +151,15 @@ def _has_closed_places(reader: Reader, logits: tf.Tensor, depth: int = 4) -> boo
             for x, mask in both_ways(op, "Mul")
         )
     if op.type == "Log":
-        return reader.is_mask(op.inputs[0])
+        return reader.is_mask(op.inputs[0]) or _is_of_integers(reader, op.inputs[0])
     if depth and op.type in _CARRIERS:
         return any(_has_closed_places(reader, each, depth - 1) for each in op.inputs)
     return False
+
+
+def _is_of_integers(reader: Reader, tensor: tf.Tensor) -> bool:
+    op = reader.op(tensor)
+    return op.type == "Cast" and op.inputs[0].dtype.is_integer
 
 
 def _is_lowest(reader: Reader, tensor: tf.Tensor) -> bool:

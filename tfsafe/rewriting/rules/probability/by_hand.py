@@ -50,7 +50,7 @@ def _times(factor: tf.Tensor, tanh: Build) -> Build:
 
 
 def _tanh(reader: Reader, top: tf.Tensor, bottom: tf.Tensor) -> Build | None:
-    """Reads `(a - b) / (a + b)` of exponentials, one of which may be a number."""
+    """Reads `(a - b) / (a + b)` of exponentials; one may be a number."""
     logs = logarithms(reader)
     difference, total = reader.op(top), reader.op(bottom)
     if difference.type != "Sub" or not is_sum(total):

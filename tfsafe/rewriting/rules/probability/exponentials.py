@@ -29,9 +29,7 @@ from tfsafe.rewriting.rules import references
 from tfsafe.rewriting.rules.probability import by_hand, softmax_complements
 
 _LOOPS = op_types(OpFact.LOOP)
-_LINEAR = op_types(OpFact.RESHAPES) | {
-    *("BatchMatMulV2", "Einsum", "MatMul", "Mul", "Sum", "Transpose")
-}
+_LINEAR = op_types(OpFact.MOVES) | {"BatchMatMulV2", "Einsum", "MatMul", "Mul", "Sum"}
 
 
 def _match_softmax(op: tf.Operation, reader: Reader) -> Build | None:
