@@ -144,6 +144,30 @@ def test_what_is_computed_alike_is_the_same():
             assert not reader.same(a, b)
 
 
+@pytest.mark.parametrize("sizes", [[None, 3], [2, 3]])
+def test_what_is_reshaped_alike_is_the_same(sizes):
+    def function(x):
+        return [
+            x[:, None],
+            tf.expand_dims(x, -2),
+            tf.reshape(x, [-1, 1, 3]),
+            tf.reshape(x[..., None], [-1, 1, 3]),
+            tf.expand_dims(x, -1),
+            x[None],
+            tf.transpose(x),
+            tf.reshape(x, [3, -1]),
+            x[:1, None],
+            x,
+        ]
+
+    reader, tensors = _read(function, tf.TensorSpec(sizes))
+    assert all(reader.same(tensors[0], each) for each in tensors[1:4])
+    others = tensors[3:]
+    for i, a in enumerate(others):
+        for b in others[i + 1 :]:
+            assert not reader.same(a, b)
+
+
 def test_a_random_number_is_the_same_only_as_itself():
     reader, (a, b) = _read(lambda x: [tf.random.normal([2]), tf.random.normal([2])])
     assert reader.same(a, a)

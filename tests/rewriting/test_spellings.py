@@ -326,10 +326,19 @@ def test_a_formula_is_wide_from_its_first_operation(dtype, scale, ulp, mode):
     assert np.isfinite(np.float32(slope)).all()
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda x: x[:, None],
+        lambda x: tf.expand_dims(x, 1),
+        lambda x: tf.reshape(x, [-1, 1]),
+    ],
+    ids=["sliced", "expanded", "reshaped"],
+)
 @pytest.mark.parametrize("sizes", [[None], [3]])
-def test_a_formula_within_another_axis_is_right_for_any_size(sizes):
+def test_a_formula_within_another_axis_is_right_for_any_size(sizes, column):
     def function(t):
-        return (1 - tf.cos(t))[:, None] / (t * t)[:, None]
+        return (1 - tf.cos(t))[:, None] / column(t * t)
 
     stable = tf.function(
         stabilize(function), input_signature=[tf.TensorSpec(sizes, tf.float32)]

@@ -1,6 +1,6 @@
 """Knows which operations only arrange numbers, and which of them undo others."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +31,16 @@ def widens(op: tf.Operation) -> bool:
 def reshapes(facts: GraphFacts, op: tf.Operation) -> bool:
     """Returns whether the elements of the first input stay, in order."""
     return op.type in _RESHAPES or adds_axes(facts, op) or _drops_axis(facts, op)
+
+
+def layout(facts: GraphFacts, op: tf.Operation) -> Hashable:
+    """Returns what is equal for operations that reshape a tensor alike, or None.
+
+    `x[:, None]` is `tf.expand_dims(x, 1)` and `tf.reshape(x, [-1, 1])`.
+    """
+    made = op.outputs[0]
+    is_determined = reshapes(facts, op) and same_size(made, made)
+    return ("Reshape", *made.shape.as_list()) if is_determined else None
 
 
 def adds_axes(facts: GraphFacts, op: tf.Operation) -> bool:

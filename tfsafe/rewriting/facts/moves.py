@@ -14,6 +14,7 @@ from tfsafe import _compat
 from tfsafe.graph import ADDITIONS, MATRIX_PRODUCTS, OpFact, op_types
 from tfsafe.rewriting.facts.layouts import (
     adds_axes,
+    layout,
     reshapes,
     same_shape,
     same_size,
@@ -144,7 +145,8 @@ class Moves:
         """Returns what is equal for operations that move or widen alike."""
         if op.name not in self._keys:
             others = map(self._written.number, op.inputs[1:])
-            self._keys[op.name] = op.type, attributes(op), tuple(others)
+            key = op.type, attributes(op), tuple(others)
+            self._keys[op.name] = layout(self._written, op) or key
         return self._keys[op.name]
 
     def _formula(self, op: tf.Operation) -> _Formula:

@@ -12,7 +12,7 @@ from tfsafe import _compat
 from tfsafe.graph import ADDITIONS, READERS, OpFact, is_custom, op_types, raw_kernel
 from tfsafe.rewriting.facts.bounds import bounds_of
 from tfsafe.rewriting.facts.interface import Bounds
-from tfsafe.rewriting.facts.layouts import unchanged
+from tfsafe.rewriting.facts.layouts import layout, reshapes, unchanged
 
 _COPIES = op_types(OpFact.COPIES)
 _FOLDED = op_types(OpFact.FOLDS)
@@ -242,19 +242,14 @@ class Reader:
         while stack:
             top = stack[-1]
             inputs = [self.source(each) for each in top.op.inputs]
-            missing = (
-                [each for each in inputs if each.name not in self._numbers]
-                if self._is_pure(top)
-                else []
-            )
-            if missing and top.name not in self._numbers:
+            missing = [each for each in inputs if each.name not in self._numbers]
+            if missing and self._is_pure(top) and top.name not in self._numbers:
                 stack.extend(missing)
                 continue
             stack.pop()
             if top.name not in self._numbers:
-                key = self._key(
-                    top, [self._numbers.get(each.name, -1) for each in inputs]
-                )
+                known = [self._numbers.get(each.name, -1) for each in inputs]
+                key = self._key(top, known)
                 self._numbers[top.name] = self._known.setdefault(key, len(self._known))
         return self._numbers[source.name]
 
@@ -262,8 +257,17 @@ class Reader:
         op = tensor.op
         if not self._is_pure(tensor):
             return (tensor.name,)
+        shape = layout(self, op)
+        if shape is not None:
+            return shape, self._numbers[self._reshaped(tensor).name]
         numbers = sorted(inputs) if op.type in _COMMUTATIVE else inputs
         return (op.type, tensor.value_index, attributes(op), *numbers)
+
+    def _reshaped(self, tensor: tf.Tensor) -> tf.Tensor:
+        """Returns the tensor that a tensor has the elements of, before all reshapes."""
+        while reshapes(self, tensor.op) and self._is_pure(tensor):
+            tensor = self.source(tensor.op.inputs[0])
+        return tensor
 
     def _is_pure(self, tensor: tf.Tensor) -> bool:
         op = tensor.op
