@@ -82,7 +82,7 @@ def test_labels_that_are_nan_throughout_are_told_to_be_numbered():
     x, labels = np.ones([4, 1], "float32"), np.array(["yes", "no", "no", "yes"])
     y = np.full([4], np.nan, "float32")
     finding = caught_in(fitted(line("sgd"), x, y)).findings[0]
-    assert "reports all such rows before the training. W" in finding.suggestion
+    assert "before the training. All values are NaN" in finding.suggestion
     (code,) = re.findall(r"np\.unique\(.*\)\[1\]", finding.suggestion)
     numbers = eval(code, {"np": np, "labels": labels})
     line("sgd").fit(x, numbers, verbose=0, callbacks=[tfsafe.NumericsMonitor()])
