@@ -94,8 +94,20 @@ def place_of(facts: GraphFacts, tensor: tf.Tensor) -> tuple[int, int] | None:
     op = tensor.op
     if op.type != "Unpack":
         return taken(facts, op)
-    rank = op.inputs[0].shape.rank
-    return None if rank is None else (op.get_attr("axis") % rank, tensor.value_index)
+    found = divided(facts, op)
+    return None if found is None else (found[1], tensor.value_index)
+
+
+def divided(facts: GraphFacts, op: tf.Operation) -> tuple[tf.Tensor, int] | None:
+    """Returns what `tf.split` or `tf.unstack` divides, and the axis from the front."""
+    if op.type == "Unpack":
+        whole, axis = op.inputs[0], op.get_attr("axis")
+    elif op.type == "Split":
+        whole, axis = op.inputs[1], facts.scalar(op.inputs[0])
+    else:
+        whole, axis = op.inputs[0], facts.scalar(op.inputs[2])
+    rank = whole.shape.rank
+    return None if rank is None or axis is None else (whole, int(axis) % rank)
 
 
 def unchanged(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
@@ -168,15 +180,16 @@ def _unstacked(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
 
 def _split_again(facts: GraphFacts, tensor: tf.Tensor) -> tf.Tensor | None:
     op = tensor.op
-    is_even = op.type == "Split"
-    joined, along = op.inputs[1 if is_even else 0], op.inputs[0 if is_even else 2]
-    inner, rank = facts.op(joined), joined.shape.rank
-    if inner.type != "ConcatV2" or rank is None:
+    found = divided(facts, op)
+    if found is None:
         return None
-    axes = [facts.scalar(each) for each in (along, inner.inputs[-1])]
-    if axes[0] is None or axes[1] is None or (axes[0] - axes[1]) % rank:
+    joined, axis = found
+    inner = facts.op(joined)
+    if inner.type != "ConcatV2":
         return None
-    axis = int(axes[0]) % rank
+    along = facts.scalar(inner.inputs[-1])
+    if along is None or (along - axis) % joined.shape.rank:
+        return None
     parts = inner.inputs[:-1]
     sizes = [[each.shape[axis] for each in side] for side in (op.outputs, parts)]
     is_undone = sizes[0] == sizes[1] and None not in sizes[0]

@@ -22,7 +22,7 @@ from tfsafe.graph import (
     op_types,
 )
 from tfsafe.rewriting.facts.identities import ROWS, Formula, Tree
-from tfsafe.rewriting.facts.layouts import reshapes, same_shape, same_size
+from tfsafe.rewriting.facts.layouts import divided, reshapes, same_shape, same_size
 from tfsafe.rewriting.facts.moves import Moves, created
 from tfsafe.rewriting.facts.sums import contraction
 from tfsafe.rewriting.facts.tensors import Reader, is_float
@@ -91,26 +91,23 @@ def _usual(reader: Reader, op: tf.Operation) -> tf.Tensor | None:
 
 def _slices(reader: Reader, op: tf.Operation) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
     """Yields the outputs of `tf.split` and of `tf.unstack`, and them as slices."""
-    whole = op.inputs[1 if op.type == "Split" else 0]
+    found = divided(reader, op)
+    if found is None:
+        return
+    whole, axis = found
     formula = reader.op(whole)
     while formula.type in _MOVES:
         formula = reader.op(formula.inputs[0])
-    rank = whole.shape.rank
-    if formula.type not in _DIVIDED or rank is None or not is_float(whole):
-        return
-    is_stack = op.type == "Unpack"
-    along = None if is_stack else op.inputs[0 if op.type == "Split" else 2]
-    axis = op.get_attr("axis") if along is None else reader.scalar(along)
-    if axis is None:
+    if formula.type not in _DIVIDED or not is_float(whole):
         return
     places: Sequence[int | slice] = range(len(op.outputs))
-    if not is_stack:
-        sizes = [each.shape[int(axis)] for each in op.outputs]
+    if op.type != "Unpack":
+        sizes = [each.shape[axis] for each in op.outputs]
         if None in sizes:
             return
         ends = itertools.accumulate(sizes)
         places = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-    before = [slice(None)] * (int(axis) % rank)
+    before = [slice(None)] * axis
     with op.graph.as_default(), tf.control_dependencies(None):
         for part, place in zip(op.outputs, places, strict=True):
             if part.consumers():

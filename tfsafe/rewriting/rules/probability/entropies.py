@@ -81,8 +81,7 @@ def _bounded(
     if op.type in _LOGARITHMS or op.type in MOVERS or _is_log_sigmoid(op, reader):
         return _leaf(tensor, weight, value, reader)
     if _is_whole(op, reader):
-        log = zero_where_weightless(value(tensor), weight)
-        return _without_nothing(log, weight, [*map(value, _arguments(op, reader))])
+        return _without_nothing(value(tensor), weight, _arguments(op, reader), value)
     parts = [
         _bounded(each, weight, value, reader) if _is_log(each, reader) else value(each)
         for each in op.inputs
@@ -106,8 +105,8 @@ def _leaf(
     """Builds one logarithm, 0 where it is infinite and weighs 0."""
     ratio = _ratio(tensor, reader)
     if ratio is None:
-        log = zero_where_weightless(_silent(tensor, value, reader), weight)
-        return _without_nothing(log, weight, [*map(value, _sides(tensor, reader))])
+        log = _silent(tensor, value, reader)
+        return _without_nothing(log, weight, _sides(tensor, reader), value)
     # Both may be infinite, and their difference NaN.
     top, bottom = ratio
     return zero_where_weightless(top.whole_log(value), weight) - zero_where_weightless(
@@ -116,14 +115,17 @@ def _leaf(
 
 
 def _without_nothing(
-    log: tf.Tensor, weight: tf.Tensor, numbers: Sequence[tf.Tensor]
+    log: tf.Tensor, weight: tf.Tensor, sides: Sequence[tf.Tensor], value: Value
 ) -> tf.Tensor:
-    """Returns a logarithm, replaced by 0 where it weighs 0 and one of its numbers is 0.
+    """Returns a logarithm, replaced by 0 where it weighs 0 and is infinite.
 
-    Where another of the numbers is NaN, it stays.
+    So it is where it weighs 0 and one of the sides is 0 that it is made of, which may
+    make it NaN; where another of them is NaN, it stays.
     """
-    if not numbers:
+    log = zero_where_weightless(log, weight)
+    if not sides:
         return log
+    numbers = [*map(value, sides)]
     is_zero = functools.reduce(tf.logical_or, [tf.equal(x, 0) for x in numbers])
     is_nan = functools.reduce(tf.logical_or, map(tf.math.is_nan, numbers))
     is_nothing = tf.equal(weight, 0) & is_zero & ~is_nan
