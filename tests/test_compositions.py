@@ -19,6 +19,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
+from tests.support.oracle import assert_close
 from tests.support.pairwise import pairwise
 from tests.support.warned import ours
 from tfsafe import checked, disable_stabilize, enable_stabilize, stabilize
@@ -143,7 +144,7 @@ def compositions() -> list[Any]:
 @pytest.mark.parametrize(("way", "mode", "level"), compositions())
 def test_a_formula_that_can_be_repaired_gives_its_value(way, mode, level):
     result = way(mode(repairable), tf.constant(X), level)
-    np.testing.assert_allclose(result, EXPECTED, rtol=1e-6)
+    assert_close(result, EXPECTED)
 
 
 @pytest.mark.parametrize(("way", "mode", "level"), compositions())
@@ -162,9 +163,8 @@ def test_a_stabilised_function_inside_another_one(order, jit_compile, level):
             return tf.function(stabilize(function), jit_compile=jit_compile)
         return stabilize(tf.function(stabilize(function), jit_compile=jit_compile))
 
-    np.testing.assert_allclose(
-        checked(wrap(repairable), checks=level)(tf.constant(X)), EXPECTED, rtol=1e-6
-    )
+    result = checked(wrap(repairable), checks=level)(tf.constant(X))
+    assert_close(result, EXPECTED)
     with pytest.raises(tfsafe.NumericsError) as caught:
         checked(wrap(hopeless), checks=level)(tf.constant(X))
     assert_names_the_line(caught.value)
@@ -324,7 +324,7 @@ def fits() -> list[Any]:
 @pytest.mark.parametrize(("way", "level", "options"), fits())
 def test_fit(way, options, level):
     loss = FITS[way](False, level, **options)
-    np.testing.assert_allclose(loss, FIT_LOSS, rtol=1e-5)
+    assert loss == FIT_LOSS
     with pytest.raises(tfsafe.NumericsError) as caught:
         FITS[way](True, level, **options)
     assert_names_the_line(caught.value)
@@ -333,11 +333,8 @@ def test_fit(way, options, level):
 @pytest.mark.parametrize("way", ["checked(stabilize)", "switch, checks"])
 def test_a_safe_optimizer_inside_lets_the_step_through(way):
     """Its policy acts before the checks: what it replaces is no failure."""
-    np.testing.assert_allclose(
-        FITS[way](False, "full", optimizer=tfsafe.SafeOptimizer, jit_compile=False),
-        FIT_LOSS,
-        rtol=1e-5,
-    )
+    options = {"optimizer": tfsafe.SafeOptimizer, "jit_compile": False}
+    assert FITS[way](False, "full", **options) == FIT_LOSS
 
 
 @pytest.mark.parametrize("wrap", [stabilize, lambda model: checked(stabilize(model))])
@@ -369,7 +366,7 @@ def test_a_concrete_function_holds_its_checks(wrap, mode, level):
     function = checked(wrap(MODES[mode](step)), checks=level)
     concrete = function.get_concrete_function(spec())
     fine = tf.constant([[1.0, 2.0]])
-    np.testing.assert_allclose(concrete(fine), hopeless(fine), rtol=1e-6)
+    assert_close(concrete(fine), hopeless(fine))
     before = written.numpy()
     with pytest.raises(tf.errors.InvalidArgumentError, match="NaN or Inf in") as caught:
         concrete(tf.constant(X))
@@ -419,9 +416,8 @@ def test_a_saved_model_under_the_switch_is_called_in_plain_tensorflow(tmp_path):
         module(tf.constant(X))
         module(tf.constant(X[:1]))
         tf.saved_model.save(module, tmp_path)
-    np.testing.assert_allclose(
-        np.array(_loaded(tmp_path).split(), np.float32).reshape(2, 2), EXPECTED, 1e-6
-    )
+    found = np.array(_loaded(tmp_path).split(), np.float32).reshape(2, 2)
+    assert_close(found, EXPECTED)
 
 
 @pytest.mark.parametrize("is_hopeless", [False, True])
@@ -434,9 +430,8 @@ def test_a_saved_checked_function_checks_in_plain_tensorflow(tmp_path, is_hopele
     if is_hopeless:
         assert _loaded(tmp_path) == "True"
         return
-    np.testing.assert_allclose(
-        np.array(_loaded(tmp_path).split(), np.float32).reshape(2, 2), EXPECTED, 1e-6
-    )
+    found = np.array(_loaded(tmp_path).split(), np.float32).reshape(2, 2)
+    assert_close(found, EXPECTED)
 
 
 @pytest.mark.parametrize("level", ["watch", "full"])

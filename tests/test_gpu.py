@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tfsafe
 from tests.support import forks, modes
+from tests.support.oracle import assert_close
 from tfsafe import layers
 
 
@@ -23,8 +24,8 @@ def test_masked_elements_send_no_nan_back_on_a_gpu(mode):
 
         value, (slope,) = modes.value_and_gradients(masked, [x], mode)
     assert "GPU" in value.device
-    np.testing.assert_allclose(value, [0.0, 1.0, np.log(4) + 2], rtol=1e-6)
-    np.testing.assert_allclose(slope, [0.0, 1.5, 0.5], rtol=1e-6)
+    assert_close(value, [0.0, 1.0, np.log(4) + 2])
+    assert_close(slope, [0.0, 1.5, 0.5])
 
 
 MASKS = {
@@ -60,7 +61,10 @@ def test_cudnn_is_used_where_the_mask_allows_it_and_the_loop_elsewhere(layer_cla
         wanted = run(looped, mask)
         for got in (run(fused, mask), traced(mask)):
             for one, other in zip(got, wanted, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+                size = np.abs(other).max()
+                assert_close(
+                    one, other, 1000, why="cuDNN adds in its own order", scale=size
+                )
 
 
 @pytest.mark.skipif(modes.HAS_GPU, reason="a GPU is visible")

@@ -24,7 +24,8 @@ path, data = sys.argv[1:]
 tf.config.experimental.enable_tensor_float_32_execution(False)
 model = keras.saving.load_model(path)
 found = np.load(data)
-np.testing.assert_allclose(model(found["x"]), found["y"], rtol=1e-5, atol=1e-6)
+found = model(found["x"]), found["y"]
+assert np.abs(np.subtract(*found)).max() <= 8 * np.spacing(np.abs(found[1]).max())
 print(*(type(layer).__module__ for layer in model.layers))
 print(type(getattr(model, "optimizer", None)).__name__)
 """
@@ -137,7 +138,7 @@ def test_each_layer_has_its_counterpart(layer):
     plain = tfsafe.to_keras(model)
     assert plain.layers[0].__module__.startswith("keras.")
     assert plain.layers[0].name == layer.name
-    np.testing.assert_allclose(plain(X), model(X), rtol=1e-6, atol=1e-7)
+    assert_close(plain(X), model(X), 8, why="Keras adds in another order", scale=1.0)
 
 
 # Keras 3.3 says so of its own MultiHeadAttention.

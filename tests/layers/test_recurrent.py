@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.layers import recurrent
 from tests.support import keras_checks, modes
+from tests.support.oracle import assert_close
 from tfsafe import layers
 
 case = partial(keras_checks.LayerCase, inputs=recurrent.INPUTS, mask=recurrent.MASK)
@@ -149,9 +150,7 @@ class TestDtypes:
         def second(each, mode):
             return modes.second_gradient(lambda x: tf.reduce_sum(each(x) ** 2), x, mode)
 
-        recurrent.close(
-            second(layer, mode), second(recurrent.plain(layer), "eager"), 1e-10
-        )
+        recurrent.close(second(layer, mode), second(recurrent.plain(layer), "eager"))
 
 
 class TestInModels:
@@ -195,9 +194,7 @@ class TestInModels:
         model.save(path)
         value = model(recurrent.INPUTS)
         assert value.shape == (3, 12)
-        np.testing.assert_allclose(
-            keras.saving.load_model(path)(recurrent.INPUTS), value, 1e-6
-        )
+        assert_close(keras.saving.load_model(path)(recurrent.INPUTS), value)
 
     @recurrent.both
     def test_stacked_cells(self, kind, tmp_path):
@@ -206,9 +203,7 @@ class TestInModels:
         path = str(tmp_path / "model.keras")
         model.save(path)
         value = model(recurrent.INPUTS)
-        np.testing.assert_allclose(
-            keras.saving.load_model(path)(recurrent.INPUTS), value, 1e-6
-        )
+        assert_close(keras.saving.load_model(path)(recurrent.INPUTS), value)
         one = kind(5, return_sequences=True)
         other = kind(3)
         for layer, cell in zip((one, other), cells, strict=True):
@@ -221,7 +216,7 @@ class TestInModels:
         layer = kind(6, stateful=True)
         first = layer(recurrent.INPUTS)
         second = layer(recurrent.INPUTS)
-        assert not np.allclose(first, second, rtol=1e-2)
+        assert np.abs(first - second).max() > 0.01
         layer.reset_state()
         np.testing.assert_array_equal(layer(recurrent.INPUTS), first)
         whole = kind(6)
@@ -296,9 +291,8 @@ def test_the_loop_over_a_long_sequence_is_compiled_alone(layer_class):
     assert "PartitionedCall" not in types
     wanted = [*plain(x), *_gradients(layer, second=True)(x)]
     for result, truth in zip(got, wanted, strict=True):
-        size = float(tf.reduce_max(tf.abs(truth)))
-        assert size > 0
-        assert np.allclose(result, truth, rtol=0, atol=1e-12 * size)
+        why = "40 normalised steps lose up to three digits"
+        recurrent.close(result, truth, 400, why)
 
 
 def test_a_loop_with_an_activation_by_hand_is_not_compiled():

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.layers import recurrent
+from tests.support.oracle import assert_close
 from tfsafe import layers
 
 
@@ -29,7 +30,7 @@ class TestFromKeras:
         )
         ours = kind.from_keras(theirs, layer_norm=False)
         assert ours.name == "mine"
-        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS), 1e-6)
+        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS))
 
     @recurrent.both
     @pytest.mark.parametrize("fused", [False, True])
@@ -44,7 +45,7 @@ class TestFromKeras:
         else:
             place = ours.cell.gate_shift.numpy()
             total = bias.reshape(-1, ours.cell.gates, 6).sum(0)
-            np.testing.assert_allclose(place, total[: len(place)], 1e-6)
+            assert_close(place, total[: len(place)], scale=1.0)
         assert np.all(np.isfinite(ours(recurrent.INPUTS)))
 
     @recurrent.both
@@ -52,7 +53,7 @@ class TestFromKeras:
         theirs = self._layer(kind)
         ours = kind.cell_class.from_keras(theirs.cell, layer_norm=False)
         recurrent.close(
-            keras.layers.RNN(ours)(recurrent.INPUTS), theirs(recurrent.INPUTS), 1e-6
+            keras.layers.RNN(ours)(recurrent.INPUTS), theirs(recurrent.INPUTS)
         )
 
     @recurrent.both
@@ -61,7 +62,6 @@ class TestFromKeras:
         recurrent.close(
             kind.from_keras(theirs, layer_norm=False)(recurrent.INPUTS),
             theirs(recurrent.INPUTS),
-            1e-6,
         )
         unbuilt = self.THEIRS[kind](3, dropout=0.1)
         with pytest.warns(UserWarning, match="not built"):
@@ -74,7 +74,7 @@ class TestFromKeras:
     def test_a_stateful_layer(self, kind):
         theirs = self._layer(kind, stateful=True)
         ours = kind.from_keras(theirs, layer_norm=False)
-        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS), 1e-6)
+        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS))
 
     @recurrent.both
     def test_a_bias_without_a_place_is_skipped(self, kind):
@@ -156,7 +156,7 @@ def test_any_activation_has_the_gradient_of_the_cell(kind, activation):
                 value = layer(x)
             total = tf.reduce_sum(value**3)
         gradients.append(tape.gradient(total, weights))
-    recurrent.close(*gradients, 1e-9)
+    recurrent.close(*gradients)
 
 
 def _plain_step(cell, x, states):
@@ -179,4 +179,4 @@ def test_the_gradient_may_be_outside_of_what_xla_compiled(kind):
         with tf.GradientTape() as tape:
             total = tf.reduce_sum(call(x) ** 3)
         gradients.append(tape.gradient(total, layer.trainable_weights))
-    recurrent.close(*gradients, 1e-9)
+    recurrent.close(*gradients)

@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.support import modes
+from tests.support.oracle import assert_close
 
 INF, NAN = float("inf"), float("nan")
 RNG = np.random.default_rng(0)
@@ -22,8 +23,10 @@ PEERS = [
 ]
 
 
-def close(got, expected, rtol=1e-5):
-    np.testing.assert_allclose(np.asarray(got, "float64"), expected, rtol=rtol)
+def close(got, expected, ulps=4.0, **options):
+    """Compares in ulps with numbers that are broadcast."""
+    got = np.asarray(got)
+    assert_close(got, np.broadcast_to(expected, got.shape), ulps, **options)
 
 
 def value_and_slope(loss, y_true, y_pred, mode, **options):

@@ -9,6 +9,7 @@ import keras, numpy as np, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 two = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, two)
+from tests.support.oracle import assert_close
 from tfsafe import losses, metrics
 
 def fit(loss, labels, activation="softmax", judge=None):
@@ -23,8 +24,8 @@ def fit(loss, labels, activation="softmax", judge=None):
 
 def same(ours, theirs):
     for a, b in zip(ours, theirs):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-    assert not np.allclose(ours[0], 0.3)
+        assert_close(np.float32(a), np.float32(b), scale=1.0)
+    assert np.abs(ours[0] - 0.3).max() > 1e-3
 
 indices = np.array([0, 1, 2, 0])
 keras_loss = keras.losses.SparseCategoricalCrossentropy
@@ -63,7 +64,7 @@ assert rows.result() == 24 or keras.__version__.startswith("3.3.")
 shown = np.arange(24) % 8 < rows.result() / 3
 y, p = y[shown], p[shown]
 truth = 1 - np.sum((y - p) ** 2) / np.sum((y - y.mean()) ** 2)
-np.testing.assert_allclose(score.result(), truth, rtol=1e-9)
+assert_close(score.result(), truth, 2e5, why="labels of 1.7e9 that differ by 100")
 print("the same")
 """
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tests.ops.edges import documented, same
 from tests.support import modes
+from tests.support.oracle import assert_close
 from tfsafe import ops
 
 # A function of one tensor of shape [3, 4] for each op, whose rows are independent.
@@ -194,7 +195,7 @@ def test_it_takes_a_tensor_of_unknown_rank(name):
         value, slope = unknown(x)
         assert same(value, function(x), 1e-5)
         # The gradient of a summed `log_softmax` is 0 for equal logits.
-        assert np.allclose(slope, _gradient(function, x), rtol=1e-5, atol=1e-6)
+        assert_close(slope, _gradient(function, x), scale=1.0)
 
 
 @every_op
@@ -248,13 +249,13 @@ def test_the_jacobian_of_the_jacobian_agrees_with_the_gradients(name):
         summed = tf.reduce_sum(jacobian, list(range(value.shape.rank)))
     hessian = outer.jacobian(summed, x, unconnected_gradients="zero")
     # Sums of terms of both signs: compare with the size of these.
-    slack = 1e-6 * float(tf.reduce_max(tf.abs(jacobian)))
-    assert np.allclose(summed, _gradient(ROWS[name], x), rtol=1e-6, atol=slack)
+    size = tf.reduce_max(tf.abs(jacobian))
+    assert_close(summed, _gradient(ROWS[name], x), scale=size)
     second = tf.reduce_sum(hessian, [0, 1])
     # Rows of a Hessian sum to 0 in places: compare with the size of its entries.
-    slack = 1e-6 * float(tf.reduce_max(tf.abs(hessian)))
+    size = tf.reduce_max(tf.abs(hessian))
     truth = modes.second_gradient(ROWS[name], x, "eager")
-    assert np.allclose(second, truth, rtol=1e-5, atol=slack)
+    assert_close(second, truth, 16, why="sums over a Hessian", scale=size)
 
 
 @every_op
@@ -268,7 +269,7 @@ def test_it_can_be_differentiated_forwards(name):
         tape.watch(x)
         value = ROWS[name](x)
     backward = tf.reduce_sum(tape.jacobian(value, x), [-2, -1])
-    assert np.allclose(forward, backward, rtol=1e-5, atol=1e-6)
+    assert_close(forward, backward, 16, why="sums over a Jacobian", scale=1.0)
 
 
 @pytest.fixture

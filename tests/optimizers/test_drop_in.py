@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.optimizers import harness
+from tests.support.oracle import assert_close
 from tfsafe import optimizers
 from tfsafe.optimizers import SafeOptimizer
 
@@ -201,7 +202,7 @@ def test_a_trained_model_is_exported(tmp_path):
     model.export(str(tmp_path))
     artifact = tf.saved_model.load(str(tmp_path))
     found = artifact.serve(tf.constant(x))
-    np.testing.assert_allclose(found, model.predict(x, verbose=0), rtol=1e-5)
+    assert_close(found, model.predict(x, verbose=0))
 
 
 def test_a_model_compiled_with_it_is_compiled_again_from_its_config():

@@ -43,7 +43,7 @@ def test_p01_one_nan_costs_one_step(policy):
     assert np.isnan(Steps(keras.optimizers.Adam(0.1)).take(*gradients)[0])
     guarded = Steps(SafeOptimizer(keras.optimizers.Adam(0.1), policy))
     # Nine steps of Adam(0.1) at a constant gradient take 0.9.
-    np.testing.assert_allclose(guarded.take(*gradients), [0.15, 0.15], atol=0.06)
+    assert np.all(np.abs(guarded.take(*gradients) - 0.15) < 0.06)
     assert guarded.optimizer.nonfinite_steps == 1
 
 
@@ -52,7 +52,7 @@ def test_p04_a_finite_outlier_whose_square_overflows_costs_one_step(policy):
     gradients = [[1.0, 1.0], [1e20, 1.0], *[[1.0, 1.0]] * 4]
     assert np.isnan(Steps(keras.optimizers.Adam(0.1)).take(*gradients)[0])
     guarded = Steps(SafeOptimizer(keras.optimizers.Adam(0.1), policy))
-    np.testing.assert_allclose(guarded.take(*gradients), [0.45, 0.45], atol=0.06)
+    assert np.all(np.abs(guarded.take(*gradients) - 0.45) < 0.06)
 
 
 @pytest.mark.parametrize("variant", harness.SEVENTEEN)

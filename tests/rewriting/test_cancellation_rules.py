@@ -11,6 +11,7 @@ from tests.ops.edges import INF, NAN, same
 from tests.rewriting.emitting import fired, in_modes, rewritten, second_gradients
 from tests.rewriting.tables import RULES
 from tests.support import modes, oracle
+from tests.support.oracle import assert_close
 
 # The rule, ways to write the formula, the truth, and points where digits are lost.
 ELEMENTWISE = {
@@ -300,7 +301,7 @@ def test_ones_of_the_same_shape_count_as_the_number():
     rows = np.float32([[3.0, 0.5, -3.0], [1.0, 2.0, 3.0]])
     value = rewritten(RULES, of_first)(tf.constant(rows))
     right = 1 / (1 + np.exp(np.float64(rows[:1])))
-    np.testing.assert_allclose(value, np.repeat(right, 2, axis=0), rtol=3e-6)
+    assert_close(value, np.repeat(right, 2, axis=0))
 
 
 NEAR_MISSES = {
@@ -609,7 +610,7 @@ def test_a_guard_of_any_difference_survives(name, mode):
     value, (gradient,) = modes.value_and_gradients(
         rewritten(RULES, function), [x], mode
     )
-    np.testing.assert_allclose(value, np.full(value.shape, wanted), rtol=1e-6)
+    assert_close(value, np.full(value.shape, wanted))
     assert np.isfinite(gradient).all()
 
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 import tfsafe
+from tests.support.oracle import assert_close
 from tests.support.warned import ours
 from tfsafe import _faults
 from tfsafe.graph import _dataset_functions, written_inputs
@@ -91,7 +92,7 @@ FUNCTIONS = [
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
 def test_a_formula_in_a_loop_over_a_dataset_is_rewritten(function):
     assert not np.isfinite(tf.function(function)(rows()))
-    np.testing.assert_allclose(stabilize(function)(rows()), expected().sum(), 1e-6)
+    assert_close(stabilize(function)(rows()), expected().sum())
     report = str(stabilize.report(function, rows()))
     assert "log-of-softmax" in report
     assert "tf.math.log(y / tf.reduce_sum(y))" in report
@@ -118,7 +119,7 @@ def test_a_step_in_the_loop_has_the_stable_gradient_and_is_made_once(verify):
         value -= 0.001 * (x - (p / p.sum()) @ x).sum()
     variable.assign(1.0)
     found = stabilize(updates(variable), verify=verify)(rows())
-    np.testing.assert_allclose(found, value, 1e-6)
+    assert_close(found, value)
 
 
 def test_what_a_loop_over_a_dataset_writes_is_known():
@@ -182,7 +183,7 @@ def test_a_function_that_cannot_be_made_runs_as_written(monkeypatch):
     with pytest.warns(RuntimeWarning, match="ScanDataset"):
         found = stabilize(plain)(rows(), weight)
     _faults.REPORTED.clear()
-    np.testing.assert_allclose(found, plain(rows(), weight))
+    assert_close(found, plain(rows(), weight))
 
 
 class Summed(tf.Module):
@@ -199,4 +200,4 @@ class Summed(tf.Module):
 def test_a_saved_model_has_the_functions_of_datasets(tmp_path):
     tf.saved_model.save(Summed(), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
-    np.testing.assert_allclose(loaded(ROWS), expected().sum(), 1e-6)
+    assert_close(loaded(ROWS), expected().sum())

@@ -19,7 +19,7 @@ from tests.running.tiers import TIERS
 ROOT = pathlib.Path(__file__).parent.parent.parent
 # A worker of more than this fraction of the limit is replaced after a case: the next
 # case needs some of the rest.
-FULL = 0.7
+FULL = 0.8
 # The files that take longest, so that no worker is left alone with them at the end.
 FIRST = pathlib.Path(__file__).with_name("first.txt").read_text().split()
 

@@ -25,9 +25,9 @@ import numpy as np
 import tensorflow as tf
 
 from tests.support import modes
+from tests.support.oracle import assert_close
 
-# Half a unit in the last place of the result, and as much for the rounded inputs.
-HALF_TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2}
+HALVES = ("float16", "bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,13 +168,8 @@ def keeps_the_dtype_policy(case: LayerCase, _: pathlib.Path, *, policy: str) -> 
     # An initializer draws other numbers in another dtype.
     wide.set_weights(layer.get_weights())
     truth = wide(*case.spread(inputs))
-    tolerance = HALF_TOLERANCE[half]
-    np.testing.assert_allclose(
-        tf.cast(value, tf.float64),
-        truth,
-        rtol=tolerance,
-        atol=case.cancels * tolerance * np.abs(truth).max(),
-    )
+    size = case.cancels * np.abs(truth).max()
+    assert_close(value, truth, scale=size)
 
 
 def trains(
@@ -254,7 +249,7 @@ def takes_half_precision(case: LossCase, _: pathlib.Path, *, dtype: str) -> None
 
 
 _MODES = [{"mode": mode} for mode in modes.MODES]
-_POLICIES = [{"policy": f"mixed_{half}"} for half in HALF_TOLERANCE]
+_POLICIES = [{"policy": f"mixed_{half}"} for half in HALVES]
 
 LAYER_CHECKS = [
     round_trips_through_its_config,
@@ -272,7 +267,7 @@ LOSS_CHECKS = [
     is_saved_with_its_model,
     takes_unknown_shapes,
     leaves_masked_steps_out,
-    *[functools.partial(takes_half_precision, dtype=half) for half in HALF_TOLERANCE],
+    *[functools.partial(takes_half_precision, dtype=half) for half in HALVES],
     *[functools.partial(learns, **mode) for mode in _MODES],
     *[functools.partial(learns, mode="graph", **policy) for policy in _POLICIES],
 ]
@@ -309,7 +304,7 @@ def _over_features(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 
 
 def _assert_same(got: Any, expected: Any) -> None:
-    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    assert_close(got, expected)
     assert np.all(np.isfinite(got))
 
 

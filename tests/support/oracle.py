@@ -60,7 +60,7 @@ def ulp_error(got: Any, truth: Any, scale: Any = 0.0) -> float:
     smallest normal number. A truth below that number may be answered with 0, because
     TensorFlow flushes subnormal numbers. A truth beyond the largest finite number must
     be answered with infinity. Where one is NaN or infinite and the other is not the
-    same, the distance is infinite.
+    same, the distance is infinite, and so it is of whole numbers that differ.
 
     Args:
       got: Tensor of any shape.
@@ -130,9 +130,11 @@ def assert_slopes_are_differences(
 
 
 def _distances(got: Any, truth: Any, scale: Any, dtype: Any) -> np.ndarray:
-    limits = LIMITS[tf.as_dtype(dtype).name]
     value, true = _wide(got), _wide(truth)
     assert value.shape == true.shape, f"{value.shape} against {true.shape}"
+    if not tf.as_dtype(dtype).is_floating:
+        return np.where(value == true, 0, np.inf)
+    limits = LIMITS[tf.as_dtype(dtype).name]
     # Half an ulp above the largest number is where rounding gives infinity.
     beyond = abs(true) >= np.longdouble(limits.max) * (1 + limits.eps / 4)
     true = np.where(beyond, np.copysign(np.inf, true), true)
