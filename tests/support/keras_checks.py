@@ -304,7 +304,7 @@ def _over_features(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 
 
 def _assert_same(got: Any, expected: Any) -> None:
-    assert_close(got, expected)
+    assert_close(got, expected, scale=np.abs(expected).max())
     assert np.all(np.isfinite(got))
 
 
