@@ -67,6 +67,111 @@ def test_a_word_that_nan_chose_is_found_and_the_state_restored(mode):
     assert count == 1
 
 
+def repeated(body, *state):
+    """Returns the state after three steps, each given its number."""
+    count = tf.constant(0), *state
+    return tf.while_loop(
+        lambda i, *_: i < 3, lambda i, *old: (i + 1, *body(i, *old)), count
+    )[1:]
+
+
+def carried(x, total):
+    return repeated(lambda *_: (tf.argmax(x / total, -1),), tf.constant([0], tf.int64))
+
+
+def listed(x, total):
+    def step(i, out):
+        return (out.write(i, tf.argmax(x / (total + tf.cast(i, tf.float32)), -1)),)
+
+    return repeated(step, tf.TensorArray(tf.int64, 3))[0].stack()
+
+
+def delayed(x, total):
+    def step(_, now, before):
+        del before
+        return tf.argmax(x / total, -1), now
+
+    first = tf.constant([0], tf.int64)
+    return repeated(step, first, first)[1]
+
+
+def branched(x, total):
+    first = tf.constant([0], tf.int64)
+    return tf.cond(
+        tf.reduce_sum(x) > 0, lambda: tf.argmax(x / total, -1), lambda: first
+    )
+
+
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+@pytest.mark.parametrize("function", [carried, listed, delayed, branched])
+def test_nan_that_an_integer_is_made_of_in_a_body_is_found(function, checks, mode):
+    checked = tfsafe.checked(modes.compile_for(mode, function), checks=checks)
+    x = tf.constant([[0.0, 1.0, 2.0]])
+    checked(x, tf.constant(2.0))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(x, tf.constant(0.0))
+    finding = caught.value.findings[0]
+    assert finding.op_type == "RealDiv"
+    assert "`ArgMax` at test_choices.py" in finding.cause
+
+
+def test_a_random_choice_by_nan_is_found_when_it_is_replayed(tmp_path):
+    def function(x, total):
+        noise = tf.random.categorical(tf.zeros([1, 3]), 1)
+        return noise, tf.random.categorical(x / total, 1)
+
+    checked = tfsafe.checked(modes.compile_for("graph", function))
+    x = tf.constant([[0.0, 1.0, 2.0]])
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked(x, tf.constant(0.0))
+    caught.value.save(tmp_path / "nan.zip")
+    again = tfsafe.debugging.replay(tmp_path / "nan.zip")
+    assert again.findings[0].op_type == "RealDiv"
+    assert again.findings[0].cause == caught.value.findings[0].cause
+
+
+def finished(x, total):
+    """Greedy decoding: what follows the end is replaced by the padding 0."""
+
+    def step(i, out):
+        left = total - tf.cast(i, tf.float32)
+        token = tf.argmax(x / left, -1)
+        return (out.write(i, tf.where(left <= 0, tf.constant(0, tf.int64), token)),)
+
+    return repeated(step, tf.TensorArray(tf.int64, 3))[0].stack()
+
+
+def restricted(x, total):
+    """Each step leaves classes out by a score of -inf."""
+
+    def step(*_):
+        return (tf.argmax(tf.where(x < total, x, -np.inf), -1),)
+
+    return repeated(step, tf.constant([0], tf.int64))
+
+
+def passed_over(x, total):
+    """The branch that divides by 0 is not taken."""
+
+    def step(i, token):
+        del token
+        left = total - tf.cast(i, tf.float32)
+        first = tf.constant([0], tf.int64)
+        return (tf.cond(left > 0, lambda: tf.argmax(x / left, -1), lambda: first),)
+
+    return repeated(step, tf.constant([0], tf.int64))
+
+
+@pytest.mark.parametrize("checks", ["watch", "domain", "full"])
+@pytest.mark.parametrize("function", [finished, restricted, passed_over])
+def test_integers_of_a_loop_that_are_replaced_are_no_finding(function, checks, mode):
+    checked = tfsafe.checked(modes.compile_for(mode, function), checks=checks)
+    x = tf.constant([[0.0, 1.0, 2.0]])
+    expected = modes.compile_for(mode, function)(x, tf.constant(2.0))
+    for _ in range(3):
+        np.testing.assert_array_equal(checked(x, tf.constant(2.0)), expected)
+
+
 def masked(x, valid):
     p = x / tf.reduce_sum(x, -1, keepdims=True)
     return tf.where(valid, tf.argmax(p, -1), -1)

@@ -250,6 +250,10 @@ _PASS_ON = {
     **dict.fromkeys(["GatherV2", "LookupTableFindV2"], slice(1, 2)),
     **dict.fromkeys(["IdentityN", "Pack"], slice(None)),
     "ConcatV2": slice(-1),
+    **dict.fromkeys(["TensorListFromTensor", "TensorListStack"], slice(1)),
+    "TensorListPushBack": slice(None),
+    # The list, an index and the element.
+    "TensorListSetItem": slice(0, 3, 2),
 }
 
 

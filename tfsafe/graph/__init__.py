@@ -13,11 +13,12 @@ Example: `locate(op).site` is the user's line that made an operation.
 from tfsafe.graph._custom_gradients import is_custom
 from tfsafe.graph._dataset_functions import family as dataset_family
 from tfsafe.graph._emit import Emission, Plan, Value
-from tfsafe.graph._flags import stacked, summed
+from tfsafe.graph._flags import stacked, summed, total
 from tfsafe.graph._functions import (
     PLAIN_CALLS,
     UnreadableError,
     bodies,
+    earlier,
     family,
     has_plain_calls,
     in_order,
@@ -27,6 +28,7 @@ from tfsafe.graph._functions import (
     maximum_iterations,
     note_bodies,
     note_order,
+    results_in_bodies,
     unchanged,
 )
 from tfsafe.graph._liveness import (
@@ -107,6 +109,7 @@ __all__ = [
     "body_of",
     "dataset_family",
     "drawing",
+    "earlier",
     "family",
     "has_effect",
     "has_plain_calls",
@@ -136,11 +139,13 @@ __all__ = [
     "raw_kernel",
     "replacements",
     "resemble",
+    "results_in_bodies",
     "site_of",
     "split_frames",
     "stacked",
     "stacks_kept",
     "summed",
+    "total",
     "unchanged",
     "upstream",
     "written_inputs",

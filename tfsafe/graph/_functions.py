@@ -146,6 +146,23 @@ def behind_identities(tensor: tf.Tensor) -> tf.Tensor:
     return tensor
 
 
+def results_in_bodies(op: tf.Operation, index: int) -> list[tf.Tensor]:
+    """Returns what an output of a call is in the functions that may give it.
+
+    Raises:
+      UnreadableError: If one of them is not known in Python.
+    """
+    graphs = [body(op, "body")] if op.type in LOOPS else bodies(op)
+    return [graph.outputs[index] for graph in graphs]
+
+
+def earlier(op: tf.Operation, position: int) -> list[tf.Tensor]:
+    """Returns what an argument of the functions of a call is: in a loop, each time."""
+    outside = op.inputs[ARGUMENTS[op.type] + position]
+    again = results_in_bodies(op, position) if op.type in LOOPS else []
+    return [outside, *again]
+
+
 def unchanged(body: tf.Graph) -> set[int]:
     """Returns the positions of the loop variables that a body returns unchanged."""
     fixed = set()

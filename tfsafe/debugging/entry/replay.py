@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsafe.debugging import values
 from tfsafe.debugging.capsule.archive import Reader
 from tfsafe.debugging.capsule.records import graphs_of, structured
 from tfsafe.debugging.capsule.snapshot import FORMAT, PAST, TIME
@@ -15,7 +16,7 @@ from tfsafe.debugging.explain.training import bookkeeping, history, layers
 from tfsafe.debugging.explain.training.context import HEALTHS
 from tfsafe.debugging.state import variables
 from tfsafe.errors import NumericsError
-from tfsafe.graph import Emission, Plan, Value
+from tfsafe.graph import Emission, Plan, Value, raw_kernel
 
 _LARGEST = 2**32
 # Facts that differ from those of the run.
@@ -167,9 +168,9 @@ class _Step:
         ]
         self._drawn: dict[tuple[int, str], list[Any]] = {
             (id(graphs[int(number)]), name): [
-                tf.constant(reader.array(each)) for each in values
+                tf.constant(reader.array(each)) for each in outputs
             ]
-            for number, name, values in record["drawn"]
+            for number, name, outputs in record["drawn"]
         }
 
     def _input(self, reader: Reader, record: Any, like: tf.Tensor) -> Any:
@@ -211,20 +212,32 @@ class _Step:
 
     def _plan(self, graph: tf.Graph, _: Any) -> Plan:
         return {
-            name: _Known(values)
-            for (number, name), values in self._drawn.items()
+            name: _Known(graph.get_operation_by_name(name), outputs)
+            for (number, name), outputs in self._drawn.items()
             if number == id(graph)
         }
 
 
 class _Known:
-    """Gives the outputs that an operation had."""
+    """Gives the outputs that an operation had.
 
-    reads = ()
+    What NaN chose is drawn again: that it did so is to be seen.
+    """
 
-    def __init__(self, values: Sequence[Any]):
-        self._values = values
+    def __init__(self, op: tf.Operation, outputs: Sequence[Any]):
+        self._op, self._outputs = op, outputs
+        self._numbers = values.chosen_by(op.type, op.inputs, op.outputs[0])
+        self.reads = () if self._numbers is None else tuple(op.inputs)
 
     def __call__(self, value: Value) -> Sequence[Any]:
-        del value
-        return [tf.identity(each) for each in self._values]
+        if self._numbers is None:
+            return self._known()
+        inputs = [value(each) for each in self.reads]
+        is_lost = tf.reduce_any(tf.math.is_nan(value(self._numbers)))
+        return tf.cond(is_lost, lambda: self._drawn(inputs), self._known)
+
+    def _known(self) -> list[tf.Tensor]:
+        return [tf.identity(each) for each in self._outputs]
+
+    def _drawn(self, inputs: Sequence[Any]) -> list[tf.Tensor]:
+        return list(raw_kernel(self._op)(inputs))

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe.debugging.checks.options import Options
+from tfsafe.debugging.checks.traced import choices
 from tfsafe.debugging.state.deferred_writes import (
     Frozen,
     may_repeat,
@@ -15,13 +16,7 @@ from tfsafe.debugging.state.deferred_writes import (
 )
 from tfsafe.debugging.state.update_part import UpdatePart
 from tfsafe.debugging.state.variables import Slot
-from tfsafe.debugging.values import (
-    chosen_by,
-    is_absorbed,
-    is_float,
-    may_absorb,
-    passed_on,
-)
+from tfsafe.debugging.values import is_absorbed, may_absorb
 from tfsafe.graph import (
     Drawing,
     Emission,
@@ -95,6 +90,7 @@ class Instrumented:
             tests_divisors=options.level != "watch",
         )
         self.look = Look(kept, frozen, graphs=self._graphs)
+        self._choices = choices.returned_by(self._graph)
         self.result: Any = None
         self.flags = tf.zeros([0], tf.bool)
         self.drawn: list[list[tf.Tensor]] = []
@@ -107,15 +103,7 @@ class Instrumented:
             self._options.level != "watch"
             or bool(self.look.frozen)
             or any(map(is_drawn, _operations(self._graphs)))
-            or self._may_choose()
-        )
-
-    def _may_choose(self) -> bool:
-        """Whether an operation makes integers, and so may some results be."""
-        return not all(map(is_float, self._graph.outputs)) and any(
-            chosen_by(op.type, op.inputs, each) is not None
-            for op in _operations(self._graphs)
-            for each in op.outputs
+            or bool(self._choices)
         )
 
     def emit(self) -> None:
@@ -124,6 +112,7 @@ class Instrumented:
         keys: list[Drawing] = []
         drawn: list[list[tf.Tensor]] = []
         graphs, options = self._graphs, self._options
+        chosen = self._choices
 
         absorbed: list[tf.Tensor] = []
         looks = options.level != "watch"
@@ -145,44 +134,34 @@ class Instrumented:
             if self.frozen.updates(op):
                 return []
             outputs = outputs_to_check(op, options.level)
-            return [] if outputs and _is_excluded(op, graphs, options) else outputs
+            if outputs and _is_excluded(op, graphs, options):
+                outputs = []
+            return [*outputs, *chosen.get(op, ())]
 
         emission = Emission(
             plan=self.frozen.plan,
             observe=observe,
             checks=checks,
+            number=choices.number,
             summed=self.frozen.wait_for,
         )
         variables = _compat.living_variables(self._call.concrete)
         outputs = emission.emit(self._graph, self._inputs, variables)
-        self.look = self.look._replace(flagged=emission.flagged, drawn=keys)
+        flagged, self.flags = emission.flagged, emission.flags
+        of_choices = [i in chosen.get(op, ()) for op, i in flagged]
+        if any(of_choices):
+            absorbed.append(tf.reduce_any(self.flags & of_choices))
+            others = np.flatnonzero(~np.array(of_choices))
+            flagged = [flagged[i] for i in others]
+            self.flags = tf.gather(self.flags, others)
+        self.look = self.look._replace(flagged=flagged, drawn=keys)
         self.drawn = drawn
         self.result = self._call.packed(outputs)
-        self.flags = emission.flags
-        for numbers in _choosing(outputs):
-            absorbed.append(tf.reduce_any(tf.math.is_nan(numbers)))
-            self.frozen.wait_for(absorbed[-1])
         self.absorbs = tf.reduce_any(tf.stack(absorbed)) if absorbed else None
 
 
 def _divides(op: tf.Operation) -> bool:
     return may_absorb(op.type) and op.outputs[0].dtype.is_floating
-
-
-def _choosing(outputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns the floating numbers by which integers among the outputs are chosen."""
-    found: dict[int, tf.Tensor] = {}
-    queue = [each for each in outputs if not is_float(each)]
-    for tensor in queue:
-        if not tf.is_symbolic_tensor(tensor):
-            continue
-        op = tensor.op
-        numbers = chosen_by(op.type, op.inputs, tensor)
-        if numbers is None:
-            queue += passed_on(op.type, op.inputs, tensor)
-        else:
-            found[id(numbers)] = numbers
-    return list(found.values())
 
 
 def _operations(graphs: Sequence[tf.Graph]) -> Iterator[tf.Operation]:
