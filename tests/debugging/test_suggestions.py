@@ -329,6 +329,10 @@ def log_slope_of_a_difference(u, v):
     return tf.math.log(1.0 - tf.square(tf.tanh(u - v)))
 
 
+def capped_ratio(snr):
+    return tf.minimum(snr, 5.0) / snr
+
+
 S = [[200.0, 1.0], [3.0, 4.0]]
 # Of three classes, the last two have a probability of 0 beside S.
 ONE_HOT = [[0.0, 1.0, 0.0]]
@@ -484,6 +488,7 @@ SCENES = [
     (log_of_determinant, [np.eye(12, dtype="float32") * 1e-5], 0.0),
     (product_with_a_mask, [[0.0, 2.0], [0.0, 1.0]], 2.0),
     (product_of_a_mask, [[0.0, 2.0], [0.0, 1.0]], 2.0),
+    (capped_ratio, [[0.0, 7.0]], 1.0),
 ]
 # The power of a negative number is finite only where it is not chosen.
 CHOSEN = chosen_power, [[-1.0, 4.0]], True
@@ -569,6 +574,30 @@ def test_a_suggested_line_gives_finite_values(function, arguments, is_gradient):
     if choice.REWRITES in finding.suggestion:
         stable = tfsafe.stabilize(tf.function(function, autograph=False))
         assert is_finite(stable, arguments, is_gradient)
+
+
+def capped_by_name(snr):
+    capped = tf.minimum(5.0, snr)
+    return capped / snr
+
+
+def capped_otherwise(snr):
+    return tf.minimum(2.0 * snr, 5.0) / snr
+
+
+@pytest.mark.parametrize("function", [capped_ratio, capped_by_name])
+def test_a_capped_ratio_is_suggested_with_its_limit(function):
+    snr = tf.constant([0.0, 2.5, 7.0])
+    code = finding_of(function, [snr], False).suggested_code
+    assert code == "5.0 / tf.maximum(snr, 5.0)"
+    assert eval(code, {"tf": tf, "snr": snr}).numpy().tolist() == [
+        1,
+        1,
+        np.float32(5 / 7),
+    ]
+    # It is 2 at 0, which is not known.
+    other = finding_of(capped_otherwise, [snr], False).suggested_code
+    assert other.startswith("tfsafe.ops.divide(")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Fix(NamedTuple):
         before them, `{complement_of_sigmoid}` for what is in `1 - sigmoid(x)`,
         `{complement_of_tanh}` for what is in `1 - tanh(x)**2`,
         `{beside_one}` for what is in `1 + exp(x)`, `{log_added}` for the logarithm of
-        anything else that is added to it,
+        anything else that is added to it, `{bound}` for c of `minimum(x, c) / x`,
         `{segments}` and `{count}` for those of a sum over segments, `{rest}` for all
         arguments but the first; empty where there is none.
       words: What it does, or what to change; with the fields of the code.

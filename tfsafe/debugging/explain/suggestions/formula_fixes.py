@@ -71,6 +71,7 @@ _LIMIT = (
     "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / "
     "math.pi); (x**k - 1) / k is log(x) at k = 0."
 )
+_BOUNDED = "is this quotient, which is 1 up to the bound, at 0 too."
 _LOG_COSH = "computes log(cosh(x)), which no argument overflows."
 _SEGMENT_SUMS = (
     *sorted(SEGMENT_SUMS),
@@ -88,6 +89,15 @@ _OF_SEGMENTS = [
     )
 ]
 _OF_LIMITS = [
+    Fix(
+        "RealDiv",
+        "{bound} / tf.maximum({1}, {bound})",
+        _BOUNDED,
+        "forward",
+        "Minimum",
+        kind="NaN",
+        is_read=True,
+    ),
     *(
         Fix("RealDiv", "", _LIMIT, "forward", each, kind="NaN", is_rewritten=True)
         for each in _VANISH

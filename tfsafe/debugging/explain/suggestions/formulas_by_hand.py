@@ -162,6 +162,16 @@ def complement(value: ast.expr, place: tuple[str, int]) -> dict[str, str]:
     return {f"{{complement_of_{name}}}": text}
 
 
+def bound(arguments: Sequence[ast.expr], place: tuple[str, int]) -> dict[str, str]:
+    """Returns `c` of the quotient `minimum(x, c) / x`."""
+    above, below = value_of(arguments[0], place), _in_brackets(arguments[-1])
+    for each, sides in syntax.uses("Minimum", above):
+        texts = [*map(_in_brackets, sides)]
+        if each is above and len(texts) == 2 and below in texts:
+            return {"{bound}": texts[1 - texts.index(below)]}
+    return {}
+
+
 def _squared(node: ast.expr) -> ast.expr | None:
     """Returns `x` of `x**2` or `tf.square(x)`."""
     for op_type in ("Square", "Pow"):

@@ -87,6 +87,8 @@ def filled(op_type: str, code: str, seen: Seen) -> str:
         if op_type == "Log":
             fields |= formulas.expanded(node, tree)
         fields |= formulas.complement(first, place)
+        if op_type == "RealDiv":
+            fields |= formulas.bound(arguments, place)
         if op_type in _OF_SUMS:
             fields |= formulas.reduced(node, tree, *place) | formulas.segments(
                 node, tree, *place

@@ -51,6 +51,7 @@ FUNCTIONS = {
     "MatrixSolve": {"solve"},
     "Max": {"amax", "max", "reduce_max"},
     "Mean": {"mean", "reduce_mean"},
+    "Minimum": {"minimum"},
     "Mul": {"multiply"},
     "Sqrt": {"sqrt"},
     "Square": {"square"},
