@@ -239,6 +239,11 @@ def factor(v):
     return tf.linalg.cholesky(v)
 
 
+def log_softmax_less_the_largest(s):
+    shifted = kept(s) - tf.reduce_max(kept(s), -1, keepdims=True)
+    return shifted - tf.math.log(tf.reduce_sum(tf.exp(shifted), -1, keepdims=True))
+
+
 def masked_logarithms(s):
     return tf.nn.log_softmax(tf.where(s > 1.0, s, -np.inf))
 
@@ -496,6 +501,7 @@ CHOSEN = chosen_power, [[-1.0, 4.0]], True
 MASKED = [
     (masked_logarithms, [ZEROS], False),
     (logsumexp_less_the_largest, [ZEROS], False),
+    (log_softmax_less_the_largest, [ZEROS], False),
 ]
 
 
@@ -670,7 +676,11 @@ def test_every_formula_and_every_rewrite_that_is_reported_is_run():
 
 @pytest.mark.parametrize(
     ("case", "expected"),
-    [(MASKED[0], [[-np.inf] * 2, [-np.inf, 0.0]]), (MASKED[1], [-np.inf, 2.0])],
+    [
+        (MASKED[0], [[-np.inf] * 2, [-np.inf, 0.0]]),
+        (MASKED[1], [-np.inf, 2.0]),
+        (MASKED[2], [[-np.inf] * 2, [-np.inf, 0.0]]),
+    ],
 )
 def test_a_suggested_masked_logarithm_has_no_nan(case, expected):
     function, (s,), is_gradient = case

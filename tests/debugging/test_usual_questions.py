@@ -308,6 +308,35 @@ def test_what_numpy_made_of_the_data_is_recognised(x, weights, words):
     assert words in caught.value.findings[0].suggestion
 
 
+def test_an_image_that_is_nan_throughout_may_have_had_one_colour():
+    images = np.ones([4, 2, 2], "float32")
+    images[:3, 0] = 0.0
+    low, high = images.min((1, 2), keepdims=True), images.max((1, 2), keepdims=True)
+    with np.errstate(invalid="ignore"):
+        scaled = (images - low) / (high - low)
+    model = keras.Sequential([
+        keras.Input([2, 2]),
+        keras.layers.Flatten(),
+        keras.layers.Dense(1),
+    ])
+    model.compile("sgd", "mse")
+    words = caught_in(fitted(model, scaled, np.ones(4))).findings[0].suggestion
+    assert "an image of one colour" in words
+    assert "header" not in words
+    fitted(model, (images - low) / np.where(high > low, high - low, 1), np.ones(4))()
+
+
+def test_a_bias_that_begins_with_the_logarithm_of_0_may_be_of_numpy():
+    shares = np.array([0.5, 0.0, 0.5])
+    with np.errstate(divide="ignore"):
+        start = keras.initializers.Constant(np.log(shares))
+    layer = keras.layers.Dense(3, bias_initializer=start)
+    model = keras.Sequential([keras.Input([2]), layer])
+    model.compile("sgd", "mse")
+    finding = caught_in(fitted(model, np.ones([4, 2]), np.ones([4, 3]))).findings[0]
+    assert "np.log(np.maximum(x, 1e-6))" in finding.suggestion
+
+
 def test_a_word_without_a_vector_is_the_row_of_the_table_that_is_named():
     table = np.ones([3, 2], "float32")
     table[1] = np.nan

@@ -58,6 +58,11 @@ _ROW = (
     "A row that is NaN throughout may be the header of a file, or an empty line: skip "
     "it, as skip_header=1 of np.genfromtxt does."
 )
+_IMAGE = (
+    "One that is NaN throughout may have been constant, as an image of one colour is, "
+    "before (x - mean) / std or (x - low) / (high - low): divide by np.where(std > 0, "
+    "std, 1)."
+)
 
 _LOGARITHM = (
     "-inf may be a logarithm of 0 that NumPy took: np.log1p(x) is finite for counts, "
@@ -97,6 +102,8 @@ def finding_of(origin: Origin, facts: dict[str, Any], label: str) -> Finding:
         survey, words, rows = "", _WEIGHTS, _nan_rows(origin)
         if len(rows):
             words += f" {_ROW_OF_WEIGHTS.format(rows[0])}"
+        elif facts["kind"] == "-Inf":
+            words += f" {_LOGARITHM}"
     elif label.endswith("/learning_rate`"):
         survey, words = "", f"{SCHEDULE} {capital(FROM_NUMPY)}"
     elif "sample_weight" in holder and _is_of_classes(call):
@@ -143,7 +150,7 @@ def _of_data(
         f'{check}reports all such rows before the training; policy="drop" removes them.'
     )
     if len(_nan_rows(origin)):
-        return f"{words} {_ROW}"
+        return f"{words} {_ROW if len(origin.value.shape) == 2 else _IMAGE}"
     if "_weight" in holder and "Inf" in facts["kind"]:
         return f"{words} {capital(INFINITE_WEIGHT)}"
     if "Inf" in facts["kind"]:

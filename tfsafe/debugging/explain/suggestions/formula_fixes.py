@@ -12,6 +12,10 @@ _MASKED_SOFTMAX = (
     "returns 0, with gradient 0, in a row that is masked as a whole. It replaces the "
     "exponential and the division by its sum as well."
 )
+_MASKED_LOG_SOFTMAX = (
+    "is x - log(sum(exp(x))) with the largest subtracted: -inf, with gradient 0, in a "
+    "row that is masked as a whole. It replaces all of that."
+)
 _MASKED_LOG_SUM = (
     "returns -inf, with gradient 0, in a row that is masked as a whole. It replaces "
     "the exponential, the sum and the logarithm as well."
@@ -183,6 +187,7 @@ OF_FORMULAS = [
         )
         for name, more, then, words in (
             ("softmax", "", (QUOTIENT_OF_BOTH,), _MASKED_SOFTMAX),
+            ("log_softmax", "", ("Sum", "Log", "Sub"), _MASKED_LOG_SOFTMAX),
             ("logsumexp", "{keepdims}", ("Sum", "Log"), _MASKED_LOG_SUM),
         )
     ),
