@@ -50,6 +50,16 @@ def test_a_loss_that_runs_to_minus_infinity_is_not_blamed_on_the_learning_rate()
     assert "ower the learning rate" not in text
 
 
+def test_a_loss_that_leaves_0_is_not_said_to_have_no_bound():
+    # That of a policy, before its first step.
+    step = tfsafe.checked(tf.function(lambda x: tf.reduce_mean(x)))
+    step(tf.constant([-1e-9, 0.0]))
+    step(tf.constant([-0.02, -0.01]))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        step(tf.constant([np.nan, 1.0]))
+    assert "since:" not in str(caught.value)
+
+
 def test_a_failure_out_of_the_blue():
     text = str(failure_after([1.0, 1.1, 0.9, 1.0, 1.2]))
     assert "out of the blue: the loss before was 1.2. Look for one unusual row" in text

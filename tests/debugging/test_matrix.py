@@ -1,6 +1,7 @@
 """Every kind of failure in every mode: the right operation and the right line."""
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -166,6 +167,19 @@ def test_a_constant_that_the_program_writes_is_named_as_such(mode):
         assert finding.op_type == "Const"
         assert finding.cause == "the program writes this constant."
         assert not finding.suggestion
+
+
+@pytest.mark.parametrize("mode", ["graph", "xla"])
+def test_a_constant_beyond_float16_is_told_where_that_ends(mode):
+    # A scale of the loss that is infinite in half precision.
+    with np.errstate(over="ignore"):
+        scale = np.float16(2.0**16)
+    function = modes.compile_for(mode, lambda loss: loss * scale)
+    finding = failure(tfsafe.checked(function), tf.constant([1.0], tf.float16))
+    (finding,) = finding.findings
+    assert finding.op_type == "Const"
+    assert finding.suggestion.startswith("float16 ends at 65504")
+    assert "LossScaleOptimizer" in finding.suggestion
 
 
 def test_of_two_failures_the_one_that_reaches_the_result_is_reported(mode):

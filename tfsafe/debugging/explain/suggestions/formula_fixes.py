@@ -1,4 +1,4 @@
-"""Holds the fixes of formulas by hand: softmax, logsumexp, softplus, limits."""
+"""Holds the fixes of formulas by hand: softmax, logsumexp, limits, a loss scale."""
 
 from tfsafe.debugging.explain.suggestions.fix import Fix
 from tfsafe.debugging.explain.suggestions.logarithm_fixes import LOG_CUMSUM
@@ -75,6 +75,11 @@ _LIMIT = (
     "tfsafe.ops.divide would return 0. For sin(x) / x use tfsafe.ops.sinc(x / "
     "math.pi); (x**k - 1) / k is log(x) at k = 0."
 )
+_HALF_CONSTANT = (
+    "float16 ends at 65504: take a smaller constant, or convert what it meets to "
+    "float32, tf.cast(x, tf.float32). keras.optimizers.LossScaleOptimizer(optimizer) "
+    "scales a loss, and finds the scale by itself."
+)
 _BOUNDED = "is this quotient, which is 1 up to the bound, at 0 too."
 _LOG_COSH = "computes log(cosh(x)), which no argument overflows."
 _SEGMENT_SUMS = (
@@ -133,6 +138,10 @@ _SAFE_EXP = (
     "{segments}))"
 )
 OF_FORMULAS = [
+    *(
+        Fix("Const", "", _HALF_CONSTANT, fault="constant", dtype="float16", kind=kind)
+        for kind in ("+Inf", "-Inf")
+    ),
     Fix(
         "Exp",
         _SAFE_EXP,

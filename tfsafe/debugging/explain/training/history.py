@@ -16,8 +16,10 @@ from tfsafe.errors import Finding, NumericsError
 # Number of steps that are remembered, and the fewest that say something.
 _STEPS = 50
 _FEWEST = 5
-# A loss that is this many times the usual one has grown.
+# A loss that is this many times the usual one has grown; one below 1 has not, whatever
+# it was: that of a policy begins at 0.
 _GROWN = 10.0
+_SMALL = 0.1
 # Results of a step that Keras does not see, as `bits`; -1 where a number is not known:
 # half the sum of the squares of all gradients, and the largest change of a weight.
 HALF_OF_SQUARES = "tfsafe/half_of_squares"
@@ -257,4 +259,4 @@ def _usual(sizes: Sequence[float]) -> float:
 
 
 def _grown(sizes: Sequence[float]) -> bool:
-    return sizes[-1] >= _GROWN * max(_usual(sizes), 1e-30)
+    return sizes[-1] >= _GROWN * max(_usual(sizes), _SMALL)
