@@ -50,6 +50,50 @@ def test_a_mapped_function_is_named_with_its_line(is_parallel):
     assert (error.epoch, error.batch) == (0, 2)
 
 
+def train(step, data):
+    for _, (x, y) in enumerate(data):
+        step(x, y)
+
+
+@pytest.mark.parametrize("way", ["eager", "traced", "switched on"])
+def test_the_map_behind_a_loop_of_the_program_is_named(way):
+    data = signal(silent=9).map(loudness).batch(4)
+    w = tf.Variable(tf.ones([4, 1]))
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ w - y) ** 2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    if way != "eager":
+        step = tf.function(step)
+    if way == "switched on":
+        tfsafe.enable_check_numerics()
+    else:
+        step = tfsafe.checked(step)
+    try:
+        with pytest.raises(tfsafe.NumericsError) as caught:
+            train(step, data)
+    finally:
+        tfsafe.disable_check_numerics()
+    found, argument = caught.value.findings
+    assert (found.op_type, found.site.function) == ("Log", "loudness")
+    assert argument.origin == "argument `x`"
+    assert "element 9 of the data of `Dataset.map`" in str(caught.value)
+
+
+def test_data_of_another_loop_are_not_searched():
+    def repeat(data):
+        for _ in data:
+            step(tf.constant([np.nan, 1.0]))
+
+    step = tfsafe.checked(tf.function(lambda x: tf.reduce_sum(x * 2.0)))
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        repeat(signal(silent=9).map(loudness))
+    assert [each.origin for each in caught.value.findings] == ["argument `x`"]
+
+
 def test_a_map_before_another_one_is_found():
     data = signal(silent=3).map(loudness).batch(4).map(lambda x, y: (x * 2, y))
     error = fit_error(data)

@@ -146,13 +146,37 @@ def user_call(
     Returns:
       The call; None if its source is not available or contains several calls.
     """
+    frame = _frame_of(is_user or (lambda path: not path.startswith(_PACKAGE)))
+    return None if frame is None else _call_in(frame, name)
+
+
+def looped_over(is_user: Callable[[str], bool]) -> object:
+    """Returns what the innermost loop around the user's call runs over.
+
+    Args:
+      is_user: Returns whether a file is the user's.
+
+    Returns:
+      The object, where the loop gives the arguments of the call and names it; else
+      None.
+    """
+    frame = _frame_of(is_user)
+    call = None if frame is None else _call_in(frame, "")
+    if frame is None or call is None or not call.loop or not is_name(call.loop):
+        return None
+    first, *attributes = call.loop.split(".")
+    known = {**frame.f_globals, **frame.f_locals}
+    return functools.reduce(
+        lambda value, name: getattr(value, name, None), attributes, known.get(first)
+    )
+
+
+def _frame_of(is_user: Callable[[str], bool]) -> types.FrameType | None:
+    """Returns the innermost frame on the stack of a file of the user's."""
     frame: types.FrameType | None = sys._getframe()
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if is_user(path) if is_user else not path.startswith(_PACKAGE):
-            return _call_in(frame, name)
+    while frame is not None and not is_user(frame.f_code.co_filename):
         frame = frame.f_back
-    return None
+    return frame
 
 
 def _call_in(frame: types.FrameType, name: str) -> Call | None:

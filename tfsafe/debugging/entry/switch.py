@@ -18,7 +18,7 @@ from tfsafe.debugging.checks.enclosing import is_outermost
 from tfsafe.debugging.checks.options import Level, Options, options_of
 from tfsafe.debugging.checks.tally import TALLY
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
-from tfsafe.debugging.models import adapted
+from tfsafe.debugging.models import adapted, data_source
 from tfsafe.debugging.models.model import check_model, is_checked, uncheck_model
 from tfsafe.debugging.state.variables import variables_in
 from tfsafe.errors import NumericsError
@@ -150,7 +150,11 @@ def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
             check = switch.check_for(function)
         if check is None:
             return original(function, *args, **kwargs)
-        return check(*args, **kwargs)
+        try:
+            return check(*args, **kwargs)
+        except NumericsError as error:
+            data_source.note_loop(error)
+            raise
 
     return call
 

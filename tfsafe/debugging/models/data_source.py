@@ -11,12 +11,13 @@ import tensorflow as tf
 
 from tfsafe import _compat
 from tfsafe._faults import contained
+from tfsafe._report import caller
 from tfsafe._report.text import capital, listed
 from tfsafe.debugging.checks.options import Options
 from tfsafe.debugging.checks.traced.compiled import CompiledCheck
 from tfsafe.debugging.explain.outside import FROM_NUMPY
 from tfsafe.errors import Finding, NumericsError, Site
-from tfsafe.graph import locate
+from tfsafe.graph import is_user_file, locate
 
 # Seconds that the search may take, and elements that it looks at however long that is:
 # TensorFlow may wait as long for another dataset to end.
@@ -58,6 +59,12 @@ def note(error: NumericsError, data: object) -> None:
                 # It may have no end.
                 code = code.replace(_CHECKED, _PART)
             error.change_first(suggested_code=code, suggestion=words)
+
+
+def note_loop(error: NumericsError) -> None:
+    """Adds to an error what makes the data of the user's loop around the call."""
+    with contained("the search for the data of a loop"):
+        note(error, caller.looped_over(is_user_file))
 
 
 def _python(data: object) -> Iterator[Site]:
