@@ -1143,6 +1143,27 @@ def test_a_gradient_beyond_float16_is_told_to_lower_the_scale_of_the_loss(
     assert words.startswith("if the loss is multiplied by a scale") == is_told
 
 
+@pytest.mark.parametrize("is_stable", [False, True])
+def test_a_gradient_beyond_float16_is_one_in_a_model_in_its_stable_form_too(is_stable):
+    dense = keras.layers.Dense(4, dtype="mixed_float16")
+    model = keras.Sequential([
+        keras.Input([2]),
+        dense,
+        keras.layers.Dense(1, dtype="float32"),
+    ])
+    inner = keras.optimizers.SGD()
+    optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0**30)
+    model.compile(optimizer, "mse", jit_compile=False)
+    if is_stable:
+        model = tfsafe.stabilize(model)
+    checked = tfsafe.checked(model, checks="full", strict=True)
+    with pytest.raises(tfsafe.NumericsError) as caught:
+        checked.fit(np.ones([4, 2]), np.ones([4, 1]), verbose=0)
+    finding = caught.value.findings[0]
+    assert (finding.is_gradient, finding.forward_op) == (True, "Cast")
+    assert finding.suggestion.startswith("if the loss is multiplied by a scale")
+
+
 @pytest.mark.parametrize("is_of_layer", [False, True])
 def test_without_a_layer_half_precision_is_left_by_a_cast(is_of_layer):
     def energy(x):

@@ -196,6 +196,11 @@ def locate(op: tf.Operation, graphs: Sequence[tf.Graph] = ()) -> Place:
     stack, scope = stack_of(first), _compat.forward_scope(named.name)
     is_stable = hasattr(first.graph, _STABLE)
     if not stack.inner:
+        # What `tf.gradients` made for a replacement.
+        name = _differentiated(op) if named is first is not op else ""
+        if name and (forward := _named(op.graph, name)) is not None:
+            place = locate(forward, graphs)
+            return place._replace(is_gradient=True, forward_op=forward.type)
         return Place(
             stack.site, scope=scope, is_stable=is_stable, is_library=stack.is_library
         )
@@ -291,12 +296,18 @@ def is_in_a_formula(op: tf.Operation) -> bool:
 def _forward_op(
     op: tf.Operation, kind: str, graphs: Sequence[tf.Graph]
 ) -> tf.Operation | None:
-    before, found, tail = op.name.rpartition("gradients/")
-    del before
-    if found and "_grad/" in tail:
-        # Inside bodies: `gradients/<name of the forward operation>_grad/...`.
-        return _by_name(tail.rpartition("_grad/")[0], kind, op.graph, graphs)
-    return _by_tensors(op, kind)
+    name = _differentiated(op)
+    # Inside bodies.
+    return _by_name(name, kind, op.graph, graphs) if name else _by_tensors(op, kind)
+
+
+def _differentiated(op: tf.Operation) -> str:
+    """Returns the name of the operation that `tf.gradients` differentiated by `op`.
+
+    It is in that of `op`: `gradients/<name of the forward operation>_grad/...`.
+    """
+    tail = op.name.rpartition("gradients/")[2]
+    return tail.rpartition("_grad/")[0] if tail != op.name else ""
 
 
 def _by_name(
