@@ -1143,6 +1143,22 @@ def test_a_gradient_beyond_float16_is_told_to_lower_the_scale_of_the_loss(
     assert words.startswith("if the loss is multiplied by a scale") == is_told
 
 
+def test_a_softmax_of_a_transposed_tensor_is_told_to_transpose_first():
+    def assigned(scores):
+        q = tf.transpose(tf.exp(scores / 0.0625))
+        return q / tf.reduce_sum(q)
+
+    scores = tf.constant([[10.0, 9.0], [6.0, 9.75]])
+    finding = finding_of(assigned, [scores], False)
+    assert "transpose first: tfsafe.ops.softmax(tf.transpose(x))" in finding.suggestion
+    expected = [mpmath.exp((each - 10) / 0.0625) for each in [10, 6, 9, 9.75]]
+    expected = [float(each / sum(expected)) for each in expected]
+    mended = tfsafe.ops.softmax(tf.transpose(scores / 0.0625), axis=None)
+    stable = tfsafe.stabilize(tf.function(assigned, autograph=False))(scores)
+    for each in (mended, stable):
+        np.testing.assert_allclose(tf.reshape(each, [-1]), expected, 1e-6)
+
+
 @pytest.mark.parametrize("is_stable", [False, True])
 def test_a_gradient_beyond_float16_is_one_in_a_model_in_its_stable_form_too(is_stable):
     dense = keras.layers.Dense(4, dtype="mixed_float16")

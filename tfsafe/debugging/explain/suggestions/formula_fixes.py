@@ -6,6 +6,11 @@ from tfsafe.debugging.tracing.provenance import QUOTIENT_OF_BOTH, QUOTIENT_OF_OT
 from tfsafe.graph import SEGMENT_SUMS, OpFact, op_types
 
 _SOFTMAX = "computes this quotient without the overflow, if it is a softmax."
+_TRANSPOSED_SOFTMAX = (
+    "if this is a softmax of a transposed tensor, transpose first: "
+    "tfsafe.ops.softmax(tf.transpose(x)), with the axis of the sum, computes the "
+    "quotient without the overflow."
+)
 _LOG_SOFTMAX = "computes the logarithm of this softmax, which no logit overflows."
 _LOG_SUM = "computes the logarithm of this sum, which no argument overflows."
 _MASKED_SOFTMAX = (
@@ -226,6 +231,14 @@ OF_FORMULAS = [
         _SOFTMAX,
         fault="overflow",
         met_next=(QUOTIENT_OF_BOTH,),
+        is_rewritten=True,
+    ),
+    Fix(
+        "Exp",
+        "",
+        _TRANSPOSED_SOFTMAX,
+        fault="overflow",
+        met_next=("Transpose", QUOTIENT_OF_BOTH),
         is_rewritten=True,
     ),
     Fix(
