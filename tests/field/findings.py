@@ -26,12 +26,18 @@ EXPECTED = {
         "The learning rate of the update in line 20 is 0.03.",
         "lower the learning rate",
     ),
+    "capped": ("RealDiv", _ZERO, "5.0 / tf.maximum(snr, 5.0)"),
     "constant_column": ("RealDiv", _ZERO, _DIVIDE),
     "cosine": ("RealDiv", _ZERO, _DIVIDE),
     "debias": (
         "RealDiv",
         _ZERO,
         "count the steps from 1, as t + 1 does, before 1 - beta**t corrects the bias",
+    ),
+    "decoding": (
+        "RealDiv",
+        "`ArgMax` at decoding.py:12 makes an integer of it, which hides it.",
+        "tfsafe.ops.divide(counts[token], tf.reduce_sum(counts[token]))",
     ),
     "density": (
         "Cholesky",
@@ -47,6 +53,11 @@ EXPECTED = {
     "empty_text": ("RealDiv", _ZERO, _DIVIDE),
     "epsilon_removed": ("RealDiv", _ZERO, _DIVIDE),
     "expired": ("RealDiv", _ZERO, _DIVIDE),
+    "gamma": (
+        "Pow",
+        "to the power 0.4545, which is not a whole number",
+        "data: element 0 of the data of `Dataset.map`",
+    ),
     "gumbel": (
         "Log",
         "The 0 comes from `RandomUniform` at gumbel.py:11, which may draw it.",
@@ -209,6 +220,7 @@ MENDED = {
         "tfsafe.ops.angle_between(a, b)",
     ),
     "by_hand": ("rate = 0.03", "rate = 1e-4"),
+    "capped": ("tf.minimum(snr, 5.0) / snr", "5.0 / tf.maximum(snr, 5.0)"),
     "constant_column": (
         "(x - mean) / tf.sqrt(variance)",
         "tfsafe.ops.divide(x - mean, tfsafe.ops.sqrt(variance))",
@@ -221,6 +233,10 @@ MENDED = {
     "debias": (
         "slow = corrected()",
         "count.assign_add(1.0)\n    slow = corrected()",
+    ),
+    "decoding": (
+        "counts[token] / tf.reduce_sum(counts[token])",
+        "tfsafe.ops.divide(counts[token], tf.reduce_sum(counts[token]))",
     ),
     "density": (
         "tf.linalg.cholesky(covariance)",
@@ -244,6 +260,10 @@ MENDED = {
         "        volatility * tf.sqrt(time)  # here\n    )",
         "tfsafe.ops.divide(log_ratio + (drift + 0.5 * volatility**2) * time, "
         "volatility * tfsafe.ops.sqrt(time))",
+    ),
+    "gamma": (
+        "image ** (1.0 / 2.2)",
+        "tf.sign(image) * tfsafe.ops.pow(tf.abs(image), 1.0 / 2.2)",
     ),
     "gumbel": ("[4000, 4], ", "[4000, 4], minval=1e-4, "),
     "half_overflow": ("tf.float16", "tf.float32"),
