@@ -13,7 +13,7 @@ Example: `locate(op).site` is the user's line that made an operation.
 from tfsafe.graph._custom_gradients import is_custom
 from tfsafe.graph._dataset_functions import family as dataset_family
 from tfsafe.graph._emit import Emission, Plan, Value
-from tfsafe.graph._flags import stacked, summed, total
+from tfsafe.graph._flags import stacked, summed, total_of
 from tfsafe.graph._functions import (
     PLAIN_CALLS,
     UnreadableError,
@@ -145,7 +145,7 @@ __all__ = [
     "stacked",
     "stacks_kept",
     "summed",
-    "total",
+    "total_of",
     "unchanged",
     "upstream",
     "written_inputs",

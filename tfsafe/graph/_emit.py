@@ -30,9 +30,6 @@ Value = Callable[[tf.Tensor], tf.Tensor]
 # tensors that a maker will ask for may be listed in its attribute `reads`; without it
 # it is found out when it asks.
 Plan = Mapping[str, Callable[[Value], Sequence[tf.Tensor]]]
-# Gives the number that a flag is made of, for an operation, the index of an output, the
-# copies of its inputs and its new outputs.
-Number = Callable[[tf.Operation, int, Sequence[Any], Sequence[Any]], tf.Tensor]
 # Receives an operation, the copies of its inputs and its new outputs.
 Observe = Callable[[tf.Operation, Sequence[tf.Tensor], Sequence[tf.Tensor]], None]
 
@@ -57,7 +54,6 @@ class Emission:
         other graphs than those around them.
       checks: Gives the indices of the outputs of an operation that flags are for.
       number: Gives the number behind a flag, finite only if the output is good.
-      summed: Called with the number behind each flag.
       datasets: Whether to emit the functions of datasets that have a plan, too.
       repeated: Gives the names of operations whose effects those of the plan have.
 
@@ -74,8 +70,7 @@ class Emission:
         plan: Callable[[tf.Graph, _Wanted], Plan] = lambda *_: {},
         observe: Observe = lambda *_: None,
         checks: _flags.Checks = lambda _: (),
-        number: Number = lambda _, index, __, outputs: _flags.total(outputs[index]),
-        summed: Callable[[tf.Tensor], None] = lambda _: None,
+        number: _flags.Number = _flags.total_of,
         datasets: bool = False,
         repeated: Callable[[tf.Graph], Collection[str]] = lambda _: (),
     ):
@@ -83,7 +78,6 @@ class Emission:
         self.observe = observe
         self.checks = functools.cache(checks)
         self.number = number
-        self.summed = summed
         self.datasets = datasets
         self.repeated = repeated
         self.flagged: list[_flags.Output] = []
@@ -257,7 +251,6 @@ class Body:
 
     def _emit(self, op: tf.Operation) -> None:
         outputs = self._replaced(op) if op.name in self._plan else None
-        inputs: list[Any] = []
         if outputs is None:
             inputs = [self.value(tensor) for tensor in op.inputs]
             outputs = self._run(op, inputs)
@@ -267,9 +260,8 @@ class Body:
                 self._copies[tensor.name] = copy
         if not _functions.is_call(op):
             for index in self._emission.checks(op):
-                number = self._emission.number(op, index, inputs, outputs)
+                number = self._emission.number(op, index, self.value, outputs)
                 self._totals[op.name, index] = number
-                self._emission.summed(number)
 
     def _replaced(self, op: tf.Operation) -> Sequence[tf.Tensor] | None:
         """Returns what the plan makes for an operation; None if that fails."""

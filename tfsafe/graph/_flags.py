@@ -11,6 +11,11 @@ from tfsafe.ops.kernels import sums
 
 # Gives the indices of the outputs of an operation that are to be checked.
 Checks = Callable[[tf.Operation], Sequence[int]]
+# Gives the number that a flag is made of, for an operation, the index of an output,
+# what gives the copies of its inputs, and its new outputs.
+Number = Callable[
+    [tf.Operation, int, Callable[[tf.Tensor], tf.Tensor], Sequence[Any]], tf.Tensor
+]
 # An operation and the index of one of its outputs.
 Output = tuple[tf.Operation, int]
 
@@ -91,6 +96,14 @@ def total(tensor: tf.Tensor) -> tf.Tensor:
     # A float64 beyond float32 would look infinite.
     is_wide = result.dtype == tf.float64
     return tf.cast(result * 0, tf.float32) if is_wide else result
+
+
+def total_of(
+    op: tf.Operation, index: int, value: Any, outputs: Sequence[Any]
+) -> tf.Tensor:
+    """Returns the `total` of an output, as a `Number`."""
+    del op, value
+    return total(outputs[index])
 
 
 def stacked(numbers: Sequence[Any]) -> tf.Tensor:

@@ -21,7 +21,6 @@ from tfsafe.debugging.checks.traced.in_graph import asserting
 from tfsafe.debugging.checks.traced.late import LateCheck
 from tfsafe.debugging.models import data_source
 from tfsafe.debugging.models.model import check_model
-from tfsafe.errors import NumericsError
 
 _Target = TypeVar("_Target", bound=Callable[..., Any])
 
@@ -173,11 +172,8 @@ class CheckedFunction:
             self._warn_unless_checked()
             return _compat.as_converted(self._function)(*args, **kwargs)
         check = None if tf.config.functions_run_eagerly() else self._compiled
-        try:
+        with data_source.named():
             return (check or self._eager)(*args, **kwargs)
-        except NumericsError as error:
-            data_source.note_loop(error)
-            raise
 
     def look(self) -> None:
         """Looks at the calls since the last look; see `look_every` of `checked`.

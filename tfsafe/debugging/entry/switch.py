@@ -28,9 +28,8 @@ from tfsafe.graph import body_of, is_user_function
 class Switch:
     """Has the calls of a program go through checks while it is on.
 
-    The classes of `tf.function` objects, of tapes and of models are public; while the
-    switch is on, a few of their methods are other ones. So it reaches functions and
-    models that were made, traced and trained before, in all threads.
+    While it is on, a few methods of the public classes of functions, tapes and models
+    are other ones. So it reaches those that were made before, in all threads.
     """
 
     def __init__(self) -> None:
@@ -150,11 +149,8 @@ def _calls(switch: Switch, original: Callable[..., Any]) -> Callable[..., Any]:
             check = switch.check_for(function)
         if check is None:
             return original(function, *args, **kwargs)
-        try:
+        with data_source.named():
             return check(*args, **kwargs)
-        except NumericsError as error:
-            data_source.note_loop(error)
-            raise
 
     return call
 

@@ -1,5 +1,6 @@
 """Finds what makes the data of a failed step: an operation of a map, or Python."""
 
+import contextlib
 import inspect
 import time
 import types
@@ -61,10 +62,15 @@ def note(error: NumericsError, data: object) -> None:
             error.change_first(suggested_code=code, suggestion=words)
 
 
-def note_loop(error: NumericsError) -> None:
-    """Adds to an error what makes the data of the user's loop around the call."""
-    with contained("the search for the data of a loop"):
-        note(error, caller.looped_over(is_user_file))
+@contextlib.contextmanager
+def named() -> Iterator[None]:
+    """Adds to an error of a call what makes the data of the user's loop around it."""
+    try:
+        yield
+    except NumericsError as error:
+        with contained("the search for the data of a loop"):
+            note(error, caller.looped_over(is_user_file))
+        raise
 
 
 def _python(data: object) -> Iterator[Site]:

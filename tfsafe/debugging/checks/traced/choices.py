@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsafe.debugging.values import chosen_by, is_float, passed_on
-from tfsafe.graph import earlier, is_call, results_in_bodies, total
+from tfsafe.graph import Value, earlier, is_call, results_in_bodies, total_of
 
 _NONE: Sequence[tf.Operation] = ()
 
@@ -45,10 +45,10 @@ def returned_by(graph: tf.Graph) -> Mapping[tf.Operation, Sequence[int]]:
 
 
 def number(
-    op: tf.Operation, index: int, inputs: Sequence[Any], outputs: Sequence[Any]
+    op: tf.Operation, index: int, value: Value, outputs: Sequence[Any]
 ) -> tf.Tensor:
     """Returns a number that is finite only if an output is good: integers of no NaN."""
-    numbers = chosen_by(op.type, inputs, outputs[index])
+    numbers = chosen_by(op.type, op.inputs, op.outputs[index])
     if numbers is None:
-        return total(outputs[index])
-    return tf.where(tf.reduce_any(tf.math.is_nan(numbers)), float("nan"), 0.0)
+        return total_of(op, index, value, outputs)
+    return tf.where(tf.reduce_any(tf.math.is_nan(value(numbers))), float("nan"), 0.0)

@@ -138,12 +138,13 @@ class Instrumented:
                 outputs = []
             return [*outputs, *chosen.get(op, ())]
 
+        def number(*output: Any) -> tf.Tensor:
+            found = choices.number(*output)
+            self.frozen.wait_for(found)
+            return found
+
         emission = Emission(
-            plan=self.frozen.plan,
-            observe=observe,
-            checks=checks,
-            number=choices.number,
-            summed=self.frozen.wait_for,
+            plan=self.frozen.plan, observe=observe, checks=checks, number=number
         )
         variables = _compat.living_variables(self._call.concrete)
         outputs = emission.emit(self._graph, self._inputs, variables)
