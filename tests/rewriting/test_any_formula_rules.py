@@ -285,6 +285,11 @@ def test_nan_stays():
         lambda x: 1 - 0.9 ** tf.cast(tf.cast(x, tf.int32), tf.float32),
         lambda x: tf.sigmoid(x) * x - (1 - tf.sigmoid(x)) * 3,
         lambda x: x - 0.1 * x / (tf.sqrt(x) + 1e-7),
+        lambda x: 2 / x - 1 / x**2 * (1 - exp(-x)),
+        # Quotients of sums without a limit, and without a hole.
+        lambda x: (x + 1) / (x - 1),
+        lambda x: (x - 2 * x * x) / (1 + x),
+        lambda x: (OTHERS[0] - x) / (1 - x),
         lambda x: x * tf.math.log(x) - 0.9 * x * tf.sqrt(x),
         lambda x: tf.sqrt(x) * tf.tanh(x) - tf.square(x),
         # A sum with a tensor of its own cancels by chance only, and a logarithm is off

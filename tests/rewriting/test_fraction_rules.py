@@ -269,6 +269,45 @@ def test_a_number_over_a_sum_of_inverses_has_its_slopes_at_0(name, mode):
     np.testing.assert_array_equal(slope[2], [0, number, 0])
 
 
+SATURATED = {
+    "by its inverse": (lambda k, x: 1 / (1 + k / x), 1, 1),
+    "by a reciprocal": (
+        lambda k, x: 3 * tf.math.reciprocal(2 + k * tf.math.reciprocal(x)),
+        3,
+        2,
+    ),
+    "less a share": (lambda k, x: 2 / (1 - k / x), 2, 1),
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), in_modes(*SATURATED))
+def test_a_rate_that_saturates_has_its_slopes_at_0(name, mode):
+    function, top, offset = SATURATED[name]
+    k = np.float32([2.0, 0.5, 3.0, 3.0, 2.0, -2.0])
+    x = np.float32([0.0, 1e-30, 1e30, 0.25, 5.0, 1.5])
+    assert "harmonic-sum" in fired(RULES, function, *map(tf.constant, (k, x)))
+    value, slopes = _both(function, [k, x], mode)
+    k, x = np.float64(-k if "less" in name else k), np.float64(x)
+    total = offset * x + k
+    np.testing.assert_allclose(value, top * x / total, 1e-6)
+    np.testing.assert_allclose(slopes[1], top * k / total**2, 1e-6, 1e-38)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda k, x: 1 / (1 + k / (1 + x * x)),
+        lambda k, x: 1 / (1 + k / 2),
+        lambda k, x: 1 / (x + k / x),
+        lambda k, x: 1 / (k / x),
+        lambda k, x: 1 / (1 + k * x),
+    ],
+)
+def test_what_does_not_saturate_is_left_alone(function):
+    args = tf.constant([1.0, 2.0]), tf.constant([0.5, 3.0])
+    assert "harmonic-sum" not in fired(RULES, function, *args)
+
+
 POWERS = {
     "squares": (lambda a, b: a**2 / b**2, 1, 2),
     "half of the cubes": (lambda a, b: 0.5 * a**3 / b**3, 0.5, 3),

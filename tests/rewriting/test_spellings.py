@@ -448,6 +448,8 @@ USUAL += [
     ("Minimum", lambda x, y: -tf.maximum(-x, -y)),
     ("Mul", lambda x, y: x + x),
     ("Mul", lambda x, y: tf.einsum("i,i->i", x, y)),
+    ("Mul", lambda x, y: tf.einsum("i,ij->ij", x, y[:, None])),
+    ("Mul", lambda x, y: tf.einsum("aij,j->aij", x[None, None], y)),
     ("Mul", lambda x, y: -(x * -y)),
     ("Pow", lambda x, y: 1 / tf.pow(x, y)),
     ("Pow", lambda x, y: tf.exp(y * tf.math.log(1 + x * x))),
@@ -472,6 +474,10 @@ WRITTEN = {
     "the sign of another": lambda x, y: x * tf.sign(y),
     "a power of what may be negative": lambda x, y: tf.exp(y * tf.math.log(x)),
     "a sum over another axis": lambda x, y: tf.reduce_sum(tf.stack([x, y], 1), 0),
+    "a product along an axis that is summed": lambda x, y: tf.einsum(
+        "ij,i->j", x[:, None], y
+    ),
+    "a product that is transposed": lambda x, y: tf.einsum("ij,i->ji", x[:, None], y),
     "parts over another count": lambda x, y: tf.reduce_sum(x / 4),
     "a power of 3 to the": lambda x, y: 3.0**y,
     "2 over y": lambda x, y: x * (2 / y),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS
+from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import walk
 
@@ -177,7 +177,7 @@ class Elementwise:
 
 
 def elementwise(reader: Reader, whole: tf.Tensor) -> Elementwise | None:
-    """Reads a formula with a function besides sums, products and quotients."""
+    """Reads a formula with a function, or a quotient of two sums."""
     leaves: list[tf.Tensor] = []
     count, is_curved = 0, False
     for each, is_inside in walk(reader, whole, FUNCTIONS, _DEPTH):
@@ -192,9 +192,18 @@ def elementwise(reader: Reader, whole: tf.Tensor) -> Elementwise | None:
             is_curved = True
         if count > _MOST or len(leaves) > MOST_LEAVES or each.dtype != whole.dtype:
             return None
-    if not is_curved or not leaves or not all(map(is_float, leaves)):
+    if not (is_curved or _is_of_sums(reader, whole)):
+        return None
+    if not leaves or not all(map(is_float, leaves)):
         return None
     # A constant may have more axes than the rest.
     if whole.shape.rank not in {each.shape.rank for each in leaves}:
         return None
     return Elementwise(reader, whole, leaves)
+
+
+def _is_of_sums(reader: Reader, whole: tf.Tensor) -> bool:
+    op = reader.op(whole)
+    return op.type in DIVISIONS and all(
+        reader.op(each).type in SUMS for each in op.inputs
+    )

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfsafe.graph import DIVISIONS
+from tfsafe.graph import DIVISIONS, SUMS
 from tfsafe.ops.formulas.limits import interpolation
 from tfsafe.rewriting.analysis.elementwise import Elementwise, elementwise
 from tfsafe.rewriting.analysis.near_one import numbered
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import root_of
+from tfsafe.rewriting.match.arithmetic import root_of, terms
 from tfsafe.rewriting.match.products import factored
 from tfsafe.rewriting.match.reductions import norm
 
@@ -177,16 +177,25 @@ def vanishes(reader: Reader, tensor: tf.Tensor, order: int) -> bool:
 
 
 def has_deep_hole(reader: Reader, op: tf.Operation) -> bool:
-    """Returns whether a product has a hole where its divisors have a double zero."""
-    formula = elementwise(reader, op.outputs[0]) if op.type in _PRODUCTS else None
+    """Returns whether there is a hole where divisors of a term have a double zero."""
+    is_known = op.type in _PRODUCTS or op.type in SUMS
+    formula = elementwise(reader, op.outputs[0]) if is_known else None
     if formula is None or formula.whole.shape.rank is None:
         return False
-    below = [
-        Elementwise(reader, each, formula.leaves) for each in factored(reader, op).below
+    products = [factored(reader, op)]
+    if op.type in SUMS:
+        found = [each.tensor for each in terms(reader, op.outputs[0])]
+        products = [factored(reader, reader.op(each)) for each in found]
+    divisors = [
+        [Elementwise(reader, each, formula.leaves) for each in product.below]
+        for product in products
     ]
     for variable, point in _candidates(formula):
-        zeros = [_smooth(each, variable, point) for each in below]
-        if sum(each.order for each in zeros if each is not None) >= 2:
+        zeros = [
+            [_smooth(each, variable, point) for each in below] for below in divisors
+        ]
+        orders = [sum(each.order for each in row if each is not None) for row in zeros]
+        if max(orders, default=0) >= 2:
             hole = _continued(formula, variable, point)
             if hole is not None and not hole.is_lost:
                 return True

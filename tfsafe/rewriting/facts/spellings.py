@@ -237,6 +237,20 @@ def _total(reader: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
         yield _along(op, "Sum", x, axes, keep_dims=found.keepdims) if found.axes else x
 
 
+def _scaled_by_einsum(_: Reader, op: tf.Operation) -> Iterator[tf.Tensor]:
+    """Reads `einsum("ij,i->ij", x, y)` as `x * y[:, None]`."""
+    labels, made = op.get_attr("equation").decode().replace(" ", "").split("->")
+    sides = list(zip(labels.split(","), op.inputs, strict=True))
+    if len(sides) != 2 or "." in made or len({*made}) != len(made):
+        return
+    for (whole, x), (part, y) in (sides, sides[::-1]):
+        if whole == made != part == "".join(each for each in made if each in part):
+            with op.graph.as_default(), tf.control_dependencies(None):
+                for place, each in enumerate(made):
+                    y = y if each in part else tf.expand_dims(y, place)
+                yield x * y
+
+
 def _along(
     op: tf.Operation, op_type: str, x: tf.Tensor, axes: tf.Tensor, **flags: bool
 ) -> tf.Tensor:
@@ -355,6 +369,7 @@ def _enter(
 
 
 _enter(ADDITIONS | MATRIX_PRODUCTS | {"Einsum"}, _total)
+_enter(frozenset({"Einsum"}), _scaled_by_einsum)
 _enter(ADDITIONS, _twice)
 _enter(DIVISIONS, _mean, frozenset({"Sum"}))
 _enter(frozenset({"Sum"}), _of_stack, frozenset({"Pack"}))

@@ -14,7 +14,7 @@ from tfsafe.ops.formulas.differences.log_complements import (
     log_one_minus_tanh,
 )
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import both_ways
+from tfsafe.rewriting.facts.tensors import Reader, both_ways
 from tfsafe.rewriting.log_space import (
     means_of_logs,
     probabilities,
@@ -136,16 +136,31 @@ def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
     if not axes or x is None or rank is None:
         return None
     for weights, p in probabilities.weighted_softmaxes(x, axes, logs):
-        chance, left = logs.of(weights), logs.complement(p)
-        if chance is None or left is None:
+        chance, known = logs.of(weights), logs.complement(p)
+        if chance is None:
             continue
+        left = known or _rest(p, reader)
         terms = left._replace(
             name=_NAME,
             log=added(chance.log, left.log),
             offset=chance.offset + left.offset,
         )
-        return sum_over(terms, axes, op.get_attr("keep_dims"))
+        whole = sum_over(terms, axes, op.get_attr("keep_dims"))
+        if known or whole is None or not whole.is_nonnegative:
+            return whole
+        return _where_likely(logs.of(op.outputs[0]), whole.whole_log)
     return None
+
+
+def _rest(p: tf.Tensor, reader: Reader) -> Factored:
+    """Factors 1 minus a tensor without an exponential, which is its own weight."""
+    return Factored(
+        _NAME,
+        None,
+        lambda value: 1 - value(p),
+        is_nonnegative=reader.is_probability(p),
+        is_masked=reader.is_mask(p),
+    )
 
 
 def _of_quotient(

@@ -46,10 +46,9 @@ from tfsafe.rewriting.rules.probability import (
 
 # What a formula in float64 is made of.
 _PARTS = (*logarithms.RULES, *differences.RULES)
-# What keeps its digits, or is 0, inside of a difference of moments.
-_LOGARITHMS = [
-    rule for rule in _PARTS if rule.name in {"difference-of-function", "weighted-log"}
-]
+# What keeps its digits, is in range or is 0, inside of a difference of moments.
+_OF_MOMENTS = {"difference-of-function", "ratio-of-exponentials", "weighted-log"}
+_LOGARITHMS = [rule for rule in _PARTS if rule.name in _OF_MOMENTS]
 # Whole formulas first; then the derivatives of single operations that remain.
 _BEFORE: Sequence[Rule] = (
     *limits.RULES,

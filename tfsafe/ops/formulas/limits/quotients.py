@@ -327,6 +327,11 @@ def clipped_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
     return tf.where(is_below, tf.ones_like(x), bound / tf.where(is_below, bound, x))
 
 
+def clipped_from_0_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
+    """Computes `clip_by_value(x, 0, limit) / x` for a positive limit."""
+    return tf.where(x < 0, tf.zeros_like(x), clipped_over_x(x, limit))
+
+
 def raised_cosine(x: tf.Tensor) -> tf.Tensor:
     """Computes `cos(pi * x / 2) / (1 - x ** 2)`."""
     size = tf.where(x < 0, -x, x)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from tfsafe._gradients import custom_gradient_in
+from tfsafe.ops.formulas.unchanged_values import divide
 from tfsafe.ops.kernels import precision
 from tfsafe.ops.kernels.zeros import times_upstream
 
@@ -47,3 +48,18 @@ def parallel(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """Computes `1 / (1 / x + 1 / y)`, with its slopes at 0."""
     both = tf.stack([x + tf.zeros_like(y), y + tf.zeros_like(x)])
     return tf.squeeze(harmonic_sum(both, [0]), 0)
+
+
+def saturation(k: tf.Tensor, x: tf.Tensor, offset: float) -> tf.Tensor:
+    """Computes `1 / (offset + k / x)`, with its slopes at 0."""
+    return precision.in_float32(lambda k, x: _saturation(k, x, offset), k, x)
+
+
+def _saturation(k: tf.Tensor, x: tf.Tensor, offset: float) -> tf.Tensor:
+    is_near = tf.abs(offset * x) < tf.abs(k)
+    x, k = x + tf.zeros_like(k), k + tf.zeros_like(x)
+    zero, one = tf.zeros_like(x), tf.ones_like(x)
+    inside = tf.where(is_near, x, zero)
+    near = inside / (offset * inside + tf.where(is_near, k, one))
+    quotient = divide(tf.where(is_near, zero, k), tf.where(is_near, one, x))
+    return tf.where(is_near, near, 1 / (offset + quotient))

@@ -215,10 +215,13 @@ _TREES = (
             ("Add", coth, ("Div", -1, "x")),
         )
     ),
-    Tree(
-        ("Div", ("Minimum", "x", "#k"), "x"),
-        limits.clipped_over_x,
-        where=lambda k: k > 0,
+    *(
+        Tree(("Div", clipped, "x"), function, where=lambda k: k > 0)
+        for clipped, function in (
+            (("Minimum", "x", "#k"), limits.clipped_over_x),
+            (("Minimum", ("Maximum", "x", 0), "#k"), limits.clipped_from_0_over_x),
+            (("Maximum", ("Minimum", "x", "#k"), 0), limits.clipped_from_0_over_x),
+        )
     ),
 )
 _FIXED = Trees(*_TREES, *field_limits.TREES)

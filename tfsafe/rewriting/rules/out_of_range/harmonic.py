@@ -9,13 +9,14 @@ from tfsafe.ops.formulas.out_of_range.harmonic import (
     harmonic_mean,
     harmonic_sum,
     parallel,
+    saturation,
 )
 from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
-from tfsafe.rewriting.facts.finiteness import is_watched
+from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import number
-from tfsafe.rewriting.match.products import inverted
+from tfsafe.rewriting.match.arithmetic import number, terms
+from tfsafe.rewriting.match.products import factored, inverted, made
 from tfsafe.rewriting.match.reductions import reduction
 from tfsafe.rewriting.match.trees import Tree, Trees
 
@@ -24,7 +25,7 @@ def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `n / sum(1 / x)` and means; `n / (1 / x - 1 / y)` is a fixed tree."""
     if is_watched(reader, op):
         return None
-    pair = _PARALLEL(op, reader)
+    pair = _PARALLEL(op, reader) or _match_saturation(op, reader)
     if pair is not None:
         return pair
     factor = number(reader, op.inputs[0], op.inputs[-1])
@@ -40,9 +41,38 @@ def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
         return None
 
     def build(value: Value) -> tf.Tensor:
-        made = formula(value(inner.tensor), total.axes)
-        shaped = made if total.keepdims else precision.drop(made, total.axes)
+        whole = formula(value(inner.tensor), total.axes)
+        shaped = whole if total.keepdims else precision.drop(whole, total.axes)
         return shaped if factor == 1 else factor * shaped
+
+    return build
+
+
+def _match_saturation(op: tf.Operation, reader: Reader) -> Build | None:
+    """Matches `a / (1 + k / x)`."""
+    offset, share = 0.0, None
+    for each in terms(reader, op.inputs[-1]):
+        constant = reader.scalar(each.tensor)
+        if constant is not None:
+            offset += each.factor * constant
+        elif share is None:
+            share = each
+        else:
+            return None
+    if not offset or share is None or is_regular(reader, reader.op(share.tensor)):
+        return None
+    product = factored(reader, reader.op(share.tensor))
+    if len(product.below) != 1 or reader.constant(product.below[0]) is not None:
+        return None
+    known, (x,) = offset, product.below
+    above = product._replace(factor=share.factor * product.factor, below=[])
+    top = None if op.type in RECIPROCALS else op.inputs[0]
+
+    def build(value: Value) -> tf.Tensor:
+        below = value(x)
+        k = made(above, value) if above.above else tf.constant(above.factor, x.dtype)
+        found = saturation(k, below, known)
+        return found if top is None else value(top) * found
 
     return build
 
@@ -76,7 +106,7 @@ RULES = (
     Rule(
         name="harmonic-sum",
         before="n / (1 / a + 1 / b), n / (1 / a - 1 / b), n / sum(1 / x), "
-        "n / mean(1 / x)",
+        "n / mean(1 / x), a / (1 + k / x)",
         after="the same with its slopes at 0",
         fails_when="one of them is 0, or its square underflows: the slope is 0 times "
         "infinity",

@@ -13,7 +13,7 @@ from tfsafe.ops.formulas.out_of_range.weighted_exponentials import (
     quotient_of_weights,
 )
 from tfsafe.ops.kernels import precision
-from tfsafe.rewriting.analysis import wider
+from tfsafe.rewriting.analysis import holes, wider
 from tfsafe.rewriting.analysis.empty_data import is_sparse_mean
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_watched, may_overflow
@@ -74,7 +74,10 @@ def _renormalised(
 def _match_ratio(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches a quotient by an exponential, or by a sum of such."""
     found = _quotient_of(op, reader)
-    return None if found is None else in_float32(found, op.outputs[0].dtype)
+    # A quotient of two sides that are 0 has its limit elsewhere.
+    if found is None or holes.has_deep_hole(reader, op):
+        return None
+    return in_float32(found, op.outputs[0].dtype)
 
 
 def _quotient_of(op: tf.Operation, reader: Reader) -> Build | None:

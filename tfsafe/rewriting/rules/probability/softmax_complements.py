@@ -27,8 +27,9 @@ def match(op: tf.Operation, reader: Reader) -> Build | None:
     concentration = _concentration(op.inputs[1], reader)
     if concentration is not None:
         return concentration
-    if not _is_of_softmax(reader, op.inputs[1]):
-        return _weighted_sum(op.inputs[1], reader)
+    weighted = _weighted_sum(op.inputs[1], reader)
+    if weighted is not None or not _is_of_softmax(reader, op.inputs[1]):
+        return weighted
     log = logarithms(reader).of(op.inputs[1])
     if log is None or log.is_partial:
         return None
