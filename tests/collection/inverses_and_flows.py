@@ -1,5 +1,6 @@
 """Formulas of flows, rates that saturate, partial softmaxes and partition functions."""
 
+import mpmath
 import numpy as np
 import tensorflow as tf
 
@@ -75,6 +76,25 @@ FORMULAS = [
         [[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.1, 0.5, 0.8]],
     ),
     Formula(
+        "velocity of a straight flow at its start, weighted",
+        lambda start, end, t: (1 - t) * ((1 - t) * start + t * end - start) / t,
+        lambda start, end, t: (1 - t) * (end - start),
+        [[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.0, 0.5, 1e-5]],
+        [[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.1, 0.5, 0.8]],
+    ),
+    Formula(
+        "group of weights that is shrunk to 0",
+        lambda x: tf.maximum(tf.norm(x) - 0.5, 0.0) / tf.norm(x) * x,
+        lambda x: (
+            max(mpmath.sqrt((x**2).sum()) - 0.5, 0)
+            / (mpmath.sqrt((x**2).sum()) or 1)
+            * x
+        ),
+        [[0.0, 0.0]],
+        [[3.0, 4.0]],
+        slopes="finite",
+    ),
+    Formula(
         "clean data by the rest of a straight flow at its end",
         lambda x, t: t * ((x - t * x) / (1 - t)),
         lambda x, t: t * x,
@@ -126,6 +146,16 @@ FORMULAS = [
     Formula(
         "log survival of causes that are summed by a mask",
         lambda x: tf.math.log1p(-tf.reduce_sum(tf.nn.softmax(x) * _CAUSES, -1)),
+        lambda x: m.log(_others(x)),
+        [_LOGITS],
+        [_USUAL],
+    ),
+    Formula(
+        "log survival of causes that are summed where they count",
+        lambda x: tf.math.log(
+            1
+            - tf.reduce_sum(tf.where(tf.constant(_CAUSES) > 0, tf.nn.softmax(x), 0), -1)
+        ),
         lambda x: m.log(_others(x)),
         [_LOGITS],
         [_USUAL],

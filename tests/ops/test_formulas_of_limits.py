@@ -206,6 +206,16 @@ FORMULAS |= {
         lambda x: x**4 * m.exp(x) / m.expm1(x) ** 2,
         [NEAR_0],
     ),
+    "clipped_from_0_over_x": (
+        lambda x: quotients.clipped_from_0_over_x(x, 2.0),
+        lambda x: min(max(x, 0), 2) / x if x else m.mpf(1),
+        [[2.0**-40, 0.5, 5.0, 3.0, -1.0, -5.0]],
+    ),
+    "shrunk_over_x": (
+        quotients.shrunk_over_x,
+        lambda x, y: max(x - y, 0) / x if x else m.mpf(0),
+        [[3.0, 0.5, 0.0, -1.0, -1.0, 0.25], [1.0, 2.0, 0.5, 0.5, -3.0, 0.125]],
+    ),
     "clipped_over_x": (
         lambda x: quotients.clipped_over_x(x, 2.0),
         lambda x: min(x, 2) / x,
@@ -247,6 +257,12 @@ FORMULAS |= {
 @pytest.mark.parametrize("name", FORMULAS)
 def test_value_slopes_and_curvatures_agree_with_mpmath(name):
     check_derivatives(*FORMULAS[name])
+
+
+def test_a_shrunk_nan_stays():
+    nan = tf.constant(float("nan"))
+    assert tf.math.is_nan(quotients.shrunk_over_x(nan, tf.constant(0.5)))
+    assert tf.math.is_nan(quotients.clipped_from_0_over_x(nan, 2.0))
 
 
 def test_a_function_that_is_not_used_is_computed_of_numbers_at_which_it_is_finite():

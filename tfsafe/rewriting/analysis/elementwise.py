@@ -11,6 +11,7 @@ import tensorflow as tf
 from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.rewriting.facts.tensors import Reader, is_float
 from tfsafe.rewriting.match.arithmetic import walk
+from tfsafe.rewriting.match.products import factored
 
 _Function = Callable[..., np.ndarray]
 
@@ -177,7 +178,7 @@ class Elementwise:
 
 
 def elementwise(reader: Reader, whole: tf.Tensor) -> Elementwise | None:
-    """Reads a formula with a function, or a quotient of two sums."""
+    """Reads a formula with a function, or a sum that is divided."""
     leaves: list[tf.Tensor] = []
     count, is_curved = 0, False
     for each, is_inside in walk(reader, whole, FUNCTIONS, _DEPTH):
@@ -192,7 +193,7 @@ def elementwise(reader: Reader, whole: tf.Tensor) -> Elementwise | None:
             is_curved = True
         if count > _MOST or len(leaves) > MOST_LEAVES or each.dtype != whole.dtype:
             return None
-    if not (is_curved or _is_of_sums(reader, whole)):
+    if not (is_curved or _divides_sum(reader, whole)):
         return None
     if not leaves or not all(map(is_float, leaves)):
         return None
@@ -202,8 +203,9 @@ def elementwise(reader: Reader, whole: tf.Tensor) -> Elementwise | None:
     return Elementwise(reader, whole, leaves)
 
 
-def _is_of_sums(reader: Reader, whole: tf.Tensor) -> bool:
+def _divides_sum(reader: Reader, whole: tf.Tensor) -> bool:
+    """Returns whether a sum is divided, also one of several factors."""
     op = reader.op(whole)
-    return op.type in DIVISIONS and all(
-        reader.op(each).type in SUMS for each in op.inputs
+    return op.type in DIVISIONS and any(
+        reader.op(each).type in SUMS for each in factored(reader, op).above
     )

@@ -14,7 +14,7 @@ from tfsafe.ops.formulas.differences.log_complements import (
     log_one_minus_tanh,
 )
 from tfsafe.rewriting.engine.rule import Build, Value
-from tfsafe.rewriting.facts.tensors import Reader, both_ways
+from tfsafe.rewriting.facts.tensors import Reader, both_ways, is_float
 from tfsafe.rewriting.log_space import (
     means_of_logs,
     probabilities,
@@ -136,10 +136,11 @@ def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
     if not axes or x is None or rank is None:
         return None
     for weights, p in probabilities.weighted_softmaxes(x, axes, logs):
-        chance, known = logs.of(weights), logs.complement(p)
+        chance = logs.of(weights)
         if chance is None:
             continue
-        left = known or _rest(p, reader)
+        known = logs.complement(p) if is_float(p) else None
+        left = known or _rest(p, weights.dtype, reader)
         terms = left._replace(
             name=_NAME,
             log=added(chance.log, left.log),
@@ -152,14 +153,15 @@ def _of_mean(op: tf.Operation, logs: LogForms) -> Factored | None:
     return None
 
 
-def _rest(p: tf.Tensor, reader: Reader) -> Factored:
-    """Factors 1 minus a tensor without an exponential, which is its own weight."""
+def _rest(p: tf.Tensor, dtype: tf.DType, reader: Reader) -> Factored:
+    """Factors 1 minus a tensor without an exponential, or a mask."""
+    is_mask = p.dtype == tf.bool
     return Factored(
         _NAME,
         None,
-        lambda value: 1 - value(p),
-        is_nonnegative=reader.is_probability(p),
-        is_masked=reader.is_mask(p),
+        lambda value: 1 - tf.cast(value(p), dtype),
+        is_nonnegative=is_mask or reader.is_probability(p),
+        is_masked=is_mask or reader.is_mask(p),
     )
 
 

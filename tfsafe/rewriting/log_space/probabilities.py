@@ -114,8 +114,10 @@ def softmax_of(op: tf.Operation, logs: LogForms) -> Softmax | None:
 def weighted_softmaxes(
     product: tf.Tensor, axes: tuple[int, ...], logs: LogForms
 ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Yields each factor that is a softmax and sums to 1 over axes, and the other."""
-    for part, other in both_ways(logs.reader.op(product), "Mul"):
+    """Yields a softmax that sums to 1 over axes, and its other factor or its mask."""
+    op = logs.reader.op(product)
+    is_masked = op.type == "SelectV2" and logs.reader.is_number(op.inputs[2], 0)
+    for part, other in [op.inputs[1::-1]] if is_masked else both_ways(op, "Mul"):
         softmax = softmax_of(logs.reader.op(part), logs)
         own = axes_of_factor(part, product, axes)
         if softmax is None or softmax.mask is not None or own is None:

@@ -332,6 +332,18 @@ def clipped_from_0_over_x(x: tf.Tensor, limit: float) -> tf.Tensor:
     return tf.where(x < 0, tf.zeros_like(x), clipped_over_x(x, limit))
 
 
+def shrunk_over_x(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Computes `maximum(x - y, 0) / x`, 0 where that is 0 over 0."""
+    left = x - y
+    is_none = left <= 0
+    one = tf.ones_like(left)
+    return tf.where(
+        is_none,
+        tf.zeros_like(left),
+        tf.where(is_none, one, left) / tf.where(is_none, one, x),
+    )
+
+
 def raised_cosine(x: tf.Tensor) -> tf.Tensor:
     """Computes `cos(pi * x / 2) / (1 - x ** 2)`."""
     size = tf.where(x < 0, -x, x)

@@ -223,6 +223,13 @@ _TREES = (
             (("Maximum", ("Minimum", "x", "#k"), 0), limits.clipped_from_0_over_x),
         )
     ),
+    *(
+        Tree(("Div", shrunk, "x"), limits.shrunk_over_x)
+        for shrunk in (
+            ("Relu", ("Sub", "x", "y")),
+            ("Maximum", ("Sub", "x", "y"), 0),
+        )
+    ),
 )
 _FIXED = Trees(*_TREES, *field_limits.TREES)
 
@@ -355,7 +362,8 @@ RULES = (
         "(1 - (1 + r) ** -n) / r, log1p(k * z) / k, sin(t * x) / sin(x), "
         "(sin(s * x) * u + sin(t * x) * v) / sin(x), (exp(a) - exp(b)) / (a - b), "
         "a / tanh(a * x) - b / tanh(b * x), (exp(x) - 1) / x ** 2 - 1 / x, "
-        "minimum(x, k) / x, (1 - a * x) ** (b / a), 1 - (1 + k * z) ** (-1 / k)",
+        "minimum(x, k) / x, maximum(x - k, 0) / x, (1 - a * x) ** (b / a), "
+        "1 - (1 + k * z) ** (-1 / k)",
         after="the same; near the point where both sides are 0 a power series",
         fails_when="both sides are 0, or cancel near it",
         reference="Taylor series of the quotient",

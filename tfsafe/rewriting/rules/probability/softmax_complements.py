@@ -63,7 +63,7 @@ def _weighted_sum(tensor: tf.Tensor, reader: Reader) -> Build | None:
     logs = logarithms(reader)
     for p, y in probabilities.weighted_softmaxes(total.x, axes, logs):
         return lambda value: one_minus_weighted_sum(
-            value(y), value(p), value(tensor), axes, keepdims
+            tf.cast(value(y), p.dtype), value(p), value(tensor), axes, keepdims
         )
     return None
 
