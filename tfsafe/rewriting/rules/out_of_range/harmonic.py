@@ -50,22 +50,22 @@ def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _match_saturation(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `a / (1 + k / x)`."""
-    offset, share = 0.0, None
+    offset, rest = 0.0, None
     for each in terms(reader, op.inputs[-1]):
         constant = reader.scalar(each.tensor)
         if constant is not None:
             offset += each.factor * constant
-        elif share is None:
-            share = each
+        elif rest is None:
+            rest = each
         else:
             return None
-    if not offset or share is None or is_regular(reader, reader.op(share.tensor)):
+    if not offset or rest is None or is_regular(reader, reader.op(rest.tensor)):
         return None
-    product = factored(reader, reader.op(share.tensor))
+    product = factored(reader, reader.op(rest.tensor))
     if len(product.below) != 1 or reader.constant(product.below[0]) is not None:
         return None
     known, (x,) = offset, product.below
-    above = product._replace(factor=share.factor * product.factor, below=[])
+    above = product._replace(factor=rest.factor * product.factor, below=[])
     top = None if op.type in RECIPROCALS else op.inputs[0]
 
     def build(value: Value) -> tf.Tensor:
