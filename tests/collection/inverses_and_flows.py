@@ -79,7 +79,7 @@ FORMULAS = [
         "velocity of a straight flow at its start, weighted",
         lambda start, end, t: (1 - t) * ((1 - t) * start + t * end - start) / t,
         lambda start, end, t: (1 - t) * (end - start),
-        [[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.0, 0.5, 1e-5]],
+        [[1.0, 2.0, 3.0], [2.0, 4.0, 2.0], [0.0, 0.5, 1e-5]],
         [[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.1, 0.5, 0.8]],
     ),
     Formula(
@@ -107,6 +107,7 @@ FORMULAS = [
         lambda s: np.where(s < 0, 0, np.where(s < 5, 1, 5 / off_zero(s))),
         [[0.0, 1e-30, 20.0]],
         [[0.5, 2.0, 8.0, -3.0]],
+        slopes="finite",
     ),
     Formula(
         "fraction bound by the inverse of a concentration",

@@ -301,6 +301,7 @@ def test_a_rate_that_saturates_has_its_slopes_at_0(name, mode):
         lambda k, x: 1 / (x + k / x),
         lambda k, x: 1 / (k / x),
         lambda k, x: 1 / (1 + k * x),
+        lambda k, x: (k / x) / (1 + k / x),
     ],
 )
 def test_what_does_not_saturate_is_left_alone(function):

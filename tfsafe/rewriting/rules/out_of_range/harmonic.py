@@ -67,6 +67,9 @@ def _match_saturation(op: tf.Operation, reader: Reader) -> Build | None:
     known, (x,) = offset, product.below
     above = product._replace(factor=rest.factor * product.factor, below=[])
     top = None if op.type in RECIPROCALS else op.inputs[0]
+    # `(s / n) / (1 + s / n)` is infinity over infinity.
+    if top is not None and factored(reader, reader.op(top)).below:
+        return None
 
     def build(value: Value) -> tf.Tensor:
         below = value(x)
