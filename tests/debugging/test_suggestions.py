@@ -1156,7 +1156,7 @@ def test_a_softmax_of_a_transposed_tensor_is_told_to_transpose_first():
     mended = tfsafe.ops.softmax(tf.transpose(scores / 0.0625), axis=None)
     stable = tfsafe.stabilize(tf.function(assigned, autograph=False))(scores)
     for each in (mended, stable):
-        np.testing.assert_allclose(tf.reshape(each, [-1]), expected, 1e-6)
+        assert_close(tf.reshape(each, [-1]), expected)
 
 
 @pytest.mark.parametrize("is_stable", [False, True])
