@@ -457,6 +457,7 @@ def test_every_suggestion_can_be_reached(row):
         "{of_softmax}": "tf.math.log(tf.exp(x) / tf.reduce_sum(tf.exp(x), -1))",
         "{own_weight}": "p * tf.math.log(p)",
         "{expanded}": "p * (tf.math.log(p) - q)",
+        "{bound}": "tf.minimum(x, c) / x",
     }
     for function in ("average", "erf", "exp", "reduce_mean"):
         if f"b{function}" in row.written:
