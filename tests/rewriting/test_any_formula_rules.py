@@ -291,6 +291,9 @@ def test_nan_stays():
         lambda x: (x - 2 * x * x) / (1 + x),
         lambda x: (OTHERS[0] - x) / (1 - x),
         lambda x: x * (OTHERS[0] - x) / (x * OTHERS[1]),
+        # Nothing over the area of an empty box.
+        lambda x: (x - x) / x,
+        lambda x: (lambda area: area / area)((x - OTHERS[0]) * (x - OTHERS[1])),
         lambda x: x * tf.math.log(x) - 0.9 * x * tf.sqrt(x),
         lambda x: tf.sqrt(x) * tf.tanh(x) - tf.square(x),
         # A sum with a tensor of its own cancels by chance only, and a logarithm is off

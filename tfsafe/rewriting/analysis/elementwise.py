@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsafe.graph import ADDITIONS, DIVISIONS, RECIPROCALS, SUMS
 from tfsafe.rewriting.facts.tensors import Reader, is_float
-from tfsafe.rewriting.match.arithmetic import walk
+from tfsafe.rewriting.match.arithmetic import terms, walk
 from tfsafe.rewriting.match.products import factored
 
 _Function = Callable[..., np.ndarray]
@@ -206,6 +206,20 @@ def elementwise(reader: Reader, whole: tf.Tensor) -> Elementwise | None:
 def _divides_sum(reader: Reader, whole: tf.Tensor) -> bool:
     """Returns whether a sum is divided, also one of several factors."""
     op = reader.op(whole)
-    return op.type in DIVISIONS and any(
-        reader.op(each).type in SUMS for each in factored(reader, op).above
+    if op.type not in DIVISIONS:
+        return False
+    product = factored(reader, op)
+    below = {each.name for each in product.below}
+    return any(
+        reader.op(x).type in SUMS and x.name not in below and not _is_0(reader, x)
+        for x in product.above
     )
+
+
+def _is_0(reader: Reader, total: tf.Tensor) -> bool:
+    """Returns whether the terms of a sum are each other's negatives, as in `x - x`."""
+    factors: dict[str, float] = {}
+    for each in terms(reader, total):
+        name = each.tensor.name
+        factors[name] = factors.get(name, 0.0) + each.factor
+    return not any(factors.values())
