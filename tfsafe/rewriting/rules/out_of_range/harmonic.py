@@ -15,7 +15,7 @@ from tfsafe.ops.kernels import precision
 from tfsafe.rewriting.engine.rule import Build, Rule, Value
 from tfsafe.rewriting.facts.finiteness import is_regular, is_watched
 from tfsafe.rewriting.facts.tensors import Reader
-from tfsafe.rewriting.match.arithmetic import number, terms
+from tfsafe.rewriting.match.arithmetic import beside_number, number
 from tfsafe.rewriting.match.products import factored, inverted, made
 from tfsafe.rewriting.match.reductions import reduction
 from tfsafe.rewriting.match.trees import Tree, Trees
@@ -50,21 +50,16 @@ def _match_harmonic(op: tf.Operation, reader: Reader) -> Build | None:
 
 def _match_saturation(op: tf.Operation, reader: Reader) -> Build | None:
     """Matches `a / (1 + k / x)`."""
-    offset, rest = 0.0, None
-    for each in terms(reader, op.inputs[-1]):
-        constant = reader.scalar(each.tensor)
-        if constant is not None:
-            offset += each.factor * constant
-        elif rest is None:
-            rest = each
-        else:
-            return None
-    if not offset or rest is None or is_regular(reader, reader.op(rest.tensor)):
+    found = next(beside_number(reader, op.inputs[-1]), None)
+    if found is None:
+        return None
+    rest, offset = found
+    if not offset or is_regular(reader, reader.op(rest.tensor)):
         return None
     product = factored(reader, reader.op(rest.tensor))
     if len(product.below) != 1 or reader.constant(product.below[0]) is not None:
         return None
-    known, (x,) = offset, product.below
+    (x,) = product.below
     above = product._replace(factor=rest.factor * product.factor, below=[])
     top = None if op.type in RECIPROCALS else op.inputs[0]
     # `(s / n) / (1 + s / n)` is infinity over infinity.
@@ -74,7 +69,7 @@ def _match_saturation(op: tf.Operation, reader: Reader) -> Build | None:
     def build(value: Value) -> tf.Tensor:
         below = value(x)
         k = made(above, value) if above.above else tf.constant(above.factor, x.dtype)
-        found = saturation(k, below, known)
+        found = saturation(k, below, offset)
         return found if top is None else value(top) * found
 
     return build
