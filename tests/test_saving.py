@@ -138,7 +138,7 @@ def test_each_layer_has_its_counterpart(layer):
     plain = tfsafe.to_keras(model)
     assert plain.layers[0].__module__.startswith("keras.")
     assert plain.layers[0].name == layer.name
-    assert_close(plain(X), model(X), 8, why="Keras adds in another order", scale=1.0)
+    assert_close(plain(X), model(X), 10, why="Keras adds in another order", scale=0.25)
 
 
 # Keras 3.3 says so of its own MultiHeadAttention.

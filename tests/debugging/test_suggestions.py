@@ -898,7 +898,7 @@ def test_a_quotient_of_other_exponentials_is_no_softmax(function, words, mended,
     assert ("log_softmax" in found.suggested_code) == (mended is None)
     if mended is not None:
         exact = function(tf.cast(s, tf.float64))
-        assert_close(mended(s), exact, scale=203.0)
+        assert_close(mended(s), exact, 32, why="numbers of 200 that differ by 3")
 
 
 def raised_by(function, *arguments):

@@ -94,7 +94,7 @@ class TestDropout:
         factors = layer.cell.get_dropout_mask(tf.ones([3, 4])).numpy()
         layer.cell.reset_dropout_mask()
         truth = layer(recurrent.INPUTS * factors[:, np.newaxis])
-        recurrent.close(value, truth)
+        recurrent.close(value, truth, 8)
         # And in the loop of Keras.
         layer.cell.seed_generator.state.assign(before)
         recurrent.close(recurrent.plain(layer)(recurrent.INPUTS, training=True), truth)

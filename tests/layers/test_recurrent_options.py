@@ -30,7 +30,7 @@ class TestFromKeras:
         )
         ours = kind.from_keras(theirs, layer_norm=False)
         assert ours.name == "mine"
-        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS))
+        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS), 8)
 
     @recurrent.both
     @pytest.mark.parametrize("fused", [False, True])
@@ -53,7 +53,7 @@ class TestFromKeras:
         theirs = self._layer(kind)
         ours = kind.cell_class.from_keras(theirs.cell, layer_norm=False)
         recurrent.close(
-            keras.layers.RNN(ours)(recurrent.INPUTS), theirs(recurrent.INPUTS)
+            keras.layers.RNN(ours)(recurrent.INPUTS), theirs(recurrent.INPUTS), 8
         )
 
     @recurrent.both
@@ -62,6 +62,7 @@ class TestFromKeras:
         recurrent.close(
             kind.from_keras(theirs, layer_norm=False)(recurrent.INPUTS),
             theirs(recurrent.INPUTS),
+            8,
         )
         unbuilt = self.THEIRS[kind](3, dropout=0.1)
         with pytest.warns(UserWarning, match="not built"):
@@ -74,7 +75,7 @@ class TestFromKeras:
     def test_a_stateful_layer(self, kind):
         theirs = self._layer(kind, stateful=True)
         ours = kind.from_keras(theirs, layer_norm=False)
-        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS))
+        recurrent.close(ours(recurrent.INPUTS), theirs(recurrent.INPUTS), 8)
 
     @recurrent.both
     def test_a_bias_without_a_place_is_skipped(self, kind):

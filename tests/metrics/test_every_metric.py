@@ -20,10 +20,10 @@ KNOWN = [case for case in CASES + WHOLE if hasattr(keras.metrics, case.name)]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-def close(got, expected, ulps=4.0, why=""):
+def close(got, expected):
     got = np.float32(got)
     expected = np.broadcast_to(expected, got.shape)
-    assert_close(got, expected, ulps, why=why, scale=1.0)
+    assert_close(got, expected, scale=1.0)
 
 
 def weights_for(case):

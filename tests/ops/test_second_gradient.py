@@ -55,7 +55,7 @@ def test_it_does_not_matter_where_the_function_is_called(name):
     )
     x = tf.constant(POINT, tf.float32)
     between = modes.second_gradient(function, x, "eager")
-    assert_close(between, around(x), scale=1.0)
+    assert_close(between, around(x), scale=0.5)
 
 
 @pytest.mark.parametrize("name", ["log", "norm", "sqrt"])
@@ -63,7 +63,8 @@ def test_it_may_be_compiled(name):
     x = tf.constant(POINT, tf.float32)
     wanted = modes.second_gradient(ROWS[name], x, "graph")
     assert np.any(wanted)
-    assert_close(_between(ROWS[name], x, xla=True), wanted, scale=1.0)
+    got = _between(ROWS[name], x, xla=True)
+    assert_close(got, wanted, 80, why="differences of larger numbers")
 
 
 def test_a_mask_may_come_from_the_function():

@@ -52,4 +52,4 @@ def test_an_array_of_one_number_gives_the_result_its_shape(name, unoptimized):
             spec = tf.TensorSpec(shape)
             stable = tf.function(stabilize(formula), input_signature=[spec])(x)
             assert stable.shape == plain.shape
-            assert_close(stable, plain, 1000, why="the plain form cancels", scale=1.0)
+            assert_close(stable, plain, 8000, why="the plain form cancels", scale=0.01)
