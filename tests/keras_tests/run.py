@@ -68,6 +68,8 @@ def outcomes(tests: Sequence[str], swap: str) -> Outcomes:
         }
         options = ["-q", "-p", "tests.keras_tests.swap", "-p", "no:cacheprovider"]
         options += ["-p", "no:warnings", "-c", os.devnull]
+        # Pytest's own tracebacks take half a second each for so long a test file.
+        options += ["--tb=native"]
         # A file that cannot be collected must not end the others of its process.
         options += ["--continue-on-collection-errors"]
         options += ["--rootdir", str(KERAS.parent.parent)]
@@ -94,7 +96,10 @@ def _module(test: str) -> str:
 
 def _needs_jax(message: str) -> bool:
     """Returns whether a test fails because JAX is not installed, with any classes."""
-    return message.startswith("AttributeError: module 'jax' has no attribute")
+    return message.startswith((
+        "AttributeError: module 'jax' has no attribute",
+        "ModuleNotFoundError: No module named 'jax'",
+    ))
 
 
 def all_outcomes(
